@@ -1,0 +1,79 @@
+//! Creating an experiment: look the id up, post, and set the rule which a post cannot set.
+
+use serde_json::Value;
+
+use super::draft::{ExperimentPatch, NewExperiment};
+use super::error::{ClientError, ErrorKind};
+use super::experiments::{check_id, read_experiment, strange};
+use super::model::{Experiment, PostRule};
+use super::session::UpgradeClient;
+use super::transport::Call;
+use super::wire;
+
+const CALL: &str = "POST /experiments";
+
+impl UpgradeClient {
+    /// Creates an experiment.
+    ///
+    /// Servers from 6.3 on ignore the rule `assign` here, so a second request sets it. Should the
+    /// client die between the two, the experiment exists with the rule `continue`; with an id of
+    /// one's own it can be found again and the rule set by [`Self::update`].
+    ///
+    /// # Errors
+    ///
+    /// `E_UPGRADE_CONFLICT` if the id is taken, since the server would merge the two;
+    /// `E_UPGRADE_BAD_REQUEST` if the server refuses the experiment or the rule names a condition
+    /// that it does not have; and those of any call.
+    pub async fn create(&self, new: &NewExperiment) -> Result<Experiment, ClientError> {
+        check_rule(
+            CALL,
+            &new.post_rule,
+            new.conditions.iter().map(|c| c.code.as_str()),
+        )?;
+        if let Some(id) = &new.id {
+            self.refuse_taken(id).await?;
+        }
+        let body = wire::create_body(self.dialect().await?, new);
+        let answer = self
+            .call(Call::post(&["experiments"], Value::Object(body)))
+            .await?;
+        let raw = answer.as_object().ok_or_else(|| strange(CALL))?;
+        let created = read_experiment(CALL, raw)?;
+        if created.post_rule == new.post_rule {
+            return self.experiment(&created.id).await;
+        }
+        let rule = ExperimentPatch {
+            post_rule: Some(new.post_rule.clone()),
+            ..Default::default()
+        };
+        self.update(&created.id, &rule).await
+    }
+
+    async fn refuse_taken(&self, id: &str) -> Result<(), ClientError> {
+        check_id(CALL, id)?;
+        match self.raw_experiment(id).await {
+            Ok(_) => {
+                let why = format!("the id {id} is taken by an existing experiment");
+                Err(ClientError::new(ErrorKind::Conflict, CALL, why))
+            }
+            Err(why) if why.kind() == ErrorKind::NotFound => Ok(()),
+            Err(why) => Err(why),
+        }
+    }
+}
+
+/// A rule that names a condition must name one of the experiment's own.
+pub(super) fn check_rule<'a>(
+    call: &str,
+    rule: &PostRule,
+    mut codes: impl Iterator<Item = &'a str>,
+) -> Result<(), ClientError> {
+    match &rule.condition_code {
+        Some(wanted) if !codes.any(|code| code == wanted) => {
+            let wanted = wire::short(wanted);
+            let why = format!("the rule names the condition {wanted:?}, which is not among those");
+            Err(ClientError::new(ErrorKind::BadRequest, call, why))
+        }
+        _ => Ok(()),
+    }
+}

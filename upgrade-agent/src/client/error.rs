@@ -1,0 +1,126 @@
+//! What can go wrong between a caller and an UpGrade server.
+
+use std::fmt;
+
+/// The kinds of trouble, each with a stable code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The client cannot be built from what it was given.
+    Config,
+    /// Nobody answers at the address.
+    Connect,
+    /// No answer in time. Whether the server acted is unknown.
+    Timeout,
+    /// The server does not know who asks, or does not let him.
+    Auth,
+    /// The server does not accept what was sent.
+    BadRequest,
+    /// There is no such experiment, student or route.
+    NotFound,
+    /// The id is taken.
+    Conflict,
+    /// The server failed.
+    Server,
+    /// The answer is not one that an UpGrade server gives.
+    Protocol,
+}
+
+impl ErrorKind {
+    /// A code that does not change between versions of this crate.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Config => "E_UPGRADE_CONFIG",
+            Self::Connect => "E_UPGRADE_CONNECT",
+            Self::Timeout => "E_UPGRADE_TIMEOUT",
+            Self::Auth => "E_UPGRADE_AUTH",
+            Self::BadRequest => "E_UPGRADE_BAD_REQUEST",
+            Self::NotFound => "E_UPGRADE_NOT_FOUND",
+            Self::Conflict => "E_UPGRADE_CONFLICT",
+            Self::Server => "E_UPGRADE_SERVER",
+            Self::Protocol => "E_UPGRADE_PROTOCOL",
+        }
+    }
+
+    fn advice(self) -> &'static str {
+        match self {
+            Self::Config => "correct the settings of the client",
+            Self::Connect => "check that the server runs and that the URL is right",
+            Self::Timeout => "read the experiment before trying again: the server may have acted",
+            Self::Auth => "give a valid token",
+            Self::BadRequest => "correct the request",
+            Self::NotFound => "check the id against the list of experiments",
+            Self::Conflict => "choose another id, or update the existing experiment",
+            Self::Server => "see the server's log",
+            Self::Protocol => "check that the URL is that of an UpGrade API (it ends in /api)",
+        }
+    }
+}
+
+/// A failed call: what was asked, how it failed, what the server said.
+///
+/// Carries no headers, no body that was sent and no token, so it may be shown and logged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientError {
+    kind: ErrorKind,
+    call: String,
+    status: Option<u16>,
+    message: String,
+}
+
+impl ClientError {
+    pub(super) fn new(
+        kind: ErrorKind,
+        call: impl Into<String>,
+        message: impl Into<String>,
+    ) -> Self {
+        Self {
+            kind,
+            call: call.into(),
+            status: None,
+            message: message.into(),
+        }
+    }
+
+    pub(super) fn with_status(mut self, status: u16) -> Self {
+        self.status = Some(status);
+        self
+    }
+
+    /// How it failed.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// The stable code of the kind, such as `E_UPGRADE_NOT_FOUND`.
+    pub fn code(&self) -> &'static str {
+        self.kind.code()
+    }
+
+    /// The call that failed, such as `GET /experiments/names`.
+    pub fn call(&self) -> &str {
+        &self.call
+    }
+
+    /// The HTTP status of the answer, if there was one.
+    pub fn status(&self) -> Option<u16> {
+        self.status
+    }
+
+    /// What the server said, or what this client found wrong.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+}
+
+impl fmt::Display for ClientError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}: {}", self.code(), self.call, self.message)?;
+        if let Some(status) = self.status {
+            write!(f, " (HTTP {status})")?;
+        }
+        write!(f, "; {}", self.kind.advice())
+    }
+}
+
+impl std::error::Error for ClientError {}

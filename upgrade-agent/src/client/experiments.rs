@@ -1,0 +1,136 @@
+//! Calls about experiments, one method per endpoint; creating and updating have their own files.
+
+use serde_json::json;
+
+use super::error::{ClientError, ErrorKind};
+use super::model::{
+    ContextMetadata, DeletedExperiment, EnrollmentDetail, Experiment, ExperimentName, Raw,
+};
+use super::session::UpgradeClient;
+use super::transport::Call;
+use super::wire;
+use super::words::ExperimentState;
+
+impl UpgradeClient {
+    /// The contexts that the server knows, with their sites, targets, condition codes and kinds
+    /// of groups.
+    ///
+    /// # Errors
+    ///
+    /// Those of any call: no answer, refused token, failed server, strange answer.
+    pub async fn context_metadata(&self) -> Result<ContextMetadata, ClientError> {
+        let answer = self
+            .call(Call::get(&["experiments", "contextMetaData"]))
+            .await?;
+        wire::context_metadata(&answer).ok_or_else(|| strange("GET /experiments/contextMetaData"))
+    }
+
+    /// Ids and names of all experiments, archived ones included, in no particular order.
+    ///
+    /// # Errors
+    ///
+    /// Those of any call.
+    pub async fn experiment_names(&self) -> Result<Vec<ExperimentName>, ClientError> {
+        let answer = self.call(Call::get(&["experiments", "names"])).await?;
+        wire::list(&answer, wire::experiment_name).ok_or_else(|| strange("GET /experiments/names"))
+    }
+
+    /// All experiments.
+    ///
+    /// # Errors
+    ///
+    /// Those of any call.
+    pub async fn experiments(&self) -> Result<Vec<Experiment>, ClientError> {
+        let answer = self.call(Call::get(&["experiments"])).await?;
+        wire::list(&answer, wire::experiment).ok_or_else(|| strange("GET /experiments"))
+    }
+
+    /// One experiment.
+    ///
+    /// # Errors
+    ///
+    /// `E_UPGRADE_NOT_FOUND` if there is none of this id, `E_UPGRADE_BAD_REQUEST` if the id is no
+    /// UUID, and those of any call.
+    pub async fn experiment(&self, id: &str) -> Result<Experiment, ClientError> {
+        read_experiment("GET /experiments/single", &self.raw_experiment(id).await?)
+    }
+
+    /// Moves an experiment to a state. The server allows every move; what the answer leaves out is
+    /// filled from a reading before.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::experiment`]; nothing is sent if there is no such experiment.
+    pub async fn set_state(
+        &self,
+        id: &str,
+        state: &ExperimentState,
+    ) -> Result<Experiment, ClientError> {
+        let mut whole = self.raw_experiment(id).await?;
+        let body = json!({ "experimentId": id, "state": state });
+        let answer = self
+            .call(Call::post(&["experiments", "state"], body))
+            .await?;
+        let call = "POST /experiments/state";
+        let changed = answer.as_object().ok_or_else(|| strange(call))?;
+        whole.extend(changed.clone());
+        read_experiment(call, &whole)
+    }
+
+    /// Deletes an experiment with all its enrolments.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::experiment`].
+    pub async fn delete(&self, id: &str) -> Result<DeletedExperiment, ClientError> {
+        check_id("DELETE /experiments", id)?;
+        let answer = self.call(Call::delete(&["experiments", id])).await?;
+        Ok(wire::deleted(id, &answer))
+    }
+
+    /// How many students and groups take part in an experiment, per condition and point.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::experiment`].
+    pub async fn enrollment(&self, id: &str) -> Result<EnrollmentDetail, ClientError> {
+        self.raw_experiment(id).await?;
+        let path = ["stats", "enrollment", "detail"];
+        let call = Call::post(&path, json!({ "experimentId": id })).repeatable();
+        let name = call.name();
+        wire::enrollment(&self.call(call).await?).ok_or_else(|| strange(&name))
+    }
+
+    /// An experiment as the server tells it, unknown fields and all: writing needs them again.
+    pub(super) async fn raw_experiment(&self, id: &str) -> Result<Raw, ClientError> {
+        let call = "GET /experiments/single";
+        check_id(call, id)?;
+        match self.call(Call::get(&["experiments", "single", id])).await? {
+            serde_json::Value::Object(raw) => Ok(raw),
+            _ => Err(strange(call)),
+        }
+    }
+}
+
+pub(super) fn read_experiment(call: &str, raw: &Raw) -> Result<Experiment, ClientError> {
+    wire::experiment_of(raw).ok_or_else(|| strange(call))
+}
+
+/// Ids become part of a path, and the server's own answer to a bad one names no field.
+pub(super) fn check_id(call: &str, id: &str) -> Result<(), ClientError> {
+    uuid::Uuid::try_parse(id).map(drop).map_err(|_| {
+        let why = format!(
+            "{:?} is not an experiment's id, which is a UUID",
+            wire::short(id)
+        );
+        ClientError::new(ErrorKind::BadRequest, call, why)
+    })
+}
+
+pub(super) fn strange(call: &str) -> ClientError {
+    ClientError::new(
+        ErrorKind::Protocol,
+        call,
+        "the answer does not have the expected shape",
+    )
+}

@@ -1,0 +1,214 @@
+//! Updating an experiment: read it whole, change it, write it whole, since the server knows no
+//! partial update. What this crate does not know passes through unchanged.
+
+use std::collections::HashSet;
+
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::create::check_rule;
+use super::dialect::Dialect;
+use super::draft::{ExperimentPatch, NewCondition, NewDecisionPoint};
+use super::error::{ClientError, ErrorKind};
+use super::experiments::{read_experiment, strange};
+use super::model::{Experiment, PostRule, Raw};
+use super::session::UpgradeClient;
+use super::transport::Call;
+use super::wire;
+use super::words::AssignmentUnit;
+
+const CALL: &str = "PUT /experiments";
+
+impl UpgradeClient {
+    /// Changes an experiment. Conditions and points that stay keep their ids.
+    ///
+    /// The server keeps no lock between the reading and the writing: of two updates at once the
+    /// later one wins whole.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::experiment`], and `E_UPGRADE_BAD_REQUEST` if the post-experiment rule names a
+    /// condition that the changed experiment does not have, or if the server refuses the change.
+    pub async fn update(
+        &self,
+        id: &str,
+        patch: &ExperimentPatch,
+    ) -> Result<Experiment, ClientError> {
+        let mut whole = self.raw_experiment(id).await?;
+        apply(patch, &mut whole)?;
+        if self.dialect().await? == Dialect::V62 {
+            wire::v62::complete_update(&mut whole);
+        }
+        let answer = self
+            .call(Call::put(
+                &["experiments", id],
+                Value::Object(whole.clone()),
+            ))
+            .await?;
+        whole.extend(answer.as_object().ok_or_else(|| strange(CALL))?.clone());
+        read_experiment(CALL, &whole)
+    }
+}
+
+fn apply(patch: &ExperimentPatch, whole: &mut Raw) -> Result<(), ClientError> {
+    set(whole, "name", &patch.name);
+    set(whole, "description", &patch.description);
+    set(whole, "tags", &patch.tags);
+    set(whole, "consistencyRule", &patch.consistency_rule);
+    set(whole, "filterMode", &patch.filter_mode);
+    set(
+        whole,
+        "context",
+        &patch.context.as_ref().map(|context| [context]),
+    );
+    set(whole, "assignmentUnit", &patch.assignment_unit);
+    set(whole, "group", &patch.group_type);
+    if patch
+        .assignment_unit
+        .as_ref()
+        .is_some_and(|unit| *unit != AssignmentUnit::Group)
+    {
+        whole.insert("group".into(), Value::Null);
+    }
+    if let Some(conditions) = &patch.conditions {
+        change(
+            whole,
+            "conditions",
+            conditions,
+            condition_matches,
+            condition,
+        );
+    }
+    if let Some(points) = &patch.decision_points {
+        change(whole, "partitions", points, point_matches, point);
+    }
+    drop_orphaned_payloads(whole);
+    apply_rule(patch.post_rule.as_ref(), whole)
+}
+
+fn set<T: serde::Serialize>(whole: &mut Raw, field: &str, value: &Option<T>) {
+    if let Some(value) = value {
+        whole.insert(field.to_owned(), json!(value));
+    }
+}
+
+/// Replaces a list: each wanted entry is laid over the stored one that it matches, if any.
+fn change<T>(
+    whole: &mut Raw,
+    field: &str,
+    wanted: &[T],
+    matches: fn(&Value, &T) -> bool,
+    fields: fn(&T) -> Raw,
+) {
+    let mut stored = match whole.remove(field) {
+        Some(Value::Array(stored)) => stored,
+        _ => Vec::new(),
+    };
+    let entries = wanted.iter().zip(1..).map(|(entry, order)| {
+        let mut object = match stored.iter().position(|old| matches(old, entry)) {
+            Some(at) => stored.remove(at),
+            None => json!({ "id": Uuid::new_v4(), "name": "", "description": "" }),
+        };
+        if let Some(object) = object.as_object_mut() {
+            object.extend(fields(entry));
+            object.insert("order".into(), json!(order));
+        }
+        object
+    });
+    let entries = Value::Array(entries.collect());
+    whole.insert(field.to_owned(), entries);
+}
+
+fn condition_matches(stored: &Value, wanted: &NewCondition) -> bool {
+    stored["conditionCode"] == wanted.code
+}
+
+fn condition(wanted: &NewCondition) -> Raw {
+    Raw::from_iter([
+        ("conditionCode".into(), json!(wanted.code)),
+        ("assignmentWeight".into(), json!(wanted.weight)),
+    ])
+}
+
+fn point_matches(stored: &Value, wanted: &NewDecisionPoint) -> bool {
+    stored["site"] == wanted.site && stored["target"].as_str().unwrap_or("") == wanted.target
+}
+
+fn point(wanted: &NewDecisionPoint) -> Raw {
+    Raw::from_iter([
+        ("site".into(), json!(wanted.site)),
+        ("target".into(), json!(wanted.target)),
+        ("excludeIfReached".into(), json!(wanted.exclude_if_reached)),
+    ])
+}
+
+/// A payload of a condition or point that is gone would make the server fail, and so would a
+/// missing list of payloads.
+fn drop_orphaned_payloads(whole: &mut Raw) {
+    let ids: HashSet<String> = ["conditions", "partitions"]
+        .iter()
+        .filter_map(|field| whole.get(*field)?.as_array())
+        .flatten()
+        .filter_map(|entry| Some(entry["id"].as_str()?.to_owned()))
+        .collect();
+    let known = |id: &Value| match id {
+        Value::Object(whole) => whole
+            .get("id")
+            .and_then(Value::as_str)
+            .is_some_and(|id| ids.contains(id)),
+        Value::String(id) => ids.contains(id),
+        _ => true,
+    };
+    let payloads = whole
+        .entry("conditionPayloads")
+        .or_insert_with(|| json!([]));
+    match payloads {
+        Value::Array(payloads) => {
+            payloads
+                .retain(|entry| known(&entry["parentCondition"]) && known(&entry["decisionPoint"]));
+        }
+        other => *other = json!([]),
+    }
+}
+
+fn apply_rule(rule: Option<&PostRule>, whole: &mut Raw) -> Result<(), ClientError> {
+    let conditions = whole
+        .get("conditions")
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
+    let Some(rule) = rule else {
+        return check_revert(whole, &conditions);
+    };
+    check_rule(
+        CALL,
+        rule,
+        conditions
+            .iter()
+            .filter_map(|entry| entry["conditionCode"].as_str()),
+    )?;
+    let named = |entry: &&Value| entry["conditionCode"].as_str() == rule.condition_code.as_deref();
+    let id = conditions
+        .iter()
+        .find(named)
+        .map(|entry| entry["id"].clone());
+    whole.insert("postExperimentRule".into(), json!(rule.rule));
+    whole.insert("revertTo".into(), id.unwrap_or(Value::Null));
+    Ok(())
+}
+
+/// Refuses to remove the condition which the standing rule assigns: the server would fail, or
+/// worse, send everybody to the default.
+fn check_revert(whole: &Raw, conditions: &[Value]) -> Result<(), ClientError> {
+    let assigns = whole
+        .get("postExperimentRule")
+        .is_some_and(|rule| rule == "assign");
+    match whole.get("revertTo") {
+        Some(Value::String(id)) if assigns && !conditions.iter().any(|c| c["id"] == **id) => {
+            let why =
+                "the post-experiment rule assigns a condition that is removed; change the rule too";
+            Err(ClientError::new(ErrorKind::BadRequest, CALL, why))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,20 @@
+//! JSON to types and back, for both dialects.
+//!
+//! Reading is tolerant: a field that is missing, `null` or of another type reads as empty, because
+//! each call answers other fields; only without an id is a thing not that thing. Nothing here
+//! sends anything.
+
+mod failure;
+mod fields;
+mod read;
+mod students;
+pub(super) mod v62;
+mod v65;
+mod write;
+
+pub(super) use failure::{short, success};
+pub(super) use read::{
+    context_metadata, deleted, enrollment, experiment, experiment_name, experiment_of, health, list,
+};
+pub(super) use students::{assignment, mark_body, marked, user};
+pub(super) use write::create_body;

@@ -1,0 +1,44 @@
+//! Why an embedded server could not start.
+
+use std::path::PathBuf;
+
+/// A server that could not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServerError {
+    /// The address is taken or not allowed.
+    #[error(
+        "E_SERVER_BIND: cannot listen on port {port}: {source}; choose another port, or 0 for any"
+    )]
+    Bind {
+        /// The port asked for.
+        port: u16,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// Another server has the data file open.
+    #[error("E_SERVER_IN_USE: {} is in use by another server; stop that one or choose another file", path.display())]
+    InUse {
+        /// The data file.
+        path: PathBuf,
+    },
+    /// The data file cannot be opened, or is not one of ours.
+    #[error("E_SERVER_DATA: cannot use the data file {}: {why}; move it away to start afresh", path.display())]
+    Data {
+        /// The data file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+impl ServerError {
+    /// A code that does not change between versions of this crate.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Bind { .. } => "E_SERVER_BIND",
+            Self::InUse { .. } => "E_SERVER_IN_USE",
+            Self::Data { .. } => "E_SERVER_DATA",
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! A running server, and its end.
+
+use std::fmt;
+use std::net::SocketAddr;
+
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+/// A running embedded server. Dropping it stops the server at once; [`Self::shutdown`] lets the
+/// calls that are under way end first.
+pub struct ServerHandle {
+    url: String,
+    addr: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    task: JoinHandle<()>,
+}
+
+impl ServerHandle {
+    pub(super) fn serve(listener: TcpListener, addr: SocketAddr, routes: axum::Router) -> Self {
+        let (stop, stopped) = oneshot::channel::<()>();
+        let task = tokio::spawn(async move {
+            let stopped = async move {
+                // A dropped sender is a stop as well.
+                let _ = stopped.await;
+            };
+            let served = axum::serve(listener, routes)
+                .with_graceful_shutdown(stopped)
+                .await;
+            if let Err(why) = served {
+                tracing::error!(%why, "the embedded UpGrade server stopped");
+            }
+        });
+        Self {
+            url: format!("http://{addr}/api"),
+            addr,
+            stop: Some(stop),
+            task,
+        }
+    }
+
+    /// The URL of the API, ready for [`UpgradeClient::builder`](crate::client::UpgradeClient::builder).
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The address that it listens on.
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// Takes no more calls, waits for those under way and closes the data file.
+    pub async fn shutdown(mut self) {
+        self.stop.take();
+        // The task only fails by a panic, which the runtime has reported already.
+        let _ = (&mut self.task).await;
+    }
+}
+
+impl Drop for ServerHandle {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl fmt::Debug for ServerHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerHandle")
+            .field("url", &self.url)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,86 @@
+//! Where the server takes times and ids from, so that a test can give both.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use uuid::Uuid;
+
+/// Tells the time.
+pub(super) type Clock = Box<dyn Fn() -> SystemTime + Send + Sync>;
+
+/// Makes ids.
+pub(super) type Ids = Box<dyn FnMut() -> Uuid + Send>;
+
+/// Ids that follow from a seed: the same seed gives the same ids in the same order.
+pub(super) fn seeded(seed: u64) -> Ids {
+    let mut state = seed;
+    Box::new(move || {
+        let bytes = (u128::from(split_mix(&mut state)) << 64) | u128::from(split_mix(&mut state));
+        uuid::Builder::from_random_bytes(bytes.to_be_bytes()).into_uuid()
+    })
+}
+
+/// Steele, Lea and Flood's SplitMix64: one odd constant, two mixing rounds.
+fn split_mix(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let mut word = *state;
+    word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    word ^ (word >> 31)
+}
+
+/// A time as the wire has it: UTC, milliseconds, `Z`.
+pub(super) fn timestamp(time: SystemTime) -> String {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+    let (days, second) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
+    let (year, month, day) = civil(days);
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    let milli = since.subsec_millis();
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z")
+}
+
+/// Year, month and day of a day counted from 1970-01-01, in eras of 400 years that begin in March.
+fn civil(days: u64) -> (u64, u64, u64) {
+    let shifted = days + 719_468;
+    let (era, of_era) = (shifted / 146_097, shifted % 146_097);
+    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let march_month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * march_month + 2) / 5 + 1;
+    let month = if march_month < 10 {
+        march_month + 3
+    } else {
+        march_month - 9
+    };
+    (era * 400 + year_of_era + u64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_written_as_the_wire_has_them() {
+        let cases = [
+            (0, "1970-01-01T00:00:00.000Z"),
+            (951_782_400_000, "2000-02-29T00:00:00.000Z"),
+            (1_795_220_561_670, "2026-11-21T00:22:41.670Z"),
+            (4_107_542_399_999, "2100-02-28T23:59:59.999Z"),
+        ];
+        for (millis, written) in cases {
+            assert_eq!(
+                timestamp(UNIX_EPOCH + Duration::from_millis(millis)),
+                written
+            );
+        }
+    }
+
+    #[test]
+    fn a_seed_gives_the_same_ids_again() {
+        let (mut one, mut two, mut other) = (seeded(7), seeded(7), seeded(8));
+        let first = one();
+        assert_eq!(first, two());
+        assert_ne!(first, one());
+        assert_ne!(first, other());
+        assert_eq!(first.get_version_num(), 4);
+    }
+}
