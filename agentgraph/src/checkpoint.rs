@@ -1,0 +1,2 @@
+//! Checkpoints.
+pub mod delta;

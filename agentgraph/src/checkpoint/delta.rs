@@ -1,0 +1,336 @@
+//! The change of a superstep, field by field, as bytes.
+//!
+//! A delta is a sequence of operations on numbered fields. Every operation carries finished MessagePack, so replaying
+//! a history needs neither the state's type nor its reducers: it is copying of bytes. A changed reducer therefore never
+//! changes what was stored. Reducers write here while they merge, so a value is encoded once and only if it changed.
+
+use std::io;
+
+use serde::Serialize;
+
+/// Why a value could not be encoded.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct EncodeError(String);
+
+impl EncodeError {
+    /// For reducers of one's own that fail to encode.
+    pub fn new(problem: impl Into<String>) -> Self {
+        EncodeError(problem.into())
+    }
+}
+
+/// The operations, as stored. The numbers are part of the format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Op {
+    /// `bin value`: the whole value.
+    Set = 0,
+    /// `uint count, bin items`: items to the end of a list.
+    Append = 1,
+    /// `bin key, bin value`: one entry of a map.
+    Entry = 2,
+    /// `str key, bin item`: one item of a keyed list, replaced in place or added at the end.
+    Upsert = 3,
+    /// `str key`: one item of a keyed list, gone.
+    Remove = 4,
+    /// `uint length`: a list cut to that length.
+    Truncate = 5,
+    /// `uint step`: the whole value is the one that the record of that step holds.
+    Refer = 6,
+    /// Nothing follows: an empty keyed list, to be filled by upserts.
+    Keyed = 7,
+    /// Nothing follows: an empty map, to be filled by entries.
+    Entries = 8,
+}
+
+impl Op {
+    pub(crate) fn from_number(number: u64) -> Option<Op> {
+        Some(match number {
+            0 => Op::Set,
+            1 => Op::Append,
+            2 => Op::Entry,
+            3 => Op::Upsert,
+            4 => Op::Remove,
+            5 => Op::Truncate,
+            6 => Op::Refer,
+            7 => Op::Keyed,
+            8 => Op::Entries,
+            _ => return None,
+        })
+    }
+}
+
+/// Where reducers write down what they change. One lives as long as its run; its buffer is reused.
+#[derive(Debug, Default)]
+pub struct DeltaWriter {
+    bytes: Vec<u8>,
+    field: usize,
+    step: u64,
+    weights: Vec<Weight>,
+}
+
+/// What a field would cost in a full record, and whether a record already holds it whole.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Weight {
+    pub(crate) live: u64,
+    pub(crate) whole_at: Option<u64>,
+}
+
+impl DeltaWriter {
+    /// A writer for a state of that many channels.
+    pub fn new(channels: usize) -> Self {
+        DeltaWriter { weights: vec![Weight::default(); channels], ..Self::default() }
+    }
+
+    /// Chooses the channel that the following calls write to.
+    pub fn channel(&mut self, channel: usize) -> &mut Self {
+        self.field = channel;
+        self
+    }
+
+    /// The whole value of the channel.
+    ///
+    /// # Errors
+    /// When serde cannot encode `value`; nothing is written then (so for every call below).
+    pub fn set<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), EncodeError> {
+        let size = self.operation(Op::Set, |bytes| bin(bytes, value))?;
+        let step = self.step;
+        *self.weight() = Weight { live: size, whole_at: Some(step) };
+        Ok(())
+    }
+
+    /// Items added at the end of a list.
+    ///
+    /// # Errors
+    /// When serde cannot encode an item.
+    pub fn append<T: Serialize>(&mut self, items: &[T]) -> Result<(), EncodeError> {
+        if items.is_empty() {
+            return Ok(());
+        }
+        let size = self.operation(Op::Append, |bytes| {
+            uint(bytes, items.len() as u64);
+            sized(bytes, |bytes| items.iter().try_for_each(|item| encode(bytes, item)))
+        })?;
+        self.changes(size, 0);
+        Ok(())
+    }
+
+    /// One entry of a map; `replaced` is the value that stood under the key.
+    ///
+    /// # Errors
+    /// When serde cannot encode the key or the value.
+    pub fn entry<K: Serialize + ?Sized, V: Serialize + ?Sized>(
+        &mut self,
+        key: &K,
+        value: &V,
+        replaced: Option<&V>,
+    ) -> Result<(), EncodeError> {
+        let size = self.operation(Op::Entry, |bytes| {
+            let keyed = bin(bytes, key)?;
+            Ok(keyed + bin(bytes, value)?)
+        })?;
+        let gone = match replaced {
+            Some(old) => measure(key) + measure(old),
+            None => 0,
+        };
+        self.changes(size, gone);
+        Ok(())
+    }
+
+    /// One item of a keyed list; `replaced` is the item that had the key.
+    ///
+    /// # Errors
+    /// When serde cannot encode the item.
+    pub fn upsert<T: Serialize>(
+        &mut self,
+        key: &str,
+        item: &T,
+        replaced: Option<&T>,
+    ) -> Result<(), EncodeError> {
+        let size = self.operation(Op::Upsert, |bytes| {
+            text(bytes, key)?;
+            Ok(key.len() as u64 + bin(bytes, item)?)
+        })?;
+        let gone = replaced.map_or(0, |old| key.len() as u64 + measure(old));
+        self.changes(size, gone);
+        Ok(())
+    }
+
+    /// The item of a keyed list that is gone, and its key.
+    ///
+    /// # Errors
+    /// When the key is longer than 4 GiB.
+    pub fn remove<T: Serialize>(&mut self, key: &str, removed: &T) -> Result<(), EncodeError> {
+        self.operation(Op::Remove, |bytes| text(bytes, key).map(|()| 0))?;
+        self.changes(0, key.len() as u64 + measure(removed));
+        Ok(())
+    }
+
+    /// A list cut to `length` items; `cut` are those that went.
+    ///
+    /// # Errors
+    /// None today.
+    pub fn truncate<T: Serialize>(&mut self, length: usize, cut: &[T]) -> Result<(), EncodeError> {
+        self.operation(Op::Truncate, |bytes| {
+            uint(bytes, length as u64);
+            Ok(0)
+        })?;
+        let gone = cut.iter().map(measure).sum();
+        self.changes(0, gone);
+        Ok(())
+    }
+
+    /// The whole of a keyed list, in order.
+    ///
+    /// # Errors
+    /// When serde cannot encode an item.
+    pub fn keyed<'a, T: Serialize + 'a, K: AsRef<str>>(
+        &mut self,
+        items: impl Iterator<Item = (K, &'a T)>,
+    ) -> Result<(), EncodeError> {
+        self.operation(Op::Keyed, |_| Ok(0))?;
+        self.weight().live = 0;
+        for (key, item) in items {
+            self.upsert(key.as_ref(), item, None)?;
+        }
+        Ok(())
+    }
+
+    /// The whole of a map.
+    ///
+    /// # Errors
+    /// When serde cannot encode an entry.
+    pub fn entries<'a, K: Serialize + 'a, V: Serialize + 'a>(
+        &mut self,
+        entries: impl Iterator<Item = (&'a K, &'a V)>,
+    ) -> Result<(), EncodeError> {
+        self.operation(Op::Entries, |_| Ok(0))?;
+        self.weight().live = 0;
+        for (key, value) in entries {
+            self.entry(key, value, None)?;
+        }
+        Ok(())
+    }
+
+    /// Says that the whole value stands in the record of `step`, instead of repeating it.
+    pub(crate) fn refer(&mut self, step: u64) {
+        let _ = self.operation(Op::Refer, |bytes| {
+            uint(bytes, step);
+            Ok(0)
+        });
+    }
+
+    /// Begins the delta of `step`, empty.
+    pub(crate) fn begin(&mut self, step: u64) {
+        self.bytes.clear();
+        self.step = step;
+    }
+
+    /// The operations since [`begin`](DeltaWriter::begin).
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The weight of one channel, as far as this writer has seen it written.
+    pub(crate) fn weight_of(&self, channel: usize) -> Weight {
+        self.weights.get(channel).copied().unwrap_or_default()
+    }
+
+    /// Sets what is known of a channel that was read from a store.
+    pub(crate) fn set_weight(&mut self, channel: usize, weight: Weight) {
+        self.field = channel;
+        *self.weight() = weight;
+    }
+
+    /// The bytes that a full record of everything would hold.
+    pub(crate) fn live(&self) -> u64 {
+        self.weights.iter().map(|weight| weight.live).sum()
+    }
+
+    fn operation(
+        &mut self,
+        op: Op,
+        payload: impl FnOnce(&mut Vec<u8>) -> Result<u64, EncodeError>,
+    ) -> Result<u64, EncodeError> {
+        let start = self.bytes.len();
+        uint(&mut self.bytes, self.field as u64);
+        uint(&mut self.bytes, op as u64);
+        let size = payload(&mut self.bytes);
+        if size.is_err() {
+            self.bytes.truncate(start);
+        }
+        size
+    }
+
+    fn changes(&mut self, added: u64, gone: u64) {
+        let weight = self.weight();
+        weight.live = (weight.live + added).saturating_sub(gone);
+        weight.whole_at = None;
+    }
+
+    fn weight(&mut self) -> &mut Weight {
+        if self.weights.len() <= self.field {
+            self.weights.resize(self.field + 1, Weight::default());
+        }
+        &mut self.weights[self.field]
+    }
+}
+
+/// Encodes a value as MessagePack with named fields.
+pub(crate) fn encode<T: Serialize + ?Sized>(bytes: &mut Vec<u8>, value: &T) -> Result<(), EncodeError> {
+    value
+        .serialize(&mut rmp_serde::Serializer::new(bytes).with_struct_map())
+        .map_err(|error| EncodeError(error.to_string()))
+}
+
+/// How many bytes a value takes; 0 for one that cannot be encoded, which was never stored either.
+fn measure<T: Serialize + ?Sized>(value: &T) -> u64 {
+    struct Count(u64);
+    impl io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += bytes.len() as u64;
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    match value.serialize(&mut rmp_serde::Serializer::new(&mut count).with_struct_map()) {
+        Ok(()) => count.0,
+        Err(_) => 0,
+    }
+}
+
+fn bin<T: Serialize + ?Sized>(bytes: &mut Vec<u8>, value: &T) -> Result<u64, EncodeError> {
+    sized(bytes, |bytes| encode(bytes, value))
+}
+
+/// A `bin 32` whose length is filled in after its content is written, so that nothing is encoded twice.
+pub(crate) fn sized(
+    bytes: &mut Vec<u8>,
+    content: impl FnOnce(&mut Vec<u8>) -> Result<(), EncodeError>,
+) -> Result<u64, EncodeError> {
+    bytes.push(0xc6);
+    let at = bytes.len();
+    bytes.extend_from_slice(&[0; 4]);
+    content(bytes)?;
+    let size = bytes.len() - at - 4;
+    let length = u32::try_from(size).map_err(|_| EncodeError("the value is longer than 4 GiB".into()))?;
+    bytes[at..at + 4].copy_from_slice(&length.to_be_bytes());
+    Ok(size as u64)
+}
+
+pub(crate) fn uint(bytes: &mut Vec<u8>, value: u64) {
+    // Writing to a Vec does not fail.
+    let _ = rmp::encode::write_uint(bytes, value);
+}
+
+pub(crate) fn text(bytes: &mut Vec<u8>, value: &str) -> Result<(), EncodeError> {
+    if u32::try_from(value.len()).is_err() {
+        return Err(EncodeError("the key is longer than 4 GiB".into()));
+    }
+    let _ = rmp::encode::write_str(bytes, value);
+    Ok(())
+}

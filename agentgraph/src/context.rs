@@ -1,0 +1,153 @@
+//! What a task knows of its run: [`Ctx`], for nodes, and the run's shared part behind it.
+
+mod control;
+mod ids;
+
+pub use control::Interrupted;
+pub(crate) use control::{Answer, Control, Request, Standing};
+pub use ids::{CheckpointId, RunId, TaskId};
+
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::services::Services;
+
+/// Which task: a plain value, so that a task can run anywhere that knows the graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TaskRequest {
+    /// The superstep, counted from 1 within this call.
+    pub(crate) step: u64,
+    /// The node's dense id.
+    pub(crate) node: u32,
+    /// The task's place in its superstep.
+    pub(crate) index: u32,
+    /// The attempt, counted from 1.
+    pub(crate) attempt: u32,
+}
+
+/// What all runs of one compiled graph share.
+pub(crate) struct GraphShared {
+    pub(crate) names: Vec<Arc<str>>,
+    pub(crate) deps: Deps,
+    pub(crate) services: Arc<dyn Services>,
+}
+
+/// The dependencies that nodes take with [`Dep`](crate::Dep), by type.
+pub(crate) type Deps = HashMap<TypeId, Arc<dyn Any + Send + Sync>>;
+
+/// What the tasks of one run share.
+pub(crate) struct RunShared {
+    pub(crate) graph: Arc<GraphShared>,
+    pub(crate) run: RunId,
+    pub(crate) thread: Option<Arc<str>>,
+    pub(crate) control: Control,
+    pub(crate) custom: Option<Arc<dyn CustomSink>>,
+    pub(crate) max_supersteps: u64,
+}
+
+impl RunShared {
+    pub(crate) fn node_name(&self, node: u32) -> &str {
+        self.graph.names.get(node as usize).map_or("?", |name| name)
+    }
+}
+
+/// Where `ctx.emit` puts its events; exists only while somebody listens.
+#[async_trait::async_trait]
+pub(crate) trait CustomSink: Send + Sync {
+    /// Waits for room, then adds the event.
+    async fn emit(&self, request: TaskRequest, value: serde_json::Value);
+}
+
+/// The context of a task: who it is, and what it can ask of its run. An extractor; cheap to clone.
+///
+/// ```
+/// # use agentgraph::prelude::*;
+/// # use serde::{Deserialize, Serialize};
+/// # #[derive(State, Serialize, Deserialize, Clone, Default)]
+/// # struct Triage { answer: String }
+/// async fn approve(ctx: Ctx) -> Result<TriageUpdate> {
+///     let approved: bool = ctx.interrupt("go on?")?;
+///     Ok(Triage::update().answer(if approved { "sent" } else { "kept" }))
+/// }
+/// ```
+#[derive(Clone)]
+pub struct Ctx {
+    shared: Arc<RunShared>,
+    request: TaskRequest,
+}
+
+impl Ctx {
+    pub(crate) fn new(shared: Arc<RunShared>, request: TaskRequest) -> Self {
+        Ctx { shared, request }
+    }
+
+    /// Asks the outside: the first time it stops the run with `request`, which the caller sees as an
+    /// [`Interrupt`](crate::Interrupt); when the run is resumed the node runs again from its top and this returns the
+    /// answer. The n-th call of a node gets the n-th answer, so the calls must come in the same order every time.
+    ///
+    /// # Errors
+    /// [`Interrupted`], to be returned by `?`. Whatever becomes of it, the engine knows that the task waits.
+    pub fn interrupt<T: DeserializeOwned>(&self, request: impl Serialize) -> Result<T, Interrupted> {
+        self.shared.control.interrupt(self.request, request, None)
+    }
+
+    /// [`interrupt`](Ctx::interrupt), and the caller also sees the JSON schema of the answer.
+    ///
+    /// # Errors
+    /// As [`interrupt`](Ctx::interrupt).
+    pub fn interrupt_with_schema<T: DeserializeOwned + JsonSchema>(
+        &self,
+        request: impl Serialize,
+    ) -> Result<T, Interrupted> {
+        self.shared.control.interrupt(self.request, request, Some(schemars::schema_for!(T).to_value()))
+    }
+
+    /// Gives a value to whoever streams this run; waits while the stream is full. Without a stream it does nothing, and
+    /// the value is not even encoded.
+    pub async fn emit(&self, value: impl Serialize) {
+        let Some(sink) = &self.shared.custom else { return };
+        let value = serde_json::to_value(value)
+            .unwrap_or_else(|error| serde_json::Value::String(format!("(not encodable: {error})")));
+        sink.emit(self.request, value).await;
+    }
+
+    /// Whether anybody streams this run's custom events.
+    pub fn has_listener(&self) -> bool {
+        self.shared.custom.is_some()
+    }
+
+    /// The run's id.
+    pub fn run(&self) -> RunId {
+        self.shared.run
+    }
+
+    /// The thread, if the run has one.
+    pub fn thread(&self) -> Option<&str> {
+        self.shared.thread.as_deref()
+    }
+
+    /// The name of the node.
+    pub fn node(&self) -> &str {
+        self.shared.node_name(self.request.node)
+    }
+
+    /// The superstep, counted from 1 in this call of `invoke`, `resume` or `proceed`.
+    pub fn step(&self) -> u64 {
+        self.request.step
+    }
+
+    /// How many supersteps this call may still take after this one.
+    pub fn remaining_steps(&self) -> u64 {
+        self.shared.max_supersteps.saturating_sub(self.request.step)
+    }
+
+    /// The attempt under the node's retry policy, counted from 1.
+    pub fn attempt(&self) -> u32 {
+        self.request.attempt
+    }
+}

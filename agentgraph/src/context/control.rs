@@ -1,0 +1,129 @@
+//! The control cells of a superstep: what its tasks asked of the outside, and the answers they were given.
+//!
+//! A request is written here *before* the node gets its `Err`. The engine reads the cell first, so nothing that a node
+//! or a layer does with the error can hide that the task waits.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::TaskRequest;
+
+/// What [`Ctx::interrupt`](crate::Ctx::interrupt) returns while there is no answer. Return it with `?`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the task waits for an answer")]
+#[non_exhaustive]
+pub struct Interrupted;
+
+/// A request of a task: its n-th.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Request {
+    pub(crate) n: u32,
+    pub(crate) value: Value,
+    pub(crate) schema: Option<Value>,
+}
+
+/// An answer to the n-th request of a task.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Answer {
+    pub(crate) n: u32,
+    pub(crate) value: Value,
+}
+
+/// One cell per task that has asked or was answered; none for the others, so a graph without interrupts pays one load.
+#[derive(Default)]
+pub(crate) struct Control {
+    used: AtomicBool,
+    cells: Mutex<HashMap<u32, Cell>>,
+}
+
+#[derive(Default)]
+struct Cell {
+    answers: Vec<Answer>,
+    next: u32,
+    request: Option<Request>,
+    refused: Option<(u32, String)>,
+}
+
+/// How a task stands with the outside.
+pub(crate) enum Standing {
+    /// It asked and has no answer.
+    Waits(Request),
+    /// It was given an answer of the wrong type.
+    Refused { n: u32, problem: String },
+}
+
+impl Control {
+    pub(crate) fn in_use(&self) -> bool {
+        self.used.load(Ordering::Acquire)
+    }
+
+    /// Empties the cells for the next superstep.
+    pub(crate) fn clear(&self) {
+        if self.in_use() {
+            self.cells().clear();
+            self.used.store(false, Ordering::Release);
+        }
+    }
+
+    /// Gives a task its answers.
+    pub(crate) fn answer(&self, index: u32, answers: Vec<Answer>) {
+        self.cells().entry(index).or_default().answers = answers;
+        self.used.store(true, Ordering::Release);
+    }
+
+    /// Says that the node's function is about to be called, once more perhaps. `Err` if the task already waits: then it
+    /// must not be.
+    pub(crate) fn begin_call(&self, request: TaskRequest) -> Result<(), Interrupted> {
+        let mut cells = self.cells();
+        let Some(cell) = cells.get_mut(&request.index) else { return Ok(()) };
+        cell.next = 0;
+        match cell.request {
+            Some(_) => Err(Interrupted),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn interrupt<T: DeserializeOwned>(
+        &self,
+        task: TaskRequest,
+        request: impl Serialize,
+        schema: Option<Value>,
+    ) -> Result<T, Interrupted> {
+        self.used.store(true, Ordering::Release);
+        let mut cells = self.cells();
+        let cell = cells.entry(task.index).or_default();
+        if cell.request.is_some() || cell.refused.is_some() {
+            return Err(Interrupted);
+        }
+        let n = cell.next;
+        cell.next += 1;
+        let Some(answer) = cell.answers.iter().find(|answer| answer.n == n) else {
+            let value = serde_json::to_value(request).unwrap_or(Value::Null);
+            cell.request = Some(Request { n, value, schema });
+            return Err(Interrupted);
+        };
+        T::deserialize(&answer.value).map_err(|error| {
+            cell.refused = Some((n, error.to_string()));
+            Interrupted
+        })
+    }
+
+    /// Whether the task waits, read before anything else about its result.
+    pub(crate) fn standing(&self, index: u32) -> Option<Standing> {
+        let cells = self.cells();
+        let cell = cells.get(&index)?;
+        if let Some((n, problem)) = &cell.refused {
+            return Some(Standing::Refused { n: *n, problem: problem.clone() });
+        }
+        cell.request.clone().map(Standing::Waits)
+    }
+
+    fn cells(&self) -> MutexGuard<'_, HashMap<u32, Cell>> {
+        self.cells.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

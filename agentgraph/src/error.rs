@@ -1,0 +1,279 @@
+//! What can go wrong: one opaque [`Error`] with a stable [`Code`], and the error a node may return.
+//!
+//! A node's own error is any [`BoxError`]; it is *retryable unless terminal*: a retry policy tries again
+//! unless the error is, or was caused by, a [`Terminal`].
+
+use std::any::Any;
+use std::error::Error as StdError;
+use std::fmt;
+use std::sync::Arc;
+
+/// The error a node returns: anything that implements [`std::error::Error`], by `?`, or text by `.into()`.
+pub type BoxError = Box<dyn StdError + Send + Sync + 'static>;
+
+/// The result of a node. The error defaults to [`BoxError`], so `?` works on every standard error.
+///
+/// ```
+/// fn parse(text: &str) -> agentgraph::Result<u8> {
+///     Ok(text.parse()?)
+/// }
+/// assert_eq!(parse("7").unwrap(), 7);
+/// assert!(parse("seven").is_err());
+/// ```
+pub type Result<T, E = BoxError> = std::result::Result<T, E>;
+
+macro_rules! codes {
+    ($($(#[$doc:meta])* $variant:ident = $text:literal,)*) => {
+        /// What kind of failure an [`Error`] is. The text of a code never changes; every code has a page in
+        /// `docs/errors/`.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum Code {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl Code {
+            /// Every code there is, in the order of declaration.
+            pub const ALL: &'static [Code] = &[$(Code::$variant,)*];
+
+            /// The stable text, such as `E_UNKNOWN_TARGET`.
+            ///
+            /// ```
+            /// assert_eq!(agentgraph::Code::UnknownTarget.as_str(), "E_UNKNOWN_TARGET");
+            /// ```
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Code::$variant => $text,)*
+                }
+            }
+        }
+    };
+}
+
+codes! {
+    /// A value could not be turned into bytes for a checkpoint.
+    Encode = "E_ENCODE",
+    /// Stored bytes are not what the format says they must be.
+    CorruptCheckpoint = "E_CORRUPT_CHECKPOINT",
+    /// Stored bytes were written by a newer format than this release reads.
+    UnknownFormat = "E_UNKNOWN_FORMAT",
+    /// The checkpointer itself failed (disk full, file locked, connection lost).
+    Store = "E_STORE",
+    /// Somebody else committed to the thread first.
+    Stale = "E_STALE",
+    /// A route, `goto` or dispatch named a node that is not in the graph.
+    UnknownTarget = "E_UNKNOWN_TARGET",
+    /// Two tasks of one superstep wrote a channel that takes one write.
+    ConcurrentUpdate = "E_CONCURRENT_UPDATE",
+    /// An update names a key that the schema does not have.
+    UnknownChannel = "E_UNKNOWN_CHANNEL",
+    /// A value does not fit its channel.
+    BadValue = "E_BAD_VALUE",
+    /// A node returned an error and no policy handled it.
+    NodeFailed = "E_NODE_FAILED",
+    /// A node panicked.
+    NodePanicked = "E_NODE_PANICKED",
+    /// A node ran longer than its timeout.
+    NodeTimeout = "E_NODE_TIMEOUT",
+    /// An extractor asked for a dependency that the graph was not given.
+    MissingDependency = "E_MISSING_DEPENDENCY",
+    /// The input of a dispatch is missing or of another type than the node asks for.
+    BadInput = "E_BAD_INPUT",
+    /// The thread's last run has not finished.
+    RunUnfinished = "E_RUN_UNFINISHED",
+    /// `resume` or `proceed` on a thread that waits for nothing.
+    NothingToResume = "E_NOTHING_TO_RESUME",
+    /// The call needs a checkpointer and the graph has none.
+    NoCheckpointer = "E_NO_CHECKPOINTER",
+    /// The graph has a checkpointer and the call names no thread.
+    NoThread = "E_NO_THREAD",
+    /// An answer names an interrupt that is not open.
+    UnknownInterrupt = "E_UNKNOWN_INTERRUPT",
+    /// A bare answer while several interrupts are open.
+    AmbiguousAnswer = "E_AMBIGUOUS_ANSWER",
+    /// An answer does not have the type or schema its interrupt asks for.
+    BadAnswer = "E_BAD_ANSWER",
+    /// The thread waits at something that the graph no longer has.
+    GraphChanged = "E_GRAPH_CHANGED",
+    /// The host that runs tasks elsewhere failed.
+    Host = "E_HOST",
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.as_str())
+    }
+}
+
+/// What an engine call fails with. Opaque: ask it for its [`code`](Error::code), the node, the thread, the last
+/// state, and by [`source`](StdError::source) for the error a node returned.
+pub struct Error(Box<Inner>);
+
+struct Inner {
+    code: Code,
+    message: String,
+    node: Option<String>,
+    thread: Option<String>,
+    source: Option<BoxError>,
+    state: Option<Arc<dyn Any + Send + Sync>>,
+}
+
+impl Error {
+    /// An error of the given code; `message` says what happened and what to do. For authors of checkpointers and
+    /// hosts.
+    ///
+    /// ```
+    /// use agentgraph::{Code, Error};
+    /// let error = Error::new(Code::Store, "the disk is full: free some space, then `proceed()`");
+    /// assert_eq!(error.code(), Code::Store);
+    /// ```
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Error(Box::new(Inner {
+            code,
+            message: message.into(),
+            node: None,
+            thread: None,
+            source: None,
+            state: None,
+        }))
+    }
+
+    /// The same error with the cause it came from.
+    pub fn with_source(mut self, source: impl Into<BoxError>) -> Self {
+        self.0.source = Some(source.into());
+        self
+    }
+
+    pub(crate) fn at_node(mut self, node: &str) -> Self {
+        self.0.node.get_or_insert_with(|| node.to_owned());
+        self
+    }
+
+    pub(crate) fn on_thread(mut self, thread: Option<&str>) -> Self {
+        if self.0.thread.is_none() {
+            self.0.thread = thread.map(str::to_owned);
+        }
+        self
+    }
+
+    pub(crate) fn with_state(mut self, state: Arc<dyn Any + Send + Sync>) -> Self {
+        self.0.state.get_or_insert(state);
+        self
+    }
+
+    /// The stable code.
+    pub fn code(&self) -> Code {
+        self.0.code
+    }
+
+    /// The node it happened in, if it happened in one.
+    pub fn node(&self) -> Option<&str> {
+        self.0.node.as_deref()
+    }
+
+    /// The thread of the run, if it had one.
+    pub fn thread(&self) -> Option<&str> {
+        self.0.thread.as_deref()
+    }
+
+    /// The last state before the failure: what was merged, without the failed superstep.
+    ///
+    /// `None` when the run had not read or built a state yet, or when `S` is another type than the graph's.
+    pub fn state<S: Any + Send + Sync>(&self) -> Option<&S> {
+        self.0.state.as_deref()?.downcast_ref()
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Inner { code, message, node, thread, .. } = &*self.0;
+        write!(out, "{code}: ")?;
+        if let Some(node) = node {
+            write!(out, "node `{node}`: ")?;
+        }
+        out.write_str(message)?;
+        match thread {
+            Some(thread) => write!(out, " (thread `{thread}`)"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut parts = out.debug_struct("Error");
+        parts.field("code", &self.0.code).field("message", &self.0.message);
+        if let Some(node) = &self.0.node {
+            parts.field("node", node);
+        }
+        if let Some(thread) = &self.0.thread {
+            parts.field("thread", thread);
+        }
+        if let Some(source) = &self.0.source {
+            parts.field("source", source);
+        }
+        parts.finish_non_exhaustive()
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.0.source.as_deref().map(|source| source as &(dyn StdError + 'static))
+    }
+}
+
+/// Marks an error that no retry policy shall try again.
+///
+/// ```
+/// use agentgraph::Terminal;
+/// let error = Terminal::new("the card was refused");
+/// assert_eq!(error.to_string(), "the card was refused");
+/// ```
+#[derive(Debug)]
+pub struct Terminal(BoxError);
+
+impl Terminal {
+    /// Wraps an error, or a text.
+    pub fn new(error: impl Into<BoxError>) -> Self {
+        Terminal(error.into())
+    }
+
+    /// The wrapped error.
+    pub fn into_inner(self) -> BoxError {
+        self.0
+    }
+}
+
+impl fmt::Display for Terminal {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, out)
+    }
+}
+
+impl StdError for Terminal {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.0.source()
+    }
+}
+
+/// Whether `error` is a `T`, or was caused by one.
+pub(crate) fn caused_by<'a, T: StdError + 'static>(error: &'a (dyn StdError + 'static)) -> Option<&'a T> {
+    let mut current = Some(error);
+    while let Some(error) = current {
+        if let Some(found) = error.downcast_ref::<T>() {
+            return Some(found);
+        }
+        current = error.source();
+    }
+    None
+}
+
+/// The known name that is nearest to a wrong one, if one is near enough to be a slip of the keyboard.
+pub(crate) fn nearest<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let allowed = (wrong.chars().count() / 3).max(1);
+    known
+        .map(|name| (strsim::damerau_levenshtein(wrong, name), name))
+        .filter(|(distance, _)| *distance <= allowed)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, name)| name)
+}

@@ -1,0 +1,226 @@
+//! Extractors: what the arguments of a node may be.
+//!
+//! An extractor is made from the [`Task`] *before* the node's future exists, so that the future holds just what the
+//! node asked for. What is asked of a task is read, never taken: a node may be called again.
+
+use std::any::{TypeId, type_name};
+use std::ops::Deref;
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+
+use crate::context::{Ctx, RunShared, TaskRequest};
+use crate::error::BoxError;
+use crate::state::State;
+use crate::step::InputValue;
+
+/// One execution of a node, as extractors see it.
+pub struct Task<'a, S: State> {
+    pub(crate) state: &'a Arc<S>,
+    pub(crate) shared: &'a Arc<RunShared>,
+    pub(crate) request: TaskRequest,
+    pub(crate) input: Option<&'a InputValue>,
+}
+
+impl<S: State> Clone for Task<'_, S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S: State> Copy for Task<'_, S> {}
+
+impl<'a, S: State> Task<'a, S> {
+    /// The state this superstep reads.
+    pub fn state(&self) -> &'a S {
+        self.state
+    }
+
+    /// The context.
+    pub fn ctx(&self) -> Ctx {
+        Ctx::new(Arc::clone(self.shared), self.request)
+    }
+}
+
+/// Something a node can take as an argument.
+///
+/// The engine has [`Snapshot<S>`](Snapshot), `S`, [`Ctx`], [`Input<I>`](Input) and [`Dep<T>`](Dep); add your own:
+///
+/// ```
+/// use agentgraph::prelude::*;
+/// # use serde::{Deserialize, Serialize};
+/// # #[derive(State, Serialize, Deserialize, Clone, Default)]
+/// # struct Triage { question: String }
+///
+/// /// How long the question is.
+/// struct Length(usize);
+///
+/// impl FromTask<Triage> for Length {
+///     type Error = std::convert::Infallible;
+///     fn from_task(task: &Task<'_, Triage>) -> Result<Self, Self::Error> {
+///         Ok(Length(task.state().question.len()))
+///     }
+/// }
+///
+/// async fn short(Length(length): Length) -> TriageUpdate {
+///     Triage::update().question(if length > 100 { "shorter, please" } else { "" })
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be an argument of a node",
+    label = "not an extractor",
+    note = "a node's arguments are `Snapshot<{S}>`, `{S}`, `Ctx`, `Input<I>`, `Dep<T>`, or your own `FromTask` types"
+)]
+pub trait FromTask<S: State>: Sized {
+    /// Why it may fail. The node fails with it.
+    type Error: Into<BoxError>;
+
+    /// Makes it from the task.
+    ///
+    /// # Errors
+    /// When the task does not have what is asked for.
+    fn from_task(task: &Task<'_, S>) -> Result<Self, Self::Error>;
+
+    /// The dependency it needs, so that `compile()` can say when it is missing.
+    fn requirement() -> Option<Requirement> {
+        None
+    }
+}
+
+/// A dependency that an extractor needs.
+#[derive(Clone, Copy, Debug)]
+pub struct Requirement {
+    pub(crate) id: TypeId,
+    pub(crate) name: &'static str,
+}
+
+impl Requirement {
+    /// The dependency of that type.
+    pub fn dep<T: Send + Sync + 'static>() -> Self {
+        Requirement { id: TypeId::of::<T>(), name: type_name::<T>() }
+    }
+}
+
+/// The state as it was when the superstep began, shared and not copied. Dereferences to it.
+///
+/// Holding one after the node has returned is safe and costs the engine one clone of the state.
+#[derive(Debug)]
+pub struct Snapshot<S>(Arc<S>);
+
+impl<S> Snapshot<S> {
+    pub(crate) fn new(state: Arc<S>) -> Self {
+        Snapshot(state)
+    }
+}
+
+impl<S> Clone for Snapshot<S> {
+    fn clone(&self) -> Self {
+        Snapshot(Arc::clone(&self.0))
+    }
+}
+
+impl<S> Deref for Snapshot<S> {
+    type Target = S;
+    fn deref(&self) -> &S {
+        &self.0
+    }
+}
+
+impl<S: State> FromTask<S> for Snapshot<S> {
+    type Error = std::convert::Infallible;
+    fn from_task(task: &Task<'_, S>) -> Result<Self, Self::Error> {
+        Ok(Snapshot(Arc::clone(task.state)))
+    }
+}
+
+/// The node's own clone of the state. Changes to it go nowhere: return an update.
+impl<S: State> FromTask<S> for S {
+    type Error = std::convert::Infallible;
+    fn from_task(task: &Task<'_, S>) -> Result<Self, Self::Error> {
+        Ok(S::clone(task.state))
+    }
+}
+
+impl<S: State> FromTask<S> for Ctx {
+    type Error = std::convert::Infallible;
+    fn from_task(task: &Task<'_, S>) -> Result<Self, Self::Error> {
+        Ok(task.ctx())
+    }
+}
+
+/// The input of the [`Dispatch`](crate::Dispatch) that made this task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Input<I>(pub I);
+
+/// Why an [`Input`] could not be had.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InputError {
+    /// The node was reached by an edge, which carries no input.
+    #[error(
+        "the node asks for an `Input<{0}>` and was not reached by a dispatch: use `Dispatch::new(node, input)`, or read the state"
+    )]
+    Missing(&'static str),
+    /// The dispatch carried another type.
+    #[error("the node asks for an `Input<{expected}>` and the dispatch carries something else{}", .problem.as_deref().map(|p| format!(": {p}")).unwrap_or_default())]
+    Type {
+        /// The type asked for.
+        expected: &'static str,
+        /// What the decoder said, for an input that was stored.
+        problem: Option<String>,
+    },
+}
+
+impl<S: State, I: DeserializeOwned + Clone + 'static> FromTask<S> for Input<I> {
+    type Error = InputError;
+    fn from_task(task: &Task<'_, S>) -> Result<Self, InputError> {
+        let wrong = |problem| InputError::Type { expected: type_name::<I>(), problem };
+        match task.input {
+            None => Err(InputError::Missing(type_name::<I>())),
+            Some(InputValue::Live { value, .. }) => {
+                value.downcast_ref::<I>().cloned().map(Input).ok_or_else(|| wrong(None))
+            }
+            Some(InputValue::Stored(bytes)) => {
+                rmp_serde::from_slice(bytes).map(Input).map_err(|error| wrong(Some(error.to_string())))
+            }
+        }
+    }
+}
+
+/// A dependency that the graph was given with [`StateGraph::dep`](crate::StateGraph::dep): a client, a model, a pool.
+#[derive(Debug)]
+pub struct Dep<T>(Arc<T>);
+
+impl<T> Clone for Dep<T> {
+    fn clone(&self) -> Self {
+        Dep(Arc::clone(&self.0))
+    }
+}
+
+impl<T> Deref for Dep<T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+/// The graph was not given a dependency that a node asks for. `compile()` reports it before a run can meet it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the graph was not given a `{0}`: call `.dep(..)` on the builder")]
+pub struct MissingDep(&'static str);
+
+impl<S: State, T: Send + Sync + 'static> FromTask<S> for Dep<T> {
+    type Error = MissingDep;
+
+    fn from_task(task: &Task<'_, S>) -> Result<Self, MissingDep> {
+        let found = task.shared.graph.deps.get(&TypeId::of::<T>()).cloned();
+        match found.map(Arc::downcast::<T>) {
+            Some(Ok(value)) => Ok(Dep(value)),
+            _ => Err(MissingDep(type_name::<T>())),
+        }
+    }
+
+    fn requirement() -> Option<Requirement> {
+        Some(Requirement::dep::<T>())
+    }
+}

@@ -1,0 +1,198 @@
+//! Nodes: a plain `async fn` whose arguments are extractors.
+//!
+//! [`IntoNode`] is the one trait behind "just pass a function"; [`Node`] is what comes out of it, with the
+//! settings of the node beside the erased call. A node knows nothing of the graph it is put into.
+
+use std::future::Future;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use tower_layer::Layer;
+use tower_service::Service;
+
+use crate::error::BoxError;
+use crate::extract::{FromTask, Requirement, Task};
+use crate::layer::{Layered, NodeCall, NodeService};
+use crate::policy::RetryPolicy;
+use crate::state::State;
+use crate::step::{IntoStep, Step};
+
+/// What one call of a node gives.
+pub(crate) type NodeResult<S> = Result<Step<S>, BoxError>;
+
+/// The boxed call: the one allocation of a step.
+pub(crate) type NodeFuture<S> = Pin<Box<dyn Future<Output = NodeResult<S>> + Send>>;
+
+/// A node of whatever type, ready to be called.
+pub(crate) trait ErasedNode<S: State>: Send + Sync + 'static {
+    fn call(&self, task: &Task<'_, S>) -> NodeFuture<S>;
+}
+
+/// Anything that can be a node: an `async fn` or closure of up to eight extractors that returns something
+/// [`IntoStep`], or a [`Node`].
+///
+/// ```
+/// # use agentgraph::prelude::*;
+/// # use serde::{Deserialize, Serialize};
+/// # #[derive(State, Serialize, Deserialize, Clone, Default)]
+/// # struct Triage { risk: u8 }
+/// use std::time::Duration;
+///
+/// async fn plan(state: Snapshot<Triage>) -> Result<TriageUpdate> {
+///     Ok(Triage::update().risk(state.risk + 1))
+/// }
+///
+/// let graph = StateGraph::<Triage>::new()
+///     .node("plan", plan.timeout(Duration::from_secs(2)).retry(RetryPolicy::attempts(3)))
+///     .edge(START, "plan")
+///     .compile();
+/// assert!(graph.is_ok());
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a node",
+    label = "not a node of this graph",
+    note = "a node is an `async fn` whose arguments are extractors (`Snapshot<S>`, `S`, `Ctx`, `Input<I>`, `Dep<T>`) and that returns `()`, an update, a `Command` or a `Result` of these",
+    note = "put `#[agentgraph::node(YourState)]` on the function to see which argument or output is wrong"
+)]
+pub trait IntoNode<S: State, M>: Sized {
+    /// Makes the node.
+    fn into_node(self) -> Node<S>;
+
+    /// Puts a tower layer round the node. The layer's service must be `Clone`; each call gets its own clone.
+    fn layer<L>(self, layer: L) -> Node<S>
+    where
+        L: Layer<NodeService<S>>,
+        L::Service: Service<NodeCall<S>, Response = Step<S>> + Clone + Send + Sync + 'static,
+        <L::Service as Service<NodeCall<S>>>::Error: Into<BoxError>,
+        <L::Service as Service<NodeCall<S>>>::Future: Send + 'static,
+    {
+        self.into_node().layered(layer)
+    }
+
+    /// Tries the node again when it fails.
+    fn retry(self, policy: RetryPolicy) -> Node<S> {
+        let mut node = self.into_node();
+        node.settings.retry = Some(policy);
+        node
+    }
+
+    /// Fails an attempt that takes longer. A zero timeout is a problem at `compile()`.
+    fn timeout(self, limit: Duration) -> Node<S> {
+        let mut node = self.into_node();
+        node.settings.timeout = Some(limit);
+        node
+    }
+
+    /// Says where the commands of this node may go, so that `compile()` and the drawing know.
+    fn targets<T: AsRef<str>>(self, targets: impl IntoIterator<Item = T>) -> Node<S> {
+        let mut node = self.into_node();
+        node.settings.targets = Some(targets.into_iter().map(|name| name.as_ref().to_owned()).collect());
+        node
+    }
+}
+
+/// A node and its settings.
+pub struct Node<S: State> {
+    pub(crate) call: Arc<dyn ErasedNode<S>>,
+    pub(crate) settings: NodeSettings,
+}
+
+/// What is said about a node beside its code.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct NodeSettings {
+    pub(crate) retry: Option<RetryPolicy>,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) targets: Option<Vec<String>>,
+    pub(crate) requirements: Vec<Requirement>,
+    pub(crate) commands: bool,
+}
+
+impl<S: State> Node<S> {
+    fn layered<L>(self, layer: L) -> Node<S>
+    where
+        L: Layer<NodeService<S>>,
+        L::Service: Service<NodeCall<S>, Response = Step<S>> + Clone + Send + Sync + 'static,
+        <L::Service as Service<NodeCall<S>>>::Error: Into<BoxError>,
+        <L::Service as Service<NodeCall<S>>>::Future: Send + 'static,
+    {
+        let service = layer.layer(NodeService::new(self.call));
+        Node { call: Arc::new(Layered::new(service)), settings: self.settings }
+    }
+}
+
+/// Marks the implementation for nodes that are nodes already.
+#[derive(Debug)]
+pub struct IsNode;
+
+impl<S: State> IntoNode<S, IsNode> for Node<S> {
+    fn into_node(self) -> Node<S> {
+        self
+    }
+}
+
+/// A function as a node. The marker holds its argument types without owning them, so it is `Send` whatever they are.
+struct FnNode<F, M> {
+    function: F,
+    marker: PhantomData<fn() -> M>,
+}
+
+macro_rules! function_nodes {
+    ($($argument:ident)*) => {
+        impl<S, F, Fut, Out, $($argument,)*> IntoNode<S, (Out, $($argument,)*)> for F
+        where
+            S: State,
+            F: Fn($($argument,)*) -> Fut + Send + Sync + 'static,
+            Fut: Future<Output = Out> + Send + 'static,
+            Out: IntoStep<S> + 'static,
+            $($argument: FromTask<S> + 'static,)*
+        {
+            fn into_node(self) -> Node<S> {
+                let node = FnNode::<F, (Out, $($argument,)*)> { function: self, marker: PhantomData };
+                let requirements: &[Option<Requirement>] = &[$(<$argument as FromTask<S>>::requirement(),)*];
+                let settings = NodeSettings {
+                    requirements: requirements.iter().copied().flatten().collect(),
+                    commands: Out::MAY_COMMAND,
+                    ..NodeSettings::default()
+                };
+                Node { call: Arc::new(node), settings }
+            }
+        }
+
+        impl<S, F, Fut, Out, $($argument,)*> ErasedNode<S> for FnNode<F, (Out, $($argument,)*)>
+        where
+            S: State,
+            F: Fn($($argument,)*) -> Fut + Send + Sync + 'static,
+            Fut: Future<Output = Out> + Send + 'static,
+            Out: IntoStep<S> + 'static,
+            $($argument: FromTask<S> + 'static,)*
+        {
+            #[allow(non_snake_case, unused_variables)]
+            fn call(&self, task: &Task<'_, S>) -> NodeFuture<S> {
+                let control = &task.shared.control;
+                if control.in_use() && let Err(waits) = control.begin_call(task.request) {
+                    return Box::pin(std::future::ready(Err(waits.into())));
+                }
+                $(
+                    let $argument = match $argument::from_task(task) {
+                        Ok(argument) => argument,
+                        Err(error) => return Box::pin(std::future::ready(Err(error.into()))),
+                    };
+                )*
+                Box::pin((self.function)($($argument,)*).map(IntoStep::into_step))
+            }
+        }
+    };
+}
+
+function_nodes!();
+function_nodes!(A1);
+function_nodes!(A1 A2);
+function_nodes!(A1 A2 A3);
+function_nodes!(A1 A2 A3 A4);
+function_nodes!(A1 A2 A3 A4 A5);
+function_nodes!(A1 A2 A3 A4 A5 A6);
+function_nodes!(A1 A2 A3 A4 A5 A6 A7);
+function_nodes!(A1 A2 A3 A4 A5 A6 A7 A8);

@@ -1,0 +1,181 @@
+//! Reducers: how a write changes a channel.
+//!
+//! A [`Reducer`] is a type, not a value: `derive(State)` names it in the type of the field's [`Slot`], so that a merge
+//! is plain code. It must be deterministic, since a write may be tried (for a router) and then be applied again.
+
+mod by_id;
+mod list;
+mod map;
+mod single;
+mod slot;
+
+pub use by_id::{ById, Keyed, KeyedWrite};
+pub use list::Append;
+pub use map::{MapState, Merge};
+pub use single::{Last, Once};
+pub use slot::Slot;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::checkpoint::delta::{DeltaWriter, EncodeError};
+
+/// How a write changes a channel of type `T`.
+///
+/// The reducers that `#[reduce(..)]` names are implementations of this trait, and so is yours:
+///
+/// ```
+/// use agentgraph::prelude::*;
+/// use agentgraph::reduce::{Reducer, StoredReducer};
+/// use serde::{Deserialize, Serialize};
+///
+/// /// Adds up.
+/// struct Sum;
+/// impl Reducer<u64> for Sum {
+///     type Write = u64;
+///     const KIND: &'static str = "sum";
+///     fn reduce(value: &mut u64, write: u64) {
+///         *value = value.saturating_add(write);
+///     }
+///     fn combine(write: &mut u64, later: u64) {
+///         *write = write.saturating_add(later);
+///     }
+/// }
+///
+/// impl StoredReducer<u64> for Sum {}
+///
+/// #[derive(State, Serialize, Deserialize, Clone, Default)]
+/// struct Spent {
+///     #[reduce(reducer = Sum, write = u64)]
+///     tokens: u64,
+/// }
+///
+/// let mut state = Spent { tokens: 1 };
+/// state.apply(&(), Spent::update().tokens(2).tokens(3)).unwrap();
+/// assert_eq!(state.tokens, 6);
+/// ```
+pub trait Reducer<T: Clone>: 'static {
+    /// What one write carries.
+    type Write: Clone + Send + Sync + 'static;
+
+    /// The name of this kind of reducer; part of a graph's fingerprint.
+    const KIND: &'static str;
+
+    /// Whether two writers in one superstep are an error.
+    const EXCLUSIVE: bool = false;
+
+    /// Folds `write` into `value`.
+    fn reduce(value: &mut T, write: Self::Write);
+
+    /// Joins a second write of the same update to the first.
+    fn combine(write: &mut Self::Write, later: Self::Write);
+
+    /// [`reduce`](Reducer::reduce) for a look only. What is needed to undo it goes into the result; the default
+    /// keeps a clone of the value.
+    fn try_on(value: &mut T, write: &mut Self::Write) -> Undo<T> {
+        let before = value.clone();
+        Self::reduce(value, write.clone());
+        Undo::Restore(before)
+    }
+
+    /// Takes back what [`try_on`](Reducer::try_on) did. Called with what that call returned.
+    fn take_off(value: &mut T, write: &mut Self::Write, undo: Undo<T>) {
+        let _ = write;
+        if let Undo::Restore(before) = undo {
+            *value = before;
+        }
+    }
+}
+
+/// A reducer whose changes can be stored. The provided methods store the whole value at every change; a reducer that
+/// knows a smaller delta writes that.
+///
+/// For the `Sum` of [`Reducer`]'s example, `impl StoredReducer<u64> for Sum {}` is enough.
+pub trait StoredReducer<T: Clone + Serialize>: Reducer<T, Write: Serialize + DeserializeOwned> {
+    /// [`reduce`](Reducer::reduce), and writes down what changed.
+    ///
+    /// # Errors
+    /// When the change cannot be encoded.
+    fn reduce_recorded(
+        value: &mut T,
+        write: Self::Write,
+        delta: &mut DeltaWriter,
+    ) -> Result<(), EncodeError> {
+        Self::reduce(value, write);
+        Self::record(value, delta)
+    }
+
+    /// Writes down the whole value, in a form that this reducer's deltas can be applied to.
+    ///
+    /// # Errors
+    /// When the value cannot be encoded.
+    fn record(value: &T, delta: &mut DeltaWriter) -> Result<(), EncodeError> {
+        delta.set(value)
+    }
+}
+
+/// How a write that was only tried on is taken off again.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Undo<T> {
+    /// Put this value back.
+    Restore(T),
+    /// Value and write were swapped.
+    Swap,
+    /// The list had that many items; the rest belongs to the write.
+    Tail(usize),
+    /// Undo these steps from the last to the first; `old` holds what they displaced, in the same order.
+    Steps {
+        /// The displaced items.
+        old: T,
+        /// What was done.
+        steps: Vec<UndoStep>,
+    },
+}
+
+/// One step of [`Undo::Steps`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UndoStep {
+    /// An item was added at the end.
+    Added,
+    /// The item at this position was replaced.
+    Replaced(usize),
+    /// The item at this position was removed.
+    Removed(usize),
+}
+
+/// A reducer that calls a function, for `#[reduce(with = path)]`. The derive makes one such type a field.
+pub trait ReduceFn<T>: 'static {
+    /// The function's second argument.
+    type Write: Clone + Send + Sync + 'static;
+    /// Calls it.
+    fn call(value: &mut T, write: Self::Write);
+}
+
+/// The reducer of `#[reduce(with = path)]`: any function `fn(&mut T, W)`, stored whole.
+#[derive(Debug)]
+pub struct With<F>(std::marker::PhantomData<fn() -> F>);
+
+impl<T: Clone, F: ReduceFn<T>> Reducer<T> for With<F> {
+    /// The writes of one update, in order.
+    type Write = Vec<F::Write>;
+    const KIND: &'static str = "with";
+
+    fn reduce(value: &mut T, write: Self::Write) {
+        for one in write {
+            F::call(value, one);
+        }
+    }
+
+    fn combine(write: &mut Self::Write, later: Self::Write) {
+        write.extend(later);
+    }
+}
+
+impl<T: Clone + Serialize, F: ReduceFn<T, Write: Serialize + DeserializeOwned>> StoredReducer<T> for With<F> {}
+
+/// For derived code only.
+#[doc(hidden)]
+pub mod derived {
+    pub use super::slot::{decode_fields, encode_field, encode_fields, nearest_channel};
+}

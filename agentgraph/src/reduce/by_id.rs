@@ -1,0 +1,154 @@
+//! [`ById`]: a list whose items have keys, such as chat messages.
+
+use std::borrow::Cow;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::{Reducer, StoredReducer, Undo, UndoStep};
+use crate::checkpoint::delta::{DeltaWriter, EncodeError};
+
+/// An item with a key of its own, for `#[reduce(by_id)]`.
+pub trait Keyed {
+    /// The key. It must not change while the item is in a state.
+    fn key(&self) -> Cow<'_, str>;
+}
+
+/// One write to a keyed list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum KeyedWrite<T> {
+    /// Replaces the item with the same key, or goes to the end.
+    Upsert(T),
+    /// Removes the item with that key, if there is one.
+    Remove(String),
+}
+
+/// `#[reduce(by_id)]` on a `Vec` of [`Keyed`] items: a write replaces items by key, adds new ones at the end, or removes
+/// them. Stored item by item.
+///
+/// A key is looked for from the end of the list, so replacing a recent item is cheap and adding one reads all keys.
+#[derive(Debug)]
+pub struct ById;
+
+fn position<T: Keyed>(items: &[T], key: &str) -> Option<usize> {
+    items.iter().rposition(|item| item.key() == key)
+}
+
+impl<T: Keyed + Clone + Send + Sync + 'static> Reducer<Vec<T>> for ById {
+    type Write = Vec<KeyedWrite<T>>;
+    const KIND: &'static str = "by_id";
+
+    fn reduce(value: &mut Vec<T>, write: Self::Write) {
+        for one in write {
+            reduce_one(value, one, |_| {});
+        }
+    }
+
+    fn combine(write: &mut Self::Write, mut later: Self::Write) {
+        write.append(&mut later);
+    }
+
+    fn try_on(value: &mut Vec<T>, write: &mut Self::Write) -> Undo<Vec<T>> {
+        let mut old = Vec::new();
+        let mut steps = Vec::new();
+        for one in write.iter().cloned() {
+            reduce_one(value, one, |(step, displaced)| {
+                steps.push(step);
+                old.extend(displaced);
+            });
+        }
+        Undo::Steps { old, steps }
+    }
+
+    fn take_off(value: &mut Vec<T>, _: &mut Self::Write, undo: Undo<Vec<T>>) {
+        let Undo::Steps { mut old, steps } = undo else { return };
+        for step in steps.into_iter().rev() {
+            match step {
+                UndoStep::Added => drop(value.pop()),
+                UndoStep::Replaced(at) => {
+                    if let (Some(slot), Some(item)) = (value.get_mut(at), old.pop()) {
+                        *slot = item;
+                    }
+                }
+                UndoStep::Removed(at) => value.extend_at(at, old.pop()),
+            }
+        }
+    }
+}
+
+/// Applies one write and tells `done` what it did and which item it displaced.
+fn reduce_one<T: Keyed>(
+    value: &mut Vec<T>,
+    write: KeyedWrite<T>,
+    mut done: impl FnMut((UndoStep, Option<T>)),
+) {
+    match write {
+        KeyedWrite::Upsert(item) => match position(value, &item.key()) {
+            Some(at) => {
+                let old = std::mem::replace(&mut value[at], item);
+                done((UndoStep::Replaced(at), Some(old)));
+            }
+            None => {
+                value.push(item);
+                done((UndoStep::Added, None));
+            }
+        },
+        KeyedWrite::Remove(key) => {
+            if let Some(at) = position(value, &key) {
+                let old = value.remove(at);
+                done((UndoStep::Removed(at), Some(old)));
+            }
+        }
+    }
+}
+
+trait ExtendAt<T> {
+    fn extend_at(&mut self, at: usize, item: Option<T>);
+}
+
+impl<T> ExtendAt<T> for Vec<T> {
+    fn extend_at(&mut self, at: usize, item: Option<T>) {
+        if let Some(item) = item {
+            self.insert(at.min(self.len()), item);
+        }
+    }
+}
+
+impl<T> StoredReducer<Vec<T>> for ById
+where
+    T: Keyed + Serialize + DeserializeOwned + Clone + Send + Sync + 'static,
+{
+    fn reduce_recorded(
+        value: &mut Vec<T>,
+        write: Self::Write,
+        delta: &mut DeltaWriter,
+    ) -> Result<(), EncodeError> {
+        for one in write {
+            record_one(value, &one, delta)?;
+            reduce_one(value, one, |_| {});
+        }
+        Ok(())
+    }
+
+    fn record(value: &Vec<T>, delta: &mut DeltaWriter) -> Result<(), EncodeError> {
+        delta.keyed(value.iter().map(|item| (item.key(), item)))
+    }
+}
+
+fn record_one<T: Keyed + Serialize>(
+    value: &[T],
+    write: &KeyedWrite<T>,
+    delta: &mut DeltaWriter,
+) -> Result<(), EncodeError> {
+    match write {
+        KeyedWrite::Upsert(item) => {
+            let key = item.key();
+            let replaced = position(value, &key).map(|at| &value[at]);
+            delta.upsert(&key, item, replaced)
+        }
+        KeyedWrite::Remove(key) => match position(value, key) {
+            Some(at) => delta.remove(key, &value[at]),
+            None => Ok(()),
+        },
+    }
+}

@@ -1,0 +1,182 @@
+//! [`Slot`]: the place of one channel in an update.
+
+use std::fmt;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::{Reducer, StoredReducer, Undo};
+use crate::checkpoint::delta::{self, DeltaWriter, EncodeError};
+use crate::state::{StateError, WriteKind};
+
+/// What an update holds for one channel: nothing, a write for the reducer, or a value that overwrites.
+///
+/// Derived code is made of these; one needs them only to write a [`State`](crate::State) by hand.
+pub struct Slot<T: Clone, R: Reducer<T>>(Option<Write<T, R::Write>>);
+
+#[derive(Clone, Serialize, Deserialize)]
+enum Write<T, W> {
+    Reduce(W),
+    Overwrite(T),
+}
+
+impl<T: Clone, R: Reducer<T>> Slot<T, R> {
+    /// Adds a write; an earlier one of the same update comes first. Without effect once overwritten.
+    pub fn write(&mut self, write: R::Write) {
+        match &mut self.0 {
+            None => self.0 = Some(Write::Reduce(write)),
+            Some(Write::Reduce(earlier)) => R::combine(earlier, write),
+            Some(Write::Overwrite(_)) => {}
+        }
+    }
+
+    /// Replaces the value, whatever else is written in the superstep.
+    pub fn overwrite(&mut self, value: T) {
+        self.0 = Some(Write::Overwrite(value));
+    }
+
+    /// How it writes, if it does.
+    pub fn kind(&self) -> Option<WriteKind> {
+        self.0.as_ref().map(|write| match write {
+            Write::Reduce(_) => WriteKind::Reduce,
+            Write::Overwrite(_) => WriteKind::Overwrite,
+        })
+    }
+
+    /// Takes the write out.
+    pub fn discard(&mut self) {
+        self.0 = None;
+    }
+
+    /// Applies it.
+    pub fn apply(self, value: &mut T) {
+        match self.0 {
+            None => {}
+            Some(Write::Reduce(write)) => R::reduce(value, write),
+            Some(Write::Overwrite(new)) => *value = new,
+        }
+    }
+
+    /// Applies it so that [`take_off`](Slot::take_off) can undo it. `None` if there is nothing to do.
+    pub fn try_on(&mut self, value: &mut T) -> Option<Undo<T>> {
+        match &mut self.0 {
+            None => None,
+            Some(Write::Reduce(write)) => Some(R::try_on(value, write)),
+            Some(Write::Overwrite(new)) => {
+                std::mem::swap(value, new);
+                Some(Undo::Swap)
+            }
+        }
+    }
+
+    /// Undoes [`try_on`](Slot::try_on).
+    pub fn take_off(&mut self, value: &mut T, undo: Option<Undo<T>>) {
+        let Some(undo) = undo else { return };
+        match &mut self.0 {
+            None => {}
+            Some(Write::Reduce(write)) => R::take_off(value, write, undo),
+            Some(Write::Overwrite(new)) => std::mem::swap(value, new),
+        }
+    }
+}
+
+impl<T: Clone + Serialize + DeserializeOwned, R: StoredReducer<T>> Slot<T, R> {
+    /// Applies it and writes down what changed, on the channel that `delta` stands at.
+    ///
+    /// # Errors
+    /// When the change cannot be encoded.
+    pub fn apply_recorded(self, value: &mut T, delta: &mut DeltaWriter) -> Result<(), EncodeError> {
+        match self.0 {
+            None => Ok(()),
+            Some(Write::Reduce(write)) => R::reduce_recorded(value, write, delta),
+            Some(Write::Overwrite(new)) => {
+                R::record(&new, delta)?;
+                *value = new;
+                Ok(())
+            }
+        }
+    }
+
+    /// The write as MessagePack.
+    ///
+    /// # Errors
+    /// When it cannot be encoded.
+    pub fn encode(&self) -> Result<Option<Vec<u8>>, EncodeError> {
+        let Some(write) = &self.0 else { return Ok(None) };
+        let mut bytes = Vec::new();
+        delta::encode(&mut bytes, write)?;
+        Ok(Some(bytes))
+    }
+
+    /// The reverse of [`encode`](Slot::encode); the text of a failure says what is wrong with the bytes.
+    ///
+    /// # Errors
+    /// When the bytes are not a write of this channel.
+    pub fn decode(bytes: &[u8]) -> Result<Self, EncodeError> {
+        match rmp_serde::from_slice(bytes) {
+            Ok(write) => Ok(Slot(Some(write))),
+            Err(error) => Err(EncodeError::new(error.to_string())),
+        }
+    }
+}
+
+impl<T: Clone, R: Reducer<T>> Default for Slot<T, R> {
+    fn default() -> Self {
+        Slot(None)
+    }
+}
+
+impl<T: Clone, R: Reducer<T>> Clone for Slot<T, R> {
+    fn clone(&self) -> Self {
+        Slot(self.0.clone())
+    }
+}
+
+impl<T: Clone + fmt::Debug, R: Reducer<T, Write: fmt::Debug>> fmt::Debug for Slot<T, R> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            None => out.write_str("-"),
+            Some(Write::Reduce(write)) => write.fmt(out),
+            Some(Write::Overwrite(value)) => write!(out, "overwrite {value:?}"),
+        }
+    }
+}
+
+/// The head of an encoded update: a map of `count` channel names to writes, which follow by [`encode_field`].
+pub fn encode_fields(count: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    // Writing to a Vec does not fail, and no state has 2^32 channels.
+    let _ = rmp::encode::write_map_len(&mut bytes, u32::try_from(count).unwrap_or(u32::MAX));
+    bytes
+}
+
+/// Adds one channel to an encoded update.
+pub fn encode_field(bytes: &mut Vec<u8>, channel: &str, write: &[u8]) {
+    let _ = rmp::encode::write_str(bytes, channel);
+    let _ = rmp::encode::write_bin(bytes, write);
+}
+
+/// The channels of an encoded update and their writes.
+pub fn decode_fields(mut bytes: &[u8]) -> Result<Vec<(&str, &[u8])>, StateError> {
+    let damaged =
+        |_| StateError::BadValue { channel: "*".into(), problem: "the stored update is damaged".into() };
+    let count = rmp::decode::read_map_len(&mut bytes).map_err(|_| damaged(()))?;
+    let mut fields = Vec::new();
+    for _ in 0..count {
+        let (name, rest) = rmp::decode::read_str_from_slice(bytes).map_err(|_| damaged(()))?;
+        bytes = rest;
+        let length = rmp::decode::read_bin_len(&mut bytes).map_err(|_| damaged(()))? as usize;
+        let (write, rest) = bytes.split_at_checked(length).ok_or(()).map_err(damaged)?;
+        bytes = rest;
+        fields.push((name, write));
+    }
+    Ok(fields)
+}
+
+/// The error for a channel that is not there.
+pub fn nearest_channel<'a>(channel: &str, known: impl Iterator<Item = &'a str>) -> StateError {
+    StateError::UnknownChannel {
+        channel: channel.to_owned(),
+        nearest: crate::error::nearest(channel, known).map(str::to_owned),
+    }
+}

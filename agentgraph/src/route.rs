@@ -1,0 +1,114 @@
+//! Routes: typed decisions whose targets are known before the graph runs.
+
+use crate::step::{InputValue, IntoGoto};
+
+/// An enum whose variants name nodes. `#[derive(Route)]` writes this.
+///
+/// A unit variant goes to the node of its name in snake case, or as `#[route("name")]` says; `#[route(end)]` ends the
+/// branch; a variant with one payload dispatches the node with that input.
+///
+/// ```
+/// use agentgraph::prelude::*;
+///
+/// #[derive(Route)]
+/// enum AfterPlan {
+///     Approve,
+///     #[route("look_up")]
+///     Search,
+///     ReadPage(u32),
+///     #[route(end)]
+///     Done,
+/// }
+///
+/// let targets: Vec<_> = AfterPlan::TARGETS.iter().map(|target| target.name()).collect();
+/// assert_eq!(targets, ["approve", "look_up", "read_page", END]);
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a route",
+    label = "not an enum of targets",
+    note = "put `#[derive(Route)]` on an enum whose variants are the nodes to go to, or use `branch(node, fn, [targets])` for names"
+)]
+pub trait Route: IntoGoto {
+    /// The targets, in the order of the variants.
+    const TARGETS: &'static [RouteTarget];
+
+    /// Which target this is, and the input if it dispatches.
+    fn pick(self) -> Pick;
+}
+
+/// One target of a [`Route`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RouteTarget {
+    /// A node.
+    Node(&'static str),
+    /// A node that gets an input of its own.
+    Dispatch(&'static str),
+    /// The end of this branch.
+    End,
+}
+
+impl RouteTarget {
+    /// The node's name, or [`END`](crate::END).
+    pub const fn name(&self) -> &'static str {
+        match self {
+            RouteTarget::Node(name) | RouteTarget::Dispatch(name) => name,
+            RouteTarget::End => crate::END,
+        }
+    }
+}
+
+/// What a route decided: a position in its [`TARGETS`](Route::TARGETS), so that no name is looked up while a graph runs.
+#[derive(Debug)]
+pub struct Pick {
+    pub(crate) target: usize,
+    pub(crate) input: Option<InputValue>,
+}
+
+impl Pick {
+    /// A target without input.
+    pub const fn node(target: usize) -> Self {
+        Pick { target, input: None }
+    }
+
+    /// A dispatch to the target.
+    pub fn dispatch<I: serde::Serialize + Send + Sync + 'static>(target: usize, input: I) -> Self {
+        Pick { target, input: Some(InputValue::new(input)) }
+    }
+}
+
+/// What the function of a [`route`](crate::StateGraph::route) may return: one [`Route`], or any number of them.
+#[diagnostic::on_unimplemented(
+    message = "the function of a `route` cannot return `{Self}`",
+    label = "not a route",
+    note = "return an enum with `#[derive(Route)]`, an `Option` of it, or a `Vec` of it"
+)]
+pub trait IntoPicks {
+    /// The enum that lists the targets.
+    type Route: Route;
+    /// Hands every decision to `take`.
+    fn into_picks(self, take: &mut dyn FnMut(Pick));
+}
+
+impl<R: Route> IntoPicks for R {
+    type Route = R;
+    fn into_picks(self, take: &mut dyn FnMut(Pick)) {
+        take(self.pick());
+    }
+}
+
+impl<R: Route> IntoPicks for Vec<R> {
+    type Route = R;
+    fn into_picks(self, take: &mut dyn FnMut(Pick)) {
+        self.into_iter().for_each(|route| take(route.pick()));
+    }
+}
+
+impl<R: Route> IntoPicks for Option<R> {
+    type Route = R;
+    fn into_picks(self, take: &mut dyn FnMut(Pick)) {
+        if let Some(route) = self {
+            take(route.pick());
+        }
+    }
+}

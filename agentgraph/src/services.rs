@@ -1,0 +1,43 @@
+//! What a run takes from outside itself besides its tasks: time and randomness.
+//!
+//! It knows nothing of states or graphs, so that one object serves a run and everything in it.
+
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::time::{Duration, SystemTime};
+
+use async_trait::async_trait;
+
+/// Time and randomness for runs. Give a test's own with
+/// [`CompiledGraph::services`](crate::CompiledGraph::services) to make every run repeat exactly.
+#[async_trait]
+pub trait Services: Send + Sync + 'static {
+    /// The wall clock; checkpoints carry it.
+    fn now(&self) -> SystemTime;
+
+    /// Waits; retry backoff and node timeouts use it.
+    async fn sleep(&self, duration: Duration);
+
+    /// A random number; backoff jitter and run ids use it.
+    fn random(&self) -> u64;
+}
+
+/// The real clock, tokio's timer and the operating system's randomness.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemServices;
+
+#[async_trait]
+impl Services for SystemServices {
+    fn now(&self) -> SystemTime {
+        SystemTime::now()
+    }
+
+    async fn sleep(&self, duration: Duration) {
+        tokio::time::sleep(duration).await;
+    }
+
+    fn random(&self) -> u64 {
+        // The standard library seeds each `RandomState` apart from the others of the process.
+        RandomState::new().hash_one(0_u8)
+    }
+}

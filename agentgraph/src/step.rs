@@ -1,0 +1,285 @@
+//! What a node gives back: nothing, an update, or a [`Command`] that also says where to go.
+
+use std::any::Any;
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::checkpoint::delta;
+use crate::error::{BoxError, Code, Error};
+use crate::state::State;
+
+/// The result of one task, as the engine takes it.
+///
+/// The update travels by value: boxing it would cost more than the whole step of a small node.
+#[non_exhaustive]
+pub enum Step<S: State> {
+    /// Changes nothing and follows the node's edges.
+    None,
+    /// Changes the state and follows the node's edges.
+    Update(S::Update),
+    /// Changes the state and says where to go.
+    Command(Box<Command<S>>),
+}
+
+/// What a node may return: `()`, an update, a [`Command`], or a `Result` of one of these with any error.
+#[diagnostic::on_unimplemented(
+    message = "a node of this graph cannot return `{Self}`",
+    label = "not something a node returns",
+    note = "return `()`, an update such as `{S}::update()`, a `Command<{S}>`, or a `Result` of one of these"
+)]
+pub trait IntoStep<S: State> {
+    /// Whether it may be a [`Command`], so that `compile()` knows which nodes choose their own targets.
+    const MAY_COMMAND: bool = false;
+
+    /// Turns it into a step.
+    ///
+    /// # Errors
+    /// The error the node returned.
+    fn into_step(self) -> Result<Step<S>, BoxError>;
+}
+
+impl<S: State> IntoStep<S> for () {
+    fn into_step(self) -> Result<Step<S>, BoxError> {
+        Ok(Step::None)
+    }
+}
+
+impl<S: State> IntoStep<S> for Step<S> {
+    const MAY_COMMAND: bool = true;
+
+    fn into_step(self) -> Result<Step<S>, BoxError> {
+        Ok(self)
+    }
+}
+
+impl<S: State> IntoStep<S> for Command<S> {
+    const MAY_COMMAND: bool = true;
+
+    fn into_step(self) -> Result<Step<S>, BoxError> {
+        Ok(Step::Command(Box::new(self)))
+    }
+}
+
+impl<S: State, T: IntoStep<S>> IntoStep<S> for Option<T> {
+    const MAY_COMMAND: bool = T::MAY_COMMAND;
+
+    fn into_step(self) -> Result<Step<S>, BoxError> {
+        match self {
+            None => Ok(Step::None),
+            Some(step) => step.into_step(),
+        }
+    }
+}
+
+impl<S: State, T: IntoStep<S>, E: Into<BoxError>> IntoStep<S> for Result<T, E> {
+    const MAY_COMMAND: bool = T::MAY_COMMAND;
+
+    fn into_step(self) -> Result<Step<S>, BoxError> {
+        match self {
+            Ok(step) => step.into_step(),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// An update together with where to go next.
+///
+/// ```
+/// # use agentgraph::prelude::*;
+/// # use serde::{Deserialize, Serialize};
+/// # #[derive(State, Serialize, Deserialize, Clone, Default)]
+/// # struct Triage { risk: u8 }
+/// async fn check(state: Snapshot<Triage>) -> Command<Triage> {
+///     let command = Command::update(Triage::update().risk(3));
+///     if state.risk > 2 { command.goto("approve") } else { command.goto(END) }
+/// }
+/// ```
+#[must_use = "a command does nothing until the node returns it"]
+pub struct Command<S: State> {
+    pub(crate) update: Option<S::Update>,
+    pub(crate) targets: Vec<Goto>,
+    pub(crate) replaces_edges: bool,
+}
+
+impl<S: State> Command<S> {
+    /// An empty command: the node's edges are followed.
+    pub fn new() -> Self {
+        Command { update: None, targets: Vec::new(), replaces_edges: false }
+    }
+
+    /// A command with an update.
+    pub fn update(update: S::Update) -> Self {
+        Command { update: Some(update), ..Command::new() }
+    }
+
+    /// Goes there *instead of* along the node's edges, routes and joins, for this step. Call it again for more targets.
+    pub fn goto(mut self, targets: impl IntoGotos) -> Self {
+        self.replaces_edges = true;
+        targets.into_gotos(&mut self.targets);
+        self
+    }
+
+    /// Goes there *beside* the node's edges.
+    pub fn also_goto(mut self, targets: impl IntoGotos) -> Self {
+        targets.into_gotos(&mut self.targets);
+        self
+    }
+}
+
+impl<S: State> Default for Command<S> {
+    fn default() -> Self {
+        Command::new()
+    }
+}
+
+impl<S: State<Update: fmt::Debug>> fmt::Debug for Command<S> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Command")
+            .field("update", &self.update)
+            .field("targets", &self.targets)
+            .field("replaces_edges", &self.replaces_edges)
+            .finish()
+    }
+}
+
+/// One place to go: a node by name, the end, or a [`Dispatch`].
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Goto {
+    /// A node, or [`END`](crate::END).
+    Node(Cow<'static, str>),
+    /// A node with an input of its own.
+    Dispatch(Dispatch),
+}
+
+/// Something that names one place to go.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not name a node",
+    label = "not a target",
+    note = "use a node's name, `END`, a `Dispatch`, or an enum with `#[derive(Route)]`"
+)]
+pub trait IntoGoto {
+    /// Names it.
+    fn into_goto(self) -> Goto;
+}
+
+impl IntoGoto for Goto {
+    fn into_goto(self) -> Goto {
+        self
+    }
+}
+
+impl IntoGoto for &'static str {
+    fn into_goto(self) -> Goto {
+        Goto::Node(Cow::Borrowed(self))
+    }
+}
+
+impl IntoGoto for String {
+    fn into_goto(self) -> Goto {
+        Goto::Node(Cow::Owned(self))
+    }
+}
+
+impl IntoGoto for Dispatch {
+    fn into_goto(self) -> Goto {
+        Goto::Dispatch(self)
+    }
+}
+
+/// Something that names any number of places to go: a target, or a list of them.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not name nodes",
+    label = "not a target or a list of targets",
+    note = "use a node's name, `END`, a `Dispatch`, an enum with `#[derive(Route)]`, or a `Vec` or array of these"
+)]
+pub trait IntoGotos {
+    /// Adds them to `targets`.
+    fn into_gotos(self, targets: &mut Vec<Goto>);
+}
+
+impl<T: IntoGoto> IntoGotos for T {
+    fn into_gotos(self, targets: &mut Vec<Goto>) {
+        targets.push(self.into_goto());
+    }
+}
+
+impl<T: IntoGoto> IntoGotos for Vec<T> {
+    fn into_gotos(self, targets: &mut Vec<Goto>) {
+        targets.extend(self.into_iter().map(IntoGoto::into_goto));
+    }
+}
+
+impl<T: IntoGoto, const N: usize> IntoGotos for [T; N] {
+    fn into_gotos(self, targets: &mut Vec<Goto>) {
+        targets.extend(self.into_iter().map(IntoGoto::into_goto));
+    }
+}
+
+/// Runs one node with an input of its own, beside whatever else the superstep runs: map-reduce is one dispatch an item.
+///
+/// The node reads the input with the [`Input`](crate::Input) extractor. Results merge in the order of the dispatches.
+#[derive(Clone, Debug)]
+pub struct Dispatch {
+    pub(crate) node: Cow<'static, str>,
+    pub(crate) input: InputValue,
+}
+
+impl Dispatch {
+    /// A task for `node` with `input`.
+    ///
+    /// ```
+    /// use agentgraph::Dispatch;
+    /// let jobs: Vec<Dispatch> = (1..=3).map(|page: u32| Dispatch::new("read_page", page)).collect();
+    /// assert_eq!(jobs.len(), 3);
+    /// ```
+    pub fn new<I: Serialize + Send + Sync + 'static>(node: impl Into<Cow<'static, str>>, input: I) -> Self {
+        Dispatch { node: node.into(), input: InputValue::new(input) }
+    }
+}
+
+/// The input of a dispatch: the value itself, or its bytes once it has been in a checkpoint or another process.
+#[derive(Clone)]
+#[doc(hidden)]
+pub enum InputValue {
+    Live { value: Arc<dyn Any + Send + Sync>, encode: fn(&(dyn Any + Send + Sync)) -> Result<Vec<u8>, Error> },
+    Stored(Arc<[u8]>),
+}
+
+impl InputValue {
+    pub fn new<I: Serialize + Send + Sync + 'static>(input: I) -> Self {
+        InputValue::Live { value: Arc::new(input), encode: encode_as::<I> }
+    }
+
+    pub(crate) fn encode(&self) -> Result<Vec<u8>, Error> {
+        match self {
+            InputValue::Live { value, encode } => encode(&**value),
+            InputValue::Stored(bytes) => Ok(bytes.to_vec()),
+        }
+    }
+}
+
+fn encode_as<I: Serialize + 'static>(value: &(dyn Any + Send + Sync)) -> Result<Vec<u8>, Error> {
+    let Some(value) = value.downcast_ref::<I>() else {
+        return Err(Error::new(Code::Encode, "the input of a dispatch changed its type"));
+    };
+    let mut bytes = Vec::new();
+    match delta::encode(&mut bytes, value) {
+        Ok(()) => Ok(bytes),
+        Err(error) => {
+            Err(Error::new(Code::Encode, format!("the input of a dispatch cannot be stored: {error}")))
+        }
+    }
+}
+
+impl fmt::Debug for InputValue {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            InputValue::Live { .. } => out.write_str("InputValue::Live"),
+            InputValue::Stored(bytes) => write!(out, "InputValue::Stored({} bytes)", bytes.len()),
+        }
+    }
+}
