@@ -1,0 +1,156 @@
+//! An answer piece by piece.
+
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures_util::stream::{self, Stream, StreamExt};
+
+use crate::error::{Code, Error, Result};
+use crate::message::Block;
+use crate::model::ChatResponse;
+
+/// A piece of an answer. `index` is the place of its block in the message; pieces of one block come in order.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum ChatEvent {
+    /// More text.
+    TextDelta {
+        /// The block's place.
+        index: usize,
+        /// The piece.
+        text: String,
+    },
+    /// More of a thought.
+    ThinkingDelta {
+        /// The block's place.
+        index: usize,
+        /// The piece.
+        thinking: String,
+    },
+    /// The model begins to ask for a call.
+    ToolUseStarted {
+        /// The block's place.
+        index: usize,
+        /// The call's id.
+        id: String,
+        /// The tool.
+        name: String,
+    },
+    /// More of a call's arguments: a piece of JSON text.
+    ToolInputDelta {
+        /// The block's place.
+        index: usize,
+        /// The piece.
+        json: String,
+    },
+    /// The whole answer: exactly one, and the last event.
+    Finished(ChatResponse),
+}
+
+/// A stream of [`ChatEvent`]s that ends with exactly one [`ChatEvent::Finished`] or one error. A source that ends
+/// earlier is reported as `E_LLM_TRUNCATED`.
+///
+/// ```
+/// use agentgraph_llm::prelude::*;
+/// use futures_util::StreamExt;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> agentgraph_llm::Result<()> {
+/// let model = ScriptedModel::new(["hello"]);
+/// let mut stream = model.stream(ChatRequest::user("hi")).await?;
+/// let mut text = String::new();
+/// while let Some(event) = stream.next().await {
+///     match event? {
+///         ChatEvent::TextDelta { text: piece, .. } => text += &piece,
+///         ChatEvent::Finished(response) => assert_eq!(response.message.text(), text),
+///         _ => {}
+///     }
+/// }
+/// assert_eq!(text, "hello");
+/// # Ok(())
+/// # }
+/// ```
+pub struct ChatStream {
+    events: Option<Pin<Box<dyn Stream<Item = Result<ChatEvent>> + Send>>>,
+}
+
+impl ChatStream {
+    /// A stream of these events.
+    pub fn new(events: impl Stream<Item = Result<ChatEvent>> + Send + 'static) -> Self {
+        ChatStream { events: Some(Box::pin(events)) }
+    }
+
+    /// A whole answer as a short series of events.
+    pub fn from_response(response: ChatResponse) -> Self {
+        let mut events: Vec<_> = response.message.content.iter().enumerate().flat_map(block_events).collect();
+        events.push(ChatEvent::Finished(response));
+        ChatStream::new(stream::iter(events.into_iter().map(Ok)))
+    }
+
+    /// Waits for the whole answer.
+    ///
+    /// # Errors
+    /// The stream's error, or `E_LLM_TRUNCATED` when its events were already taken.
+    pub async fn into_response(self) -> Result<ChatResponse> {
+        self.inspect_into_response(|_| {}).await
+    }
+
+    /// Waits for the whole answer and shows each event on the way.
+    ///
+    /// # Errors
+    /// As [`into_response`](Self::into_response).
+    pub async fn inspect_into_response(mut self, mut see: impl FnMut(&ChatEvent)) -> Result<ChatResponse> {
+        while let Some(event) = self.next().await {
+            let event = event?;
+            see(&event);
+            if let ChatEvent::Finished(response) = event {
+                return Ok(response);
+            }
+        }
+        Err(truncated())
+    }
+}
+
+impl Stream for ChatStream {
+    type Item = Result<ChatEvent>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let Some(events) = self.events.as_mut() else {
+            return Poll::Ready(None);
+        };
+        let item = match events.as_mut().poll_next(context) {
+            Poll::Pending => return Poll::Pending,
+            Poll::Ready(item) => item.unwrap_or_else(|| Err(truncated())),
+        };
+        if matches!(item, Ok(ChatEvent::Finished(_)) | Err(_)) {
+            self.events = None;
+        }
+        Poll::Ready(Some(item))
+    }
+}
+
+impl fmt::Debug for ChatStream {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("ChatStream").field("ended", &self.events.is_none()).finish()
+    }
+}
+
+fn block_events((index, block): (usize, &Block)) -> Vec<ChatEvent> {
+    match block {
+        Block::Text(block) => vec![ChatEvent::TextDelta { index, text: block.text.clone() }],
+        Block::Thinking(block) => vec![ChatEvent::ThinkingDelta { index, thinking: block.thinking.clone() }],
+        Block::ToolUse(call) => vec![
+            ChatEvent::ToolUseStarted { index, id: call.id.clone(), name: call.name.clone() },
+            ChatEvent::ToolInputDelta { index, json: call.input.text().to_owned() },
+        ],
+        _ => Vec::new(),
+    }
+}
+
+pub(crate) fn truncated() -> Error {
+    Error::new(
+        Code::Truncated,
+        "the answer's stream ended before its last event; ask again, or read what came as partial",
+    )
+}

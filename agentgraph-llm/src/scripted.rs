@@ -1,0 +1,165 @@
+//! A chat model that says what a test tells it to say, and remembers what it was asked.
+
+mod reply;
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use futures_util::stream;
+
+use crate::error::{Code, Error, Result};
+use crate::message::MessageIds;
+use crate::model::{ChatModel, ChatRequest, ChatResponse, ChatStream};
+
+pub use reply::Reply;
+
+/// A chat model for tests: it answers from a list of replies, or by a function of the request, and records each request.
+/// Clones share script and records, so a test keeps one and hands out the other.
+///
+/// ```
+/// use agentgraph_llm::prelude::*;
+/// use serde_json::json;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> agentgraph_llm::Result<()> {
+/// let model = ScriptedModel::new([Reply::tool_call("add", json!({"a": 2, "b": 3})), Reply::text("It is 5.")]);
+///
+/// let response = model.chat(ChatRequest::user("2 + 3?")).await?;
+/// assert_eq!(response.message.tool_uses().next().unwrap().name, "add");
+/// assert_eq!(model.requests()[0].messages[0].text(), "2 + 3?");
+/// assert_eq!(model.remaining(), 1);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct ScriptedModel {
+    name: Arc<str>,
+    shared: Arc<Mutex<Shared>>,
+    ids: MessageIds,
+}
+
+struct Shared {
+    source: Source,
+    requests: Vec<ChatRequest>,
+    tool_calls: usize,
+}
+
+enum Source {
+    List { replies: VecDeque<Reply>, given: usize },
+    Function(Box<dyn FnMut(&ChatRequest) -> Reply + Send>),
+}
+
+impl ScriptedModel {
+    /// Answers with these replies, one per call, then with `E_LLM_SCRIPT_EXHAUSTED`.
+    pub fn new(replies: impl IntoIterator<Item = impl Into<Reply>>) -> Self {
+        let replies = replies.into_iter().map(Into::into).collect();
+        ScriptedModel::from_source(Source::List { replies, given: 0 })
+    }
+
+    /// Answers by a function of the request.
+    ///
+    /// ```
+    /// use agentgraph_llm::prelude::*;
+    ///
+    /// let model = ScriptedModel::from_fn(|request| Reply::text(format!("{} messages", request.messages.len())));
+    /// ```
+    pub fn from_fn(reply: impl FnMut(&ChatRequest) -> Reply + Send + 'static) -> Self {
+        ScriptedModel::from_source(Source::Function(Box::new(reply)))
+    }
+
+    fn from_source(source: Source) -> Self {
+        let shared = Shared { source, requests: Vec::new(), tool_calls: 0 };
+        ScriptedModel { name: "scripted".into(), shared: Arc::new(Mutex::new(shared)), ids: MessageIds::default() }
+    }
+
+    /// The same model under another name.
+    pub fn named(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// The same model with other ids for its messages, such as [`MessageIds::sequence`].
+    pub fn message_ids(mut self, ids: MessageIds) -> Self {
+        self.ids = ids;
+        self
+    }
+
+    /// What it was asked so far, in order.
+    pub fn requests(&self) -> Vec<ChatRequest> {
+        self.lock().requests.clone()
+    }
+
+    /// How many replies of the list are left; 0 for a function.
+    pub fn remaining(&self) -> usize {
+        match &self.lock().source {
+            Source::List { replies, .. } => replies.len(),
+            Source::Function(_) => 0,
+        }
+    }
+
+    fn answer(&self, request: ChatRequest) -> Result<ChatResponse> {
+        let mut shared = self.lock();
+        let reply = shared.source.next(&request);
+        shared.requests.push(request);
+        reply?.into_response(&self.name, &self.ids, &mut shared.tool_calls)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Shared> {
+        // A reply function that panicked leaves whole records behind.
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Source {
+    fn next(&mut self, request: &ChatRequest) -> Result<Reply> {
+        match self {
+            Source::Function(reply) => Ok(reply(request)),
+            Source::List { replies, given } => match replies.pop_front() {
+                Some(reply) => {
+                    *given += 1;
+                    Ok(reply)
+                }
+                None => Err(exhausted(*given, request)),
+            },
+        }
+    }
+}
+
+fn exhausted(given: usize, request: &ChatRequest) -> Error {
+    let last = request.messages.last().map_or("no message".to_owned(), |message| {
+        let text: String = message.text().chars().take(80).collect();
+        format!("{:?} {text:?} ({} tool results)", message.role, message.results().count())
+    });
+    let message = format!(
+        "the script has {given} replies and call {} asks for one more; the last message is {last}: add a reply, or find \
+         out why the model is called once more",
+        given + 1
+    );
+    Error::new(Code::ScriptExhausted, message)
+}
+
+#[async_trait]
+impl ChatModel for ScriptedModel {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    async fn chat(&self, request: ChatRequest) -> Result<ChatResponse> {
+        self.answer(request)
+    }
+
+    async fn stream(&self, request: ChatRequest) -> Result<ChatStream> {
+        let events = reply::chunks(self.answer(request)?);
+        Ok(ChatStream::new(stream::iter(events.into_iter().map(Ok))))
+    }
+}
+
+impl fmt::Debug for ScriptedModel {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut parts = out.debug_struct("ScriptedModel");
+        parts.field("name", &self.name).field("requests", &self.lock().requests.len());
+        parts.field("remaining", &self.remaining()).finish()
+    }
+}

@@ -1,0 +1,103 @@
+//! A tool that is an async closure.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+
+use super::{Tool, ToolError, ToolOutput, ToolSpec};
+use crate::json::RawJson;
+
+type Call = dyn Fn(&RawJson) -> BoxFuture<'static, Result<ToolOutput, ToolError>> + Send + Sync;
+
+/// A tool over an async closure: the type of its argument gives the schema, and arguments that do not fit it go back to
+/// the model as an error. Cheap to clone.
+///
+/// ```
+/// use agentgraph_llm::prelude::*;
+/// use schemars::JsonSchema;
+/// use serde::Deserialize;
+///
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Sum {
+///     a: i64,
+///     b: i64,
+/// }
+///
+/// let add = FnTool::new("add", "Adds two numbers.", async |sum: Sum| {
+///     let total = sum.a.checked_add(sum.b).ok_or(ToolError::failed("the sum is too large"))?;
+///     Ok::<_, ToolError>(total.to_string())
+/// });
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// # let add = add;
+/// let input = RawJson::parse_text(r#"{"a": 2, "b": 3}"#).unwrap();
+/// assert_eq!(add.call(&input).await.unwrap(), ToolOutput::text("5"));
+///
+/// let input = RawJson::parse_text(r#"{"a": "two"}"#).unwrap();
+/// assert!(matches!(add.call(&input).await, Err(ToolError::InvalidArguments(_))));
+/// # }
+/// # add_is_known();
+/// # fn add_is_known() {}
+/// ```
+#[derive(Clone)]
+pub struct FnTool {
+    spec: ToolSpec,
+    call: Arc<Call>,
+}
+
+impl FnTool {
+    /// A tool of this name, described to the model by `description`.
+    pub fn new<Args, F, Fut, Output, E>(name: impl Into<String>, description: impl Into<String>, function: F) -> Self
+    where
+        Args: DeserializeOwned + JsonSchema,
+        F: Fn(Args) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Output, E>> + Send + 'static,
+        Output: Into<ToolOutput>,
+        E: Into<ToolError>,
+    {
+        FnTool::with_spec(ToolSpec::of::<Args>(name, description), function)
+    }
+
+    /// A tool with a schema of your own: for arguments that come as [`RawJson`] or [`serde_json::Value`], or a schema
+    /// that says more than the type.
+    pub fn with_spec<Args, F, Fut, Output, E>(spec: ToolSpec, function: F) -> Self
+    where
+        Args: DeserializeOwned,
+        F: Fn(Args) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Output, E>> + Send + 'static,
+        Output: Into<ToolOutput>,
+        E: Into<ToolError>,
+    {
+        let call = move |input: &RawJson| -> BoxFuture<'static, _> {
+            match input.parse::<Args>() {
+                Ok(args) => function(args).map(|done| done.map(Into::into).map_err(Into::into)).boxed(),
+                Err(error) => futures_util::future::ready(Err(ToolError::invalid_arguments(error))).boxed(),
+            }
+        };
+        FnTool { spec, call: Arc::new(call) }
+    }
+}
+
+#[async_trait]
+impl Tool for FnTool {
+    fn spec(&self) -> ToolSpec {
+        self.spec.clone()
+    }
+
+    async fn call(&self, input: &RawJson) -> Result<ToolOutput, ToolError> {
+        (self.call)(input).await
+    }
+}
+
+impl fmt::Debug for FnTool {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("FnTool").field("spec", &self.spec).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,104 @@
+//! What a model is told about a tool.
+
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde_json::{Value, json};
+
+use crate::error::{Code, Error, Result};
+
+/// What a model is told about a tool.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ToolSpec {
+    /// The name the model calls it by: letters, digits, `_` and `-`, at most 64.
+    pub name: String,
+    /// What it does and when to use it.
+    pub description: String,
+    /// The JSON Schema of its arguments; they are an object.
+    pub input_schema: Value,
+}
+
+impl ToolSpec {
+    /// A tool with a schema of your own.
+    pub fn new(name: impl Into<String>, description: impl Into<String>, input_schema: Value) -> Self {
+        ToolSpec { name: name.into(), description: description.into(), input_schema }
+    }
+
+    /// A tool whose arguments are an `Args`. Doc comments become descriptions.
+    ///
+    /// ```
+    /// use agentgraph_llm::ToolSpec;
+    ///
+    /// #[derive(schemars::JsonSchema)]
+    /// struct Weather {
+    ///     /// A town, in English.
+    ///     city: String,
+    /// }
+    ///
+    /// let spec = ToolSpec::of::<Weather>("weather", "The weather of today.");
+    /// assert_eq!(spec.input_schema["properties"]["city"]["description"], "A town, in English.");
+    /// assert_eq!(spec.input_schema["required"][0], "city");
+    /// ```
+    pub fn of<Args: JsonSchema>(name: impl Into<String>, description: impl Into<String>) -> Self {
+        let schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<Args>();
+        ToolSpec::new(name, description, arguments_schema(schema.to_value()))
+    }
+
+    /// Whether providers take the name and the schema.
+    pub(crate) fn check(&self) -> Result<()> {
+        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+        if self.name.is_empty() || self.name.len() > 64 || !self.name.bytes().all(allowed) {
+            let message =
+                format!("the tool name `{}` cannot be sent: use 1 to 64 letters, digits, `_` or `-`", self.name);
+            return Err(Error::new(Code::BadTool, message));
+        }
+        if self.input_schema.get("type").and_then(Value::as_str) != Some("object") {
+            let message = format!(
+                "the arguments of tool `{}` are not an object: make them a struct with named fields, or set \
+                 `\"type\": \"object\"` in the schema",
+                self.name
+            );
+            return Err(Error::new(Code::BadTool, message));
+        }
+        Ok(())
+    }
+}
+
+/// Drops what describes the Rust type and not the arguments. A type without fields says nothing of properties, which
+/// some servers insist on.
+fn arguments_schema(mut schema: Value) -> Value {
+    if let Some(object) = schema.as_object_mut() {
+        object.remove("$schema");
+        object.remove("title");
+        if object.get("type").and_then(Value::as_str) == Some("object") {
+            object.entry("properties").or_insert_with(|| json!({}));
+        }
+    }
+    schema
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(JsonSchema)]
+    struct Nothing {}
+
+    #[test]
+    fn the_schema_of_no_arguments_is_an_object_without_properties() {
+        let spec = ToolSpec::of::<Nothing>("now", "The time.");
+        assert_eq!(spec.input_schema, json!({"type": "object", "properties": {}}));
+        assert!(spec.check().is_ok());
+    }
+
+    #[test]
+    fn names_and_schemas_that_providers_refuse_are_reported() {
+        let object = json!({"type": "object"});
+        for name in ["", "with space", "naïve", &"x".repeat(65)] {
+            assert!(ToolSpec::new(name, "", object.clone()).check().is_err(), "{name}");
+        }
+        let error = ToolSpec::of::<u8>("count", "").check().unwrap_err();
+        assert_eq!(error.code(), Code::BadTool);
+        assert!(error.message().contains("struct with named fields"), "{error}");
+    }
+}
