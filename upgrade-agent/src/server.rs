@@ -6,10 +6,11 @@
 //! which is killed and started again knows everything it has answered for.
 //!
 //! Inside, each file has one noun: `world` holds what there is, `journal` keeps it on disk,
-//! `assign`, `mark`, `lists`, `pools`, `draw` and `random` are pure rules, `experiments` and
-//! `students` change the world, `validate` judges bodies, `view` writes them, `routes` is the only
-//! file that knows HTTP. Within-subjects designs, factors, stratification, segments of their own,
-//! feature flags and metrics are not served yet; their routes answer as unknown ones do.
+//! `assign`, `mark`, `lists`, `pools`, `draw` and `random` are the rules, `create`, `update`,
+//! `experiments` and `students` answer calls, `validate` judges bodies, `view` writes them, and
+//! `routes` is the only file that knows HTTP. Within-subjects and factorial designs and the
+//! algorithms other than `random` are refused with 501; segments of their own, feature flags and
+//! metrics have no routes.
 //!
 //! ```
 //! # tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -23,10 +24,35 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
 //! ```
 
+mod assign;
+mod body;
 mod builder;
+mod contexts;
+mod core;
+mod create;
+mod draw;
 mod error;
+mod experiments;
+mod fault;
 mod handle;
+mod journal;
+mod lists;
+mod mark;
+mod model;
+mod page;
+mod pools;
+mod random;
+mod routes;
+mod shape;
 mod sources;
+mod state;
+mod statistics;
+mod students;
+mod table;
+mod update;
+mod validate;
+mod view;
+mod world;
 
 pub use builder::{EmbeddedServer, EmbeddedServerBuilder};
 pub use error::ServerError;

@@ -27,13 +27,7 @@ pub struct UpgradeClientBuilder {
 
 impl UpgradeClientBuilder {
     pub(super) fn new(url: String) -> Self {
-        Self {
-            url,
-            token: None,
-            timeout: TIMEOUT,
-            retries: RETRIES,
-            retry_pause: RETRY_PAUSE,
-        }
+        Self { url, token: None, timeout: TIMEOUT, retries: RETRIES, retry_pause: RETRY_PAUSE }
     }
 
     /// Sends this bearer token with every call. It is never shown.
@@ -85,14 +79,10 @@ impl UpgradeClientBuilder {
 fn base_url(text: &str) -> Result<Url, ClientError> {
     let url = Url::parse(text.trim()).map_err(|why| refused(format!("bad URL: {why}")))?;
     if !matches!(url.scheme(), "http" | "https") || url.cannot_be_a_base() || !url.has_host() {
-        return Err(refused(
-            "the URL must begin with http:// or https:// and name a host",
-        ));
+        return Err(refused("the URL must begin with http:// or https:// and name a host"));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(refused(
-            "the URL must not carry a user name or password; give a token instead",
-        ));
+        return Err(refused("the URL must not carry a user name or password; give a token instead"));
     }
     Ok(url)
 }
@@ -107,10 +97,7 @@ fn authorization(token: &SecretString) -> Result<HeaderValue, ClientError> {
 fn is_loopback(url: &Url) -> bool {
     url.host_str().is_some_and(|host| {
         let host = host.trim_start_matches('[').trim_end_matches(']');
-        host == "localhost"
-            || host
-                .parse()
-                .is_ok_and(|address: IpAddr| address.is_loopback())
+        host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
     })
 }
 

@@ -25,27 +25,18 @@ impl UpgradeClient {
     /// `E_UPGRADE_BAD_REQUEST` if the server refuses the experiment or the rule names a condition
     /// that it does not have; and those of any call.
     pub async fn create(&self, new: &NewExperiment) -> Result<Experiment, ClientError> {
-        check_rule(
-            CALL,
-            &new.post_rule,
-            new.conditions.iter().map(|c| c.code.as_str()),
-        )?;
+        check_rule(CALL, &new.post_rule, new.conditions.iter().map(|c| c.code.as_str()))?;
         if let Some(id) = &new.id {
             self.refuse_taken(id).await?;
         }
         let body = wire::create_body(self.dialect().await?, new);
-        let answer = self
-            .call(Call::post(&["experiments"], Value::Object(body)))
-            .await?;
+        let answer = self.call(Call::post(&["experiments"], Value::Object(body))).await?;
         let raw = answer.as_object().ok_or_else(|| strange(CALL))?;
         let created = read_experiment(CALL, raw)?;
         if created.post_rule == new.post_rule {
             return self.experiment(&created.id).await;
         }
-        let rule = ExperimentPatch {
-            post_rule: Some(new.post_rule.clone()),
-            ..Default::default()
-        };
+        let rule = ExperimentPatch { post_rule: Some(new.post_rule.clone()), ..Default::default() };
         self.update(&created.id, &rule).await
     }
 

@@ -26,11 +26,7 @@ impl Dialect {
         let mut parts = version.trim().trim_start_matches('v').split('.');
         let major = number(parts.next()?)?;
         let minor = parts.next().map_or(Some(0), number)?;
-        Some(if (major, minor) < (6, 3) {
-            Self::V62
-        } else {
-            Self::V65
-        })
+        Some(if (major, minor) < (6, 3) { Self::V62 } else { Self::V65 })
     }
 }
 

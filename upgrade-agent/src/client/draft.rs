@@ -105,8 +105,7 @@ impl NewExperiment {
 
     /// Adds a decision point.
     pub fn point(mut self, site: impl Into<String>, target: impl Into<String>) -> Self {
-        self.decision_points
-            .push(NewDecisionPoint::new(site, target));
+        self.decision_points.push(NewDecisionPoint::new(site, target));
         self
     }
 
@@ -142,10 +141,7 @@ pub struct NewCondition {
 impl NewCondition {
     /// A condition; the weight is in percent.
     pub fn new(code: impl Into<String>, weight: f64) -> Self {
-        Self {
-            code: code.into(),
-            weight,
-        }
+        Self { code: code.into(), weight }
     }
 }
 
@@ -165,11 +161,7 @@ pub struct NewDecisionPoint {
 impl NewDecisionPoint {
     /// A decision point that takes early visitors in.
     pub fn new(site: impl Into<String>, target: impl Into<String>) -> Self {
-        Self {
-            site: site.into(),
-            target: target.into(),
-            exclude_if_reached: false,
-        }
+        Self { site: site.into(), target: target.into(), exclude_if_reached: false }
     }
 }
 

@@ -69,17 +69,8 @@ pub struct ClientError {
 }
 
 impl ClientError {
-    pub(super) fn new(
-        kind: ErrorKind,
-        call: impl Into<String>,
-        message: impl Into<String>,
-    ) -> Self {
-        Self {
-            kind,
-            call: call.into(),
-            status: None,
-            message: message.into(),
-        }
+    pub(super) fn new(kind: ErrorKind, call: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { kind, call: call.into(), status: None, message: message.into() }
     }
 
     pub(super) fn with_status(mut self, status: u16) -> Self {

@@ -3,9 +3,7 @@
 use serde_json::json;
 
 use super::error::{ClientError, ErrorKind};
-use super::model::{
-    ContextMetadata, DeletedExperiment, EnrollmentDetail, Experiment, ExperimentName, Raw,
-};
+use super::model::{ContextMetadata, DeletedExperiment, EnrollmentDetail, Experiment, ExperimentName, Raw};
 use super::session::UpgradeClient;
 use super::transport::Call;
 use super::wire;
@@ -19,9 +17,7 @@ impl UpgradeClient {
     ///
     /// Those of any call: no answer, refused token, failed server, strange answer.
     pub async fn context_metadata(&self) -> Result<ContextMetadata, ClientError> {
-        let answer = self
-            .call(Call::get(&["experiments", "contextMetaData"]))
-            .await?;
+        let answer = self.call(Call::get(&["experiments", "contextMetaData"])).await?;
         wire::context_metadata(&answer).ok_or_else(|| strange("GET /experiments/contextMetaData"))
     }
 
@@ -61,16 +57,10 @@ impl UpgradeClient {
     /// # Errors
     ///
     /// As [`Self::experiment`]; nothing is sent if there is no such experiment.
-    pub async fn set_state(
-        &self,
-        id: &str,
-        state: &ExperimentState,
-    ) -> Result<Experiment, ClientError> {
+    pub async fn set_state(&self, id: &str, state: &ExperimentState) -> Result<Experiment, ClientError> {
         let mut whole = self.raw_experiment(id).await?;
         let body = json!({ "experimentId": id, "state": state });
-        let answer = self
-            .call(Call::post(&["experiments", "state"], body))
-            .await?;
+        let answer = self.call(Call::post(&["experiments", "state"], body)).await?;
         let call = "POST /experiments/state";
         let changed = answer.as_object().ok_or_else(|| strange(call))?;
         whole.extend(changed.clone());
@@ -119,18 +109,11 @@ pub(super) fn read_experiment(call: &str, raw: &Raw) -> Result<Experiment, Clien
 /// Ids become part of a path, and the server's own answer to a bad one names no field.
 pub(super) fn check_id(call: &str, id: &str) -> Result<(), ClientError> {
     uuid::Uuid::try_parse(id).map(drop).map_err(|_| {
-        let why = format!(
-            "{:?} is not an experiment's id, which is a UUID",
-            wire::short(id)
-        );
+        let why = format!("{:?} is not an experiment's id, which is a UUID", wire::short(id));
         ClientError::new(ErrorKind::BadRequest, call, why)
     })
 }
 
 pub(super) fn strange(call: &str) -> ClientError {
-    ClientError::new(
-        ErrorKind::Protocol,
-        call,
-        "the answer does not have the expected shape",
-    )
+    ClientError::new(ErrorKind::Protocol, call, "the answer does not have the expected shape")
 }

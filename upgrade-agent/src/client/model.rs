@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::words::{
-    AssignmentAlgorithm, AssignmentUnit, ConsistencyRule, ExperimentState, ExperimentType,
-    FilterMode, PostExperimentRule,
+    AssignmentAlgorithm, AssignmentUnit, ConsistencyRule, ExperimentState, ExperimentType, FilterMode,
+    PostExperimentRule,
 };
 
 /// The health answer of a server.
@@ -125,9 +125,7 @@ pub struct Experiment {
 impl Experiment {
     /// The condition with this code.
     pub fn condition(&self, code: &str) -> Option<&Condition> {
-        self.conditions
-            .iter()
-            .find(|condition| condition.code == code)
+        self.conditions.iter().find(|condition| condition.code == code)
     }
 }
 
@@ -178,18 +176,12 @@ pub struct PostRule {
 impl PostRule {
     /// Students keep what they had.
     pub fn keep() -> Self {
-        Self {
-            rule: PostExperimentRule::Continue,
-            condition_code: None,
-        }
+        Self { rule: PostExperimentRule::Continue, condition_code: None }
     }
 
     /// Everybody enrolled gets the condition with this code.
     pub fn assign(condition_code: impl Into<String>) -> Self {
-        Self {
-            rule: PostExperimentRule::Assign,
-            condition_code: Some(condition_code.into()),
-        }
+        Self { rule: PostExperimentRule::Assign, condition_code: Some(condition_code.into()) }
     }
 }
 

@@ -28,10 +28,7 @@ impl UpgradeClient {
     }
 
     pub(super) fn new(transport: Transport) -> Self {
-        Self {
-            transport: Arc::new(transport),
-            dialect: Arc::new(OnceCell::new()),
-        }
+        Self { transport: Arc::new(transport), dialect: Arc::new(OnceCell::new()) }
     }
 
     /// Asks the server what it is and settles the dialect. Every other call does so when needed;
@@ -42,9 +39,7 @@ impl UpgradeClient {
     /// As [`Self::health`], and `E_UPGRADE_PROTOCOL` if the version is not one.
     pub async fn connect(&self) -> Result<Health, ClientError> {
         let health = self.health().await?;
-        let dialect = self
-            .dialect
-            .get_or_try_init(|| async { dialect_of(&health) });
+        let dialect = self.dialect.get_or_try_init(|| async { dialect_of(&health) });
         dialect.await?;
         Ok(health)
     }
@@ -67,10 +62,7 @@ impl UpgradeClient {
     /// not an UpGrade server that does.
     pub async fn health(&self) -> Result<Health, ClientError> {
         let call = Call::get(&[]);
-        let reply = self
-            .transport
-            .send(self.dialect.get().copied(), &call)
-            .await?;
+        let reply = self.transport.send(self.dialect.get().copied(), &call).await?;
         wire::health(&wire::success(reply)?).ok_or_else(|| not_upgrade(&call.name()))
     }
 
@@ -86,9 +78,7 @@ impl UpgradeClient {
 
 impl fmt::Debug for UpgradeClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("UpgradeClient")
-            .field("dialect", &self.dialect.get())
-            .finish()
+        f.debug_struct("UpgradeClient").field("dialect", &self.dialect.get()).finish()
     }
 }
 
@@ -100,9 +90,5 @@ fn dialect_of(health: &Health) -> Result<Dialect, ClientError> {
 }
 
 fn not_upgrade(call: &str) -> ClientError {
-    ClientError::new(
-        ErrorKind::Protocol,
-        call,
-        "this is not the health answer of an UpGrade server",
-    )
+    ClientError::new(ErrorKind::Protocol, call, "this is not the health answer of an UpGrade server")
 }

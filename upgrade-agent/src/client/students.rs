@@ -35,11 +35,7 @@ impl UpgradeClient {
     ///
     /// `E_UPGRADE_NOT_FOUND` if the student was not made known, `E_UPGRADE_BAD_REQUEST` if the
     /// server does not know the context, and those of any call.
-    pub async fn assign(
-        &self,
-        user_id: &str,
-        context: &str,
-    ) -> Result<Vec<Assignment>, ClientError> {
+    pub async fn assign(&self, user_id: &str, context: &str) -> Result<Vec<Assignment>, ClientError> {
         let call = Call::post(&["v6", "assign"], json!({ "context": context })).repeatable();
         let answer = self.call(call.of_user(user_id)?).await?;
         wire::list(&answer, wire::assignment).ok_or_else(|| strange("POST /v6/assign"))

@@ -38,24 +38,15 @@ pub(super) struct Call {
 impl Call {
     /// A read, which may be repeated.
     pub(super) fn get(path: &[&str]) -> Self {
-        Self {
-            repeatable: true,
-            ..Self::new(Method::GET, path)
-        }
+        Self { repeatable: true, ..Self::new(Method::GET, path) }
     }
 
     pub(super) fn post(path: &[&str], body: Value) -> Self {
-        Self {
-            body: Some(body),
-            ..Self::new(Method::POST, path)
-        }
+        Self { body: Some(body), ..Self::new(Method::POST, path) }
     }
 
     pub(super) fn put(path: &[&str], body: Value) -> Self {
-        Self {
-            body: Some(body),
-            ..Self::new(Method::PUT, path)
-        }
+        Self { body: Some(body), ..Self::new(Method::PUT, path) }
     }
 
     pub(super) fn delete(path: &[&str]) -> Self {
@@ -64,36 +55,22 @@ impl Call {
 
     fn new(method: Method, path: &[&str]) -> Self {
         let path = path.iter().map(|&part| part.to_owned()).collect();
-        Self {
-            method,
-            path,
-            user: None,
-            body: None,
-            repeatable: false,
-        }
+        Self { method, path, user: None, body: None, repeatable: false }
     }
 
     /// Says that a second call does nothing that the first one did not.
     pub(super) fn repeatable(self) -> Self {
-        Self {
-            repeatable: true,
-            ..self
-        }
+        Self { repeatable: true, ..self }
     }
 
     /// Speaks for a student.
     pub(super) fn of_user(self, id: &str) -> Result<Self, ClientError> {
-        let header = HeaderValue::from_bytes(id.as_bytes())
-            .ok()
-            .filter(|_| !id.trim().is_empty());
+        let header = HeaderValue::from_bytes(id.as_bytes()).ok().filter(|_| !id.trim().is_empty());
         let Some(header) = header else {
             let why = "a student's id must not be empty or hold control characters";
             return Err(ClientError::new(ErrorKind::BadRequest, self.name(), why));
         };
-        Ok(Self {
-            user: Some(header),
-            ..self
-        })
+        Ok(Self { user: Some(header), ..self })
     }
 
     /// How the call is named in errors.
@@ -138,33 +115,17 @@ pub(super) struct Transport {
 
 impl Transport {
     pub(super) fn new(settings: Settings) -> Result<Self, ClientError> {
-        Ok(Self {
-            single: client(&settings, 0)?,
-            pooled: client(&settings, 16)?,
-            settings,
-        })
+        Ok(Self { single: client(&settings, 0)?, pooled: client(&settings, 16)?, settings })
     }
 
     /// Makes the call, again if it failed on the way and may be repeated.
     ///
     /// A server up to 6.2 ends the connection after an error answer without a word, so the next
     /// call on it would die; the same goes for a server whose dialect is not known yet.
-    pub(super) async fn send(
-        &self,
-        dialect: Option<Dialect>,
-        call: &Call,
-    ) -> Result<Reply, ClientError> {
-        let http = if dialect == Some(Dialect::V65) {
-            &self.pooled
-        } else {
-            &self.single
-        };
+    pub(super) async fn send(&self, dialect: Option<Dialect>, call: &Call) -> Result<Reply, ClientError> {
+        let http = if dialect == Some(Dialect::V65) { &self.pooled } else { &self.single };
         let mut pause = self.settings.retry_pause;
-        let mut left = if call.repeatable {
-            self.settings.retries
-        } else {
-            0
-        };
+        let mut left = if call.repeatable { self.settings.retries } else { 0 };
         loop {
             let outcome = self.attempt(http, call).await;
             if left == 0 || !is_passing(&outcome) {
@@ -191,11 +152,7 @@ impl Transport {
         let response = request.send().await.map_err(failed)?;
         let status = response.status();
         let bytes = read(call, response).await?;
-        Ok(Reply {
-            call: call.name(),
-            status,
-            body: Body::of(&bytes),
-        })
+        Ok(Reply { call: call.name(), status, body: Body::of(&bytes) })
     }
 
     fn url(&self, path: &[String]) -> Url {
@@ -224,11 +181,7 @@ fn client(settings: &Settings, idle: usize) -> Result<Client, ClientError> {
         builder = builder.tls_certs_only([]);
     }
     builder.build().map_err(|why| {
-        ClientError::new(
-            ErrorKind::Config,
-            "building the client",
-            deepest(&why.without_url()),
-        )
+        ClientError::new(ErrorKind::Config, "building the client", deepest(&why.without_url()))
     })
 }
 

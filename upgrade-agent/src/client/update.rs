@@ -29,22 +29,13 @@ impl UpgradeClient {
     ///
     /// As [`Self::experiment`], and `E_UPGRADE_BAD_REQUEST` if the post-experiment rule names a
     /// condition that the changed experiment does not have, or if the server refuses the change.
-    pub async fn update(
-        &self,
-        id: &str,
-        patch: &ExperimentPatch,
-    ) -> Result<Experiment, ClientError> {
+    pub async fn update(&self, id: &str, patch: &ExperimentPatch) -> Result<Experiment, ClientError> {
         let mut whole = self.raw_experiment(id).await?;
         apply(patch, &mut whole)?;
         if self.dialect().await? == Dialect::V62 {
             wire::v62::complete_update(&mut whole);
         }
-        let answer = self
-            .call(Call::put(
-                &["experiments", id],
-                Value::Object(whole.clone()),
-            ))
-            .await?;
+        let answer = self.call(Call::put(&["experiments", id], Value::Object(whole.clone()))).await?;
         whole.extend(answer.as_object().ok_or_else(|| strange(CALL))?.clone());
         read_experiment(CALL, &whole)
     }
@@ -56,28 +47,14 @@ fn apply(patch: &ExperimentPatch, whole: &mut Raw) -> Result<(), ClientError> {
     set(whole, "tags", &patch.tags);
     set(whole, "consistencyRule", &patch.consistency_rule);
     set(whole, "filterMode", &patch.filter_mode);
-    set(
-        whole,
-        "context",
-        &patch.context.as_ref().map(|context| [context]),
-    );
+    set(whole, "context", &patch.context.as_ref().map(|context| [context]));
     set(whole, "assignmentUnit", &patch.assignment_unit);
     set(whole, "group", &patch.group_type);
-    if patch
-        .assignment_unit
-        .as_ref()
-        .is_some_and(|unit| *unit != AssignmentUnit::Group)
-    {
+    if patch.assignment_unit.as_ref().is_some_and(|unit| *unit != AssignmentUnit::Group) {
         whole.insert("group".into(), Value::Null);
     }
     if let Some(conditions) = &patch.conditions {
-        change(
-            whole,
-            "conditions",
-            conditions,
-            condition_matches,
-            condition,
-        );
+        change(whole, "conditions", conditions, condition_matches, condition);
     }
     if let Some(points) = &patch.decision_points {
         change(whole, "partitions", points, point_matches, point);
@@ -152,46 +129,27 @@ fn drop_orphaned_payloads(whole: &mut Raw) {
         .filter_map(|entry| Some(entry["id"].as_str()?.to_owned()))
         .collect();
     let known = |id: &Value| match id {
-        Value::Object(whole) => whole
-            .get("id")
-            .and_then(Value::as_str)
-            .is_some_and(|id| ids.contains(id)),
+        Value::Object(whole) => whole.get("id").and_then(Value::as_str).is_some_and(|id| ids.contains(id)),
         Value::String(id) => ids.contains(id),
         _ => true,
     };
-    let payloads = whole
-        .entry("conditionPayloads")
-        .or_insert_with(|| json!([]));
+    let payloads = whole.entry("conditionPayloads").or_insert_with(|| json!([]));
     match payloads {
         Value::Array(payloads) => {
-            payloads
-                .retain(|entry| known(&entry["parentCondition"]) && known(&entry["decisionPoint"]));
+            payloads.retain(|entry| known(&entry["parentCondition"]) && known(&entry["decisionPoint"]));
         }
         other => *other = json!([]),
     }
 }
 
 fn apply_rule(rule: Option<&PostRule>, whole: &mut Raw) -> Result<(), ClientError> {
-    let conditions = whole
-        .get("conditions")
-        .and_then(Value::as_array)
-        .cloned()
-        .unwrap_or_default();
+    let conditions = whole.get("conditions").and_then(Value::as_array).cloned().unwrap_or_default();
     let Some(rule) = rule else {
         return check_revert(whole, &conditions);
     };
-    check_rule(
-        CALL,
-        rule,
-        conditions
-            .iter()
-            .filter_map(|entry| entry["conditionCode"].as_str()),
-    )?;
+    check_rule(CALL, rule, conditions.iter().filter_map(|entry| entry["conditionCode"].as_str()))?;
     let named = |entry: &&Value| entry["conditionCode"].as_str() == rule.condition_code.as_deref();
-    let id = conditions
-        .iter()
-        .find(named)
-        .map(|entry| entry["id"].clone());
+    let id = conditions.iter().find(named).map(|entry| entry["id"].clone());
     whole.insert("postExperimentRule".into(), json!(rule.rule));
     whole.insert("revertTo".into(), id.unwrap_or(Value::Null));
     Ok(())
@@ -200,13 +158,10 @@ fn apply_rule(rule: Option<&PostRule>, whole: &mut Raw) -> Result<(), ClientErro
 /// Refuses to remove the condition which the standing rule assigns: the server would fail, or
 /// worse, send everybody to the default.
 fn check_revert(whole: &Raw, conditions: &[Value]) -> Result<(), ClientError> {
-    let assigns = whole
-        .get("postExperimentRule")
-        .is_some_and(|rule| rule == "assign");
+    let assigns = whole.get("postExperimentRule").is_some_and(|rule| rule == "assign");
     match whole.get("revertTo") {
         Some(Value::String(id)) if assigns && !conditions.iter().any(|c| c["id"] == **id) => {
-            let why =
-                "the post-experiment rule assigns a condition that is removed; change the rule too";
+            let why = "the post-experiment rule assigns a condition that is removed; change the rule too";
             Err(ClientError::new(ErrorKind::BadRequest, CALL, why))
         }
         _ => Ok(()),

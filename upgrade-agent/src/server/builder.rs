@@ -7,9 +7,14 @@ use std::time::SystemTime;
 use tokio::net::TcpListener;
 use uuid::Uuid;
 
+use super::contexts::default_contexts;
+use super::core::Core;
 use super::error::ServerError;
 use super::handle::ServerHandle;
+use super::journal::Journal;
+use super::routes::routes;
 use super::sources::{self, Clock, Ids};
+use super::world::World;
 use crate::client::ContextMetadata;
 
 /// An UpGrade server inside this process.
@@ -91,10 +96,15 @@ impl EmbeddedServerBuilder {
     pub async fn start(self) -> Result<ServerHandle, ServerError> {
         let port = self.port;
         let failed = |source| ServerError::Bind { port, source };
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
-            .await
-            .map_err(failed)?;
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(failed)?;
         let addr = listener.local_addr().map_err(failed)?;
-        Ok(ServerHandle::serve(listener, addr, axum::Router::new()))
+        Ok(ServerHandle::serve(listener, addr, routes(self.core()?)))
+    }
+
+    fn core(self) -> Result<Core, ServerError> {
+        let journal = self.data_file.as_deref().map(Journal::open).transpose()?;
+        let world = journal.as_ref().map_or_else(|| Ok(World::new()), Journal::load)?;
+        let contexts = self.contexts.unwrap_or_else(default_contexts);
+        Ok(Core::new(world, journal, contexts, self.clock, self.ids))
     }
 }

@@ -7,9 +7,7 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum ServerError {
     /// The address is taken or not allowed.
-    #[error(
-        "E_SERVER_BIND: cannot listen on port {port}: {source}; choose another port, or 0 for any"
-    )]
+    #[error("E_SERVER_BIND: cannot listen on port {port}: {source}; choose another port, or 0 for any")]
     Bind {
         /// The port asked for.
         port: u16,

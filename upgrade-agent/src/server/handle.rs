@@ -24,19 +24,12 @@ impl ServerHandle {
                 // A dropped sender is a stop as well.
                 let _ = stopped.await;
             };
-            let served = axum::serve(listener, routes)
-                .with_graceful_shutdown(stopped)
-                .await;
+            let served = axum::serve(listener, routes).with_graceful_shutdown(stopped).await;
             if let Err(why) = served {
                 tracing::error!(%why, "the embedded UpGrade server stopped");
             }
         });
-        Self {
-            url: format!("http://{addr}/api"),
-            addr,
-            stop: Some(stop),
-            task,
-        }
+        Self { url: format!("http://{addr}/api"), addr, stop: Some(stop), task }
     }
 
     /// The URL of the API, ready for [`UpgradeClient::builder`](crate::client::UpgradeClient::builder).
@@ -65,8 +58,6 @@ impl Drop for ServerHandle {
 
 impl fmt::Debug for ServerHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ServerHandle")
-            .field("url", &self.url)
-            .finish_non_exhaustive()
+        f.debug_struct("ServerHandle").field("url", &self.url).finish_non_exhaustive()
     }
 }

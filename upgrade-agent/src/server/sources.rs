@@ -46,11 +46,7 @@ fn civil(days: u64) -> (u64, u64, u64) {
     let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let march_month = (5 * of_year + 2) / 153;
     let day = of_year - (153 * march_month + 2) / 5 + 1;
-    let month = if march_month < 10 {
-        march_month + 3
-    } else {
-        march_month - 9
-    };
+    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
     (era * 400 + year_of_era + u64::from(month <= 2), month, day)
 }
 
@@ -67,10 +63,7 @@ mod tests {
             (4_107_542_399_999, "2100-02-28T23:59:59.999Z"),
         ];
         for (millis, written) in cases {
-            assert_eq!(
-                timestamp(UNIX_EPOCH + Duration::from_millis(millis)),
-                written
-            );
+            assert_eq!(timestamp(UNIX_EPOCH + Duration::from_millis(millis)), written);
         }
     }
 

@@ -60,19 +60,13 @@ fn untold(reply: &Reply) -> String {
 fn told(value: &Value) -> Option<String> {
     let fields = Fields::of(value)?;
     let mut details = Vec::new();
-    fields
-        .entries("errors")
-        .for_each(|error| constraints(error, &mut details));
+    fields.entries("errors").for_each(|error| constraints(error, &mut details));
     if !details.is_empty() {
         return Some(details.join("; "));
     }
-    let nested = fields
-        .get("response")
-        .get("message")
-        .and_then(Value::as_str);
+    let nested = fields.get("response").get("message").and_then(Value::as_str);
     let told = fields.text("message").or_else(|| nested.map(str::to_owned));
-    told.or_else(|| fields.text("type"))
-        .filter(|told| !told.trim().is_empty())
+    told.or_else(|| fields.text("type")).filter(|told| !told.trim().is_empty())
 }
 
 fn constraints(error: &Value, into: &mut Vec<String>) {
@@ -80,23 +74,14 @@ fn constraints(error: &Value, into: &mut Vec<String>) {
         return;
     };
     let broken = fields.get("constraints").as_object();
-    let said = broken
-        .into_iter()
-        .flatten()
-        .filter_map(|(_, said)| said.as_str());
+    let said = broken.into_iter().flatten().filter_map(|(_, said)| said.as_str());
     into.extend(said.map(str::to_owned));
-    fields
-        .entries("children")
-        .for_each(|child| constraints(child, into));
+    fields.entries("children").for_each(|child| constraints(child, into));
 }
 
 /// Text from outside, made fit for one line of an error.
 pub(in crate::client) fn short(text: &str) -> String {
-    let mut line: String = text
-        .chars()
-        .take(LONGEST)
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect();
+    let mut line: String = text.chars().take(LONGEST).map(|c| if c.is_control() { ' ' } else { c }).collect();
     if text.chars().nth(LONGEST).is_some() {
         line.push('…');
     }

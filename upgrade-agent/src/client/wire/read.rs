@@ -5,20 +5,17 @@ use serde_json::Value;
 use super::fields::Fields;
 use crate::client::model::{
     Condition, ConditionEnrollment, ConditionPayload, Context, ContextMetadata, DecisionPoint,
-    DeletedExperiment, EnrollmentDetail, Experiment, ExperimentName, GroupMember, Health, Members,
-    Payload, PointEnrollment, PostRule, Raw, StateChange,
+    DeletedExperiment, EnrollmentDetail, Experiment, ExperimentName, GroupMember, Health, Members, Payload,
+    PointEnrollment, PostRule, Raw, StateChange,
 };
 use crate::client::transport::Body;
 use crate::client::words::{
-    AssignmentAlgorithm, AssignmentUnit, ConsistencyRule, ExperimentState, ExperimentType,
-    FilterMode, PostExperimentRule,
+    AssignmentAlgorithm, AssignmentUnit, ConsistencyRule, ExperimentState, ExperimentType, FilterMode,
+    PostExperimentRule,
 };
 
 /// The entries of a list that can be read; `None` if it is no list.
-pub(in crate::client) fn list<T>(
-    value: &Value,
-    entry: impl Fn(&Value) -> Option<T>,
-) -> Option<Vec<T>> {
+pub(in crate::client) fn list<T>(value: &Value, entry: impl Fn(&Value) -> Option<T>) -> Option<Vec<T>> {
     Some(value.as_array()?.iter().filter_map(entry).collect())
 }
 
@@ -35,9 +32,7 @@ pub(in crate::client) fn health(body: &Body) -> Option<Health> {
 pub(in crate::client) fn context_metadata(value: &Value) -> Option<ContextMetadata> {
     let contexts = value.get("contextMetadata")?.as_object()?;
     let read = |(name, value)| Some((String::clone(name), context(value)?));
-    Some(ContextMetadata {
-        contexts: contexts.iter().filter_map(read).collect(),
-    })
+    Some(ContextMetadata { contexts: contexts.iter().filter_map(read).collect() })
 }
 
 fn context(value: &Value) -> Option<Context> {
@@ -52,10 +47,7 @@ fn context(value: &Value) -> Option<Context> {
 
 pub(in crate::client) fn experiment_name(value: &Value) -> Option<ExperimentName> {
     let fields = Fields::of(value)?;
-    Some(ExperimentName {
-        id: fields.text("id")?,
-        name: fields.text_or_empty("name"),
-    })
+    Some(ExperimentName { id: fields.text("id")?, name: fields.text_or_empty("name") })
 }
 
 pub(in crate::client) fn experiment(value: &Value) -> Option<Experiment> {
@@ -64,9 +56,7 @@ pub(in crate::client) fn experiment(value: &Value) -> Option<Experiment> {
 
 pub(in crate::client) fn experiment_of(raw: &Raw) -> Option<Experiment> {
     let fields = Fields(raw);
-    let conditions = ordered(&fields, "conditions", condition, |condition| {
-        condition.order
-    });
+    let conditions = ordered(&fields, "conditions", condition, |condition| condition.order);
     Some(Experiment {
         id: fields.text("id")?,
         name: fields.text_or_empty("name"),
@@ -77,10 +67,7 @@ pub(in crate::client) fn experiment_of(raw: &Raw) -> Option<Experiment> {
         design: fields.word("type", ExperimentType::Simple),
         assignment_unit: fields.word("assignmentUnit", AssignmentUnit::Individual),
         group_type: fields.text("group").filter(|group| !group.is_empty()),
-        consistency_rule: fields
-            .get("consistencyRule")
-            .as_str()
-            .map(ConsistencyRule::from),
+        consistency_rule: fields.get("consistencyRule").as_str().map(ConsistencyRule::from),
         assignment_algorithm: fields.word("assignmentAlgorithm", AssignmentAlgorithm::Random),
         post_rule: post_rule(&fields, &conditions),
         filter_mode: fields.word("filterMode", FilterMode::IncludeAll),
@@ -88,13 +75,8 @@ pub(in crate::client) fn experiment_of(raw: &Raw) -> Option<Experiment> {
         exclusion: members(fields.get("experimentSegmentExclusion")),
         conditions,
         decision_points: ordered(&fields, "partitions", decision_point, |point| point.order),
-        payloads: fields
-            .entries("conditionPayloads")
-            .filter_map(condition_payload)
-            .collect(),
-        state_log: ordered(&fields, "stateTimeLogs", state_change, |change| {
-            change.at.clone()
-        }),
+        payloads: fields.entries("conditionPayloads").filter_map(condition_payload).collect(),
+        state_log: ordered(&fields, "stateTimeLogs", state_change, |change| change.at.clone()),
         start_on: fields.text("startOn"),
         end_on: fields.text("endOn"),
         created_at: fields.text("createdAt"),
@@ -162,10 +144,7 @@ pub(super) fn payload(value: &Value) -> Option<Payload> {
         Value::Null => return None,
         other => other.to_string(),
     };
-    Some(Payload {
-        kind: fields.text("type").unwrap_or_else(|| "string".into()),
-        value,
-    })
+    Some(Payload { kind: fields.text("type").unwrap_or_else(|| "string".into()), value })
 }
 
 fn state_change(value: &Value) -> Option<StateChange> {
@@ -180,15 +159,9 @@ fn state_change(value: &Value) -> Option<StateChange> {
 /// `revertTo` holds a condition's id; a rule that assigns nothing keeps no condition.
 fn post_rule(fields: &Fields<'_>, conditions: &[Condition]) -> PostRule {
     let rule = fields.word("postExperimentRule", PostExperimentRule::Continue);
-    let id = fields
-        .get("revertTo")
-        .as_str()
-        .filter(|_| rule == PostExperimentRule::Assign);
+    let id = fields.get("revertTo").as_str().filter(|_| rule == PostExperimentRule::Assign);
     let condition = id.and_then(|id| conditions.iter().find(|condition| condition.id == id));
-    PostRule {
-        rule,
-        condition_code: condition.map(|condition| condition.code.clone()),
-    }
+    PostRule { rule, condition_code: condition.map(|condition| condition.code.clone()) }
 }
 
 /// One object per list up to 6.2, an array of such objects from 6.3 on.
@@ -198,40 +171,24 @@ fn members(value: &Value) -> Members {
         one => std::slice::from_ref(one),
     };
     let mut members = Members::default();
-    for segment in lists
-        .iter()
-        .filter_map(|list| Fields::of(list.get("segment")?))
-    {
+    for segment in lists.iter().filter_map(|list| Fields::of(list.get("segment")?)) {
         let users = segment.entries("individualForSegment");
-        members
-            .users
-            .extend(users.filter_map(|user| Some(user["userId"].as_str()?.to_owned())));
-        members
-            .groups
-            .extend(segment.entries("groupForSegment").filter_map(group_member));
+        members.users.extend(users.filter_map(|user| Some(user["userId"].as_str()?.to_owned())));
+        members.groups.extend(segment.entries("groupForSegment").filter_map(group_member));
     }
     members
 }
 
 fn group_member(value: &Value) -> Option<GroupMember> {
     let fields = Fields::of(value)?;
-    Some(GroupMember {
-        group_type: fields.text("type")?,
-        group_id: fields.text("groupId")?,
-    })
+    Some(GroupMember { group_type: fields.text("type")?, group_id: fields.text("groupId")? })
 }
 
 /// The answer is a list with the deleted row; a server that tells nothing has deleted as well.
 pub(in crate::client) fn deleted(id: &str, value: &Value) -> DeletedExperiment {
-    let row = value
-        .as_array()
-        .and_then(|rows| rows.first())
-        .unwrap_or(value);
+    let row = value.as_array().and_then(|rows| rows.first()).unwrap_or(value);
     let name = row.get("name").and_then(Value::as_str).map(str::to_owned);
-    DeletedExperiment {
-        id: id.to_owned(),
-        name,
-    }
+    DeletedExperiment { id: id.to_owned(), name }
 }
 
 pub(in crate::client) fn enrollment(value: &Value) -> Option<EnrollmentDetail> {
@@ -242,10 +199,7 @@ pub(in crate::client) fn enrollment(value: &Value) -> Option<EnrollmentDetail> {
         groups: fields.count("groups"),
         users_excluded: fields.count("usersExcluded"),
         groups_excluded: fields.count("groupsExcluded"),
-        conditions: fields
-            .entries("conditions")
-            .filter_map(condition_enrollment)
-            .collect(),
+        conditions: fields.entries("conditions").filter_map(condition_enrollment).collect(),
     })
 }
 
@@ -255,10 +209,7 @@ fn condition_enrollment(value: &Value) -> Option<ConditionEnrollment> {
         id: fields.text("id")?,
         users: fields.count("users"),
         groups: fields.count("groups"),
-        decision_points: fields
-            .entries("partitions")
-            .filter_map(point_enrollment)
-            .collect(),
+        decision_points: fields.entries("partitions").filter_map(point_enrollment).collect(),
     })
 }
 

@@ -6,9 +6,7 @@ use serde_json::{Value, json};
 
 use super::fields::Fields;
 use super::read::payload;
-use crate::client::visit::{
-    AssignedCondition, AssignedFactor, Assignment, Mark, MarkedPoint, User,
-};
+use crate::client::visit::{AssignedCondition, AssignedFactor, Assignment, Mark, MarkedPoint, User};
 use crate::client::words::ExperimentType;
 
 pub(in crate::client) fn user(value: &Value) -> Option<User> {
@@ -19,17 +17,13 @@ pub(in crate::client) fn user(value: &Value) -> Option<User> {
             let groups = groups.as_array()?.iter().filter_map(Value::as_str);
             Some(groups.map(str::to_owned).collect())
         }),
-        working_group: map(fields.get("workingGroup"), |group| {
-            Some(group.as_str()?.to_owned())
-        }),
+        working_group: map(fields.get("workingGroup"), |group| Some(group.as_str()?.to_owned())),
     })
 }
 
 fn map<T>(value: &Value, entry: impl Fn(&Value) -> Option<T>) -> BTreeMap<String, T> {
     let entries = value.as_object().into_iter().flatten();
-    entries
-        .filter_map(|(key, value)| Some((key.clone(), entry(value)?)))
-        .collect()
+    entries.filter_map(|(key, value)| Some((key.clone(), entry(value)?))).collect()
 }
 
 pub(in crate::client) fn assignment(value: &Value) -> Option<Assignment> {
@@ -66,10 +60,7 @@ fn assigned_condition(value: &Value) -> Option<AssignedCondition> {
 
 fn assigned_factor(value: &Value) -> Option<AssignedFactor> {
     let fields = Fields::of(value)?;
-    Some(AssignedFactor {
-        level: fields.text("level")?,
-        payload: payload(fields.get("payload")),
-    })
+    Some(AssignedFactor { level: fields.text("level")?, payload: payload(fields.get("payload")) })
 }
 
 pub(in crate::client) fn mark_body(mark: &Mark) -> Value {

@@ -12,10 +12,7 @@ const EXCLUSION: &str = "experimentSegmentExclusion";
 
 /// Adds the segments, and the rule's condition, whose id this dialect keeps.
 pub(super) fn complete_create(body: &mut Raw, new: &NewExperiment, rule_id: Option<Uuid>) {
-    body.insert(
-        INCLUSION.into(),
-        segment(&new.inclusion, new.filter_mode == FilterMode::IncludeAll),
-    );
+    body.insert(INCLUSION.into(), segment(&new.inclusion, new.filter_mode == FilterMode::IncludeAll));
     body.insert(EXCLUSION.into(), segment(&new.exclusion, false));
     if let Some(id) = rule_id {
         body.insert("revertTo".into(), json!(id));
@@ -26,9 +23,8 @@ pub(super) fn complete_create(body: &mut Raw, new: &NewExperiment, rule_id: Opti
 fn segment(members: &Members, everybody: bool) -> Value {
     let users = members.users.iter().map(|user| json!({ "userId": user }));
     let groups = members.groups.iter();
-    let mut groups: Vec<Value> = groups
-        .map(|group| json!({ "type": group.group_type, "groupId": group.group_id }))
-        .collect();
+    let mut groups: Vec<Value> =
+        groups.map(|group| json!({ "type": group.group_type, "groupId": group.group_id })).collect();
     if everybody {
         groups.push(json!({ "type": "All", "groupId": "All" }));
     }

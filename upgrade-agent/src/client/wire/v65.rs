@@ -25,11 +25,7 @@ fn lists(members: &Members, context: &str) -> Value {
         let entry = json!({ "type": group.group_type, "groupId": group.group_id });
         kinds.entry(&group.group_type).or_default().push(entry);
     }
-    lists.extend(
-        kinds
-            .into_iter()
-            .map(|(kind, groups)| list(kind, context, Vec::new(), groups)),
-    );
+    lists.extend(kinds.into_iter().map(|(kind, groups)| list(kind, context, Vec::new(), groups)));
     Value::Array(lists)
 }
 

@@ -20,11 +20,7 @@ pub(in crate::client) fn create_body(dialect: Dialect, new: &NewExperiment) -> R
 }
 
 fn common(new: &NewExperiment) -> Raw {
-    let points = new
-        .decision_points
-        .iter()
-        .zip(1..)
-        .map(|(point, order)| partition(point, order));
+    let points = new.decision_points.iter().zip(1..).map(|(point, order)| partition(point, order));
     let mut body = Raw::from_iter([
         ("name".into(), json!(new.name)),
         ("description".into(), json!(new.description)),
@@ -64,10 +60,7 @@ fn insert_conditions(body: &mut Raw, new: &NewExperiment) -> Option<Uuid> {
     let entries = entries.map(|((entry, id), order)| condition(entry, *id, order));
     body.insert("conditions".into(), Value::Array(entries.collect()));
     let code = new.post_rule.condition_code.as_deref()?;
-    let at = new
-        .conditions
-        .iter()
-        .position(|condition| condition.code == code)?;
+    let at = new.conditions.iter().position(|condition| condition.code == code)?;
     ids.get(at).copied()
 }
 

@@ -1,0 +1,134 @@
+//! Which condition a student gets: the state of the experiment, the rule for the time after
+//! enrolment, and whose earlier condition counts.
+
+use super::draw::draw;
+use super::lists::{Listed, listed};
+use super::model::{Condition, Experiment, GroupEnrollment, User, UserEnrollment};
+use super::pools;
+use super::world::World;
+use crate::client::{AssignmentUnit, ConsistencyRule, ExperimentState, PostExperimentRule};
+
+/// What is known of a student and his group in one experiment.
+pub(super) struct Standing<'w> {
+    pub(super) own: Option<&'w UserEnrollment>,
+    pub(super) group: Option<&'w GroupEnrollment>,
+    pub(super) excluded: bool,
+    pub(super) group_excluded: bool,
+}
+
+impl<'w> Standing<'w> {
+    /// The standing of a student; his own enrolment counts from any point of the experiment.
+    fn of(world: &'w World, experiment: &Experiment, user: &User) -> Self {
+        let columns = &experiment.columns;
+        let group = user.works_in(columns.group.as_deref());
+        Self {
+            own: world.enrollment(&columns.id, &user.id),
+            group: world.group_enrollment(&columns.id, group),
+            excluded: world.is_excluded(&columns.id, &user.id),
+            group_excluded: world.is_group_excluded(&columns.id, group),
+        }
+    }
+}
+
+/// The experiments of a context in which a student gets a condition, with the condition.
+pub(super) fn assignments<'w>(
+    world: &'w World,
+    context: &str,
+    user: &User,
+) -> Vec<(&'w Experiment, &'w Condition)> {
+    let open = world.experiments_in_order().into_iter();
+    let open = open.filter(|e| e.columns.context.iter().any(|name| name == context));
+    let open = open.filter(|e| is_open(e) && is_eligible(world, e, user));
+    let taken: Vec<_> = open.filter(|e| listed(world, e, user) == Listed::In).collect();
+    let chosen = pools::choose(world, &taken, user).into_iter();
+    chosen.filter_map(|e| Some((e, condition(e, user, &Standing::of(world, e, user))?))).collect()
+}
+
+/// Whether the experiment assigns anybody at all.
+fn is_open(experiment: &Experiment) -> bool {
+    let columns = &experiment.columns;
+    match columns.state {
+        ExperimentState::Enrolling => true,
+        ExperimentState::EnrollmentComplete => {
+            columns.post_experiment_rule != PostExperimentRule::Assign || columns.revert_to.is_some()
+        }
+        _ => false,
+    }
+}
+
+/// A group experiment skips a student without a proper group, unless he takes part already.
+fn is_eligible(world: &World, experiment: &Experiment, user: &User) -> bool {
+    let columns = &experiment.columns;
+    columns.assignment_unit != AssignmentUnit::Group
+        || user.is_grouped(columns.group.as_deref())
+        || world.enrollment(&columns.id, &user.id).is_some()
+}
+
+/// The condition, given the standing.
+pub(super) fn condition<'e>(
+    experiment: &'e Experiment,
+    user: &User,
+    standing: &Standing<'_>,
+) -> Option<&'e Condition> {
+    match experiment.columns.state {
+        ExperimentState::Enrolling => match kept(experiment, standing) {
+            Kept::Nothing => draw(experiment, user),
+            Kept::Left => None,
+            Kept::Condition(condition) => Some(condition),
+        },
+        ExperimentState::EnrollmentComplete => afterwards(experiment, standing),
+        _ => None,
+    }
+}
+
+fn afterwards<'e>(experiment: &'e Experiment, standing: &Standing<'_>) -> Option<&'e Condition> {
+    let columns = &experiment.columns;
+    match columns.post_experiment_rule {
+        PostExperimentRule::Continue => match kept(experiment, standing) {
+            Kept::Condition(condition) => Some(condition),
+            Kept::Left | Kept::Nothing => None,
+        },
+        PostExperimentRule::Assign => by_id(experiment, columns.revert_to.as_deref()?),
+        _ => None,
+    }
+}
+
+/// What the past says.
+enum Kept<'e> {
+    /// He has this condition.
+    Condition(&'e Condition),
+    /// He is left out.
+    Left,
+    /// Nothing.
+    Nothing,
+}
+
+fn kept<'e>(experiment: &'e Experiment, standing: &Standing<'_>) -> Kept<'e> {
+    let own = standing.own.and_then(|row| by_id(experiment, &row.condition_id));
+    let group = standing.group.and_then(|row| by_id(experiment, &row.condition_id));
+    let own = (standing.excluded, own);
+    let group = (standing.group_excluded, group);
+    match experiment.columns.consistency_rule {
+        Some(ConsistencyRule::Individual) => first_word([own, group]),
+        Some(ConsistencyRule::Group) => first_word([group, own]),
+        _ if experiment.columns.assignment_unit == AssignmentUnit::Individual => first_word([(false, own.1)]),
+        _ => first_word([(false, group.1)]),
+    }
+}
+
+/// Of the first who has something to say: being left out goes before a condition.
+fn first_word<'e, const N: usize>(parties: [(bool, Option<&'e Condition>); N]) -> Kept<'e> {
+    for (excluded, condition) in parties {
+        if excluded {
+            return Kept::Left;
+        }
+        if let Some(condition) = condition {
+            return Kept::Condition(condition);
+        }
+    }
+    Kept::Nothing
+}
+
+fn by_id<'e>(experiment: &'e Experiment, id: &str) -> Option<&'e Condition> {
+    experiment.conditions.iter().find(|condition| condition.id == id)
+}

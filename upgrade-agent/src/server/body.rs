@@ -1,0 +1,141 @@
+//! Bodies that passed their check, as rows: what create and update have in common.
+
+use serde_json::{Number, Value};
+
+use super::core::Core;
+use super::fault::Fault;
+use super::model::{Columns, Condition, List, ListGroup, Partition, Payload, Stamp};
+use crate::client::{
+    AssignmentAlgorithm, AssignmentUnit, ConsistencyRule, ExperimentState, ExperimentType, FilterMode,
+    PostExperimentRule,
+};
+
+/// What this server calls itself.
+pub(super) const VERSION: &str = "6.5.0";
+
+/// The checks that come after the shape: the context, and what is not served here.
+pub(super) fn check(core: &Core, body: &Value) -> Result<(), Fault> {
+    let context = body["context"][0].as_str().unwrap_or_default();
+    if core.contexts.get(context).is_none() {
+        return Err(Fault::unknown_context(context));
+    }
+    let codes = entries(body, "conditions").map(|entry| &entry["conditionCode"]);
+    if codes.filter_map(Value::as_str).any(|code| code.eq_ignore_ascii_case("default")) {
+        return Err(Fault::default_code());
+    }
+    if body["type"] == "Factorial" {
+        return Err(Fault::not_served("factorial designs"));
+    }
+    if body["assignmentUnit"] == "within-subjects" {
+        return Err(Fault::not_served("within-subjects designs"));
+    }
+    match body["assignmentAlgorithm"].as_str() {
+        None | Some("random") => Ok(()),
+        Some(_) => Err(Fault::not_served("assignment algorithms other than random")),
+    }
+}
+
+pub(super) fn entries<'b>(body: &'b Value, field: &str) -> impl Iterator<Item = &'b Value> {
+    body.get(field).and_then(Value::as_array).into_iter().flatten()
+}
+
+pub(super) fn text(body: &Value, field: &str) -> Option<String> {
+    body[field].as_str().map(str::to_owned)
+}
+
+fn texts(body: &Value, field: &str) -> Vec<String> {
+    entries(body, field).filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+/// The columns that a body gives. The state is taken by its stored name, whichever it gave.
+pub(super) fn columns(body: &Value, id: String, stamp: Stamp) -> Columns {
+    let word = |field: &str| body[field].as_str().unwrap_or_default();
+    let contexts = texts(body, "context");
+    Columns {
+        stamp,
+        id,
+        name: text(body, "name").unwrap_or_default(),
+        description: text(body, "description").unwrap_or_default(),
+        context: contexts.iter().map(|name| name.to_lowercase()).collect(),
+        state: ExperimentState::from(word("state")),
+        start_on: text(body, "startOn"),
+        consistency_rule: body["consistencyRule"].as_str().map(ConsistencyRule::from),
+        assignment_unit: AssignmentUnit::from(word("assignmentUnit")),
+        post_experiment_rule: PostExperimentRule::from(word("postExperimentRule")),
+        enrollment_complete_condition: Some(&body["enrollmentCompleteCondition"])
+            .filter(|condition| !condition.is_null())
+            .cloned(),
+        end_on: text(body, "endOn"),
+        revert_to: text(body, "revertTo"),
+        tags: texts(body, "tags"),
+        group: text(body, "group"),
+        condition_order: text(body, "conditionOrder"),
+        assignment_algorithm: AssignmentAlgorithm::Random,
+        filter_mode: FilterMode::from(word("filterMode")),
+        backend_version: VERSION.to_owned(),
+        design: ExperimentType::Simple,
+    }
+}
+
+pub(super) fn condition(entry: &Value, id: String, stamp: Stamp) -> Condition {
+    Condition {
+        stamp,
+        two_character_id: text(entry, "twoCharacterId").unwrap_or_else(|| two_characters(&id)),
+        id,
+        name: text(entry, "name"),
+        description: text(entry, "description"),
+        condition_code: text(entry, "conditionCode").unwrap_or_default(),
+        assignment_weight: match &entry["assignmentWeight"] {
+            Value::Number(number) => number.clone(),
+            _ => Number::from(0),
+        },
+        order: order(entry),
+    }
+}
+
+pub(super) fn partition(entry: &Value, id: String, stamp: Stamp) -> Partition {
+    Partition {
+        stamp,
+        two_character_id: text(entry, "twoCharacterId").unwrap_or_else(|| two_characters(&id)),
+        id,
+        site: text(entry, "site").unwrap_or_default(),
+        target: text(entry, "target"),
+        description: text(entry, "description"),
+        order: order(entry),
+        exclude_if_reached: entry["excludeIfReached"].as_bool().unwrap_or(false),
+    }
+}
+
+pub(super) fn payload(entry: &Value) -> Payload {
+    let payload = &entry["payload"];
+    Payload {
+        kind: text(payload, "type").unwrap_or_default(),
+        value: text(payload, "value").unwrap_or_default(),
+    }
+}
+
+pub(super) fn list(entry: &Value, context: &str, id: String, stamp: Stamp) -> List {
+    let segment = &entry["segment"];
+    let member =
+        |group: &Value| Some(ListGroup { kind: text(group, "type")?, group_id: text(group, "groupId")? });
+    List {
+        stamp,
+        name: text(segment, "name").unwrap_or_else(|| format!("{id} Segment")),
+        segment_id: id,
+        description: text(segment, "description").unwrap_or_default(),
+        list_type: text(segment, "listType"),
+        context: text(segment, "context").unwrap_or_else(|| context.to_owned()),
+        kind: text(segment, "type").unwrap_or_default(),
+        users: entries(segment, "individualForSegment").filter_map(|user| text(user, "userId")).collect(),
+        groups: entries(segment, "groupForSegment").filter_map(member).collect(),
+    }
+}
+
+fn order(entry: &Value) -> i64 {
+    entry["order"].as_f64().unwrap_or(0.0) as i64
+}
+
+/// Two letters or digits to tell a thing apart on a screen; they need not be unique.
+fn two_characters(id: &str) -> String {
+    id.chars().take(2).collect::<String>().to_uppercase()
+}

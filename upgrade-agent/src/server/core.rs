@@ -1,0 +1,81 @@
+//! One call at a time: the world, the journal and the sources together. A call that is answered
+//! well is on disk before; one that is answered badly has changed nothing.
+
+use std::time::SystemTime;
+
+use serde_json::Value;
+
+use super::fault::Fault;
+use super::journal::Journal;
+use super::sources::{Clock, Ids, timestamp};
+use super::world::World;
+use crate::client::ContextMetadata;
+
+/// What a route is asked.
+pub(super) struct Asked {
+    /// The part of the path that is an id, if the route has one.
+    pub(super) id: String,
+    /// The student in the header.
+    pub(super) user: Option<String>,
+    pub(super) body: Value,
+}
+
+/// Everything behind the routes.
+pub(super) struct Core {
+    pub(super) world: World,
+    pub(super) contexts: ContextMetadata,
+    journal: Option<Journal>,
+    clock: Clock,
+    ids: Ids,
+}
+
+/// What answers a route.
+pub(super) type Answer = fn(&mut Core, &Asked) -> Result<Value, Fault>;
+
+impl Core {
+    pub(super) fn new(
+        world: World,
+        journal: Option<Journal>,
+        contexts: ContextMetadata,
+        clock: Clock,
+        ids: Ids,
+    ) -> Self {
+        Self { world, contexts, journal, clock, ids }
+    }
+
+    /// Runs one call and writes down what it changed.
+    pub(super) fn run(&mut self, answer: Answer, asked: &Asked) -> Result<Value, Fault> {
+        let answered = answer(self, asked)?;
+        self.commit()?;
+        Ok(answered)
+    }
+
+    fn commit(&mut self) -> Result<(), Fault> {
+        let changes = self.world.changes();
+        let Some(journal) = &mut self.journal else { return Ok(()) };
+        let written = changes.map_err(|why| why.to_string());
+        let written = written.and_then(|all| journal.write(&all).map_err(|why| why.to_string()));
+        let Err(why) = written else { return Ok(()) };
+        tracing::error!(%why, "the embedded UpGrade server cannot write its data file");
+        // Memory is ahead of the file now; nobody may see what is not on disk.
+        if let Ok(world) = journal.load() {
+            self.world = world;
+        }
+        Err(Fault::internal("the server cannot write its data"))
+    }
+
+    pub(super) fn now(&self) -> String {
+        let now: SystemTime = (self.clock)();
+        timestamp(now)
+    }
+
+    pub(super) fn new_id(&mut self) -> String {
+        (self.ids)().to_string()
+    }
+
+    /// The world and the maker of ids, for changes that need both at once.
+    pub(super) fn world_and_ids(&mut self) -> (&mut World, impl FnMut() -> String + '_) {
+        let ids = &mut self.ids;
+        (&mut self.world, move || ids().to_string())
+    }
+}

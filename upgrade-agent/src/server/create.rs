@@ -1,0 +1,160 @@
+//! `POST /experiments`. Conditions and points get new ids, the rule becomes `continue`, and an id
+//! that exists is no mistake but a merge: its columns are replaced, its parts are added to.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::body;
+use super::core::{Asked, Core};
+use super::fault::Fault;
+use super::model::{Columns, Condition, ConditionPayload, Experiment, List, Partition, Stamp, StateTimeLog};
+use super::table::key;
+use super::validate;
+use super::view;
+use crate::client::{ExperimentState, PostExperimentRule};
+
+/// The new names of states, which no stored state has.
+const ONLY_SHOWN: [&str; 3] = ["running", "paused", "completed"];
+
+pub(super) fn create(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+    let body = &asked.body;
+    if !validate::is_experiment(body) {
+        return Err(Fault::body());
+    }
+    body::check(core, body)?;
+    check_columns(body)?;
+    let made = make(core, body);
+    let at = key(&[&made.columns.id]);
+    if core.world.experiments.contains(&at) {
+        return Ok(merge(core, &at, made));
+    }
+    let answer = view::created(&made, false);
+    core.world.experiments.insert(at, made);
+    Ok(answer)
+}
+
+/// What the original leaves to its database to refuse.
+fn check_columns(body: &Value) -> Result<(), Fault> {
+    let state = body["state"].as_str().unwrap_or_default();
+    if ONLY_SHOWN.contains(&state) {
+        let message = format!("invalid input value for enum experiment_state_enum: \"{state}\"");
+        return Err(Fault::database(message));
+    }
+    match body["id"].as_str() {
+        Some(id) if !id.is_empty() && !validate::is_uuid(&body["id"]) => {
+            Err(Fault::database(format!("invalid input syntax for type uuid: \"{id}\"")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn make(core: &mut Core, body: &Value) -> Experiment {
+    let now = core.now();
+    let given = body["id"].as_str().and_then(|id| uuid::Uuid::try_parse(id).ok());
+    let id = given.map_or_else(|| core.new_id(), |id| id.to_string());
+    let columns = Columns {
+        post_experiment_rule: PostExperimentRule::Continue,
+        ..body::columns(body, id, Stamp::new(&now))
+    };
+    let mut ids = HashMap::new();
+    let conditions = conditions(core, body, &now, &mut ids);
+    let partitions = partitions(core, body, &now, &mut ids);
+    Experiment {
+        sequence: core.world.next_sequence(),
+        payloads: payloads(core, body, &now, &ids),
+        inclusion: lists(core, body, "experimentSegmentInclusion", &now),
+        exclusion: lists(core, body, "experimentSegmentExclusion", &now),
+        log: first_log(core, &columns.state, &now),
+        columns,
+        conditions,
+        partitions,
+    }
+}
+
+/// Places are counted from 1, whatever the body says.
+fn conditions(core: &mut Core, body: &Value, now: &str, ids: &mut HashMap<String, String>) -> Vec<Condition> {
+    let entries = body::entries(body, "conditions").zip(1..);
+    let condition = |(entry, order)| {
+        let id = renamed(core, entry, ids);
+        Condition { order, ..body::condition(entry, id, Stamp::new(now)) }
+    };
+    entries.map(condition).collect()
+}
+
+fn partitions(core: &mut Core, body: &Value, now: &str, ids: &mut HashMap<String, String>) -> Vec<Partition> {
+    let entries = body::entries(body, "partitions").zip(1..);
+    let partition = |(entry, order)| {
+        let id = renamed(core, entry, ids);
+        let partition = body::partition(entry, id, Stamp::new(now));
+        let description = Some(partition.description.unwrap_or_default());
+        Partition { order, description, ..partition }
+    };
+    entries.map(partition).collect()
+}
+
+fn renamed(core: &mut Core, entry: &Value, ids: &mut HashMap<String, String>) -> String {
+    let id = core.new_id();
+    ids.insert(entry["id"].as_str().unwrap_or_default().to_owned(), id.clone());
+    id
+}
+
+/// Payloads follow the new ids of their condition and point; those of unknown ones are dropped.
+fn payloads(
+    core: &mut Core,
+    body: &Value,
+    now: &str,
+    ids: &HashMap<String, String>,
+) -> Vec<ConditionPayload> {
+    let renamed = |entry: &Value, field: &str| ids.get(entry[field].as_str()?).cloned();
+    let payload = |entry: &Value| {
+        Some(ConditionPayload {
+            stamp: Stamp::new(now),
+            parent_condition: renamed(entry, "parentCondition")?,
+            decision_point: renamed(entry, "decisionPoint"),
+            payload: body::payload(entry),
+            id: core.new_id(),
+        })
+    };
+    body::entries(body, "conditionPayloads").filter_map(payload).collect()
+}
+
+fn lists(core: &mut Core, body: &Value, field: &str, now: &str) -> Vec<List> {
+    let context = body["context"][0].as_str().unwrap_or_default();
+    let list = |entry: &Value| {
+        let given = &entry["segment"]["id"];
+        let given = given.as_str().filter(|_| validate::is_uuid(given)).map(str::to_owned);
+        let id = given.unwrap_or_else(|| core.new_id());
+        body::list(entry, context, id, Stamp::new(now))
+    };
+    body::entries(body, field).map(list).collect()
+}
+
+/// An experiment that begins anywhere but at rest has begun already.
+fn first_log(core: &mut Core, state: &ExperimentState, now: &str) -> Vec<StateTimeLog> {
+    if *state == ExperimentState::Inactive {
+        return Vec::new();
+    }
+    vec![StateTimeLog {
+        stamp: Stamp::new(now),
+        id: core.new_id(),
+        from_state: ExperimentState::Inactive,
+        to_state: state.clone(),
+        time_log: now.to_owned(),
+    }]
+}
+
+fn merge(core: &mut Core, at: &str, mut made: Experiment) -> Value {
+    let Some(old) = core.world.experiments.get_mut(at) else { return Value::Null };
+    let now = std::mem::replace(&mut made.columns.stamp, old.columns.stamp.clone()).updated_at;
+    made.columns.stamp.touch(&now);
+    let answer = view::created(&made, true);
+    old.columns = made.columns;
+    old.conditions.extend(made.conditions);
+    old.partitions.extend(made.partitions);
+    old.payloads.extend(made.payloads);
+    old.inclusion.extend(made.inclusion);
+    old.exclusion.extend(made.exclusion);
+    old.log.extend(made.log);
+    answer
+}

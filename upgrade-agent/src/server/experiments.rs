@@ -1,0 +1,98 @@
+//! Reading experiments, moving them between states and deleting them.
+
+use serde_json::{Value, json};
+
+use super::core::{Asked, Core};
+use super::fault::Fault;
+use super::model::Experiment;
+use super::state;
+use super::table::key;
+use super::validate;
+use super::view;
+use crate::client::ExperimentState;
+
+/// `GET /experiments/contextMetaData`.
+pub(super) fn contexts(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
+    let contexts = core.contexts.contexts.iter();
+    let contexts = contexts.map(|(name, context)| {
+        let words = json!({
+            "CONDITIONS": context.conditions,
+            "GROUP_TYPES": context.group_types,
+            "EXP_IDS": context.targets,
+            "EXP_POINTS": context.sites,
+        });
+        (name.clone(), words)
+    });
+    Ok(json!({ "contextMetadata": contexts.collect::<serde_json::Map<_, _>>() }))
+}
+
+/// `GET /experiments/names`.
+pub(super) fn names(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
+    let all = core.world.experiments_in_order().into_iter();
+    Ok(all.map(|e| json!({ "id": e.columns.id, "name": e.columns.name })).collect())
+}
+
+/// `GET /experiments`.
+pub(super) fn all(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
+    Ok(core.world.experiments_in_order().into_iter().map(view::listed).collect())
+}
+
+/// `GET /experiments/partitions`: the points of all experiments, repeated as often as they occur.
+pub(super) fn partitions(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
+    let all = core.world.experiments_in_order().into_iter();
+    let points = all.flat_map(|experiment| &experiment.partitions);
+    Ok(points.map(|point| json!({ "site": point.site, "target": point.target })).collect())
+}
+
+/// `GET /experiments/single/:id`.
+pub(super) fn single(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+    found(core, asked).map(view::single)
+}
+
+/// `GET /experiments/conditions/:id`.
+pub(super) fn conditions(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+    found(core, asked).map(view::conditions)
+}
+
+/// `POST /experiments/state`.
+pub(super) fn set_state(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+    if !validate::is_state_change(&asked.body) {
+        return Err(Fault::body());
+    }
+    let id = asked.body["experimentId"].as_str().unwrap_or_default().to_lowercase();
+    let to = ExperimentState::from(asked.body["state"].as_str().unwrap_or_default());
+    let before = core.world.experiments.get(&key(&[&id])).cloned();
+    let before = before.ok_or_else(|| Fault::reads_nothing("null", "context"))?;
+    let (now, log_id) = (core.now(), core.new_id());
+    state::shut_out_early_visitors(&mut core.world, &id, &to);
+    state::enter(&mut core.world, &id, &to, &now, log_id);
+    let after = core.world.experiments.get_mut(&key(&[&id]));
+    let after = after.ok_or_else(|| Fault::internal("lost experiment"))?;
+    if let Some(date) = asked.body["scheduleDate"].as_str() {
+        after.columns.start_on = Some(date.to_owned());
+    }
+    Ok(view::state_changed(&before, after))
+}
+
+/// `DELETE /experiments/:id`: all that hangs on it goes, but for the visits, which were at a
+/// place and not in an experiment.
+pub(super) fn delete(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+    let id = path_id(asked)?;
+    let world = &mut core.world;
+    let gone = world.experiments.remove(&key(&[&id])).ok_or_else(Fault::nothing_to_delete)?;
+    world.enrolled.remove_under(&[&id], |_| true);
+    world.enrolled_groups.remove_under(&[&id], |_| true);
+    world.excluded.remove_under(&[&id], |_| true);
+    world.excluded_groups.remove_under(&[&id], |_| true);
+    Ok(view::deleted(&gone))
+}
+
+/// The id in the path, in the form in which ids are stored.
+pub(super) fn path_id(asked: &Asked) -> Result<String, Fault> {
+    uuid::Uuid::try_parse(&asked.id).map(|id| id.to_string()).map_err(|_| Fault::params())
+}
+
+fn found<'c>(core: &'c Core, asked: &Asked) -> Result<&'c Experiment, Fault> {
+    let id = path_id(asked)?;
+    core.world.experiments.get(&key(&[&id])).ok_or_else(Fault::no_experiment)
+}

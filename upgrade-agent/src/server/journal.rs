@@ -1,0 +1,124 @@
+//! The data file: every row of the world as text in one SQLite table.
+//!
+//! A change is written before it is answered. The write survives the death of the process; no
+//! disk flush is waited for, so a power cut may take the last answers with it.
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, ErrorCode, params};
+
+use super::error::ServerError;
+use super::table::Change;
+use super::world::World;
+
+/// Tells our files from any other SQLite file ("UpGr").
+const APPLICATION: i32 = 0x5570_4772;
+/// The layout of the rows; raised when an old server could not read them.
+const FORMAT: i32 = 1;
+
+/// An open data file, held alone until it is dropped.
+pub(super) struct Journal {
+    path: PathBuf,
+    file: Connection,
+}
+
+impl Journal {
+    pub(super) fn open(path: &Path) -> Result<Self, ServerError> {
+        let failed = |why: rusqlite::Error| trouble(path, &why);
+        let file = Connection::open(path).map_err(failed)?;
+        prepare(&file).map_err(failed)?;
+        let journal = Self { path: path.to_owned(), file };
+        journal.check_kind()?;
+        Ok(journal)
+    }
+
+    fn check_kind(&self) -> Result<(), ServerError> {
+        let number = |pragma| self.file.pragma_query_value(None, pragma, |row| row.get::<_, i32>(0));
+        let failed = |why: rusqlite::Error| trouble(&self.path, &why);
+        let kind = (number("application_id").map_err(failed)?, number("user_version").map_err(failed)?);
+        match kind {
+            (APPLICATION, FORMAT) => Ok(()),
+            (0, 0) if self.is_blank().map_err(failed)? => self.found().map_err(failed),
+            (APPLICATION, newer) => {
+                Err(self.wrong(format!("it has the format {newer}, this version reads {FORMAT}")))
+            }
+            _ => Err(self.wrong("it belongs to another program".into())),
+        }
+    }
+
+    fn is_blank(&self) -> rusqlite::Result<bool> {
+        let count = "SELECT count(*) FROM sqlite_schema";
+        self.file.query_row(count, [], |row| row.get::<_, i64>(0)).map(|tables| tables == 0)
+    }
+
+    fn found(&self) -> rusqlite::Result<()> {
+        self.file.execute_batch(&format!(
+            "BEGIN;
+             CREATE TABLE record (kind TEXT, key TEXT, row TEXT NOT NULL, PRIMARY KEY (kind, key))
+             WITHOUT ROWID;
+             PRAGMA application_id = {APPLICATION};
+             PRAGMA user_version = {FORMAT};
+             COMMIT;"
+        ))
+    }
+
+    /// Reads everything back.
+    pub(super) fn load(&self) -> Result<World, ServerError> {
+        let failed = |why: rusqlite::Error| trouble(&self.path, &why);
+        let mut world = World::new();
+        let mut rows = self.file.prepare("SELECT kind, key, row FROM record").map_err(failed)?;
+        let mut rows = rows.query([]).map_err(failed)?;
+        while let Some(row) = rows.next().map_err(failed)? {
+            let text = |at| row.get::<_, String>(at).map_err(failed);
+            let (kind, key, row) = (text(0)?, text(1)?, text(2)?);
+            let damaged = |what: &str| self.wrong(format!("the {kind} {key} {what}"));
+            match world.restore(&kind, key.clone(), &row) {
+                Ok(true) => {}
+                Ok(false) => return Err(damaged("is of no known kind")),
+                Err(_) => return Err(damaged("cannot be read")),
+            }
+        }
+        Ok(world)
+    }
+
+    /// Writes the changes, all or none.
+    pub(super) fn write(&mut self, changes: &[Change]) -> rusqlite::Result<()> {
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let writing = self.file.transaction()?;
+        for Change { table, key, row } in changes {
+            match row {
+                Some(row) => writing
+                    .prepare_cached("INSERT OR REPLACE INTO record (kind, key, row) VALUES (?, ?, ?)")?
+                    .execute(params![table, key, row])?,
+                None => writing
+                    .prepare_cached("DELETE FROM record WHERE kind = ? AND key = ?")?
+                    .execute(params![table, key])?,
+            };
+        }
+        writing.commit()
+    }
+
+    fn wrong(&self, why: String) -> ServerError {
+        ServerError::Data { path: self.path.clone(), why }
+    }
+}
+
+/// The lock is taken by the first statement that touches the file and kept: two servers on one
+/// file would overwrite each other's rows.
+fn prepare(file: &Connection) -> rusqlite::Result<()> {
+    file.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
+    file.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+    file.pragma_update(None, "synchronous", "NORMAL")?;
+    file.execute_batch("BEGIN EXCLUSIVE; COMMIT;")
+}
+
+fn trouble(path: &Path, why: &rusqlite::Error) -> ServerError {
+    let path = path.to_owned();
+    match why.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => ServerError::InUse { path },
+        Some(ErrorCode::NotADatabase) => ServerError::Data { path, why: "it is not an SQLite file".into() },
+        _ => ServerError::Data { path, why: why.to_string() },
+    }
+}

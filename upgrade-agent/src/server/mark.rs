@@ -1,0 +1,267 @@
+//! A visit at a decision point: who is enrolled by it, who is left out for good, and whether
+//! enough have come.
+//!
+//! The condition that the application names is only checked to exist: students are enrolled with
+//! the one that the rules give.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::assign::{Standing, condition};
+use super::fault::Fault;
+use super::lists::{Listed, listed};
+use super::model::{Exclusion, Experiment, GroupEnrollment, User, UserEnrollment, Visit};
+use super::random;
+use super::state;
+use super::table::key;
+use super::world::World;
+use crate::client::{AssignmentUnit, ConsistencyRule, ExperimentState};
+
+/// A visit as the application tells it.
+pub(super) struct Report<'r> {
+    pub(super) site: &'r str,
+    pub(super) target: &'r str,
+    pub(super) condition: Option<&'r str>,
+    pub(super) experiment_id: Option<&'r str>,
+    /// The application could not show the condition.
+    pub(super) failed: bool,
+}
+
+/// Writes the visit down, with what follows from it. A repeated visit answers the first.
+pub(super) fn mark(
+    world: &mut World,
+    user: &User,
+    report: &Report<'_>,
+    now: &str,
+    ids: &mut dyn FnMut() -> String,
+) -> Result<Visit, Fault> {
+    let found = experiment_at(world, user, report)?;
+    if let Some((experiment, partition)) = &found {
+        check_condition(experiment, report.condition)?;
+        take_note(world, experiment, partition, user, report);
+        end_if_enough(world, &experiment.columns.id, now, ids);
+    }
+    let chosen = found.as_ref().map(|(experiment, _)| experiment.columns.id.as_str());
+    let place = key(&[report.site, report.target, &user.id]);
+    world.visits.insert_first(
+        place.clone(),
+        Visit {
+            id: ids(),
+            user_id: user.id.clone(),
+            condition: report.condition.map(str::to_owned),
+            experiment_id: chosen.or(report.experiment_id).map(str::to_owned),
+        },
+    );
+    let first = world.visits.get(&place).cloned().ok_or_else(|| Fault::internal("lost visit"))?;
+    let condition = first.condition.or_else(|| report.condition.map(str::to_owned));
+    Ok(Visit { condition, ..first })
+}
+
+/// The experiment that the visit counts for, with the id of its point there. Cloned, since what
+/// follows changes the world; marks are rare beside assignments.
+fn experiment_at(
+    world: &World,
+    user: &User,
+    report: &Report<'_>,
+) -> Result<Option<(Experiment, String)>, Fault> {
+    let here: Vec<(&Experiment, &str)> = world
+        .experiments_in_order()
+        .into_iter()
+        .flat_map(|e| e.partitions.iter().map(move |partition| (e, partition)))
+        .filter(|(_, partition)| partition.is_at(report.site, report.target))
+        .map(|(experiment, partition)| (experiment, partition.id.as_str()))
+        .collect();
+    if here.is_empty() {
+        return Ok(None);
+    }
+    let chosen = match report.experiment_id {
+        Some(id) => here.iter().find(|(experiment, _)| experiment.columns.id == id),
+        None => here.get((random::first(&user.id) * here.len() as f64) as usize),
+    };
+    let (experiment, partition) = chosen.ok_or_else(|| Fault::shared_point(&user.id))?;
+    Ok(Some(((*experiment).clone(), (*partition).to_owned())))
+}
+
+fn check_condition(experiment: &Experiment, code: Option<&str>) -> Result<(), Fault> {
+    let Some(code) = code else { return Ok(()) };
+    let is_code = experiment.conditions.iter().any(|condition| condition.condition_code == code);
+    if is_code || experiment.payloads.iter().any(|entry| entry.payload.value == code) {
+        return Ok(());
+    }
+    Err(Fault::condition_not_found(code))
+}
+
+/// Enrols or excludes. Each rule that applies ends it.
+fn take_note(world: &mut World, experiment: &Experiment, partition: &str, user: &User, report: &Report<'_>) {
+    let columns = &experiment.columns;
+    let (id, state) = (&columns.id, &columns.state);
+    let word = listed(world, experiment, user);
+    if word == Listed::OutByOtherGroup {
+        leave_out_groups(world, id, user);
+    }
+    if !matches!(state, ExperimentState::Enrolling | ExperimentState::EnrollmentComplete) {
+        return;
+    }
+    if report.failed {
+        return world.exclude(id, &user.id, Exclusion::ByClient);
+    }
+    if word != Listed::In {
+        world.exclude(id, &user.id, Exclusion::Listed);
+        if let (Listed::OutByAssignedGroup, Some(group)) = (word, assigned_group(experiment, user)) {
+            world.exclude_group(id, group, Exclusion::Listed);
+            world.enrolled_groups.remove(&key(&[id, group]));
+        }
+        return;
+    }
+    let is_late = *state == ExperimentState::EnrollmentComplete
+        && columns.consistency_rule != Some(ConsistencyRule::Experiment);
+    match (is_late, &columns.assignment_unit) {
+        (true, AssignmentUnit::Group) => turn_away_with_group(world, experiment, partition, user),
+        (true, _) => turn_away(world, experiment, partition, user),
+        (false, AssignmentUnit::Group) => enrol_with_group(world, experiment, partition, user),
+        (false, _) => enrol(world, experiment, partition, user),
+    }
+}
+
+/// A group of another kind than the assigned one shuts out every group he works in.
+fn leave_out_groups(world: &mut World, id: &str, user: &User) {
+    for group in user.working_group.iter().flat_map(BTreeMap::values) {
+        world.exclude_group(id, group, Exclusion::GroupLogic);
+        world.enrolled_groups.remove(&key(&[id, group]));
+    }
+}
+
+fn assigned_group<'u>(experiment: &Experiment, user: &'u User) -> Option<&'u str> {
+    user.works_in(experiment.columns.group.as_deref())
+}
+
+/// The standing at this very point: an enrolment elsewhere in the experiment does not count.
+fn standing<'w>(world: &'w World, experiment: &Experiment, partition: &str, user: &User) -> Standing<'w> {
+    let id = &experiment.columns.id;
+    let is_grouped = experiment.columns.assignment_unit == AssignmentUnit::Group;
+    let group = assigned_group(experiment, user).filter(|_| is_grouped);
+    Standing {
+        own: world.enrollment_at(id, &user.id, partition),
+        group: world.group_enrollment(id, group),
+        excluded: world.is_excluded(id, &user.id),
+        group_excluded: world.is_group_excluded(id, group),
+    }
+}
+
+fn enrol(world: &mut World, experiment: &Experiment, partition: &str, user: &User) {
+    let standing = standing(world, experiment, partition, user);
+    if standing.own.is_some() || standing.excluded {
+        return;
+    }
+    if let Some(condition) = condition(experiment, user, &standing) {
+        insert(world, experiment, partition, user, &condition.id, None);
+    }
+}
+
+fn turn_away(world: &mut World, experiment: &Experiment, partition: &str, user: &User) {
+    let standing = standing(world, experiment, partition, user);
+    if standing.own.is_none() {
+        world.exclude(&experiment.columns.id, &user.id, Exclusion::ReachedAfter);
+    }
+}
+
+fn turn_away_with_group(world: &mut World, experiment: &Experiment, partition: &str, user: &User) {
+    let id = &experiment.columns.id;
+    let standing = standing(world, experiment, partition, user);
+    let (is_new, group_is_new) = (standing.own.is_none(), standing.group.is_none());
+    if is_new && group_is_new {
+        world.exclude(id, &user.id, Exclusion::ReachedAfter);
+    }
+    let valid = user.is_grouped(experiment.columns.group.as_deref());
+    if let (true, true, Some(group)) = (group_is_new, valid, assigned_group(experiment, user)) {
+        world.exclude_group(id, group, Exclusion::ReachedAfter);
+    }
+}
+
+fn enrol_with_group(world: &mut World, experiment: &Experiment, partition: &str, user: &User) {
+    let columns = &experiment.columns;
+    let is_strict = columns.consistency_rule != Some(ConsistencyRule::Experiment);
+    let group = assigned_group(experiment, user);
+    let group = group.filter(|_| user.is_grouped(columns.group.as_deref()));
+    let standing = standing(world, experiment, partition, user);
+    let (is_new, is_free) = (standing.own.is_none(), !standing.excluded);
+    let Some(group) = group else {
+        if is_new && is_strict {
+            let why = lacking(user);
+            world.exclude(&columns.id, &user.id, why);
+        }
+        return;
+    };
+    let chosen = condition(experiment, user, &standing).map(|condition| condition.id.clone());
+    let (group_is_new, group_is_out) = (standing.group.is_none(), standing.group_excluded);
+    let shut_out = group_is_out && is_strict;
+    if shut_out {
+        world.exclude(&columns.id, &user.id, Exclusion::GroupLogic);
+    }
+    let Some(chosen) = chosen else { return };
+    if group_is_new && !group_is_out {
+        let row = GroupEnrollment { partition_id: partition.into(), condition_id: chosen.clone() };
+        world.enrolled_groups.insert(key(&[&columns.id, group]), row);
+    }
+    if is_new && is_free && !shut_out {
+        insert(world, experiment, partition, user, &chosen, Some(group));
+    }
+}
+
+fn lacking(user: &User) -> Exclusion {
+    let has_groups = user.group.as_ref().is_some_and(|groups| !groups.is_empty());
+    let works = user.working_group.as_ref().is_some_and(|groups| !groups.is_empty());
+    if has_groups && works { Exclusion::InvalidGroup } else { Exclusion::NoGroup }
+}
+
+fn insert(
+    world: &mut World,
+    experiment: &Experiment,
+    partition: &str,
+    user: &User,
+    condition: &str,
+    group: Option<&str>,
+) {
+    world.enrolled.insert(
+        key(&[&experiment.columns.id, &user.id, partition]),
+        UserEnrollment {
+            user_id: user.id.clone(),
+            partition_id: partition.to_owned(),
+            condition_id: condition.to_owned(),
+            group_id: group.map(str::to_owned),
+        },
+    );
+}
+
+/// Ends the enrolment of an experiment that set itself a number of students, or of groups with so
+/// many students each.
+fn end_if_enough(world: &mut World, id: &str, now: &str, ids: &mut dyn FnMut() -> String) {
+    let Some(experiment) = world.experiments.get(&key(&[id])) else { return };
+    let columns = &experiment.columns;
+    let is_live = matches!(columns.state, ExperimentState::Enrolling | ExperimentState::EnrollmentComplete);
+    let wanted = |field| columns.enrollment_complete_condition.as_ref()?.get(field)?.as_u64();
+    let (Some(users), groups) = (wanted("userCount").filter(|n| *n > 0), wanted("groupCount")) else {
+        return;
+    };
+    let by_group = columns.assignment_unit == AssignmentUnit::Group;
+    let enough = match groups.filter(|n| *n > 0 && by_group) {
+        Some(groups) => full_groups(world, id, users) >= groups,
+        None => students(world, id).len() as u64 >= users,
+    };
+    if is_live && enough {
+        state::enter(world, id, &ExperimentState::EnrollmentComplete, now, ids());
+    }
+}
+
+fn students<'w>(world: &'w World, id: &str) -> BTreeSet<&'w str> {
+    world.enrolled.under(&[id]).map(|(_, row)| row.user_id.as_str()).collect()
+}
+
+fn full_groups(world: &World, id: &str, users: u64) -> u64 {
+    let mut members: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (_, row) in world.enrolled.under(&[id]) {
+        if let Some(group) = &row.group_id {
+            members.entry(group).or_default().insert(&row.user_id);
+        }
+    }
+    members.values().filter(|students| students.len() as u64 >= users).count() as u64
+}

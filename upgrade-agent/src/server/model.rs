@@ -1,0 +1,255 @@
+//! What the server stores: experiments with their parts, students, and what became of them.
+//!
+//! The rows are written to disk as they are here, and their columns go out on the wire under the
+//! same names, so a name here is a promise to both.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Number, Value};
+
+use crate::client::{
+    AssignmentAlgorithm, AssignmentUnit, ConsistencyRule, ExperimentState, ExperimentType, FilterMode,
+    PostExperimentRule,
+};
+
+/// When a row was made and changed, and how often.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Stamp {
+    pub(super) created_at: String,
+    pub(super) updated_at: String,
+    pub(super) version_number: u64,
+}
+
+impl Stamp {
+    pub(super) fn new(now: &str) -> Self {
+        Self { created_at: now.to_owned(), updated_at: now.to_owned(), version_number: 1 }
+    }
+
+    /// Counts a change.
+    pub(super) fn touch(&mut self, now: &str) {
+        now.clone_into(&mut self.updated_at);
+        self.version_number += 1;
+    }
+}
+
+/// An experiment with all that belongs to it alone.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Experiment {
+    /// Counts experiments in the order of their making.
+    pub(super) sequence: u64,
+    pub(super) columns: Columns,
+    pub(super) conditions: Vec<Condition>,
+    pub(super) partitions: Vec<Partition>,
+    pub(super) payloads: Vec<ConditionPayload>,
+    pub(super) inclusion: Vec<List>,
+    pub(super) exclusion: Vec<List>,
+    pub(super) log: Vec<StateTimeLog>,
+}
+
+/// An experiment's own columns.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Columns {
+    #[serde(flatten)]
+    pub(super) stamp: Stamp,
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) description: String,
+    pub(super) context: Vec<String>,
+    pub(super) state: ExperimentState,
+    pub(super) start_on: Option<String>,
+    pub(super) consistency_rule: Option<ConsistencyRule>,
+    pub(super) assignment_unit: AssignmentUnit,
+    pub(super) post_experiment_rule: PostExperimentRule,
+    pub(super) enrollment_complete_condition: Option<Value>,
+    pub(super) end_on: Option<String>,
+    pub(super) revert_to: Option<String>,
+    pub(super) tags: Vec<String>,
+    pub(super) group: Option<String>,
+    pub(super) condition_order: Option<String>,
+    pub(super) assignment_algorithm: AssignmentAlgorithm,
+    pub(super) filter_mode: FilterMode,
+    pub(super) backend_version: String,
+    #[serde(rename = "type")]
+    pub(super) design: ExperimentType,
+}
+
+/// A condition.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Condition {
+    #[serde(flatten)]
+    pub(super) stamp: Stamp,
+    pub(super) id: String,
+    pub(super) two_character_id: String,
+    pub(super) name: Option<String>,
+    pub(super) description: Option<String>,
+    pub(super) condition_code: String,
+    pub(super) assignment_weight: Number,
+    pub(super) order: i64,
+}
+
+impl Condition {
+    pub(super) fn weight(&self) -> f64 {
+        self.assignment_weight.as_f64().unwrap_or(0.0)
+    }
+}
+
+/// A decision point.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Partition {
+    #[serde(flatten)]
+    pub(super) stamp: Stamp,
+    pub(super) id: String,
+    pub(super) two_character_id: String,
+    pub(super) site: String,
+    pub(super) target: Option<String>,
+    pub(super) description: Option<String>,
+    pub(super) order: i64,
+    pub(super) exclude_if_reached: bool,
+}
+
+impl Partition {
+    /// Whether it is the place that a visit names.
+    pub(super) fn is_at(&self, site: &str, target: &str) -> bool {
+        self.site == site && self.target.as_deref().unwrap_or_default() == target
+    }
+
+    /// A name for the place, the same for every experiment there.
+    pub(super) fn place(&self) -> (&str, &str) {
+        (&self.site, self.target.as_deref().unwrap_or_default())
+    }
+}
+
+/// What one condition gives at one decision point beside its code.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ConditionPayload {
+    #[serde(flatten)]
+    pub(super) stamp: Stamp,
+    pub(super) id: String,
+    pub(super) parent_condition: String,
+    pub(super) decision_point: Option<String>,
+    pub(super) payload: Payload,
+}
+
+/// Data for the application.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Payload {
+    #[serde(rename = "type")]
+    pub(super) kind: String,
+    pub(super) value: String,
+}
+
+/// A list of students and groups who are taken in or left out.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct List {
+    #[serde(flatten)]
+    pub(super) stamp: Stamp,
+    pub(super) segment_id: String,
+    pub(super) name: String,
+    pub(super) description: String,
+    pub(super) list_type: Option<String>,
+    pub(super) context: String,
+    #[serde(rename = "type")]
+    pub(super) kind: String,
+    pub(super) users: Vec<String>,
+    pub(super) groups: Vec<ListGroup>,
+}
+
+/// A group on a list.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ListGroup {
+    #[serde(rename = "type")]
+    pub(super) kind: String,
+    pub(super) group_id: String,
+}
+
+/// A change of state.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct StateTimeLog {
+    #[serde(flatten)]
+    pub(super) stamp: Stamp,
+    pub(super) id: String,
+    pub(super) from_state: ExperimentState,
+    pub(super) to_state: ExperimentState,
+    pub(super) time_log: String,
+}
+
+/// A student. Aliases are rows of their own that name the student they stand for.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct User {
+    pub(super) id: String,
+    pub(super) group: Option<BTreeMap<String, Vec<String>>>,
+    pub(super) working_group: Option<BTreeMap<String, String>>,
+}
+
+impl User {
+    /// The group of this kind in which he works now.
+    pub(super) fn works_in(&self, kind: Option<&str>) -> Option<&str> {
+        self.working_group.as_ref()?.get(kind?).map(String::as_str)
+    }
+
+    /// Whether he belongs to the group of this kind in which he works.
+    pub(super) fn is_grouped(&self, kind: Option<&str>) -> bool {
+        let groups = || self.group.as_ref()?.get(kind?);
+        let working = self.works_in(kind);
+        working.is_some_and(|at| groups().is_some_and(|all| all.iter().any(|group| group == at)))
+    }
+}
+
+/// The first visit of a student at a place.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Visit {
+    pub(super) id: String,
+    pub(super) user_id: String,
+    pub(super) condition: Option<String>,
+    pub(super) experiment_id: Option<String>,
+}
+
+/// That a student takes part, at one decision point.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct UserEnrollment {
+    pub(super) user_id: String,
+    pub(super) partition_id: String,
+    pub(super) condition_id: String,
+    pub(super) group_id: Option<String>,
+}
+
+/// That a group takes part.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct GroupEnrollment {
+    pub(super) partition_id: String,
+    pub(super) condition_id: String,
+}
+
+/// Why somebody is left out for good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum Exclusion {
+    /// Was there before the experiment started.
+    ReachedPrior,
+    /// Came when enrolment was complete.
+    ReachedAfter,
+    /// Is on a list.
+    Listed,
+    /// Has a group that is left out.
+    GroupLogic,
+    /// The application could not show the condition.
+    ByClient,
+    /// Has no group.
+    NoGroup,
+    /// Works in a group that he does not belong to.
+    InvalidGroup,
+}

@@ -1,0 +1,121 @@
+//! The calls of a student's application: become known, get conditions, report visits.
+
+use std::collections::BTreeMap;
+
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::assign;
+use super::core::{Asked, Core};
+use super::fault::Fault;
+use super::mark::{self, Report};
+use super::model::User;
+use super::validate;
+use super::view;
+
+/// `POST /v6/init`: parts that are not given stay as they are.
+pub(super) fn init(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+    let id = header(asked)?;
+    if !validate::is_user(&asked.body) {
+        return Err(Fault::body());
+    }
+    let mut user = core.world.user(id).cloned().unwrap_or_else(|| new_user(id));
+    if let Some(group) = part(&asked.body, "group") {
+        user.group = Some(group);
+    }
+    if let Some(working) = part(&asked.body, "workingGroup") {
+        user.working_group = Some(working);
+    }
+    let answer = view::user(&user);
+    core.world.users.insert(user.id.clone(), user);
+    Ok(answer)
+}
+
+/// `PATCH /v6/groupmembership`.
+pub(super) fn set_groups(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+    let mut user = known(core, asked)?;
+    let group: BTreeMap<String, Vec<String>> = part(&asked.body, "group").ok_or_else(Fault::body)?;
+    let answer = json!({ "id": user.id, "group": group });
+    user.group = Some(group);
+    core.world.users.insert(user.id.clone(), user);
+    Ok(answer)
+}
+
+/// `PATCH /v6/workinggroup`.
+pub(super) fn set_working_group(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+    let mut user = known(core, asked)?;
+    let working: BTreeMap<String, String> = part(&asked.body, "workingGroup").ok_or_else(Fault::body)?;
+    let answer = json!({ "id": user.id, "workingGroup": working });
+    user.working_group = Some(working);
+    core.world.users.insert(user.id.clone(), user);
+    Ok(answer)
+}
+
+/// `POST /v6/assign`: stores nothing.
+pub(super) fn assign(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+    let user = known(core, asked)?;
+    let context = asked.body["context"].as_str().filter(|name| !name.is_empty());
+    let context = context.ok_or_else(Fault::body)?;
+    if core.contexts.get(context).is_none() {
+        return Err(Fault::invalid_context(context));
+    }
+    let assigned = assign::assignments(&core.world, context, &user);
+    Ok(assigned
+        .into_iter()
+        .flat_map(|(experiment, condition)| view::assigned(experiment, condition))
+        .collect())
+}
+
+/// `POST /v6/mark`.
+pub(super) fn mark(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+    let user = known(core, asked)?;
+    if !validate::is_mark(&asked.body) {
+        return Err(Fault::body());
+    }
+    let data = &asked.body["data"];
+    let condition = &data["assignedCondition"];
+    let report = Report {
+        site: data["site"].as_str().unwrap_or_default(),
+        target: data["target"].as_str().unwrap_or_default(),
+        condition: condition["conditionCode"].as_str(),
+        experiment_id: condition["experimentId"].as_str(),
+        failed: asked.body["status"] == "condition not applied",
+    };
+    let now = core.now();
+    let (world, mut ids) = core.world_and_ids();
+    let visit = mark::mark(world, &user, &report, &now, &mut ids)?;
+    Ok(json!({
+        "id": visit.id,
+        "condition": visit.condition,
+        "userId": visit.user_id,
+        "site": report.site,
+        "target": report.target,
+        "experimentId": visit.experiment_id,
+    }))
+}
+
+/// `POST /v6/log`: no experiment asks for a metric here, so nothing is kept, as the original does.
+pub(super) fn log(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+    known(core, asked)?;
+    if !validate::is_log(&asked.body) {
+        return Err(Fault::body());
+    }
+    Ok(json!([]))
+}
+
+fn new_user(id: &str) -> User {
+    User { id: id.to_owned(), ..User::default() }
+}
+
+fn part<T: DeserializeOwned>(body: &Value, field: &str) -> Option<T> {
+    T::deserialize(body.get(field)?).ok()
+}
+
+fn header(asked: &Asked) -> Result<&str, Fault> {
+    asked.user.as_deref().filter(|id| !id.is_empty()).ok_or_else(Fault::no_user_header)
+}
+
+fn known(core: &Core, asked: &Asked) -> Result<User, Fault> {
+    let id = header(asked)?;
+    core.world.user(id).cloned().ok_or_else(|| Fault::unknown_user(id))
+}

@@ -1,0 +1,149 @@
+//! A table in memory that remembers which rows changed since they were last written down.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// A key made of parts. No two lists of parts give the same key, and the keys that begin with
+/// certain parts follow each other.
+pub(super) fn key(parts: &[&str]) -> String {
+    prefix(parts) + "]"
+}
+
+/// What all keys that begin with these parts begin with.
+pub(super) fn prefix(parts: &[&str]) -> String {
+    let mut text = String::from("[");
+    for part in parts {
+        text.push_str(&serde_json::Value::from(*part).to_string());
+        text.push(',');
+    }
+    text
+}
+
+/// A row that is to be written (with its text) or removed (with none).
+pub(super) struct Change {
+    pub(super) table: &'static str,
+    pub(super) key: String,
+    pub(super) row: Option<String>,
+}
+
+/// Rows by key.
+#[derive(Debug)]
+pub(super) struct Table<T> {
+    name: &'static str,
+    rows: BTreeMap<String, T>,
+    changed: BTreeSet<String>,
+}
+
+impl<T: Serialize + DeserializeOwned> Table<T> {
+    pub(super) fn new(name: &'static str) -> Self {
+        Self { name, rows: BTreeMap::new(), changed: BTreeSet::new() }
+    }
+
+    pub(super) fn name(&self) -> &'static str {
+        self.name
+    }
+
+    pub(super) fn get(&self, key: &str) -> Option<&T> {
+        self.rows.get(key)
+    }
+
+    pub(super) fn contains(&self, key: &str) -> bool {
+        self.rows.contains_key(key)
+    }
+
+    pub(super) fn get_mut(&mut self, key: &str) -> Option<&mut T> {
+        let row = self.rows.get_mut(key)?;
+        self.changed.insert(key.to_owned());
+        Some(row)
+    }
+
+    pub(super) fn insert(&mut self, key: String, row: T) {
+        self.changed.insert(key.clone());
+        self.rows.insert(key, row);
+    }
+
+    /// Inserts unless there is a row: the first one stays.
+    pub(super) fn insert_first(&mut self, key: String, row: T) {
+        if !self.rows.contains_key(&key) {
+            self.insert(key, row);
+        }
+    }
+
+    pub(super) fn remove(&mut self, key: &str) -> Option<T> {
+        let row = self.rows.remove(key)?;
+        self.changed.insert(key.to_owned());
+        Some(row)
+    }
+
+    pub(super) fn values(&self) -> impl Iterator<Item = &T> {
+        self.rows.values()
+    }
+
+    /// The rows whose keys begin with these parts.
+    pub(super) fn under<'t>(&'t self, parts: &[&str]) -> impl Iterator<Item = (&'t str, &'t T)> + use<'t, T> {
+        let prefix = prefix(parts);
+        let from = self.rows.range(prefix.clone()..);
+        from.take_while(move |(key, _)| key.starts_with(&prefix)).map(|(key, row)| (key.as_str(), row))
+    }
+
+    /// Removes the rows under these parts for which the rule holds.
+    pub(super) fn remove_under(&mut self, parts: &[&str], rule: impl Fn(&T) -> bool) {
+        let doomed = self.under(parts).filter(|(_, row)| rule(row));
+        let doomed: Vec<String> = doomed.map(|(key, _)| key.to_owned()).collect();
+        doomed.iter().for_each(|key| drop(self.remove(key)));
+    }
+
+    /// Puts a row back that was read from disk.
+    pub(super) fn restore(&mut self, key: String, text: &str) -> Result<(), serde_json::Error> {
+        self.rows.insert(key, serde_json::from_str(text)?);
+        Ok(())
+    }
+
+    /// Hands out what changed, once.
+    pub(super) fn changes(&mut self) -> Result<Vec<Change>, serde_json::Error> {
+        let changed = std::mem::take(&mut self.changed).into_iter();
+        let change = |key: String| {
+            let row = self.rows.get(&key).map(serde_json::to_string).transpose()?;
+            Ok(Change { table: self.name, key, row })
+        };
+        changed.map(change).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_hostile_parts_do_not_meet() {
+        assert_ne!(key(&["a\",\"b"]), key(&["a", "b"]));
+        assert!(!key(&["ab", "c"]).starts_with(&prefix(&["a"])));
+        assert!(key(&["a", "b"]).starts_with(&prefix(&["a"])));
+    }
+
+    #[test]
+    fn rows_under_a_prefix_are_found_and_only_those() {
+        let mut table = Table::new("numbers");
+        for parts in [["a", "1"], ["a", "2"], ["ab", "1"], ["b", "1"]] {
+            table.insert(key(&parts), 7);
+        }
+        assert_eq!(table.under(&["a"]).count(), 2);
+        table.remove_under(&["a"], |_| true);
+        assert_eq!(table.under(&["a"]).count(), 0);
+        assert_eq!(table.values().count(), 2);
+    }
+
+    #[test]
+    fn each_change_is_handed_out_once() {
+        let mut table = Table::new("numbers");
+        table.insert("one".into(), 1);
+        table.insert("two".into(), 2);
+        table.remove("two");
+        let changes = table.changes().unwrap();
+        let shown: Vec<_> = changes.iter().map(|c| (c.key.as_str(), c.row.as_deref())).collect();
+        assert_eq!(shown, [("one", Some("1")), ("two", None)]);
+        assert!(table.changes().unwrap().is_empty());
+    }
+}

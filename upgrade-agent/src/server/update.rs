@@ -1,0 +1,197 @@
+//! `PUT /experiments/:id`: conditions, points and payloads are replaced by id, columns by name;
+//! lists in the body count for nothing, and nobody asks for the version it was made from.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use super::body;
+use super::core::{Asked, Core};
+use super::experiments::path_id;
+use super::fault::Fault;
+use super::model::{
+    Columns, Condition, ConditionPayload, Experiment, Partition, Payload, Stamp, StateTimeLog,
+};
+use super::state;
+use super::table::key;
+use super::validate;
+use super::view;
+use crate::client::FilterMode;
+
+pub(super) fn update(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+    let id = path_id(asked)?;
+    let body = &asked.body;
+    if !validate::is_experiment(body) {
+        return Err(Fault::body());
+    }
+    body::check(core, body)?;
+    let old = core.world.experiments.get(&key(&[&id])).cloned();
+    let old = old.ok_or_else(|| Fault::reads_nothing("undefined", "state"))?;
+    if body["conditionPayloads"].is_null() {
+        return Err(Fault::reads_nothing("undefined", "reduce"));
+    }
+    check_parts(body)?;
+    let new = rewrite(core, body, &old);
+    state::shut_out_early_visitors(&mut core.world, &id, &new.columns.state);
+    drop_enrollments_of_removed_parts(core, &old, &new);
+    let answer = view::updated(&new);
+    core.world.experiments.insert(key(&[&id]), new);
+    Ok(answer)
+}
+
+/// What the original leaves to its database to refuse: ids that are none, and payloads of
+/// nothing.
+fn check_parts(body: &Value) -> Result<(), Fault> {
+    let ids = |field| body::entries(body, field).map(|entry| &entry["id"]);
+    if !ids("conditions").chain(ids("partitions")).chain(ids("conditionPayloads")).all(validate::is_uuid) {
+        let message = "Error in creating conditions, decision points, queries \"updateExperimentInDB\"";
+        return Err(Fault::database(message));
+    }
+    let known: HashSet<&str> = ids("conditions").chain(ids("partitions")).filter_map(Value::as_str).collect();
+    let is_tied = |entry: &Value| {
+        let tied = |field: &str| entry[field].as_str().is_none_or(|id| known.contains(id));
+        tied("parentCondition") && tied("decisionPoint")
+    };
+    if body::entries(body, "conditionPayloads").all(is_tied) {
+        return Ok(());
+    }
+    Err(Fault::database("Error in creating conditionPayloads \"updateExperimentInDB\""))
+}
+
+fn rewrite(core: &mut Core, body: &Value, old: &Experiment) -> Experiment {
+    let now = core.now();
+    let mut columns = columns(body, old, &now);
+    let conditions = conditions(body, old, &now);
+    let partitions = partitions(body, old, &now);
+    let mut payloads = payloads(body, old, &now);
+    fill_payloads(core, &conditions, &partitions, &mut payloads, &now);
+    let moved = columns.context.first() != old.columns.context.first();
+    let (mut inclusion, mut exclusion) = (old.inclusion.clone(), old.exclusion.clone());
+    if moved {
+        inclusion.clear();
+        exclusion.clear();
+        columns.filter_mode = FilterMode::ExcludeAll;
+    }
+    let mut log = old.log.clone();
+    if columns.state != old.columns.state {
+        log.push(StateTimeLog {
+            stamp: Stamp::new(&now),
+            id: core.new_id(),
+            from_state: old.columns.state.clone(),
+            to_state: columns.state.clone(),
+            time_log: now,
+        });
+    }
+    Experiment { columns, conditions, partitions, payloads, inclusion, exclusion, log, ..old.clone() }
+}
+
+/// A column that the body does not name stays.
+fn columns(body: &Value, old: &Experiment, now: &str) -> Columns {
+    let mut stamp = old.columns.stamp.clone();
+    stamp.touch(now);
+    let mut new = body::columns(body, old.columns.id.clone(), stamp);
+    let stays = |field: &str| body.get(field).is_none();
+    if stays("description") {
+        new.description.clone_from(&old.columns.description);
+    }
+    if stays("startOn") {
+        new.start_on.clone_from(&old.columns.start_on);
+    }
+    if stays("endOn") {
+        new.end_on.clone_from(&old.columns.end_on);
+    }
+    if stays("revertTo") {
+        new.revert_to.clone_from(&old.columns.revert_to);
+    }
+    if stays("group") {
+        new.group.clone_from(&old.columns.group);
+    }
+    if stays("enrollmentCompleteCondition") {
+        let old = &old.columns.enrollment_complete_condition;
+        new.enrollment_complete_condition.clone_from(old);
+    }
+    new
+}
+
+/// Parts keep when they were made; that they were written again is all that their stamp tells.
+fn stamp(old: Option<&Stamp>, now: &str) -> Stamp {
+    let old = old.cloned().unwrap_or_else(|| Stamp::new(now));
+    Stamp { updated_at: now.to_owned(), ..old }
+}
+
+fn conditions(body: &Value, old: &Experiment, now: &str) -> Vec<Condition> {
+    let condition = |entry: &Value| {
+        let id = body::text(entry, "id").unwrap_or_default();
+        let old = old.conditions.iter().find(|condition| condition.id == id);
+        body::condition(entry, id, stamp(old.map(|condition| &condition.stamp), now))
+    };
+    body::entries(body, "conditions").map(condition).collect()
+}
+
+fn partitions(body: &Value, old: &Experiment, now: &str) -> Vec<Partition> {
+    let partition = |entry: &Value| {
+        let id = body::text(entry, "id").unwrap_or_default();
+        let old = old.partitions.iter().find(|partition| partition.id == id);
+        body::partition(entry, id, stamp(old.map(|partition| &partition.stamp), now))
+    };
+    body::entries(body, "partitions").map(partition).collect()
+}
+
+fn payloads(body: &Value, old: &Experiment, now: &str) -> Vec<ConditionPayload> {
+    let payload = |entry: &Value| {
+        let id = body::text(entry, "id").unwrap_or_default();
+        let old = old.payloads.iter().find(|payload| payload.id == id);
+        ConditionPayload {
+            stamp: stamp(old.map(|payload| &payload.stamp), now),
+            id,
+            parent_condition: body::text(entry, "parentCondition").unwrap_or_default(),
+            decision_point: body::text(entry, "decisionPoint"),
+            payload: body::payload(entry),
+        }
+    };
+    body::entries(body, "conditionPayloads").map(payload).collect()
+}
+
+/// Every condition gets a payload at every point, its own code if the body gives none.
+fn fill_payloads(
+    core: &mut Core,
+    conditions: &[Condition],
+    partitions: &[Partition],
+    payloads: &mut Vec<ConditionPayload>,
+    now: &str,
+) {
+    for (condition, point) in
+        conditions.iter().flat_map(|condition| partitions.iter().map(move |point| (condition, point)))
+    {
+        let is_given = payloads.iter().any(|payload| {
+            payload.parent_condition == condition.id && payload.decision_point.as_ref() == Some(&point.id)
+        });
+        if is_given {
+            continue;
+        }
+        payloads.push(ConditionPayload {
+            stamp: Stamp::new(now),
+            id: core.new_id(),
+            parent_condition: condition.id.clone(),
+            decision_point: Some(point.id.clone()),
+            payload: Payload { kind: "string".into(), value: condition.condition_code.clone() },
+        });
+    }
+}
+
+/// A point that moves to another place is a new one under the old id.
+fn drop_enrollments_of_removed_parts(core: &mut Core, old: &Experiment, new: &Experiment) {
+    let is_condition = |id: &str| new.conditions.iter().any(|condition| condition.id == id);
+    let place = |e: &Experiment, id: &str| {
+        let point = e.partitions.iter().find(|point| point.id == id)?;
+        Some((point.site.clone(), point.target.clone()))
+    };
+    let stays = |id: &str| place(new, id).is_some_and(|at| Some(at) == place(old, id));
+    let id = &new.columns.id;
+    core.world
+        .enrolled
+        .remove_under(&[id], |row| !is_condition(&row.condition_id) || !stays(&row.partition_id));
+    core.world
+        .enrolled_groups
+        .remove_under(&[id], |row| !is_condition(&row.condition_id) || !stays(&row.partition_id));
+}

@@ -1,0 +1,259 @@
+//! The bodies of good answers. Each call shows other parts of an experiment, and not all of them
+//! translate the names of states; both as the original does.
+
+use serde_json::{Map, Value, json};
+
+use super::model::{Columns, Condition, ConditionPayload, Experiment, List, Partition, StateTimeLog, User};
+use crate::client::ExperimentState;
+
+/// Rows are made of texts, numbers and lists: their writing cannot fail.
+fn row(row: &impl serde::Serialize) -> Value {
+    serde_json::to_value(row).unwrap_or_default()
+}
+
+fn with<const N: usize>(mut base: Value, more: [(&str, Value); N]) -> Value {
+    if let Some(object) = base.as_object_mut() {
+        object.extend(more.map(|(name, value)| (name.to_owned(), value)));
+    }
+    base
+}
+
+/// The name under which a state goes out from 6.3 on.
+fn outward(state: &ExperimentState) -> &str {
+    match state {
+        ExperimentState::Enrolling => "running",
+        ExperimentState::EnrollmentComplete => "paused",
+        ExperimentState::Cancelled => "completed",
+        other => other.as_str(),
+    }
+}
+
+fn columns(columns: &Columns) -> Value {
+    with(row(columns), [("state", json!(outward(&columns.state)))])
+}
+
+fn state_logs(log: &[StateTimeLog]) -> Value {
+    let entry = |log: &StateTimeLog| {
+        with(
+            row(log),
+            [("fromState", json!(outward(&log.from_state))), ("toState", json!(outward(&log.to_state)))],
+        )
+    };
+    log.iter().map(entry).collect()
+}
+
+fn partitions(partitions: &[Partition]) -> Value {
+    partitions.iter().map(row).collect()
+}
+
+fn payloads(payloads: &[ConditionPayload]) -> Value {
+    payloads.iter().map(row).collect()
+}
+
+/// A list with its segment, and the segment's members with ties back to it.
+fn lists(lists: &[List], experiment: &str) -> Value {
+    lists.iter().map(|list| self::list(list, experiment)).collect()
+}
+
+fn list(list: &List, experiment: &str) -> Value {
+    let id = &list.segment_id;
+    let stamp = row(&list.stamp);
+    let user = |user: &String| with(stamp.clone(), [("segmentId", json!(id)), ("userId", json!(user))]);
+    let group = |group: &super::model::ListGroup| {
+        with(
+            stamp.clone(),
+            [("segmentId", json!(id)), ("type", json!(group.kind)), ("groupId", json!(group.group_id))],
+        )
+    };
+    let segment = with(
+        stamp.clone(),
+        [
+            ("id", json!(id)),
+            ("name", json!(list.name)),
+            ("description", json!(list.description)),
+            ("listType", json!(list.list_type)),
+            ("context", json!(list.context)),
+            ("type", json!(list.kind)),
+            ("tags", Value::Null),
+            ("individualForSegment", list.users.iter().map(user).collect()),
+            ("groupForSegment", list.groups.iter().map(group).collect()),
+            ("subSegments", json!([])),
+        ],
+    );
+    with(stamp, [("segmentId", json!(id)), ("experimentId", json!(experiment)), ("segment", segment)])
+}
+
+/// A condition with its payloads in the database's own columns.
+fn whole_condition(condition: &Condition, all: &[ConditionPayload]) -> Value {
+    let own = all.iter().filter(|payload| payload.parent_condition == condition.id);
+    let own = own.map(|entry| {
+        with(
+            row(&entry.stamp),
+            [
+                ("id", json!(entry.id)),
+                ("payloadValue", json!(entry.payload.value)),
+                ("payloadType", json!(entry.payload.kind)),
+            ],
+        )
+    });
+    with(row(condition), [("levelCombinationElements", json!([])), ("conditionPayloads", own.collect())])
+}
+
+/// One of `GET /experiments`.
+pub(super) fn listed(experiment: &Experiment) -> Value {
+    let id = &experiment.columns.id;
+    let conditions = experiment.conditions.iter();
+    let conditions = conditions.map(|condition| whole_condition(condition, &experiment.payloads));
+    with(
+        columns(&experiment.columns),
+        [
+            ("conditions", conditions.collect()),
+            ("partitions", partitions(&experiment.partitions)),
+            ("factors", json!([])),
+            ("queries", json!([])),
+            ("stateTimeLogs", state_logs(&experiment.log)),
+            ("experimentSegmentInclusion", lists(&experiment.inclusion, id)),
+            ("experimentSegmentExclusion", lists(&experiment.exclusion, id)),
+            ("conditionPayloads", payloads(&experiment.payloads)),
+        ],
+    )
+}
+
+/// `GET /experiments/single/:id`.
+pub(super) fn single(experiment: &Experiment) -> Value {
+    with(listed(experiment), [("stratificationFactor", Value::Null)])
+}
+
+/// A node of `POST /experiments/paginated`.
+pub(super) fn node(experiment: &Experiment) -> Value {
+    with(
+        columns(&experiment.columns),
+        [
+            ("partitions", partitions(&experiment.partitions)),
+            ("experimentSegmentInclusion", lists(&experiment.inclusion, &experiment.columns.id)),
+            ("stateTimeLogs", state_logs(&experiment.log)),
+        ],
+    )
+}
+
+/// `GET /experiments/conditions/:id`.
+pub(super) fn conditions(experiment: &Experiment) -> Value {
+    experiment.conditions.iter().map(row).collect()
+}
+
+/// The answer of a create: states by their stored names, only the parts that this body made, and
+/// no date of making if it was merged into an experiment that existed.
+pub(super) fn created(made: &Experiment, merged: bool) -> Value {
+    let conditions = made.conditions.iter();
+    let mut answer = with(
+        row(&made.columns),
+        [
+            ("conditions", conditions.map(row).collect()),
+            ("partitions", partitions(&made.partitions)),
+            ("factors", json!([])),
+            ("conditionPayloads", payloads(&made.payloads)),
+            ("queries", json!([])),
+        ],
+    );
+    if let Some(answer) = answer.as_object_mut().filter(|_| merged) {
+        answer.remove("createdAt");
+    }
+    answer
+}
+
+/// The answer of an update.
+pub(super) fn updated(experiment: &Experiment) -> Value {
+    let id = &experiment.columns.id;
+    let tied = |part: Value| with(part, [("experimentId", json!(id))]);
+    let conditions = experiment.conditions.iter().map(|condition| tied(row(condition)));
+    let points = experiment.partitions.iter().map(|point| tied(row(point)));
+    with(
+        columns(&experiment.columns),
+        [
+            ("stateTimeLogs", state_logs(&experiment.log)),
+            ("stratificationFactor", Value::Null),
+            ("conditions", conditions.collect()),
+            ("partitions", points.collect()),
+            ("factors", json!([])),
+            ("conditionPayloads", payloads(&experiment.payloads)),
+            ("queries", json!([])),
+            ("experimentSegmentInclusion", lists(&experiment.inclusion, id)),
+            ("experimentSegmentExclusion", lists(&experiment.exclusion, id)),
+        ],
+    )
+}
+
+/// The answer of a change of state: the experiment as it was, but for the state, and the last log
+/// entry with the experiment as it was in the stored names.
+pub(super) fn state_changed(before: &Experiment, after: &Experiment) -> Value {
+    let mut logs = state_logs(&after.log);
+    let raw_logs: Value = before.log.iter().map(row).collect();
+    let was = with(
+        row(&before.columns),
+        [("stateTimeLogs", raw_logs), ("partitions", partitions(&before.partitions)), ("queries", json!([]))],
+    );
+    if let Some(Value::Object(last)) = logs.as_array_mut().and_then(|logs| logs.last_mut()) {
+        last.insert("experiment".into(), was);
+    }
+    with(
+        row(&before.columns),
+        [
+            ("state", json!(outward(&after.columns.state))),
+            ("startOn", json!(after.columns.start_on)),
+            ("stateTimeLogs", logs),
+            ("partitions", partitions(&before.partitions)),
+            ("queries", json!([])),
+        ],
+    )
+}
+
+/// The answer of a delete: the columns of the row that is gone.
+pub(super) fn deleted(experiment: &Experiment) -> Value {
+    json!([with(row(&experiment.columns), [("stratificationFactorStratificationFactorName", Value::Null),])])
+}
+
+/// A student; parts that he never had are left out.
+pub(super) fn user(user: &User) -> Value {
+    let mut answer = Map::from_iter([("id".to_owned(), json!(user.id))]);
+    if let Some(group) = &user.group {
+        answer.insert("group".into(), json!(group));
+    }
+    if let Some(working) = &user.working_group {
+        answer.insert("workingGroup".into(), json!(working));
+    }
+    Value::Object(answer)
+}
+
+/// What a student gets of one experiment, an entry per decision point.
+pub(super) fn assigned<'e>(
+    experiment: &'e Experiment,
+    condition: &'e Condition,
+) -> impl Iterator<Item = Value> + 'e {
+    experiment.partitions.iter().map(move |point| {
+        let payload = payload_at(experiment, condition, point);
+        let payload = payload.filter(|entry| !entry.payload.value.is_empty());
+        json!({
+            "site": point.site,
+            "target": point.target,
+            "experimentType": experiment.columns.design,
+            "assignedCondition": [{
+                "id": condition.id,
+                "conditionCode": condition.condition_code,
+                "payload": payload.map(|entry| &entry.payload),
+                "experimentId": experiment.columns.id,
+            }],
+        })
+    })
+}
+
+fn payload_at<'e>(
+    experiment: &'e Experiment,
+    condition: &Condition,
+    point: &Partition,
+) -> Option<&'e ConditionPayload> {
+    let is_there =
+        |id: &str| experiment.partitions.iter().any(|other| other.id == id && other.place() == point.place());
+    experiment.payloads.iter().find(|entry| {
+        entry.parent_condition == condition.id && entry.decision_point.as_deref().is_some_and(is_there)
+    })
+}

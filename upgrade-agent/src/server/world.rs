@@ -1,0 +1,117 @@
+//! All that the server knows, in memory. Rules read it, changes go through it, the journal writes
+//! down what changed; it knows neither HTTP nor disk.
+
+use super::model::{Exclusion, Experiment, GroupEnrollment, User, UserEnrollment, Visit};
+use super::table::{Change, Table, key};
+
+/// The tables.
+#[derive(Debug)]
+pub(super) struct World {
+    pub(super) experiments: Table<Experiment>,
+    pub(super) users: Table<User>,
+    /// Alias to the id of the student that it stands for.
+    pub(super) aliases: Table<String>,
+    /// By site, target and student.
+    pub(super) visits: Table<Visit>,
+    /// By experiment, student and decision point.
+    pub(super) enrolled: Table<UserEnrollment>,
+    /// By experiment and group.
+    pub(super) enrolled_groups: Table<GroupEnrollment>,
+    /// By experiment and student.
+    pub(super) excluded: Table<Exclusion>,
+    /// By experiment and group.
+    pub(super) excluded_groups: Table<Exclusion>,
+}
+
+impl World {
+    pub(super) fn new() -> Self {
+        Self {
+            experiments: Table::new("experiment"),
+            users: Table::new("user"),
+            aliases: Table::new("alias"),
+            visits: Table::new("visit"),
+            enrolled: Table::new("enrolled"),
+            enrolled_groups: Table::new("enrolled_group"),
+            excluded: Table::new("excluded"),
+            excluded_groups: Table::new("excluded_group"),
+        }
+    }
+
+    /// The experiments in the order of their making.
+    pub(super) fn experiments_in_order(&self) -> Vec<&Experiment> {
+        let mut all: Vec<&Experiment> = self.experiments.values().collect();
+        all.sort_by_key(|experiment| experiment.sequence);
+        all
+    }
+
+    pub(super) fn next_sequence(&self) -> u64 {
+        self.experiments.values().map(|e| e.sequence + 1).max().unwrap_or(0)
+    }
+
+    /// The student of this id or alias.
+    pub(super) fn user(&self, id: &str) -> Option<&User> {
+        let id = self.aliases.get(id).map_or(id, String::as_str);
+        self.users.get(id)
+    }
+
+    /// A student's enrolment at any point of an experiment.
+    pub(super) fn enrollment(&self, experiment: &str, user: &str) -> Option<&UserEnrollment> {
+        self.enrolled.under(&[experiment, user]).map(|(_, row)| row).next()
+    }
+
+    pub(super) fn enrollment_at(
+        &self,
+        experiment: &str,
+        user: &str,
+        partition: &str,
+    ) -> Option<&UserEnrollment> {
+        self.enrolled.get(&key(&[experiment, user, partition]))
+    }
+
+    pub(super) fn group_enrollment(&self, experiment: &str, group: Option<&str>) -> Option<&GroupEnrollment> {
+        self.enrolled_groups.get(&key(&[experiment, group?]))
+    }
+
+    pub(super) fn is_excluded(&self, experiment: &str, user: &str) -> bool {
+        self.excluded.contains(&key(&[experiment, user]))
+    }
+
+    pub(super) fn is_group_excluded(&self, experiment: &str, group: Option<&str>) -> bool {
+        group.is_some_and(|group| self.excluded_groups.contains(&key(&[experiment, group])))
+    }
+
+    pub(super) fn exclude(&mut self, experiment: &str, user: &str, why: Exclusion) {
+        self.excluded.insert_first(key(&[experiment, user]), why);
+    }
+
+    pub(super) fn exclude_group(&mut self, experiment: &str, group: &str, why: Exclusion) {
+        self.excluded_groups.insert_first(key(&[experiment, group]), why);
+    }
+
+    /// Puts a row back that was read from disk. Says whether there is such a table.
+    pub(super) fn restore(&mut self, table: &str, key: String, row: &str) -> Result<bool, serde_json::Error> {
+        macro_rules! into {
+            ($($name:ident),+) => {
+                $( if table == self.$name.name() {
+                    self.$name.restore(key, row)?;
+                    return Ok(true);
+                } )+
+            };
+        }
+        into!(experiments, users, aliases, visits, enrolled, enrolled_groups, excluded, excluded_groups);
+        Ok(false)
+    }
+
+    /// Hands out all rows that changed, once.
+    pub(super) fn changes(&mut self) -> Result<Vec<Change>, serde_json::Error> {
+        let mut all = self.experiments.changes()?;
+        all.extend(self.users.changes()?);
+        all.extend(self.aliases.changes()?);
+        all.extend(self.visits.changes()?);
+        all.extend(self.enrolled.changes()?);
+        all.extend(self.enrolled_groups.changes()?);
+        all.extend(self.excluded.changes()?);
+        all.extend(self.excluded_groups.changes()?);
+        Ok(all)
+    }
+}
