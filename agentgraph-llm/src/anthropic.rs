@@ -1,18 +1,51 @@
-//! Anthropic's Messages API.
+//! Anthropic's Messages API: the codec, which does no I/O, and the model on top of it.
+//!
+//! [`encode`], [`decode`] and [`StreamDecoder`] are pure and public, for tests and for programs that bring their own
+//! way to the server. [`AnthropicModel`] brings one, with retries and timeouts.
+
+mod builder;
+mod decode;
+mod encode;
+mod failure;
+mod stream;
 
 use std::fmt;
-use std::time::Duration;
 
 use async_trait::async_trait;
-use secrecy::SecretString;
+use tracing::Instrument;
 
 use crate::error::Result;
-use crate::model::{ChatModel, ChatRequest, ChatResponse};
+use crate::http::{Decoder, Endpoint};
+use crate::model::{ChatEvent, ChatModel, ChatRequest, ChatResponse, ChatStream};
+use crate::telemetry;
 
-/// A model behind Anthropic's Messages API, or a server that speaks it.
-#[derive(Clone, Debug)]
+pub use builder::AnthropicModelBuilder;
+pub use decode::decode;
+pub use encode::encode;
+pub use stream::StreamDecoder;
+
+/// A model behind Anthropic's Messages API, or behind a server that speaks it. Cheap to clone.
+///
+/// A call that failed is tried again (twice, unless told otherwise) when that can help: after 408, 409, 429, 5xx and
+/// 529, and when the connection failed. What the server asks for (`x-should-retry`, `retry-after-ms`, `retry-after` up
+/// to a minute) goes before the own back-off of 0.5 s, doubled up to 8 s. Failures about money are not tried again, nor
+/// is a stream whose first event was seen.
+///
+/// ```no_run
+/// use agentgraph_llm::prelude::*;
+///
+/// # async fn run() -> agentgraph_llm::Result<()> {
+/// let model = AnthropicModel::from_env()?.model("claude-sonnet-4-5").build()?;
+/// println!("{}", model.chat(ChatRequest::user("Hello")).await?.message.text());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
 pub struct AnthropicModel {
     model: String,
+    temperature: Option<f32>,
+    max_tokens: u32,
+    endpoint: Endpoint,
 }
 
 impl AnthropicModel {
@@ -26,73 +59,13 @@ impl AnthropicModel {
     /// # Errors
     /// `E_LLM_CONFIG` when there is no key.
     pub fn from_env() -> Result<AnthropicModelBuilder> {
-        todo!("in work")
-    }
-}
-
-/// Settings of an [`AnthropicModel`].
-#[derive(Clone, Default)]
-#[must_use]
-pub struct AnthropicModelBuilder {
-    api_key: Option<SecretString>,
-    model: Option<String>,
-}
-
-impl AnthropicModelBuilder {
-    /// The key. Needed.
-    pub fn api_key(mut self, key: impl Into<SecretString>) -> Self {
-        self.api_key = Some(key.into());
-        self
+        AnthropicModelBuilder::from_vars(|name| std::env::var(name).ok())
     }
 
-    /// The model's name. Needed.
-    pub fn model(mut self, model: impl Into<String>) -> Self {
-        self.model = Some(model.into());
-        self
-    }
-
-    /// The server's address.
-    pub fn base_url(self, _url: impl Into<String>) -> Self {
-        self
-    }
-
-    /// The longest one try may take, a stream included: 600 s if not set.
-    pub fn timeout(self, _total: Duration) -> Self {
-        self
-    }
-
-    /// The longest silence of a stream: 120 s if not set.
-    pub fn idle_timeout(self, _idle: Duration) -> Self {
-        self
-    }
-
-    /// How often a failed call is tried again: 2 if not set.
-    pub fn max_retries(self, _retries: u32) -> Self {
-        self
-    }
-
-    /// The temperature of requests that set none.
-    pub fn temperature(self, _temperature: f32) -> Self {
-        self
-    }
-
-    /// The most tokens to write, for requests that set none: 4096 if not set.
-    pub fn max_tokens(self, _tokens: u32) -> Self {
-        self
-    }
-
-    /// Builds the model.
-    ///
-    /// # Errors
-    /// `E_LLM_CONFIG` when key or model are missing or a setting cannot work.
-    pub fn build(self) -> Result<AnthropicModel> {
-        Ok(AnthropicModel { model: self.model.unwrap_or_default() })
-    }
-}
-
-impl fmt::Debug for AnthropicModelBuilder {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("AnthropicModelBuilder").field("model", &self.model).finish_non_exhaustive()
+    fn with_defaults(&self, mut request: ChatRequest) -> ChatRequest {
+        request.temperature = request.temperature.or(self.temperature);
+        request.max_tokens = request.max_tokens.or(Some(self.max_tokens));
+        request
     }
 }
 
@@ -102,7 +75,49 @@ impl ChatModel for AnthropicModel {
         &self.model
     }
 
-    async fn chat(&self, _request: ChatRequest) -> Result<ChatResponse> {
-        todo!("in work")
+    async fn chat(&self, request: ChatRequest) -> Result<ChatResponse> {
+        let request = self.with_defaults(request);
+        let span = telemetry::chat_span("anthropic", &self.model, &request, false);
+        let body = encode(&self.model, &request, false).get().to_owned();
+        let answer = async { decode(&self.endpoint.send(body).await?) };
+        let result = answer.instrument(span.clone()).await;
+        telemetry::record_chat(&span, result.as_ref());
+        result
+    }
+
+    async fn stream(&self, request: ChatRequest) -> Result<ChatStream> {
+        let request = self.with_defaults(request);
+        let span = telemetry::chat_span("anthropic", &self.model, &request, true);
+        let body = encode(&self.model, &request, true).get().to_owned();
+        let result = self.endpoint.stream(body, StreamDecoder::new).instrument(span.clone()).await;
+        if let Err(error) = &result {
+            telemetry::record_chat(&span, Err(error));
+        }
+        result
+    }
+}
+
+impl Decoder for StreamDecoder {
+    fn push(&mut self, bytes: &[u8]) {
+        StreamDecoder::push(self, bytes);
+    }
+
+    fn end(&mut self) {
+        StreamDecoder::end(self);
+    }
+
+    fn next_event(&mut self) -> Option<Result<ChatEvent>> {
+        StreamDecoder::next_event(self)
+    }
+}
+
+impl fmt::Debug for AnthropicModel {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("AnthropicModel")
+            .field("model", &self.model)
+            .field("url", &self.endpoint.url.as_str())
+            .field("timeouts", &self.endpoint.timeouts)
+            .field("policy", &self.endpoint.policy)
+            .finish_non_exhaustive()
     }
 }

@@ -2,11 +2,13 @@
 //!
 //! An error says what to do, and never holds a key or the text of a conversation. Whether the *same* request may
 //! succeed later is [`Error::is_retryable`]; a node's retry policy sees the same answer, because an error that is not
-//! worth a retry is caused by an [`agentgraph::Terminal`].
+//! worth a retry has an [`agentgraph::Terminal`] as its source, unless it has a cause of its own.
 
 use std::error::Error as StdError;
 use std::fmt;
 use std::time::Duration;
+
+use agentgraph::Terminal;
 
 /// A boxed error of anybody.
 pub type BoxError = Box<dyn StdError + Send + Sync + 'static>;
@@ -111,6 +113,8 @@ struct Inner {
     retry_after: Option<Duration>,
     retryable: bool,
     source: Option<BoxError>,
+    /// The source of an error without one that is not retryable.
+    terminal: Terminal,
 }
 
 impl Error {
@@ -125,6 +129,7 @@ impl Error {
             retry_after: None,
             retryable,
             source: None,
+            terminal: Terminal::new("the same request would fail again"),
         }))
     }
 
@@ -155,6 +160,15 @@ impl Error {
     /// The same error with the cause it came from.
     pub fn with_source(mut self, source: impl Into<BoxError>) -> Self {
         self.0.source = Some(source.into());
+        self
+    }
+
+    /// The same error with every occurrence of a text cut out of its message.
+    pub(crate) fn without_text(mut self, secret: &str) -> Self {
+        if !secret.is_empty() {
+            self.0.message = self.0.message.replace(secret, "[redacted]");
+            self.0.request_id = self.0.request_id.map(|id| id.replace(secret, "[redacted]"));
+        }
         self
     }
 
@@ -257,6 +271,10 @@ impl fmt::Debug for Error {
 
 impl StdError for Error {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        self.0.source.as_deref().map(|source| source as &(dyn StdError + 'static))
+        match self.0.source.as_deref() {
+            Some(source) => Some(source),
+            None if self.0.retryable => None,
+            None => Some(&self.0.terminal),
+        }
     }
 }

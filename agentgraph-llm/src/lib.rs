@@ -1,21 +1,86 @@
-//! Chat models, tools and a bounded tool loop for the nodes of an agent graph.
+//! Chat models, tools and a bounded tool loop for the nodes of an `agentgraph`.
+//!
+//! ```
+//! use agentgraph_llm::prelude::*;
+//! use schemars::JsonSchema;
+//! use serde::Deserialize;
+//! use serde_json::json;
+//!
+//! #[derive(Deserialize, JsonSchema)]
+//! struct Sum {
+//!     a: i64,
+//!     b: i64,
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> agentgraph_llm::Result<()> {
+//! let add = FnTool::new("add", "Adds two numbers.", async |sum: Sum| {
+//!     let total = sum.a.checked_add(sum.b).ok_or(ToolError::failed("the sum is too large"))?;
+//!     Ok::<_, ToolError>(total.to_string())
+//! });
+//!
+//! // In a program: `AnthropicModel::from_env()?.model("claude-...").build()?`
+//! let model = ScriptedModel::new([Reply::tool_call("add", json!({"a": 2, "b": 3})), Reply::text("It is 5.")]);
+//!
+//! let outcome = ToolLoop::new(&model).tool(add).run(ChatRequest::user("2 + 3?")).await?;
+//! assert_eq!(outcome.text(), "It is 5.");
+//! assert_eq!(outcome.messages[1].results().next().unwrap().as_text(), "5");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What is here
+//!
+//! | | |
+//! |---|---|
+//! | [`message`] | [`Message`] and its [`Block`]s: what a state keeps and a checkpoint stores |
+//! | [`model`] | [`ChatModel`], the contract: [`ChatRequest`] in, [`ChatResponse`] or [`ChatStream`] out |
+//! | [`tool`] | [`Tool`], [`FnTool`] over an async closure, [`ToolError`]: who gets to see a failure |
+//! | [`tool_loop`] | [`ToolLoop`]: ask, call, answer, until the model is done or the limit is reached |
+//! | [`anthropic`] | [`AnthropicModel`] and the pure codec of the Messages API under it |
+//! | [`scripted`] | [`ScriptedModel`], for tests without a model |
+//! | [`Error`], [`Code`] | one error with a stable code, and whether a retry can help |
+//!
+//! # What is promised
+//!
+//! - *Nothing a provider sent is lost.* Blocks, fields and stop reasons without a name here are kept as the text they
+//!   came as, thoughts with their signatures, arguments with their spelling. They survive a checkpoint byte for byte
+//!   and go back to the provider unchanged.
+//! - *Broken arguments are never run.* They are kept as they are, and the model is told.
+//! - *A stream ends with exactly one last event*: the whole answer, or an error. A cut stream is an error.
+//! - *A retry never repeats what was seen.* Calls are tried again by the provider's own rules, streams only until their
+//!   first event.
+//! - *No key in any log, error or checkpoint*, and no conversation in any span: see [below](#traces).
+//!
+//! # What is not here
+//!
+//! Other providers' wires, prepared agents, middleware, MCP. The loop is not a graph: its rounds are not checkpointed.
+//!
+//! # Traces
+//!
+//! Each model call is a `tracing` span `chat`, each tool call a span `execute_tool`, with the field names of the
+//! OpenTelemetry GenAI conventions: model, tokens, stop reason, error code. Exporters belong to the application.
 
 pub mod anthropic;
 mod error;
+mod http;
 mod json;
 pub mod message;
 pub mod model;
 pub mod prelude;
 pub mod scripted;
+mod sse;
+mod telemetry;
 pub mod tool;
 pub mod tool_loop;
 
-pub use anthropic::AnthropicModel;
+pub use anthropic::{AnthropicModel, AnthropicModelBuilder};
 pub use error::{BoxError, Code, Error, Result};
+pub use http::{Clock, SystemClock};
 pub use json::{Extra, RawJson};
 pub use message::{
-    Block, Image, ImageSource, Message, MessageIds, RedactedThinking, Role, TextBlock, Thinking, ToolInput, ToolResult,
-    ToolUse,
+    Block, Image, ImageSource, Message, MessageIds, RedactedThinking, Role, TextBlock, Thinking, ToolInput,
+    ToolResult, ToolUse,
 };
 pub use model::{ChatEvent, ChatModel, ChatRequest, ChatResponse, ChatStream, StopReason, ToolChoice, Usage};
 pub use scripted::{Reply, ScriptedModel};

@@ -11,7 +11,9 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-pub use block::{Block, Image, ImageSource, RedactedThinking, TextBlock, Thinking, ToolInput, ToolResult, ToolUse};
+pub use block::{
+    Block, Image, ImageSource, RedactedThinking, TextBlock, Thinking, ToolInput, ToolResult, ToolUse,
+};
 pub use ids::MessageIds;
 
 /// Who speaks.

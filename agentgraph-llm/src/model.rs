@@ -2,7 +2,7 @@
 
 mod request;
 mod response;
-mod stream;
+pub(crate) mod stream;
 
 use async_trait::async_trait;
 

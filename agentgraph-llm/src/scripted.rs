@@ -12,6 +12,7 @@ use futures_util::stream;
 use crate::error::{Code, Error, Result};
 use crate::message::MessageIds;
 use crate::model::{ChatModel, ChatRequest, ChatResponse, ChatStream};
+use crate::telemetry;
 
 pub use reply::Reply;
 
@@ -71,7 +72,11 @@ impl ScriptedModel {
 
     fn from_source(source: Source) -> Self {
         let shared = Shared { source, requests: Vec::new(), tool_calls: 0 };
-        ScriptedModel { name: "scripted".into(), shared: Arc::new(Mutex::new(shared)), ids: MessageIds::default() }
+        ScriptedModel {
+            name: "scripted".into(),
+            shared: Arc::new(Mutex::new(shared)),
+            ids: MessageIds::default(),
+        }
     }
 
     /// The same model under another name.
@@ -97,6 +102,13 @@ impl ScriptedModel {
             Source::List { replies, .. } => replies.len(),
             Source::Function(_) => 0,
         }
+    }
+
+    fn traced(&self, request: ChatRequest, stream: bool) -> Result<ChatResponse> {
+        let span = telemetry::chat_span("scripted", &self.name, &request, stream);
+        let result = span.in_scope(|| self.answer(request));
+        telemetry::record_chat(&span, result.as_ref());
+        result
     }
 
     fn answer(&self, request: ChatRequest) -> Result<ChatResponse> {
@@ -147,11 +159,11 @@ impl ChatModel for ScriptedModel {
     }
 
     async fn chat(&self, request: ChatRequest) -> Result<ChatResponse> {
-        self.answer(request)
+        self.traced(request, false)
     }
 
     async fn stream(&self, request: ChatRequest) -> Result<ChatStream> {
-        let events = reply::chunks(self.answer(request)?);
+        let events = reply::chunks(self.traced(request, true)?);
         Ok(ChatStream::new(stream::iter(events.into_iter().map(Ok))))
     }
 }

@@ -2,35 +2,74 @@
 //!
 //! It runs inside one node. The engine does not see its rounds: a node that is run again (after a retry, a kill, an
 //! interrupt in a tool) runs its loop from the start, so tools must bear to be called twice.
+//!
+//! What always holds:
+//! - The calls of one assistant message run concurrently; their results stand in the order of the calls, in one user
+//!   message. A call that fails does not stop the others.
+//! - Only a complete call to a known tool with a JSON object as arguments is run. Every other call is answered with an
+//!   error that tells the model what was wrong, and the loop goes on.
+//! - However the loop ends, no call is left without a result, so the conversation can be sent again.
+
+mod calls;
 
 use std::fmt;
 
 use crate::error::Result;
-use crate::message::{Message, MessageIds};
-use crate::model::{ChatEvent, ChatModel, ChatRequest, ChatResponse, Usage};
-use crate::tool::Tool;
+use crate::message::{Message, MessageIds, ToolResult};
+use crate::model::{ChatEvent, ChatModel, ChatRequest, ChatResponse, StopReason, Usage};
+use crate::tool::{Tool, ToolOutput};
+use calls::Toolbox;
 
 /// How many times a loop asks the model, unless told otherwise.
 pub const DEFAULT_MAX_ROUNDS: usize = 10;
 
-/// A bounded tool loop. See the [module](crate::tool_loop) for what a round is.
+/// A bounded tool loop. See the [module](crate::tool_loop) for what it promises.
+///
+/// ```
+/// use agentgraph_llm::prelude::*;
+/// use schemars::JsonSchema;
+/// use serde::Deserialize;
+/// use serde_json::json;
+///
+/// #[derive(Deserialize, JsonSchema)]
+/// struct City {
+///     city: String,
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> agentgraph_llm::Result<()> {
+/// let model = ScriptedModel::new([Reply::tool_call("weather", json!({"city": "Oslo"})), Reply::text("Take a coat.")]);
+/// let weather = FnTool::new("weather", "The weather of today.", async |place: City| {
+///     Ok::<_, ToolError>(format!("snow in {}", place.city))
+/// });
+///
+/// let outcome = ToolLoop::new(&model).tool(weather).max_rounds(5).run(ChatRequest::user("A coat or not?")).await?;
+/// assert_eq!(outcome.text(), "Take a coat.");
+/// assert_eq!((outcome.ended, outcome.rounds, outcome.messages.len()), (Ended::Finished, 2, 3));
+/// # Ok(())
+/// # }
+/// ```
 pub struct ToolLoop<'a> {
     model: &'a dyn ChatModel,
     tools: Vec<Box<dyn Tool + 'a>>,
     max_rounds: usize,
     ids: MessageIds,
-    see: Option<Box<dyn Fn(&ChatEvent) + Send + Sync + 'a>>,
+    see: Option<See<'a>>,
 }
+
+type See<'a> = Box<dyn Fn(&ChatEvent) + Send + Sync + 'a>;
 
 /// What a loop ended with.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ToolLoopOutcome {
     /// The messages the loop added to the conversation, in order: assistant, results, assistant ... With these at its
-    /// end, the conversation can be sent again however the loop ended: no call is without a result.
+    /// end the conversation can be sent again however the loop ended.
     pub messages: Vec<Message>,
     /// The last answer of the model.
     pub response: ChatResponse,
+    /// The output that ended the loop, after [`Ended::ReturnedDirectly`]: the first in call order.
+    pub direct: Option<ToolOutput>,
     /// The cost of all rounds.
     pub usage: Usage,
     /// How many times the model was asked.
@@ -40,7 +79,7 @@ pub struct ToolLoopOutcome {
 }
 
 /// Why a tool loop ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ended {
     /// The model gave its answer.
@@ -58,7 +97,13 @@ pub enum Ended {
 impl<'a> ToolLoop<'a> {
     /// A loop over this model without tools.
     pub fn new(model: &'a dyn ChatModel) -> Self {
-        ToolLoop { model, tools: Vec::new(), max_rounds: DEFAULT_MAX_ROUNDS, ids: MessageIds::default(), see: None }
+        ToolLoop {
+            model,
+            tools: Vec::new(),
+            max_rounds: DEFAULT_MAX_ROUNDS,
+            ids: MessageIds::default(),
+            see: None,
+        }
     }
 
     /// Adds a tool.
@@ -91,21 +136,109 @@ impl<'a> ToolLoop<'a> {
         self
     }
 
-    /// Runs the loop. The request's own tools are offered too, but a call of them is answered as unknown.
+    /// Runs the loop. Tools that the request itself offers are the caller's: a call of one is answered as unknown.
     ///
     /// # Errors
-    /// `E_LLM_BAD_TOOL` before the first call when two tools have one name or a name cannot be sent;
-    /// `E_LLM_TOOL_FAILED` with the tool's error as cause; what the model failed with.
-    pub async fn run(self, request: ChatRequest) -> Result<ToolLoopOutcome> {
-        let _ = (request, self.model, self.max_rounds, &self.see, self.ids, self.tools);
-        todo!("in work")
+    /// `E_LLM_BAD_TOOL` before the first call when two tools have one name or a name or schema cannot be sent;
+    /// `E_LLM_TOOL_FAILED` with the tool's own error as [`cause`](crate::Error::cause) when a tool failed fatally, after all
+    /// calls of that message ended; and what the model failed with.
+    pub async fn run(self, mut request: ChatRequest) -> Result<ToolLoopOutcome> {
+        let toolbox = Toolbox::new(&self.tools, &mut request)?;
+        let mut added = Vec::new();
+        let mut usage = Usage::default();
+        let mut rounds = 0;
+        loop {
+            rounds += 1;
+            let response = self.ask(&request).await?;
+            usage += response.usage;
+            let mut push = |message: &Message| {
+                request.messages.push(message.clone());
+                added.push(message.clone());
+            };
+            push(&response.message);
+            let step = self.step(&toolbox, &response, rounds).await?;
+            if !step.results.is_empty() {
+                push(&Message::tool_results(step.results).with_id(self.ids.next_id()));
+            }
+            if let Some(ended) = step.ended {
+                return Ok(ToolLoopOutcome {
+                    messages: added,
+                    response,
+                    direct: step.direct,
+                    usage,
+                    rounds,
+                    ended,
+                });
+            }
+        }
+    }
+
+    async fn ask(&self, request: &ChatRequest) -> Result<ChatResponse> {
+        match &self.see {
+            None => self.model.chat(request.clone()).await,
+            Some(see) => self.model.stream(request.clone()).await?.inspect_into_response(see).await,
+        }
+    }
+
+    /// What follows from one answer.
+    async fn step(&self, toolbox: &Toolbox<'_>, response: &ChatResponse, rounds: usize) -> Result<Step> {
+        let last_round = rounds >= self.max_rounds;
+        if response.message.tool_uses().next().is_none() {
+            return Ok(Step::without_calls(&response.stop, last_round));
+        }
+        if response.stop == StopReason::Refusal {
+            return Ok(Step::refuse_calls(
+                response,
+                Ended::Refused,
+                "not run: the answer ended in a refusal",
+            ));
+        }
+        if last_round {
+            let why = format!("not run: the limit of {} rounds was reached", self.max_rounds);
+            return Ok(Step::refuse_calls(response, Ended::LimitReached, &why));
+        }
+        let outputs = toolbox.run_all(response).await?;
+        let direct = outputs
+            .iter()
+            .find_map(|(_, output)| output.as_ref().filter(|output| output.return_direct))
+            .cloned();
+        let ended = direct.is_some().then_some(Ended::ReturnedDirectly);
+        Ok(Step { results: outputs.into_iter().map(|(result, _)| result).collect(), direct, ended })
+    }
+}
+
+/// What one answer leads to: results to give, and whether that was all.
+struct Step {
+    results: Vec<ToolResult>,
+    direct: Option<ToolOutput>,
+    ended: Option<Ended>,
+}
+
+impl Step {
+    fn without_calls(stop: &StopReason, last_round: bool) -> Self {
+        let ended = match stop {
+            StopReason::PauseTurn if !last_round => None,
+            StopReason::PauseTurn => Some(Ended::LimitReached),
+            StopReason::Refusal => Some(Ended::Refused),
+            stop if stop.is_truncated() => Some(Ended::Truncated),
+            _ => Some(Ended::Finished),
+        };
+        Step { results: Vec::new(), direct: None, ended }
+    }
+
+    fn refuse_calls(response: &ChatResponse, ended: Ended, why: &str) -> Self {
+        let results = response.message.tool_uses().map(|call| ToolResult::error(&call.id, why)).collect();
+        Step { results, direct: None, ended: Some(ended) }
     }
 }
 
 impl ToolLoopOutcome {
     /// The answer: the model's text, or the tool's after [`Ended::ReturnedDirectly`].
     pub fn text(&self) -> String {
-        self.response.message.text()
+        match &self.direct {
+            Some(output) => output.content.iter().filter_map(crate::message::Block::as_text).collect(),
+            None => self.response.message.text(),
+        }
     }
 }
 

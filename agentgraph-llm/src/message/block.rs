@@ -123,7 +123,12 @@ pub struct ToolUse {
 impl ToolUse {
     /// A call.
     pub fn new(id: impl Into<String>, name: impl Into<String>, input: impl Into<RawJson>) -> Self {
-        ToolUse { id: id.into(), name: name.into(), input: ToolInput::Json(input.into()), extra: Extra::new() }
+        ToolUse {
+            id: id.into(),
+            name: name.into(),
+            input: ToolInput::Json(input.into()),
+            extra: Extra::new(),
+        }
     }
 }
 

@@ -42,8 +42,9 @@ impl MessageIds {
 
 impl Default for MessageIds {
     fn default() -> Self {
-        static PROCESS: LazyLock<MessageIds> =
-            LazyLock::new(|| MessageIds::sequence(format!("msg-{:016x}{:016x}", random_bits(), random_bits())));
+        static PROCESS: LazyLock<MessageIds> = LazyLock::new(|| {
+            MessageIds::sequence(format!("msg-{:016x}{:016x}", random_bits(), random_bits()))
+        });
         PROCESS.clone()
     }
 }

@@ -6,6 +6,7 @@ use std::ops::{Add, AddAssign};
 
 use serde::{Deserialize, Serialize};
 
+use crate::json::Extra;
 use crate::message::Message;
 
 /// What a model answers.
@@ -22,12 +23,16 @@ pub struct ChatResponse {
     pub model: String,
     /// The provider's id of the answer.
     pub id: String,
+    /// Further fields, such as Anthropic's `stop_sequence` and `stop_details`.
+    #[serde(default, skip_serializing_if = "Extra::is_empty")]
+    pub extra: Extra,
 }
 
 impl ChatResponse {
     /// An answer without usage, model and id. For authors of models.
     pub fn new(message: Message, stop: StopReason) -> Self {
-        ChatResponse { message, stop, usage: Usage::default(), model: String::new(), id: String::new() }
+        let (usage, extra) = (Usage::default(), Extra::new());
+        ChatResponse { message, stop, usage, model: String::new(), id: String::new(), extra }
     }
 
     /// The same answer with what it cost.

@@ -130,7 +130,12 @@ impl Reply {
         self
     }
 
-    pub(super) fn into_response(self, model: &str, ids: &MessageIds, calls: &mut usize) -> Result<ChatResponse> {
+    pub(super) fn into_response(
+        self,
+        model: &str,
+        ids: &MessageIds,
+        calls: &mut usize,
+    ) -> Result<ChatResponse> {
         let (blocks, stop, usage) = match self.0 {
             Kind::Error(error) => return Err(error),
             Kind::Response(response) => return Ok(*response),
@@ -202,7 +207,11 @@ pub(super) fn chunks(response: ChatResponse) -> Vec<ChatEvent> {
                 events.extend(pieces.map(|thinking| ChatEvent::ThinkingDelta { index, thinking }));
             }
             Block::ToolUse(call) => {
-                events.push(ChatEvent::ToolUseStarted { index, id: call.id.clone(), name: call.name.clone() });
+                events.push(ChatEvent::ToolUseStarted {
+                    index,
+                    id: call.id.clone(),
+                    name: call.name.clone(),
+                });
                 let pieces = call.input.text().split_inclusive([',', ':']).map(str::to_owned);
                 events.extend(pieces.map(|json| ChatEvent::ToolInputDelta { index, json }));
             }

@@ -29,22 +29,35 @@ type Call = dyn Fn(&RawJson) -> BoxFuture<'static, Result<ToolOutput, ToolError>
 ///     b: i64,
 /// }
 ///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let add = FnTool::new("add", "Adds two numbers.", async |sum: Sum| {
 ///     let total = sum.a.checked_add(sum.b).ok_or(ToolError::failed("the sum is too large"))?;
 ///     Ok::<_, ToolError>(total.to_string())
 /// });
 ///
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() {
-/// # let add = add;
-/// let input = RawJson::parse_text(r#"{"a": 2, "b": 3}"#).unwrap();
+/// let input = RawJson::parse_text(r#"{"a": 2, "b": 3}"#)?;
 /// assert_eq!(add.call(&input).await.unwrap(), ToolOutput::text("5"));
 ///
-/// let input = RawJson::parse_text(r#"{"a": "two"}"#).unwrap();
+/// let input = RawJson::parse_text(r#"{"a": "two"}"#)?;
 /// assert!(matches!(add.call(&input).await, Err(ToolError::InvalidArguments(_))));
+/// # Ok(())
 /// # }
-/// # add_is_known();
-/// # fn add_is_known() {}
+/// ```
+///
+/// A closure that uses something from outside clones it for each call, because calls may run at the same time:
+///
+/// ```
+/// use agentgraph_llm::prelude::*;
+/// use std::sync::Arc;
+///
+/// # #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// # struct Nothing {}
+/// let notes = Arc::new(vec!["buy milk"]);
+/// let count = FnTool::new("count_notes", "How many notes there are.", move |_: Nothing| {
+///     let notes = Arc::clone(&notes);
+///     async move { Ok::<_, ToolError>(notes.len().to_string()) }
+/// });
 /// ```
 #[derive(Clone)]
 pub struct FnTool {
@@ -54,7 +67,11 @@ pub struct FnTool {
 
 impl FnTool {
     /// A tool of this name, described to the model by `description`.
-    pub fn new<Args, F, Fut, Output, E>(name: impl Into<String>, description: impl Into<String>, function: F) -> Self
+    pub fn new<Args, F, Fut, Output, E>(
+        name: impl Into<String>,
+        description: impl Into<String>,
+        function: F,
+    ) -> Self
     where
         Args: DeserializeOwned + JsonSchema,
         F: Fn(Args) -> Fut + Send + Sync + 'static,

@@ -48,8 +48,10 @@ impl ToolSpec {
     pub(crate) fn check(&self) -> Result<()> {
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
         if self.name.is_empty() || self.name.len() > 64 || !self.name.bytes().all(allowed) {
-            let message =
-                format!("the tool name `{}` cannot be sent: use 1 to 64 letters, digits, `_` or `-`", self.name);
+            let message = format!(
+                "the tool name `{}` cannot be sent: use 1 to 64 letters, digits, `_` or `-`",
+                self.name
+            );
             return Err(Error::new(Code::BadTool, message));
         }
         if self.input_schema.get("type").and_then(Value::as_str) != Some("object") {

@@ -1,0 +1,162 @@
+//! Answers of Anthropic's Messages API, read with tolerance: what has no name here is kept raw, what is missing and not
+//! needed is not missed.
+
+use crate::error::{Code, Error, Result};
+use crate::json::{Object, OnWire, RawJson};
+use crate::message::{
+    Block, Message, MessageIds, RedactedThinking, Role, TextBlock, Thinking, ToolInput, ToolUse,
+};
+use crate::model::{ChatResponse, StopReason, Usage};
+
+use super::failure;
+
+/// Reads the body of a successful, unstreamed answer.
+///
+/// # Errors
+/// `E_LLM_DECODE` when it is no JSON object with a list of `content`; the error itself when the body is one.
+///
+/// ```
+/// use agentgraph_llm::{StopReason, anthropic};
+///
+/// let body = br#"{"id": "msg_1", "model": "claude-test", "content": [{"type": "text", "text": "Hi"}],
+///     "stop_reason": "end_turn", "usage": {"input_tokens": 3, "cache_read_input_tokens": 7, "output_tokens": 1}}"#;
+/// let response = anthropic::decode(body)?;
+/// assert_eq!((response.message.text().as_str(), &response.stop), ("Hi", &StopReason::EndTurn));
+/// assert_eq!(response.usage.input_total, 10);
+/// # Ok::<(), agentgraph_llm::Error>(())
+/// ```
+pub fn decode(body: &[u8]) -> Result<ChatResponse> {
+    let mut fields = parse_object(body)?;
+    if fields.get_as::<String>("type").as_deref() == Some("error") {
+        return Err(failure::from_event(&fields));
+    }
+    let Some(content) = fields.take_as::<Vec<OnWire>>("content") else {
+        return Err(undecodable("the answer has no list of `content`", body));
+    };
+    let usage = fields.take_as::<Object>("usage").map(|usage| WireUsage::default().updated(&usage));
+    let mut response = Head::take(&mut fields).into_response(content.into_iter().map(|raw| block(raw.0)));
+    response.usage = usage.unwrap_or_default().normalised();
+    response.stop = stop_reason(fields.take_as("stop_reason"));
+    keep_rest(&mut response, fields);
+    Ok(response)
+}
+
+/// What an answer says of itself besides what it says.
+#[derive(Debug, Default)]
+pub(super) struct Head {
+    id: String,
+    model: String,
+}
+
+impl Head {
+    pub(super) fn take(fields: &mut Object) -> Self {
+        let mut text = |name| fields.take_as::<String>(name).unwrap_or_default();
+        Head { id: text("id"), model: text("model") }
+    }
+
+    pub(super) fn into_response(self, content: impl Iterator<Item = Block>) -> ChatResponse {
+        let message = Message::new(Role::Assistant, content).with_id(MessageIds::default().next_id());
+        let response = ChatResponse::new(message, StopReason::Other(String::new()));
+        response.with_model(self.model).with_response_id(self.id)
+    }
+}
+
+/// Keeps the fields that nothing here has taken, without those that say nothing.
+pub(super) fn keep_rest(response: &mut ChatResponse, rest: Object) {
+    for (name, value) in rest.iter() {
+        if !matches!(name, "type" | "role") && value.get() != "null" {
+            response.extra.insert(name, value.clone());
+        }
+    }
+}
+
+pub(super) fn parse_object(body: &[u8]) -> Result<Object> {
+    let text = std::str::from_utf8(body).map_err(|_| undecodable("the answer is not UTF-8", body))?;
+    Object::parse(text)
+        .map_err(|error| undecodable(&format!("the answer is not a JSON object ({error})"), body))
+}
+
+pub(super) fn undecodable(what: &str, body: &[u8]) -> Error {
+    let message = format!(
+        "{what}, in {} bytes: check that the base URL is that of a server that speaks the Messages API",
+        body.len()
+    );
+    Error::new(Code::Decode, message)
+}
+
+/// A block as it came, under its name if it has one here and the fields it needs.
+pub(super) fn block(raw: RawJson) -> Block {
+    known_block(&raw).unwrap_or(Block::Unknown(raw))
+}
+
+fn known_block(raw: &RawJson) -> Option<Block> {
+    let mut fields = Object::parse(raw.get()).ok()?;
+    let block = match fields.take_as::<String>("type")?.as_str() {
+        "text" => TextBlock { text: fields.take_as("text")?, extra: fields.into_extra() }.into(),
+        "tool_use" => ToolUse {
+            id: fields.take_as("id")?,
+            name: fields.take_as("name")?,
+            input: ToolInput::Json(fields.take("input").unwrap_or_else(RawJson::empty_object)),
+            extra: fields.into_extra(),
+        }
+        .into(),
+        "thinking" => Thinking {
+            thinking: fields.take_as("thinking")?,
+            signature: fields.take_as("signature"),
+            extra: fields.into_extra(),
+        }
+        .into(),
+        "redacted_thinking" => {
+            RedactedThinking { data: fields.take_as("data")?, extra: fields.into_extra() }.into()
+        }
+        _ => return None,
+    };
+    Some(block)
+}
+
+pub(super) fn stop_reason(reason: Option<String>) -> StopReason {
+    match reason.as_deref() {
+        Some("end_turn") => StopReason::EndTurn,
+        Some("max_tokens") => StopReason::MaxTokens,
+        Some("stop_sequence") => StopReason::StopSequence,
+        Some("tool_use") => StopReason::ToolUse,
+        Some("pause_turn") => StopReason::PauseTurn,
+        Some("refusal") => StopReason::Refusal,
+        Some("model_context_window_exceeded") => StopReason::ContextWindowExceeded,
+        _ => StopReason::Other(reason.unwrap_or_default()),
+    }
+}
+
+/// Counts as Anthropic has them: `input` is what neither came from the cache nor went into it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct WireUsage {
+    input: u64,
+    output: u64,
+    cache_write: u64,
+    cache_read: u64,
+    thinking: u64,
+}
+
+impl WireUsage {
+    /// Later counts of a stream are totals, so they replace; counts that are not there stay.
+    pub(super) fn updated(mut self, fields: &Object) -> Self {
+        let replace = |name: &str, count: &mut u64| *count = fields.get_as(name).unwrap_or(*count);
+        replace("input_tokens", &mut self.input);
+        replace("output_tokens", &mut self.output);
+        replace("cache_creation_input_tokens", &mut self.cache_write);
+        replace("cache_read_input_tokens", &mut self.cache_read);
+        if let Some(details) = fields.get_as::<Object>("output_tokens_details") {
+            self.thinking = details.get_as("thinking_tokens").unwrap_or(self.thinking);
+        }
+        self
+    }
+
+    pub(super) fn normalised(self) -> Usage {
+        let input_total = self.input.saturating_add(self.cache_write).saturating_add(self.cache_read);
+        let mut usage = Usage::new(input_total, self.output);
+        usage.input_cached_read = self.cache_read;
+        usage.input_cache_write = self.cache_write;
+        usage.output_reasoning = self.thinking;
+        usage
+    }
+}

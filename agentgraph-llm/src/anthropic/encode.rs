@@ -1,0 +1,190 @@
+//! A request as the body of Anthropic's Messages API.
+
+use crate::json::{Extra, Object, RawJson};
+use crate::message::{Block, Image, ImageSource, Message, Role, TextBlock, ToolInput, ToolResult, ToolUse};
+use crate::model::{ChatRequest, ToolChoice};
+use crate::tool::ToolSpec;
+
+/// What a request that does not say it writes at most.
+pub(crate) const DEFAULT_MAX_TOKENS: u32 = 4096;
+
+/// Writes a request as a JSON body.
+///
+/// - The blocks of assistant turns go back as they came: signatures, unknown blocks and unknown fields included. Two
+///   things the API would refuse are left out: blank texts, and messages that are then empty.
+/// - Messages of one role that follow each other become one, with tool results first, because the API wants all results
+///   of a turn in one message before any other text.
+/// - System messages join the request's `system`, wherever they stand.
+/// - Arguments that are no JSON object cannot be sent; they go as `{"INVALID_JSON": "..."}`.
+/// - The request's `extra` fields come last and replace fields of the same name.
+///
+/// ```
+/// use agentgraph_llm::{ChatRequest, anthropic};
+///
+/// let body = anthropic::encode("claude-test", &ChatRequest::user("Hi").with_max_tokens(50), false);
+/// assert_eq!(
+///     body.get(),
+///     r#"{"model":"claude-test","max_tokens":50,"messages":[{"role":"user","content":[{"type":"text","text":"Hi"}]}]}"#
+/// );
+/// ```
+pub fn encode(model: &str, request: &ChatRequest, stream: bool) -> RawJson {
+    let mut body = Object::default()
+        .with("model", RawJson::string(model))
+        .with("max_tokens", number(request.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS)));
+    if let Some(system) = system(request) {
+        body.set("system", system);
+    }
+    body.set("messages", messages(&request.messages));
+    if !request.tools.is_empty() {
+        body.set("tools", array(request.tools.iter().map(tool)));
+        if let Some(choice) = tool_choice(&request.tool_choice) {
+            body.set("tool_choice", choice);
+        }
+    }
+    if let Some(temperature) = request.temperature {
+        body.set("temperature", number(temperature));
+    }
+    if !request.stop.is_empty() {
+        body.set("stop_sequences", array(request.stop.iter().map(|stop| RawJson::string(stop))));
+    }
+    if stream {
+        body.set("stream", serde_json::Value::Bool(true));
+    }
+    body.with_all(&request.extra).to_json()
+}
+
+fn array(items: impl Iterator<Item = RawJson>) -> RawJson {
+    RawJson::array(&items.collect::<Vec<_>>())
+}
+
+/// Through the number's own type: `0.2_f32` is written `0.2`, not as the nearest double of it.
+fn number(number: impl serde::Serialize) -> RawJson {
+    RawJson::from_value(&number).unwrap_or_else(|_| serde_json::Value::Null.into())
+}
+
+fn object(kind: &str) -> Object {
+    Object::default().with("type", RawJson::string(kind))
+}
+
+fn system(request: &ChatRequest) -> Option<RawJson> {
+    let head = request.system.iter().map(|text| TextBlock::new(text).into());
+    let rest = request.messages.iter().filter(|message| message.role == Role::System);
+    let all: Vec<Block> = head.chain(rest.flat_map(|message| message.content.iter().cloned())).collect();
+    match &all[..] {
+        [Block::Text(TextBlock { text, extra })] if extra.is_empty() && !is_blank(text, extra) => {
+            Some(RawJson::string(text))
+        }
+        all => {
+            let blocks: Vec<_> = all.iter().filter_map(block).collect();
+            (!blocks.is_empty()).then(|| RawJson::array(&blocks))
+        }
+    }
+}
+
+fn messages(messages: &[Message]) -> RawJson {
+    let mut turns: Vec<(&str, Vec<&Block>)> = Vec::new();
+    for message in messages {
+        let role = match message.role {
+            Role::System => continue,
+            Role::User => "user",
+            Role::Assistant => "assistant",
+        };
+        match turns.last_mut() {
+            Some((last, blocks)) if *last == role => blocks.extend(&message.content),
+            _ => turns.push((role, message.content.iter().collect())),
+        }
+    }
+    array(turns.into_iter().filter_map(|(role, blocks)| turn(role, blocks)))
+}
+
+fn turn(role: &str, mut blocks: Vec<&Block>) -> Option<RawJson> {
+    blocks.sort_by_key(|block| role == "user" && block.as_tool_result().is_none());
+    let content: Vec<_> = blocks.into_iter().filter_map(block).collect();
+    if content.is_empty() {
+        return None;
+    }
+    let turn =
+        Object::default().with("role", RawJson::string(role)).with("content", RawJson::array(&content));
+    Some(turn.to_json())
+}
+
+/// `None` for a block that the API refuses.
+fn block(block: &Block) -> Option<RawJson> {
+    let (fields, extra) = match block {
+        Block::Unknown(raw) => return Some(raw.clone()),
+        Block::Text(block) if is_blank(&block.text, &block.extra) => return None,
+        Block::Text(block) => (object("text").with("text", RawJson::string(&block.text)), &block.extra),
+        Block::ToolUse(call) => (tool_use(call), &call.extra),
+        Block::ToolResult(result) => (tool_result(result), &result.extra),
+        Block::Thinking(block) => {
+            let fields = object("thinking").with("thinking", RawJson::string(&block.thinking));
+            let signed = match &block.signature {
+                Some(signature) => fields.with("signature", RawJson::string(signature)),
+                None => fields,
+            };
+            (signed, &block.extra)
+        }
+        Block::RedactedThinking(block) => {
+            (object("redacted_thinking").with("data", RawJson::string(&block.data)), &block.extra)
+        }
+        Block::Image(block) => (image(block), &block.extra),
+    };
+    Some(fields.with_all(extra).to_json())
+}
+
+fn is_blank(text: &str, extra: &Extra) -> bool {
+    extra.is_empty() && text.trim().is_empty()
+}
+
+fn tool_use(call: &ToolUse) -> Object {
+    let input = match &call.input {
+        ToolInput::Json(json) if json.is_object() => json.clone(),
+        input => Object::default().with("INVALID_JSON", RawJson::string(input.text())).to_json(),
+    };
+    object("tool_use")
+        .with("id", RawJson::string(&call.id))
+        .with("name", RawJson::string(&call.name))
+        .with("input", input)
+}
+
+fn tool_result(result: &ToolResult) -> Object {
+    let mut fields = object("tool_result").with("tool_use_id", RawJson::string(&result.tool_use_id));
+    let content: Vec<_> = result.content.iter().filter_map(block).collect();
+    if !content.is_empty() {
+        fields.set("content", RawJson::array(&content));
+    }
+    if result.is_error {
+        fields.set("is_error", serde_json::Value::Bool(true));
+    }
+    fields
+}
+
+fn image(image: &Image) -> Object {
+    let source = match &image.source {
+        ImageSource::Base64 { media_type, data } => object("base64")
+            .with("media_type", RawJson::string(media_type))
+            .with("data", RawJson::string(data))
+            .to_json(),
+        ImageSource::Url { url } => object("url").with("url", RawJson::string(url)).to_json(),
+        ImageSource::Other(raw) => raw.clone(),
+    };
+    object("image").with("source", source)
+}
+
+fn tool(spec: &ToolSpec) -> RawJson {
+    Object::default()
+        .with("name", RawJson::string(&spec.name))
+        .with("description", RawJson::string(&spec.description))
+        .with("input_schema", spec.input_schema.clone())
+        .to_json()
+}
+
+fn tool_choice(choice: &ToolChoice) -> Option<RawJson> {
+    let fields = match choice {
+        ToolChoice::Auto => return None,
+        ToolChoice::Any => object("any"),
+        ToolChoice::Tool(name) => object("tool").with("name", RawJson::string(name)),
+        ToolChoice::None => object("none"),
+    };
+    Some(fields.to_json())
+}

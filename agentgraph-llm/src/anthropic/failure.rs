@@ -1,0 +1,118 @@
+//! What a failure that Anthropic reports means for the caller.
+
+use crate::error::{Code, Error};
+use crate::json::Object;
+
+/// More of a provider's message than this is not worth showing.
+const MAX_MESSAGE: usize = 500;
+
+/// Phrases of a 400 or 429 that is about money: to ask again would not help, whatever the status says.
+const MONEY: [&str; 4] = ["credit balance", "spend limit", "spending limit", "api usage limits"];
+
+/// The error of an HTTP answer that is not a success.
+pub(crate) fn from_status(status: u16, body: &[u8]) -> Error {
+    let fields = std::str::from_utf8(body).ok().and_then(|text| Object::parse(text).ok());
+    let detail = fields.as_ref().map(Detail::of).unwrap_or_default();
+    let code = if detail.is_about_money() { Code::Billing } else { code_of_status(status, &detail) };
+    let error = error(code, &detail).with_status(status);
+    match fields.and_then(|fields| fields.get_as::<String>("request_id")) {
+        Some(id) => error.with_request_id(id),
+        None => error,
+    }
+}
+
+/// The error of an `error` event in a stream, or of an error body that came with a success status.
+pub(crate) fn from_event(fields: &Object) -> Error {
+    let detail = Detail::of(fields);
+    let code = if detail.is_about_money() { Code::Billing } else { code_of_kind(&detail.kind) };
+    let error = error(code, &detail);
+    match fields.get_as::<String>("request_id") {
+        Some(id) => error.with_request_id(id),
+        None => error,
+    }
+}
+
+#[derive(Default)]
+struct Detail {
+    kind: String,
+    message: String,
+}
+
+impl Detail {
+    fn of(fields: &Object) -> Self {
+        let Some(error) = fields.get_as::<Object>("error") else {
+            return Detail::default();
+        };
+        let text = |name| error.get_as::<String>(name).unwrap_or_default();
+        Detail { kind: text("type"), message: text("message").chars().take(MAX_MESSAGE).collect() }
+    }
+
+    fn is_about_money(&self) -> bool {
+        let message = self.message.to_lowercase();
+        self.kind == "billing_error" || MONEY.iter().any(|phrase| message.contains(phrase))
+    }
+}
+
+fn code_of_status(status: u16, detail: &Detail) -> Code {
+    match status {
+        400 if detail.message.contains("prompt is too long") => Code::TooLarge,
+        401 => Code::Auth,
+        402 => Code::Billing,
+        403 => Code::Permission,
+        404 => Code::NotFound,
+        408 | 504 => Code::Timeout,
+        409 => Code::Conflict,
+        413 => Code::TooLarge,
+        429 => Code::RateLimited,
+        529 => Code::Overloaded,
+        500.. if detail.kind == "overloaded_error" => Code::Overloaded,
+        500.. => Code::Server,
+        _ => Code::BadRequest,
+    }
+}
+
+fn code_of_kind(kind: &str) -> Code {
+    match kind {
+        "invalid_request_error" => Code::BadRequest,
+        "authentication_error" => Code::Auth,
+        "permission_error" => Code::Permission,
+        "not_found_error" => Code::NotFound,
+        "request_too_large" => Code::TooLarge,
+        "rate_limit_error" => Code::RateLimited,
+        "timeout_error" => Code::Timeout,
+        "overloaded_error" => Code::Overloaded,
+        _ => Code::Server,
+    }
+}
+
+fn error(code: Code, detail: &Detail) -> Error {
+    let what = advice(code);
+    let Detail { kind, message } = detail;
+    let said = match (kind.as_str(), message.as_str()) {
+        ("", "") => String::new(),
+        ("", message) => format!("; the server says: {message}"),
+        (kind, "") => format!("; the server says: {kind}"),
+        (kind, message) => format!("; the server says: {kind}: {message}"),
+    };
+    Error::new(code, format!("{what}{said}"))
+}
+
+fn advice(code: Code) -> &'static str {
+    match code {
+        Code::Auth => "the API key was refused: check ANTHROPIC_API_KEY or `api_key(..)`",
+        Code::Permission => "the API key may not do this: ask its owner for access, or use another model",
+        Code::Billing => {
+            "the account has no credit left or reached its spend limit: settle that in the console"
+        }
+        Code::NotFound => {
+            "the server does not know the model or the path: check the model name and the base URL"
+        }
+        Code::TooLarge => "the request is too large: send fewer or shorter messages",
+        Code::RateLimited => "too many requests: wait, or ask for a higher limit",
+        Code::Overloaded => "the provider is overloaded: try again later",
+        Code::Timeout => "the provider ran out of time: try again, or ask for less",
+        Code::Conflict => "the request collided with another one: try again",
+        Code::Server => "the provider failed: try again later",
+        _ => "the request was refused: it has to be changed",
+    }
+}

@@ -1,0 +1,331 @@
+//! A streamed answer of Anthropic's Messages API, from bytes to events.
+//!
+//! Blocks are put together as raw objects and read by the same code as those of an unstreamed answer, so both give the
+//! same message. Kinds of events, blocks and deltas that have no name here are kept or ignored, never an error.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::error::{Code, Error, Result};
+use crate::json::{Object, OnWire, RawJson};
+use crate::message::{Block, ToolInput};
+use crate::model::stream::truncated;
+use crate::model::{ChatEvent, StopReason};
+use crate::sse::{MAX_EVENT, SseParser, TooLarge};
+
+use super::decode::{self, Head, WireUsage};
+use super::failure;
+
+/// Turns the bytes of a streamed answer into events. It does no I/O: [`push`](Self::push) what came, take what
+/// [`next_event`](Self::next_event) gives, and say [`end`](Self::end) when nothing more comes.
+///
+/// ```
+/// use agentgraph_llm::{ChatEvent, anthropic::StreamDecoder};
+///
+/// let mut decoder = StreamDecoder::new();
+/// decoder.push(b"data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\n");
+/// decoder.push(b"data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"te");
+/// assert!(decoder.next_event().is_none());
+/// decoder.push(b"xt\":\"Hi\"}}\n\n");
+/// assert!(matches!(decoder.next_event(), Some(Ok(ChatEvent::TextDelta { text, .. })) if text == "Hi"));
+/// decoder.end();                                                // without `message_stop`: cut
+/// assert_eq!(decoder.next_event().unwrap().unwrap_err().code().as_str(), "E_LLM_TRUNCATED");
+/// assert!(decoder.next_event().is_none());
+/// ```
+#[derive(Debug)]
+pub struct StreamDecoder {
+    sse: SseParser,
+    events: VecDeque<Result<ChatEvent>>,
+    done: bool,
+    answer: Answer,
+}
+
+#[derive(Debug, Default)]
+struct Answer {
+    head: Head,
+    rest: Object,
+    blocks: BTreeMap<usize, Assembly>,
+    usage: WireUsage,
+    stop: Option<String>,
+}
+
+impl Default for StreamDecoder {
+    fn default() -> Self {
+        StreamDecoder::new()
+    }
+}
+
+impl StreamDecoder {
+    /// A decoder of one answer.
+    pub fn new() -> Self {
+        let sse = SseParser::new(MAX_EVENT);
+        StreamDecoder { sse, events: VecDeque::new(), done: false, answer: Answer::default() }
+    }
+
+    /// Adds bytes, cut anywhere. Bytes after the last event are ignored.
+    pub fn push(&mut self, bytes: &[u8]) {
+        if self.done {
+            return;
+        }
+        let mut found = Vec::new();
+        let outcome = self.sse.push(bytes, &mut found);
+        for data in found {
+            self.take(&data);
+        }
+        if let Err(TooLarge) = outcome {
+            let message =
+                format!("one event of the stream has more than {MAX_EVENT} bytes: ask for a shorter answer");
+            self.fail(Error::new(Code::Decode, message));
+        }
+    }
+
+    /// Says that nothing more comes. Without the stream's last event that is `E_LLM_TRUNCATED`.
+    pub fn end(&mut self) {
+        if self.done {
+            return;
+        }
+        // What cannot be read at the very end was cut.
+        if let Some(data) = self.sse.end().filter(|data| decode::parse_object(data).is_ok()) {
+            self.take(&data);
+        }
+        self.fail(truncated());
+    }
+
+    /// The next event, if it is complete. The last one is [`ChatEvent::Finished`] or an error.
+    pub fn next_event(&mut self) -> Option<Result<ChatEvent>> {
+        self.events.pop_front()
+    }
+
+    fn fail(&mut self, error: Error) {
+        if !self.done {
+            self.done = true;
+            self.events.push_back(Err(error));
+        }
+    }
+
+    fn take(&mut self, data: &[u8]) {
+        if self.done || data.trim_ascii().is_empty() {
+            return;
+        }
+        match decode::parse_object(data).and_then(|event| self.answer.take(event)) {
+            Ok(Step::Nothing) => {}
+            Ok(Step::Event(event)) => self.events.push_back(Ok(event)),
+            Ok(Step::Finish) => {
+                self.done = true;
+                let finished = std::mem::take(&mut self.answer).finish();
+                self.events.push_back(Ok(finished));
+            }
+            Err(error) => self.fail(error),
+        }
+    }
+}
+
+enum Step {
+    Nothing,
+    Event(ChatEvent),
+    Finish,
+}
+
+impl From<Option<ChatEvent>> for Step {
+    fn from(event: Option<ChatEvent>) -> Self {
+        event.map_or(Step::Nothing, Step::Event)
+    }
+}
+
+impl Answer {
+    fn take(&mut self, mut event: Object) -> Result<Step> {
+        match event.get_as::<String>("type").unwrap_or_default().as_str() {
+            "message_start" => self.start(event.take_as("message").unwrap_or_default()),
+            "content_block_start" => self.start_block(&event),
+            "content_block_delta" => self.extend_block(&event),
+            "message_delta" => {
+                self.update(event);
+                Ok(Step::Nothing)
+            }
+            "message_stop" => Ok(Step::Finish),
+            "error" => Err(failure::from_event(&event)),
+            _ => Ok(Step::Nothing),
+        }
+    }
+
+    fn start(&mut self, mut message: Object) -> Result<Step> {
+        self.head = Head::take(&mut message);
+        if let Some(usage) = message.take_as::<Object>("usage") {
+            self.usage = self.usage.updated(&usage);
+        }
+        for (index, raw) in
+            message.take_as::<Vec<OnWire>>("content").unwrap_or_default().into_iter().enumerate()
+        {
+            self.blocks.insert(index, Assembly::new(&raw.0)?);
+        }
+        self.stop = message.take_as("stop_reason");
+        self.rest = message;
+        Ok(Step::Nothing)
+    }
+
+    fn start_block(&mut self, event: &Object) -> Result<Step> {
+        let index = index(event)?;
+        let Some(raw) = event.get("content_block") else {
+            return Err(broken("`content_block_start` without a block"));
+        };
+        let block = Assembly::new(raw)?;
+        let started = block.started(index);
+        match self.blocks.insert(index, block) {
+            Some(_) => Err(broken(&format!("block {index} started twice"))),
+            None => Ok(started.into()),
+        }
+    }
+
+    fn extend_block(&mut self, event: &Object) -> Result<Step> {
+        let index = index(event)?;
+        let Some(block) = self.blocks.get_mut(&index) else {
+            return Err(broken(&format!("a delta for block {index}, which did not start")));
+        };
+        let Some(delta) = event.get_as::<Object>("delta") else {
+            return Err(broken("`content_block_delta` without a delta"));
+        };
+        Ok(block.extend(index, delta).into())
+    }
+
+    fn update(&mut self, mut event: Object) {
+        if let Some(usage) = event.get_as::<Object>("usage") {
+            self.usage = self.usage.updated(&usage);
+        }
+        let mut delta = event.take_as::<Object>("delta").unwrap_or_default();
+        self.stop = delta.take_as("stop_reason").or(self.stop.take());
+        for (name, value) in delta.iter() {
+            self.rest.set(name, value.clone());
+        }
+    }
+
+    fn finish(self) -> ChatEvent {
+        let mut response = self.head.into_response(self.blocks.into_values().map(Assembly::finish));
+        response.usage = self.usage.normalised();
+        response.stop = match self.stop {
+            Some(reason) => decode::stop_reason(Some(reason)),
+            None => StopReason::Other(String::new()),
+        };
+        decode::keep_rest(&mut response, self.rest);
+        ChatEvent::Finished(response)
+    }
+}
+
+fn index(event: &Object) -> Result<usize> {
+    event.get_as("index").ok_or_else(|| broken("a block event without an index"))
+}
+
+fn broken(what: &str) -> Error {
+    Error::new(Code::Decode, format!("the stream has {what}: the server does not follow the Messages API"))
+}
+
+/// A block while it comes: its first state, and what was added to its fields.
+#[derive(Debug)]
+struct Assembly {
+    kind: String,
+    /// The block's text, as long as nothing was added to it.
+    whole: Option<RawJson>,
+    start: Object,
+    texts: BTreeMap<String, String>,
+    input: String,
+    citations: Vec<RawJson>,
+}
+
+impl Assembly {
+    fn new(raw: &RawJson) -> Result<Self> {
+        let start = Object::parse(raw.get()).map_err(|_| broken("a block that is not an object"))?;
+        let kind = start.get_as("type").unwrap_or_default();
+        let whole = Some(raw.clone());
+        Ok(Assembly {
+            kind,
+            whole,
+            start,
+            texts: BTreeMap::new(),
+            input: String::new(),
+            citations: Vec::new(),
+        })
+    }
+
+    /// A call is announced at once; a first text is a piece of text.
+    fn started(&self, index: usize) -> Option<ChatEvent> {
+        let text = |name| self.start.get_as::<String>(name).filter(|text| !text.is_empty());
+        match self.kind.as_str() {
+            "tool_use" => Some(ChatEvent::ToolUseStarted {
+                index,
+                id: text("id").unwrap_or_default(),
+                name: text("name")?,
+            }),
+            "text" => Some(ChatEvent::TextDelta { index, text: text("text")? }),
+            "thinking" => Some(ChatEvent::ThinkingDelta { index, thinking: text("thinking")? }),
+            _ => None,
+        }
+    }
+
+    fn extend(&mut self, index: usize, mut delta: Object) -> Option<ChatEvent> {
+        self.whole = None;
+        let kind = delta.take_as::<String>("type").unwrap_or_default();
+        match kind.as_str() {
+            "input_json_delta" => {
+                let json: String = delta.take_as("partial_json").filter(|json: &String| !json.is_empty())?;
+                self.input += &json;
+                (self.kind == "tool_use").then_some(ChatEvent::ToolInputDelta { index, json })
+            }
+            "citations_delta" => {
+                self.citations.extend(delta.take("citation"));
+                None
+            }
+            "signature_delta" => {
+                self.start.set("signature", delta.take("signature")?);
+                None
+            }
+            _ => self.extend_fields(index, &delta),
+        }
+    }
+
+    /// Text and thoughts, and deltas without a name here: a text goes to the end of the field of its name, anything else
+    /// replaces the field.
+    fn extend_fields(&mut self, index: usize, delta: &Object) -> Option<ChatEvent> {
+        let mut event = None;
+        for (name, value) in delta.iter() {
+            let Ok(piece) = value.parse::<String>() else {
+                self.start.set(name, value.clone());
+                continue;
+            };
+            let text = self
+                .texts
+                .entry(name.to_owned())
+                .or_insert_with(|| self.start.get_as(name).unwrap_or_default());
+            text.push_str(&piece);
+            event = event.or(match (self.kind.as_str(), name) {
+                _ if piece.is_empty() => None,
+                ("text", "text") => Some(ChatEvent::TextDelta { index, text: piece }),
+                ("thinking", "thinking") => Some(ChatEvent::ThinkingDelta { index, thinking: piece }),
+                _ => None,
+            });
+        }
+        event
+    }
+
+    fn finish(mut self) -> Block {
+        if let Some(raw) = self.whole {
+            return decode::block(raw);
+        }
+        for (name, text) in &self.texts {
+            self.start.set(name, RawJson::string(text));
+        }
+        if !self.citations.is_empty() {
+            let known = self.start.get_as::<Vec<OnWire>>("citations").unwrap_or_default();
+            let all: Vec<_> = known.into_iter().map(|raw| raw.0).chain(self.citations).collect();
+            self.start.set("citations", RawJson::array(&all));
+        }
+        let input = (!self.input.trim().is_empty()).then(|| ToolInput::from_text(self.input));
+        match &input {
+            Some(ToolInput::Json(json)) => self.start.set("input", json.clone()),
+            Some(ToolInput::Malformed(text)) => self.start.set("input", RawJson::string(text)),
+            None => {}
+        }
+        let mut block = decode::block(self.start.to_json());
+        if let (Block::ToolUse(call), Some(input)) = (&mut block, input) {
+            call.input = input;
+        }
+        block
+    }
+}

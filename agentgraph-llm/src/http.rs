@@ -1,0 +1,299 @@
+//! The way to a provider: one POST, tried again as long as that can help, whole or as a stream.
+//!
+//! It knows timeouts, retries and bytes. What the bytes mean, and what a provider's failure means, a [`Dialect`] and a
+//! [`Decoder`] say.
+
+mod clock;
+mod retry;
+
+use std::error::Error as StdError;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::stream;
+use reqwest::header::HeaderMap;
+use reqwest::{Response, StatusCode, Url};
+use secrecy::{ExposeSecret, SecretString};
+use tracing::{Instrument, Span};
+
+use crate::error::{Code, Error, Result};
+use crate::model::{ChatEvent, ChatStream};
+use crate::telemetry;
+
+pub use clock::{Clock, SystemClock};
+pub(crate) use retry::Policy;
+
+/// The most bytes of an answer that is not streamed, and of an error's body.
+const MAX_BODY: usize = 64 * 1024 * 1024;
+
+/// How a provider reports failures.
+pub(crate) type Dialect = fn(status: u16, body: &[u8]) -> Error;
+
+/// Turns the bytes of a stream into events.
+pub(crate) trait Decoder: Send + 'static {
+    fn push(&mut self, bytes: &[u8]);
+    fn end(&mut self);
+    fn next_event(&mut self) -> Option<Result<ChatEvent>>;
+}
+
+/// How long to wait for what.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Timeouts {
+    pub(crate) total: Duration,
+    pub(crate) connect: Duration,
+    pub(crate) idle: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        let seconds = Duration::from_secs;
+        Timeouts { total: seconds(600), connect: seconds(5), idle: seconds(120) }
+    }
+}
+
+/// A client of one endpoint.
+#[derive(Clone)]
+pub(crate) struct Endpoint {
+    pub(crate) client: reqwest::Client,
+    pub(crate) url: Url,
+    pub(crate) headers: HeaderMap,
+    pub(crate) timeouts: Timeouts,
+    pub(crate) policy: Policy,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) dialect: Dialect,
+    /// Cut out of whatever a server says, should it repeat the key.
+    pub(crate) secret: SecretString,
+}
+
+/// The client of an endpoint. Redirects are not followed: a redirect would carry the key to another host.
+pub(crate) fn client(url: &Url, timeouts: Timeouts) -> Result<reqwest::Client> {
+    // Whoever installed a provider first keeps it; any provider will do.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let mut builder = reqwest::Client::builder()
+        .user_agent(concat!(env!("CARGO_PKG_NAME"), "/", env!("CARGO_PKG_VERSION")))
+        .redirect(reqwest::redirect::Policy::none())
+        .connect_timeout(timeouts.connect);
+    if is_loopback(url) {
+        builder = builder.no_proxy();
+    }
+    builder.build().map_err(|error| {
+        let message = format!("the HTTP client cannot be built: {}", chain(&error));
+        Error::new(Code::Config, message)
+    })
+}
+
+fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+impl Endpoint {
+    /// Sends a body and gives the body of the answer.
+    pub(crate) async fn send(&self, body: String) -> Result<Vec<u8>> {
+        let mut tries = 0;
+        loop {
+            match self.try_send(&body).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => self.wait_or_give_up(error, &mut tries).await?,
+            }
+        }
+    }
+
+    /// Sends a body and gives the events of the answer. It is there when the first event is: until then a failure is
+    /// tried again like any other, from then on it ends the stream, because what was seen cannot be taken back.
+    pub(crate) async fn stream<D: Decoder>(
+        &self,
+        body: String,
+        decoder: impl Fn() -> D,
+    ) -> Result<ChatStream> {
+        let mut tries = 0;
+        loop {
+            match self.try_stream(&body, decoder()).await {
+                Ok(events) => return Ok(events.into_stream(Span::current())),
+                Err(error) => self.wait_or_give_up(error, &mut tries).await?,
+            }
+        }
+    }
+
+    async fn wait_or_give_up(&self, error: Error, tries: &mut u32) -> Result<()> {
+        let Some(wait) = self.policy.wait(&error, *tries, self.clock.jitter()) else {
+            return Err(error);
+        };
+        *tries += 1;
+        tracing::debug!(code = %error.code(), status = error.status(), retry = *tries, ?wait, "trying the call again");
+        self.clock.sleep(wait).await;
+        Ok(())
+    }
+
+    async fn try_send(&self, body: &str) -> Result<Vec<u8>> {
+        let mut response = self.open(body).await?;
+        self.read(&mut response).await
+    }
+
+    async fn try_stream<D: Decoder>(&self, body: &str, decoder: D) -> Result<Events<D>> {
+        let response = self.open(body).await?;
+        let endpoint = self.clone();
+        let mut events = Events { endpoint, response, decoder, first: None };
+        let first = events.read_next().await?;
+        events.first = Some(first);
+        Ok(events)
+    }
+
+    /// Sends a body and waits for the head of an answer that is a success.
+    async fn open(&self, body: &str) -> Result<Response> {
+        let request = self.client.post(self.url.clone()).headers(self.headers.clone()).body(body.to_owned());
+        let response = request.timeout(self.timeouts.total).send().await;
+        let mut response = response.map_err(|error| self.transport(error))?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        let (status, headers) = (response.status(), std::mem::take(response.headers_mut()));
+        // The status says enough if the body is lost.
+        let body = self.read(&mut response).await.unwrap_or_default();
+        Err(self.refusal(status, &headers, &body))
+    }
+
+    async fn read(&self, response: &mut Response) -> Result<Vec<u8>> {
+        let mut body = Vec::new();
+        while let Some(piece) = response.chunk().await.map_err(|error| self.transport(error))? {
+            if body.len() + piece.len() > MAX_BODY {
+                let message = format!("the answer has more than {MAX_BODY} bytes: check the base URL");
+                return Err(Error::new(Code::Decode, message));
+            }
+            body.extend_from_slice(&piece);
+        }
+        Ok(body)
+    }
+
+    fn refusal(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Error {
+        let mut error = match status.is_redirection() {
+            true => Error::new(
+                Code::BadRequest,
+                "the server redirects, which is not followed: correct the base URL",
+            )
+            .with_status(status.as_u16()),
+            false => (self.dialect)(status.as_u16(), body),
+        };
+        if let Some(id) = headers.get("request-id").and_then(|id| id.to_str().ok()) {
+            error = error.with_request_id(id);
+        }
+        if let Some(wait) = retry::asked_wait(headers, self.clock.now()) {
+            error = error.with_retry_after(wait);
+        }
+        if let Some(verdict) = retry::verdict(headers) {
+            error = error.with_retryable(verdict);
+        }
+        self.redacted(error)
+    }
+
+    fn redacted(&self, error: Error) -> Error {
+        error.without_text(self.secret.expose_secret())
+    }
+
+    fn transport(&self, error: reqwest::Error) -> Error {
+        let Timeouts { total, connect, .. } = self.timeouts;
+        let host = self.url.host_str().unwrap_or_default();
+        let error = error.without_url();
+        let why = chain(&error);
+        match (error.is_connect(), error.is_timeout()) {
+            (true, true) => {
+                let message =
+                    format!("no connection to {host} within {connect:?}: check the network and the base URL");
+                Error::new(Code::Timeout, message)
+            }
+            (true, false) => {
+                let message = format!("no connection to {host}: check the network and the base URL ({why})");
+                Error::new(Code::Connection, message)
+            }
+            (false, true) => {
+                let message =
+                    format!("no complete answer from {host} within {total:?}: set a longer `timeout(..)`");
+                Error::new(Code::Timeout, message)
+            }
+            (false, false) => {
+                let message = format!("the connection to {host} broke: try again ({why})");
+                Error::new(Code::Connection, message)
+            }
+        }
+    }
+}
+
+/// The events of one streamed answer.
+struct Events<D> {
+    endpoint: Endpoint,
+    response: Response,
+    decoder: D,
+    /// Read before the stream was handed out.
+    first: Option<ChatEvent>,
+}
+
+impl<D: Decoder> Events<D> {
+    fn into_stream(self, span: Span) -> ChatStream {
+        ChatStream::new(stream::unfold(self, move |mut events| {
+            let span = span.clone();
+            let seen = span.clone();
+            async move {
+                let item = match events.first.take() {
+                    Some(first) => Ok(first),
+                    None => events.read_next().await,
+                };
+                match &item {
+                    Ok(ChatEvent::Finished(response)) => telemetry::record_chat(&seen, Ok(response)),
+                    Ok(_) => {}
+                    Err(error) => telemetry::record_chat(&seen, Err(error)),
+                }
+                Some((item, events))
+            }
+            .instrument(span)
+        }))
+    }
+
+    async fn read_next(&mut self) -> Result<ChatEvent> {
+        loop {
+            if let Some(event) = self.decoder.next_event() {
+                return event.map_err(|error| self.endpoint.redacted(error));
+            }
+            match self.read_piece().await? {
+                Some(piece) => self.decoder.push(piece.as_ref()),
+                None => self.decoder.end(),
+            }
+        }
+    }
+
+    async fn read_piece(&mut self) -> Result<Option<impl AsRef<[u8]> + use<D>>> {
+        let idle = self.endpoint.timeouts.idle;
+        match tokio::time::timeout(idle, self.response.chunk()).await {
+            Err(_) => {
+                let message = format!(
+                    "the stream was silent for {idle:?}: try again, or set a longer `idle_timeout(..)`"
+                );
+                Err(Error::new(Code::Timeout, message))
+            }
+            Ok(Err(error)) if error.is_timeout() => Err(self.endpoint.transport(error)),
+            // The body ended before its announced end: for the reader the same as an end without a last event.
+            Ok(Err(error)) => {
+                let why = chain(&error.without_url());
+                Err(Error::new(
+                    Code::Truncated,
+                    format!("the stream broke before its last event: try again ({why})"),
+                ))
+            }
+            Ok(Ok(piece)) => Ok(piece),
+        }
+    }
+}
+
+/// An error with its causes, each once.
+fn chain(error: &dyn StdError) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let said = cause.to_string();
+        if !text.contains(&said) {
+            let _ = write!(text, ": {said}");
+        }
+        next = cause.source();
+    }
+    text
+}

@@ -1,0 +1,178 @@
+//! Server-sent events from bytes, as they come.
+//!
+//! It knows lines and fields, not what the data means: data stays bytes, so a broken character is the reader's
+//! error and not silently replaced. Two things differ from the standard, both because a model's answer is a finite
+//! body and not an endless feed: an event at the end of the body counts although no blank line follows, and the size
+//! of one event is bounded.
+
+/// The most bytes of one event.
+pub(crate) const MAX_EVENT: usize = 32 * 1024 * 1024;
+
+const BOM: &[u8] = b"\xEF\xBB\xBF";
+
+/// The data lines of one event, joined by line feeds.
+pub(crate) type EventData = Vec<u8>;
+
+/// An event is larger than the parser's bound.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct TooLarge;
+
+/// Finds events in bytes that are cut anywhere.
+#[derive(Debug)]
+pub(crate) struct SseParser {
+    line: Vec<u8>,
+    data: Option<EventData>,
+    /// A CR ended the last line: a LF that follows belongs to it, even in the next piece.
+    after_cr: bool,
+    first_line: bool,
+    max_event: usize,
+}
+
+impl SseParser {
+    pub(crate) fn new(max_event: usize) -> Self {
+        SseParser { line: Vec::new(), data: None, after_cr: false, first_line: true, max_event }
+    }
+
+    /// Adds a piece and gives the events it completes.
+    pub(crate) fn push(&mut self, mut bytes: &[u8], events: &mut Vec<EventData>) -> Result<(), TooLarge> {
+        if self.after_cr && !bytes.is_empty() {
+            self.after_cr = false;
+            bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
+        }
+        while let Some(end) = bytes.iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
+            self.extend_line(&bytes[..end])?;
+            events.extend(self.end_line());
+            let cr = bytes[end] == b'\r';
+            bytes = &bytes[end + 1..];
+            if cr {
+                self.after_cr = bytes.is_empty();
+                bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
+            }
+        }
+        self.extend_line(bytes)
+    }
+
+    /// The body has ended: gives the event that no blank line followed.
+    pub(crate) fn end(&mut self) -> Option<EventData> {
+        self.end_line().or_else(|| self.data.take())
+    }
+
+    fn extend_line(&mut self, bytes: &[u8]) -> Result<(), TooLarge> {
+        let size = self.line.len() + self.data.as_ref().map_or(0, Vec::len) + bytes.len();
+        if size > self.max_event {
+            return Err(TooLarge);
+        }
+        self.line.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn end_line(&mut self) -> Option<EventData> {
+        let line = std::mem::take(&mut self.line);
+        let first = std::mem::replace(&mut self.first_line, false);
+        let line = if first { line.strip_prefix(BOM).unwrap_or(&line) } else { &line };
+        if line.is_empty() {
+            return self.data.take();
+        }
+        if let Some(value) = field_value(line, b"data") {
+            match &mut self.data {
+                None => self.data = Some(value.to_vec()),
+                Some(data) => {
+                    data.push(b'\n');
+                    data.extend_from_slice(value);
+                }
+            }
+        }
+        None
+    }
+}
+
+/// The value of a line `name: value`, `name:value` or `name`. Comments start with a colon and so have no name.
+fn field_value<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    let rest = line.strip_prefix(name)?;
+    match rest.strip_prefix(b":") {
+        Some(value) => Some(value.strip_prefix(b" ").unwrap_or(value)),
+        None => rest.is_empty().then_some(rest),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn parse(pieces: &[&[u8]]) -> Vec<String> {
+        let mut parser = SseParser::new(MAX_EVENT);
+        let mut events = Vec::new();
+        for piece in pieces {
+            parser.push(piece, &mut events).unwrap();
+        }
+        events.extend(parser.end());
+        events.into_iter().map(|data| String::from_utf8(data).unwrap()).collect()
+    }
+
+    const CASES: &[(&str, &str, &[&str])] = &[
+        ("LF", "data: a\n\ndata: b\n\n", &["a", "b"]),
+        ("CRLF", "data: a\r\n\r\ndata: b\r\n\r\n", &["a", "b"]),
+        ("CR", "data: a\r\rdata: b\r\r", &["a", "b"]),
+        ("mixed ends", "data: a\r\n\ndata: b\r\r\n", &["a", "b"]),
+        ("comment", ": hello\ndata: a\n:\n\n: bye\n\n", &["a"]),
+        ("event and id", "event: ping\nid: 7\nretry: 5\ndata: a\n\n", &["a"]),
+        ("lines joined", "data: a\ndata:\ndata:  b\n\n", &["a\n\n b"]),
+        ("empty data", "id: 1\ndata:\n\ndata\n\n", &["", ""]),
+        ("no data", "event: ping\n\n", &[]),
+        ("other field with the name as prefix", "database: x\n\ndata: a\n\n", &["a"]),
+        ("byte order mark", "\u{feff}data: a\n\n", &["a"]),
+        ("mark only at the start", "data: \u{feff}a\n\n", &["\u{feff}a"]),
+        ("no blank line at the end", "data: a\n\ndata: b\n", &["a", "b"]),
+        ("no line end at the end", "data: a\n\ndata: b", &["a", "b"]),
+        ("no space", "data:a\n\n", &["a"]),
+        ("padding kept", "data: {}   \n\n", &["{}   "]),
+        ("letters of several bytes", "data: æ→🦀\n\n", &["æ→🦀"]),
+        ("nothing", "", &[]),
+    ];
+
+    #[test]
+    fn events_are_found_whole_byte_by_byte_and_cut_once_anywhere() {
+        for (name, text, expected) in CASES {
+            let bytes = text.as_bytes();
+            assert_eq!(parse(&[bytes]), *expected, "{name}, whole");
+            let single: Vec<&[u8]> = bytes.chunks(1).collect();
+            assert_eq!(parse(&single), *expected, "{name}, byte by byte");
+            for cut in 0..=bytes.len() {
+                let (head, tail) = bytes.split_at(cut);
+                assert_eq!(parse(&[head, &[], tail]), *expected, "{name}, cut at {cut}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_event_that_never_ends_is_refused() {
+        let mut parser = SseParser::new(10);
+        let mut events = Vec::new();
+        assert_eq!(parser.push(b"data: 1\n\ndata: 2", &mut events), Ok(()));
+        assert_eq!(parser.push(b"34567", &mut events), Err(TooLarge));
+        assert_eq!(events, [b"1"]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_in_any_pieces_give_what_the_whole_gives(
+            bytes in prop::collection::vec(prop_oneof![
+                Just(b'\n'), Just(b'\r'), Just(b':'), Just(b' '), Just(b'd'), Just(b'a'), Just(b't'), any::<u8>()
+            ], 0..200),
+            size in 1usize..20,
+        ) {
+            let all = |pieces: &mut dyn Iterator<Item = &[u8]>| {
+                let mut parser = SseParser::new(MAX_EVENT);
+                let mut events = Vec::new();
+                for piece in pieces {
+                    parser.push(piece, &mut events).unwrap();
+                }
+                events.extend(parser.end());
+                events
+            };
+            prop_assert_eq!(all(&mut std::iter::once(&bytes[..])), all(&mut bytes.chunks(size)));
+        }
+    }
+}
