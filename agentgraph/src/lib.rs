@@ -37,5 +37,6 @@ pub const END: &str = "__end__";
 pub mod __private {
     pub use crate::checkpoint::delta::{DeltaWriter, EncodeError};
     pub use crate::reduce::derived::*;
+    pub use crate::route::derived::*;
     pub use crate::step::InputValue;
 }

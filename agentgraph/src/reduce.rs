@@ -4,6 +4,8 @@
 //! is plain code. It must be deterministic, since a write may be tried (for a router) and then be applied again.
 
 mod by_id;
+#[doc(hidden)]
+pub mod derived;
 mod list;
 mod map;
 mod single;
@@ -54,6 +56,11 @@ use crate::checkpoint::delta::{DeltaWriter, EncodeError};
 /// state.apply(&(), Spent::update().tokens(2).tokens(3)).unwrap();
 /// assert_eq!(state.tokens, 6);
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "the reducer `{Self}` does not reduce a channel of type `{T}`",
+    label = "not what `{Self}` reduces",
+    note = "`append` and `by_id` reduce a `Vec`, `merge` a `HashMap` or `BTreeMap`; `with = path` takes a function for any other type"
+)]
 pub trait Reducer<T: Clone>: 'static {
     /// What one write carries.
     type Write: Clone + Send + Sync + 'static;
@@ -173,9 +180,3 @@ impl<T: Clone, F: ReduceFn<T>> Reducer<T> for With<F> {
 }
 
 impl<T: Clone + Serialize, F: ReduceFn<T, Write: Serialize + DeserializeOwned>> StoredReducer<T> for With<F> {}
-
-/// For derived code only.
-#[doc(hidden)]
-pub mod derived {
-    pub use super::slot::{decode_fields, encode_field, encode_fields, nearest_channel};
-}

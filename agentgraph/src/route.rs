@@ -1,6 +1,8 @@
 //! Routes: typed decisions whose targets are known before the graph runs.
 
-use crate::step::{InputValue, IntoGoto};
+use std::borrow::Cow;
+
+use crate::step::{Dispatch, Goto, InputValue, IntoGoto};
 
 /// An enum whose variants name nodes. `#[derive(Route)]` writes this.
 ///
@@ -111,4 +113,36 @@ impl<R: Route> IntoPicks for Option<R> {
             take(route.pick());
         }
     }
+}
+
+/// What the code that `derive(Route)` writes calls.
+#[doc(hidden)]
+pub(crate) mod derived {
+    use super::{Cow, Dispatch, Goto, Pick, Route};
+
+    /// A route as a target by name.
+    pub fn goto<R: Route>(route: R) -> Goto {
+        let Pick { target, input } = route.pick();
+        let name = R::TARGETS.get(target).map_or(crate::END, |target| target.name());
+        match input {
+            None => Goto::Node(Cow::Borrowed(name)),
+            Some(input) => Goto::Dispatch(Dispatch { node: Cow::Borrowed(name), input }),
+        }
+    }
+
+    /// [`Pick::dispatch`], with a message that says what an input needs.
+    pub fn dispatch<I: RouteInput>(target: usize, input: I) -> Pick {
+        Pick::dispatch(target, input)
+    }
+
+    /// What a payload must be.
+    #[diagnostic::on_unimplemented(
+        message = "`{Self}` cannot be the input of a dispatch",
+        label = "needs `Serialize + Send + Sync + 'static`",
+        note = "derive `Serialize` for it (and `Deserialize` and `Clone`, so that the node can take it as `Input<{Self}>`)"
+    )]
+    pub trait RouteInput: serde::Serialize + Send + Sync + 'static {}
+
+    #[diagnostic::do_not_recommend]
+    impl<I: serde::Serialize + Send + Sync + 'static> RouteInput for I {}
 }

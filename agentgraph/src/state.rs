@@ -149,12 +149,22 @@ pub struct Channel {
 impl Channel {
     /// A channel with a reducer that takes any number of writes per superstep.
     pub const fn reduced(name: &'static str, reducer: &'static str) -> Self {
+        Channel::aliased(name, reducer, &[])
+    }
+
+    /// [`reduced`](Channel::reduced) with earlier names. A constructor, since a const function cannot replace a field that
+    /// has a destructor.
+    pub const fn aliased(
+        name: &'static str,
+        reducer: &'static str,
+        aliases: &'static [&'static str],
+    ) -> Self {
         Channel {
             name: Cow::Borrowed(name),
             reducer: Cow::Borrowed(reducer),
             exclusive: false,
             lifetime: Lifetime::Thread,
-            aliases: Cow::Borrowed(&[]),
+            aliases: Cow::Borrowed(aliases),
         }
     }
 

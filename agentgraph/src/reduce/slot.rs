@@ -143,7 +143,7 @@ impl<T: Clone + fmt::Debug, R: Reducer<T, Write: fmt::Debug>> fmt::Debug for Slo
 }
 
 /// The head of an encoded update: a map of `count` channel names to writes, which follow by [`encode_field`].
-pub fn encode_fields(count: usize) -> Vec<u8> {
+pub(crate) fn encode_fields(count: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     // Writing to a Vec does not fail, and no state has 2^32 channels.
     let _ = rmp::encode::write_map_len(&mut bytes, u32::try_from(count).unwrap_or(u32::MAX));
@@ -151,7 +151,7 @@ pub fn encode_fields(count: usize) -> Vec<u8> {
 }
 
 /// Adds one channel to an encoded update.
-pub fn encode_field(bytes: &mut Vec<u8>, channel: &str, write: &[u8]) {
+pub(crate) fn encode_field(bytes: &mut Vec<u8>, channel: &str, write: &[u8]) {
     let _ = rmp::encode::write_str(bytes, channel);
     let _ = rmp::encode::write_bin(bytes, write);
 }
@@ -174,7 +174,7 @@ pub fn decode_fields(mut bytes: &[u8]) -> Result<Vec<(&str, &[u8])>, StateError>
 }
 
 /// The error for a channel that is not there.
-pub fn nearest_channel<'a>(channel: &str, known: impl Iterator<Item = &'a str>) -> StateError {
+pub(crate) fn nearest_channel<'a>(channel: &str, known: impl Iterator<Item = &'a str>) -> StateError {
     StateError::UnknownChannel {
         channel: channel.to_owned(),
         nearest: crate::error::nearest(channel, known).map(str::to_owned),

@@ -1,0 +1,131 @@
+//! `#[node(State)]`: leaves the function as it is and adds checks beside it, one an argument, one for the output
+//! and one for the future, each spanned so that the compiler's message stands on the type that is wrong.
+
+use proc_macro2::TokenStream;
+use quote::{ToTokens, format_ident, quote, quote_spanned};
+use syn::spanned::Spanned;
+use syn::{FnArg, ItemFn, PatType, ReturnType, Signature, Type};
+
+use crate::mistakes::Mistakes;
+
+/// How many arguments `IntoNode` is implemented for.
+const MOST_ARGUMENTS: usize = 8;
+
+pub(crate) fn check(state: TokenStream, function: TokenStream) -> TokenStream {
+    let Ok(parsed) = syn::parse2::<ItemFn>(function.clone()) else {
+        let mut tokens = not_a_function(&function);
+        tokens.extend(function);
+        return tokens;
+    };
+    let mut mistakes = Mistakes::default();
+    let state = read_state(state, &mut mistakes);
+    check_signature(&parsed.sig, state.as_ref(), &mut mistakes);
+    let mut tokens = function;
+    match state {
+        Some(state) if mistakes.is_empty() => tokens.extend(checks(&parsed.sig, &state)),
+        _ => tokens.extend(mistakes.into_tokens()),
+    }
+    tokens
+}
+
+fn not_a_function(item: &TokenStream) -> TokenStream {
+    let first = item.clone().into_iter().next();
+    let mut mistakes = Mistakes::default();
+    mistakes.at(first, "`#[node(..)]` belongs on an `async fn`");
+    mistakes.into_tokens()
+}
+
+fn read_state(state: TokenStream, mistakes: &mut Mistakes) -> Option<Type> {
+    if state.is_empty() {
+        mistakes.at(state, "say which state the graph has: `#[node(MyState)]`");
+        return None;
+    }
+    match syn::parse2(state.clone()) {
+        Ok(ty) => Some(ty),
+        Err(_) => {
+            mistakes.at(state, "`#[node(..)]` takes one type, the state of the graph: `#[node(MyState)]`");
+            None
+        }
+    }
+}
+
+fn check_signature(signature: &Signature, state: Option<&Type>, mistakes: &mut Mistakes) {
+    if signature.asyncness.is_none() {
+        mistakes.at(signature.fn_token, "a node is an `async fn`");
+    }
+    if !signature.generics.params.is_empty() {
+        mistakes.at(
+            &signature.generics.params,
+            "the checks need concrete types: remove `#[node(..)]`, or check a function that calls this one",
+        );
+    }
+    if let Some(variadic) = &signature.variadic {
+        mistakes.at(variadic, "a node takes extractors");
+    }
+    for argument in &signature.inputs {
+        match argument {
+            FnArg::Receiver(receiver) => mistakes.at(
+                receiver,
+                "a node has no `self`: let the graph hold the value with `.dep(value)` and take `Dep<T>`, or pass a closure",
+            ),
+            FnArg::Typed(argument) => check_argument(&argument.ty, state, mistakes),
+        }
+    }
+    if let Some(ninth) = signature.inputs.iter().nth(MOST_ARGUMENTS) {
+        mistakes.at(ninth, "a node takes at most eight arguments: put some of them into an extractor of your own (`FromTask`)");
+    }
+}
+
+fn check_argument(ty: &Type, state: Option<&Type>, mistakes: &mut Mistakes) {
+    match ty {
+        Type::Reference(reference) => {
+            let target = reference.elem.to_token_stream().to_string();
+            let is_state = state.is_some_and(|state| state.to_token_stream().to_string() == target);
+            let message = match is_state {
+                true => format!(
+                    "a node outlives the borrow of its arguments: take `Snapshot<{target}>`, which is shared and not copied, or `{target}`"
+                ),
+                false => "a node outlives the borrow of its arguments: take a value".to_owned(),
+            };
+            mistakes.at(ty, message);
+        }
+        Type::ImplTrait(_) => mistakes.at(ty, "an argument of a node is a type with a name"),
+        _ => {}
+    }
+}
+
+fn checks(signature: &Signature, state: &Type) -> TokenStream {
+    let name = &signature.ident;
+    let types: Vec<&Type> = signature.inputs.iter().filter_map(typed).map(|argument| &*argument.ty).collect();
+    let names: Vec<_> = (0..types.len()).map(|number| format_ident!("argument_{number}")).collect();
+    let arguments = types.iter().map(|ty| quote_spanned!(ty.span()=> argument::<#ty>();));
+    let unit: Type = syn::parse_quote!(());
+    let (output, span) = match &signature.output {
+        ReturnType::Type(_, ty) => (&**ty, ty.span()),
+        ReturnType::Default => (&unit, name.span()),
+    };
+    let output = quote_spanned!(span=> output::<#output>(););
+    let send = quote_spanned!(name.span()=> future(#name(#(#names),*)););
+    quote! {
+        #[allow(dead_code, clippy::all)]
+        const _: () = {
+            fn argument<__T: ::agentgraph::FromTask<#state>>() {}
+            fn output<__T: ::agentgraph::IntoStep<#state>>() {}
+            fn future<__T: ::core::marker::Send>(_: __T) {}
+            fn types() {
+                #(#arguments)*
+                #output
+            }
+            fn is_send(#(#names: #types),*) {
+                #send
+            }
+        };
+    }
+}
+
+fn typed(argument: &FnArg) -> Option<&PatType> {
+    match argument {
+        FnArg::Typed(argument) => Some(argument),
+        FnArg::Receiver(_) => None,
+    }
+}

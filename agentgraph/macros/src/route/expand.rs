@@ -1,0 +1,57 @@
+//! Writes the implementations of `Route` and `IntoGoto`.
+
+use proc_macro2::{Span, TokenStream};
+use quote::{quote, quote_spanned};
+use syn::Ident;
+use syn::spanned::Spanned;
+
+use super::ast::{Choice, RouteEnum, Target};
+
+pub(super) fn expand(route: &RouteEnum) -> TokenStream {
+    let targets = route.choices.iter().map(|choice| match &choice.target {
+        Target::Node(name) => quote!(::agentgraph::RouteTarget::Node(#name)),
+        Target::Dispatch(name, _) => quote!(::agentgraph::RouteTarget::Dispatch(#name)),
+        Target::End => quote!(::agentgraph::RouteTarget::End),
+    });
+    let arms = route.choices.iter().enumerate().map(|(number, choice)| arm(number, choice));
+    implement(route, quote!([#(#targets),*]), quote!(match self { #(#arms)* }))
+}
+
+fn arm(number: usize, choice: &Choice) -> TokenStream {
+    let variant = &choice.variant;
+    match &choice.target {
+        Target::Node(_) | Target::End => quote!(Self::#variant => ::agentgraph::Pick::node(#number),),
+        Target::Dispatch(_, ty) => {
+            let input = Ident::new("input", Span::mixed_site());
+            let pick = quote_spanned!(ty.span()=> ::agentgraph::__private::dispatch::<#ty>(#number, #input));
+            quote!(Self::#variant(#input) => #pick,)
+        }
+    }
+}
+
+/// After a mistake: the same implementations, with bodies that never run.
+pub(super) fn fallback(route: &RouteEnum) -> TokenStream {
+    implement(route, quote!([]), quote!(loop {}))
+}
+
+fn implement(route: &RouteEnum, targets: TokenStream, pick: TokenStream) -> TokenStream {
+    let name = &route.name;
+    let (generics, arguments, bounds) = route.generics.split_for_impl();
+    quote! {
+        #[automatically_derived]
+        impl #generics ::agentgraph::IntoGoto for #name #arguments #bounds {
+            fn into_goto(self) -> ::agentgraph::Goto {
+                ::agentgraph::__private::goto(self)
+            }
+        }
+
+        #[automatically_derived]
+        impl #generics ::agentgraph::Route for #name #arguments #bounds {
+            const TARGETS: &'static [::agentgraph::RouteTarget] = &#targets;
+
+            fn pick(self) -> ::agentgraph::Pick {
+                #pick
+            }
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! What is written after a mistake: the same names with bodies that never run, so that code which uses the state is not
+//! reported as well. Setters take anything, because the mistake may be the very thing that says what they take.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use super::ast::StateStruct;
+
+pub(super) fn expand(state: &StateStruct) -> TokenStream {
+    let StateStruct { vis, name, update, .. } = state;
+    let setters = setters(state);
+    let stored = (!state.volatile).then(|| stored(state));
+    quote! {
+        #[doc(hidden)]
+        #[derive(::core::clone::Clone, ::core::fmt::Debug, ::core::default::Default)]
+        #vis struct #update;
+
+        #[allow(dead_code)]
+        impl #name {
+            #vis fn update() -> #update {
+                #update
+            }
+        }
+
+        #[allow(dead_code)]
+        impl #update {
+            #setters
+            #vis fn is_empty(&self) -> bool {
+                true
+            }
+        }
+
+        #[allow(unused_variables)]
+        impl ::agentgraph::State for #name {
+            type Schema = ();
+            type Update = #update;
+            fn channels(_: &()) -> &[::agentgraph::Channel] {
+                &[]
+            }
+            fn initial(_: &()) -> Self {
+                loop {}
+            }
+            fn apply(&mut self, _: &(), update: #update) -> ::core::result::Result<(), ::agentgraph::StateError> {
+                loop {}
+            }
+            fn peek<__R>(
+                &mut self,
+                _: &(),
+                update: &mut #update,
+                look: impl ::core::ops::FnOnce(&Self) -> __R,
+            ) -> ::core::result::Result<__R, ::agentgraph::StateError> {
+                loop {}
+            }
+            fn reset(&mut self, _: &(), lifetime: ::agentgraph::Lifetime) {}
+            fn writes(_: &(), update: &#update, each: &mut dyn ::core::ops::FnMut(usize, ::agentgraph::WriteKind)) {}
+            fn discard(_: &(), update: &mut #update, channel: usize) {}
+        }
+
+        impl ::agentgraph::IntoStep<#name> for #update {
+            fn into_step(self) -> ::core::result::Result<::agentgraph::Step<#name>, ::agentgraph::BoxError> {
+                loop {}
+            }
+        }
+
+        #stored
+    }
+}
+
+fn setters(state: &StateStruct) -> TokenStream {
+    let vis = &state.vis;
+    let mut written = vec!["is_empty".to_owned()];
+    let mut setters = TokenStream::new();
+    for field in &state.fields {
+        for prefix in ["", "overwrite_", "remove_"] {
+            let (name, ident) = (format!("{prefix}{}", field.channel), field.method_name(prefix));
+            if !written.contains(&name) {
+                setters.extend(quote!(#vis fn #ident<__T>(self, _: __T) -> Self { self }));
+                written.push(name);
+            }
+        }
+    }
+    setters
+}
+
+fn stored(state: &StateStruct) -> TokenStream {
+    let StateStruct { name, update, .. } = state;
+    let (delta, error) =
+        (quote!(&mut ::agentgraph::__private::DeltaWriter), quote!(::agentgraph::StateError));
+    quote! {
+        #[allow(unused_variables)]
+        impl ::agentgraph::StoredState for #name {
+            fn apply_recorded(&mut self, _: &(), update: #update, delta: #delta) -> ::core::result::Result<(), #error> {
+                loop {}
+            }
+            fn record_channel(&self, _: &(), channel: usize, delta: #delta) -> ::core::result::Result<(), #error> {
+                loop {}
+            }
+            fn restore_channel(&mut self, _: &(), channel: usize, value: &[u8]) -> ::core::result::Result<(), #error> {
+                loop {}
+            }
+            fn encode_update(_: &(), update: &#update) -> ::core::result::Result<::std::vec::Vec<u8>, #error> {
+                loop {}
+            }
+            fn decode_update(_: &(), bytes: &[u8]) -> ::core::result::Result<#update, #error> {
+                loop {}
+            }
+        }
+    }
+}

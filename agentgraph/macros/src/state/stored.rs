@@ -1,0 +1,138 @@
+//! Writes the implementation of `StoredState`.
+//!
+//! Every stored channel is one constant, a table of the functions that encode and decode it, and that constant is the
+//! only place that asks serde of the field's type. So a type that lacks serde is reported once, on the field.
+
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote, quote_spanned};
+use syn::Ident;
+use syn::spanned::Spanned;
+
+use super::ast::{Field, StateStruct};
+use super::expand::reducer;
+
+pub(super) fn expand(state: &StateStruct) -> TokenStream {
+    let fields: Vec<_> = state.fields.iter().enumerate().collect();
+    let constants = fields
+        .iter()
+        .filter(|(_, field)| field.is_stored())
+        .map(|(number, field)| constant(state, *number, field));
+    let applies = fields.iter().map(|(number, field)| apply(*number, field));
+    let records = per_stored(
+        &fields,
+        |number, constant, ident| quote!(#number => #constant.record(&self.#ident, delta.channel(#number)),),
+    );
+    let restores = per_stored(
+        &fields,
+        |number, constant, ident| quote!(#number => #constant.restore(&mut self.#ident, value),),
+    );
+    let encodes =
+        per_stored(&fields, |_, constant, ident| quote!(#constant.encode(&update.#ident, &mut fields)?;));
+    let decodes = fields.iter().map(|(number, field)| decode(*number, field));
+    let StateStruct { name, update, .. } = state;
+    quote! {
+        #(#constants)*
+
+        #[automatically_derived]
+        #[allow(unused_variables, unused_mut, clippy::all)]
+        impl ::agentgraph::StoredState for #name {
+            fn apply_recorded(
+                &mut self,
+                _: &(),
+                update: #update,
+                delta: &mut ::agentgraph::__private::DeltaWriter,
+            ) -> ::core::result::Result<(), ::agentgraph::StateError> {
+                #(#applies)*
+                ::core::result::Result::Ok(())
+            }
+
+            fn record_channel(
+                &self,
+                _: &(),
+                channel: usize,
+                delta: &mut ::agentgraph::__private::DeltaWriter,
+            ) -> ::core::result::Result<(), ::agentgraph::StateError> {
+                match channel {
+                    #records
+                    _ => ::core::result::Result::Ok(()),
+                }
+            }
+
+            fn restore_channel(
+                &mut self,
+                _: &(),
+                channel: usize,
+                value: &[u8],
+            ) -> ::core::result::Result<(), ::agentgraph::StateError> {
+                match channel {
+                    #restores
+                    _ => ::core::result::Result::Ok(()),
+                }
+            }
+
+            fn encode_update(
+                _: &(),
+                update: &#update,
+            ) -> ::core::result::Result<::std::vec::Vec<u8>, ::agentgraph::StateError> {
+                let mut fields = ::agentgraph::__private::FieldsWriter::default();
+                #encodes
+                ::core::result::Result::Ok(fields.finish())
+            }
+
+            fn decode_update(
+                _: &(),
+                bytes: &[u8],
+            ) -> ::core::result::Result<#update, ::agentgraph::StateError> {
+                let mut update = <#update as ::core::default::Default>::default();
+                for (channel, write) in ::agentgraph::__private::decode_fields(bytes)? {
+                    match channel {
+                        #(#decodes)*
+                        unknown => {
+                            return ::core::result::Result::Err(::agentgraph::__private::unknown_channel(unknown, &__CHANNELS));
+                        }
+                    }
+                }
+                ::core::result::Result::Ok(update)
+            }
+        }
+    }
+}
+
+fn constant_name(number: usize) -> Ident {
+    format_ident!("__CHANNEL_{number}")
+}
+
+fn constant(state: &StateStruct, number: usize, field: &Field) -> TokenStream {
+    let (constant, ty, channel) = (constant_name(number), &field.ty, &field.channel);
+    let reducer = reducer(state, field);
+    quote_spanned! {ty.span()=>
+        const #constant: ::agentgraph::__private::StoredChannel<#ty, #reducer> =
+            ::agentgraph::__private::stored_channel(#channel);
+    }
+}
+
+fn per_stored(
+    fields: &[(usize, &Field)],
+    mut write: impl FnMut(usize, Ident, &Ident) -> TokenStream,
+) -> TokenStream {
+    let stored = fields.iter().filter(|(_, field)| field.is_stored());
+    stored.map(|(number, field)| write(*number, constant_name(*number), &field.ident)).collect()
+}
+
+fn apply(number: usize, field: &Field) -> TokenStream {
+    let (ident, constant) = (&field.ident, constant_name(number));
+    match field.is_stored() {
+        true => quote!(#constant.apply(update.#ident, &mut self.#ident, delta.channel(#number))?;),
+        false => quote!(update.#ident.apply(&mut self.#ident);),
+    }
+}
+
+/// A write to a channel that has become untracked since is known and dropped.
+fn decode(number: usize, field: &Field) -> TokenStream {
+    let (ident, constant, channel, aliases) =
+        (&field.ident, constant_name(number), &field.channel, &field.aliases);
+    match field.is_stored() {
+        true => quote!(#channel #(| #aliases)* => update.#ident = #constant.decode(write)?,),
+        false => quote!(#channel => {}),
+    }
+}
