@@ -8,11 +8,10 @@ use tokio::net::TcpListener;
 use uuid::Uuid;
 
 use super::contexts::default_contexts;
-use super::core::Core;
+use super::core::{Core, Shared};
 use super::error::ServerError;
 use super::handle::ServerHandle;
 use super::journal::Journal;
-use super::routes::routes;
 use super::sources::{self, Clock, Ids};
 use super::world::World;
 use crate::client::ContextMetadata;
@@ -98,7 +97,7 @@ impl EmbeddedServerBuilder {
         let failed = |source| ServerError::Bind { port, source };
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(failed)?;
         let addr = listener.local_addr().map_err(failed)?;
-        Ok(ServerHandle::serve(listener, addr, routes(self.core()?)))
+        Ok(ServerHandle::serve(listener, addr, Shared::new(self.core()?)))
     }
 
     fn core(self) -> Result<Core, ServerError> {

@@ -1,6 +1,7 @@
 //! One call at a time: the world, the journal and the sources together. A call that is answered
 //! well is on disk before; one that is answered badly has changed nothing.
 
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use serde_json::Value;
@@ -31,6 +32,28 @@ pub(super) struct Core {
 
 /// What answers a route.
 pub(super) type Answer = fn(&mut Core, &Asked) -> Result<Value, Fault>;
+
+/// A core that all connections share, until the server ends and takes it away.
+#[derive(Clone)]
+pub(super) struct Shared(Arc<Mutex<Option<Core>>>);
+
+impl Shared {
+    pub(super) fn new(core: Core) -> Self {
+        Self(Arc::new(Mutex::new(Some(core))))
+    }
+
+    /// Runs one call; none if the server has ended.
+    pub(super) fn run(&self, answer: Answer, asked: &Asked) -> Option<Result<Value, Fault>> {
+        // A call that panicked was not answered, and what it left behind was never promised.
+        let mut core = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        core.as_mut().map(|core| core.run(answer, asked))
+    }
+
+    /// Ends the service on connections that are still open and closes the data file.
+    pub(super) fn close(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+}
 
 impl Core {
     pub(super) fn new(

@@ -7,6 +7,9 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
+use super::core::Shared;
+use super::routes::routes;
+
 /// A running embedded server. Dropping it stops the server at once; [`Self::shutdown`] lets the
 /// calls that are under way end first.
 pub struct ServerHandle {
@@ -14,11 +17,13 @@ pub struct ServerHandle {
     addr: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
     task: JoinHandle<()>,
+    core: Shared,
 }
 
 impl ServerHandle {
-    pub(super) fn serve(listener: TcpListener, addr: SocketAddr, routes: axum::Router) -> Self {
+    pub(super) fn serve(listener: TcpListener, addr: SocketAddr, core: Shared) -> Self {
         let (stop, stopped) = oneshot::channel::<()>();
+        let routes = routes(&core);
         let task = tokio::spawn(async move {
             let stopped = async move {
                 // A dropped sender is a stop as well.
@@ -29,7 +34,7 @@ impl ServerHandle {
                 tracing::error!(%why, "the embedded UpGrade server stopped");
             }
         });
-        Self { url: format!("http://{addr}/api"), addr, stop: Some(stop), task }
+        Self { url: format!("http://{addr}/api"), addr, stop: Some(stop), task, core }
     }
 
     /// The URL of the API, ready for [`UpgradeClient::builder`](crate::client::UpgradeClient::builder).
@@ -42,7 +47,8 @@ impl ServerHandle {
         self.addr
     }
 
-    /// Takes no more calls, waits for those under way and closes the data file.
+    /// Takes no more calls, waits for those under way and closes the data file. A client that
+    /// keeps a connection open does not hold it up.
     pub async fn shutdown(mut self) {
         self.stop.take();
         // The task only fails by a panic, which the runtime has reported already.
@@ -53,6 +59,8 @@ impl ServerHandle {
 impl Drop for ServerHandle {
     fn drop(&mut self) {
         self.task.abort();
+        // Connections have tasks of their own, which outlive the one that accepts.
+        self.core.close();
     }
 }
 

@@ -4,6 +4,7 @@
 //! disk flush is waited for, so a power cut may take the last answers with it.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, params};
 
@@ -15,6 +16,9 @@ use super::world::World;
 const APPLICATION: i32 = 0x5570_4772;
 /// The layout of the rows; raised when an old server could not read them.
 const FORMAT: i32 = 1;
+
+/// How long a server that is just ending may still hold the file.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// An open data file, held alone until it is dropped.
 pub(super) struct Journal {
@@ -108,6 +112,7 @@ impl Journal {
 /// The lock is taken by the first statement that touches the file and kept: two servers on one
 /// file would overwrite each other's rows.
 fn prepare(file: &Connection) -> rusqlite::Result<()> {
+    file.busy_timeout(PATIENCE)?;
     file.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
     file.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
     file.pragma_update(None, "synchronous", "NORMAL")?;

@@ -1,8 +1,6 @@
 //! The routes: the only file that knows HTTP. Each request is read whole, answered under the lock
 //! without waiting for anything, and written out.
 
-use std::sync::{Arc, Mutex, PoisonError};
-
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
@@ -12,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, on};
 use serde_json::{Value, json};
 
-use super::core::{Answer, Asked, Core};
+use super::core::{Answer, Asked, Core, Shared};
 use super::fault::Fault;
 use super::{body, create, experiments, page, statistics, students, update};
 
@@ -48,11 +46,10 @@ const ROUTES: [(MethodFilter, &str, Answer); 23] = [
 ];
 
 /// The routes over a core that they share.
-pub(super) fn routes(core: Core) -> Router {
-    let core = Arc::new(Mutex::new(core));
+pub(super) fn routes(core: &Shared) -> Router {
     let mut router = Router::new();
     for (method, path, answer) in ROUTES {
-        let core = Arc::clone(&core);
+        let core = core.clone();
         let call = move |request: Request| serve(core, answer, request);
         router = router.route(path, on(method, call));
     }
@@ -71,7 +68,7 @@ fn version(_: &mut Core, _: &Asked) -> Result<Value, Fault> {
     Ok(json!(body::VERSION))
 }
 
-async fn serve(core: Arc<Mutex<Core>>, answer: Answer, request: Request) -> Response {
+async fn serve(core: Shared, answer: Answer, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let endpoint = parts.uri.path_and_query().map_or_else(String::new, ToString::to_string);
     let id = parts.uri.path().rsplit('/').next().unwrap_or_default().to_owned();
@@ -81,11 +78,10 @@ async fn serve(core: Arc<Mutex<Core>>, answer: Answer, request: Request) -> Resp
         Err(fault) => return refuse(&fault, &endpoint, &json!({})),
     };
     let asked = Asked { id, user, body };
-    // A call that panicked has answered nothing and committed nothing that was promised.
-    let answered = core.lock().unwrap_or_else(PoisonError::into_inner).run(answer, &asked);
-    match answered {
-        Ok(value) => respond(StatusCode::OK, JSON, value.to_string()),
-        Err(fault) => refuse(&fault, &endpoint, &asked.body),
+    match core.run(answer, &asked) {
+        Some(Ok(value)) => respond(StatusCode::OK, JSON, value.to_string()),
+        Some(Err(fault)) => refuse(&fault, &endpoint, &asked.body),
+        None => respond(StatusCode::SERVICE_UNAVAILABLE, JSON, "{}".to_owned()),
     }
 }
 

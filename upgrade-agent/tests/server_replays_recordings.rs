@@ -1,0 +1,376 @@
+//! What was recorded from UpGrade 6.5.0 is sent to the embedded server, and the answers must be
+//! the recorded ones. Scenes are data: a name is a recording to send and compare, the other words
+//! prepare the ground.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "fixtures/recording.rs"]
+mod recording;
+
+use std::collections::HashMap;
+
+use recording::{Answered, Ids, Recording, fixture, http, recording, send};
+use reqwest::Client;
+use serde_json::{Value, json};
+use upgrade_agent::server::{EmbeddedServer, ServerHandle};
+
+/// One step of a scene.
+#[derive(Clone, Copy)]
+enum Step {
+    /// Send this recording and compare the answer.
+    Is(&'static str),
+    /// Create the experiment that this recording's path or body speaks of, from the body of
+    /// another one, under its recorded id.
+    Given { like: &'static str, id: &'static str },
+    /// Move an experiment to a state.
+    Moved(&'static str, &'static str),
+    /// Put an experiment on the schedule.
+    Scheduled(&'static str, &'static str),
+    /// Make students known.
+    Known(&'static [&'static str]),
+}
+use Step::{Given, Is, Known, Moved, Scheduled};
+
+struct Stage {
+    server: ServerHandle,
+    http: Client,
+    ids: Ids,
+}
+
+impl Stage {
+    async fn new() -> Self {
+        let server = EmbeddedServer::builder().in_memory().start().await.unwrap();
+        Self { server, http: http(), ids: Ids::default() }
+    }
+
+    async fn post(&self, path: &str, user: Option<&str>, body: Value) -> Answered {
+        let headers = user.map(|user| ("User-Id".to_owned(), user.to_owned()));
+        let headers: HashMap<_, _> = headers.into_iter().collect();
+        send(&self.http, self.server.url(), "POST", path, &headers, &body).await
+    }
+
+    async fn play(&mut self, scene: &str, step: Step) {
+        match step {
+            Is(name) => self.compare(scene, name).await,
+            Given { like, id } => self.given(like, id).await,
+            Moved(id, state) => {
+                let body = json!({ "experimentId": id, "state": state });
+                assert_eq!(self.post("/api/experiments/state", None, body).await.status, 200);
+            }
+            Scheduled(id, date) => {
+                let body = json!({ "experimentId": id, "state": "scheduled", "scheduleDate": date });
+                assert_eq!(self.post("/api/experiments/state", None, body).await.status, 200);
+            }
+            Known(users) => {
+                for user in users {
+                    assert_eq!(self.post("/api/v6/init", Some(user), json!({})).await.status, 200);
+                }
+            }
+        }
+    }
+
+    async fn compare(&mut self, scene: &str, name: &str) {
+        let Recording { method, path, headers, request, status, content_type, mut response } =
+            recording(&format!("v65/{name}"));
+        let (path, request) = (self.ids.text(&path), self.ids.value(&request));
+        let url = self.server.url();
+        let mut answer = send(&self.http, url, &method, &path, &headers, &request).await;
+        assert_eq!(answer.status, status, "{scene}, {name}: {}", answer.body);
+        assert_eq!(answer.content_type, content_type, "{scene}, {name}");
+        if let Some(echo) = response.as_object_mut().and_then(|body| body.remove("request")) {
+            // The echo is the request that was sent, ids and all.
+            let ours = answer.body.as_object_mut().and_then(|body| body.remove("request"));
+            assert_eq!(ours, Some(self.ids.value(&echo)), "{scene}, {name}");
+        }
+        if let Err(why) = self.ids.compare(&response, &answer.body) {
+            panic!("{scene}, {name}: {why}");
+        }
+    }
+
+    /// If the recorded experiment is this very one, its parts are bound to ours in the order in
+    /// which they stand.
+    async fn given(&mut self, like: &str, id: &str) {
+        let recorded = recording(&format!("v65/{like}"));
+        let source = if recorded.request.is_null() { recorded.response } else { recorded.request };
+        let mut body = source.clone();
+        body["id"] = json!(id);
+        body["state"] = json!("inactive");
+        let created = self.post("/api/experiments", None, body).await;
+        assert_eq!(created.status, 200, "{like}: {}", created.body);
+        assert!(self.ids.bind(id, id));
+        if source["id"] != id {
+            return;
+        }
+        for field in ["conditions", "partitions"] {
+            let pairs = source[field].as_array().unwrap().iter();
+            for (old, new) in pairs.zip(created.body[field].as_array().unwrap()) {
+                let (old, new) = (old["id"].as_str().unwrap(), new["id"].as_str().unwrap());
+                assert!(self.ids.bind(old, new));
+            }
+        }
+    }
+}
+
+async fn play(scene: &str, steps: &[Step]) {
+    let mut stage = Stage::new().await;
+    for step in steps {
+        stage.play(scene, *step).await;
+    }
+    stage.server.shutdown().await;
+}
+
+/// Calls that need no ground; each meets a server of its own.
+const ALONE: &[&str] = &[
+    "health",
+    "health_slash",
+    "context_metadata",
+    "no_such_route",
+    "v1_init",
+    "v4_init",
+    "create_simple",
+    "create_assign_rule",
+    "create_bad_json",
+    "create_bad_state",
+    "create_duplicate_name",
+    "create_empty_body",
+    "create_group",
+    "create_group_bad_type",
+    "create_group_without_type",
+    "create_individual_with_group",
+    "create_missing_name",
+    "create_no_conditions",
+    "create_no_partitions",
+    "create_old_segment_object",
+    "create_state_enrolling",
+    "create_unknown_site",
+    "create_weights_80",
+    "create_weights_negative",
+    "create_with_payloads",
+    "create_wrong_context",
+    "agent_builder_create",
+    "agent_builder_create_lists_fixed",
+    "delete_again",
+    "delete_bad_id",
+    "enrollment_detail_unknown",
+    "paginated_bad",
+    "state_bad_value",
+    "update_bad_id",
+    "update_unknown_id",
+    "update_wrong_context",
+    "v6_assign_no_user_header",
+    "v6_assign_unknown_user",
+    "v6_init",
+    "v6_init_bad_group",
+    "v6_init_empty",
+    "v6_init_extra_field",
+    "v6_init_wg_not_in_group",
+];
+
+#[tokio::test]
+async fn single_calls_are_answered_as_recorded() {
+    for name in ALONE {
+        play("alone", &[Is(name)]).await;
+    }
+}
+
+const STATES: &str = "e50cb251-803c-4e7f-b5a2-fd98796e6a67";
+const HINTS: &str = "9efaa3d5-1a7d-4241-8bc2-f47309aef46f";
+const MORE_HINTS: &str = "7842ceef-3901-4e29-80eb-5ee9c38b8ef1";
+const RULE: &str = "6c10af0a-15fa-4297-b2b2-ad4a24a7417f";
+const WEIGHTS: &str = "c0f06a31-4f1d-4b80-bf77-a139894ad6ce";
+const VISITED: &str = "01a86126-dd44-4d39-8f9a-408677f6f090";
+const MERGED: &str = "e9a3ee0a-1864-43e9-83b8-dbffabb16ce0";
+const PAYLOAD: &str = "38972d41-5bec-4651-9a98-9e86dc7c07c9";
+
+#[tokio::test]
+async fn the_life_of_an_experiment_is_told_as_recorded() {
+    play(
+        "states",
+        &[
+            Given { like: "single_after_start", id: STATES },
+            Is("state_start"),
+            Is("single_after_start"),
+            Is("state_same"),
+            Is("state_stop"),
+            Is("state_cancel"),
+            Is("state_bad_value"),
+            Is("update_partial"),
+            Is("update_wrong_context"),
+            Scheduled(STATES, "2027-01-01T00:00:00.000Z"),
+            Moved(STATES, "scheduled"),
+            Is("update_rename_roundtrip"),
+            Is("delete"),
+            Is("delete_again"),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn lists_of_experiments_are_told_as_recorded() {
+    play(
+        "reading",
+        &[
+            Given { like: "single", id: HINTS },
+            Is("single"),
+            Given { like: "create_simple", id: MORE_HINTS },
+            Is("names"),
+            Is("all_experiments"),
+            Is("paginated"),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn updates_are_answered_as_recorded() {
+    play("rule", &[Given { like: "update_set_assign_rule", id: RULE }, Is("update_set_assign_rule")]).await;
+    play(
+        "weights",
+        &[
+            Given { like: "update_weights", id: WEIGHTS },
+            Is("update_weights"),
+            Moved(WEIGHTS, "enrolling"),
+            Is("update_without_condition_payloads"),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_post_of_an_existing_id_merges_as_recorded() {
+    play("merge", &[Given { like: "create_simple", id: MERGED }, Is("create_duplicate_id")]).await;
+}
+
+#[tokio::test]
+async fn the_visits_of_students_are_answered_as_recorded() {
+    play(
+        "visits",
+        &[
+            Given { like: "create_simple", id: VISITED },
+            Is("v6_init"),
+            Is("v6_assign_inactive"),
+            Moved(VISITED, "enrolling"),
+            Is("v6_assign"),
+            Is("v6_assign_other_context"),
+            Is("v6_assign_missing_context"),
+            Is("v6_assign_unknown_context"),
+            Is("v6_assign_unknown_user"),
+            Is("v6_mark"),
+            Is("v6_mark_again"),
+            Is("v6_mark_other_condition_than_assigned"),
+            Is("v6_mark_bad_status"),
+            Is("v6_mark_unknown_experiment"),
+            Is("v6_mark_unknown_site"),
+            Is("v6_init_empty"),
+            Is("v6_mark_no_condition"),
+            Is("v6_mark_assigned_condition_null"),
+            Is("v6_mark_null_condition"),
+            Is("v6_init_wg_not_in_group"),
+            Is("v6_mark_failed_to_apply"),
+            Is("v6_assign_after_failed"),
+            Is("enrollment_detail"),
+            Is("enrollment"),
+            Known(&["newcomer"]),
+            Moved(VISITED, "enrollmentComplete"),
+            Is("v6_assign_complete_enrolled"),
+            Is("v6_assign_complete_newcomer"),
+            Moved(VISITED, "cancelled"),
+            Is("v6_assign_cancelled_enrolled"),
+            Moved(VISITED, "enrolling"),
+            Is("v6_assign_restarted"),
+            Is("v6_log"),
+            Is("v6_groupmembership"),
+            Is("v6_workinggroup"),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_payload_comes_with_its_condition_as_recorded() {
+    let mut stage = Stage::new().await;
+    let mut body = recording("v65/create_with_payloads").request;
+    body["id"] = json!(PAYLOAD);
+    for (at, code) in ["control", "variant"].into_iter().enumerate() {
+        let value = format!("{{\"a\":\"{code}\"}}");
+        body["conditionPayloads"][at]["payload"] = json!({ "type": "json", "value": value });
+    }
+    assert_eq!(stage.post("/api/experiments", None, body).await.status, 200);
+    for step in [Known(&["p1"]), Moved(PAYLOAD, "enrolling"), Is("v6_assign_payload")] {
+        stage.play("payload", step).await;
+    }
+}
+
+#[tokio::test]
+async fn an_experiment_without_conditions_assigns_nothing_as_recorded() {
+    let id = "31755379-432d-491a-8f76-dbbb5307c008";
+    play(
+        "no conditions",
+        &[
+            Given { like: "create_no_conditions", id },
+            Known(&["z1"]),
+            Moved(id, "enrolling"),
+            Is("v6_assign_no_conditions"),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_group_experiment_skips_who_has_no_group_as_recorded() {
+    let id = "ea52a020-c176-4c27-abbf-e568e3c43cca";
+    play(
+        "no group",
+        &[
+            Given { like: "create_group", id },
+            Known(&["nog"]),
+            Moved(id, "enrolling"),
+            Is("v6_assign_group_missing"),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_student_whom_no_list_takes_in_is_noted_as_recorded() {
+    let id = "1b89f5a2-9fcd-4fb1-893c-8b53792134af";
+    let mut stage = Stage::new().await;
+    let mut body = recording("v65/create_simple").request;
+    body["id"] = json!(id);
+    body["filterMode"] = json!("excludeAll");
+    assert_eq!(stage.post("/api/experiments", None, body).await.status, 200);
+    for step in [Known(&["l-none"]), Moved(id, "enrolling"), Is("v6_mark_excluded_user")] {
+        stage.play("lists", step).await;
+    }
+    let detail = json!({ "experimentId": id });
+    let detail = stage.post("/api/stats/enrollment/detail", None, detail).await.body;
+    assert_eq!((&detail["users"], &detail["usersExcluded"]), (&json!(0), &json!(1)));
+}
+
+#[tokio::test]
+async fn lists_of_a_new_experiment_are_told_as_recorded() {
+    let recorded = recording("v65/single_with_segments");
+    let mut stage = Stage::new().await;
+    let created = stage.post("/api/experiments", None, recorded.response.clone()).await;
+    assert_eq!(created.status, 200, "{}", created.body);
+    stage.compare("segments", "single_with_segments").await;
+}
+
+#[tokio::test]
+async fn each_of_the_121_moves_between_states_is_allowed_and_named_as_recorded() {
+    let matrix = fixture("transition_matrix");
+    let mut stage = Stage::new().await;
+    stage.play("matrix", Given { like: "create_simple", id: STATES }).await;
+    assert_eq!(matrix.as_object().unwrap().len(), 121);
+    for (pair, recorded) in matrix.as_object().unwrap() {
+        let (from, to) = pair.split_once("->").unwrap();
+        let moved = |state| json!({ "experimentId": STATES, "state": state });
+        stage.post("/api/experiments/state", None, moved(from)).await;
+        let answer = stage.post("/api/experiments/state", None, moved(to)).await;
+        let path = format!("/api/experiments/single/{STATES}");
+        let url = stage.server.url();
+        let read = send(&stage.http, url, "GET", &path, &HashMap::new(), &Value::Null).await;
+        let ours = json!([answer.status, answer.body["state"], read.body["state"]]);
+        assert_eq!(ours, *recorded, "{pair}");
+    }
+}
