@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::stream;
-use reqwest::header::HeaderMap;
+use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use reqwest::{Response, StatusCode, Url};
 use secrecy::{ExposeSecret, SecretString};
 use tracing::{Instrument, Span};
@@ -133,6 +133,7 @@ impl Endpoint {
 
     async fn try_stream<D: Decoder>(&self, body: &str, decoder: D) -> Result<Events<D>> {
         let response = self.open(body).await?;
+        check_is_stream(response.headers())?;
         let endpoint = self.clone();
         let mut events = Events { endpoint, response, decoder, first: None };
         let first = events.read_next().await?;
@@ -217,6 +218,18 @@ impl Endpoint {
             }
         }
     }
+}
+
+/// A web page or a plain JSON body would look like a stream without events, and that like a cut one.
+fn check_is_stream(headers: &HeaderMap) -> Result<()> {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    if !matches!(kind, "text/html" | "application/json") {
+        return Ok(());
+    }
+    let message =
+        format!("the server answered with {kind} instead of a stream of events: check the base URL");
+    Err(Error::new(Code::Decode, message))
 }
 
 /// The events of one streamed answer.

@@ -43,7 +43,7 @@
 //!
 //! # What is promised
 //!
-//! - *Nothing a provider sent is lost.* Blocks, fields and stop reasons without a name here are kept as the text they
+//! - *Nothing that was said is lost.* Blocks, fields and stop reasons without a name here are kept as the text they
 //!   came as, thoughts with their signatures, arguments with their spelling. They survive a checkpoint byte for byte
 //!   and go back to the provider unchanged.
 //! - *Broken arguments are never run.* They are kept as they are, and the model is told.

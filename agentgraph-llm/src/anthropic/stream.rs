@@ -192,7 +192,8 @@ impl Answer {
         }
         let mut delta = event.take_as::<Object>("delta").unwrap_or_default();
         self.stop = delta.take_as("stop_reason").or(self.stop.take());
-        for (name, value) in delta.iter() {
+        let news = event.iter().filter(|(name, _)| !matches!(*name, "type" | "usage"));
+        for (name, value) in delta.iter().chain(news) {
             self.rest.set(name, value.clone());
         }
     }

@@ -1,0 +1,68 @@
+//! Timeouts, against a server that falls silent. Nothing here measures time: a call that does not end hangs the test.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod support;
+
+use std::time::Duration;
+
+use agentgraph_llm::prelude::*;
+use futures_util::StreamExt;
+use support::{Reply, START, Server, delta, stream_bytes};
+
+const SHORT: Duration = Duration::from_millis(60);
+
+#[tokio::test]
+async fn a_server_that_never_answers_is_a_timeout_tried_again() {
+    let server = Server::start((0..3).map(|_| Reply::SayAndHang(Vec::new()))).await;
+    let model = server.model().0.timeout(SHORT).build().unwrap();
+    let error = model.chat(ChatRequest::user("hi")).await.unwrap_err();
+    assert!(error.is_timeout() && error.is_retryable(), "{error}");
+    assert!(error.message().contains("60ms") && error.message().contains("timeout("), "{error}");
+    assert_eq!(server.requests().len(), 3);
+}
+
+#[tokio::test]
+async fn a_body_that_never_ends_is_a_timeout() {
+    let half = b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"content\":".to_vec();
+    let server = Server::start([Reply::SayAndHang(half)]).await;
+    let model = server.model().0.timeout(SHORT).max_retries(0).build().unwrap();
+    assert!(model.chat(ChatRequest::user("hi")).await.unwrap_err().is_timeout());
+}
+
+#[tokio::test]
+async fn a_stream_that_falls_silent_is_a_timeout_after_what_was_said() {
+    let begun = stream_bytes(&format!("{START}{}", delta("Once ")));
+    for (idle, total, named) in
+        [(SHORT, Duration::from_secs(600), "idle_timeout"), (Duration::from_secs(600), SHORT, "timeout(")]
+    {
+        let server = Server::start([Reply::SayAndHang(begun.clone())]).await;
+        let model = server.model().0.idle_timeout(idle).timeout(total).build().unwrap();
+        let mut stream = model.stream(ChatRequest::user("hi")).await.unwrap();
+        assert!(matches!(stream.next().await, Some(Ok(ChatEvent::TextDelta { .. }))));
+        let error = stream.next().await.unwrap().unwrap_err();
+        assert!(error.is_timeout() && error.message().contains(named), "{error}");
+        assert!(stream.next().await.is_none());
+        assert_eq!(server.requests().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_is_silent_from_the_start_is_tried_again() {
+    let server =
+        Server::start([Reply::SayAndHang(stream_bytes(START)), Reply::stream(&support::events("done"))])
+            .await;
+    let model = server.model().0.idle_timeout(SHORT).build().unwrap();
+    let response = model.stream(ChatRequest::user("hi")).await.unwrap().into_response().await.unwrap();
+    assert_eq!((response.message.text().as_str(), server.requests().len()), ("done", 2));
+}
+
+#[tokio::test]
+async fn a_dropped_stream_closes_its_connection() {
+    let begun = stream_bytes(&format!("{START}{}", delta("Once ")));
+    let server = Server::start([Reply::SayAndHang(begun), Reply::answer("next")]).await;
+    let model = server.model().0.build().unwrap();
+    let mut stream = model.stream(ChatRequest::user("hi")).await.unwrap();
+    assert!(stream.next().await.is_some());
+    drop(stream);
+    assert_eq!(model.chat(ChatRequest::user("hi")).await.unwrap().message.text(), "next");
+}

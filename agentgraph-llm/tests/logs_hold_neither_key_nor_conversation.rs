@@ -1,0 +1,58 @@
+//! What the log says at its finest level. One test alone in its file: a subscriber is seen by all of a process.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod support;
+
+use std::io::Write;
+use std::sync::{Arc, Mutex};
+
+use agentgraph_llm::prelude::*;
+use support::{KEY, Reply, Server, events};
+use tracing_subscriber::fmt::MakeWriter;
+
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> MakeWriter<'a> for Log {
+    type Writer = Log;
+
+    fn make_writer(&'a self) -> Log {
+        self.clone()
+    }
+}
+
+#[tokio::test]
+async fn logs_at_the_finest_level_hold_neither_key_nor_conversation() {
+    let log = Log::default();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::TRACE)
+        .with_span_events(tracing_subscriber::fmt::format::FmtSpan::FULL)
+        .with_writer(log.clone())
+        .finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+
+    let body = format!(r#"{{"error":{{"type":"api_error","message":"{KEY}"}}}}"#);
+    let failure = Reply::json(500, &format!("request-id: {KEY}\r\n"), &body);
+    let server =
+        Server::start([failure, Reply::answer("swordfish"), Reply::stream(&events("swordfish"))]).await;
+    let model = server.model().0.build().unwrap();
+    let request = ChatRequest::user("mellon").with_system("abracadabra");
+    model.chat(request.clone()).await.unwrap();
+    model.stream(request).await.unwrap().into_response().await.unwrap();
+
+    let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    assert!(log.contains("trying the call again") && log.contains("chat claude-test"), "{log}");
+    for secret in ["hunter2", "swordfish", "mellon", "abracadabra"] {
+        assert!(!log.contains(secret), "{secret} in {log}");
+    }
+}

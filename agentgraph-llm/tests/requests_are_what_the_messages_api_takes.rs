@@ -1,0 +1,186 @@
+//! Requests as bodies: each case is a request and the exact bytes it is sent as.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use agentgraph_llm::*;
+use serde_json::json;
+
+fn body(request: ChatRequest) -> String {
+    anthropic::encode("m", &request, false).get().to_owned()
+}
+
+/// The list of messages as it is sent.
+fn turns(messages: impl IntoIterator<Item = Message>) -> String {
+    let body = body(ChatRequest::new(messages));
+    let (_, turns) = body.split_once("\"messages\":").unwrap();
+    turns.strip_suffix('}').unwrap().to_owned()
+}
+
+fn text(text: &str) -> String {
+    format!(r#"{{"type":"text","text":"{text}"}}"#)
+}
+
+#[test]
+fn settings_are_written_as_they_were_set_and_left_out_when_not() {
+    assert_eq!(body(ChatRequest::new([])), r#"{"model":"m","max_tokens":4096,"messages":[]}"#);
+    let request = ChatRequest::new([])
+        .with_system("Be brief.")
+        .with_max_tokens(7)
+        .with_temperature(0.2)
+        .with_stop("END")
+        .with_stop("\n\n");
+    assert_eq!(
+        anthropic::encode("m", &request, true).get(),
+        r#"{"model":"m","max_tokens":7,"system":"Be brief.","messages":[],"temperature":0.2,"stop_sequences":["END","\n\n"],"stream":true}"#
+    );
+}
+
+#[test]
+fn fields_of_the_caller_come_last_replace_ours_and_keep_their_text() {
+    let request = ChatRequest::new([])
+        .with_max_tokens(7)
+        .with_extra(
+            "thinking",
+            RawJson::parse_text(r#"{"type": "enabled", "budget_tokens": 1024.0}"#).unwrap(),
+        )
+        .with_extra("max_tokens", json!(9));
+    assert_eq!(
+        body(request),
+        r#"{"model":"m","max_tokens":9,"messages":[],"thinking":{"type": "enabled", "budget_tokens": 1024.0}}"#
+    );
+}
+
+#[test]
+fn tools_come_with_their_schema_and_a_choice_other_than_auto() {
+    let tool = ToolSpec::new("now", "The time.", json!({"type": "object"}));
+    let tools = r#""tools":[{"name":"now","description":"The time.","input_schema":{"type":"object"}}]"#;
+    let cases = [
+        (ToolChoice::Auto, String::new()),
+        (ToolChoice::Any, r#","tool_choice":{"type":"any"}"#.to_owned()),
+        (ToolChoice::Tool("now".to_owned()), r#","tool_choice":{"type":"tool","name":"now"}"#.to_owned()),
+        (ToolChoice::None, r#","tool_choice":{"type":"none"}"#.to_owned()),
+    ];
+    for (choice, expected) in cases {
+        let request = ChatRequest::new([]).with_tools([tool.clone()]).with_tool_choice(choice.clone());
+        assert_eq!(
+            body(request),
+            format!(r#"{{"model":"m","max_tokens":4096,"messages":[],{tools}{expected}}}"#)
+        );
+        assert!(
+            !body(ChatRequest::new([]).with_tool_choice(choice)).contains("tool_choice"),
+            "no choice without tools"
+        );
+    }
+}
+
+#[test]
+fn system_messages_join_the_system_wherever_they_stand() {
+    let request = ChatRequest::new([Message::user("a"), Message::system("two")]).with_system("one");
+    assert_eq!(
+        body(request),
+        format!(
+            r#"{{"model":"m","max_tokens":4096,"system":[{},{}],"messages":[{{"role":"user","content":[{}]}}]}}"#,
+            text("one"),
+            text("two"),
+            text("a")
+        )
+    );
+    let alone = ChatRequest::new([Message::system("two")]);
+    assert!(body(alone).contains(r#""system":"two","#));
+    let blank = ChatRequest::new([Message::system(" ")]).with_system("");
+    assert!(!body(blank).contains("system"));
+}
+
+#[test]
+fn turns_of_one_role_become_one_with_results_before_text() {
+    let written = turns([
+        Message::user("a"),
+        Message::assistant("b"),
+        Message::assistant("c"),
+        Message::user("look"),
+        Message::tool_results([ToolResult::text("1", "x")]),
+        Message::tool_results([ToolResult::text("2", "y")]),
+    ]);
+    let result =
+        |id, said| format!(r#"{{"type":"tool_result","tool_use_id":"{id}","content":[{}]}}"#, text(said));
+    let expected = format!(
+        r#"[{{"role":"user","content":[{}]}},{{"role":"assistant","content":[{},{}]}},{{"role":"user","content":[{},{},{}]}}]"#,
+        text("a"),
+        text("b"),
+        text("c"),
+        result("1", "x"),
+        result("2", "y"),
+        text("look")
+    );
+    assert_eq!(written, expected);
+}
+
+#[test]
+fn what_the_api_refuses_is_left_out() {
+    assert_eq!(turns([Message::user(" \n"), Message::assistant("")]), "[]");
+    let empty = ToolResult::text("1", "");
+    assert_eq!(
+        turns([Message::tool_results([empty])]),
+        r#"[{"role":"user","content":[{"type":"tool_result","tool_use_id":"1"}]}]"#
+    );
+}
+
+#[test]
+fn every_kind_of_block_is_written_with_its_further_fields() {
+    let mut cached = TextBlock::new("x");
+    cached.extra.insert("cache_control", json!({"type": "ephemeral"}));
+    let mut cut = ToolUse::new("c", "t", json!({}));
+    cut.input = ToolInput::from_text("{\"a");
+    let unknown = r#"{"type": "server_tool_use",  "id": "s", "n": 1.0}"#;
+    let cases: Vec<(Block, &str)> = vec![
+        (cached.into(), r#"{"type":"text","text":"x","cache_control":{"type":"ephemeral"}}"#),
+        (
+            ToolUse::new("c", "t", RawJson::parse_text(r#"{"b": 1.0, "a": 2}"#).unwrap()).into(),
+            r#"{"type":"tool_use","id":"c","name":"t","input":{"b": 1.0, "a": 2}}"#,
+        ),
+        (cut.into(), r#"{"type":"tool_use","id":"c","name":"t","input":{"INVALID_JSON":"{\"a"}}"#),
+        (
+            ToolUse::new("c", "t", json!([1])).into(),
+            r#"{"type":"tool_use","id":"c","name":"t","input":{"INVALID_JSON":"[1]"}}"#,
+        ),
+        (
+            Thinking::new("t", Some("s".into())).into(),
+            r#"{"type":"thinking","thinking":"t","signature":"s"}"#,
+        ),
+        (Thinking::new("t", None).into(), r#"{"type":"thinking","thinking":"t"}"#),
+        (RedactedThinking::new("d").into(), r#"{"type":"redacted_thinking","data":"d"}"#),
+        (
+            Image::base64("image/png", "AA==").into(),
+            r#"{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AA=="}}"#,
+        ),
+        (Image::url("https://a/b").into(), r#"{"type":"image","source":{"type":"url","url":"https://a/b"}}"#),
+        (Block::Unknown(RawJson::parse_text(unknown).unwrap()), unknown),
+        (
+            ToolResult::error("c", "no").into(),
+            r#"{"type":"tool_result","tool_use_id":"c","content":[{"type":"text","text":"no"}],"is_error":true}"#,
+        ),
+    ];
+    for (block, expected) in cases {
+        assert_eq!(
+            turns([Message::new(Role::Assistant, [block])]),
+            format!(r#"[{{"role":"assistant","content":[{expected}]}}]"#)
+        );
+    }
+}
+
+/// What a model said goes back as it said it: the text of each block that is not a plain known one is the same text.
+#[test]
+fn an_assistant_turn_goes_back_unchanged() {
+    let blocks = [
+        r#"{"type":"thinking","thinking":"hm","signature":"EqQB+/="}"#,
+        r#"{"type":"redacted_thinking","data":"EmwK"}"#,
+        r#"{"type":"text","text":"as \"said\"","citations":[{"type":"new_kind","start": 1.0}]}"#,
+        r#"{"type":"server_tool_use","id":"s1","name":"web_search","input":{"q": "x"}}"#,
+        r#"{"type":"web_search_tool_result","tool_use_id":"s1","content":[{"encrypted_content":"Eo8"}]}"#,
+        r#"{"type":"tool_use","id":"t1","name":"add","input":{"b":1e400,"a":1.0},"caller":{"type":"direct"}}"#,
+    ];
+    let content = blocks.join(",");
+    let answer =
+        format!(r#"{{"type":"message","role":"assistant","content":[{content}],"stop_reason":"tool_use"}}"#);
+    let response = anthropic::decode(answer.as_bytes()).unwrap();
+    assert_eq!(turns([response.message]), format!(r#"[{{"role":"assistant","content":[{content}]}}]"#));
+}
