@@ -16,6 +16,7 @@ use tracing::Instrument;
 
 use crate::error::Result;
 use crate::http::{Decoder, Endpoint};
+use crate::message::MessageIds;
 use crate::model::{ChatEvent, ChatModel, ChatRequest, ChatResponse, ChatStream};
 use crate::telemetry;
 
@@ -46,6 +47,7 @@ pub struct AnthropicModel {
     temperature: Option<f32>,
     max_tokens: u32,
     endpoint: Endpoint,
+    ids: MessageIds,
 }
 
 impl AnthropicModel {
@@ -80,7 +82,10 @@ impl ChatModel for AnthropicModel {
         let span = telemetry::chat_span("anthropic", &self.model, &request, false);
         let body = encode(&self.model, &request, false).get().to_owned();
         let answer = async { decode(&self.endpoint.send(body).await?) };
-        let result = answer.instrument(span.clone()).await;
+        let mut result = answer.instrument(span.clone()).await;
+        if let Ok(response) = &mut result {
+            response.message.id = self.ids.next_id();
+        }
         telemetry::record_chat(&span, result.as_ref());
         result
     }
@@ -89,7 +94,8 @@ impl ChatModel for AnthropicModel {
         let request = self.with_defaults(request);
         let span = telemetry::chat_span("anthropic", &self.model, &request, true);
         let body = encode(&self.model, &request, true).get().to_owned();
-        let result = self.endpoint.stream(body, StreamDecoder::new).instrument(span.clone()).await;
+        let result = self.endpoint.stream(body, || StreamDecoder::new().message_ids(self.ids.clone()));
+        let result = result.instrument(span.clone()).await;
         if let Err(error) = &result {
             telemetry::record_chat(&span, Err(error));
         }

@@ -157,9 +157,11 @@ impl Error {
         self
     }
 
-    /// The same error with the cause it came from.
+    /// The same error with the cause it came from. A cause that must not be tried again makes the error so.
     pub fn with_source(mut self, source: impl Into<BoxError>) -> Self {
-        self.0.source = Some(source.into());
+        let source = source.into();
+        self.0.retryable &= !has_terminal(&*source);
+        self.0.source = Some(source);
         self
     }
 
@@ -276,5 +278,32 @@ impl StdError for Error {
             None if self.0.retryable => None,
             None => Some(&self.0.terminal),
         }
+    }
+}
+
+fn has_terminal(error: &(dyn StdError + 'static)) -> bool {
+    error.is::<Terminal>() || error.source().is_some_and(has_terminal)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_has_a_text_of_its_own() {
+        let mut texts: Vec<_> = Code::ALL.iter().map(|code| code.as_str()).collect();
+        texts.sort_unstable();
+        texts.dedup();
+        assert_eq!(texts.len(), Code::ALL.len());
+        assert!(texts.iter().all(|text| text.starts_with("E_LLM_")));
+    }
+
+    #[test]
+    fn a_terminal_cause_ends_the_retries_and_another_one_does_not() {
+        let failed = || Error::new(Code::ToolFailed, "");
+        assert!(failed().with_source("disk full").is_retryable());
+        assert!(!failed().with_source(Terminal::new("card refused")).is_retryable());
+        assert!(!failed().with_source(Error::new(Code::Auth, "")).is_retryable());
+        assert!(failed().with_source(Error::new(Code::Overloaded, "")).is_retryable());
     }
 }

@@ -3,24 +3,35 @@
 
 mod support;
 
+use agentgraph_llm::MessageIds;
 use agentgraph_llm::prelude::*;
 use support::{KEY, Reply, Server, events};
 
 #[tokio::test]
 async fn a_call_is_one_post_with_key_version_and_body() {
     let server = Server::start([Reply::answer("Hello"), Reply::stream(&events("Hello"))]).await;
-    let model = server.model().0.beta("a-1").beta("b-2").temperature(0.5).max_tokens(9).build().unwrap();
+    let model = server
+        .model()
+        .0
+        .beta("a-1")
+        .beta("b-2")
+        .temperature(0.5)
+        .max_tokens(9)
+        .message_ids(MessageIds::sequence("m"))
+        .build()
+        .unwrap();
 
     let response = model.chat(ChatRequest::user("hi")).await.unwrap();
     assert_eq!((response.message.text().as_str(), response.id.as_str()), ("Hello", "msg_1"));
-    assert_eq!((response.usage, response.model.as_str()), (agentgraph_llm::Usage::new(3, 2), "claude-test"));
+    assert_eq!((response.usage, response.model.as_str()), (Usage::new(3, 2), "claude-test"));
     let streamed = model.stream(ChatRequest::user("hi").with_temperature(0.0)).await.unwrap();
     let streamed = streamed.into_response().await.unwrap();
     assert_eq!(
         (streamed.message.text(), streamed.usage, streamed.stop),
         ("Hello".into(), response.usage, response.stop)
     );
-    assert_ne!(streamed.message.id, response.message.id, "ids are ours: a server may repeat its own");
+    let ids = (response.message.id.as_str(), streamed.message.id.as_str());
+    assert_eq!(ids, ("m-1", "m-2"), "ids are ours: a server may repeat its own");
 
     let requests = server.requests();
     assert_eq!(requests.len(), 2);

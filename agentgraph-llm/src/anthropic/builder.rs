@@ -12,6 +12,7 @@ use super::encode::DEFAULT_MAX_TOKENS;
 use super::{AnthropicModel, failure};
 use crate::error::{Code, Error, Result};
 use crate::http::{self, Clock, Endpoint, Policy, SystemClock, Timeouts};
+use crate::message::MessageIds;
 
 const DEFAULT_BASE_URL: &str = "https://api.anthropic.com";
 const VERSION: &str = "2023-06-01";
@@ -43,6 +44,7 @@ pub struct AnthropicModelBuilder {
     timeouts: Timeouts,
     policy: Policy,
     clock: Arc<dyn Clock>,
+    ids: MessageIds,
 }
 
 impl Default for AnthropicModelBuilder {
@@ -57,6 +59,7 @@ impl Default for AnthropicModelBuilder {
             timeouts: Timeouts::default(),
             policy: Policy::default(),
             clock: Arc::new(SystemClock),
+            ids: MessageIds::default(),
         }
     }
 }
@@ -142,6 +145,12 @@ impl AnthropicModelBuilder {
         self
     }
 
+    /// Takes the ids of the messages it gives from here.
+    pub fn message_ids(mut self, ids: MessageIds) -> Self {
+        self.ids = ids;
+        self
+    }
+
     /// Builds the model. Nothing is sent.
     ///
     /// # Errors
@@ -164,7 +173,13 @@ impl AnthropicModelBuilder {
             dialect: failure::from_status,
             secret,
         };
-        Ok(AnthropicModel { model, temperature: self.temperature, max_tokens: self.max_tokens, endpoint })
+        if self.temperature.is_some_and(|temperature| !temperature.is_finite() || temperature < 0.0) {
+            return Err(config(
+                "the temperature is not a number from 0 up: set one with `.temperature(..)`, or none",
+            ));
+        }
+        let (temperature, max_tokens, ids) = (self.temperature, self.max_tokens, self.ids);
+        Ok(AnthropicModel { model, temperature, max_tokens, endpoint, ids })
     }
 }
 
@@ -268,5 +283,6 @@ mod tests {
         let error = builder().model("m").api_key("se\ncret").build().unwrap_err();
         assert!(!error.to_string().contains("cret"), "{error}");
         assert!(builder().model("m").api_key(" key\n").build().is_ok());
+        assert!(builder().model("m").api_key("k").temperature(f32::NAN).build().is_err());
     }
 }

@@ -34,7 +34,8 @@ pub fn decode(body: &[u8]) -> Result<ChatResponse> {
         return Err(undecodable("the answer has no list of `content`", body));
     };
     let usage = fields.take_as::<Object>("usage").map(|usage| WireUsage::default().updated(&usage));
-    let mut response = Head::take(&mut fields).into_response(content.into_iter().map(|raw| block(raw.0)));
+    let mut response = Head::take(&mut fields)
+        .into_response(&MessageIds::default(), content.into_iter().map(|raw| block(raw.0)));
     response.usage = usage.unwrap_or_default().normalised();
     response.stop = stop_reason(fields.take_as("stop_reason"));
     keep_rest(&mut response, fields);
@@ -54,8 +55,12 @@ impl Head {
         Head { id: text("id"), model: text("model") }
     }
 
-    pub(super) fn into_response(self, content: impl Iterator<Item = Block>) -> ChatResponse {
-        let message = Message::new(Role::Assistant, content).with_id(MessageIds::default().next_id());
+    pub(super) fn into_response(
+        self,
+        ids: &MessageIds,
+        content: impl Iterator<Item = Block>,
+    ) -> ChatResponse {
+        let message = Message::new(Role::Assistant, content).with_id(ids.next_id());
         let response = ChatResponse::new(message, StopReason::Other(String::new()));
         response.with_model(self.model).with_response_id(self.id)
     }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::error::{Code, Error, Result};
 use crate::json::{Object, OnWire, RawJson};
-use crate::message::{Block, ToolInput};
+use crate::message::{Block, MessageIds, ToolInput};
 use crate::model::stream::truncated;
 use crate::model::{ChatEvent, StopReason};
 use crate::sse::{MAX_EVENT, SseParser, TooLarge};
@@ -37,6 +37,7 @@ pub struct StreamDecoder {
     events: VecDeque<Result<ChatEvent>>,
     done: bool,
     answer: Answer,
+    ids: MessageIds,
 }
 
 #[derive(Debug, Default)]
@@ -58,7 +59,14 @@ impl StreamDecoder {
     /// A decoder of one answer.
     pub fn new() -> Self {
         let sse = SseParser::new(MAX_EVENT);
-        StreamDecoder { sse, events: VecDeque::new(), done: false, answer: Answer::default() }
+        let (answer, ids) = (Answer::default(), MessageIds::default());
+        StreamDecoder { sse, events: VecDeque::new(), done: false, answer, ids }
+    }
+
+    /// Takes the id of the message from here.
+    pub fn message_ids(mut self, ids: MessageIds) -> Self {
+        self.ids = ids;
+        self
     }
 
     /// Adds bytes, cut anywhere. Bytes after the last event are ignored.
@@ -111,7 +119,7 @@ impl StreamDecoder {
             Ok(Step::Event(event)) => self.events.push_back(Ok(event)),
             Ok(Step::Finish) => {
                 self.done = true;
-                let finished = std::mem::take(&mut self.answer).finish();
+                let finished = std::mem::take(&mut self.answer).finish(&self.ids);
                 self.events.push_back(Ok(finished));
             }
             Err(error) => self.fail(error),
@@ -198,8 +206,8 @@ impl Answer {
         }
     }
 
-    fn finish(self) -> ChatEvent {
-        let mut response = self.head.into_response(self.blocks.into_values().map(Assembly::finish));
+    fn finish(self, ids: &MessageIds) -> ChatEvent {
+        let mut response = self.head.into_response(ids, self.blocks.into_values().map(Assembly::finish));
         response.usage = self.usage.normalised();
         response.stop = match self.stop {
             Some(reason) => decode::stop_reason(Some(reason)),
