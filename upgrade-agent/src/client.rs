@@ -54,12 +54,12 @@ pub use draft::{ExperimentPatch, NewCondition, NewDecisionPoint, NewExperiment};
 pub use error::{ClientError, ErrorKind};
 pub use model::{
     Condition, ConditionEnrollment, ConditionPayload, Context, ContextMetadata, DecisionPoint,
-    DeletedExperiment, EnrollmentDetail, Experiment, ExperimentName, GroupMember, Health, Members,
-    Payload, PointEnrollment, PostRule, StateChange,
+    DeletedExperiment, EnrollmentDetail, Experiment, ExperimentName, GroupMember, Health, Members, Payload,
+    PointEnrollment, PostRule, StateChange,
 };
 pub use session::UpgradeClient;
 pub use visit::{AssignedCondition, AssignedFactor, Assignment, Mark, MarkedPoint, NewUser, User};
 pub use words::{
-    AssignmentAlgorithm, AssignmentUnit, ConsistencyRule, ExperimentState, ExperimentType,
-    FilterMode, MarkStatus, PostExperimentRule,
+    AssignmentAlgorithm, AssignmentUnit, ConsistencyRule, ExperimentState, ExperimentType, FilterMode,
+    MarkStatus, PostExperimentRule,
 };

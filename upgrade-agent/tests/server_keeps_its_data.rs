@@ -53,7 +53,7 @@ async fn work(client: &UpgradeClient) -> Experiment {
 }
 
 async fn check(client: &UpgradeClient, known: &Experiment) {
-    assert_eq!(client.experiments().await.unwrap(), [known.clone()]);
+    assert_eq!(client.experiments().await.unwrap(), std::slice::from_ref(known));
     assert_eq!(client.enrollment(&known.id).await.unwrap().users, 1);
     assert_eq!(client.assign("ada", "assign-prog").await.unwrap().len(), 1);
     let user = client.init_user(&NewUser::new("ada")).await.unwrap();

@@ -66,11 +66,18 @@ pub struct ClientError {
     call: String,
     status: Option<u16>,
     message: String,
+    broken: bool,
 }
 
 impl ClientError {
     pub(super) fn new(kind: ErrorKind, call: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { kind, call: call.into(), status: None, message: message.into() }
+        Self { kind, call: call.into(), status: None, message: message.into(), broken: false }
+    }
+
+    /// Says that the connection stood before it failed.
+    pub(super) fn broken(mut self) -> Self {
+        self.broken = true;
+        self
     }
 
     pub(super) fn with_status(mut self, status: u16) -> Self {
@@ -91,6 +98,16 @@ impl ClientError {
     /// The call that failed, such as `GET /experiments/names`.
     pub fn call(&self) -> &str {
         &self.call
+    }
+
+    /// Whether the server may have done what was asked nevertheless: it was reached, and did not
+    /// say that it refused. Read before you repeat such a call.
+    pub fn may_have_acted(&self) -> bool {
+        match self.kind {
+            ErrorKind::Timeout | ErrorKind::Server | ErrorKind::Protocol => true,
+            ErrorKind::Connect => self.broken,
+            _ => false,
+        }
     }
 
     /// The HTTP status of the answer, if there was one.

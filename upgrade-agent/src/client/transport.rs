@@ -198,14 +198,16 @@ async fn read(call: &Call, mut response: Response) -> Result<Vec<u8>, ClientErro
 }
 
 fn failure(call: &Call, why: reqwest::Error) -> ClientError {
+    let is_broken = !why.is_connect() && (why.is_request() || why.is_body() || why.is_decode());
     let kind = if why.is_timeout() {
         ErrorKind::Timeout
-    } else if why.is_connect() || why.is_request() || why.is_body() || why.is_decode() {
+    } else if why.is_connect() || is_broken {
         ErrorKind::Connect
     } else {
         ErrorKind::Protocol
     };
-    ClientError::new(kind, call.name(), deepest(&why.without_url()))
+    let failure = ClientError::new(kind, call.name(), deepest(&why.without_url()));
+    if is_broken { failure.broken() } else { failure }
 }
 
 /// The cause at the bottom says what happened ("connection refused"); those above only where.

@@ -33,7 +33,7 @@ impl UpgradeClient {
         let mut whole = self.raw_experiment(id).await?;
         apply(patch, &mut whole)?;
         if self.dialect().await? == Dialect::V62 {
-            wire::v62::complete_update(&mut whole);
+            wire::v62::complete_update(&mut whole, patch.filter_mode.as_ref());
         }
         let answer = self.call(Call::put(&["experiments", id], Value::Object(whole.clone()))).await?;
         whole.extend(answer.as_object().ok_or_else(|| strange(CALL))?.clone());

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -9,6 +10,9 @@ use tokio::task::JoinHandle;
 
 use super::core::Shared;
 use super::routes::routes;
+
+/// How long the end waits for a client that has begun a request and does not finish it.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// A running embedded server. Dropping it stops the server at once; [`Self::shutdown`] lets the
 /// calls that are under way end first.
@@ -47,12 +51,13 @@ impl ServerHandle {
         self.addr
     }
 
-    /// Takes no more calls, waits for those under way and closes the data file. A client that
-    /// keeps a connection open does not hold it up.
+    /// Takes no more calls, waits for those under way (five seconds at most) and closes the data
+    /// file.
     pub async fn shutdown(mut self) {
         self.stop.take();
-        // The task only fails by a panic, which the runtime has reported already.
-        let _ = (&mut self.task).await;
+        // Dropping the handle ends what did not end by itself. The task only fails by a panic,
+        // which the runtime has reported already.
+        let _ = tokio::time::timeout(GRACE, &mut self.task).await;
     }
 }
 

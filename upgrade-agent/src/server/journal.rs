@@ -127,3 +127,33 @@ fn trouble(path: &Path, why: &rusqlite::Error) -> ServerError {
         _ => ServerError::Data { path, why: why.to_string() },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::server::contexts::default_contexts;
+    use crate::server::core::{Asked, Core};
+    use crate::server::{sources, students};
+
+    #[test]
+    fn what_cannot_be_written_is_neither_answered_nor_remembered() {
+        let path = std::env::temp_dir().join(format!("upgrade-journal-{}", uuid::Uuid::new_v4()));
+        let journal = Journal::open(&path).unwrap();
+        let world = journal.load().unwrap();
+        journal.file.pragma_update(None, "query_only", true).unwrap();
+        let clock = Box::new(|| SystemTime::UNIX_EPOCH);
+        let mut core = Core::new(world, Some(journal), default_contexts(), clock, sources::seeded(1));
+        let asked = Asked { id: String::new(), user: Some("ada".into()), body: json!({}) };
+        let fault = core.run(students::init, &asked).unwrap_err();
+        assert_eq!(fault.status, 500);
+        assert!(core.world.user("ada").is_none());
+        drop(core);
+        for suffix in ["", "-wal"] {
+            let _ = std::fs::remove_file(format!("{}{suffix}", path.display()));
+        }
+    }
+}

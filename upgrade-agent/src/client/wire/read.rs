@@ -179,8 +179,12 @@ fn members(value: &Value) -> Members {
     members
 }
 
+/// "Everybody", which servers up to 6.2 keep as a group, is no group but the filter's business.
 fn group_member(value: &Value) -> Option<GroupMember> {
     let fields = Fields::of(value)?;
+    if value["type"] == "All" && value["groupId"] == "All" {
+        return None;
+    }
     Some(GroupMember { group_type: fields.text("type")?, group_id: fields.text("groupId")? })
 }
 

@@ -19,14 +19,13 @@ pub(super) fn complete_create(body: &mut Raw, new: &NewExperiment, rule_id: Opti
     }
 }
 
-/// "Everybody" is a group of its own in this dialect.
-fn segment(members: &Members, everybody: bool) -> Value {
+fn segment(members: &Members, with_everybody: bool) -> Value {
     let users = members.users.iter().map(|user| json!({ "userId": user }));
     let groups = members.groups.iter();
     let mut groups: Vec<Value> =
         groups.map(|group| json!({ "type": group.group_type, "groupId": group.group_id })).collect();
-    if everybody {
-        groups.push(json!({ "type": "All", "groupId": "All" }));
+    if with_everybody {
+        groups.push(everybody());
     }
     json!({ "segment": {
         "individualForSegment": users.collect::<Vec<_>>(),
@@ -36,11 +35,24 @@ fn segment(members: &Members, everybody: bool) -> Value {
     } })
 }
 
-/// An update without its segments is refused.
-pub(in crate::client) fn complete_update(whole: &mut Raw) {
+/// An update without its segments is refused; a new filter goes with "everybody" on the list.
+pub(in crate::client) fn complete_update(whole: &mut Raw, filter: Option<&FilterMode>) {
     for list in [INCLUSION, EXCLUSION] {
         if !whole.get(list).is_some_and(Value::is_object) {
             whole.insert(list.into(), segment(&Members::default(), false));
         }
     }
+    let groups = whole.get_mut(INCLUSION).and_then(|list| list.get_mut("segment"));
+    let groups = groups.and_then(|segment| segment.get_mut("groupForSegment"));
+    if let (Some(filter), Some(Value::Array(groups))) = (filter, groups) {
+        groups.retain(|group| group["type"] != "All");
+        if *filter == FilterMode::IncludeAll {
+            groups.push(everybody());
+        }
+    }
+}
+
+/// "Everybody" is a group of its own in this dialect.
+fn everybody() -> Value {
+    json!({ "type": "All", "groupId": "All" })
 }

@@ -1,0 +1,186 @@
+//! The client against what was recorded from UpGrade 6.2.0, said again by a scripted server.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "fixtures/recording.rs"]
+mod recording;
+#[path = "fixtures/scripted.rs"]
+mod scripted;
+
+use scripted::{Says, Scripted};
+use serde_json::json;
+use upgrade_agent::client::{
+    Dialect, ErrorKind, ExperimentPatch, ExperimentState, FilterMode, Mark, NewExperiment, NewUser, PostRule,
+    UpgradeClient,
+};
+
+const ID: &str = "d6a003ca-be46-417b-9c13-8dac554f511c";
+const SITE: &str = "SelectSection";
+const TARGET: &str = "absolute_value_plot_equality";
+
+/// The recorded answers, after the health answer with which every client begins.
+async fn script(names: &[&str]) -> (Scripted, UpgradeClient) {
+    let answer = |name: &&str| {
+        let recorded = recording::recording(&format!("v62/{name}"));
+        Says::Json(recorded.status, recorded.response)
+    };
+    let answers = [&"health"].into_iter().chain(names).map(answer).collect();
+    let server = Scripted::new(answers).await;
+    let client = UpgradeClient::builder(server.url()).build().unwrap();
+    (server, client)
+}
+
+fn hints() -> NewExperiment {
+    NewExperiment::new("Math Hints", "assign-prog")
+        .point(SITE, TARGET)
+        .condition("control", 50.0)
+        .condition("variant", 50.0)
+        .include_all()
+}
+
+#[tokio::test]
+async fn the_version_tells_the_old_dialect() {
+    let (_server, client) = script(&[]).await;
+    assert_eq!(client.dialect().await.unwrap(), Dialect::V62);
+}
+
+#[tokio::test]
+async fn a_create_sends_the_body_that_was_recorded() {
+    let (server, client) = script(&["create", "single"]).await;
+    client.create(&hints()).await.unwrap();
+    let mut sent = server.heard()[1].body.clone();
+    let mut recorded = recording::recording("v62/create").request;
+    for body in [&mut sent, &mut recorded] {
+        for field in ["conditions", "partitions"] {
+            for entry in body[field].as_array_mut().unwrap() {
+                assert!(entry.as_object_mut().unwrap().remove("id").is_some());
+            }
+        }
+    }
+    recording::Ids::default().compare(&recorded, &sent).unwrap();
+}
+
+#[tokio::test]
+async fn the_rule_assign_goes_out_with_the_create() {
+    let (server, client) = script(&["create_assign_rule", "single"]).await;
+    client.create(&hints().post_rule(PostRule::assign("variant"))).await.unwrap();
+    let sent = &server.heard()[1].body;
+    assert_eq!(sent["revertTo"], sent["conditions"][1]["id"]);
+    let lines = server.lines();
+    assert!(!lines.iter().any(|line| line.starts_with("PUT")), "{lines:?}");
+}
+
+#[tokio::test]
+async fn an_experiment_is_read_with_its_segment_objects() {
+    let (_server, client) = script(&["single"]).await;
+    let read = client.experiment(ID).await.unwrap();
+    assert_eq!((read.id.as_str(), read.name.as_str()), (ID, "dupid"));
+    assert_eq!((read.conditions.len(), read.decision_points.len()), (4, 2));
+    assert!(read.inclusion.is_empty(), "everybody is no group");
+    assert!(read.exclusion.is_empty());
+    assert_eq!(read.filter_mode, FilterMode::IncludeAll);
+}
+
+#[tokio::test]
+async fn states_go_out_and_come_in_by_their_old_names() {
+    for (name, state) in [
+        ("enrolling", ExperimentState::Enrolling),
+        ("enrollmentComplete", ExperimentState::EnrollmentComplete),
+        ("cancelled", ExperimentState::Cancelled),
+        ("archived", ExperimentState::Archived),
+        ("draft", ExperimentState::Draft),
+    ] {
+        let recorded = format!("state_{name}");
+        let (server, client) = script(&["single", &recorded]).await;
+        let moved = client.set_state(ID, &state).await.unwrap();
+        assert_eq!((&moved.state, moved.conditions.len()), (&state, 4));
+        assert_eq!(server.heard()[2].body, json!({ "experimentId": ID, "state": name }));
+    }
+}
+
+#[tokio::test]
+async fn an_update_sends_back_the_segments_that_it_read() {
+    let (server, client) = script(&["single", "update_roundtrip"]).await;
+    let patch = ExperimentPatch { name: Some("dupid".into()), ..Default::default() };
+    let updated = client.update(ID, &patch).await.unwrap();
+    assert_eq!(updated.state, ExperimentState::Enrolling);
+    let read = recording::recording("v62/single").response;
+    assert_eq!(server.heard()[2].line, format!("PUT /api/experiments/{ID}"));
+    assert_eq!(server.heard()[2].body, read, "nothing else was changed");
+}
+
+#[tokio::test]
+async fn a_change_of_the_filter_moves_everybody_in_or_out_of_the_list() {
+    let everybody = json!([{ "type": "All", "groupId": "All" }]);
+    for (filter, groups) in [(FilterMode::ExcludeAll, json!([])), (FilterMode::IncludeAll, everybody)] {
+        let (server, client) = script(&["single", "update_roundtrip"]).await;
+        let patch = ExperimentPatch { filter_mode: Some(filter.clone()), ..Default::default() };
+        client.update(ID, &patch).await.unwrap();
+        let sent = &server.heard()[2].body;
+        assert_eq!(sent["filterMode"], json!(filter));
+        let sent = &sent["experimentSegmentInclusion"]["segment"]["groupForSegment"];
+        assert_eq!(*sent, groups);
+    }
+}
+
+#[tokio::test]
+async fn students_are_served() {
+    let (server, client) = script(&["v6_init", "v6_assign", "v6_mark"]).await;
+    let alice = client.init_user(&NewUser::new("alice").in_group("classId", "c1")).await.unwrap();
+    assert_eq!((alice.id.as_str(), alice.working_group["classId"].as_str()), ("alice", "c1"));
+    let assigned = client.assign("alice", "assign-prog").await.unwrap();
+    assert_eq!(assigned.len(), 2);
+    assert_eq!(assigned[0].conditions[0].condition_code.as_deref(), Some("control"));
+    let marked = client.mark("alice", &Mark::of(&assigned[0])).await.unwrap();
+    assert_eq!(marked.condition.as_deref(), Some("control"));
+    for heard in &server.heard()[1..] {
+        assert!(heard.head.contains("user-id: alice\r\n"), "{}", heard.head);
+    }
+}
+
+#[tokio::test]
+async fn enrolments_are_counted() {
+    let (_server, client) = script(&["single", "enrollment_detail"]).await;
+    let detail = client.enrollment(ID).await.unwrap();
+    assert_eq!((detail.users, detail.conditions.len()), (1, 4));
+    assert_eq!(detail.conditions[0].decision_points[0].users, 1);
+}
+
+#[tokio::test]
+async fn each_form_of_its_errors_is_understood() {
+    let (_server, client) = script(&["create_empty_arrays_omitted"]).await;
+    let failure = client.create(&hints()).await.unwrap_err();
+    assert_eq!(failure.kind(), ErrorKind::BadRequest);
+    let told = "experimentSegmentInclusion should not be empty; \
+                experimentSegmentExclusion should not be empty";
+    assert_eq!(failure.message(), told);
+
+    let (_server, client) = script(&["create_wrong_context"]).await;
+    let failure = client.create(&hints()).await.unwrap_err();
+    assert_eq!(failure.message(), "The app context \"nope\" is not defined in CONTEXT_METADATA.");
+
+    let (_server, client) = script(&["delete_again", "single_unknown"]).await;
+    for failure in [client.delete(ID).await.unwrap_err(), client.experiment(ID).await.unwrap_err()] {
+        assert_eq!(failure.kind(), ErrorKind::NotFound, "{failure}");
+        assert!(failure.message().starts_with("Experiment not found"));
+    }
+
+    let (_server, client) = script(&["v6_assign_unknown_user", "v6_assign_unknown_context"]).await;
+    let failure = client.assign("ghost", "assign-prog").await.unwrap_err();
+    assert_eq!((failure.kind(), failure.message()), (ErrorKind::NotFound, "Experiment user not defined"));
+    let failure = client.assign("alice", "nope").await.unwrap_err();
+    assert_eq!((failure.kind(), failure.message()), (ErrorKind::BadRequest, "Invalid app context"));
+
+    let (_server, client) = script(&["single", "state_running"]).await;
+    let failure = client.set_state(ID, &ExperimentState::Enrolling).await.unwrap_err();
+    assert!(failure.message().starts_with("state must be one of"), "{failure}");
+}
+
+#[tokio::test]
+async fn no_connection_is_used_twice_since_the_server_drops_them_silently() {
+    let (server, client) = script(&["single_unknown", "single", "single_unknown", "single"]).await;
+    for found in [false, true, false, true] {
+        assert_eq!(client.experiment(ID).await.is_ok(), found);
+    }
+    let connections: Vec<usize> = server.heard().iter().map(|heard| heard.connection).collect();
+    assert_eq!(connections, [0, 1, 2, 3, 4]);
+}

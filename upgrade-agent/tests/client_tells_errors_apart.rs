@@ -1,0 +1,243 @@
+//! Whatever a server does, the client says which kind of trouble it is, repeats only what may be
+//! repeated, and keeps its token to itself.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "fixtures/recording.rs"]
+mod recording;
+#[path = "fixtures/scripted.rs"]
+mod scripted;
+
+use std::time::Duration;
+
+use scripted::{Says, Scripted};
+use secrecy::SecretString;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use upgrade_agent::client::{
+    ClientError, ErrorKind, ExperimentState, Mark, NewExperiment, NewUser, UpgradeClient,
+    UpgradeClientBuilder,
+};
+
+const ID: &str = "d6a003ca-be46-417b-9c13-8dac554f511c";
+const SECRET: &str = "hunter2-and-more";
+
+fn healthy() -> Says {
+    Says::Json(200, json!({ "name": "UpGrade", "version": "6.5.0", "description": "" }))
+}
+
+async fn script(answers: impl IntoIterator<Item = Says>) -> Scripted {
+    Scripted::new(std::iter::once(healthy()).chain(answers).collect()).await
+}
+
+fn builder(url: &str) -> UpgradeClientBuilder {
+    UpgradeClient::builder(url).retry_pause(Duration::ZERO)
+}
+
+fn client(server: &Scripted) -> UpgradeClient {
+    builder(server.url()).retries(0).build().unwrap()
+}
+
+async fn names_fail(answer: Says) -> ClientError {
+    let server = script([answer]).await;
+    client(&server).experiment_names().await.unwrap_err()
+}
+
+#[tokio::test]
+async fn each_answer_has_its_kind() {
+    let html = |status| Says::Text(status, "text/html", "<!DOCTYPE html><pre>Cannot GET</pre>".into());
+    let recorded = |name: &str| {
+        let recorded = recording::recording(&format!("v65/{name}"));
+        Says::Json(recorded.status, recorded.response)
+    };
+    let cases = [
+        (recorded("auth_admin_no_token"), ErrorKind::Auth, "Authorization is required"),
+        (recorded("auth_admin_bad_token"), ErrorKind::Auth, ""),
+        (recorded("create_empty_body"), ErrorKind::BadRequest, "Invalid body"),
+        (recorded("delete_again"), ErrorKind::NotFound, "Experiment not found."),
+        (recorded("update_unknown_id"), ErrorKind::Server, "Cannot read properties"),
+        (Says::Json(500, json!({})), ErrorKind::Server, "the server does not say why"),
+        (Says::Nothing(500), ErrorKind::Server, "the server does not say why"),
+        (Says::Nothing(404), ErrorKind::NotFound, "the server does not say why"),
+        (html(404), ErrorKind::Protocol, "the server has no such route"),
+        (html(200), ErrorKind::Protocol, "the answer is not JSON"),
+        (html(502), ErrorKind::Server, "the answer is not JSON"),
+        (Says::Json(409, json!({ "message": "taken" })), ErrorKind::Conflict, "taken"),
+        (Says::Json(302, Value::Null), ErrorKind::Protocol, "the server sends elsewhere"),
+        (Says::Json(200, json!({ "no": "list" })), ErrorKind::Protocol, "the answer does not have"),
+        (Says::Nothing(204), ErrorKind::Protocol, "the answer does not have"),
+        (Says::HangsUp, ErrorKind::Connect, ""),
+    ];
+    for (answer, kind, message) in cases {
+        let failure = names_fail(answer).await;
+        assert_eq!(failure.kind(), kind, "{failure}");
+        assert!(failure.message().starts_with(message), "{failure}");
+        assert!(failure.to_string().starts_with(failure.code()), "{failure}");
+        assert_eq!(failure.call(), "GET /experiments/names");
+    }
+}
+
+#[tokio::test]
+async fn a_delete_answered_with_nothing_has_deleted() {
+    let server = script([Says::Nothing(204)]).await;
+    assert_eq!(client(&server).delete(ID).await.unwrap().name, None);
+}
+
+#[tokio::test]
+async fn nobody_at_the_address_is_told_as_that() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/api", listener.local_addr().unwrap());
+    drop(listener);
+    let failure = builder(&url).build().unwrap().connect().await.unwrap_err();
+    assert_eq!(failure.code(), "E_UPGRADE_CONNECT", "{failure}");
+    assert!(!failure.may_have_acted());
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_upgrade_is_told_as_that() {
+    for answer in [
+        Says::Json(200, json!({ "status": "ok" })),
+        Says::Json(200, json!({ "version": "latest" })),
+        Says::Json(200, json!([])),
+        Says::Text(200, "text/html", "<h1>Welcome</h1>".into()),
+    ] {
+        let server = Scripted::new(vec![answer]).await;
+        let failure = client(&server).connect().await.unwrap_err();
+        assert_eq!(failure.code(), "E_UPGRADE_PROTOCOL", "{failure}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_does_not_come_is_a_timeout() {
+    let server = script([Says::Waits]).await;
+    let client = builder(server.url()).retries(0).timeout(Duration::from_millis(200)).build().unwrap();
+    client.connect().await.unwrap();
+    let failure = client.experiment_names().await.unwrap_err();
+    assert_eq!(failure.kind(), ErrorKind::Timeout, "{failure}");
+}
+
+#[tokio::test]
+async fn reads_are_repeated_until_they_pass_or_enough_is_enough() {
+    let busy = || Says::Json(503, json!({}));
+    let server = script([busy(), Says::HangsUp, Says::Json(200, json!([]))]).await;
+    let patient = builder(server.url()).retries(2).build().unwrap();
+    assert_eq!(patient.experiment_names().await.unwrap(), []);
+    assert_eq!(server.lines().len(), 4);
+
+    let server = script([busy(), busy(), busy(), busy()]).await;
+    let patient = builder(server.url()).retries(2).build().unwrap();
+    assert_eq!(patient.experiment_names().await.unwrap_err().status(), Some(503));
+    assert_eq!(server.lines().len(), 4, "once for health, thrice for names");
+}
+
+#[tokio::test]
+async fn a_mistake_is_not_repeated() {
+    let server = script([Says::Json(500, json!({})), Says::Json(200, json!([]))]).await;
+    let patient = builder(server.url()).retries(5).build().unwrap();
+    assert_eq!(patient.experiment_names().await.unwrap_err().kind(), ErrorKind::Server);
+    assert_eq!(server.lines().len(), 2);
+}
+
+#[tokio::test]
+async fn writes_are_sent_once_whatever_happens() {
+    let single = || Says::Json(200, json!({ "id": ID, "state": "inactive" }));
+    let new = NewExperiment::new("x", "assign-prog");
+
+    let server = script([Says::HangsUp]).await;
+    let patient = builder(server.url()).retries(5).build().unwrap();
+    let failure = patient.create(&new).await.unwrap_err();
+    assert_eq!((failure.kind(), failure.may_have_acted()), (ErrorKind::Connect, true));
+    assert_eq!(server.lines(), ["GET /api", "POST /api/experiments"]);
+
+    let server = script([Says::HangsUp, Says::Json(503, json!({})), single(), Says::HangsUp]).await;
+    let patient = builder(server.url()).retries(5).build().unwrap();
+    assert!(patient.delete(ID).await.is_err());
+    assert!(patient.mark("ada", &Mark::new("a", "b")).await.is_err());
+    assert!(patient.set_state(ID, &ExperimentState::Enrolling).await.is_err());
+    assert_eq!(
+        server.lines(),
+        [
+            "GET /api".to_owned(),
+            format!("DELETE /api/experiments/{ID}"),
+            "POST /api/v6/mark".to_owned(),
+            format!("GET /api/experiments/single/{ID}"),
+            "POST /api/experiments/state".to_owned(),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn nothing_is_written_if_the_reading_before_fails() {
+    let server = script([Says::Json(404, json!({ "message": "Experiment not found." }))]).await;
+    let failure = client(&server).set_state(ID, &ExperimentState::Enrolling).await.unwrap_err();
+    assert_eq!(failure.kind(), ErrorKind::NotFound);
+    let server = script([Says::Json(503, json!({}))]).await;
+    let new = NewExperiment::new("x", "assign-prog").id(ID);
+    assert_eq!(client(&server).create(&new).await.unwrap_err().kind(), ErrorKind::Server);
+    let lines = server.lines();
+    assert!(!lines.iter().any(|line| line.starts_with("POST")), "{lines:?}");
+}
+
+#[tokio::test]
+async fn the_token_is_sent_and_never_shown() {
+    let echo = json!({
+        "message": "Authorization is required",
+        "request": { "authorization": SECRET },
+        "errorCode": 401,
+    });
+    let server = script([Says::Json(401, echo)]).await;
+    let settings = builder(server.url()).token(SecretString::from(SECRET));
+    let shown = format!("{settings:?}");
+    let client = settings.build().unwrap();
+    let failure = client.experiment_names().await.unwrap_err();
+    assert!(server.heard()[1].head.contains(&format!("authorization: bearer {SECRET}")));
+    for text in [shown, format!("{client:?}"), format!("{failure:?}"), failure.to_string()] {
+        assert!(!text.contains(SECRET), "{text}");
+    }
+}
+
+#[test]
+fn settings_that_cannot_work_are_refused_without_being_repeated() {
+    let url = "http://localhost:3030/api";
+    let with_token = |token: &str| UpgradeClient::builder(url).token(SecretString::from(token));
+    let refused = [
+        UpgradeClient::builder("localhost:3030/api"),
+        UpgradeClient::builder("ftp://localhost/api"),
+        UpgradeClient::builder(""),
+        UpgradeClient::builder(format!("http://ada:{SECRET}@localhost/api")),
+        with_token(&format!("{SECRET}\n")).token(SecretString::from(format!("{SECRET}\u{7f}"))),
+    ];
+    for builder in refused {
+        let failure = builder.build().unwrap_err();
+        assert_eq!(failure.code(), "E_UPGRADE_CONFIG", "{failure}");
+        assert!(!failure.to_string().contains(SECRET), "{failure}");
+    }
+    assert!(with_token("fine").build().is_ok());
+    assert!(UpgradeClient::builder("https://upgrade.example.org/api/").build().is_ok());
+}
+
+#[tokio::test]
+async fn strange_answers_are_read_as_far_as_they_can_be() {
+    let strange = json!([
+        7,
+        { "name": "no id" },
+        { "id": ID, "name": null, "state": "frozen", "context": "text", "conditions": [1, {}, {
+            "id": "c", "assignmentWeight": "33.5", "order": "first",
+        }], "partitions": null, "tags": [1, "one"], "experimentSegmentInclusion": [null, 1, {}] },
+    ]);
+    let server = script([Says::Json(200, strange), Says::Json(200, json!({ "id": "ada" }))]).await;
+    let client = client(&server);
+    let all = client.experiments().await.unwrap();
+    assert_eq!(all.len(), 1);
+    assert_eq!(all[0].state, ExperimentState::Unknown("frozen".into()));
+    assert_eq!((all[0].conditions.len(), all[0].conditions[0].weight), (1, 33.5));
+    assert_eq!(all[0].tags, ["one"]);
+    assert!(client.init_user(&NewUser::new("ada")).await.unwrap().groups.is_empty());
+}
+
+#[tokio::test]
+async fn what_a_server_says_is_cut_to_one_line() {
+    let long = "line\n\u{1b}[31m".to_owned() + &"x".repeat(5000);
+    let failure = names_fail(Says::Json(400, json!({ "message": long }))).await;
+    assert!(failure.message().chars().count() < 500);
+    assert!(!failure.to_string().contains(['\n', '\u{1b}']));
+}

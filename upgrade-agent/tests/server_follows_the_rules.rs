@@ -1,0 +1,441 @@
+//! The rules of assignment and of writing that no single recording shows.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "fixtures/recording.rs"]
+mod recording;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use recording::{Answered, http, send};
+use serde_json::{Value, json};
+use upgrade_agent::client::{
+    ConsistencyRule, Experiment, ExperimentPatch, ExperimentState, FilterMode, GroupMember, Mark,
+    NewDecisionPoint, NewExperiment, NewUser, PostRule, UpgradeClient,
+};
+use upgrade_agent::server::{EmbeddedServer, ServerHandle};
+
+const SITE: &str = "SelectSection";
+const TARGET: &str = "workspace";
+
+struct Stage {
+    server: ServerHandle,
+    client: UpgradeClient,
+}
+
+impl Stage {
+    async fn new() -> Self {
+        let server = EmbeddedServer::builder().in_memory().seed(3).start().await.unwrap();
+        let client = UpgradeClient::builder(server.url()).build().unwrap();
+        Self { server, client }
+    }
+
+    async fn running(&self, new: &NewExperiment) -> Experiment {
+        let made = self.client.create(new).await.unwrap();
+        self.moved(&made, ExperimentState::Enrolling).await
+    }
+
+    async fn moved(&self, experiment: &Experiment, state: ExperimentState) -> Experiment {
+        self.client.set_state(&experiment.id, &state).await.unwrap()
+    }
+
+    async fn student(&self, id: &str) {
+        self.client.init_user(&NewUser::new(id)).await.unwrap();
+    }
+
+    /// The codes that a student gets, by experiment.
+    async fn codes(&self, student: &str) -> BTreeMap<String, String> {
+        let assigned = self.client.assign(student, "assign-prog").await.unwrap();
+        let first = assigned.into_iter().filter_map(|point| point.conditions.into_iter().next());
+        first.map(|c| (c.experiment_id.unwrap(), c.condition_code.unwrap())).collect()
+    }
+
+    async fn code(&self, student: &str) -> Option<String> {
+        self.codes(student).await.into_values().next()
+    }
+
+    async fn visit(&self, student: &str) {
+        self.client.mark(student, &Mark::new(SITE, TARGET)).await.unwrap();
+    }
+
+    async fn raw(&self, method: &str, path: &str, body: &Value) -> Answered {
+        send(&http(), self.server.url(), method, path, &HashMap::new(), body).await
+    }
+
+    async fn single(&self, id: &str) -> Value {
+        self.raw("GET", &format!("/api/experiments/single/{id}"), &Value::Null).await.body
+    }
+}
+
+fn plain(name: &str) -> NewExperiment {
+    NewExperiment::new(name, "assign-prog")
+        .point(SITE, TARGET)
+        .condition("control", 50.0)
+        .condition("variant", 50.0)
+        .include_all()
+}
+
+fn class(id: &str) -> GroupMember {
+    GroupMember { group_type: "classId".into(), group_id: id.into() }
+}
+
+#[tokio::test]
+async fn lists_and_filter_decide_who_takes_part() {
+    // Filter, then who is on the inclusion and on the exclusion list, then whether he is assigned.
+    let cases = [
+        (FilterMode::IncludeAll, "", "", true),
+        (FilterMode::IncludeAll, "", "user", false),
+        (FilterMode::IncludeAll, "user", "user", false),
+        (FilterMode::IncludeAll, "", "group", false),
+        (FilterMode::IncludeAll, "user", "group", true),
+        (FilterMode::IncludeAll, "group", "group", false),
+        (FilterMode::ExcludeAll, "", "", false),
+        (FilterMode::ExcludeAll, "user", "", true),
+        (FilterMode::ExcludeAll, "group", "", true),
+        (FilterMode::ExcludeAll, "group", "group", false),
+        (FilterMode::ExcludeAll, "user", "group", true),
+        (FilterMode::ExcludeAll, "user", "user", false),
+        (FilterMode::ExcludeAll, "group", "user", false),
+    ];
+    for (filter, included, excluded, taken) in cases {
+        let stage = Stage::new().await;
+        let mut new = plain("lists");
+        for (word, list) in [(included, &mut new.inclusion), (excluded, &mut new.exclusion)] {
+            match word {
+                "user" => list.users.push("ada".into()),
+                "group" => list.groups.push(class("c2")),
+                _ => {}
+            }
+        }
+        new.filter_mode = filter.clone();
+        stage.running(&new).await;
+        // Membership counts, and not the group in which she works.
+        let ada = NewUser {
+            id: "ada".into(),
+            groups: Some([("classId".into(), vec!["c1".into(), "c2".into()])].into()),
+            working_group: Some([("classId".into(), "c1".into())].into()),
+        };
+        stage.client.init_user(&ada).await.unwrap();
+        let is_taken = stage.code("ada").await.is_some();
+        assert_eq!(is_taken, taken, "{filter}, included {included:?}, excluded {excluded:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_exclusion_sticks_although_the_reason_goes() {
+    let stage = Stage::new().await;
+    let mut new = plain("sticky");
+    new.filter_mode = FilterMode::ExcludeAll;
+    let made = stage.running(&new).await;
+    stage.student("ada").await;
+    stage.student("bob").await;
+    stage.visit("ada").await;
+    let everybody = ExperimentPatch { filter_mode: Some(FilterMode::IncludeAll), ..Default::default() };
+    stage.client.update(&made.id, &everybody).await.unwrap();
+    assert_eq!(stage.code("ada").await, None);
+    assert!(stage.code("bob").await.is_some());
+}
+
+#[tokio::test]
+async fn of_experiments_that_share_a_point_a_student_gets_one_and_keeps_it() {
+    let stage = Stage::new().await;
+    let mut bridge = plain("bridge");
+    bridge = bridge.point("SelectSection", "analyzing_step_functions");
+    let far = NewExperiment { decision_points: vec![], ..plain("far") };
+    let far = far.point("SelectSection", "analyzing_step_functions");
+    let apart = NewExperiment { decision_points: vec![], ..plain("apart") };
+    let apart = apart.point("elsewhere", "");
+    let mut ids = Vec::new();
+    for new in [plain("near"), bridge, far] {
+        ids.push(stage.running(&new).await.id);
+    }
+    let apart = stage.running(&apart).await.id;
+    let mut chosen = BTreeSet::new();
+    for student in (0..30).map(|n| format!("student-{n}")) {
+        stage.student(&student).await;
+        let codes = stage.codes(&student).await;
+        assert!(codes.contains_key(&apart), "another point is another pool");
+        let of_pool: Vec<_> = ids.iter().filter(|id| codes.contains_key(*id)).collect();
+        assert_eq!(of_pool.len(), 1);
+        chosen.extend(of_pool);
+    }
+    assert_eq!(chosen.len(), 3, "all three find students");
+
+    // Whoever takes part stays, though the pool shrinks and grows.
+    let first = &ids[0];
+    let student = "student-0";
+    let before = stage.codes(student).await;
+    for id in ids.iter().filter(|id| !before.contains_key(*id)) {
+        stage.client.set_state(id, &ExperimentState::Cancelled).await.unwrap();
+    }
+    let at = stage.client.assign(student, "assign-prog").await.unwrap();
+    for point in &at {
+        stage.client.mark(student, &Mark::of(point)).await.unwrap();
+    }
+    for id in &ids {
+        stage.client.set_state(id, &ExperimentState::Enrolling).await.unwrap();
+    }
+    assert_eq!(stage.codes(student).await, before, "{first}");
+}
+
+#[tokio::test]
+async fn earlier_visitors_are_left_out_where_a_point_says_so() {
+    for (consistency, unit_is_group, left_out) in [
+        (ConsistencyRule::Individual, false, true),
+        (ConsistencyRule::Experiment, false, false),
+        (ConsistencyRule::Group, true, true),
+    ] {
+        let stage = Stage::new().await;
+        for student in ["early", "mate", "stranger"] {
+            let group = if student == "stranger" { "c2" } else { "c1" };
+            let user = NewUser::new(student).in_group("classId", group);
+            stage.client.init_user(&user).await.unwrap();
+        }
+        // Seen in no experiment at all.
+        stage.visit("early").await;
+        let mut new = plain("late");
+        if unit_is_group {
+            new = new.per_group("classId");
+        }
+        new.consistency_rule = Some(consistency.clone());
+        new.decision_points =
+            vec![NewDecisionPoint { exclude_if_reached: true, ..NewDecisionPoint::new(SITE, TARGET) }];
+        stage.running(&new).await;
+        assert_eq!(stage.code("early").await.is_none(), left_out, "{consistency}");
+        assert_eq!(stage.code("mate").await.is_none(), unit_is_group, "{consistency}");
+        assert!(stage.code("stranger").await.is_some(), "{consistency}");
+    }
+}
+
+#[tokio::test]
+async fn a_student_who_changes_class_follows_it_only_under_group_consistency() {
+    for (consistency, follows) in [(ConsistencyRule::Group, true), (ConsistencyRule::Individual, false)] {
+        let stage = Stage::new().await;
+        let mut new = plain("classes").per_group("classId");
+        new.consistency_rule = Some(consistency.clone());
+        stage.running(&new).await;
+        let in_class = |student: &str, class: &str| NewUser::new(student).in_group("classId", class);
+        stage.client.init_user(&in_class("ada", "home")).await.unwrap();
+        stage.visit("ada").await;
+        let own = stage.code("ada").await.unwrap();
+        let mut other = None;
+        for n in 0..40 {
+            let (mate, class) = (format!("mate-{n}"), format!("class-{n}"));
+            stage.client.init_user(&in_class(&mate, &class)).await.unwrap();
+            stage.visit(&mate).await;
+            let code = stage.code(&mate).await.unwrap();
+            if code != own {
+                other = Some((class, code));
+                break;
+            }
+        }
+        let (class, code) = other.expect("some class draws the other condition");
+        stage.client.init_user(&in_class("ada", &class)).await.unwrap();
+        let expected = if follows { code } else { own };
+        assert_eq!(stage.code("ada").await, Some(expected), "{consistency}");
+    }
+}
+
+#[tokio::test]
+async fn enough_students_pause_an_experiment() {
+    let stage = Stage::new().await;
+    let made = stage.client.create(&plain("two are enough")).await.unwrap();
+    let mut body = stage.single(&made.id).await;
+    body["enrollmentCompleteCondition"] = json!({ "userCount": 2, "groupCount": 0 });
+    let path = format!("/api/experiments/{}", made.id);
+    assert_eq!(stage.raw("PUT", &path, &body).await.status, 200);
+    stage.moved(&made, ExperimentState::Enrolling).await;
+    for (student, state) in [
+        ("ada", ExperimentState::Enrolling),
+        ("ada", ExperimentState::Enrolling),
+        ("bob", ExperimentState::EnrollmentComplete),
+    ] {
+        stage.student(student).await;
+        stage.visit(student).await;
+        assert_eq!(stage.client.experiment(&made.id).await.unwrap().state, state);
+    }
+    stage.student("eve").await;
+    assert_eq!(stage.code("eve").await, None);
+    assert!(stage.code("ada").await.is_some());
+}
+
+#[tokio::test]
+async fn the_rule_assign_reaches_only_those_who_take_part() {
+    let stage = Stage::new().await;
+    let made = stage.running(&plain("rule").post_rule(PostRule::assign("variant"))).await;
+    stage.student("ada").await;
+    stage.student("eve").await;
+    stage.visit("ada").await;
+    stage.moved(&made, ExperimentState::EnrollmentComplete).await;
+    assert_eq!(stage.code("ada").await.as_deref(), Some("variant"));
+    assert_eq!(stage.code("eve").await, None);
+}
+
+#[tokio::test]
+async fn states_at_rest_assign_nobody() {
+    let stage = Stage::new().await;
+    let made = stage.running(&plain("rest")).await;
+    stage.student("ada").await;
+    stage.visit("ada").await;
+    for state in [
+        ExperimentState::Inactive,
+        ExperimentState::Draft,
+        ExperimentState::Preview,
+        ExperimentState::Scheduled,
+        ExperimentState::Cancelled,
+        ExperimentState::Archived,
+    ] {
+        stage.moved(&made, state.clone()).await;
+        assert_eq!(stage.code("ada").await, None, "{state}");
+    }
+}
+
+#[tokio::test]
+async fn after_an_update_a_condition_comes_with_a_payload() {
+    let stage = Stage::new().await;
+    let made = stage.running(&plain("payload")).await;
+    stage.student("ada").await;
+    let before = stage.client.assign("ada", "assign-prog").await.unwrap();
+    assert_eq!(before[0].conditions[0].payload, None);
+    let rename = ExperimentPatch { name: Some("renamed".into()), ..Default::default() };
+    stage.client.update(&made.id, &rename).await.unwrap();
+    let after = stage.client.assign("ada", "assign-prog").await.unwrap();
+    let condition = &after[0].conditions[0];
+    let payload = condition.payload.as_ref().unwrap();
+    assert_eq!(Some(&payload.value), condition.condition_code.as_ref());
+}
+
+#[tokio::test]
+async fn a_stale_copy_is_accepted() {
+    let stage = Stage::new().await;
+    let made = stage.client.create(&plain("stale")).await.unwrap();
+    let mut stale = stage.single(&made.id).await;
+    let rename = ExperimentPatch { name: Some("newer".into()), ..Default::default() };
+    stage.client.update(&made.id, &rename).await.unwrap();
+    stale["description"] = json!("from the past");
+    let answer = stage.raw("PUT", &format!("/api/experiments/{}", made.id), &stale).await;
+    assert_eq!((answer.status, &answer.body["versionNumber"]), (200, &json!(3)));
+    assert_eq!(stage.client.experiment(&made.id).await.unwrap().name, "stale");
+}
+
+#[tokio::test]
+async fn a_change_of_context_drops_the_lists() {
+    let stage = Stage::new().await;
+    let mut new = plain("moving");
+    new.inclusion.users.push("ada".into());
+    let made = stage.client.create(&new).await.unwrap();
+    let patch = ExperimentPatch { context: Some("mathstream".into()), ..Default::default() };
+    let moved = stage.client.update(&made.id, &patch).await.unwrap();
+    assert_eq!(moved.context, ["mathstream"]);
+    assert!(moved.inclusion.is_empty());
+    assert_eq!(moved.filter_mode, FilterMode::ExcludeAll);
+}
+
+#[tokio::test]
+async fn a_removed_condition_takes_its_enrolments_along() {
+    let stage = Stage::new().await;
+    let made = stage.running(&plain("removed")).await;
+    for student in (0..30).map(|n| format!("student-{n}")) {
+        stage.student(&student).await;
+        stage.visit(&student).await;
+    }
+    let before = stage.client.enrollment(&made.id).await.unwrap();
+    let variant = &made.condition("variant").unwrap().id;
+    let stay = before.conditions.iter().find(|c| c.id == *variant).unwrap().users;
+    assert!((1..30).contains(&stay), "both conditions have students: {before:?}");
+    let only_variant = Some(vec![upgrade_agent::client::NewCondition::new("variant", 100.0)]);
+    let patch = ExperimentPatch { conditions: only_variant, ..Default::default() };
+    stage.client.update(&made.id, &patch).await.unwrap();
+    assert_eq!(stage.client.enrollment(&made.id).await.unwrap().users, stay);
+}
+
+#[tokio::test]
+async fn what_the_original_leaves_to_its_database_is_refused_as_there() {
+    let stage = Stage::new().await;
+    let request = recording::recording("v65/create_simple").request;
+    let with = |field: &str, value: Value| {
+        let mut body = request.clone();
+        body[field] = value;
+        body
+    };
+    let mut default = request.clone();
+    default["conditions"][0]["conditionCode"] = json!("Default");
+    let cases = [
+        (with("state", json!("running")), 500, "QueryFailedError"),
+        (with("state", json!("paused")), 500, "QueryFailedError"),
+        (with("state", json!("completed")), 500, "QueryFailedError"),
+        (with("id", json!("abc")), 500, "QueryFailedError"),
+        (default, 400, "BadRequestError"),
+        (with("context", json!([])), 400, "BadRequestError"),
+        (with("context", json!(["Assign-Prog"])), 400, "BadRequestError"),
+        (with("assignmentUnit", json!("within-subjects")), 400, "BadRequestError"),
+        (with("type", json!("Factorial")), 501, "NotImplementedError"),
+        (with("assignmentAlgorithm", json!("ts_configurable")), 501, "NotImplementedError"),
+    ];
+    for (body, status, name) in cases {
+        let answer = stage.raw("POST", "/api/experiments", &body).await;
+        assert_eq!((answer.status, &answer.body["name"]), (status, &json!(name)), "{}", answer.body);
+        assert_eq!(answer.body["request"], body);
+    }
+    assert_eq!(stage.client.experiments().await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn unknown_ids_fail_as_in_the_original() {
+    let stage = Stage::new().await;
+    let id = "00000000-0000-4000-8000-000000000000";
+    let state = json!({ "experimentId": id, "state": "enrolling" });
+    let answer = stage.raw("POST", "/api/experiments/state", &state).await;
+    assert_eq!((answer.status, &answer.body["name"]), (500, &json!("TypeError")));
+    for path in ["single", "conditions"] {
+        let path = format!("/api/experiments/{path}/{id}");
+        let answer = stage.raw("GET", &path, &Value::Null).await;
+        assert_eq!((answer.status, &answer.body["type"]), (404, &json!("Query Failed")));
+        assert_eq!(answer.body["endPoint"], path);
+    }
+}
+
+#[tokio::test]
+async fn pages_are_searched_sorted_and_cut() {
+    let stage = Stage::new().await;
+    for name in ["beta", "alpha", "gamma"] {
+        stage.client.create(&plain(name)).await.unwrap();
+    }
+    let cases = [
+        (json!({ "skip": 0, "take": 2 }), vec!["gamma", "alpha"]),
+        (json!({ "skip": 2, "take": 2 }), vec!["beta"]),
+        (
+            json!({ "skip": 0, "take": 9, "sortParams": { "key": "name", "sortAs": "ASC" } }),
+            vec!["alpha", "beta", "gamma"],
+        ),
+        (json!({ "skip": 0, "take": 9, "searchParams": { "key": "name", "string": "ET" } }), vec!["beta"]),
+        (
+            json!({ "skip": 0, "take": 9, "searchParams": { "key": "all", "string": "workspace" } }),
+            vec!["gamma", "alpha", "beta"],
+        ),
+    ];
+    for (body, names) in cases {
+        let answer = stage.raw("POST", "/api/experiments/paginated", &body).await.body;
+        let told: Vec<_> = answer["nodes"].as_array().unwrap().iter().map(|n| &n["name"]).collect();
+        assert_eq!(told, names, "{body}");
+        assert_eq!(answer["total"], 3);
+    }
+}
+
+#[tokio::test]
+async fn many_at_once_are_all_counted() {
+    let stage = Stage::new().await;
+    let made = stage.running(&plain("crowd")).await;
+    let students = (0..60).map(|n| {
+        let client = stage.client.clone();
+        tokio::spawn(async move {
+            let student = format!("student-{n}");
+            client.init_user(&NewUser::new(&student)).await.unwrap();
+            let assigned = client.assign(&student, "assign-prog").await.unwrap();
+            client.mark(&student, &Mark::of(&assigned[0])).await.unwrap();
+        })
+    });
+    for student in students.collect::<Vec<_>>() {
+        student.await.unwrap();
+    }
+    assert_eq!(stage.client.enrollment(&made.id).await.unwrap().users, 60);
+}

@@ -1,0 +1,214 @@
+//! Bytes that no client sends: each is answered, and the server goes on.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "fixtures/recording.rs"]
+mod recording;
+
+use std::collections::HashMap;
+
+use proptest::prelude::*;
+use recording::{http, send};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use upgrade_agent::server::{EmbeddedServer, ServerHandle};
+
+const POSTS: [&str; 9] = [
+    "/api/experiments",
+    "/api/experiments/state",
+    "/api/experiments/paginated",
+    "/api/stats/enrollment",
+    "/api/stats/enrollment/detail",
+    "/api/v6/init",
+    "/api/v6/assign",
+    "/api/v6/mark",
+    "/api/v6/log",
+];
+
+async fn start() -> ServerHandle {
+    EmbeddedServer::builder().in_memory().start().await.unwrap()
+}
+
+fn as_user() -> HashMap<String, String> {
+    HashMap::from([("User-Id".to_owned(), "ada".to_owned())])
+}
+
+async fn is_alive(server: &ServerHandle) -> bool {
+    send(&http(), server.url(), "GET", "/api", &HashMap::new(), &Value::Null).await.status == 200
+}
+
+#[tokio::test]
+async fn bodies_that_are_no_json_are_refused() {
+    let server = start().await;
+    let deep = "[".repeat(100_000);
+    let bodies =
+        ["{bad", "{", "\"text\"", "7", "null", "{\"a\":1}}", "\u{0}", "nul", "[1,", &deep, "{ 'a' }"];
+    for body in bodies {
+        for path in POSTS {
+            let body = Value::String(body.to_owned());
+            let answer = send(&http(), server.url(), "POST", path, &as_user(), &body).await;
+            assert_eq!((answer.status, &answer.body["name"]), (400, &json!("SyntaxError")), "{path}");
+            assert_eq!(answer.body["request"], json!({}));
+        }
+    }
+    assert!(is_alive(&server).await);
+}
+
+#[tokio::test]
+async fn bytes_that_are_no_text_are_refused() {
+    let server = start().await;
+    let response = http()
+        .post(format!("{}/experiments", server.url()))
+        .header("content-type", "application/json")
+        .body(b"{\"name\":\"\xff\xfe\"}".to_vec())
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(response.status(), 400);
+    assert!(is_alive(&server).await);
+}
+
+#[tokio::test]
+async fn a_body_beyond_all_measure_is_refused() {
+    let server = start().await;
+    let body = Value::String("x".repeat(17 * 1024 * 1024));
+    let answer = send(&http(), server.url(), "POST", "/api/experiments", &HashMap::new(), &body).await;
+    assert_eq!(answer.status, 413);
+    assert!(is_alive(&server).await);
+}
+
+#[tokio::test]
+async fn requests_that_are_no_http_end_their_connection_only() {
+    let server = start().await;
+    for bytes in
+        [&b"\x16\x03\x01\x02\x00"[..], b"GET\r\n\r\n", b"\r\n\r\n\r\n", b"POST /api HTTP/9.9\r\n\r\n"]
+    {
+        let mut stream = TcpStream::connect(server.addr()).await.unwrap();
+        stream.write_all(bytes).await.unwrap();
+        stream.shutdown().await.unwrap();
+        let _ = stream.read_to_end(&mut Vec::new()).await;
+    }
+    assert!(is_alive(&server).await);
+}
+
+#[tokio::test]
+async fn a_client_that_never_finishes_does_not_hold_up_the_end() {
+    let server = start().await;
+    let addr = server.addr();
+    let _silent = TcpStream::connect(addr).await.unwrap();
+    let mut half = TcpStream::connect(addr).await.unwrap();
+    half.write_all(b"POST /api/v6/init HTTP/1.1\r\ncontent-length: 9\r\n\r\n{").await.unwrap();
+    assert!(is_alive(&server).await);
+    // Time runs by itself from here on, whenever nothing else is to be done.
+    tokio::time::pause();
+    server.shutdown().await;
+    assert!(TcpStream::connect(addr).await.is_err());
+}
+
+#[tokio::test]
+async fn unknown_paths_are_shown_harmlessly() {
+    let server = start().await;
+    let path = "/api/%3Cscript%3E&x";
+    let answer = send(&http(), server.url(), "DELETE", path, &HashMap::new(), &Value::Null).await;
+    let page = answer.body.as_str().unwrap();
+    assert_eq!((answer.status, answer.content_type.as_str()), (404, "text/html; charset=utf-8"));
+    assert!(page.contains("<pre>Cannot DELETE /api/%3Cscript%3E&amp;x</pre>"), "{page}");
+}
+
+#[tokio::test]
+async fn odd_numbers_do_not_upset_draws() {
+    let server = start().await;
+    let mut body = recording::recording("v65/create_simple").request;
+    let id = "5b38c553-8c64-4e81-b91c-df3d22e48b7b";
+    body["id"] = json!(id);
+    body["conditions"][0]["assignmentWeight"] = json!(-1e300);
+    body["conditions"][0]["order"] = json!(1e300);
+    body["conditions"][1]["assignmentWeight"] = json!(1e308);
+    body["enrollmentCompleteCondition"] = json!({ "userCount": -1, "groupCount": "many" });
+    let post = |path: &'static str, body: Value| {
+        let url = server.url().to_owned();
+        async move { send(&http(), &url, "POST", path, &as_user(), &body).await }
+    };
+    assert_eq!(post("/api/experiments", body).await.status, 200);
+    let start = json!({ "experimentId": id, "state": "enrolling" });
+    assert_eq!(post("/api/experiments/state", start).await.status, 200);
+    assert_eq!(post("/api/v6/init", json!({})).await.status, 200);
+    let assigned = post("/api/v6/assign", json!({ "context": "assign-prog" })).await.body;
+    assert_eq!(assigned[0]["assignedCondition"][0]["conditionCode"], "variant");
+    let data = json!({ "site": "SelectSection", "target": "absolute_value_plot_equality" });
+    assert_eq!(post("/api/v6/mark", json!({ "data": data })).await.status, 200);
+}
+
+/// JSON of any shape, with the words of the API strewn in.
+fn anything() -> impl Strategy<Value = Value> {
+    let words = prop::sample::select(vec![
+        "id",
+        "name",
+        "context",
+        "state",
+        "enrolling",
+        "group",
+        "classId",
+        "assign-prog",
+        "data",
+        "site",
+        "target",
+        "conditions",
+        "partitions",
+        "experimentId",
+        "value",
+        "skip",
+        "take",
+        "assignedCondition",
+        "conditionCode",
+        "workingGroup",
+        "",
+    ]);
+    let word = words.prop_map(str::to_owned).boxed();
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        word.clone().prop_map(Value::from),
+        ".{0,8}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 40, 6, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
+            prop::collection::vec((word.clone(), inner), 0..7)
+                .prop_map(|fields| Value::Object(fields.into_iter().collect())),
+        ]
+    })
+}
+
+/// A body that is right but for one field, which is anything.
+fn nearly_right() -> impl Strategy<Value = Value> {
+    let right = recording::recording("v65/create_with_payloads").request;
+    let fields: Vec<String> = right.as_object().unwrap().keys().cloned().collect();
+    (prop::sample::select(fields), anything()).prop_map(move |(field, value)| {
+        let mut body = right.clone();
+        body[field] = value;
+        body
+    })
+}
+
+#[test]
+fn any_json_at_any_route_is_answered_and_every_refusal_echoes_it() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let server = runtime.block_on(start());
+    let http = http();
+    let bodies = prop_oneof![anything(), nearly_right()]
+        .prop_filter("a string would be sent raw", |body| body.is_object() || body.is_array());
+    let path = prop::sample::select(POSTS.to_vec());
+    let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) };
+    proptest!(config, |(path in path, body in bodies)| {
+        let answer = runtime.block_on(send(&http, server.url(), "POST", path, &as_user(), &body));
+        prop_assert_ne!(answer.status, 503);
+        if answer.status != 200 {
+            prop_assert_eq!(&answer.body["request"], &body);
+            prop_assert_eq!(answer.body["errorCode"].as_u64(), Some(u64::from(answer.status)));
+        }
+    });
+    assert!(runtime.block_on(is_alive(&server)));
+}
