@@ -5,7 +5,8 @@ mod ids;
 
 pub use control::Interrupted;
 pub(crate) use control::{Answer, Control, Request, Standing};
-pub use ids::{CheckpointId, RunId, TaskId};
+pub(crate) use ids::TaskPlace;
+pub use ids::{CheckpointId, InvalidId, RunId, TaskId};
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;

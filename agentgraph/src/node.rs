@@ -196,3 +196,18 @@ function_nodes!(A1 A2 A3 A4 A5);
 function_nodes!(A1 A2 A3 A4 A5 A6);
 function_nodes!(A1 A2 A3 A4 A5 A6 A7);
 function_nodes!(A1 A2 A3 A4 A5 A6 A7 A8);
+
+/// What the code that `#[node]` writes calls: nothing happens, the types must fit.
+#[doc(hidden)]
+pub(crate) mod checks {
+    use super::{FromTask, IntoStep, State};
+
+    /// An argument of a node.
+    pub fn is_argument<S: State, T: FromTask<S>>() {}
+
+    /// An output of a node.
+    pub fn is_output<S: State, T: IntoStep<S>>() {}
+
+    /// The future of a node.
+    pub fn is_future<T: Send>(_: T) {}
+}

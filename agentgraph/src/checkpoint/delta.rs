@@ -8,6 +8,8 @@ use std::io;
 
 use serde::Serialize;
 
+use crate::context::CheckpointId;
+
 /// Why a value could not be encoded.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
@@ -36,7 +38,7 @@ pub(crate) enum Op {
     Remove = 4,
     /// `uint length`: a list cut to that length.
     Truncate = 5,
-    /// `uint step`: the whole value is the one that the record of that step holds.
+    /// `uint branch, uint step`: the whole value is the one that the record there holds.
     Refer = 6,
     /// Nothing follows: an empty keyed list, to be filled by upserts.
     Keyed = 7,
@@ -66,7 +68,7 @@ impl Op {
 pub struct DeltaWriter {
     bytes: Vec<u8>,
     field: usize,
-    step: u64,
+    record: CheckpointId,
     weights: Vec<Weight>,
 }
 
@@ -74,7 +76,7 @@ pub struct DeltaWriter {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Weight {
     pub(crate) live: u64,
-    pub(crate) whole_at: Option<u64>,
+    pub(crate) whole_at: Option<CheckpointId>,
 }
 
 impl DeltaWriter {
@@ -95,8 +97,7 @@ impl DeltaWriter {
     /// When serde cannot encode `value`; nothing is written then (so for every call below).
     pub fn set<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), EncodeError> {
         let size = self.operation(Op::Set, |bytes| bin(bytes, value))?;
-        let step = self.step;
-        *self.weight() = Weight { live: size, whole_at: Some(step) };
+        *self.weight() = Weight { live: size, whole_at: Some(self.record) };
         Ok(())
     }
 
@@ -213,18 +214,19 @@ impl DeltaWriter {
         Ok(())
     }
 
-    /// Says that the whole value stands in the record of `step`, instead of repeating it.
-    pub(crate) fn refer(&mut self, step: u64) {
+    /// Says that the whole value stands in another record, instead of repeating it.
+    pub(crate) fn refer(&mut self, record: CheckpointId) {
         let _ = self.operation(Op::Refer, |bytes| {
-            uint(bytes, step);
+            uint(bytes, u64::from(record.branch));
+            uint(bytes, record.step);
             Ok(0)
         });
     }
 
-    /// Begins the delta of `step`, empty.
-    pub(crate) fn begin(&mut self, step: u64) {
+    /// Begins the operations of that record, empty.
+    pub(crate) fn begin(&mut self, record: CheckpointId) {
         self.bytes.clear();
-        self.step = step;
+        self.record = record;
     }
 
     /// The operations since [`begin`](DeltaWriter::begin).

@@ -113,6 +113,25 @@ impl Control {
         })
     }
 
+    /// The answers a task was given.
+    pub(crate) fn answers(&self, index: u32) -> Vec<Answer> {
+        self.cells().get(&index).map(|cell| cell.answers.clone()).unwrap_or_default()
+    }
+
+    /// Notes a request that the task made in another process.
+    pub(crate) fn put_request(&self, task: TaskRequest, request: Request) -> Interrupted {
+        self.used.store(true, Ordering::Release);
+        self.cells().entry(task.index).or_default().request = Some(request);
+        Interrupted
+    }
+
+    /// Notes that an answer was refused in another process.
+    pub(crate) fn put_refusal(&self, task: TaskRequest, n: u32, problem: String) -> Interrupted {
+        self.used.store(true, Ordering::Release);
+        self.cells().entry(task.index).or_default().refused = Some((n, problem));
+        Interrupted
+    }
+
     /// Whether the task waits, read before anything else about its result.
     pub(crate) fn standing(&self, index: u32) -> Option<Standing> {
         let cells = self.cells();

@@ -125,7 +125,7 @@ hexadecimal!(RunId);
 hexadecimal!(TaskId);
 
 /// The place of a checkpoint in its thread: the branch, and the number of the commit on it, from 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CheckpointId {
     /// The branch; a thread begins with branch 0.

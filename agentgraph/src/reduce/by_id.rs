@@ -9,6 +9,11 @@ use super::{Reducer, StoredReducer, Undo, UndoStep};
 use crate::checkpoint::delta::{DeltaWriter, EncodeError};
 
 /// An item with a key of its own, for `#[reduce(by_id)]`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no key, so a list of it cannot be reduced by id",
+    label = "needs `Keyed`",
+    note = "implement `agentgraph::Keyed` for it: `fn key(&self) -> Cow<'_, str>`"
+)]
 pub trait Keyed {
     /// The key. It must not change while the item is in a state.
     fn key(&self) -> Cow<'_, str>;

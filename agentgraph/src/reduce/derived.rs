@@ -1,17 +1,20 @@
 //! What the code that `derive(State)` writes calls, so that derived code is short.
 //!
-//! Everything asked of serde goes through [`stored_channel`], once a field: a type that lacks serde is one message and
-//! not one for each of the five things done with it.
+//! What a field's type must be able to do is asked once a field, in a constant: [`Field::REDUCER`] asks the reducer and
+//! [`stored_channel`] asks serde. So a type that lacks it is one message, and not one for each thing done with it.
+
+use std::marker::PhantomData;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Reducer, Slot, StoredReducer};
+use super::{Reducer, Slot, StoredReducer, Undo};
 use crate::checkpoint::delta::{DeltaWriter, EncodeError};
 use crate::state::{Channel, StateError};
 
 pub use super::slot::decode_fields;
-use super::slot::{encode_field, encode_fields, nearest_channel};
+use super::slot::nearest_channel;
+pub(crate) use super::slot::{encode_field, encode_fields};
 
 /// The state before the first input.
 pub fn initial<S: InitialState>() -> S {
@@ -29,6 +32,64 @@ pub trait InitialState: Default {}
 #[diagnostic::do_not_recommend]
 impl<S: Default> InitialState for S {}
 
+/// A field whose reducer may turn out not to reduce it. [`By`] makes a reducer of it that always fits, so that the one
+/// mention of the real reducer, in the constant, is the one place where the compiler can object.
+pub trait Field: 'static {
+    /// The field's type.
+    type Value: Clone;
+    /// [`Reducer::Write`].
+    type Write: Clone + Send + Sync + 'static;
+    /// The real reducer.
+    const REDUCER: ReducerTable<Self::Value, Self::Write>;
+}
+
+/// A reducer as functions.
+pub struct ReducerTable<T, W> {
+    kind: &'static str,
+    exclusive: bool,
+    reduce: fn(&mut T, W),
+    combine: fn(&mut W, W),
+    try_on: fn(&mut T, &mut W) -> Undo<T>,
+    take_off: fn(&mut T, &mut W, Undo<T>),
+}
+
+/// The functions of `R`.
+pub const fn reducer<T: Clone, R: Reducer<T, Write = W>, W>() -> ReducerTable<T, W> {
+    ReducerTable {
+        kind: R::KIND,
+        exclusive: R::EXCLUSIVE,
+        reduce: R::reduce,
+        combine: R::combine,
+        try_on: R::try_on,
+        take_off: R::take_off,
+    }
+}
+
+/// The reducer of a [`Field`].
+pub struct By<F>(PhantomData<fn() -> F>);
+
+impl<F: Field> Reducer<F::Value> for By<F> {
+    type Write = F::Write;
+    const KIND: &'static str = F::REDUCER.kind;
+    const EXCLUSIVE: bool = F::REDUCER.exclusive;
+
+    fn reduce(value: &mut F::Value, write: F::Write) {
+        (F::REDUCER.reduce)(value, write);
+    }
+
+    fn combine(write: &mut F::Write, later: F::Write) {
+        (F::REDUCER.combine)(write, later);
+    }
+
+    fn try_on(value: &mut F::Value, write: &mut F::Write) -> Undo<F::Value> {
+        (F::REDUCER.try_on)(value, write)
+    }
+
+    fn take_off(value: &mut F::Value, write: &mut F::Write, undo: Undo<F::Value>) {
+        (F::REDUCER.take_off)(value, write, undo);
+    }
+}
+
 /// A channel of a derived state.
 pub const fn channel<T: Clone, R: Reducer<T>>(
     name: &'static str,
@@ -42,30 +103,35 @@ pub fn unknown_channel(name: &str, channels: &[Channel]) -> StateError {
     nearest_channel(name, channels.iter().map(|channel| &*channel.name))
 }
 
-/// A type that a stored channel with the reducer `R` may have.
+/// A type that a stored channel may have whose reducer is `R` and whose slot is `P`.
 #[diagnostic::on_unimplemented(
     message = "a channel of type `{Self}` cannot be stored",
     label = "needs `Serialize` and `Deserialize`",
     note = "derive `Serialize` and `Deserialize` for it, or mark the field `#[channel(untracked)]` (never stored), or the struct `#[state(volatile)]` (nothing is stored)",
-    note = "a reducer of your own must implement `StoredReducer` as well"
+    note = "its reducer must fit it, and be a `StoredReducer` if it is one of your own"
 )]
-pub trait StoredField<R: Reducer<Self>>: Clone {
+pub trait StoredField<R, P>: Sized {
     /// [`Slot::apply_recorded`].
-    fn apply(slot: Slot<Self, R>, value: &mut Self, delta: &mut DeltaWriter) -> Result<(), EncodeError>;
+    fn apply(slot: P, value: &mut Self, delta: &mut DeltaWriter) -> Result<(), EncodeError>;
     /// [`StoredReducer::record`].
     fn record(&self, delta: &mut DeltaWriter) -> Result<(), EncodeError>;
     /// The value of these bytes.
     fn restore(bytes: &[u8]) -> Result<Self, EncodeError>;
     /// [`Slot::encode`].
-    fn encode(slot: &Slot<Self, R>) -> Result<Option<Vec<u8>>, EncodeError>;
+    fn encode(slot: &P) -> Result<Option<Vec<u8>>, EncodeError>;
     /// [`Slot::decode`].
-    fn decode(bytes: &[u8]) -> Result<Slot<Self, R>, EncodeError>;
+    fn decode(bytes: &[u8]) -> Result<P, EncodeError>;
 }
 
 #[diagnostic::do_not_recommend]
-impl<T: Clone + Serialize + DeserializeOwned, R: StoredReducer<T>> StoredField<R> for T {
-    fn apply(slot: Slot<T, R>, value: &mut T, delta: &mut DeltaWriter) -> Result<(), EncodeError> {
-        slot.apply_recorded(value, delta)
+impl<T, R, P> StoredField<R, Slot<T, P>> for T
+where
+    T: Clone + Serialize + DeserializeOwned,
+    R: StoredReducer<T>,
+    P: Reducer<T, Write = R::Write>,
+{
+    fn apply(slot: Slot<T, P>, value: &mut T, delta: &mut DeltaWriter) -> Result<(), EncodeError> {
+        slot.reduced_by::<R>().apply_recorded(value, delta)
     }
 
     fn record(&self, delta: &mut DeltaWriter) -> Result<(), EncodeError> {
@@ -76,28 +142,28 @@ impl<T: Clone + Serialize + DeserializeOwned, R: StoredReducer<T>> StoredField<R
         rmp_serde::from_slice(bytes).map_err(|error| EncodeError::new(error.to_string()))
     }
 
-    fn encode(slot: &Slot<T, R>) -> Result<Option<Vec<u8>>, EncodeError> {
+    fn encode(slot: &Slot<T, P>) -> Result<Option<Vec<u8>>, EncodeError> {
         slot.encode()
     }
 
-    fn decode(bytes: &[u8]) -> Result<Slot<T, R>, EncodeError> {
+    fn decode(bytes: &[u8]) -> Result<Slot<T, P>, EncodeError> {
         Slot::decode(bytes)
     }
 }
 
 /// What a derived state does with one stored channel. Its functions are those of [`StoredField`], kept as pointers so
 /// that only the constant itself asks for that trait.
-pub struct StoredChannel<T: Clone, R: Reducer<T>> {
+pub struct StoredChannel<T, P> {
     name: &'static str,
-    apply: fn(Slot<T, R>, &mut T, &mut DeltaWriter) -> Result<(), EncodeError>,
+    apply: fn(P, &mut T, &mut DeltaWriter) -> Result<(), EncodeError>,
     record: fn(&T, &mut DeltaWriter) -> Result<(), EncodeError>,
     restore: fn(&[u8]) -> Result<T, EncodeError>,
-    encode: fn(&Slot<T, R>) -> Result<Option<Vec<u8>>, EncodeError>,
-    decode: fn(&[u8]) -> Result<Slot<T, R>, EncodeError>,
+    encode: fn(&P) -> Result<Option<Vec<u8>>, EncodeError>,
+    decode: fn(&[u8]) -> Result<P, EncodeError>,
 }
 
 /// The table of one stored channel.
-pub const fn stored_channel<T: StoredField<R>, R: Reducer<T>>(name: &'static str) -> StoredChannel<T, R> {
+pub const fn stored_channel<T: StoredField<R, P>, R, P>(name: &'static str) -> StoredChannel<T, P> {
     StoredChannel {
         name,
         apply: T::apply,
@@ -108,13 +174,10 @@ pub const fn stored_channel<T: StoredField<R>, R: Reducer<T>>(name: &'static str
     }
 }
 
-impl<T: Clone, R: Reducer<T>> StoredChannel<T, R> {
+impl<T, P> StoredChannel<T, P> {
     /// Applies a write and writes down what it changed.
-    pub fn apply(&self, slot: Slot<T, R>, value: &mut T, delta: &mut DeltaWriter) -> Result<(), StateError> {
-        match slot.kind() {
-            None => Ok(()),
-            Some(_) => (self.apply)(slot, value, delta).map_err(|error| self.unstored(&error)),
-        }
+    pub fn apply(&self, slot: P, value: &mut T, delta: &mut DeltaWriter) -> Result<(), StateError> {
+        (self.apply)(slot, value, delta).map_err(|error| self.unstored(&error))
     }
 
     /// Writes down the whole value.
@@ -129,7 +192,7 @@ impl<T: Clone, R: Reducer<T>> StoredChannel<T, R> {
     }
 
     /// Adds the write to an encoded update.
-    pub fn encode(&self, slot: &Slot<T, R>, fields: &mut FieldsWriter) -> Result<(), StateError> {
+    pub fn encode(&self, slot: &P, fields: &mut FieldsWriter) -> Result<(), StateError> {
         if let Some(write) = (self.encode)(slot).map_err(|error| self.unstored(&error))? {
             fields.add(self.name, &write);
         }
@@ -137,7 +200,7 @@ impl<T: Clone, R: Reducer<T>> StoredChannel<T, R> {
     }
 
     /// The write of an encoded update.
-    pub fn decode(&self, bytes: &[u8]) -> Result<Slot<T, R>, StateError> {
+    pub fn decode(&self, bytes: &[u8]) -> Result<P, StateError> {
         (self.decode)(bytes).map_err(|error| self.unread(&error))
     }
 

@@ -78,6 +78,11 @@ impl<T: Clone, R: Reducer<T>> Slot<T, R> {
             Some(Write::Overwrite(new)) => std::mem::swap(value, new),
         }
     }
+
+    /// The same write for another reducer that takes the same.
+    pub(super) fn reduced_by<Q: Reducer<T, Write = R::Write>>(self) -> Slot<T, Q> {
+        Slot(self.0)
+    }
 }
 
 impl<T: Clone + Serialize + DeserializeOwned, R: StoredReducer<T>> Slot<T, R> {
@@ -96,7 +101,13 @@ impl<T: Clone + Serialize + DeserializeOwned, R: StoredReducer<T>> Slot<T, R> {
             }
         }
     }
+}
 
+impl<T, R> Slot<T, R>
+where
+    T: Clone + Serialize + DeserializeOwned,
+    R: Reducer<T, Write: Serialize + DeserializeOwned>,
+{
     /// The write as MessagePack.
     ///
     /// # Errors

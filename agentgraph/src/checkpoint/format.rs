@@ -1,0 +1,343 @@
+//! The record format: the only place that knows how stored bytes are laid out.
+//!
+//! ```text
+//! record  = format:u8  length:u32be  header  operations
+//! header  = msgpack map of text keys, `length` bytes
+//! ```
+//!
+//! A header key that a delta leaves out has the value it had in the record before; a full repeats them all. Keys that
+//! this release does not know are kept and written again with the next full. The operations are those of `delta.rs`,
+//! on fields numbered by the table of the newest full.
+//!
+//! Keys of format 1: `run`, `source`, `time` (microseconds since 1970), `next` (the frontier), `joins` (half-full ones),
+//! `abandoned`, and in fulls `fields`, `fingerprint`, `discipline`, `schema` (version), `fence`, `codec`, `parent`.
+//! Reserved for later: `overlay`, `skips`, `session`, `key`.
+
+use std::fmt;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::delta::{encode, text, uint};
+use crate::context::RunId;
+
+/// The format this release writes, and the newest it reads.
+pub(crate) const FORMAT: u8 = 1;
+
+/// Why bytes are not a record.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FormatError {
+    #[error("it has format {0}, and this release reads up to {FORMAT}: update agentgraph")]
+    Newer(u8),
+    #[error("{0}")]
+    Damaged(String),
+}
+
+pub(crate) fn damaged(problem: impl Into<String>) -> FormatError {
+    FormatError::Damaged(problem.into())
+}
+
+/// Why a checkpoint was written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Source {
+    /// A run began: this is its input.
+    Input,
+    /// A superstep.
+    #[default]
+    Loop,
+}
+
+/// One task to come, by the names that survive a change of the graph. A node that was reached by an edge is stored as
+/// its name alone, a dispatch as a map.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StoredActivation {
+    pub(crate) node: String,
+    pub(crate) dispatch: Option<StoredDispatch>,
+}
+
+/// What a stored dispatch has besides.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct StoredDispatch {
+    pub(crate) node: String,
+    /// The dispatching node.
+    pub(crate) from: String,
+    /// Its place among the dispatches of the frontier.
+    pub(crate) index: u32,
+    pub(crate) input: Bytes,
+}
+
+impl<'de> Deserialize<'de> for StoredActivation {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct NameOrMap;
+        impl<'de> Visitor<'de> for NameOrMap {
+            type Value = StoredActivation;
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("a node's name or a dispatch")
+            }
+            fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<StoredActivation, E> {
+                Ok(StoredActivation { node: name.to_owned(), dispatch: None })
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<StoredActivation, A::Error> {
+                let dispatch = StoredDispatch::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(StoredActivation { node: dispatch.node.clone(), dispatch: Some(dispatch) })
+            }
+        }
+        deserializer.deserialize_any(NameOrMap)
+    }
+}
+
+/// A join that some of its sources have reached.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct StoredJoin {
+    pub(crate) sources: Vec<String>,
+    pub(crate) to: String,
+    pub(crate) arrived: Vec<String>,
+}
+
+/// Bytes that serde writes as MessagePack `bin`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Bytes(pub(crate) Vec<u8>);
+
+impl Serialize for Bytes {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Bytes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct AnyBytes;
+        impl Visitor<'_> for AnyBytes {
+            type Value = Bytes;
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("bytes")
+            }
+            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Bytes, E> {
+                Ok(Bytes(bytes.to_vec()))
+            }
+            fn visit_byte_buf<E>(self, bytes: Vec<u8>) -> Result<Bytes, E> {
+                Ok(Bytes(bytes))
+            }
+        }
+        deserializer.deserialize_byte_buf(AnyBytes)
+    }
+}
+
+/// A header as it stands after some records: every key that a full would repeat.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Header {
+    pub(crate) run: RunId,
+    pub(crate) source: Source,
+    pub(crate) time: u64,
+    pub(crate) next: Vec<StoredActivation>,
+    pub(crate) joins: Vec<StoredJoin>,
+    pub(crate) abandoned: Option<RunId>,
+    pub(crate) fields: Vec<String>,
+    pub(crate) fingerprint: String,
+    pub(crate) discipline: String,
+    pub(crate) schema: u32,
+    pub(crate) fence: u64,
+    /// Flags of the codec: compression and encryption, none yet.
+    pub(crate) codec: u32,
+    pub(crate) parent: Option<(u32, u64)>,
+    /// What this release does not know: key and MessagePack value.
+    pub(crate) unknown: Vec<(String, Vec<u8>)>,
+}
+
+impl Default for Header {
+    fn default() -> Self {
+        Header {
+            run: RunId::from_u128(0),
+            source: Source::Loop,
+            time: 0,
+            next: Vec::new(),
+            joins: Vec::new(),
+            abandoned: None,
+            fields: Vec::new(),
+            fingerprint: String::new(),
+            discipline: "superstep".into(),
+            schema: 0,
+            fence: 0,
+            codec: 0,
+            parent: None,
+            unknown: Vec::new(),
+        }
+    }
+}
+
+impl Header {
+    /// Takes over what a later record's header says.
+    pub(crate) fn update(&mut self, header: &[u8]) -> Result<(), FormatError> {
+        let mut rest = header;
+        let count = rmp::decode::read_map_len(&mut rest).map_err(|_| damaged("its header is not a map"))?;
+        self.source = Source::Loop;
+        self.abandoned = None;
+        for _ in 0..count {
+            let (key, after) =
+                rmp::decode::read_str_from_slice(rest).map_err(|_| damaged("a header key is not text"))?;
+            let length = value_length(after)?;
+            let (value, after) =
+                after.split_at_checked(length).ok_or_else(|| damaged("its header is cut off"))?;
+            self.set(key, value)?;
+            rest = after;
+        }
+        match rest {
+            [] => Ok(()),
+            _ => Err(damaged("bytes follow its header")),
+        }
+    }
+
+    fn set(&mut self, key: &str, value: &[u8]) -> Result<(), FormatError> {
+        match key {
+            "run" => self.run = read(key, value)?,
+            "source" => self.source = read(key, value)?,
+            "time" => self.time = read(key, value)?,
+            "next" => self.next = read(key, value)?,
+            "joins" => self.joins = read(key, value)?,
+            "abandoned" => self.abandoned = Some(read(key, value)?),
+            "fields" => self.fields = read(key, value)?,
+            "fingerprint" => self.fingerprint = read(key, value)?,
+            "discipline" => self.discipline = read(key, value)?,
+            "schema" => self.schema = read(key, value)?,
+            "fence" => self.fence = read(key, value)?,
+            "codec" => self.codec = read(key, value)?,
+            "parent" => self.parent = read(key, value)?,
+            _ => {
+                self.unknown.retain(|(known, _)| known != key);
+                self.unknown.push((key.to_owned(), value.to_vec()));
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn time(&self) -> SystemTime {
+        UNIX_EPOCH.checked_add(Duration::from_micros(self.time)).unwrap_or(UNIX_EPOCH)
+    }
+}
+
+fn read<'de, T: Deserialize<'de>>(key: &str, value: &'de [u8]) -> Result<T, FormatError> {
+    rmp_serde::from_slice(value).map_err(|error| damaged(format!("its header key `{key}`: {error}")))
+}
+
+/// The microseconds since 1970; 0 for times before.
+pub(crate) fn micros(time: SystemTime) -> u64 {
+    time.duration_since(UNIX_EPOCH).map_or(0, |since| u64::try_from(since.as_micros()).unwrap_or(u64::MAX))
+}
+
+/// The two parts of a record.
+pub(crate) struct RecordView<'a> {
+    pub(crate) header: &'a [u8],
+    pub(crate) operations: &'a [u8],
+}
+
+pub(crate) fn open(record: &[u8]) -> Result<RecordView<'_>, FormatError> {
+    let [format, length @ ..] = record else { return Err(damaged("it is empty")) };
+    match *format {
+        FORMAT => {}
+        0 => return Err(damaged("it has format 0, which was never written")),
+        newer => return Err(FormatError::Newer(newer)),
+    }
+    let (length, rest) = length.split_first_chunk::<4>().ok_or_else(|| damaged("it is cut off"))?;
+    let length = u32::from_be_bytes(*length) as usize;
+    let (header, operations) =
+        rest.split_at_checked(length).ok_or_else(|| damaged("its header is cut off"))?;
+    Ok(RecordView { header, operations })
+}
+
+/// Writes a record's header, key by key, into a buffer that lives as long as the run.
+///
+/// The map's length is written last: it is a `map 16`, whose two bytes are filled in by [`finish`](Self::finish).
+pub(crate) struct HeaderWriter<'a> {
+    bytes: &'a mut Vec<u8>,
+    keys: u16,
+}
+
+const HEAD: usize = 5;
+
+impl<'a> HeaderWriter<'a> {
+    pub(crate) fn begin(bytes: &'a mut Vec<u8>) -> Self {
+        bytes.clear();
+        bytes.extend_from_slice(&[FORMAT, 0, 0, 0, 0, 0xde, 0, 0]);
+        HeaderWriter { bytes, keys: 0 }
+    }
+
+    /// A value that serde writes. Header values are of our own types, which all can be encoded.
+    pub(crate) fn value<T: Serialize + ?Sized>(&mut self, key: &str, value: &T) {
+        let start = self.bytes.len();
+        let written = text(self.bytes, key).and_then(|()| encode(self.bytes, value));
+        match written {
+            Ok(()) => self.keys += 1,
+            Err(_) => self.bytes.truncate(start),
+        }
+    }
+
+    pub(crate) fn number(&mut self, key: &str, value: u64) {
+        self.raw(key, |bytes| uint(bytes, value));
+    }
+
+    /// A value that the caller writes.
+    pub(crate) fn raw(&mut self, key: &str, write: impl FnOnce(&mut Vec<u8>)) {
+        if text(self.bytes, key).is_ok() {
+            write(self.bytes);
+            self.keys += 1;
+        }
+    }
+
+    /// Completes the record with its operations.
+    pub(crate) fn finish(self, operations: &[u8]) {
+        let length = u32::try_from(self.bytes.len() - HEAD).unwrap_or(u32::MAX);
+        self.bytes[1..HEAD].copy_from_slice(&length.to_be_bytes());
+        self.bytes[HEAD + 1..HEAD + 3].copy_from_slice(&self.keys.to_be_bytes());
+        self.bytes.extend_from_slice(operations);
+    }
+}
+
+/// The length of the MessagePack value at the start of `bytes`, without building it. Not recursive: nested values
+/// are counted, so hostile depth costs nothing.
+pub(crate) fn value_length(bytes: &[u8]) -> Result<usize, FormatError> {
+    let mut at = 0;
+    let mut pending: u64 = 1;
+    while pending > 0 {
+        let marker = *bytes.get(at).ok_or_else(|| damaged("a value is cut off"))?;
+        let (head, body, inside) = shape(marker, &bytes[at..])?;
+        at = at.checked_add(head + body).filter(|end| *end <= bytes.len()).ok_or_else(|| damaged("a value is cut off"))?;
+        pending = pending - 1 + inside;
+    }
+    Ok(at)
+}
+
+/// Of one value: the bytes of its head, of its own body, and how many values follow inside it.
+fn shape(marker: u8, bytes: &[u8]) -> Result<(usize, usize, u64), FormatError> {
+    let long = |width: usize| -> Result<u64, FormatError> {
+        let digits = bytes.get(1..1 + width).ok_or_else(|| damaged("a value is cut off"))?;
+        Ok(digits.iter().fold(0, |number, digit| (number << 8) | u64::from(*digit)))
+    };
+    let sized = |width: usize, extra: usize| Ok((1 + width + extra, long(width)? as usize, 0));
+    let nested = |width: usize, each: u64| Ok((1 + width, 0, long(width)? * each));
+    match marker {
+        0x00..=0x7f | 0xe0..=0xff | 0xc0 | 0xc2 | 0xc3 => Ok((1, 0, 0)),
+        0x80..=0x8f => Ok((1, 0, u64::from(marker & 0x0f) * 2)),
+        0x90..=0x9f => Ok((1, 0, u64::from(marker & 0x0f))),
+        0xa0..=0xbf => Ok((1, usize::from(marker & 0x1f), 0)),
+        0xc4 | 0xd9 => sized(1, 0),
+        0xc5 | 0xda => sized(2, 0),
+        0xc6 | 0xdb => sized(4, 0),
+        0xc7 => sized(1, 1),
+        0xc8 => sized(2, 1),
+        0xc9 => sized(4, 1),
+        0xcc | 0xd0 => Ok((1, 1, 0)),
+        0xcd | 0xd1 => Ok((1, 2, 0)),
+        0xca | 0xce | 0xd2 => Ok((1, 4, 0)),
+        0xcb | 0xcf | 0xd3 => Ok((1, 8, 0)),
+        0xd4..=0xd8 => Ok((2, 1 << (marker - 0xd4), 0)),
+        0xdc => nested(2, 1),
+        0xdd => nested(4, 1),
+        0xde => nested(2, 2),
+        0xdf => nested(4, 2),
+        0xc1 => Err(damaged("a value has a marker that MessagePack does not use")),
+    }
+}

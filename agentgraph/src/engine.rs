@@ -1,0 +1,561 @@
+//! The loop: plan, execute, merge, commit, one superstep after the other.
+//!
+//! *Plan* and *merge* are pure and know no runtime. Only *execute* awaits users' code, and only *commit* awaits storage.
+//! Everything is by dense ids; names appear where something leaves the process.
+
+pub(crate) mod commit;
+pub(crate) mod execute;
+pub(crate) mod host;
+pub(crate) mod load;
+pub(crate) mod merge;
+pub(crate) mod plan;
+pub(crate) mod stored;
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::checkpoint::PendingWrite;
+use crate::checkpoint::format::{Bytes, Source};
+use crate::context::{Answer, Request, RunId, RunShared, TaskId, TaskRequest};
+use crate::engine::commit::{Commit, Journal};
+use crate::engine::execute::{Executor, Ledger, TaskEnd, ToRun};
+use crate::engine::host::TaskRunner;
+use crate::engine::merge::{ChannelUses, Done, Merge};
+use crate::engine::plan::{Frontier, LeftOver, StepPlace, task_id};
+use crate::engine::stored::{StoredAnswer, StoredRequest, StoredStep, StoredTarget, to_bytes};
+use crate::error::{Code, Error};
+use crate::extract::Snapshot;
+use crate::graph::GraphCore;
+use crate::graph::topology::Joins;
+use crate::node::NodeResult;
+use crate::run::event::{EventKind, EventQueue};
+use crate::run::{Interrupt, InterruptId, InterruptKind, StopReason};
+use crate::state::{Lifetime, State, WriteKind};
+use crate::step::{Goto, InputValue};
+
+/// One run in the making: what a step reads and changes.
+pub(crate) struct Loop<S: State, R> {
+    pub(crate) core: Arc<GraphCore<S>>,
+    pub(crate) runner: R,
+    pub(crate) shared: Arc<RunShared>,
+    pub(crate) state: Arc<S>,
+    pub(crate) frontier: Frontier,
+    pub(crate) joins: Joins,
+    pub(crate) journal: Option<Journal<S>>,
+    pub(crate) events: Option<Arc<EventQueue<S>>>,
+    pub(crate) cancel: Option<CancellationToken>,
+    pub(crate) max_concurrency: usize,
+    /// What the tasks of the first superstep left behind in an earlier call.
+    pub(crate) left_over: LeftOver,
+    /// Static interrupts were met already: the first superstep goes past them.
+    pub(crate) past_breaks: bool,
+    pub(crate) scratch: Scratch<S>,
+}
+
+/// Buffers that live as long as the run, so that a step allocates nothing for itself.
+pub(crate) struct Scratch<S: State> {
+    next: Frontier,
+    gotos: Vec<Goto>,
+    uses: ChannelUses,
+    step: u64,
+    /// An ephemeral channel was written in the last superstep.
+    ephemeral: bool,
+    ends: Vec<Option<TaskEnd<S>>>,
+}
+
+impl<S: State> Default for Scratch<S> {
+    fn default() -> Self {
+        Scratch {
+            next: Frontier::default(),
+            gotos: Vec::new(),
+            uses: ChannelUses::default(),
+            step: 0,
+            ephemeral: true,
+            ends: Vec::new(),
+        }
+    }
+}
+
+/// How a superstep of one task ended.
+enum Single {
+    Merged,
+    Cancelled,
+    /// It failed or waits: its end is in the scratch.
+    NotDone,
+}
+
+/// Why a call ends without an error.
+pub(crate) enum Pause {
+    Finished,
+    Interrupted(Vec<Interrupt>),
+    Stopped(StopReason),
+}
+
+impl<S: State, R: TaskRunner<S>> Loop<S, R> {
+    /// Begins a run on the state as it is: run channels are reset, the input goes in, and START's edges are followed.
+    pub(crate) async fn input(&mut self, input: S::Update, abandoned: Option<RunId>) -> Result<(), Error> {
+        let core = Arc::clone(&self.core);
+        let state = Arc::make_mut(&mut self.state);
+        if let Some(journal) = &mut self.journal {
+            journal.begin();
+        }
+        if core.has_run_channels {
+            reset(&core, state, &mut self.journal, Lifetime::Run)?;
+        }
+        let mut merge = Merge {
+            core: &core,
+            joins: &mut self.joins,
+            next: &mut self.frontier,
+            recorder: self.journal.as_mut().map(Journal::recorder),
+            gotos: &mut self.scratch.gotos,
+        };
+        merge.input(state, input)?;
+        self.announce_values();
+        self.commit(Source::Input, abandoned).await
+    }
+
+    /// Goes on until there is a reason to pause.
+    pub(crate) async fn supersteps(&mut self) -> Result<Pause, Error> {
+        loop {
+            if let Some(pause) = self.boundary() {
+                return Ok(pause);
+            }
+            self.scratch.step += 1;
+            let pause = if self.frontier.len() == 1 && self.left_over.is_empty() {
+                let task = self.start_single();
+                let result = match &self.cancel {
+                    None => Some(task.await),
+                    Some(cancel) => cancel.run_until_cancelled(task).await,
+                };
+                match self.end_single(result)? {
+                    Single::Merged => None,
+                    Single::Cancelled => Some(Pause::Stopped(StopReason::Cancelled)),
+                    Single::NotDone => Some(self.pause(Vec::new()).await?),
+                }
+            } else {
+                self.many().await?
+            };
+            if let Some(pause) = pause {
+                return Ok(pause);
+            }
+            let stop = self.break_after();
+            std::mem::swap(&mut self.frontier, &mut self.scratch.next);
+            self.scratch.next.clear();
+            self.shared.control.clear();
+            self.announce_values();
+            if self.journal.is_some() {
+                self.commit(Source::Loop, None).await?;
+            }
+            if let Some(pause) = stop {
+                return Ok(pause);
+            }
+            if let Some(events) = &self.events {
+                events.room().await;
+            }
+        }
+    }
+
+    /// What may end the call between two supersteps.
+    fn boundary(&mut self) -> Option<Pause> {
+        if self.frontier.is_empty() {
+            return Some(Pause::Finished);
+        }
+        if self.cancel.as_ref().is_some_and(CancellationToken::is_cancelled) {
+            return Some(Pause::Stopped(StopReason::Cancelled));
+        }
+        if self.scratch.step >= self.shared.max_supersteps {
+            return Some(Pause::Stopped(StopReason::Limit));
+        }
+        let past = std::mem::take(&mut self.past_breaks);
+        let breaks = self.core.breaks.as_ref().filter(|_| !past)?;
+        let stops = self.frontier.nodes().filter(|node| breaks.before[*node as usize]);
+        self.static_interrupts(stops, InterruptKind::Before)
+    }
+
+    fn break_after(&self) -> Option<Pause> {
+        let breaks = self.core.breaks.as_ref()?;
+        let stops = self.frontier.nodes().filter(|node| breaks.after[*node as usize]);
+        if self.scratch.next.is_empty() {
+            return None;
+        }
+        self.static_interrupts(stops, InterruptKind::After)
+    }
+
+    fn static_interrupts(&self, nodes: impl Iterator<Item = u32>, kind: InterruptKind) -> Option<Pause> {
+        let mut interrupts: Vec<Interrupt> = Vec::new();
+        for node in nodes {
+            let name = self.core.name(node);
+            if interrupts.last().is_none_or(|last| last.node != name) {
+                interrupts.push(Interrupt::fixed(name.to_owned(), kind));
+            }
+        }
+        (!interrupts.is_empty()).then_some(Pause::Interrupted(interrupts))
+    }
+
+    /// A superstep of one task is awaited in the loop itself: one more async function costs more than the rest of it.
+    fn start_single(&self) -> R::Task {
+        let (node, input) = self.frontier.task(0);
+        self.executor().start(&ToRun { request: self.single_request(node), input })
+    }
+
+    fn single_request(&self, node: u32) -> TaskRequest {
+        TaskRequest { step: self.scratch.step, node, index: 0, attempt: 1 }
+    }
+
+    fn end_single(&mut self, result: Option<NodeResult<S>>) -> Result<Single, Error> {
+        let Some(result) = result else { return Ok(Single::Cancelled) };
+        let (node, _) = self.frontier.task(0);
+        match self.executor().end(self.single_request(node), result) {
+            TaskEnd::Done(done) => self.merge_single(node, done).map(|()| Single::Merged),
+            end => {
+                self.scratch.ends.clear();
+                self.scratch.ends.push(Some(end));
+                Ok(Single::NotDone)
+            }
+        }
+    }
+
+    fn merge_single(&mut self, node: u32, done: Done<S>) -> Result<(), Error> {
+        let core = &*self.core;
+        let state = Arc::make_mut(&mut self.state);
+        if let Some(journal) = &mut self.journal {
+            journal.begin();
+        }
+        if core.has_ephemeral {
+            let writes = done.update.iter().any(|update| writes_ephemeral(core, update));
+            forget_ephemeral(core, state, &mut self.journal, &mut self.scratch.ephemeral, writes)?;
+        }
+        let mut merge = Merge {
+            core,
+            joins: &mut self.joins,
+            next: &mut self.scratch.next,
+            recorder: self.journal.as_mut().map(Journal::recorder),
+            gotos: &mut self.scratch.gotos,
+        };
+        merge.single(state, node, done)
+    }
+
+    /// A superstep of several tasks, or one that goes on where an earlier call stopped.
+    async fn many(&mut self) -> Result<Option<Pause>, Error> {
+        let count = self.frontier.len();
+        self.scratch.ends.clear();
+        self.scratch.ends.resize_with(count, || None);
+        let mut stored = vec![false; count];
+        let to_run = self.take_left_over(&mut stored)?;
+        let mut ends = std::mem::take(&mut self.scratch.ends);
+        let mut journal = self.journal.take();
+        let tasks = to_run.into_iter().map(|index| {
+            let (node, input) = self.frontier.task(index as usize);
+            ToRun { request: TaskRequest { step: self.scratch.step, node, index, attempt: 1 }, input }
+        });
+        let mut ledger = SuperstepLedger {
+            core: &self.core,
+            frontier: &self.frontier,
+            journal: journal.as_mut(),
+            ends: &mut ends,
+            stored: &mut stored,
+        };
+        let completed = self.executor().many(tasks.collect(), &mut ledger).await;
+        self.journal = journal;
+        self.scratch.ends = ends;
+        let completed = completed?;
+        if completed && self.scratch.ends.iter().all(|end| matches!(end, Some(TaskEnd::Done(_)))) {
+            self.merge_many()?;
+            return Ok(None);
+        }
+        let pause = self.pause(stored).await?;
+        Ok(Some(if completed { pause } else { Pause::Stopped(StopReason::Cancelled) }))
+    }
+
+    /// Takes over what the tasks left behind, and gives those that are to be run: not those that are finished, nor those
+    /// that still wait for an answer.
+    fn take_left_over(&mut self, stored: &mut [bool]) -> Result<Vec<u32>, Error> {
+        let left_over = std::mem::take(&mut self.left_over);
+        let mut to_run = Vec::with_capacity(self.frontier.len());
+        let mut left_over = left_over;
+        for index in 0..self.frontier.len() {
+            let left = match left_over.is_empty() {
+                true => None,
+                false => self.task_id(index).and_then(|id| left_over.remove(&id)),
+            };
+            let Some(left) = left else {
+                to_run.push(index as u32);
+                continue;
+            };
+            if let (Some(result), Some(journal)) = (&left.result, &self.journal) {
+                let step = StoredStep::from_bytes(result)?.into_step(&journal.codec, &self.core.schema)?;
+                self.scratch.ends[index] = Some(TaskEnd::Done(merge::resolve(&self.core, step)?));
+                stored[index] = true;
+            } else if let Some((n, request)) = left.open() {
+                let request = Request { n: *n, value: request.value.clone(), schema: request.schema.clone() };
+                self.scratch.ends[index] = Some(TaskEnd::Waits(request));
+                stored[index] = true;
+            } else {
+                self.shared.control.answer(index as u32, left.answers);
+                to_run.push(index as u32);
+            }
+        }
+        Ok(to_run)
+    }
+
+    fn merge_many(&mut self) -> Result<(), Error> {
+        let core = &*self.core;
+        let frontier = &self.frontier;
+        let ends = self.scratch.ends.drain(..).enumerate();
+        let tasks: Vec<(u32, Done<S>)> = ends
+            .filter_map(|(index, end)| match end {
+                Some(TaskEnd::Done(done)) => Some((frontier.task(index).0, done)),
+                _ => None,
+            })
+            .collect();
+        let state = Arc::make_mut(&mut self.state);
+        if let Some(journal) = &mut self.journal {
+            journal.begin();
+        }
+        if core.has_ephemeral {
+            let mut updates = tasks.iter().filter_map(|(_, done)| done.update.as_ref());
+            let writes = updates.any(|update| writes_ephemeral(core, update));
+            forget_ephemeral(core, state, &mut self.journal, &mut self.scratch.ephemeral, writes)?;
+        }
+        let mut merge = Merge {
+            core,
+            joins: &mut self.joins,
+            next: &mut self.scratch.next,
+            recorder: self.journal.as_mut().map(Journal::recorder),
+            gotos: &mut self.scratch.gotos,
+        };
+        merge.many(state, tasks, &mut self.scratch.uses)
+    }
+
+    /// A superstep that cannot be committed: stores what its tasks left behind, then says why.
+    async fn pause(&mut self, stored: Vec<bool>) -> Result<Pause, Error> {
+        let ends = std::mem::take(&mut self.scratch.ends);
+        let mut writes = Vec::new();
+        let mut interrupts = Vec::new();
+        let mut failed = None;
+        for (index, end) in ends.into_iter().enumerate() {
+            let is_stored = stored.get(index).copied().unwrap_or(false);
+            match end {
+                None => {}
+                Some(TaskEnd::Done(done)) => {
+                    if let (Some(journal), false) = (&self.journal, is_stored) {
+                        writes.push(result_write(&self.core, journal, &self.frontier, index, &done)?);
+                    }
+                }
+                Some(TaskEnd::Waits(request)) => {
+                    if !is_stored {
+                        writes.extend(self.request_write(index, &request)?);
+                    }
+                    interrupts.push(self.interrupt(index, request));
+                }
+                Some(TaskEnd::Refused { n, error }) => {
+                    writes.extend(self.void_answer(index, n)?);
+                    failed.get_or_insert(error);
+                }
+                Some(TaskEnd::Failed(error)) => {
+                    failed.get_or_insert(error);
+                }
+            }
+        }
+        if let Some(journal) = &mut self.journal {
+            journal.put_writes(&writes).await?;
+        }
+        match failed {
+            Some(error) => Err(error),
+            None => Ok(Pause::Interrupted(interrupts)),
+        }
+    }
+
+    fn request_write(&self, index: usize, request: &Request) -> Result<Option<PendingWrite>, Error> {
+        let Some(task) = self.task_id(index) else { return Ok(None) };
+        let node = self.core.name(self.frontier.task(index).0).to_owned();
+        let stored = StoredRequest { node, value: request.value.clone(), schema: request.schema.clone() };
+        Ok(Some(PendingWrite { task, slot: 1 + 2 * request.n, bytes: to_bytes(&stored)? }))
+    }
+
+    fn void_answer(&self, index: usize, n: u32) -> Result<Option<PendingWrite>, Error> {
+        let Some(task) = self.task_id(index) else { return Ok(None) };
+        Ok(Some(PendingWrite { task, slot: 2 + 2 * n, bytes: to_bytes(&StoredAnswer(None))? }))
+    }
+
+    fn interrupt(&self, index: usize, request: Request) -> Interrupt {
+        let nowhere = StepPlace { thread: "", run: self.shared.run, branch: 0, parent: 0 };
+        let place = self.journal.as_ref().map_or(nowhere, Journal::step_place);
+        let task = task_id(place, &self.frontier, index, &|node| self.core.name(node).to_owned());
+        let node = self.core.name(self.frontier.task(index).0).to_owned();
+        Interrupt::asked(InterruptId { task, n: request.n }, node, request)
+    }
+
+    fn task_id(&self, index: usize) -> Option<TaskId> {
+        let journal = self.journal.as_ref()?;
+        Some(task_id(journal.step_place(), &self.frontier, index, &|node| self.core.name(node).to_owned()))
+    }
+
+    fn executor(&self) -> Executor<'_, S, R> {
+        Executor {
+            core: &self.core,
+            runner: &self.runner,
+            state: &self.state,
+            shared: &self.shared,
+            events: self.events.as_deref(),
+            cancel: self.cancel.as_ref(),
+            max_concurrency: self.max_concurrency,
+        }
+    }
+
+    fn announce_values(&self) {
+        if let Some(events) = self.events.as_ref().filter(|events| events.views.values) {
+            events.push(self.scratch.step, EventKind::Values(Snapshot::new(Arc::clone(&self.state))));
+        }
+    }
+
+    async fn commit(&mut self, source: Source, abandoned: Option<RunId>) -> Result<(), Error> {
+        let Some(journal) = &mut self.journal else { return Ok(()) };
+        let services = &*self.shared.graph.services;
+        let commit = Commit { source, frontier: &self.frontier, joins: &self.joins, abandoned };
+        journal.commit(&self.core, &self.state, services, commit).await
+    }
+
+    /// The answers to give, checked against what is open, as pending writes. Must be stored before the tasks run.
+    pub(crate) fn take_answers(&mut self, answers: Answers) -> Result<Vec<PendingWrite>, Error> {
+        let open: Vec<InterruptId> = (0..self.frontier.len())
+            .filter_map(|index| {
+                let task = self.task_id(index)?;
+                let (n, _) = self.left_over.get(&task)?.open()?;
+                Some(InterruptId { task, n: *n })
+            })
+            .collect();
+        let mut writes = Vec::new();
+        for (id, value) in answers.by_id(&open)? {
+            writes.push(PendingWrite {
+                task: id.task,
+                slot: 2 + 2 * id.n,
+                bytes: to_bytes(&StoredAnswer(Some(value.clone())))?,
+            });
+            self.left_over.entry(id.task).or_default().answers.push(Answer { n: id.n, value });
+        }
+        Ok(writes)
+    }
+}
+
+/// What a caller answers.
+pub(crate) enum Answers {
+    Bare(serde_json::Value),
+    ById(Vec<(InterruptId, serde_json::Value)>),
+}
+
+impl Answers {
+    fn by_id(self, open: &[InterruptId]) -> Result<Vec<(InterruptId, serde_json::Value)>, Error> {
+        let listed = || open.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        match (self, open) {
+            (_, []) => Err(Error::new(
+                Code::NothingToResume,
+                "no interrupt is open: use `proceed()` to go on with a run that stopped for another reason",
+            )),
+            (Answers::Bare(value), [only]) => Ok(vec![(*only, value)]),
+            (Answers::Bare(_), _) => Err(Error::new(
+                Code::AmbiguousAnswer,
+                format!("several interrupts are open ({}): answer them by id with `resume_many`", listed()),
+            )),
+            (Answers::ById(answers), _) if answers.is_empty() => {
+                Err(Error::new(Code::UnknownInterrupt, format!("no answer was given; open are: {}", listed())))
+            }
+            (Answers::ById(answers), _) => {
+                let mut seen = std::collections::HashSet::new();
+                for (id, _) in &answers {
+                    let problem = match (open.contains(id), seen.insert(*id)) {
+                        (false, _) => "is not open",
+                        (true, false) => "is answered twice",
+                        (true, true) => continue,
+                    };
+                    let text = format!("interrupt {id} {problem}; open are: {}", listed());
+                    return Err(Error::new(Code::UnknownInterrupt, text));
+                }
+                Ok(answers)
+            }
+        }
+    }
+}
+
+/// Stores the record of every task that ends while others run, so that a kill cannot make it run again.
+struct SuperstepLedger<'a, S: State> {
+    core: &'a GraphCore<S>,
+    frontier: &'a Frontier,
+    journal: Option<&'a mut Journal<S>>,
+    ends: &'a mut [Option<TaskEnd<S>>],
+    stored: &'a mut [bool],
+}
+
+impl<S: State> Ledger<S> for SuperstepLedger<'_, S> {
+    async fn finished(&mut self, index: u32, end: TaskEnd<S>, others_run: bool) -> Result<(), Error> {
+        let index = index as usize;
+        if let (Some(journal), true, TaskEnd::Done(done)) = (&mut self.journal, others_run, &end) {
+            let write = result_write(self.core, journal, self.frontier, index, done)?;
+            journal.put_writes(&[write]).await?;
+            self.stored[index] = true;
+        }
+        self.ends[index] = Some(end);
+        Ok(())
+    }
+}
+
+/// The record of a finished task.
+fn result_write<S: State>(
+    core: &GraphCore<S>,
+    journal: &Journal<S>,
+    frontier: &Frontier,
+    index: usize,
+    done: &Done<S>,
+) -> Result<PendingWrite, Error> {
+    let update = done.update.as_ref().map(|update| (journal.codec.encode_update)(&core.schema, update));
+    let targets = done.targets.iter().map(|target| {
+        let input = target.input.as_ref().map(InputValue::encode).transpose()?;
+        Ok(StoredTarget { node: core.name(target.node).to_owned(), input: input.map(Bytes) })
+    });
+    let step = StoredStep {
+        update: update.transpose()?.map(Bytes),
+        targets: targets.collect::<Result<_, Error>>()?,
+        replaces_edges: done.replaces_edges,
+    };
+    let task = task_id(journal.step_place(), frontier, index, &|node| core.name(node).to_owned());
+    Ok(PendingWrite { task, slot: 0, bytes: step.to_bytes()? })
+}
+
+fn reset<S: State>(
+    core: &GraphCore<S>,
+    state: &mut S,
+    journal: &mut Option<Journal<S>>,
+    lifetime: Lifetime,
+) -> Result<(), Error> {
+    state.reset(&core.schema, lifetime);
+    let Some(journal) = journal else { return Ok(()) };
+    let channels = S::channels(&core.schema).iter().enumerate();
+    for (channel, _) in channels.filter(|(_, channel)| channel.lifetime == lifetime) {
+        (journal.codec.record_channel)(state, &core.schema, channel, &mut journal.delta)?;
+    }
+    Ok(())
+}
+
+/// Ephemeral channels hold what the last superstep wrote, and nothing after it.
+fn forget_ephemeral<S: State>(
+    core: &GraphCore<S>,
+    state: &mut S,
+    journal: &mut Option<Journal<S>>,
+    written: &mut bool,
+    writes: bool,
+) -> Result<(), Error> {
+    if std::mem::replace(written, writes) {
+        reset(core, state, journal, Lifetime::Ephemeral)?;
+    }
+    Ok(())
+}
+
+fn writes_ephemeral<S: State>(core: &GraphCore<S>, update: &S::Update) -> bool {
+    let channels = S::channels(&core.schema);
+    let mut found = false;
+    S::writes(&core.schema, update, &mut |channel, _: WriteKind| {
+        found |= channels[channel].lifetime == Lifetime::Ephemeral;
+    });
+    found
+}

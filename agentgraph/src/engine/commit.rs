@@ -1,0 +1,296 @@
+//! Committing: one record a superstep, its size that of the change.
+//!
+//! A [`Journal`] belongs to one run on one thread. It decides between delta and full: a full is written when what a
+//! reader would have to replay passes twice the live bytes plus 64 KiB, and whenever the graph differs from the one that
+//! wrote the record before. It folds every 1,024 deltas into a segment.
+
+use std::sync::Arc;
+
+use crate::checkpoint::codec::Codec;
+use crate::checkpoint::delta::{DeltaWriter, encode};
+use crate::checkpoint::fold::Folded;
+use crate::checkpoint::format::{Bytes, Header, HeaderWriter, Source, StoredDispatch, StoredJoin, micros, open};
+use crate::checkpoint::{Checkpointer, PendingWrite, Place, Put, RowKind, corrupt};
+use crate::context::{CheckpointId, RunId};
+use crate::engine::load::{Replayed, Restored};
+use crate::engine::plan::{Frontier, StepPlace};
+use crate::error::{Code, Error};
+use crate::graph::topology::Joins;
+use crate::graph::{GraphCore, Persistence};
+use crate::services::Services;
+use crate::state::State;
+
+/// Deltas between two folds.
+const SEGMENT: u32 = 1024;
+
+/// What may be replayed beyond twice the live bytes.
+const SLACK: u64 = 64 * 1024;
+
+/// A value of at least so many bytes that did not change since it was stored is referred to, not repeated.
+const LARGE: u64 = 4 * 1024;
+
+/// Writes the checkpoints of one run.
+pub(crate) struct Journal<S: State> {
+    pub(crate) saver: Arc<dyn Checkpointer>,
+    pub(crate) codec: Codec<S>,
+    pub(crate) thread: Arc<str>,
+    pub(crate) branch: u32,
+    /// The last commit; `None` before the first of the thread.
+    pub(crate) head: Option<u64>,
+    pub(crate) run: RunId,
+    pub(crate) delta: DeltaWriter,
+    /// The bytes that reading the head takes.
+    pub(crate) replay: u64,
+    /// The deltas after the newest full or segment.
+    pub(crate) deltas: u32,
+    /// The next record must be a full.
+    pub(crate) must_be_full: bool,
+    /// Pending writes stand on the head.
+    pub(crate) has_writes: bool,
+    /// What older records said that this release does not know.
+    pub(crate) unknown: Vec<(String, Vec<u8>)>,
+    /// The head says that joins are half full.
+    pub(crate) had_open_joins: bool,
+    record: Vec<u8>,
+}
+
+/// How much a header repeats of what earlier ones said.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Repeat {
+    /// Nothing: a delta.
+    Changes,
+    /// What deltas change: a segment, which is read instead of them.
+    Run,
+    /// All: a full.
+    Everything,
+}
+
+/// What a commit says beside the state.
+pub(crate) struct Commit<'a> {
+    pub(crate) source: Source,
+    pub(crate) frontier: &'a Frontier,
+    pub(crate) joins: &'a Joins,
+    pub(crate) abandoned: Option<RunId>,
+}
+
+impl<S: State> Journal<S> {
+    pub(crate) fn new(persistence: &Persistence<S>, thread: Arc<str>, run: RunId, channels: usize) -> Self {
+        Journal {
+            saver: Arc::clone(&persistence.saver),
+            codec: persistence.codec,
+            thread,
+            branch: 0,
+            head: None,
+            run,
+            delta: DeltaWriter::new(channels),
+            replay: 0,
+            deltas: 0,
+            must_be_full: true,
+            has_writes: false,
+            unknown: Vec::new(),
+            had_open_joins: false,
+            record: Vec::new(),
+        }
+    }
+
+    /// Goes on behind a checkpoint that was read.
+    pub(crate) fn go_on(&mut self, core: &GraphCore<S>, replayed: &Replayed, restored: &Restored<S>, has_writes: bool) {
+        let header = &replayed.header;
+        self.branch = replayed.id.branch;
+        self.head = Some(replayed.id.step);
+        self.run = header.run;
+        self.replay = replayed.replay;
+        self.deltas = replayed.deltas;
+        self.must_be_full = !restored.same_fields || header.fingerprint != core.fingerprint;
+        self.has_writes = has_writes;
+        self.had_open_joins = !header.joins.is_empty();
+        self.unknown.clone_from(&header.unknown);
+        for (channel, weight) in restored.weights.iter().enumerate() {
+            self.delta.set_weight(channel, *weight);
+        }
+    }
+
+    pub(crate) fn place(&self) -> Place<'_> {
+        Place::root(&self.thread)
+    }
+
+    /// The checkpoint that stands.
+    pub(crate) fn checkpoint(&self) -> Option<CheckpointId> {
+        self.head.map(|step| CheckpointId::new(self.branch, step))
+    }
+
+    /// Where the next superstep's tasks stand.
+    pub(crate) fn step_place(&self) -> StepPlace<'_> {
+        StepPlace { thread: &self.thread, run: self.run, branch: self.branch, parent: self.head.unwrap_or(0) }
+    }
+
+    /// What a merge writes its changes with.
+    pub(crate) fn recorder(&mut self) -> (&Codec<S>, &mut DeltaWriter) {
+        (&self.codec, &mut self.delta)
+    }
+
+    /// Opens the record of the next checkpoint, so that a merge can write its changes into it.
+    pub(crate) fn begin(&mut self) {
+        let id = self.next_id();
+        self.delta.begin(id);
+    }
+
+    fn next_id(&self) -> CheckpointId {
+        CheckpointId::new(self.branch, self.head.map_or(0, |head| head + 1))
+    }
+
+    /// Commits what the merge wrote. On success the checkpoint is in the store and nothing before it is pending.
+    pub(crate) async fn commit(
+        &mut self,
+        core: &GraphCore<S>,
+        state: &S,
+        services: &dyn Services,
+        commit: Commit<'_>,
+    ) -> Result<(), Error> {
+        let id = self.next_id();
+        let would_replay = self.replay + self.delta.bytes().len() as u64;
+        let full = self.must_be_full || would_replay > 2 * self.delta.live() + SLACK;
+        let referred = if full { self.record_whole(core, state, id)? } else { 0 };
+        let time = micros(services.now());
+        let mut record = std::mem::take(&mut self.record);
+        self.encode(&mut record, core, time, &commit, if full { Repeat::Everything } else { Repeat::Changes })?;
+        self.record = record;
+        let segment = match !full && self.deltas + 1 == SEGMENT {
+            true => Some(self.fold(core, time, &commit).await?),
+            false => None,
+        };
+        let put = Put {
+            place: Place::root(&self.thread),
+            id,
+            fence: 0,
+            kind: if full { RowKind::Full } else { RowKind::Delta },
+            record: &self.record,
+            segment: segment.as_deref(),
+            clears_writes: self.has_writes,
+        };
+        match self.saver.try_put(&put) {
+            Some(stored) => stored?,
+            None => self.saver.put(put).await?,
+        }
+        let bytes = self.delta.bytes().len() as u64;
+        self.replay = if full { bytes + referred } else { would_replay };
+        self.deltas = if full || segment.is_some() { 0 } else { self.deltas + 1 };
+        self.head = Some(id.step);
+        self.must_be_full = false;
+        self.has_writes = false;
+        self.had_open_joins = commit.joins.any_open();
+        Ok(())
+    }
+
+    /// Replaces the operations by those of a full record. Returns the bytes that stand in other records.
+    fn record_whole(&mut self, core: &GraphCore<S>, state: &S, id: CheckpointId) -> Result<u64, Error> {
+        self.delta.begin(id);
+        let mut referred = 0;
+        let channels = S::channels(&core.schema).iter().enumerate();
+        for (channel, _) in channels.filter(|(_, channel)| channel.is_stored()) {
+            let weight = self.delta.weight_of(channel);
+            match weight.whole_at {
+                Some(record) if weight.live >= LARGE && record != id => {
+                    self.delta.channel(channel).refer(record);
+                    referred += weight.live;
+                }
+                _ => (self.codec.record_channel)(state, &core.schema, channel, &mut self.delta)?,
+            }
+        }
+        Ok(referred)
+    }
+
+    fn encode(&self, record: &mut Vec<u8>, core: &GraphCore<S>, time: u64, commit: &Commit<'_>, repeat: Repeat) -> Result<(), Error> {
+        let mut header = HeaderWriter::begin(record);
+        header.number("time", time);
+        let mut written = Ok(());
+        header.raw("next", |bytes| written = write_frontier(bytes, core, commit.frontier));
+        written?;
+        if commit.source == Source::Input {
+            header.value("source", &commit.source);
+        }
+        if let Some(abandoned) = &commit.abandoned {
+            header.value("abandoned", abandoned);
+        }
+        let changes = repeat == Repeat::Changes;
+        if !changes || commit.source == Source::Input {
+            header.value("run", &self.run);
+        }
+        if !changes || self.had_open_joins || commit.joins.any_open() {
+            header.value("joins", &stored_joins(core, commit.joins));
+        }
+        if repeat == Repeat::Everything {
+            write_constants::<S>(&mut header, core, &self.unknown);
+        }
+        header.finish(if repeat == Repeat::Run { &[] } else { self.delta.bytes() });
+        Ok(())
+    }
+
+    /// The deltas since the last fold, with the one that is about to be stored, as one record.
+    async fn fold(&self, core: &GraphCore<S>, time: u64, commit: &Commit<'_>) -> Result<Vec<u8>, Error> {
+        let place = self.place();
+        let head = self.checkpoint().unwrap_or_default();
+        let tail = self.saver.get(place, Some(head)).await?.unwrap_or_default();
+        let mut folded = Folded::default();
+        for row in tail.rows.iter().filter(|row| row.kind == RowKind::Delta) {
+            let view = open(&row.record).map_err(|error| corrupt(place, row.id, error))?;
+            folded.apply(view.operations, None).map_err(|error| corrupt(place, row.id, error))?;
+        }
+        folded.apply(self.delta.bytes(), None).map_err(|error| corrupt(place, self.next_id(), error))?;
+        let mut record = Vec::new();
+        self.encode(&mut record, core, time, commit, Repeat::Run)?;
+        record.extend_from_slice(&folded.to_operations());
+        Ok(record)
+    }
+
+    /// Stores what tasks left behind on the checkpoint that stands.
+    pub(crate) async fn put_writes(&mut self, writes: &[PendingWrite]) -> Result<(), Error> {
+        let (Some(at), false) = (self.checkpoint(), writes.is_empty()) else { return Ok(()) };
+        self.saver.put_writes(self.place(), at, writes).await?;
+        self.has_writes = true;
+        Ok(())
+    }
+}
+
+fn write_constants<S: State>(header: &mut HeaderWriter<'_>, core: &GraphCore<S>, unknown: &[(String, Vec<u8>)]) {
+    let defaults = Header::default();
+    let fields: Vec<&str> = S::channels(&core.schema).iter().map(|channel| &*channel.name).collect();
+    header.value("fields", &fields);
+    header.value("fingerprint", &core.fingerprint);
+    header.value("discipline", &defaults.discipline);
+    header.value("schema", &defaults.schema);
+    header.value("fence", &defaults.fence);
+    header.value("codec", &defaults.codec);
+    for (key, value) in unknown {
+        header.raw(key, |bytes| bytes.extend_from_slice(value));
+    }
+}
+
+/// The frontier as a list of names; a dispatch is a map. Written by hand: it is in every record.
+fn write_frontier<S: State>(bytes: &mut Vec<u8>, core: &GraphCore<S>, frontier: &Frontier) -> Result<(), Error> {
+    // Writing to a Vec does not fail.
+    let _ = rmp::encode::write_array_len(bytes, frontier.len() as u32);
+    for node in &frontier.pulled {
+        let _ = rmp::encode::write_str(bytes, core.name(*node));
+    }
+    for dispatch in &frontier.dispatched {
+        let stored = StoredDispatch {
+            node: core.name(dispatch.node).to_owned(),
+            from: core.name(dispatch.from).to_owned(),
+            index: dispatch.index,
+            input: Bytes(dispatch.input.encode()?),
+        };
+        encode(bytes, &stored).map_err(|error| Error::new(Code::Encode, error.to_string()))?;
+    }
+    Ok(())
+}
+
+fn stored_joins<S: State>(core: &GraphCore<S>, joins: &Joins) -> Vec<StoredJoin> {
+    let name = |node: &u32| core.name(*node).to_owned();
+    let open = joins.half_full(&core.topology).map(|(join, arrived)| StoredJoin {
+        sources: join.sources.iter().map(name).collect(),
+        to: name(&join.target),
+        arrived: arrived.iter().map(|place| name(&join.sources[*place as usize])).collect(),
+    });
+    open.collect()
+}

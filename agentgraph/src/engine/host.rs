@@ -1,0 +1,224 @@
+//! Where tasks run: the seam between the loop and whatever carries a task out.
+//!
+//! The loop is generic over a [`TaskRunner`], so that in process a task is the bare call of its node. People who bring
+//! a place of their own implement [`Host`], which is object-safe and speaks bytes; one adapter joins it to the loop. What
+//! a task needs is in [`TaskCall`]: no closure, only names and bytes, so any process that built the same graph can
+//! run it with [`CompiledGraph::run_task`].
+
+use std::future::Future;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tracing::instrument::{Instrument, Instrumented};
+
+use crate::checkpoint::codec::Codec;
+use crate::checkpoint::delta::DeltaWriter;
+use crate::checkpoint::fold::{Folded, Value as FieldValue};
+use crate::context::{Answer, CheckpointId, Control, Request, RunId, RunShared, Standing, TaskRequest};
+use crate::engine::stored::StoredStep;
+use crate::error::{BoxError, Code, Error};
+use crate::extract::Task;
+use crate::graph::{CompiledGraph, GraphCore};
+use crate::node::NodeResult;
+use crate::policy::{CatchPanic, call_with_policy};
+use crate::state::{State, StoredState};
+use crate::step::InputValue;
+
+/// Starts tasks. A task's future is polled in place by the loop and must not need to be pinned.
+pub(crate) trait TaskRunner<S: State>: Send + Sync {
+    type Task: Future<Output = NodeResult<S>> + Send + Unpin;
+    fn start(&self, core: &GraphCore<S>, task: &Task<'_, S>) -> Self::Task;
+}
+
+/// Runs a task in this process: the call itself.
+pub(crate) struct LocalRunner;
+
+impl<S: State> TaskRunner<S> for LocalRunner {
+    type Task = Instrumented<CatchPanic<S>>;
+
+    fn start(&self, core: &GraphCore<S>, task: &Task<'_, S>) -> Self::Task {
+        let node = &core.nodes[task.request.node as usize];
+        let span = tracing::info_span!(
+            target: "agentgraph",
+            "node",
+            otel.name = core.name(task.request.node),
+            node = core.name(task.request.node),
+            step = task.request.step,
+        );
+        let call = || match (&node.retry, node.timeout) {
+            (None, None) => node.call.call(task),
+            (retry, timeout) => call_with_policy(Arc::clone(&node.call), retry.clone(), timeout, task),
+        };
+        CatchPanic::new(call).instrument(span)
+    }
+}
+
+/// A place that runs tasks: another process, another machine, a durable engine.
+///
+/// An implementation carries the [`TaskCall`] to where the graph lives, has
+/// [`CompiledGraph::run_task`] run it, and brings the [`TaskReply`] back. Both are plain serde values.
+#[async_trait]
+pub trait Host: Send + Sync + 'static {
+    /// Runs one task. An error here means that the host failed, not the node; the run fails with
+    /// [`Code::Host`] and can go on by `proceed()`.
+    async fn run(&self, call: TaskCall) -> Result<TaskReply, BoxError>;
+}
+
+/// One task, as bytes and names.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct TaskCall {
+    /// The run it belongs to.
+    pub run: RunId,
+    /// The thread, if the run has one.
+    pub thread: Option<String>,
+    /// The superstep, counted from 1 within the call of `invoke`, `resume` or `proceed`.
+    pub step: u64,
+    /// The limit of supersteps.
+    pub max_supersteps: u64,
+    /// The node.
+    pub node: String,
+    /// The state it reads, as the operations of a full record.
+    state: Vec<u8>,
+    /// The input of a dispatch.
+    input: Option<Vec<u8>>,
+    /// The answers to its interrupts so far.
+    answers: Vec<(u32, Value)>,
+}
+
+/// How a task ended elsewhere.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TaskReply(Reply);
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+enum Reply {
+    Done(Vec<u8>),
+    Waits { n: u32, value: Value, schema: Option<Value> },
+    Refused { n: u32, problem: String },
+    Failed(String),
+}
+
+/// A node failed where the host ran it; only its text came back.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{0}")]
+struct RemoteFailure(String);
+
+/// Joins a [`Host`] to the loop.
+pub(crate) struct HostRunner<S: State> {
+    pub(crate) host: Arc<dyn Host>,
+    pub(crate) codec: Codec<S>,
+}
+
+impl<S: State> Clone for HostRunner<S> {
+    fn clone(&self) -> Self {
+        HostRunner { host: Arc::clone(&self.host), codec: self.codec }
+    }
+}
+
+impl<S: State> TaskRunner<S> for HostRunner<S> {
+    type Task = CatchPanic<S>;
+
+    fn start(&self, core: &GraphCore<S>, task: &Task<'_, S>) -> CatchPanic<S> {
+        let call = self.call(core, task);
+        let (host, codec) = (Arc::clone(&self.host), self.codec);
+        let (schema, shared, request) = (core.schema.clone(), Arc::clone(task.shared), task.request);
+        CatchPanic::new(|| {
+            Box::pin(async move {
+                let reply = host.run(call?).await.map_err(|error| {
+                    Error::new(Code::Host, format!("the host could not run the task: {error}")).with_source(error)
+                })?;
+                match reply.0 {
+                    Reply::Done(bytes) => Ok(StoredStep::from_bytes(&bytes)?.into_step(&codec, &schema)?),
+                    Reply::Failed(text) => Err(RemoteFailure(text).into()),
+                    Reply::Waits { n, value, schema } => {
+                        Err(shared.control.put_request(request, Request { n, value, schema }).into())
+                    }
+                    Reply::Refused { n, problem } => Err(shared.control.put_refusal(request, n, problem).into()),
+                }
+            })
+        })
+    }
+}
+
+impl<S: State> HostRunner<S> {
+    fn call(&self, core: &GraphCore<S>, task: &Task<'_, S>) -> Result<TaskCall, Error> {
+        let channels = S::channels(&core.schema);
+        let mut state = DeltaWriter::new(channels.len());
+        state.begin(CheckpointId::default());
+        for (at, _) in channels.iter().enumerate().filter(|(_, channel)| channel.is_stored()) {
+            (self.codec.record_channel)(task.state, &core.schema, at, &mut state)?;
+        }
+        let answers = task.shared.control.answers(task.request.index);
+        Ok(TaskCall {
+            run: task.shared.run,
+            thread: task.shared.thread.as_deref().map(str::to_owned),
+            step: task.request.step,
+            max_supersteps: task.shared.max_supersteps,
+            node: core.name(task.request.node).to_owned(),
+            state: state.bytes().to_vec(),
+            input: task.input.map(InputValue::encode).transpose()?,
+            answers: answers.into_iter().map(|answer| (answer.n, answer.value)).collect(),
+        })
+    }
+}
+
+impl<S: StoredState> CompiledGraph<S> {
+    /// Runs one task that a [`Host`] brought here, with the node's layers and policies. For the far side of a host; the
+    /// graph must have the node that the call names.
+    ///
+    /// Channels that are never stored have their initial values here, and events go nowhere.
+    ///
+    /// # Errors
+    /// When the graph has no such node, or the call's bytes do not fit it. A failing node is a reply, not an error.
+    pub async fn run_task(&self, call: TaskCall) -> Result<TaskReply, Error> {
+        let core = &*self.core;
+        let node = *core.by_name.get(&*call.node).ok_or_else(|| {
+            let problem = format!("a host asked for node `{}`, which this graph does not have", call.node);
+            Error::new(Code::GraphChanged, problem)
+        })?;
+        let state = Arc::new(decode_state::<S>(&core.schema, &call.state)?);
+        let request = TaskRequest { step: call.step, node, index: 0, attempt: 1 };
+        let control = Control::default();
+        if !call.answers.is_empty() {
+            control.answer(0, call.answers.into_iter().map(|(n, value)| Answer { n, value }).collect());
+        }
+        let shared = Arc::new(RunShared {
+            graph: Arc::clone(&self.shared),
+            run: call.run,
+            thread: call.thread.map(Arc::from),
+            control,
+            custom: None,
+            max_supersteps: call.max_supersteps,
+        });
+        let input = call.input.map(|bytes| InputValue::Stored(bytes.into()));
+        let task = Task { state: &state, shared: &shared, request, input: input.as_ref() };
+        let result = LocalRunner.start(core, &task).await;
+        let reply = match (shared.control.standing(0), result) {
+            (Some(Standing::Waits(request)), _) => {
+                Reply::Waits { n: request.n, value: request.value, schema: request.schema }
+            }
+            (Some(Standing::Refused { n, problem }), _) => Reply::Refused { n, problem },
+            (None, Err(error)) => Reply::Failed(error.to_string()),
+            (None, Ok(step)) => {
+                let codec = Codec::<S>::of();
+                Reply::Done(StoredStep::of_step(step, &codec, &core.schema)?.to_bytes()?)
+            }
+        };
+        Ok(TaskReply(reply))
+    }
+}
+
+fn decode_state<S: StoredState>(schema: &S::Schema, operations: &[u8]) -> Result<S, Error> {
+    let damaged = |problem: String| Error::new(Code::Host, format!("the state of a task call is damaged: {problem}"));
+    let mut folded = Folded::default();
+    folded.apply(operations, None).map_err(|error| damaged(error.to_string()))?;
+    let mut state = S::initial(schema);
+    for (at, _) in S::channels(schema).iter().enumerate() {
+        if let FieldValue::Bytes(value) = folded.value(at).map_err(|error| damaged(error.to_string()))? {
+            state.restore_channel(schema, at, &value)?;
+        }
+    }
+    Ok(state)
+}

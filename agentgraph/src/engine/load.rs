@@ -1,0 +1,233 @@
+//! Loading: from the rows of a thread back to a state, a frontier, joins and pending writes.
+
+use std::collections::HashMap;
+
+use crate::checkpoint::delta::Weight;
+use crate::checkpoint::fold::{Folded, Value};
+use crate::checkpoint::format::{FormatError, Header, open};
+use crate::checkpoint::{PendingWrite, Place, RowKind, Tail, corrupt};
+use crate::context::{Answer, CheckpointId, TaskId};
+use crate::engine::plan::{Dispatched, Frontier, LeftOver, TaskLeft};
+use crate::engine::stored::{StoredAnswer, StoredRequest, from_bytes};
+use crate::error::{Code, Error};
+use crate::graph::topology::Joins;
+use crate::graph::{GraphCore, Persistence};
+use crate::state::State;
+use crate::step::InputValue;
+use crate::{END, START};
+
+/// The fields and the header of a checkpoint, before anything of the graph is looked up.
+#[derive(Clone)]
+pub(crate) struct Replayed {
+    pub(crate) id: CheckpointId,
+    pub(crate) header: Header,
+    pub(crate) folded: Folded,
+    /// The bytes that were read.
+    pub(crate) replay: u64,
+    /// The deltas that were read.
+    pub(crate) deltas: u32,
+}
+
+/// A state read back, with what a journal must know of it.
+pub(crate) struct Restored<S> {
+    pub(crate) state: S,
+    pub(crate) weights: Vec<Weight>,
+    /// The record was written by a graph with the same channels.
+    pub(crate) same_fields: bool,
+}
+
+/// Reads the checkpoint that a tail ends in.
+pub(crate) async fn replay<S: State>(
+    persistence: &Persistence<S>,
+    place: Place<'_>,
+    tail: &Tail,
+) -> Result<Replayed, Error> {
+    let mut replayed = Replayed {
+        id: CheckpointId::default(),
+        header: Header::default(),
+        folded: Folded::default(),
+        replay: 0,
+        deltas: 0,
+    };
+    for row in &tail.rows {
+        apply_row(&mut replayed, row.id, row.kind, &row.record).map_err(|error| unreadable(place, row.id, error))?;
+        replayed.replay += row.record.len() as u64;
+    }
+    fill_references(persistence, place, &mut replayed).await?;
+    Ok(replayed)
+}
+
+/// Takes one more row over.
+pub(crate) fn apply_row(
+    replayed: &mut Replayed,
+    id: CheckpointId,
+    kind: RowKind,
+    record: &[u8],
+) -> Result<(), FormatError> {
+    let view = open(record)?;
+    replayed.header.update(view.header)?;
+    match kind {
+        RowKind::Full => {
+            replayed.folded = Folded::default();
+            replayed.deltas = 0;
+            replayed.folded.apply(view.operations, Some(id))?;
+        }
+        RowKind::Delta => {
+            replayed.deltas += 1;
+            replayed.folded.apply(view.operations, Some(id))?;
+        }
+        RowKind::Segment => replayed.folded.apply(view.operations, None)?,
+    }
+    replayed.id = id;
+    Ok(())
+}
+
+/// Fetches the values that a full only refers to.
+pub(crate) async fn fill_references<S: State>(
+    persistence: &Persistence<S>,
+    place: Place<'_>,
+    replayed: &mut Replayed,
+) -> Result<(), Error> {
+    for (field, id) in replayed.folded.elsewhere() {
+        let row = persistence.saver.row(place, id).await?;
+        let row = row.ok_or_else(|| corrupt(place, replayed.id, format!("it refers to checkpoint {id}, which is gone")))?;
+        let mut other = Folded::default();
+        let filled = open(&row.record)
+            .and_then(|view| other.apply(view.operations, Some(id)))
+            .and_then(|()| replayed.folded.fill(field, &other, id));
+        filled.map_err(|error| unreadable(place, id, error))?;
+        replayed.replay += row.record.len() as u64;
+    }
+    Ok(())
+}
+
+fn unreadable(place: Place<'_>, id: CheckpointId, error: FormatError) -> Error {
+    match error {
+        FormatError::Newer(_) => {
+            Error::new(Code::UnknownFormat, format!("checkpoint {id} cannot be read: {error}")).on_thread(Some(place.thread))
+        }
+        FormatError::Damaged(_) => corrupt(place, id, error),
+    }
+}
+
+/// Builds the typed state. Fields that the state no longer has are dropped; new ones have their initial values.
+pub(crate) fn restore<S: State>(
+    core: &GraphCore<S>,
+    persistence: &Persistence<S>,
+    place: Place<'_>,
+    replayed: &Replayed,
+) -> Result<Restored<S>, Error> {
+    let channels = S::channels(&core.schema);
+    let stored = &replayed.header.fields;
+    let same_fields = stored.len() == channels.len()
+        && stored.iter().zip(channels).all(|(stored, channel)| *stored == channel.name);
+    let mut state = S::initial(&core.schema);
+    let mut weights = vec![Weight::default(); channels.len()];
+    for (at, channel) in channels.iter().enumerate().filter(|(_, channel)| channel.is_stored()) {
+        let known = |name: &String| *name == channel.name || channel.aliases.contains(&name.as_str());
+        let Some(field) = stored.iter().position(known) else { continue };
+        let value = replayed.folded.value(field).map_err(|error| corrupt(place, replayed.id, error))?;
+        if let Value::Bytes(value) = value {
+            (persistence.codec.restore_channel)(&mut state, &core.schema, at, &value)
+                .map_err(|error| corrupt(place, replayed.id, error))?;
+            let whole_at = replayed.folded.whole_at(field).filter(|_| same_fields);
+            weights[at] = Weight { live: value.len() as u64, whole_at };
+        }
+    }
+    Ok(Restored { state, weights, same_fields })
+}
+
+/// Looks up the stored frontier and joins in the graph.
+///
+/// # Errors
+/// [`Code::GraphChanged`] with the names that are gone.
+pub(crate) fn look_up<S: State>(
+    core: &GraphCore<S>,
+    place: Place<'_>,
+    header: &Header,
+) -> Result<(Frontier, Joins), Error> {
+    let mut gone = Vec::new();
+    let mut frontier = Frontier::default();
+    for activation in &header.next {
+        let node = id_of(core, &activation.node, &mut gone);
+        match &activation.dispatch {
+            None => frontier.pull(node),
+            Some(dispatch) => {
+                let from = id_of(core, &dispatch.from, &mut gone);
+                let input = InputValue::Stored(dispatch.input.0.clone().into());
+                frontier.dispatched.push(Dispatched { node, from, index: dispatch.index, input });
+            }
+        }
+    }
+    frontier.settle();
+    let joins = stored_joins(core, header, &mut gone);
+    if gone.is_empty() {
+        return Ok((frontier, joins));
+    }
+    let problem = format!(
+        "the thread waits at {}, which this graph does not have: run it with the graph it was started on, bring the name \
+         back, or start over with `.abandon()`",
+        gone.join(", ")
+    );
+    Err(Error::new(Code::GraphChanged, problem).on_thread(Some(place.thread)))
+}
+
+fn id_of<S: State>(core: &GraphCore<S>, name: &str, gone: &mut Vec<String>) -> u32 {
+    match core.by_name.get(name) {
+        Some(node) => *node,
+        None if name == START => core.topology.start(),
+        None => {
+            gone.push(format!("node `{name}`"));
+            0
+        }
+    }
+}
+
+fn stored_joins<S: State>(core: &GraphCore<S>, header: &Header, gone: &mut Vec<String>) -> Joins {
+    let mut joins = Joins::of(&core.topology);
+    for stored in &header.joins {
+        let wanted: std::collections::HashSet<&str> = stored.sources.iter().map(String::as_str).collect();
+        let found = core.topology.joins.iter().position(|join| {
+            core.name(join.target) == stored.to
+                && join.sources.len() == wanted.len()
+                && join.sources.iter().all(|source| wanted.contains(core.name(*source)))
+        });
+        let Some(found) = found else {
+            let to = if stored.to == END { "END" } else { &stored.to };
+            gone.push(format!("the join {} -> `{to}`", stored.sources.join(" + ")));
+            continue;
+        };
+        let sources = &core.topology.joins[found].sources;
+        for (at, source) in sources.iter().enumerate() {
+            if stored.arrived.iter().any(|arrived| arrived == core.name(*source)) {
+                joins.arrive(&core.topology, found as u32, at as u32);
+            }
+        }
+    }
+    joins
+}
+
+/// Sorts pending writes by task.
+pub(crate) fn left_over(place: Place<'_>, writes: &[PendingWrite]) -> Result<LeftOver, Error> {
+    let mut left: HashMap<TaskId, TaskLeft> = HashMap::new();
+    for write in writes {
+        let task = left.entry(write.task).or_default();
+        let n = write.slot.saturating_sub(1) / 2;
+        let at = |error: Error| error.on_thread(Some(place.thread));
+        match write.slot {
+            0 => task.result = Some(write.bytes.clone()),
+            slot if slot % 2 == 1 => {
+                task.requests.push((n, from_bytes::<StoredRequest>(&write.bytes).map_err(at)?));
+            }
+            _ => {
+                if let StoredAnswer(Some(value)) = from_bytes(&write.bytes).map_err(at)? {
+                    task.answers.push(Answer { n, value });
+                }
+            }
+        }
+    }
+    for task in left.values_mut() {
+        task.requests.sort_by_key(|(n, _)| *n);
+    }
+    Ok(left)
+}

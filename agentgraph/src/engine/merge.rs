@@ -1,0 +1,294 @@
+//! Merging: from the results of a superstep to the next state and the next frontier. Pure, and synchronous.
+//!
+//! The order is fixed: routers first, each on the state with only its own node's update; then the updates in task
+//! order; the frontier follows from both. A single task is simpler: its update is applied, then its routers look.
+
+use crate::checkpoint::codec::Codec;
+use crate::checkpoint::delta::DeltaWriter;
+use crate::engine::plan::Frontier;
+use crate::error::{Code, Error, nearest};
+use crate::graph::topology::{END_ID, Joins, Topology};
+use crate::graph::{GraphCore, RouterFn};
+use crate::state::{State, WriteKind};
+use crate::step::{Command, Goto, InputValue, Step};
+use crate::{END, START};
+
+/// A finished task: what it writes and where it goes, by dense ids.
+pub(crate) struct Done<S: State> {
+    pub(crate) update: Option<S::Update>,
+    pub(crate) targets: Vec<Target>,
+    pub(crate) replaces_edges: bool,
+}
+
+/// A target that was looked up.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    pub(crate) node: u32,
+    pub(crate) input: Option<InputValue>,
+}
+
+/// Looks up where a step goes.
+///
+/// # Errors
+/// [`Code::UnknownTarget`] for a name that is not in the graph.
+pub(crate) fn resolve<S: State>(core: &GraphCore<S>, step: Step<S>) -> Result<Done<S>, Error> {
+    match step {
+        Step::None => Ok(Done { update: None, targets: Vec::new(), replaces_edges: false }),
+        Step::Update(update) => Ok(Done { update: Some(update), targets: Vec::new(), replaces_edges: false }),
+        Step::Command(command) => {
+            let Command { update, targets, replaces_edges } = *command;
+            let targets: Result<_, Error> = targets.into_iter().map(|goto| target(core, goto)).collect();
+            Ok(Done { update, targets: targets?, replaces_edges })
+        }
+    }
+}
+
+fn target<S: State>(core: &GraphCore<S>, goto: Goto) -> Result<Target, Error> {
+    let (name, input) = match goto {
+        Goto::Node(name) => (name, None),
+        Goto::Dispatch(dispatch) => (dispatch.node, Some(dispatch.input)),
+    };
+    if name == END {
+        return Ok(Target { node: END_ID, input: None });
+    }
+    match core.by_name.get(&*name) {
+        Some(node) => Ok(Target { node: *node, input }),
+        None => Err(unknown_target(core, &name)),
+    }
+}
+
+fn unknown_target<S: State>(core: &GraphCore<S>, name: &str) -> Error {
+    let hint = match nearest(name, core.names.iter().map(|known| &**known)) {
+        _ if name == START => "; START cannot be a target".to_owned(),
+        Some(near) => format!("; did you mean `{near}`?"),
+        None => String::new(),
+    };
+    Error::new(Code::UnknownTarget, format!("there is no node `{name}` to go to{hint}"))
+}
+
+/// What a merge changes beside the state.
+pub(crate) struct Merge<'a, S: State> {
+    pub(crate) core: &'a GraphCore<S>,
+    pub(crate) joins: &'a mut Joins,
+    pub(crate) next: &'a mut Frontier,
+    pub(crate) recorder: Option<(&'a Codec<S>, &'a mut DeltaWriter)>,
+    pub(crate) gotos: &'a mut Vec<Goto>,
+}
+
+impl<S: State> Merge<'_, S> {
+    /// Merges the only task of a superstep.
+    pub(crate) fn single(&mut self, state: &mut S, node: u32, done: Done<S>) -> Result<(), Error> {
+        if let Some(update) = done.update {
+            self.apply(state, update).map_err(|error| error.at_node(self.core.name(node)))?;
+        }
+        if !done.replaces_edges {
+            self.follow_edges(node);
+            self.ask_routers(node, state)?;
+        }
+        self.follow_targets(node, done.targets);
+        self.next.settle();
+        Ok(())
+    }
+
+    /// Merges the tasks of a superstep, given in task order.
+    pub(crate) fn many(
+        &mut self,
+        state: &mut S,
+        mut tasks: Vec<(u32, Done<S>)>,
+        uses: &mut ChannelUses,
+    ) -> Result<(), Error> {
+        for (node, done) in &mut tasks {
+            if !done.replaces_edges {
+                self.follow_edges(*node);
+                self.route_on_own_update(state, *node, done)?;
+            }
+            self.follow_targets(*node, std::mem::take(&mut done.targets));
+        }
+        uses.settle_writes(self.core, &mut tasks)?;
+        for (node, done) in tasks {
+            if let Some(update) = done.update {
+                self.apply(state, update).map_err(|error| error.at_node(self.core.name(node)))?;
+            }
+        }
+        self.next.settle();
+        Ok(())
+    }
+
+    /// Applies the input of a run and finds its first frontier.
+    pub(crate) fn input(&mut self, state: &mut S, input: S::Update) -> Result<(), Error> {
+        let done = Done { update: Some(input), targets: Vec::new(), replaces_edges: false };
+        self.single(state, self.core.topology.start(), done)
+    }
+
+    fn apply(&mut self, state: &mut S, update: S::Update) -> Result<(), Error> {
+        let schema = &self.core.schema;
+        let applied = match &mut self.recorder {
+            None => state.apply(schema, update),
+            Some((codec, delta)) => (codec.apply_recorded)(state, schema, update, delta),
+        };
+        applied.map_err(Error::from)
+    }
+
+    fn route_on_own_update(&mut self, state: &mut S, node: u32, done: &mut Done<S>) -> Result<(), Error> {
+        if self.core.topology.routers.row(node).is_empty() {
+            return Ok(());
+        }
+        match &mut done.update {
+            None => self.ask_routers(node, state),
+            Some(update) => {
+                let core = self.core;
+                state.peek(&core.schema, update, |state| self.ask_routers(node, state))?
+            }
+        }
+    }
+
+    fn follow_edges(&mut self, node: u32) {
+        let topology: &Topology = &self.core.topology;
+        self.next.pulled.extend_from_slice(topology.successors.row(node));
+        for (join, place) in topology.join_sources.row(node) {
+            if self.joins.arrive(topology, *join, *place) {
+                let target = topology.joins[*join as usize].target;
+                if target != END_ID {
+                    self.next.pull(target);
+                }
+            }
+        }
+    }
+
+    fn ask_routers(&mut self, node: u32, state: &S) -> Result<(), Error> {
+        let core = self.core;
+        for router in core.topology.routers.row(node) {
+            let router = &core.routers[*router as usize];
+            match &router.decide {
+                RouterFn::Typed(decide) => decide(state, &mut |pick| {
+                    if let Some(target) = router.targets.get(pick.target) {
+                        self.go(node, *target, pick.input);
+                    }
+                }),
+                RouterFn::Named(decide) => {
+                    decide(state, self.gotos);
+                    for goto in std::mem::take(self.gotos) {
+                        let target = self.named_target(node, &router.targets, goto)?;
+                        self.go(node, target.node, target.input);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A branch may go only where it said it might.
+    fn named_target(&self, node: u32, declared: &[u32], goto: Goto) -> Result<Target, Error> {
+        let from = self.core.name(node);
+        let found = target(self.core, goto).map_err(|error| error.at_node(from))?;
+        if declared.contains(&found.node) {
+            return Ok(found);
+        }
+        let name = self.core.name(found.node);
+        let problem = format!("its branch went to `{name}`, which is not among the targets it declared: add it there");
+        Err(Error::new(Code::UnknownTarget, problem).at_node(from))
+    }
+
+    fn follow_targets(&mut self, node: u32, targets: Vec<Target>) {
+        for target in targets {
+            self.go(node, target.node, target.input);
+        }
+    }
+
+    fn go(&mut self, from: u32, target: u32, input: Option<InputValue>) {
+        match input {
+            _ if target == END_ID => {}
+            Some(input) => self.next.dispatch(target, from, input),
+            None => self.next.pull(target),
+        }
+    }
+}
+
+/// Who writes which channel in a superstep. Sized by the channels once a run, and then only touched where written.
+#[derive(Debug, Default)]
+pub(crate) struct ChannelUses {
+    round: u64,
+    channels: Vec<ChannelUse>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct ChannelUse {
+    round: u64,
+    reduced_by: Option<u32>,
+    overwritten_by: Option<u32>,
+}
+
+impl ChannelUses {
+    /// Finds conflicts, and takes out the writes that an overwrite wins over.
+    fn settle_writes<S: State>(&mut self, core: &GraphCore<S>, tasks: &mut [(u32, Done<S>)]) -> Result<(), Error> {
+        let channels = S::channels(&core.schema);
+        self.channels.resize(channels.len(), ChannelUse::default());
+        self.round += 1;
+        let round = self.round;
+        let mut conflict = None;
+        let mut overwritten = Vec::new();
+        for (node, done) in tasks.iter() {
+            let Some(update) = &done.update else { continue };
+            S::writes(&core.schema, update, &mut |channel, kind| {
+                let Some(used) = self.channels.get_mut(channel) else { return };
+                if used.round != round {
+                    *used = ChannelUse { round, ..ChannelUse::default() };
+                }
+                let (earlier, clash) = match kind {
+                    WriteKind::Reduce => (&mut used.reduced_by, channels[channel].exclusive),
+                    WriteKind::Overwrite => {
+                        overwritten.push(channel);
+                        (&mut used.overwritten_by, true)
+                    }
+                };
+                match earlier {
+                    Some(first) if clash && conflict.is_none() => conflict = Some((channel, *first, *node, kind)),
+                    _ => *earlier = Some(*node),
+                }
+            });
+        }
+        if let Some((channel, first, second, kind)) = conflict {
+            return Err(concurrent_update(core, channel, first, second, kind));
+        }
+        for channel in overwritten {
+            discard_reduced(core, channel, tasks);
+        }
+        Ok(())
+    }
+}
+
+fn discard_reduced<S: State>(core: &GraphCore<S>, channel: usize, tasks: &mut [(u32, Done<S>)]) {
+    for (_, done) in tasks {
+        let Some(update) = &mut done.update else { continue };
+        let mut reduces = false;
+        S::writes(&core.schema, update, &mut |written, kind| {
+            reduces |= written == channel && kind == WriteKind::Reduce;
+        });
+        if reduces {
+            S::discard(&core.schema, update, channel);
+        }
+    }
+}
+
+fn concurrent_update<S: State>(
+    core: &GraphCore<S>,
+    channel: usize,
+    first: u32,
+    second: u32,
+    kind: WriteKind,
+) -> Error {
+    let field = &S::channels(&core.schema)[channel].name;
+    let (first, second) = (core.name(first), core.name(second));
+    let who = if first == second {
+        format!("two tasks of node `{first}`")
+    } else {
+        format!("nodes `{first}` and `{second}`")
+    };
+    let (did, remedy) = match kind {
+        WriteKind::Reduce => {
+            ("wrote", "give the field a reducer, such as `#[reduce(last)]`, or let the nodes run one after the other")
+        }
+        WriteKind::Overwrite => ("overwrote", "at most one of them may overwrite it"),
+    };
+    Error::new(Code::ConcurrentUpdate, format!("{who} {did} `{field}` in the same superstep: {remedy}"))
+}

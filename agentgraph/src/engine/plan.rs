@@ -1,0 +1,125 @@
+//! Planning: from a frontier to the tasks of a superstep. Pure.
+
+use std::collections::HashMap;
+
+use crate::context::{RunId, TaskId, TaskPlace};
+use crate::step::InputValue;
+
+/// What runs next: nodes whose trigger fired, and dispatches.
+///
+/// The *task order* is: nodes in order of declaration, then dispatches in the order they were made. Everything that
+/// merges, reports or stores tasks goes by it, never by the order of completion.
+#[derive(Debug, Default)]
+pub(crate) struct Frontier {
+    pub(crate) pulled: Vec<u32>,
+    pub(crate) dispatched: Vec<Dispatched>,
+}
+
+/// One dispatch to come.
+#[derive(Clone, Debug)]
+pub(crate) struct Dispatched {
+    pub(crate) node: u32,
+    /// Who dispatched it.
+    pub(crate) from: u32,
+    /// Its place among all dispatches of the frontier, so that (from, index) is unique.
+    pub(crate) index: u32,
+    pub(crate) input: InputValue,
+}
+
+impl Frontier {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pulled.is_empty() && self.dispatched.is_empty()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.pulled.len() + self.dispatched.len()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.pulled.clear();
+        self.dispatched.clear();
+    }
+
+    /// The node of the task at `index`, and its input if it is a dispatch.
+    pub(crate) fn task(&self, index: usize) -> (u32, Option<&InputValue>) {
+        match self.pulled.get(index) {
+            Some(node) => (*node, None),
+            None => {
+                let dispatch = &self.dispatched[index - self.pulled.len()];
+                (dispatch.node, Some(&dispatch.input))
+            }
+        }
+    }
+
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = u32> {
+        self.pulled.iter().copied().chain(self.dispatched.iter().map(|dispatch| dispatch.node))
+    }
+
+    pub(crate) fn pull(&mut self, node: u32) {
+        self.pulled.push(node);
+    }
+
+    pub(crate) fn dispatch(&mut self, node: u32, from: u32, input: InputValue) {
+        let index = self.dispatched.len() as u32;
+        self.dispatched.push(Dispatched { node, from, index, input });
+    }
+
+    /// Puts the pulled nodes in task order, each once.
+    pub(crate) fn settle(&mut self) {
+        if self.pulled.len() > 1 {
+            self.pulled.sort_unstable();
+            self.pulled.dedup();
+        }
+    }
+}
+
+/// Where a superstep stands, for the ids of its tasks.
+#[derive(Clone, Copy)]
+pub(crate) struct StepPlace<'a> {
+    pub(crate) thread: &'a str,
+    pub(crate) run: RunId,
+    pub(crate) branch: u32,
+    pub(crate) parent: u64,
+}
+
+/// The id of the task at `index` of a frontier.
+pub(crate) fn task_id(
+    place: StepPlace<'_>,
+    frontier: &Frontier,
+    index: usize,
+    name: &dyn Fn(u32) -> String,
+) -> TaskId {
+    let dispatch = index.checked_sub(frontier.pulled.len()).map(|at| &frontier.dispatched[at]);
+    let node = name(frontier.task(index).0);
+    let from = dispatch.map(|dispatch| (name(dispatch.from), dispatch.index));
+    TaskId::derive(&TaskPlace {
+        thread: place.thread,
+        run: place.run,
+        namespace: "",
+        branch: place.branch,
+        parent: place.parent,
+        node: &node,
+        dispatch: from.as_ref().map(|(from, index)| (&**from, *index)),
+    })
+}
+
+/// What tasks left behind when their superstep was not committed, by task.
+pub(crate) type LeftOver = HashMap<TaskId, TaskLeft>;
+
+/// What one task left behind.
+#[derive(Debug, Default)]
+pub(crate) struct TaskLeft {
+    pub(crate) result: Option<Vec<u8>>,
+    pub(crate) requests: Vec<(u32, super::stored::StoredRequest)>,
+    pub(crate) answers: Vec<crate::context::Answer>,
+}
+
+impl TaskLeft {
+    /// The first request that has no answer.
+    pub(crate) fn open(&self) -> Option<&(u32, super::stored::StoredRequest)> {
+        if self.result.is_some() {
+            return None;
+        }
+        self.requests.iter().find(|(n, _)| !self.answers.iter().any(|answer| answer.n == *n))
+    }
+}

@@ -1,0 +1,120 @@
+//! A task's result as bytes: what a pending write holds, and what a host sends back.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::checkpoint::codec::Codec;
+use crate::checkpoint::delta;
+use crate::checkpoint::format::Bytes;
+use crate::error::{Code, Error};
+use crate::state::State;
+use crate::step::{Command, Dispatch, Goto, InputValue, Step};
+
+/// A finished task's step.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct StoredStep {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) update: Option<Bytes>,
+    #[serde(default)]
+    pub(crate) targets: Vec<StoredTarget>,
+    #[serde(default)]
+    pub(crate) replaces_edges: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct StoredTarget {
+    pub(crate) node: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) input: Option<Bytes>,
+}
+
+/// A request of a task, as a pending write.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct StoredRequest {
+    pub(crate) node: String,
+    pub(crate) value: Value,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) schema: Option<Value>,
+}
+
+/// An answer, as a pending write; `None` if it was refused after it was stored.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct StoredAnswer(pub(crate) Option<Value>);
+
+impl StoredStep {
+    pub(crate) fn of_step<S: State>(step: Step<S>, codec: &Codec<S>, schema: &S::Schema) -> Result<Self, Error> {
+        match step {
+            Step::None => Ok(StoredStep { update: None, targets: Vec::new(), replaces_edges: false }),
+            Step::Update(update) => Self::of_parts(Some(&update), &[], false, codec, schema),
+            Step::Command(command) => {
+                let Command { update, targets, replaces_edges } = *command;
+                Self::of_parts(update.as_ref(), &targets, replaces_edges, codec, schema)
+            }
+        }
+    }
+
+    pub(crate) fn of_parts<S: State>(
+        update: Option<&S::Update>,
+        targets: &[Goto],
+        replaces_edges: bool,
+        codec: &Codec<S>,
+        schema: &S::Schema,
+    ) -> Result<Self, Error> {
+        let update = update.map(|update| (codec.encode_update)(schema, update)).transpose()?;
+        let targets: Result<Vec<_>, Error> = targets.iter().map(StoredTarget::of).collect();
+        Ok(StoredStep { update: update.map(Bytes), targets: targets?, replaces_edges })
+    }
+
+    pub(crate) fn into_step<S: State>(self, codec: &Codec<S>, schema: &S::Schema) -> Result<Step<S>, Error> {
+        let update = self.update.map(|bytes| (codec.decode_update)(schema, &bytes.0)).transpose()?;
+        if self.targets.is_empty() && !self.replaces_edges {
+            return Ok(update.map_or(Step::None, Step::Update));
+        }
+        let targets = self.targets.into_iter().map(StoredTarget::into_goto).collect();
+        Ok(Step::Command(Box::new(Command { update, targets, replaces_edges: self.replaces_edges })))
+    }
+
+    pub(crate) fn to_bytes(&self) -> Result<Vec<u8>, Error> {
+        to_bytes(self)
+    }
+
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
+        from_bytes(bytes)
+    }
+}
+
+impl StoredTarget {
+    fn of(goto: &Goto) -> Result<Self, Error> {
+        match goto {
+            Goto::Node(node) => Ok(StoredTarget { node: node.to_string(), input: None }),
+            Goto::Dispatch(dispatch) => {
+                let input = Some(Bytes(dispatch.input.encode()?));
+                Ok(StoredTarget { node: dispatch.node.to_string(), input })
+            }
+        }
+    }
+
+    fn into_goto(self) -> Goto {
+        match self.input {
+            None => Goto::Node(self.node.into()),
+            Some(Bytes(input)) => {
+                Goto::Dispatch(Dispatch { node: self.node.into(), input: InputValue::Stored(input.into()) })
+            }
+        }
+    }
+}
+
+/// One of our own types as MessagePack.
+pub(crate) fn to_bytes<T: Serialize>(value: &T) -> Result<Vec<u8>, Error> {
+    let mut bytes = Vec::new();
+    match delta::encode(&mut bytes, value) {
+        Ok(()) => Ok(bytes),
+        Err(error) => Err(Error::new(Code::Encode, format!("a task's record cannot be stored: {error}"))),
+    }
+}
+
+/// The reverse of [`to_bytes`].
+pub(crate) fn from_bytes<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Error> {
+    rmp_serde::from_slice(bytes)
+        .map_err(|error| Error::new(Code::CorruptCheckpoint, format!("a pending write cannot be read: {error}")))
+}

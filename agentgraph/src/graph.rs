@@ -1,0 +1,268 @@
+//! [`StateGraph`], the builder: nodes, edges, joins, routes.
+//!
+//! The builder only notes down what it is told, with the place in the code where it was told. `compile()` judges, all at
+//! once, so that no mistake hides behind another.
+
+mod compile;
+mod compiled;
+mod draw;
+mod problem;
+pub(crate) mod topology;
+
+pub use compiled::CompiledGraph;
+pub(crate) use compiled::{GraphCore, Persistence, RouterFn};
+pub use problem::{CompileError, Problem, ProblemKind, Warning, WarningKind};
+
+use std::any::TypeId;
+use std::borrow::Cow;
+use std::panic::Location;
+use std::sync::Arc;
+
+use crate::context::Deps;
+use crate::node::{IntoNode, Node};
+use crate::route::{IntoPicks, Pick, Route, RouteTarget};
+use crate::state::State;
+use crate::step::{Goto, IntoGotos};
+
+/// A graph in the making.
+///
+/// ```
+/// use agentgraph::prelude::*;
+/// use serde::{Deserialize, Serialize};
+///
+/// #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+/// struct Words {
+///     #[reduce(append)]
+///     seen: Vec<String>,
+/// }
+///
+/// async fn hello() -> WordsUpdate {
+///     Words::update().seen(["hello"])
+/// }
+/// async fn world() -> WordsUpdate {
+///     Words::update().seen(["world"])
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<()> {
+/// let graph = StateGraph::new()
+///     .node("hello", hello)
+///     .node("world", world)
+///     .edge(START, "hello")
+///     .edge("hello", "world")
+///     .compile()?;
+/// let outcome = graph.invoke(Words::update()).await?;
+/// assert_eq!(outcome.output().seen, ["hello", "world"]);
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "a builder does nothing until `compile()`"]
+pub struct StateGraph<S: State> {
+    schema: S::Schema,
+    nodes: Vec<DeclaredNode<S>>,
+    edges: Vec<DeclaredEdge>,
+    routers: Vec<DeclaredRouter<S>>,
+    breaks: Vec<DeclaredBreak>,
+    deps: Deps,
+}
+
+type Name = Cow<'static, str>;
+type Place = &'static Location<'static>;
+
+struct DeclaredNode<S: State> {
+    name: Name,
+    node: Node<S>,
+    place: Place,
+}
+
+/// One source is an edge; several are a join.
+struct DeclaredEdge {
+    sources: Vec<Name>,
+    joins: bool,
+    target: Name,
+    place: Place,
+}
+
+struct DeclaredRouter<S: State> {
+    from: Name,
+    decide: RouterFn<S>,
+    targets: Vec<DeclaredTarget>,
+    word: &'static str,
+    place: Place,
+}
+
+struct DeclaredTarget {
+    name: Name,
+    dispatches: bool,
+}
+
+struct DeclaredBreak {
+    node: Name,
+    when: Break,
+    place: Place,
+}
+
+/// When a static interrupt stops the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Break {
+    Before,
+    After,
+}
+
+impl<S: State<Schema: Default>> StateGraph<S> {
+    /// An empty graph.
+    pub fn new() -> Self {
+        Self::with_schema(S::Schema::default())
+    }
+}
+
+impl<S: State<Schema: Default>> Default for StateGraph<S> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<S: State> StateGraph<S> {
+    /// An empty graph over a state whose channels are known only now, such as [`JsonState`](crate::JsonState).
+    pub fn with_schema(schema: S::Schema) -> Self {
+        StateGraph {
+            schema,
+            nodes: Vec::new(),
+            edges: Vec::new(),
+            routers: Vec::new(),
+            breaks: Vec::new(),
+            deps: Deps::new(),
+        }
+    }
+
+    /// Adds a node. The name is what checkpoints, events and errors call it.
+    #[track_caller]
+    pub fn node<M>(mut self, name: impl Into<Name>, node: impl IntoNode<S, M>) -> Self {
+        let place = Location::caller();
+        self.nodes.push(DeclaredNode { name: name.into(), node: node.into_node(), place });
+        self
+    }
+
+    /// From one node to another: the target runs in the superstep after the source.
+    ///
+    /// With a list of sources it is a *join*: the target runs once all of them have run, however many supersteps apart.
+    /// A node with no way out ends its branch, as an edge to [`END`](crate::END) does.
+    #[track_caller]
+    pub fn edge(mut self, from: impl IntoSources, to: impl Into<Name>) -> Self {
+        let place = Location::caller();
+        let (sources, joins) = from.into_sources();
+        self.edges.push(DeclaredEdge { sources, joins, target: to.into(), place });
+        self
+    }
+
+    /// Lets a pure function of the state choose among typed targets. It sees the state with its own node's update
+    /// applied, and not those of parallel nodes. `from` may be [`START`](crate::START).
+    #[track_caller]
+    pub fn route<R: IntoPicks>(
+        mut self,
+        from: impl Into<Name>,
+        route: impl Fn(&S) -> R + Send + Sync + 'static,
+    ) -> Self {
+        let place = Location::caller();
+        let targets = R::Route::TARGETS.iter().map(|target| DeclaredTarget {
+            name: Cow::Borrowed(target.name()),
+            dispatches: matches!(target, RouteTarget::Dispatch(_)),
+        });
+        let decide = RouterFn::Typed(Box::new(move |state: &S, take: &mut dyn FnMut(Pick)| {
+            route(state).into_picks(take);
+        }));
+        let targets = targets.collect();
+        self.routers.push(DeclaredRouter { from: from.into(), decide, targets, word: "route", place });
+        self
+    }
+
+    /// Lets a pure function of the state choose among named targets; prefer [`route`](StateGraph::route), which cannot
+    /// name a wrong one. A name that is not among `targets` is an error of the run.
+    #[track_caller]
+    pub fn branch<B: IntoGotos, T: Into<Name>>(
+        mut self,
+        from: impl Into<Name>,
+        branch: impl Fn(&S) -> B + Send + Sync + 'static,
+        targets: impl IntoIterator<Item = T>,
+    ) -> Self {
+        let place = Location::caller();
+        let decide = RouterFn::Named(Box::new(move |state: &S, gotos: &mut Vec<Goto>| {
+            branch(state).into_gotos(gotos);
+        }));
+        let targets = targets.into_iter().map(|name| DeclaredTarget { name: name.into(), dispatches: false });
+        let targets = targets.collect();
+        self.routers.push(DeclaredRouter { from: from.into(), decide, targets, word: "branch", place });
+        self
+    }
+
+    /// Stops every run just before these nodes; `proceed()` goes on.
+    #[track_caller]
+    pub fn interrupt_before<T: Into<Name>>(self, nodes: impl IntoIterator<Item = T>) -> Self {
+        self.add_breaks(nodes, Break::Before, Location::caller())
+    }
+
+    /// Stops every run after a superstep in which one of these nodes ran; `proceed()` goes on.
+    #[track_caller]
+    pub fn interrupt_after<T: Into<Name>>(self, nodes: impl IntoIterator<Item = T>) -> Self {
+        self.add_breaks(nodes, Break::After, Location::caller())
+    }
+
+    fn add_breaks<T: Into<Name>>(
+        mut self,
+        nodes: impl IntoIterator<Item = T>,
+        when: Break,
+        place: Place,
+    ) -> Self {
+        self.breaks.extend(nodes.into_iter().map(|node| DeclaredBreak { node: node.into(), when, place }));
+        self
+    }
+
+    /// Gives the graph a dependency that nodes take with [`Dep<T>`](crate::Dep). One per type; the last one counts.
+    pub fn dep<T: Send + Sync + 'static>(mut self, value: T) -> Self {
+        self.deps.insert(TypeId::of::<T>(), Arc::new(value));
+        self
+    }
+
+    /// Checks the graph and makes it runnable.
+    ///
+    /// # Errors
+    /// Every [`Problem`] there is, each with the file and line of the call it comes from.
+    pub fn compile(self) -> Result<CompiledGraph<S>, CompileError> {
+        compile::compile(self)
+    }
+}
+
+/// Where an edge may start: one name, or a list of names for a join.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not name the start of an edge",
+    label = "not a node's name or a list of names",
+    note = "use a name, such as `\"plan\"` or `START`, or an array or `Vec` of names for a join"
+)]
+pub trait IntoSources {
+    /// The names, and whether they are a join.
+    fn into_sources(self) -> (Vec<Cow<'static, str>>, bool);
+}
+
+impl IntoSources for &'static str {
+    fn into_sources(self) -> (Vec<Name>, bool) {
+        (vec![self.into()], false)
+    }
+}
+
+impl IntoSources for String {
+    fn into_sources(self) -> (Vec<Name>, bool) {
+        (vec![self.into()], false)
+    }
+}
+
+impl<T: Into<Name>, const N: usize> IntoSources for [T; N] {
+    fn into_sources(self) -> (Vec<Name>, bool) {
+        (self.into_iter().map(Into::into).collect(), true)
+    }
+}
+
+impl<T: Into<Name>> IntoSources for Vec<T> {
+    fn into_sources(self) -> (Vec<Name>, bool) {
+        (self.into_iter().map(Into::into).collect(), true)
+    }
+}

@@ -1,0 +1,460 @@
+//! From the builder's notes to a checked graph, in four passes: names, edges, reachability, dense arrays.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use petgraph::graph::{DiGraph, NodeIndex};
+use petgraph::visit::{Dfs, Reversed};
+use sha2::{Digest, Sha256};
+
+use super::compiled::{Breaks, CompiledGraph, GraphCore, NodeEntry, Router};
+use super::draw::{Drawing, Line, LineKind};
+use super::problem::{CompileError, Problem, ProblemKind, Warning, WarningKind};
+use super::topology::{END_ID, Join, Rows, Topology};
+use super::{Break, DeclaredBreak, DeclaredEdge, DeclaredNode, DeclaredRouter, Place, StateGraph};
+use crate::context::GraphShared;
+use crate::error::nearest;
+use crate::services::SystemServices;
+use crate::state::{Lifetime, State};
+use crate::{END, START};
+
+pub(super) fn compile<S: State>(graph: StateGraph<S>) -> Result<CompiledGraph<S>, CompileError> {
+    let StateGraph { schema, nodes, edges, routers, breaks, deps } = graph;
+    let mut problems = Problems::default();
+    let names = check_nodes(&nodes, &mut problems);
+    for node in &nodes {
+        let missing = node.node.settings.requirements.iter().filter(|need| !deps.contains_key(&need.id));
+        for need in missing {
+            problems.add(ProblemKind::MissingDep { node: node.name.to_string(), dep: need.name }, node.place);
+        }
+    }
+    let targets = resolve_command_targets(&names, &nodes, &mut problems);
+    let edges = resolve_edges(&names, &edges, &mut problems);
+    let routes = resolve_routers(&names, &routers, &mut problems);
+    let breaks = resolve_breaks(&names, &breaks, &mut problems);
+    let start = names.start();
+    if !edges.iter().any(|edge| edge.sources.contains(&start)) && !routes.iter().any(|route| route.from == start) {
+        problems.list.push(Problem { kind: ProblemKind::NoEntry, place: None });
+    }
+    if !problems.list.is_empty() {
+        return Err(CompileError::new(problems.in_order()));
+    }
+    let shape = Shape { names: &names, edges: &edges, routes: &routes, targets: &targets };
+    let warnings = shape.warnings(&nodes);
+    let drawing = shape.drawing();
+    let fingerprint = shape.fingerprint::<S>(&schema);
+    let topology = shape.topology();
+    let channels = S::channels(&schema);
+    let has = |lifetime| channels.iter().any(|channel| channel.lifetime == lifetime);
+    let (has_ephemeral, has_run_channels) = (has(Lifetime::Ephemeral), has(Lifetime::Run));
+    let names = names.list;
+    let by_name = names.iter().enumerate().map(|(id, name)| (Arc::clone(name), id as u32)).collect();
+    let nodes = nodes.into_iter().map(|node| NodeEntry {
+        call: node.node.call,
+        retry: node.node.settings.retry,
+        timeout: node.node.settings.timeout,
+    });
+    let routers = routers.into_iter().zip(routes).map(|(router, route)| Router {
+        decide: router.decide,
+        targets: route.targets.into_iter().map(|(target, _)| target).collect(),
+    });
+    let core = GraphCore {
+        schema,
+        nodes: nodes.collect(),
+        topology,
+        routers: routers.collect(),
+        by_name,
+        names: names.clone(),
+        fingerprint,
+        warnings,
+        breaks,
+        has_ephemeral,
+        has_run_channels,
+        drawing,
+    };
+    let shared = GraphShared { names, deps, services: Arc::new(SystemServices) };
+    Ok(CompiledGraph { core: Arc::new(core), shared: Arc::new(shared), persistence: None, host: None })
+}
+
+#[derive(Default)]
+struct Problems {
+    list: Vec<Problem>,
+}
+
+impl Problems {
+    fn add(&mut self, kind: ProblemKind, place: Place) {
+        self.list.push(Problem { kind, place: Some(place) });
+    }
+
+    /// By place, so that they read like the code; those without a place first.
+    fn in_order(mut self) -> Vec<Problem> {
+        self.list.sort_by_key(|problem| problem.place.map(|place| (place.file(), place.line(), place.column())));
+        self.list
+    }
+}
+
+/// The nodes' names and their ids.
+struct Names {
+    list: Vec<Arc<str>>,
+    ids: HashMap<Arc<str>, u32>,
+}
+
+impl Names {
+    fn start(&self) -> u32 {
+        self.list.len() as u32
+    }
+
+    fn name(&self, id: u32) -> &str {
+        match self.list.get(id as usize) {
+            Some(name) => name,
+            None if id == END_ID => END,
+            None => START,
+        }
+    }
+
+    fn node(&self, what: &'static str, name: &str) -> Result<u32, ProblemKind> {
+        self.ids.get(name).copied().ok_or_else(|| ProblemKind::UnknownNode {
+            what,
+            name: name.to_owned(),
+            nearest: nearest(name, self.list.iter().map(|known| &**known)).map(str::to_owned),
+        })
+    }
+
+    fn source(&self, what: &'static str, name: &str) -> Result<u32, ProblemKind> {
+        match name {
+            START => Ok(self.start()),
+            END => Err(ProblemKind::OutOfEnd),
+            _ => self.node(what, name),
+        }
+    }
+
+    fn target(&self, what: &'static str, name: &str) -> Result<u32, ProblemKind> {
+        match name {
+            START => Err(ProblemKind::IntoStart),
+            END => Ok(END_ID),
+            _ => self.node(what, name),
+        }
+    }
+}
+
+fn check_nodes<S: State>(nodes: &[DeclaredNode<S>], problems: &mut Problems) -> Names {
+    let mut names = Names { list: Vec::with_capacity(nodes.len()), ids: HashMap::with_capacity(nodes.len()) };
+    for node in nodes {
+        let name: Arc<str> = Arc::from(&*node.name);
+        if name.is_empty() || name.starts_with("__") {
+            problems.add(ProblemKind::ReservedName { name: name.to_string() }, node.place);
+        }
+        if node.node.settings.timeout.is_some_and(|limit| limit.is_zero()) {
+            problems.add(ProblemKind::ZeroTimeout { node: name.to_string() }, node.place);
+        }
+        if names.ids.insert(Arc::clone(&name), names.list.len() as u32).is_some() {
+            problems.add(ProblemKind::DuplicateNode { name: name.to_string() }, node.place);
+        }
+        names.list.push(name);
+    }
+    names
+}
+
+/// Where the commands of a node may go.
+enum CommandTargets {
+    /// The node returns no commands.
+    None,
+    /// It said where.
+    Declared(Vec<u32>),
+    /// It did not, so it may go anywhere.
+    Anywhere,
+}
+
+fn resolve_command_targets<S: State>(
+    names: &Names,
+    nodes: &[DeclaredNode<S>],
+    problems: &mut Problems,
+) -> Vec<CommandTargets> {
+    let resolve = |node: &DeclaredNode<S>, problems: &mut Problems| match &node.node.settings.targets {
+        None if node.node.settings.commands => CommandTargets::Anywhere,
+        None => CommandTargets::None,
+        Some(targets) => {
+            let known = targets.iter().filter_map(|name| {
+                names.target("targets", name).map_err(|kind| problems.add(kind, node.place)).ok()
+            });
+            CommandTargets::Declared(known.collect())
+        }
+    };
+    nodes.iter().map(|node| resolve(node, problems)).collect()
+}
+
+struct Edge {
+    sources: Vec<u32>,
+    target: u32,
+    place: Place,
+}
+
+impl Edge {
+    fn is_join(&self) -> bool {
+        self.sources.len() > 1
+    }
+}
+
+fn resolve_edges(names: &Names, declared: &[DeclaredEdge], problems: &mut Problems) -> Vec<Edge> {
+    let mut edges: Vec<Edge> = Vec::with_capacity(declared.len());
+    let mut seen = HashSet::new();
+    for edge in declared {
+        let what = if edge.joins { "join" } else { "edge" };
+        let resolved: Vec<_> = edge.sources.iter().map(|name| names.source(what, name)).collect();
+        let target = names.target(what, &edge.target);
+        let mut sources = Vec::with_capacity(resolved.len());
+        for source in resolved {
+            match source {
+                Ok(source) => sources.push(source),
+                Err(kind) => problems.add(kind, edge.place),
+            }
+        }
+        let Ok(target) = target.map_err(|kind| problems.add(kind, edge.place)) else { continue };
+        if sources.len() < edge.sources.len() {
+            continue;
+        }
+        if let Some(problem) = join_problem(&sources) {
+            problems.add(ProblemKind::BadJoin { to: edge.target.to_string(), problem }, edge.place);
+            continue;
+        }
+        let mut key = sources.clone();
+        key.sort_unstable();
+        if !seen.insert((key, target)) {
+            let from: Vec<String> = edge.sources.iter().map(|name| format!("`{name}`")).collect();
+            let kind = ProblemKind::DuplicateEdge { from: from.join(" + "), to: edge.target.to_string() };
+            problems.add(kind, edge.place);
+            continue;
+        }
+        edges.push(Edge { sources, target, place: edge.place });
+    }
+    edges
+}
+
+fn join_problem(sources: &[u32]) -> Option<&'static str> {
+    let distinct: HashSet<_> = sources.iter().collect();
+    match sources.len() {
+        0 => Some("has no sources: name the nodes it waits for"),
+        count if distinct.len() < count => Some("names a source twice: it waits for each once"),
+        _ => None,
+    }
+}
+
+struct RouteShape {
+    from: u32,
+    /// Target and whether it is dispatched.
+    targets: Vec<(u32, bool)>,
+    word: &'static str,
+}
+
+fn resolve_routers<S: State>(
+    names: &Names,
+    declared: &[DeclaredRouter<S>],
+    problems: &mut Problems,
+) -> Vec<RouteShape> {
+    let mut routes = Vec::with_capacity(declared.len());
+    for router in declared {
+        let from = names.source(router.word, &router.from).map_err(|kind| problems.add(kind, router.place));
+        let targets = router.targets.iter().map(|target| {
+            let id = names.target(router.word, &target.name).map_err(|kind| problems.add(kind, router.place));
+            (id.unwrap_or(END_ID), target.dispatches)
+        });
+        let targets = targets.collect();
+        routes.push(RouteShape { from: from.unwrap_or(END_ID), targets, word: router.word });
+    }
+    routes
+}
+
+fn resolve_breaks(names: &Names, declared: &[DeclaredBreak], problems: &mut Problems) -> Option<Breaks> {
+    if declared.is_empty() {
+        return None;
+    }
+    let none = vec![false; names.list.len()];
+    let mut breaks = Breaks { before: none.clone(), after: none };
+    for declared in declared {
+        let (what, marks) = match declared.when {
+            Break::Before => ("interrupt_before", &mut breaks.before),
+            Break::After => ("interrupt_after", &mut breaks.after),
+        };
+        match names.node(what, &declared.node) {
+            Ok(node) => marks[node as usize] = true,
+            Err(kind) => problems.add(kind, declared.place),
+        }
+    }
+    Some(breaks)
+}
+
+/// The checked graph, before it is laid out for running.
+struct Shape<'a> {
+    names: &'a Names,
+    edges: &'a [Edge],
+    routes: &'a [RouteShape],
+    targets: &'a [CommandTargets],
+}
+
+impl Shape<'_> {
+    /// Every way from one node to another, as petgraph sees it. END has an index of its own; nodes without a way out
+    /// lead there.
+    fn ways(&self) -> (DiGraph<(), ()>, NodeIndex, NodeIndex) {
+        let start = self.names.start();
+        let end = start + 1;
+        let mut ways = DiGraph::with_capacity(end as usize + 1, self.edges.len());
+        for _ in 0..=end {
+            ways.add_node(());
+        }
+        let index = |id: u32| NodeIndex::new(if id == END_ID { end as usize } else { id as usize });
+        for edge in self.edges {
+            for source in &edge.sources {
+                ways.add_edge(index(*source), index(edge.target), ());
+            }
+        }
+        for route in self.routes {
+            for (target, _) in &route.targets {
+                ways.add_edge(index(route.from), index(*target), ());
+            }
+        }
+        for (node, targets) in self.targets.iter().enumerate() {
+            if let CommandTargets::Declared(targets) = targets {
+                for target in targets {
+                    ways.add_edge(NodeIndex::new(node), index(*target), ());
+                }
+            }
+        }
+        for node in 0..start as usize {
+            if ways.neighbors(NodeIndex::new(node)).next().is_none() {
+                ways.add_edge(NodeIndex::new(node), index(END_ID), ());
+            }
+        }
+        (ways, NodeIndex::new(start as usize), NodeIndex::new(end as usize))
+    }
+
+    fn warnings<S: State>(&self, nodes: &[DeclaredNode<S>]) -> Vec<Warning> {
+        let undeclared = nodes.iter().zip(self.targets).find(|(_, targets)| matches!(targets, CommandTargets::Anywhere));
+        if let Some((node, _)) = undeclared {
+            let kind = WarningKind::UndeclaredTargets { node: node.name.to_string() };
+            return vec![Warning { kind, place: Some(node.place) }];
+        }
+        let (ways, start, end) = self.ways();
+        let reached = reach(Dfs::new(&ways, start), |dfs| dfs.next(&ways));
+        let back = Reversed(&ways);
+        let ends = reach(Dfs::new(back, end), |dfs| dfs.next(back));
+        let mut warnings = Vec::new();
+        for (id, node) in nodes.iter().enumerate() {
+            let name = node.name.to_string();
+            if !reached.contains(&id) {
+                warnings.push(Warning { kind: WarningKind::Unreachable { node: name }, place: Some(node.place) });
+            } else if !ends.contains(&id) {
+                warnings.push(Warning { kind: WarningKind::NoWayToEnd { node: name }, place: Some(node.place) });
+            }
+        }
+        for edge in self.edges.iter().filter(|edge| edge.is_join()) {
+            if let Some(source) = edge.sources.iter().find(|source| !reached.contains(&(**source as usize))) {
+                let to = self.names.name(edge.target).to_owned();
+                let source_node = self.names.name(*source).to_owned();
+                let kind = WarningKind::JoinNeverFires { to, source_node };
+                warnings.push(Warning { kind, place: Some(edge.place) });
+            }
+        }
+        warnings
+    }
+
+    fn drawing(&self) -> Drawing {
+        let mut lines = Vec::new();
+        for edge in self.edges {
+            let kind = if edge.is_join() { LineKind::Join } else { LineKind::Edge };
+            lines.extend(edge.sources.iter().map(|source| Line { from: *source, to: Some(edge.target), kind }));
+        }
+        for route in self.routes {
+            let targets = route.targets.iter();
+            lines.extend(targets.map(|(target, dispatches)| {
+                let kind = if *dispatches { LineKind::Dispatch } else { LineKind::Route };
+                Line { from: route.from, to: Some(*target), kind }
+            }));
+        }
+        for (node, targets) in self.targets.iter().enumerate() {
+            let from = node as u32;
+            match targets {
+                CommandTargets::None => {}
+                CommandTargets::Declared(targets) => {
+                    lines.extend(targets.iter().map(|to| Line { from, to: Some(*to), kind: LineKind::Command }));
+                }
+                CommandTargets::Anywhere => lines.push(Line { from, to: None, kind: LineKind::Command }),
+            }
+        }
+        Drawing { names: self.names.list.clone(), lines }
+    }
+
+    /// SHA-256, cut to 128 bits, over lines of text sorted by themselves, so that the order of the builder's calls does
+    /// not matter: `node N`, `edge A -> B`, `join A + B -> C` (sources sorted), `route A -> B`, `branch A -> B`,
+    /// `channel N R L`. Names are written with their length before them, so that no two graphs give one text.
+    fn fingerprint<S: State>(&self, schema: &S::Schema) -> String {
+        let name = |id: u32| {
+            let name = self.names.name(id);
+            format!("{}:{name}", name.len())
+        };
+        let mut lines: Vec<String> = (0..self.names.start()).map(|id| format!("node {}", name(id))).collect();
+        for edge in self.edges {
+            let mut sources: Vec<String> = edge.sources.iter().map(|source| name(*source)).collect();
+            sources.sort();
+            let word = if edge.is_join() { "join" } else { "edge" };
+            lines.push(format!("{word} {} -> {}", sources.join(" + "), name(edge.target)));
+        }
+        for route in self.routes {
+            let targets = route.targets.iter();
+            lines.extend(targets.map(|(to, _)| format!("{} {} -> {}", route.word, name(route.from), name(*to))));
+        }
+        lines.extend(S::channels(schema).iter().map(|channel| {
+            let (name, reducer) = (&channel.name, &channel.reducer);
+            format!("channel {}:{name} {}:{reducer} {:?}", name.len(), reducer.len(), channel.lifetime)
+        }));
+        lines.sort();
+        lines.dedup();
+        let mut hash = Sha256::new();
+        hash.update(b"agentgraph fingerprint 1\n");
+        for line in lines {
+            hash.update(line);
+            hash.update(b"\n");
+        }
+        hash.finalize()[..16].iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    fn topology(&self) -> Topology {
+        let rows = self.names.list.len() + 1;
+        let mut successors = vec![Vec::new(); rows];
+        let mut join_sources = vec![Vec::new(); rows];
+        let mut routers = vec![Vec::new(); rows];
+        let mut joins = Vec::new();
+        let mut join_words = 0;
+        for edge in self.edges {
+            match &edge.sources[..] {
+                [source] if edge.target != END_ID => successors[*source as usize].push(edge.target),
+                [_] => {}
+                sources => {
+                    for (place, source) in sources.iter().enumerate() {
+                        join_sources[*source as usize].push((joins.len() as u32, place as u32));
+                    }
+                    joins.push(Join { sources: sources.to_vec(), target: edge.target, first_word: join_words });
+                    join_words += sources.len().div_ceil(64) as u32;
+                }
+            }
+        }
+        for (router, route) in self.routes.iter().enumerate() {
+            routers[route.from as usize].push(router as u32);
+        }
+        Topology {
+            nodes: self.names.start(),
+            successors: Rows::of(successors),
+            join_sources: Rows::of(join_sources),
+            joins,
+            join_words,
+            routers: Rows::of(routers),
+        }
+    }
+}
+
+fn reach<D>(mut search: D, mut next: impl FnMut(&mut D) -> Option<NodeIndex>) -> HashSet<usize> {
+    let mut found = HashSet::new();
+    while let Some(node) = next(&mut search) {
+        found.insert(node.index());
+    }
+    found
+}

@@ -1,0 +1,207 @@
+//! [`CompiledGraph`]: a graph that was checked. Immutable, cheap to clone, shared by any number of runs.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::problem::Warning;
+use super::topology::{END_ID, Topology};
+use crate::checkpoint::Checkpointer;
+use crate::checkpoint::codec::Codec;
+use crate::context::GraphShared;
+use crate::engine::host::{Host, HostRunner};
+use crate::node::ErasedNode;
+use crate::policy::RetryPolicy;
+use crate::route::Pick;
+use crate::run::RunBuilder;
+use crate::run::view::{Checkpoint, History};
+use crate::services::Services;
+use crate::state::{State, StoredState};
+use crate::step::Goto;
+use crate::error::Error;
+
+/// A runnable graph. [`StateGraph::compile`](crate::StateGraph::compile) makes it.
+pub struct CompiledGraph<S: State> {
+    pub(crate) core: Arc<GraphCore<S>>,
+    pub(crate) shared: Arc<GraphShared>,
+    pub(crate) persistence: Option<Persistence<S>>,
+    pub(crate) host: Option<HostRunner<S>>,
+}
+
+/// What the loop looks at.
+pub(crate) struct GraphCore<S: State> {
+    pub(crate) schema: S::Schema,
+    pub(crate) nodes: Vec<NodeEntry<S>>,
+    pub(crate) topology: Topology,
+    pub(crate) routers: Vec<Router<S>>,
+    pub(crate) by_name: HashMap<Arc<str>, u32>,
+    pub(crate) names: Vec<Arc<str>>,
+    pub(crate) fingerprint: String,
+    pub(crate) warnings: Vec<Warning>,
+    pub(crate) breaks: Option<Breaks>,
+    pub(crate) has_ephemeral: bool,
+    pub(crate) has_run_channels: bool,
+    pub(crate) drawing: super::draw::Drawing,
+}
+
+pub(crate) struct NodeEntry<S: State> {
+    pub(crate) call: Arc<dyn ErasedNode<S>>,
+    pub(crate) retry: Option<RetryPolicy>,
+    pub(crate) timeout: Option<Duration>,
+}
+
+/// The nodes with static interrupts, by dense id.
+pub(crate) struct Breaks {
+    pub(crate) before: Vec<bool>,
+    pub(crate) after: Vec<bool>,
+}
+
+/// The decision function of a route or branch, and its targets by dense id.
+pub(crate) struct Router<S: State> {
+    pub(crate) decide: RouterFn<S>,
+    pub(crate) targets: Vec<u32>,
+}
+
+pub(crate) enum RouterFn<S: State> {
+    #[allow(clippy::type_complexity)]
+    Typed(Box<dyn Fn(&S, &mut dyn FnMut(Pick)) + Send + Sync>),
+    #[allow(clippy::type_complexity)]
+    Named(Box<dyn Fn(&S, &mut Vec<Goto>) + Send + Sync>),
+}
+
+/// Where the runs of a graph are kept, and how its state becomes bytes.
+pub(crate) struct Persistence<S: State> {
+    pub(crate) saver: Arc<dyn Checkpointer>,
+    pub(crate) codec: Codec<S>,
+}
+
+impl<S: State> Clone for Persistence<S> {
+    fn clone(&self) -> Self {
+        Persistence { saver: Arc::clone(&self.saver), codec: self.codec }
+    }
+}
+
+impl<S: State> Clone for CompiledGraph<S> {
+    fn clone(&self) -> Self {
+        CompiledGraph {
+            core: Arc::clone(&self.core),
+            shared: Arc::clone(&self.shared),
+            persistence: self.persistence.clone(),
+            host: self.host.clone(),
+        }
+    }
+}
+
+impl<S: State> GraphCore<S> {
+    pub(crate) fn name(&self, node: u32) -> &str {
+        match self.names.get(node as usize) {
+            Some(name) => name,
+            None if node == END_ID => crate::END,
+            None => crate::START,
+        }
+    }
+}
+
+impl<S: State> CompiledGraph<S> {
+    /// Begins a run with an input, which is an update: it goes through the reducers and never replaces the state.
+    pub fn invoke(&self, input: impl Into<S::Update>) -> RunBuilder<S> {
+        RunBuilder::invoke(self.clone(), input.into())
+    }
+
+    /// Goes on with an answer to the one open interrupt of a thread.
+    pub fn resume(&self, answer: impl serde::Serialize) -> RunBuilder<S> {
+        RunBuilder::resume(self.clone(), answer)
+    }
+
+    /// Goes on with answers to interrupts by their ids.
+    pub fn resume_many<A: serde::Serialize>(
+        &self,
+        answers: impl IntoIterator<Item = (crate::InterruptId, A)>,
+    ) -> RunBuilder<S> {
+        RunBuilder::resume_many(self.clone(), answers)
+    }
+
+    /// Goes on with a run that was stopped by anything but an open interrupt: a failure, a limit, a static interrupt, a
+    /// cancelled or killed process.
+    pub fn proceed(&self) -> RunBuilder<S> {
+        RunBuilder::proceed(self.clone())
+    }
+
+    /// The newest checkpoint of a thread, with what finished siblings of an open superstep have already written.
+    /// `None` for a thread that does not exist.
+    ///
+    /// # Errors
+    /// Without a checkpointer, or when the store or its bytes fail.
+    pub async fn state(&self, thread: &str) -> Result<Option<Checkpoint<S>>, Error> {
+        crate::run::view::state(self, thread).await
+    }
+
+    /// The checkpoints of a thread, newest first. Choose a part with the methods of [`History`], then await it.
+    pub fn history(&self, thread: impl Into<String>) -> History<S> {
+        History::new(self.clone(), thread.into())
+    }
+
+    /// The same graph, taking time and randomness from `services`.
+    #[must_use]
+    pub fn services(mut self, services: impl Services) -> Self {
+        self.shared = Arc::new(GraphShared {
+            names: self.shared.names.clone(),
+            deps: self.shared.deps.clone(),
+            services: Arc::new(services),
+        });
+        self
+    }
+
+    /// The same graph, whose tasks run where `host` runs them.
+    #[must_use]
+    pub fn host(mut self, host: impl Host) -> Self
+    where
+        S: StoredState,
+    {
+        self.host = Some(HostRunner { host: Arc::new(host), codec: Codec::of() });
+        self
+    }
+
+    /// The same graph, whose runs are kept by `saver`. Every run then needs a thread. An `Arc` of a saver is a saver too,
+    /// so several graphs can share one.
+    #[must_use]
+    pub fn checkpointer(mut self, saver: impl Checkpointer) -> Self
+    where
+        S: StoredState,
+    {
+        self.persistence = Some(Persistence { saver: Arc::new(saver), codec: Codec::of() });
+        self
+    }
+
+    /// What `compile()` found that is allowed and probably not meant.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.core.warnings
+    }
+
+    /// The nodes' names, in order of declaration.
+    pub fn nodes(&self) -> impl Iterator<Item = &str> {
+        self.core.names.iter().map(|name| &**name)
+    }
+
+    /// The graph's fingerprint: 32 hexadecimal digits that change when nodes, edges, joins, routes or channels do.
+    /// Checkpoints carry it.
+    pub fn fingerprint(&self) -> &str {
+        &self.core.fingerprint
+    }
+
+    /// The graph as a Mermaid flowchart: edges solid, routes dotted, commands without declared targets as an open arrow.
+    pub fn mermaid(&self) -> String {
+        self.core.drawing.mermaid()
+    }
+}
+
+impl<S: State> fmt::Debug for CompiledGraph<S> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("CompiledGraph")
+            .field("nodes", &self.core.names)
+            .field("fingerprint", &self.core.fingerprint)
+            .field("checkpointer", &self.persistence.is_some())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,190 @@
+//! What `compile()` finds: problems, which it refuses, and warnings, which it lets pass.
+
+use std::fmt;
+use std::panic::Location;
+
+/// Everything that is wrong with a graph, at once.
+#[derive(Debug)]
+pub struct CompileError {
+    problems: Vec<Problem>,
+}
+
+impl CompileError {
+    pub(crate) fn new(problems: Vec<Problem>) -> Self {
+        CompileError { problems }
+    }
+
+    /// The problems, in the order of the builder calls they come from.
+    pub fn problems(&self) -> &[Problem] {
+        &self.problems
+    }
+
+    /// The stable code of this error: `E_COMPILE`.
+    pub const fn code(&self) -> &'static str {
+        "E_COMPILE"
+    }
+}
+
+impl fmt::Display for CompileError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = self.problems.len();
+        write!(out, "{}: the graph has {count} problem{}", self.code(), if count == 1 { "" } else { "s" })?;
+        self.problems.iter().try_for_each(|problem| write!(out, "\n  {problem}"))
+    }
+}
+
+impl std::error::Error for CompileError {}
+
+/// One thing that is wrong, and where it was written.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Problem {
+    /// What is wrong.
+    pub kind: ProblemKind,
+    /// The call it comes from; none for what is missing as a whole.
+    pub place: Option<&'static Location<'static>>,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.kind.fmt(out)?;
+        match self.place {
+            Some(place) => write!(out, " ({}:{})", place.file(), place.line()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What can be wrong with a graph.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProblemKind {
+    /// No edge or route leaves START.
+    #[error("the graph has no entry: add `.edge(START, ..)` or `.route(START, ..)`")]
+    NoEntry,
+    /// Something names a node that was not added.
+    #[error("{} names `{name}`, which is not a node of this graph{}", with_article(.what), hint(.nearest))]
+    UnknownNode {
+        /// What names it: `edge`, `join`, `route`, `branch`, `targets`, `interrupt_before` or `interrupt_after`.
+        what: &'static str,
+        /// The name.
+        name: String,
+        /// The node with the nearest name, if one is near.
+        nearest: Option<String>,
+    },
+    /// Two nodes have one name.
+    #[error("there are two nodes named `{name}`: names must differ, checkpoints know nodes by them")]
+    DuplicateNode {
+        /// The name.
+        name: String,
+    },
+    /// The same edge twice.
+    #[error("the edge {from} -> `{to}` is there already")]
+    DuplicateEdge {
+        /// Its source, or sources.
+        from: String,
+        /// Its target.
+        to: String,
+    },
+    /// A name that the engine keeps for itself.
+    #[error("`{name}` cannot be the name of a node: names are not empty and do not begin with `__`")]
+    ReservedName {
+        /// The name.
+        name: String,
+    },
+    /// An edge or route out of END.
+    #[error("END has no way out: a branch that reaches it is over")]
+    OutOfEnd,
+    /// An edge or route into START.
+    #[error("START cannot be a target: to go round in a loop, name the first node")]
+    IntoStart,
+    /// A join without sources, or with the same source twice.
+    #[error("the join into `{to}` {problem}")]
+    BadJoin {
+        /// Its target.
+        to: String,
+        /// What is wrong with its sources.
+        problem: &'static str,
+    },
+    /// A node asks for a dependency that the graph was not given.
+    #[error("node `{node}` takes a `Dep<{dep}>` and the graph has none: add `.dep(..)` to the builder")]
+    MissingDep {
+        /// The node.
+        node: String,
+        /// The type.
+        dep: &'static str,
+    },
+    /// A timeout of nothing.
+    #[error("node `{node}` has a timeout of zero: it could never finish")]
+    ZeroTimeout {
+        /// The node.
+        node: String,
+    },
+}
+
+/// Something that is allowed and probably not meant.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Warning {
+    /// What it is.
+    pub kind: WarningKind,
+    /// The call it comes from.
+    pub place: Option<&'static Location<'static>>,
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.kind.fmt(out)?;
+        match self.place {
+            Some(place) => write!(out, " ({}:{})", place.file(), place.line()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What may be not meant.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WarningKind {
+    /// No way leads to it from START.
+    #[error("node `{node}` can never run: no way leads to it from START")]
+    Unreachable {
+        /// The node.
+        node: String,
+    },
+    /// A loop without exit.
+    #[error("node `{node}` has no way to END: the run can only stop at its limit")]
+    NoWayToEnd {
+        /// The node.
+        node: String,
+    },
+    /// A join with a source that can never run.
+    #[error("the join into `{to}` can never fire: `{source_node}` can never run")]
+    JoinNeverFires {
+        /// The join's target.
+        to: String,
+        /// The source that cannot run.
+        source_node: String,
+    },
+    /// A node that returns commands and does not say where they go.
+    #[error(
+        "node `{node}` returns commands and does not say where they go: add `.targets([..])`, or nothing can be said \
+         about what is reachable"
+    )]
+    UndeclaredTargets {
+        /// The node.
+        node: String,
+    },
+}
+
+fn with_article(what: &str) -> String {
+    match what {
+        "edge" | "interrupt_before" | "interrupt_after" => format!("an `{what}`"),
+        "targets" => "a `targets` list".into(),
+        _ => format!("a `{what}`"),
+    }
+}
+
+fn hint(nearest: &Option<String>) -> String {
+    nearest.as_ref().map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
+}

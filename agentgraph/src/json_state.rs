@@ -1,0 +1,408 @@
+//! [`JsonState`]: a state whose channels are named at run time.
+//!
+//! The same trait as for a derived state, over a JSON map. For graphs that are built from a file, or by another program.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use crate::checkpoint::delta::{DeltaWriter, EncodeError};
+use crate::error::{BoxError, nearest};
+use crate::reduce::derived::{decode_fields, encode_field, encode_fields};
+use crate::state::{Channel, Lifetime, State, StateError, StoredState, WriteKind};
+use crate::step::{IntoStep, Step};
+
+/// A state of JSON values under keys that a [`JsonSchema`] lists.
+///
+/// ```
+/// use agentgraph::json_state::{JsonReducer, JsonSchema, JsonUpdate};
+/// use agentgraph::prelude::*;
+/// use serde_json::json;
+///
+/// async fn count(state: Snapshot<JsonState>) -> JsonUpdate {
+///     let n = state["n"].as_u64().unwrap_or(0);
+///     JsonUpdate::new().set("n", n + 1).set("log", format!("saw {n}"))
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<()> {
+/// let schema = JsonSchema::new().channel("n", json!(0), JsonReducer::Once).channel("log", json!([]), JsonReducer::Append);
+/// let graph = StateGraph::with_schema(schema).node("count", count).edge(START, "count").compile()?;
+/// let state = graph.invoke(JsonUpdate::new().set("n", 4)).await?.into_finished()?;
+/// assert_eq!(state["n"], 5);
+/// assert_eq!(state["log"], json!(["saw 4"]));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct JsonState {
+    values: Vec<Value>,
+    schema: JsonSchema,
+}
+
+/// How a write changes a key of a [`JsonState`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum JsonReducer {
+    /// The write replaces the value; two writers in a superstep are an error.
+    Once,
+    /// The last write in task order replaces the value.
+    Last,
+    /// The value is an array: the items of a written array go to its end, and so does any other written value.
+    Append,
+    /// The value is an object: the entries of a written object replace those with the same key.
+    Merge,
+}
+
+/// The keys of a [`JsonState`], each with its initial value and its reducer. Cheap to clone.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct JsonSchema(Arc<Table>);
+
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Table {
+    channels: Vec<Channel>,
+    reducers: Vec<JsonReducer>,
+    initial: Vec<Value>,
+    places: HashMap<String, usize>,
+}
+
+impl JsonSchema {
+    /// No keys.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a key. The same name again replaces what was said before.
+    #[must_use]
+    pub fn channel(self, name: impl Into<String>, initial: Value, reducer: JsonReducer) -> Self {
+        self.with_lifetime(name, initial, reducer, Lifetime::Thread)
+    }
+
+    /// Adds a key with a lifetime.
+    #[must_use]
+    pub fn with_lifetime(
+        mut self,
+        name: impl Into<String>,
+        initial: Value,
+        reducer: JsonReducer,
+        lifetime: Lifetime,
+    ) -> Self {
+        let name = name.into();
+        let table = Arc::make_mut(&mut self.0);
+        let channel = Channel {
+            name: Cow::Owned(name.clone()),
+            reducer: Cow::Borrowed(reducer.kind()),
+            exclusive: reducer == JsonReducer::Once,
+            lifetime,
+            aliases: Cow::Borrowed(&[]),
+        };
+        let next = table.channels.len();
+        let at = *table.places.entry(name).or_insert(next);
+        if at == next {
+            table.channels.push(channel);
+            table.reducers.push(reducer);
+            table.initial.push(initial);
+        } else {
+            table.channels[at] = channel;
+            table.reducers[at] = reducer;
+            table.initial[at] = initial;
+        }
+        self
+    }
+
+    fn place(&self, name: &str) -> Result<usize, StateError> {
+        self.0.places.get(name).copied().ok_or_else(|| StateError::UnknownChannel {
+            channel: name.to_owned(),
+            nearest: nearest(name, self.0.places.keys().map(String::as_str)).map(str::to_owned),
+        })
+    }
+
+    fn name(&self, channel: usize) -> String {
+        self.0.channels.get(channel).map_or_else(String::new, |channel| channel.name.to_string())
+    }
+}
+
+impl JsonReducer {
+    const fn kind(self) -> &'static str {
+        match self {
+            JsonReducer::Once => "once",
+            JsonReducer::Last => "last",
+            JsonReducer::Append => "append",
+            JsonReducer::Merge => "merge",
+        }
+    }
+
+    /// What keeps `write` from being applied to `value`.
+    fn problem(self, value: &Value, write: &Value) -> Option<&'static str> {
+        match (self, value, write) {
+            (JsonReducer::Append, Value::Array(_), _) | (JsonReducer::Once | JsonReducer::Last, ..) => None,
+            (JsonReducer::Append, ..) => Some("it holds no array to append to"),
+            (JsonReducer::Merge, Value::Object(_), Value::Object(_)) => None,
+            (JsonReducer::Merge, Value::Object(_), _) => Some("only an object can be merged into it"),
+            (JsonReducer::Merge, ..) => Some("it holds no object to merge into"),
+        }
+    }
+
+    fn apply(self, value: &mut Value, write: Value) {
+        match (self, value, write) {
+            (JsonReducer::Append, Value::Array(items), Value::Array(mut more)) => items.append(&mut more),
+            (JsonReducer::Append, Value::Array(items), one) => items.push(one),
+            (JsonReducer::Merge, Value::Object(entries), Value::Object(more)) => entries.extend(more),
+            (_, value, write) => *value = write,
+        }
+    }
+
+    fn record(self, value: &Value, write: &Value, delta: &mut DeltaWriter) -> Result<(), EncodeError> {
+        match (self, value, write) {
+            (JsonReducer::Append, _, Value::Array(items)) => delta.append(items),
+            (JsonReducer::Append, _, one) => delta.append(std::slice::from_ref(one)),
+            (JsonReducer::Merge, Value::Object(entries), Value::Object(more)) => {
+                more.iter().try_for_each(|(key, value)| delta.entry(key, value, entries.get(key)))
+            }
+            _ => delta.set(write),
+        }
+    }
+}
+
+impl JsonState {
+    /// The value under a key; `None` for a key the schema does not have.
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        self.values.get(self.schema.place(key).ok()?)
+    }
+
+    /// The whole state as one JSON object.
+    pub fn to_value(&self) -> Value {
+        let names = self.schema.0.channels.iter().map(|channel| channel.name.to_string());
+        Value::Object(names.zip(self.values.iter().cloned()).collect::<Map<_, _>>())
+    }
+}
+
+/// The value under a key; null for a key the schema does not have.
+impl std::ops::Index<&str> for JsonState {
+    type Output = Value;
+    fn index(&self, key: &str) -> &Value {
+        self.get(key).unwrap_or(&Value::Null)
+    }
+}
+
+/// Writes to some keys of a [`JsonState`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct JsonUpdate {
+    writes: Vec<(String, WriteOf)>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum WriteOf {
+    Reduce(Value),
+    Overwrite(Value),
+}
+
+impl JsonUpdate {
+    /// An empty one.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A write to a key, through its reducer.
+    #[must_use]
+    pub fn set(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.writes.push((key.into(), WriteOf::Reduce(value.into())));
+        self
+    }
+
+    /// Replaces the value under a key and wins over every other write of the superstep.
+    #[must_use]
+    pub fn overwrite(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.writes.push((key.into(), WriteOf::Overwrite(value.into())));
+        self
+    }
+}
+
+/// The entries of an object as writes. Anything but an object is no update.
+impl TryFrom<Value> for JsonUpdate {
+    type Error = StateError;
+    fn try_from(value: Value) -> Result<Self, StateError> {
+        match value {
+            Value::Object(entries) => {
+                let writes = entries.into_iter().map(|(key, value)| (key, WriteOf::Reduce(value)));
+                Ok(JsonUpdate { writes: writes.collect() })
+            }
+            _ => Err(StateError::BadValue { channel: "*".into(), problem: "an update is a JSON object".into() }),
+        }
+    }
+}
+
+impl IntoStep<JsonState> for JsonUpdate {
+    fn into_step(self) -> Result<Step<JsonState>, BoxError> {
+        Ok(Step::Update(self))
+    }
+}
+
+impl JsonState {
+    /// Applies the writes one by one; `record` sees each with the value before it.
+    fn apply_with(
+        &mut self,
+        schema: &JsonSchema,
+        update: JsonUpdate,
+        mut record: impl FnMut(usize, JsonReducer, &Value, &WriteOf) -> Result<(), StateError>,
+    ) -> Result<(), StateError> {
+        for (key, write) in update.writes {
+            let at = schema.place(&key)?;
+            let reducer = schema.0.reducers[at];
+            let value = &mut self.values[at];
+            if let WriteOf::Reduce(write) = &write
+                && let Some(problem) = reducer.problem(value, write)
+            {
+                return Err(StateError::BadValue { channel: key, problem: problem.to_owned() });
+            }
+            record(at, reducer, value, &write)?;
+            match write {
+                WriteOf::Reduce(write) => reducer.apply(value, write),
+                WriteOf::Overwrite(new) => *value = new,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl State for JsonState {
+    type Schema = JsonSchema;
+    type Update = JsonUpdate;
+
+    fn channels(schema: &JsonSchema) -> &[Channel] {
+        &schema.0.channels
+    }
+
+    fn initial(schema: &JsonSchema) -> Self {
+        JsonState { values: schema.0.initial.clone(), schema: schema.clone() }
+    }
+
+    fn apply(&mut self, schema: &JsonSchema, update: JsonUpdate) -> Result<(), StateError> {
+        check_names(schema, &update)?;
+        self.apply_with(schema, update, |_, _, _, _| Ok(()))
+    }
+
+    fn peek<R>(
+        &mut self,
+        schema: &JsonSchema,
+        update: &mut JsonUpdate,
+        look: impl FnOnce(&Self) -> R,
+    ) -> Result<R, StateError> {
+        check_names(schema, update)?;
+        let written = update.writes.iter().map(|(key, _)| schema.place(key));
+        let written: Vec<usize> = written.collect::<Result<_, _>>()?;
+        let before: Vec<(usize, Value)> = written.iter().map(|at| (*at, self.values[*at].clone())).collect();
+        let applied = self.apply_with(schema, update.clone(), |_, _, _, _| Ok(()));
+        let seen = applied.map(|()| look(self));
+        before.into_iter().for_each(|(at, value)| self.values[at] = value);
+        seen
+    }
+
+    fn reset(&mut self, schema: &JsonSchema, lifetime: Lifetime) {
+        let channels = schema.0.channels.iter().enumerate();
+        for (at, _) in channels.filter(|(_, channel)| channel.lifetime == lifetime) {
+            self.values[at] = schema.0.initial[at].clone();
+        }
+    }
+
+    fn writes(schema: &JsonSchema, update: &JsonUpdate, each: &mut dyn FnMut(usize, WriteKind)) {
+        let mut seen: Vec<(usize, WriteKind)> = Vec::new();
+        for (key, write) in &update.writes {
+            let kind = match write {
+                WriteOf::Reduce(_) => WriteKind::Reduce,
+                WriteOf::Overwrite(_) => WriteKind::Overwrite,
+            };
+            // Several writes to one key in one update are one writer.
+            if let Ok(at) = schema.place(key)
+                && !seen.contains(&(at, kind))
+            {
+                seen.push((at, kind));
+                each(at, kind);
+            }
+        }
+    }
+
+    fn discard(schema: &JsonSchema, update: &mut JsonUpdate, channel: usize) {
+        update.writes.retain(|(key, _)| schema.place(key).ok() != Some(channel));
+    }
+}
+
+fn check_names(schema: &JsonSchema, update: &JsonUpdate) -> Result<(), StateError> {
+    update.writes.iter().try_for_each(|(key, _)| schema.place(key).map(drop))
+}
+
+impl StoredState for JsonState {
+    fn apply_recorded(
+        &mut self,
+        schema: &JsonSchema,
+        update: JsonUpdate,
+        delta: &mut DeltaWriter,
+    ) -> Result<(), StateError> {
+        check_names(schema, &update)?;
+        self.apply_with(schema, update, |at, reducer, value, write| {
+            if !schema.0.channels[at].is_stored() {
+                return Ok(());
+            }
+            let delta = delta.channel(at);
+            let recorded = match write {
+                WriteOf::Reduce(write) => reducer.record(value, write, delta),
+                WriteOf::Overwrite(new) => record_whole(reducer, new, delta),
+            };
+            recorded.map_err(|error| StateError::Encode { channel: schema.name(at), problem: error.to_string() })
+        })
+    }
+
+    fn record_channel(
+        &self,
+        schema: &JsonSchema,
+        channel: usize,
+        delta: &mut DeltaWriter,
+    ) -> Result<(), StateError> {
+        let recorded = record_whole(schema.0.reducers[channel], &self.values[channel], delta.channel(channel));
+        recorded.map_err(|error| StateError::Encode { channel: schema.name(channel), problem: error.to_string() })
+    }
+
+    fn restore_channel(&mut self, schema: &JsonSchema, channel: usize, value: &[u8]) -> Result<(), StateError> {
+        self.values[channel] = rmp_serde::from_slice(value)
+            .map_err(|error| StateError::BadValue { channel: schema.name(channel), problem: error.to_string() })?;
+        Ok(())
+    }
+
+    fn encode_update(schema: &JsonSchema, update: &JsonUpdate) -> Result<Vec<u8>, StateError> {
+        check_names(schema, update)?;
+        let mut bytes = encode_fields(update.writes.len());
+        for (key, write) in &update.writes {
+            let (overwrites, value) = match write {
+                WriteOf::Reduce(value) => (false, value),
+                WriteOf::Overwrite(value) => (true, value),
+            };
+            let mut encoded = Vec::new();
+            crate::checkpoint::delta::encode(&mut encoded, &(overwrites, value))
+                .map_err(|error| StateError::Encode { channel: key.clone(), problem: error.to_string() })?;
+            encode_field(&mut bytes, key, &encoded);
+        }
+        Ok(bytes)
+    }
+
+    fn decode_update(schema: &JsonSchema, bytes: &[u8]) -> Result<JsonUpdate, StateError> {
+        let mut update = JsonUpdate::new();
+        for (key, write) in decode_fields(bytes)? {
+            schema.place(key)?;
+            let (overwrites, value): (bool, Value) = rmp_serde::from_slice(write)
+                .map_err(|error| StateError::BadValue { channel: key.into(), problem: error.to_string() })?;
+            let write = if overwrites { WriteOf::Overwrite(value) } else { WriteOf::Reduce(value) };
+            update.writes.push((key.to_owned(), write));
+        }
+        Ok(update)
+    }
+}
+
+/// A map is stored by its entries, so that later merges can be told from it entry by entry.
+fn record_whole(reducer: JsonReducer, value: &Value, delta: &mut DeltaWriter) -> Result<(), EncodeError> {
+    match (reducer, value) {
+        (JsonReducer::Merge, Value::Object(entries)) => delta.entries(entries.iter()),
+        _ => delta.set(value),
+    }
+}

@@ -1,0 +1,214 @@
+//! Looking at a thread: its newest state, and its history.
+
+use std::collections::VecDeque;
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+use std::time::SystemTime;
+
+use crate::checkpoint::format::Source;
+use crate::checkpoint::{ListQuery, Place, RowKind, Tail};
+use crate::context::{CheckpointId, RunId};
+use crate::engine::load::{Replayed, apply_row, fill_references, left_over, replay, restore};
+use crate::engine::plan::{Dispatched, Frontier, LeftOver, StepPlace, task_id};
+use crate::engine::stored::StoredStep;
+use crate::error::{Code, Error};
+use crate::graph::{CompiledGraph, Persistence};
+use crate::run::{Interrupt, InterruptId};
+use crate::state::State;
+use crate::step::{InputValue, Step};
+
+/// A checkpoint, as a reader sees it.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Checkpoint<S> {
+    /// Which one.
+    pub id: CheckpointId,
+    /// The run that wrote it.
+    pub run: RunId,
+    /// Why it was written.
+    pub source: Source,
+    /// When, by the clock of the run's services.
+    pub created: SystemTime,
+    /// The state.
+    pub values: S,
+    /// The nodes that run next, in task order; empty for a finished run. Those of a dispatch come once each.
+    pub next: Vec<String>,
+    /// The interrupts that wait for answers, in task order; only for the newest checkpoint.
+    pub interrupts: Vec<Interrupt>,
+    /// The run that was given up when this one began.
+    pub abandoned: Option<RunId>,
+}
+
+pub(super) fn no_checkpointer() -> Error {
+    Error::new(Code::NoCheckpointer, "the graph keeps no threads: add `.checkpointer(..)` to the compiled graph")
+}
+
+pub(crate) async fn state<S: State>(
+    graph: &CompiledGraph<S>,
+    thread: &str,
+) -> Result<Option<Checkpoint<S>>, Error> {
+    let persistence = graph.persistence.as_ref().ok_or_else(no_checkpointer)?;
+    let place = Place::root(thread);
+    let Some(tail) = persistence.saver.get(place, None).await? else { return Ok(None) };
+    let replayed = replay(persistence, place, &tail).await?;
+    let mut checkpoint = checkpoint(graph, persistence, place, &replayed)?;
+    if !tail.writes.is_empty() {
+        add_left_over(graph, persistence, place, &replayed, &tail, &mut checkpoint)?;
+    }
+    Ok(Some(checkpoint))
+}
+
+fn checkpoint<S: State>(
+    graph: &CompiledGraph<S>,
+    persistence: &Persistence<S>,
+    place: Place<'_>,
+    replayed: &Replayed,
+) -> Result<Checkpoint<S>, Error> {
+    let header = &replayed.header;
+    Ok(Checkpoint {
+        id: replayed.id,
+        run: header.run,
+        source: header.source,
+        created: header.time(),
+        values: restore(&graph.core, persistence, place, replayed)?.state,
+        next: header.next.iter().map(|activation| activation.node.clone()).collect(),
+        interrupts: Vec::new(),
+        abandoned: header.abandoned,
+    })
+}
+
+/// Adds what finished siblings wrote and what waiting ones ask. Names are taken as stored, so that a thread of another
+/// version of the graph can be looked at too.
+fn add_left_over<S: State>(
+    graph: &CompiledGraph<S>,
+    persistence: &Persistence<S>,
+    place: Place<'_>,
+    replayed: &Replayed,
+    tail: &Tail,
+    checkpoint: &mut Checkpoint<S>,
+) -> Result<(), Error> {
+    let mut left: LeftOver = left_over(place, &tail.writes)?;
+    let (frontier, names) = named_frontier(replayed);
+    let step = StepPlace {
+        thread: place.thread,
+        run: replayed.header.run,
+        branch: replayed.id.branch,
+        parent: replayed.id.step,
+    };
+    checkpoint.next.clear();
+    for index in 0..frontier.len() {
+        let node = names[frontier.task(index).0 as usize].clone();
+        let id = task_id(step, &frontier, index, &|node| names[node as usize].clone());
+        let Some(task) = left.remove(&id) else {
+            checkpoint.next.push(node);
+            continue;
+        };
+        if let Some(result) = &task.result {
+            let step = StoredStep::from_bytes(result)?.into_step(&persistence.codec, &graph.core.schema)?;
+            apply(graph, &mut checkpoint.values, step)?;
+            continue;
+        }
+        if let Some((n, request)) = task.open() {
+            let request = crate::context::Request { n: *n, value: request.value.clone(), schema: request.schema.clone() };
+            checkpoint.interrupts.push(Interrupt::asked(InterruptId { task: id, n: *n }, node.clone(), request));
+        }
+        checkpoint.next.push(node);
+    }
+    Ok(())
+}
+
+fn apply<S: State>(graph: &CompiledGraph<S>, values: &mut S, step: Step<S>) -> Result<(), Error> {
+    let update = match step {
+        Step::None => None,
+        Step::Update(update) => Some(update),
+        Step::Command(command) => command.update,
+    };
+    match update {
+        None => Ok(()),
+        Some(update) => values.apply(&graph.core.schema, update).map_err(Error::from),
+    }
+}
+
+/// The stored frontier with ids of its own, one per name in it.
+fn named_frontier(replayed: &Replayed) -> (Frontier, Vec<String>) {
+    let mut names: Vec<String> = Vec::new();
+    let mut frontier = Frontier::default();
+    let mut id = |name: &str| match names.iter().position(|known| known == name) {
+        Some(at) => at as u32,
+        None => {
+            names.push(name.to_owned());
+            names.len() as u32 - 1
+        }
+    };
+    for activation in &replayed.header.next {
+        let node = id(&activation.node);
+        match &activation.dispatch {
+            None => frontier.pull(node),
+            Some(dispatch) => {
+                let from = id(&dispatch.from);
+                let input = InputValue::Stored(dispatch.input.0.clone().into());
+                frontier.dispatched.push(Dispatched { node, from, index: dispatch.index, input });
+            }
+        }
+    }
+    (frontier, names)
+}
+
+/// A question about the history of a thread: `graph.history("t-1").limit(10).await?`.
+#[must_use = "a question does nothing until it is awaited"]
+pub struct History<S: State> {
+    graph: CompiledGraph<S>,
+    thread: String,
+    before: Option<u64>,
+    limit: Option<usize>,
+}
+
+impl<S: State> History<S> {
+    pub(crate) fn new(graph: CompiledGraph<S>, thread: String) -> Self {
+        History { graph, thread, before: None, limit: None }
+    }
+
+    /// Only checkpoints before that one.
+    pub fn before(mut self, checkpoint: CheckpointId) -> Self {
+        self.before = Some(checkpoint.step);
+        self
+    }
+
+    /// At most so many, the newest ones.
+    pub fn limit(mut self, checkpoints: usize) -> Self {
+        self.limit = Some(checkpoints);
+        self
+    }
+
+    async fn read(self) -> Result<Vec<Checkpoint<S>>, Error> {
+        let persistence = self.graph.persistence.as_ref().ok_or_else(no_checkpointer)?;
+        let place = Place::root(&self.thread);
+        let mut query = ListQuery::default();
+        (query.before, query.limit) = (self.before, self.limit);
+        let mut rows: VecDeque<_> = persistence.saver.list(place, query).await?.into_iter().rev().collect();
+        let Some(first) = rows.pop_front() else { return Ok(Vec::new()) };
+        // The oldest one wanted is read as a checkpoint, the rest follow from it row by row.
+        let tail = persistence.saver.get(place, Some(first.id)).await?.unwrap_or_default();
+        let mut replayed = replay(persistence, place, &tail).await?;
+        let mut found = vec![checkpoint(&self.graph, persistence, place, &replayed)?];
+        for row in rows {
+            apply_row(&mut replayed, row.id, row.kind, &row.record)
+                .map_err(|error| crate::checkpoint::corrupt(place, row.id, error))?;
+            if row.kind == RowKind::Full {
+                fill_references(persistence, place, &mut replayed).await?;
+            }
+            found.push(checkpoint(&self.graph, persistence, place, &replayed)?);
+        }
+        found.reverse();
+        Ok(found)
+    }
+}
+
+impl<S: State> IntoFuture for History<S> {
+    type Output = Result<Vec<Checkpoint<S>>, Error>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.read())
+    }
+}
