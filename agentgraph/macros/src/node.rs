@@ -98,26 +98,27 @@ fn checks(signature: &Signature, state: &Type) -> TokenStream {
     let name = &signature.ident;
     let types: Vec<&Type> = signature.inputs.iter().filter_map(typed).map(|argument| &*argument.ty).collect();
     let names: Vec<_> = (0..types.len()).map(|number| format_ident!("argument_{number}")).collect();
-    let arguments = types.iter().map(|ty| quote_spanned!(ty.span()=> argument::<#ty>();));
+    let arguments = types
+        .iter()
+        .map(|ty| quote_spanned!(ty.span()=> ::agentgraph::__private::is_argument::<#state, #ty>();));
     let unit: Type = syn::parse_quote!(());
     let (output, span) = match &signature.output {
         ReturnType::Type(_, ty) => (&**ty, ty.span()),
         ReturnType::Default => (&unit, name.span()),
     };
-    let output = quote_spanned!(span=> output::<#output>(););
-    let send = quote_spanned!(name.span()=> future(#name(#(#names),*)););
+    let output = quote_spanned!(span=> ::agentgraph::__private::is_output::<#state, #output>(););
+    let future = quote_spanned!(name.span()=> ::agentgraph::__private::is_future(#name(#(#names),*)););
+    // As a condition on the function, a state that is none is reported here and taken for granted inside.
+    let condition = quote_spanned!(state.span()=> where #state: ::agentgraph::State);
     quote! {
-        #[allow(dead_code, clippy::all)]
+        #[allow(dead_code, trivial_bounds, clippy::all)]
         const _: () = {
-            fn argument<__T: ::agentgraph::FromTask<#state>>() {}
-            fn output<__T: ::agentgraph::IntoStep<#state>>() {}
-            fn future<__T: ::core::marker::Send>(_: __T) {}
-            fn types() {
+            fn types() #condition {
                 #(#arguments)*
                 #output
             }
-            fn is_send(#(#names: #types),*) {
-                #send
+            fn future(#(#names: #types),*) {
+                #future
             }
         };
     }

@@ -2,20 +2,21 @@
 
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
-use syn::Ident;
+use syn::ext::IdentExt;
 use syn::spanned::Spanned;
+use syn::{ExprPath, Ident, Type};
 
 use super::ast::{Field, Lifetime, Reduce, StateStruct};
 use super::{setters, stored};
 
 pub(super) fn expand(state: &StateStruct) -> TokenStream {
-    let functions: TokenStream = state.fields.iter().map(|field| reduce_function(state, field)).collect();
+    let helpers: TokenStream = state.fields.iter().map(|field| helper(state, field)).collect();
     let update = update_struct(state);
     let implementation = state_impl(state);
     let step = step_impl(state);
     let stored = (!state.volatile).then(|| stored::expand(state));
     quote! {
-        #functions
+        #helpers
         #update
         const _: () = {
             #implementation
@@ -25,7 +26,13 @@ pub(super) fn expand(state: &StateStruct) -> TokenStream {
     }
 }
 
-/// The reducer's type.
+/// The type of the channel's place in an update.
+pub(super) fn slot(state: &StateStruct, field: &Field) -> TokenStream {
+    let (ty, reducer) = (&field.ty, slot_reducer(state, field));
+    quote_spanned!(ty.span()=> ::agentgraph::reduce::Slot<#ty, #reducer>)
+}
+
+/// The reducer that the field asks for.
 pub(super) fn reducer(state: &StateStruct, field: &Field) -> TokenStream {
     let span = field.ty.span();
     match &field.reduce {
@@ -36,35 +43,74 @@ pub(super) fn reducer(state: &StateStruct, field: &Field) -> TokenStream {
         Reduce::ById(_) => quote_spanned!(span=> ::agentgraph::reduce::ById),
         Reduce::Reducer(reducer, _) => quote!(#reducer),
         Reduce::With(..) => {
-            let function = function_type(state, field);
-            quote_spanned!(span=> ::agentgraph::reduce::With<#function>)
+            let helper = helper_name(state, field);
+            quote_spanned!(span=> ::agentgraph::reduce::With<#helper>)
         }
     }
 }
 
-fn function_type(state: &StateStruct, field: &Field) -> Ident {
-    format_ident!("__{}_{}", state.name, field.channel, span = Span::call_site())
+/// The reducer that the slot names: the same, or the helper where the same may not fit the field.
+fn slot_reducer(state: &StateStruct, field: &Field) -> TokenStream {
+    match may_misfit(field) {
+        true => {
+            let helper = helper_name(state, field);
+            quote_spanned!(field.ty.span()=> ::agentgraph::__private::By<#helper>)
+        }
+        false => reducer(state, field),
+    }
 }
 
-/// The type that stands for the function of `#[reduce(with = function)]`.
-fn reduce_function(state: &StateStruct, field: &Field) -> TokenStream {
-    let Reduce::With(function, said) = &field.reduce else { return TokenStream::new() };
-    let name = function_type(state, field);
-    let ty = &field.ty;
-    let write = said.as_deref().unwrap_or(ty);
-    let (value, write_name) =
-        (Ident::new("value", Span::mixed_site()), Ident::new("write", Span::mixed_site()));
-    let call = quote_spanned!(function.span()=> #function(#value, #write_name));
+/// Whether the compiler may find that the reducer does not reduce the field's type.
+fn may_misfit(field: &Field) -> bool {
+    matches!(field.reduce, Reduce::Append(_) | Reduce::Merge(_) | Reduce::ById(_) | Reduce::Reducer(..))
+}
+
+pub(super) fn helper_name(state: &StateStruct, field: &Field) -> Ident {
+    format_ident!("__{}_{}", state.name.unraw(), field.channel, span = Span::call_site())
+}
+
+/// A type that stands for one field where the reducer needs one: for the function of `with`, or to be asked once.
+fn helper(state: &StateStruct, field: &Field) -> TokenStream {
+    let name = helper_name(state, field);
+    let implementation = match &field.reduce {
+        Reduce::With(function, said) => reduce_function(&name, field, function, said.as_deref()),
+        _ if may_misfit(field) => reducer_constant(state, &name, field),
+        _ => return TokenStream::new(),
+    };
     quote! {
         #[doc(hidden)]
         #[allow(non_camel_case_types)]
         struct #name;
+        #implementation
+    }
+}
+
+fn reduce_function(name: &Ident, field: &Field, function: &ExprPath, said: Option<&Type>) -> TokenStream {
+    let ty = &field.ty;
+    let write_type = said.unwrap_or(ty);
+    let span = function.span().resolved_at(Span::mixed_site());
+    let (value, write) = (Ident::new("value", span), Ident::new("write", span));
+    let call = quote_spanned!(function.span()=> #function(#value, #write));
+    quote! {
         #[automatically_derived]
         impl ::agentgraph::reduce::ReduceFn<#ty> for #name {
-            type Write = #write;
-            fn call(#value: &mut #ty, #write_name: #write) {
+            type Write = #write_type;
+            fn call(#value: &mut #ty, #write: #write_type) {
                 let _ = #call;
             }
+        }
+    }
+}
+
+fn reducer_constant(state: &StateStruct, name: &Ident, field: &Field) -> TokenStream {
+    let (ty, reducer, write) = (&field.ty, reducer(state, field), setters::write_type(field));
+    let table = quote_spanned!(ty.span()=> ::agentgraph::__private::reducer::<#ty, #reducer, Self::Write>());
+    quote! {
+        #[automatically_derived]
+        impl ::agentgraph::__private::Field for #name {
+            type Value = #ty;
+            type Write = #write;
+            const REDUCER: ::agentgraph::__private::ReducerTable<#ty, Self::Write> = #table;
         }
     }
 }
@@ -72,8 +118,8 @@ fn reduce_function(state: &StateStruct, field: &Field) -> TokenStream {
 fn update_struct(state: &StateStruct) -> TokenStream {
     let StateStruct { vis, name, update, fields, .. } = state;
     let slots = fields.iter().map(|field| {
-        let (ident, ty, reducer) = (&field.ident, &field.ty, reducer(state, field));
-        quote_spanned!(ty.span()=> #ident: ::agentgraph::reduce::Slot<#ty, #reducer>)
+        let (ident, slot) = (&field.ident, slot(state, field));
+        quote!(#ident: #slot)
     });
     let idents: Vec<_> = fields.iter().map(|field| &field.ident).collect();
     let channels = fields.iter().map(|field| &field.channel);
@@ -136,13 +182,14 @@ fn state_impl(state: &StateStruct) -> TokenStream {
     let channels = fields.iter().map(|field| channel(state, field));
     let count = fields.len();
     let resets = resets(state);
+    let where_clone = where_clone(state);
     let initial = quote_spanned!(name.span()=> ::agentgraph::__private::initial::<#name>());
     quote! {
         static __CHANNELS: [::agentgraph::Channel; #count] = [#(#channels),*];
 
         #[automatically_derived]
-        #[allow(unused_variables, clippy::all)]
-        impl ::agentgraph::State for #name {
+        #[allow(unused_variables, trivial_bounds, clippy::all)]
+        impl ::agentgraph::State for #name #where_clone {
             type Schema = ();
             type Update = #update;
 
@@ -198,7 +245,7 @@ fn state_impl(state: &StateStruct) -> TokenStream {
 
 fn channel(state: &StateStruct, field: &Field) -> TokenStream {
     let (name, ty, aliases) = (&field.channel, &field.ty, &field.aliases);
-    let reducer = reducer(state, field);
+    let reducer = slot_reducer(state, field);
     let lifetime = lifetime(field.lifetime);
     quote_spanned! {ty.span()=>
         ::agentgraph::__private::channel::<#ty, #reducer>(#name, &[#(#aliases),*]).with_lifetime(#lifetime)
@@ -233,11 +280,20 @@ fn resets(state: &StateStruct) -> TokenStream {
     arms.flatten().collect()
 }
 
+/// A state must be `Clone`. Said on every implementation, a struct that is not gets the same message on the same token from
+/// each, which the compiler shows once.
+pub(super) fn where_clone(state: &StateStruct) -> TokenStream {
+    let name = &state.name;
+    quote_spanned!(name.span()=> where #name: ::core::clone::Clone)
+}
+
 fn step_impl(state: &StateStruct) -> TokenStream {
     let StateStruct { name, update, .. } = state;
+    let where_clone = where_clone(state);
     quote! {
         #[automatically_derived]
-        impl ::agentgraph::IntoStep<#name> for #update {
+        #[allow(trivial_bounds)]
+        impl ::agentgraph::IntoStep<#name> for #update #where_clone {
             fn into_step(self) -> ::core::result::Result<::agentgraph::Step<#name>, ::agentgraph::BoxError> {
                 ::core::result::Result::Ok(::agentgraph::Step::Update(self))
             }

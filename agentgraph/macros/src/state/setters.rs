@@ -6,6 +6,7 @@ use syn::spanned::Spanned;
 use syn::{Ident, Type};
 
 use super::ast::{Field, Reduce, StateStruct};
+use super::expand::helper_name;
 use super::shape::{self, Shape};
 
 /// What a method of the update does; its name is the prefix and the field's name.
@@ -47,7 +48,7 @@ fn setter(state: &StateStruct, field: &Field, prefix: &str, method: Method) -> T
     let name = field.method_name(prefix);
     let argument = Ident::new("value", Span::mixed_site());
     let (takes, call) = match method {
-        Method::Write => write(field, &argument),
+        Method::Write => write(state, field, &argument),
         Method::Overwrite => {
             let (takes, value) = one(&field.ty, &argument);
             (takes, quote!(overwrite(#value)))
@@ -90,8 +91,30 @@ fn about(field: &Field, method: Method) -> String {
     }
 }
 
+/// The reducer's `Write`, said without asking the reducer where that can be.
+pub(super) fn write_type(field: &Field) -> TokenStream {
+    let ty = &field.ty;
+    match (&field.reduce, shape::of(ty)) {
+        (Reduce::ById(_), _) => {
+            let item = item_type(ty);
+            quote!(::std::vec::Vec<::agentgraph::KeyedWrite<#item>>)
+        }
+        (Reduce::Merge(_), shape) => {
+            let (key, value) = entry_types(ty, &shape);
+            quote!(::std::vec::Vec<(#key, #value)>)
+        }
+        (Reduce::Reducer(_, Some(said)), _) => quote!(#said),
+        (Reduce::Reducer(reducer, None), _) => {
+            quote!(<#reducer as ::agentgraph::reduce::Reducer<#ty>>::Write)
+        }
+        (Reduce::With(_, Some(said)), _) => quote!(::std::vec::Vec<#said>),
+        (Reduce::With(_, None), _) => quote!(::std::vec::Vec<#ty>),
+        (Reduce::Once | Reduce::Last | Reduce::Append(_), _) => quote!(#ty),
+    }
+}
+
 /// What the setter takes, and the call on the slot.
-fn write(field: &Field, argument: &Ident) -> (TokenStream, TokenStream) {
+fn write(state: &StateStruct, field: &Field, argument: &Ident) -> (TokenStream, TokenStream) {
     let ty = &field.ty;
     match (&field.reduce, shape::of(ty)) {
         (Reduce::Once | Reduce::Last, _) => {
@@ -124,8 +147,9 @@ fn write(field: &Field, argument: &Ident) -> (TokenStream, TokenStream) {
             let (takes, value) = one(said, argument);
             (takes, quote!(write(#value)))
         }
-        (Reduce::Reducer(reducer, None), _) => {
-            (quote!(<#reducer as ::agentgraph::reduce::Reducer<#ty>>::Write), quote!(write(#argument)))
+        (Reduce::Reducer(_, None), _) => {
+            let helper = helper_name(state, field);
+            (quote!(<#helper as ::agentgraph::__private::Field>::Write), quote!(write(#argument)))
         }
     }
 }
@@ -170,15 +194,25 @@ fn items(list: &Type, argument: &Ident) -> (TokenStream, TokenStream) {
     }
 }
 
+fn entry_types(map: &Type, shape: &Shape<'_>) -> (TokenStream, TokenStream) {
+    match shape {
+        Shape::Map(key, value) => (quote!(#key), quote!(#value)),
+        _ => (
+            quote!(<#map as ::agentgraph::reduce::MapState>::Key),
+            quote!(<#map as ::agentgraph::reduce::MapState>::Value),
+        ),
+    }
+}
+
 fn entries(map: &Type, shape: &Shape<'_>, argument: &Ident) -> (TokenStream, TokenStream) {
     let (key, value) = (Ident::new("key", Span::mixed_site()), Ident::new("entry", Span::mixed_site()));
     let part = |ty: &Type, name: &Ident| one(ty, name);
     let ((takes_key, key_from), (takes_value, value_from)) = match shape {
         Shape::Map(key_type, value_type) => (part(key_type, &key), part(value_type, &value)),
-        _ => (
-            (quote!(<#map as ::agentgraph::reduce::MapState>::Key), quote!(#key)),
-            (quote!(<#map as ::agentgraph::reduce::MapState>::Value), quote!(#value)),
-        ),
+        _ => {
+            let (key_type, value_type) = entry_types(map, shape);
+            ((key_type, quote!(#key)), (value_type, quote!(#value)))
+        }
     };
     (
         quote!(impl ::core::iter::IntoIterator<Item = (#takes_key, #takes_value)>),

@@ -9,7 +9,7 @@ use syn::Ident;
 use syn::spanned::Spanned;
 
 use super::ast::{Field, StateStruct};
-use super::expand::reducer;
+use super::expand::{reducer, slot, where_clone};
 
 pub(super) fn expand(state: &StateStruct) -> TokenStream {
     let fields: Vec<_> = state.fields.iter().enumerate().collect();
@@ -30,12 +30,13 @@ pub(super) fn expand(state: &StateStruct) -> TokenStream {
         per_stored(&fields, |_, constant, ident| quote!(#constant.encode(&update.#ident, &mut fields)?;));
     let decodes = fields.iter().map(|(number, field)| decode(*number, field));
     let StateStruct { name, update, .. } = state;
+    let where_clone = where_clone(state);
     quote! {
         #(#constants)*
 
         #[automatically_derived]
-        #[allow(unused_variables, unused_mut, clippy::all)]
-        impl ::agentgraph::StoredState for #name {
+        #[allow(unused_variables, unused_mut, trivial_bounds, clippy::all)]
+        impl ::agentgraph::StoredState for #name #where_clone {
             fn apply_recorded(
                 &mut self,
                 _: &(),
@@ -104,10 +105,10 @@ fn constant_name(number: usize) -> Ident {
 
 fn constant(state: &StateStruct, number: usize, field: &Field) -> TokenStream {
     let (constant, ty, channel) = (constant_name(number), &field.ty, &field.channel);
-    let reducer = reducer(state, field);
+    let (reducer, slot) = (reducer(state, field), slot(state, field));
     quote_spanned! {ty.span()=>
-        const #constant: ::agentgraph::__private::StoredChannel<#ty, #reducer> =
-            ::agentgraph::__private::stored_channel(#channel);
+        const #constant: ::agentgraph::__private::StoredChannel<#ty, #slot> =
+            ::agentgraph::__private::stored_channel::<#ty, #reducer, #slot>(#channel);
     }
 }
 
