@@ -203,10 +203,12 @@ fn settings_that_cannot_work_are_refused_without_being_repeated() {
         UpgradeClient::builder("localhost:3030/api"),
         UpgradeClient::builder("ftp://localhost/api"),
         UpgradeClient::builder(""),
+        with_token(" \n"),
         UpgradeClient::builder(format!("http://ada:{SECRET}@localhost/api")),
         with_token(&format!("{SECRET}\n")).token(SecretString::from(format!("{SECRET}\u{7f}"))),
     ];
     for builder in refused {
+        assert!(!format!("{builder:?}").contains(SECRET));
         let failure = builder.build().unwrap_err();
         assert_eq!(failure.code(), "E_UPGRADE_CONFIG", "{failure}");
         assert!(!failure.to_string().contains(SECRET), "{failure}");

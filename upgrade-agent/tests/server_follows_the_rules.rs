@@ -207,6 +207,44 @@ async fn earlier_visitors_are_left_out_where_a_point_says_so() {
 }
 
 #[tokio::test]
+async fn going_on_after_a_pause_leaves_out_nobody_who_takes_part() {
+    let stage = Stage::new().await;
+    let mut new = plain("paused");
+    new.decision_points[0].exclude_if_reached = true;
+    let made = stage.running(&new).await;
+    stage.student("ada").await;
+    stage.visit("ada").await;
+    let before = stage.code("ada").await;
+    stage.moved(&made, ExperimentState::EnrollmentComplete).await;
+    stage.moved(&made, ExperimentState::Enrolling).await;
+    assert!(before.is_some());
+    assert_eq!(stage.code("ada").await, before);
+    // A start from rest is a new start, and she was there before it.
+    stage.moved(&made, ExperimentState::Inactive).await;
+    stage.moved(&made, ExperimentState::Enrolling).await;
+    assert_eq!(stage.code("ada").await, None);
+}
+
+#[tokio::test]
+async fn a_deleted_experiment_leaves_visits_and_nothing_else() {
+    let stage = Stage::new().await;
+    let id = "5b38c553-8c64-4e81-b91c-df3d22e48b7b";
+    stage.running(&plain("first").id(id)).await;
+    for student in ["ada", "bob"] {
+        stage.student(student).await;
+        stage.visit(student).await;
+    }
+    let status = Some(upgrade_agent::client::MarkStatus::NotApplied);
+    stage.client.mark("bob", &Mark { status, ..Mark::new(SITE, TARGET) }).await.unwrap();
+    stage.client.delete(id).await.unwrap();
+    let again = stage.client.mark("ada", &Mark::new(SITE, TARGET)).await.unwrap();
+    assert_eq!(again.experiment_id.as_deref(), Some(id), "the first visit stands");
+    stage.client.create(&plain("second").id(id)).await.unwrap();
+    let detail = stage.client.enrollment(id).await.unwrap();
+    assert_eq!((detail.users, detail.users_excluded), (0, 0));
+}
+
+#[tokio::test]
 async fn a_student_who_changes_class_follows_it_only_under_group_consistency() {
     for (consistency, follows) in [(ConsistencyRule::Group, true), (ConsistencyRule::Individual, false)] {
         let stage = Stage::new().await;
@@ -392,6 +430,35 @@ async fn unknown_ids_fail_as_in_the_original() {
         assert_eq!((answer.status, &answer.body["type"]), (404, &json!("Query Failed")));
         assert_eq!(answer.body["endPoint"], path);
     }
+}
+
+#[tokio::test]
+async fn version_and_conditions_have_routes_of_their_own() {
+    let stage = Stage::new().await;
+    let made = stage.client.create(&plain("routes")).await.unwrap();
+    for path in ["/api/version", "/api/version/"] {
+        let answer = stage.raw("GET", path, &Value::Null).await;
+        assert_eq!((answer.status, answer.body), (200, json!("6.5.0")));
+    }
+    let path = format!("/api/experiments/conditions/{}", made.id);
+    let answer = stage.raw("GET", &path, &Value::Null).await.body;
+    let codes: Vec<_> = answer.as_array().unwrap().iter().map(|c| &c["conditionCode"]).collect();
+    assert_eq!(codes, ["control", "variant"]);
+    let both = json!({ "experimentIds": [made.id, "00000000-0000-4000-8000-000000000000"] });
+    let answer = stage.raw("POST", "/api/stats/enrollment", &both).await.body;
+    assert_eq!(answer, json!([{ "id": made.id, "users": 0, "groups": 0 }]));
+}
+
+#[tokio::test]
+async fn a_name_beyond_ascii_is_the_same_student_each_time() {
+    let stage = Stage::new().await;
+    let made = stage.running(&plain("names")).await;
+    let student = "Ada Łukasiewicz 中";
+    stage.student(student).await;
+    let code = stage.code(student).await;
+    stage.visit(student).await;
+    assert_eq!(stage.code(student).await, code);
+    assert_eq!(stage.client.enrollment(&made.id).await.unwrap().users, 1);
 }
 
 #[tokio::test]

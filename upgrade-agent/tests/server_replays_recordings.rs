@@ -287,6 +287,40 @@ async fn the_visits_of_students_are_answered_as_recorded() {
 }
 
 #[tokio::test]
+async fn points_are_told_once_per_experiment_as_recorded() {
+    let given = |id| Given { like: "create_simple", id };
+    let ids = [STATES, RULE, WEIGHTS, VISITED].map(given);
+    play("points", &ids.into_iter().chain([Is("partitions")]).collect::<Vec<_>>()).await;
+}
+
+#[tokio::test]
+async fn a_group_is_counted_as_recorded() {
+    let id = "397738de-560a-45ea-9caa-f5e57c1750cf";
+    let mut stage = Stage::new().await;
+    for step in [Given { like: "create_group", id }, Moved(id, "enrolling"), Known(&["loner"])] {
+        stage.play("groups", step).await;
+    }
+    // A pupil of whichever class draws the second condition.
+    let groups =
+        |class: &str| json!({ "group": { "classId": [class] }, "workingGroup": { "classId": class } });
+    let mut class = 0;
+    loop {
+        stage.post("/api/v6/init", Some("pupil"), groups(&format!("class-{class}"))).await;
+        let assigned = stage.post("/api/v6/assign", Some("pupil"), json!({ "context": "assign-prog" })).await;
+        if assigned.body[0]["assignedCondition"][0]["conditionCode"] == "variant" {
+            break;
+        }
+        class += 1;
+    }
+    let data = json!({ "site": "SelectSection", "target": "absolute_value_plot_equality" });
+    for student in ["pupil", "loner"] {
+        let marked = stage.post("/api/v6/mark", Some(student), json!({ "data": data })).await;
+        assert_eq!(marked.status, 200);
+    }
+    stage.compare("groups", "enrollment_detail_group").await;
+}
+
+#[tokio::test]
 async fn a_payload_comes_with_its_condition_as_recorded() {
     let mut stage = Stage::new().await;
     let mut body = recording("v65/create_with_payloads").request;

@@ -1,5 +1,6 @@
 //! Settings of a client, checked once when it is built.
 
+use std::fmt;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ const RETRIES: u32 = 2;
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
 
 /// Collects the settings of an [`UpgradeClient`].
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct UpgradeClientBuilder {
     url: String,
     token: Option<SecretString>,
@@ -61,7 +62,7 @@ impl UpgradeClientBuilder {
     /// # Errors
     ///
     /// `E_UPGRADE_CONFIG` if the URL is not an absolute `http` or `https` one, carries a user name
-    /// or a password, or if the token cannot be sent in a header.
+    /// or a password, or if the token is empty or cannot be sent in a header.
     pub fn build(self) -> Result<UpgradeClient, ClientError> {
         let base = base_url(&self.url)?;
         let settings = Settings {
@@ -73,6 +74,16 @@ impl UpgradeClientBuilder {
             retry_pause: self.retry_pause,
         };
         Ok(UpgradeClient::new(Transport::new(settings)?))
+    }
+}
+
+/// Without the URL, which is not checked yet and may carry a password.
+impl fmt::Debug for UpgradeClientBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UpgradeClientBuilder")
+            .field("timeout", &self.timeout)
+            .field("retries", &self.retries)
+            .finish_non_exhaustive()
     }
 }
 
@@ -88,6 +99,9 @@ fn base_url(text: &str) -> Result<Url, ClientError> {
 }
 
 fn authorization(token: &SecretString) -> Result<HeaderValue, ClientError> {
+    if token.expose_secret().trim().is_empty() {
+        return Err(refused("the token is empty"));
+    }
     let mut value = HeaderValue::from_str(&format!("Bearer {}", token.expose_secret().trim()))
         .map_err(|_| refused("the token holds characters that a header cannot carry"))?;
     value.set_sensitive(true);
