@@ -3,6 +3,7 @@
 //! [`encode`], [`decode`] and [`StreamDecoder`] are pure and public, for tests and for programs that bring their own
 //! way to the server. [`AnthropicModel`] brings one, with retries and timeouts.
 
+mod assembly;
 mod builder;
 mod decode;
 mod encode;

@@ -4,6 +4,7 @@
 //! [`Decoder`] say.
 
 mod clock;
+mod events;
 mod retry;
 
 use std::error::Error as StdError;
@@ -11,15 +12,15 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::stream;
-use reqwest::header::{CONTENT_TYPE, HeaderMap};
+use reqwest::header::HeaderMap;
 use reqwest::{Response, StatusCode, Url};
 use secrecy::{ExposeSecret, SecretString};
-use tracing::{Instrument, Span};
+use tracing::Span;
 
 use crate::error::{Code, Error, Result};
 use crate::model::{ChatEvent, ChatStream};
-use crate::telemetry;
+
+use events::Events;
 
 pub use clock::{Clock, SystemClock};
 pub(crate) use retry::Policy;
@@ -133,12 +134,7 @@ impl Endpoint {
 
     async fn try_stream<D: Decoder>(&self, body: &str, decoder: D) -> Result<Events<D>> {
         let response = self.open(body).await?;
-        check_is_stream(response.headers())?;
-        let endpoint = self.clone();
-        let mut events = Events { endpoint, response, decoder, first: None };
-        let first = events.read_next().await?;
-        events.first = Some(first);
-        Ok(events)
+        Events::begin(self.clone(), response, decoder).await
     }
 
     /// Sends a body and waits for the head of an answer that is a success.
@@ -216,83 +212,6 @@ impl Endpoint {
                 let message = format!("the connection to {host} broke: try again ({why})");
                 Error::new(Code::Connection, message)
             }
-        }
-    }
-}
-
-/// A web page or a plain JSON body would look like a stream without events, and that like a cut one.
-fn check_is_stream(headers: &HeaderMap) -> Result<()> {
-    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    let kind = kind.split(';').next().unwrap_or_default().trim();
-    if !matches!(kind, "text/html" | "application/json") {
-        return Ok(());
-    }
-    let message =
-        format!("the server answered with {kind} instead of a stream of events: check the base URL");
-    Err(Error::new(Code::Decode, message))
-}
-
-/// The events of one streamed answer.
-struct Events<D> {
-    endpoint: Endpoint,
-    response: Response,
-    decoder: D,
-    /// Read before the stream was handed out.
-    first: Option<ChatEvent>,
-}
-
-impl<D: Decoder> Events<D> {
-    fn into_stream(self, span: Span) -> ChatStream {
-        ChatStream::new(stream::unfold(self, move |mut events| {
-            let span = span.clone();
-            let seen = span.clone();
-            async move {
-                let item = match events.first.take() {
-                    Some(first) => Ok(first),
-                    None => events.read_next().await,
-                };
-                match &item {
-                    Ok(ChatEvent::Finished(response)) => telemetry::record_chat(&seen, Ok(response)),
-                    Ok(_) => {}
-                    Err(error) => telemetry::record_chat(&seen, Err(error)),
-                }
-                Some((item, events))
-            }
-            .instrument(span)
-        }))
-    }
-
-    async fn read_next(&mut self) -> Result<ChatEvent> {
-        loop {
-            if let Some(event) = self.decoder.next_event() {
-                return event.map_err(|error| self.endpoint.redacted(error));
-            }
-            match self.read_piece().await? {
-                Some(piece) => self.decoder.push(piece.as_ref()),
-                None => self.decoder.end(),
-            }
-        }
-    }
-
-    async fn read_piece(&mut self) -> Result<Option<impl AsRef<[u8]> + use<D>>> {
-        let idle = self.endpoint.timeouts.idle;
-        match tokio::time::timeout(idle, self.response.chunk()).await {
-            Err(_) => {
-                let message = format!(
-                    "the stream was silent for {idle:?}: try again, or set a longer `idle_timeout(..)`"
-                );
-                Err(Error::new(Code::Timeout, message))
-            }
-            Ok(Err(error)) if error.is_timeout() => Err(self.endpoint.transport(error)),
-            // The body ended before its announced end: for the reader the same as an end without a last event.
-            Ok(Err(error)) => {
-                let why = chain(&error.without_url());
-                Err(Error::new(
-                    Code::Truncated,
-                    format!("the stream broke before its last event: try again ({why})"),
-                ))
-            }
-            Ok(Ok(piece)) => Ok(piece),
         }
     }
 }

@@ -119,6 +119,7 @@ mod tests {
         ("comment", ": hello\ndata: a\n:\n\n: bye\n\n", &["a"]),
         ("event and id", "event: ping\nid: 7\nretry: 5\ndata: a\n\n", &["a"]),
         ("lines joined", "data: a\ndata:\ndata:  b\n\n", &["a\n\n b"]),
+        ("CRLF between joined lines", "data: a\r\ndata: b\r\n\r\n", &["a\nb"]),
         ("empty data", "id: 1\ndata:\n\ndata\n\n", &["", ""]),
         ("no data", "event: ping\n\n", &[]),
         ("other field with the name as prefix", "database: x\n\ndata: a\n\n", &["a"]),

@@ -1,7 +1,8 @@
 //! The bounded tool loop: ask the model, run the calls it asks for, give it the results, until it is done.
 //!
 //! It runs inside one node. The engine does not see its rounds: a node that is run again (after a retry, a kill, an
-//! interrupt in a tool) runs its loop from the start, so tools must bear to be called twice.
+//! interrupt in a tool) runs its loop from the start: the model is asked again and may ask for other calls, and tools must
+//! bear to be called twice. A question to a person that must not be asked twice belongs in a node of its own.
 //!
 //! What always holds:
 //! - The calls of one assistant message run concurrently; their results stand in the order of the calls, in one user

@@ -6,12 +6,13 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::error::{Code, Error, Result};
-use crate::json::{Object, OnWire, RawJson};
-use crate::message::{Block, MessageIds, ToolInput};
+use crate::json::{Object, OnWire};
+use crate::message::MessageIds;
 use crate::model::stream::truncated;
 use crate::model::{ChatEvent, StopReason};
 use crate::sse::{MAX_EVENT, SseParser, TooLarge};
 
+use super::assembly::{Assembly, broken};
 use super::decode::{self, Head, WireUsage};
 use super::failure;
 
@@ -220,121 +221,4 @@ impl Answer {
 
 fn index(event: &Object) -> Result<usize> {
     event.get_as("index").ok_or_else(|| broken("a block event without an index"))
-}
-
-fn broken(what: &str) -> Error {
-    Error::new(Code::Decode, format!("the stream has {what}: the server does not follow the Messages API"))
-}
-
-/// A block while it comes: its first state, and what was added to its fields.
-#[derive(Debug)]
-struct Assembly {
-    kind: String,
-    /// The block's text, as long as nothing was added to it.
-    whole: Option<RawJson>,
-    start: Object,
-    texts: BTreeMap<String, String>,
-    input: String,
-    citations: Vec<RawJson>,
-}
-
-impl Assembly {
-    fn new(raw: &RawJson) -> Result<Self> {
-        let start = Object::parse(raw.get()).map_err(|_| broken("a block that is not an object"))?;
-        let kind = start.get_as("type").unwrap_or_default();
-        let whole = Some(raw.clone());
-        Ok(Assembly {
-            kind,
-            whole,
-            start,
-            texts: BTreeMap::new(),
-            input: String::new(),
-            citations: Vec::new(),
-        })
-    }
-
-    /// A call is announced at once; a first text is a piece of text.
-    fn started(&self, index: usize) -> Option<ChatEvent> {
-        let text = |name| self.start.get_as::<String>(name).filter(|text| !text.is_empty());
-        match self.kind.as_str() {
-            "tool_use" => Some(ChatEvent::ToolUseStarted {
-                index,
-                id: text("id").unwrap_or_default(),
-                name: text("name")?,
-            }),
-            "text" => Some(ChatEvent::TextDelta { index, text: text("text")? }),
-            "thinking" => Some(ChatEvent::ThinkingDelta { index, thinking: text("thinking")? }),
-            _ => None,
-        }
-    }
-
-    fn extend(&mut self, index: usize, mut delta: Object) -> Option<ChatEvent> {
-        self.whole = None;
-        let kind = delta.take_as::<String>("type").unwrap_or_default();
-        match kind.as_str() {
-            "input_json_delta" => {
-                let json: String = delta.take_as("partial_json").filter(|json: &String| !json.is_empty())?;
-                self.input += &json;
-                (self.kind == "tool_use").then_some(ChatEvent::ToolInputDelta { index, json })
-            }
-            "citations_delta" => {
-                self.citations.extend(delta.take("citation"));
-                None
-            }
-            "signature_delta" => {
-                self.start.set("signature", delta.take("signature")?);
-                None
-            }
-            _ => self.extend_fields(index, &delta),
-        }
-    }
-
-    /// Text and thoughts, and deltas without a name here: a text goes to the end of the field of its name, anything else
-    /// replaces the field.
-    fn extend_fields(&mut self, index: usize, delta: &Object) -> Option<ChatEvent> {
-        let mut event = None;
-        for (name, value) in delta.iter() {
-            let Ok(piece) = value.parse::<String>() else {
-                self.start.set(name, value.clone());
-                continue;
-            };
-            let text = self
-                .texts
-                .entry(name.to_owned())
-                .or_insert_with(|| self.start.get_as(name).unwrap_or_default());
-            text.push_str(&piece);
-            event = event.or(match (self.kind.as_str(), name) {
-                _ if piece.is_empty() => None,
-                ("text", "text") => Some(ChatEvent::TextDelta { index, text: piece }),
-                ("thinking", "thinking") => Some(ChatEvent::ThinkingDelta { index, thinking: piece }),
-                _ => None,
-            });
-        }
-        event
-    }
-
-    fn finish(mut self) -> Block {
-        if let Some(raw) = self.whole {
-            return decode::block(raw);
-        }
-        for (name, text) in &self.texts {
-            self.start.set(name, RawJson::string(text));
-        }
-        if !self.citations.is_empty() {
-            let known = self.start.get_as::<Vec<OnWire>>("citations").unwrap_or_default();
-            let all: Vec<_> = known.into_iter().map(|raw| raw.0).chain(self.citations).collect();
-            self.start.set("citations", RawJson::array(&all));
-        }
-        let input = (!self.input.trim().is_empty()).then(|| ToolInput::from_text(self.input));
-        match &input {
-            Some(ToolInput::Json(json)) => self.start.set("input", json.clone()),
-            Some(ToolInput::Malformed(text)) => self.start.set("input", RawJson::string(text)),
-            None => {}
-        }
-        let mut block = decode::block(self.start.to_json());
-        if let (Block::ToolUse(call), Some(input)) = (&mut block, input) {
-            call.input = input;
-        }
-        block
-    }
 }

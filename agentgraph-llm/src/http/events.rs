@@ -1,0 +1,97 @@
+//! The events of a streamed answer, read from its connection.
+
+use futures_util::stream;
+use reqwest::Response;
+use reqwest::header::{CONTENT_TYPE, HeaderMap};
+use tracing::{Instrument, Span};
+
+use super::{Decoder, Endpoint, chain};
+use crate::error::{Code, Error, Result};
+use crate::model::{ChatEvent, ChatStream};
+use crate::telemetry;
+
+/// A web page or a plain JSON body would look like a stream without events, and that like a cut one.
+fn check_is_stream(headers: &HeaderMap) -> Result<()> {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    if !matches!(kind, "text/html" | "application/json") {
+        return Ok(());
+    }
+    let message =
+        format!("the server answered with {kind} instead of a stream of events: check the base URL");
+    Err(Error::new(Code::Decode, message))
+}
+
+/// The events of one streamed answer.
+pub(super) struct Events<D> {
+    endpoint: Endpoint,
+    response: Response,
+    decoder: D,
+    /// Read before the stream was handed out.
+    first: Option<ChatEvent>,
+}
+
+impl<D: Decoder> Events<D> {
+    /// Waits for the first event.
+    pub(super) async fn begin(endpoint: Endpoint, response: Response, decoder: D) -> Result<Self> {
+        check_is_stream(response.headers())?;
+        let mut events = Events { endpoint, response, decoder, first: None };
+        let first = events.read_next().await?;
+        events.first = Some(first);
+        Ok(events)
+    }
+
+    pub(super) fn into_stream(self, span: Span) -> ChatStream {
+        ChatStream::new(stream::unfold(self, move |mut events| {
+            let span = span.clone();
+            let seen = span.clone();
+            async move {
+                let item = match events.first.take() {
+                    Some(first) => Ok(first),
+                    None => events.read_next().await,
+                };
+                match &item {
+                    Ok(ChatEvent::Finished(response)) => telemetry::record_chat(&seen, Ok(response)),
+                    Ok(_) => {}
+                    Err(error) => telemetry::record_chat(&seen, Err(error)),
+                }
+                Some((item, events))
+            }
+            .instrument(span)
+        }))
+    }
+
+    async fn read_next(&mut self) -> Result<ChatEvent> {
+        loop {
+            if let Some(event) = self.decoder.next_event() {
+                return event.map_err(|error| self.endpoint.redacted(error));
+            }
+            match self.read_piece().await? {
+                Some(piece) => self.decoder.push(piece.as_ref()),
+                None => self.decoder.end(),
+            }
+        }
+    }
+
+    async fn read_piece(&mut self) -> Result<Option<impl AsRef<[u8]> + use<D>>> {
+        let idle = self.endpoint.timeouts.idle;
+        match tokio::time::timeout(idle, self.response.chunk()).await {
+            Err(_) => {
+                let message = format!(
+                    "the stream was silent for {idle:?}: try again, or set a longer `idle_timeout(..)`"
+                );
+                Err(Error::new(Code::Timeout, message))
+            }
+            Ok(Err(error)) if error.is_timeout() => Err(self.endpoint.transport(error)),
+            // The body ended before its announced end: for the reader the same as an end without a last event.
+            Ok(Err(error)) => {
+                let why = chain(&error.without_url());
+                Err(Error::new(
+                    Code::Truncated,
+                    format!("the stream broke before its last event: try again ({why})"),
+                ))
+            }
+            Ok(Ok(piece)) => Ok(piece),
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Model, tools and messages inside a graph: what a node adds is kept by id, survives a checkpoint, and an interrupt in a
+//! tool stops the run and goes on with the answer.
+#![allow(missing_docs)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::sync::Arc;
+
+use agentgraph::prelude::*;
+use agentgraph_llm::prelude::*;
+use agentgraph_llm::{ToolUse, anthropic};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+#[derive(State, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+struct Chat {
+    #[reduce(by_id)]
+    messages: Vec<Message>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Order {
+    item: String,
+}
+
+/// Asks a person inside the tool.
+fn buy(ctx: Ctx) -> FnTool {
+    FnTool::new("buy", "Buys an item.", move |order: Order| {
+        let ctx = ctx.clone();
+        async move {
+            let yes: bool = ctx.interrupt(format!("buy {}?", order.item))?;
+            Ok::<_, ToolError>(if yes { "bought" } else { "not bought" })
+        }
+    })
+}
+
+async fn agent(ctx: Ctx, chat: Snapshot<Chat>, model: Dep<ScriptedModel>) -> Result<ChatUpdate> {
+    let request = ChatRequest::new(chat.messages.iter().cloned());
+    let outcome = ToolLoop::new(&*model).tool(buy(ctx)).run(request).await?;
+    Ok(Chat::update().messages(outcome.messages))
+}
+
+/// A turn that a provider refuses unless it comes back exactly as it was.
+fn fragile_turn() -> Reply {
+    let mut call =
+        ToolUse::new("call-1", "buy", RawJson::parse_text(r#"{"item": "tea",  "n": 1.0}"#).unwrap());
+    call.extra.insert("caller", json!({"type": "direct"}));
+    let unknown = RawJson::parse_text(r#"{"type": "brand_new", "b": 1e400, "a": "\u00e6"}"#).unwrap();
+    Reply::thinking("tea it is", "EqQBCg==").and_block(Block::Unknown(unknown)).and_block(call)
+}
+
+#[tokio::test]
+async fn an_interrupt_in_a_tool_stops_the_run_and_the_answer_goes_to_the_tool() {
+    let model = ScriptedModel::new([
+        fragile_turn(),
+        fragile_turn(),
+        Reply::text("Enjoy your tea."),
+        "You are welcome.".into(),
+    ]);
+    let graph = StateGraph::new()
+        .node("agent", agent)
+        .edge(START, "agent")
+        .dep(model.clone())
+        .compile()
+        .unwrap()
+        .checkpointer(MemorySaver::new());
+
+    let input = Chat::update().messages([Message::user("Tea, please.")]);
+    match graph.invoke(input).thread("t").await.unwrap() {
+        Outcome::Interrupted { interrupts, .. } => assert_eq!(interrupts.len(), 1),
+        other => panic!("{other:?}"),
+    }
+    let Outcome::Finished { .. } = graph.resume(true).thread("t").await.unwrap() else {
+        panic!("not finished")
+    };
+    let said = Chat::update().messages([Message::user("Thank you.")]);
+    let chat: Chat = graph.invoke(said).thread("t").await.unwrap().into_finished().unwrap();
+
+    let texts: Vec<_> = chat.messages.iter().map(Message::text).collect();
+    assert_eq!(texts, ["Tea, please.", "", "", "Enjoy your tea.", "Thank you.", "You are welcome."]);
+    assert_eq!(chat.messages[2].results().next().unwrap().as_text(), "bought");
+
+    // What the provider gets in the last turn, read back from the checkpoint, is what it would get without one.
+    let sent = anthropic::encode("m", &model.requests()[3], false);
+    for part in [
+        r#"{"type":"thinking","thinking":"tea it is","signature":"EqQBCg=="}"#,
+        r#"{"type": "brand_new", "b": 1e400, "a": "\u00e6"}"#,
+        r#"{"type":"tool_use","id":"call-1","name":"buy","input":{"item": "tea",  "n": 1.0},"caller":{"type":"direct"}}"#,
+    ] {
+        assert!(sent.get().contains(part), "{part} in {sent}");
+    }
+}
+
+#[tokio::test]
+async fn a_shared_model_is_a_dependency_without_its_type() {
+    async fn answer(chat: Snapshot<Chat>, model: Dep<Arc<dyn ChatModel>>) -> Result<ChatUpdate> {
+        let response = model.chat(ChatRequest::new(chat.messages.iter().cloned())).await?;
+        Ok(Chat::update().messages([response.message]))
+    }
+    let model: Arc<dyn ChatModel> = Arc::new(ScriptedModel::new(["Hello."]));
+    let graph = StateGraph::new().node("answer", answer).edge(START, "answer").dep(model).compile().unwrap();
+    let chat =
+        graph.invoke(Chat::update().messages([Message::user("hi")])).await.unwrap().into_finished().unwrap();
+    assert_eq!(chat.messages[1].text(), "Hello.");
+}
