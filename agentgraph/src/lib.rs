@@ -1,4 +1,89 @@
 //! An embeddable, typed engine for stateful agent graphs.
+//!
+//! A plain `async fn` is a node; the graph is checked before it runs; a run that was stopped anywhere goes on where it
+//! stood; the engine costs next to nothing.
+//!
+//! ```
+//! use agentgraph::prelude::*;
+//! use serde::{Deserialize, Serialize};
+//!
+//! /// Every field is a channel. Without `#[reduce]` it takes one write per superstep.
+//! #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+//! struct Triage {
+//!     question: String,
+//!     #[reduce(append)]
+//!     notes: Vec<String>,
+//!     answer: String,
+//! }
+//!
+//! #[derive(Route)]
+//! enum AfterPlan {
+//!     Approve,
+//!     #[route(end)]
+//!     Done,
+//! }
+//!
+//! async fn plan(state: Snapshot<Triage>) -> Result<TriageUpdate> {
+//!     let words: u8 = state.question.split(' ').count().try_into()?; // any std error, `?` works
+//!     Ok(Triage::update().notes([format!("{words} words")]))
+//! }
+//!
+//! async fn approve(ctx: Ctx, state: Snapshot<Triage>) -> Result<TriageUpdate> {
+//!     let approved: bool = ctx.interrupt(format!("{} - go on?", state.notes.join(", ")))?;
+//!     Ok(Triage::update().answer(if approved { "sent" } else { "kept" }))
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<()> {
+//! let graph = StateGraph::new()
+//!     .node("plan", plan)
+//!     .node("approve", approve)
+//!     .edge(START, "plan")
+//!     .route("plan", |state: &Triage| if state.question.is_empty() { AfterPlan::Done } else { AfterPlan::Approve })
+//!     .compile()?
+//!     .checkpointer(MemorySaver::new());
+//!
+//! let outcome = graph.invoke(Triage::update().question("ship it?")).thread("t-1").await?;
+//! let Outcome::Interrupted { interrupts, .. } = outcome else { panic!("it asks first") };
+//! assert_eq!(interrupts[0].value, "2 words - go on?");
+//!
+//! let state = graph.resume(true).thread("t-1").await?.into_finished()?;
+//! assert_eq!(state.answer, "sent");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Where to find what
+//!
+//! | you want | look at |
+//! |---|---|
+//! | to describe the state and how parallel writes merge | [`derive(State)`](macro@State), [`reduce`], [`JsonState`](json_state::JsonState) |
+//! | to write a node | [`IntoNode`], [`Snapshot`], [`Ctx`], [`Input`], [`Dep`], [`FromTask`], [`#[node]`](macro@node) |
+//! | to say what comes next | [`StateGraph::edge`], [`StateGraph::route`], [`derive(Route)`](macro@Route), [`Command`], [`Dispatch`] |
+//! | to check and draw a graph | [`StateGraph::compile`], [`CompileError`], [`CompiledGraph::warnings`], [`CompiledGraph::mermaid`] |
+//! | to run it | [`CompiledGraph::invoke`], [`RunBuilder`], [`Outcome`], [`EventStream`] |
+//! | to ask a person and go on later | [`Ctx::interrupt`], [`CompiledGraph::resume`], [`CompiledGraph::proceed`] |
+//! | to keep runs | [`checkpoint`], [`MemorySaver`], `SqliteSaver` (feature `sqlite`), [`CompiledGraph::state`], [`CompiledGraph::history`] |
+//! | to survive failure | [`RetryPolicy`], [`IntoNode::timeout`], [`IntoNode::layer`], [`Terminal`], [`Error`], [`Code`] |
+//! | to run tasks elsewhere, or tests without a clock | [`Host`], [`Services`] |
+//!
+//! # What is promised
+//!
+//! - *One order.* Tasks of a superstep are ordered by the declaration of their nodes, dispatches after them in the order
+//!   they were made. Updates merge in that order, whoever finishes first.
+//! - *Finished is finished.* A task is finished when its record is in the store. Before that its effects happen at least
+//!   once, after it never again; no engine can promise more. Dropping a run equals a kill.
+//! - *Nothing ends in silence.* A target that does not exist is a problem at `compile()` or an error of the run; a join
+//!   that waits for ever is reported as stuck; a thread whose graph changed under it is refused with the names.
+//! - *Cost follows change.* A step costs the same in a graph of ten nodes and of ten thousand, and a checkpoint holds
+//!   what the superstep wrote.
+//! - *Reading stored bytes* runs no code and does not panic.
+//!
+//! # What is not here
+//!
+//! No threads are spawned and no executor is chosen: a run is a future, and a CPU-heavy node should hand its work to a
+//! thread pool itself. There is no scheduler for waiting threads: a run that waits is a row in a store, not a task.
+//! Chat models and tools are in `agentgraph-llm`.
 
 pub mod checkpoint;
 mod context;
@@ -19,28 +104,32 @@ mod state;
 mod step;
 
 pub use agentgraph_macros::{Route, State, node};
-pub use context::{CheckpointId, Ctx, Interrupted, InvalidId, RunId, TaskId};
-pub use error::{BoxError, Code, Error, Result, Terminal};
-pub use extract::{Dep, FromTask, Input, InputError, MissingDep, Requirement, Snapshot, Task};
-pub use engine::host::{Host, TaskCall, TaskReply};
-pub use graph::{CompileError, CompiledGraph, IntoSources, Problem, ProblemKind, StateGraph, Warning, WarningKind};
-pub use run::event::{Event, EventKind, EventStream, View};
-pub use run::view::{Checkpoint, History};
-pub use run::{Interrupt, InterruptId, InterruptKind, NotFinished, Outcome, RunBuilder, StopReason, StuckJoin};
-pub use checkpoint::format::Source;
-pub use checkpoint::{Checkpointer, MemorySaver};
 #[cfg(feature = "sqlite")]
 pub use checkpoint::SqliteSaver;
-pub use tokio_util::sync::CancellationToken;
+pub use checkpoint::format::Source;
+pub use checkpoint::{Checkpointer, MemorySaver};
+pub use context::{CheckpointId, Ctx, Interrupted, InvalidId, RunId, TaskId};
+pub use engine::host::{Host, TaskCall, TaskReply};
+pub use error::{BoxError, Code, Error, Result, Terminal};
+pub use extract::{Dep, FromTask, Input, InputError, MissingDep, Requirement, Snapshot, Task};
+pub use graph::{
+    CompileError, CompiledGraph, IntoSources, Problem, ProblemKind, StateGraph, Warning, WarningKind,
+};
 pub use json_state::JsonState;
 pub use layer::{NodeCall, NodeService};
 pub use node::{IntoNode, IsNode, Node};
 pub use policy::{NodePanic, RetryPolicy, Timeout};
 pub use reduce::{Keyed, KeyedWrite};
 pub use route::{IntoPicks, Pick, Route, RouteTarget};
+pub use run::event::{Event, EventKind, EventStream, View};
+pub use run::view::{Checkpoint, History};
+pub use run::{
+    Interrupt, InterruptId, InterruptKind, NotFinished, Outcome, RunBuilder, StopReason, StuckJoin,
+};
 pub use services::{Services, SystemServices};
 pub use state::{Channel, Lifetime, State, StateError, StoredState, WriteKind};
 pub use step::{Command, Dispatch, Goto, IntoGoto, IntoGotos, IntoStep, Step};
+pub use tokio_util::sync::CancellationToken;
 
 /// Where every run begins. It has no incoming edges.
 pub const START: &str = "__start__";
