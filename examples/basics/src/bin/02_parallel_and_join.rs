@@ -1,0 +1,44 @@
+//! Two searches side by side, and a node that waits for both. The notes come in the order of the nodes' declaration,
+//! whichever search is faster.
+
+use agentgraph::prelude::*;
+use serde::{Deserialize, Serialize};
+
+#[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+struct Research {
+    question: String,
+    #[reduce(append)]
+    notes: Vec<String>,
+    answer: String,
+}
+
+async fn library(state: Snapshot<Research>) -> ResearchUpdate {
+    tokio::task::yield_now().await; // slower than the archive
+    Research::update().notes([format!("the library on {}", state.question)])
+}
+
+async fn archive(state: Snapshot<Research>) -> ResearchUpdate {
+    Research::update().notes([format!("the archive on {}", state.question)])
+}
+
+async fn write(state: Snapshot<Research>) -> ResearchUpdate {
+    Research::update().answer(state.notes.join("; "))
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<()> {
+    let graph = StateGraph::new()
+        .node("library", library)
+        .node("archive", archive)
+        .node("write", write)
+        .edge(START, "library")
+        .edge(START, "archive")
+        .edge(["library", "archive"], "write")
+        .compile()?;
+
+    println!("{}", graph.mermaid());
+    let state = graph.invoke(Research::update().question("comets")).await?.into_finished()?;
+    println!("{}", state.answer);
+    assert_eq!(state.answer, "the library on comets; the archive on comets");
+    Ok(())
+}

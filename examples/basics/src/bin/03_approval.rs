@@ -1,0 +1,65 @@
+//! A run that asks a person, is forgotten by its process, and goes on from a file when the answer is there.
+
+use agentgraph::prelude::*;
+use serde::{Deserialize, Serialize};
+
+#[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+struct Payment {
+    amount: u32,
+    #[reduce(append)]
+    log: Vec<String>,
+}
+
+#[derive(Route)]
+enum AfterCheck {
+    Approve,
+    Pay,
+}
+
+async fn check(state: Snapshot<Payment>) -> PaymentUpdate {
+    Payment::update().log([format!("checked {}", state.amount)])
+}
+
+fn after_check(state: &Payment) -> AfterCheck {
+    if state.amount > 100 { AfterCheck::Approve } else { AfterCheck::Pay }
+}
+
+async fn approve(ctx: Ctx, state: Snapshot<Payment>) -> Result<Command<Payment>> {
+    let approved: bool = ctx.interrupt(format!("pay {}?", state.amount))?;
+    let noted = Command::update(Payment::update().log([format!("approved: {approved}")]));
+    Ok(if approved { noted.goto("pay") } else { noted.goto(END) })
+}
+
+async fn pay(state: Snapshot<Payment>) -> PaymentUpdate {
+    Payment::update().log([format!("paid {}", state.amount)])
+}
+
+async fn graph(file: &std::path::Path) -> Result<CompiledGraph<Payment>> {
+    let graph = StateGraph::new()
+        .node("check", check)
+        .node("approve", approve.targets(["pay", END]))
+        .node("pay", pay)
+        .edge(START, "check")
+        .route("check", after_check)
+        .compile()?;
+    Ok(graph.checkpointer(SqliteSaver::open(file).await?))
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<()> {
+    let folder = std::env::temp_dir().join(format!("agentgraph-approval-{}", std::process::id()));
+    std::fs::create_dir_all(&folder)?;
+    let file = folder.join("payments.db");
+
+    let outcome = graph(&file).await?.invoke(Payment::update().amount(250)).thread("invoice-7").await?;
+    let asked = outcome.interrupts()[0].value.clone();
+    println!("the run waits: {asked}");
+
+    // Nothing of the first graph is left: this is what another process would do.
+    let state = graph(&file).await?.resume(true).thread("invoice-7").await?.into_finished()?;
+    println!("{}", state.log.join(", "));
+    assert_eq!(asked, "pay 250?");
+    assert_eq!(state.log, ["checked 250", "approved: true", "paid 250"]);
+    std::fs::remove_dir_all(&folder)?;
+    Ok(())
+}

@@ -1,0 +1,62 @@
+//! A node that fails: it is tried again, then given up; what its sibling did is kept, and the run goes on once the cause
+//! is gone.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
+use std::time::Duration;
+
+use agentgraph::prelude::*;
+use serde::{Deserialize, Serialize};
+
+#[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+struct Order {
+    #[reduce(append)]
+    done: Vec<String>,
+}
+
+/// A shop that can be closed, and how often it was asked.
+#[derive(Default)]
+struct Shop {
+    open: AtomicBool,
+    asked: AtomicU32,
+    letters: AtomicU32,
+}
+
+async fn buy(shop: Dep<Arc<Shop>>) -> Result<OrderUpdate> {
+    shop.asked.fetch_add(1, SeqCst);
+    if !shop.open.load(SeqCst) {
+        return Err("the shop is closed".into());
+    }
+    Ok(Order::update().done(["bought"]))
+}
+
+async fn write_letter(shop: Dep<Arc<Shop>>) -> OrderUpdate {
+    shop.letters.fetch_add(1, SeqCst);
+    Order::update().done(["wrote"])
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<()> {
+    let shop = Arc::new(Shop::default());
+    let graph = StateGraph::new()
+        .node("buy", buy.retry(RetryPolicy::attempts(2).initial(Duration::from_millis(1))))
+        .node("write_letter", write_letter)
+        .edge(START, "buy")
+        .edge(START, "write_letter")
+        .dep(Arc::clone(&shop))
+        .compile()?
+        .checkpointer(MemorySaver::new());
+
+    let Err(error) = graph.invoke(Order::update()).thread("monday").await else {
+        return Err("it is closed".into());
+    };
+    println!("{error}");
+
+    shop.open.store(true, SeqCst);
+    let order = graph.proceed().thread("monday").await?.into_finished()?;
+    println!("{}", order.done.join(", "));
+    assert_eq!(order.done, ["bought", "wrote"]);
+    assert_eq!(shop.asked.load(SeqCst), 3, "two attempts, and one later");
+    assert_eq!(shop.letters.load(SeqCst), 1, "a finished sibling is not run again");
+    Ok(())
+}
