@@ -15,9 +15,13 @@ mod calls;
 
 use std::fmt;
 
+use futures_util::future::BoxFuture;
+use futures_util::{FutureExt, StreamExt};
+
 use crate::error::Result;
 use crate::message::{Message, MessageIds, ToolResult};
-use crate::model::{ChatEvent, ChatModel, ChatRequest, ChatResponse, StopReason, Usage};
+use crate::model::stream::truncated;
+use crate::model::{ChatEvent, ChatModel, ChatRequest, ChatResponse, ChatStream, StopReason, Usage};
 use crate::tool::{Tool, ToolOutput};
 use calls::Toolbox;
 
@@ -58,7 +62,7 @@ pub struct ToolLoop<'a> {
     see: Option<See<'a>>,
 }
 
-type See<'a> = Box<dyn Fn(&ChatEvent) + Send + Sync + 'a>;
+type See<'a> = Box<dyn Fn(ChatEvent) -> BoxFuture<'a, ()> + Send + Sync + 'a>;
 
 /// What a loop ended with.
 #[derive(Clone, Debug, PartialEq)]
@@ -131,9 +135,22 @@ impl<'a> ToolLoop<'a> {
         self
     }
 
-    /// Streams the model's answers and shows each event.
-    pub fn on_event(mut self, see: impl Fn(&ChatEvent) + Send + Sync + 'a) -> Self {
-        self.see = Some(Box::new(see));
+    /// Streams the model's answers and shows each event, waiting until it was taken. In a node, `ctx.emit` fits:
+    ///
+    /// ```
+    /// use agentgraph::Ctx;
+    /// use agentgraph_llm::prelude::*;
+    ///
+    /// async fn answer(ctx: &Ctx, model: &dyn ChatModel) -> agentgraph_llm::Result<String> {
+    ///     let tools = ToolLoop::new(model).on_event(|event| ctx.emit(event));
+    ///     Ok(tools.run(ChatRequest::user("hello")).await?.text())
+    /// }
+    /// ```
+    pub fn on_event<Fut>(mut self, see: impl Fn(ChatEvent) -> Fut + Send + Sync + 'a) -> Self
+    where
+        Fut: Future<Output = ()> + Send + 'a,
+    {
+        self.see = Some(Box::new(move |event| see(event).boxed()));
         self
     }
 
@@ -177,7 +194,7 @@ impl<'a> ToolLoop<'a> {
     async fn ask(&self, request: &ChatRequest) -> Result<ChatResponse> {
         match &self.see {
             None => self.model.chat(request.clone()).await,
-            Some(see) => self.model.stream(request.clone()).await?.inspect_into_response(see).await,
+            Some(see) => stream(self.model.stream(request.clone()).await?, see).await,
         }
     }
 
@@ -206,6 +223,21 @@ impl<'a> ToolLoop<'a> {
         let ended = direct.is_some().then_some(Ended::ReturnedDirectly);
         Ok(Step { results: outputs.into_iter().map(|(result, _)| result).collect(), direct, ended })
     }
+}
+
+async fn stream(mut events: ChatStream, see: &See<'_>) -> Result<ChatResponse> {
+    while let Some(event) = events.next().await {
+        let event = event?;
+        let finished = match &event {
+            ChatEvent::Finished(response) => Some(response.clone()),
+            _ => None,
+        };
+        see(event).await;
+        if let Some(response) = finished {
+            return Ok(response);
+        }
+    }
+    Err(truncated())
 }
 
 /// What one answer leads to: results to give, and whether that was all.

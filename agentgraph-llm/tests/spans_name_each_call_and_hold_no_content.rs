@@ -69,17 +69,19 @@ async fn a_loop_gives_one_tree_of_spans_with_names_numbers_and_errors() {
     ]);
     let wait = FnTool::new("wait", "Waits for the others.", async |_: Nothing| {
         tokio::task::yield_now().await;
+        drop(tracing::info_span!("inside"));
         Ok::<_, ToolError>("swordfish")
     });
     let node = tracing::info_span!("node");
     let request = ChatRequest::user("swordfish").with_max_tokens(50);
-    let run = ToolLoop::new(&model).tool(wait).on_event(|_| {}).run(request);
+    let run = ToolLoop::new(&model).tool(wait).on_event(async |_| {}).run(request);
     tracing::Instrument::instrument(run, node).await.unwrap_err();
 
     let closed = closed.0.lock().unwrap();
     let count = |name: &str| closed.iter().filter(|(path, _)| path == name).count();
     assert_eq!((count("node > chat"), count("node > execute_tool"), count("- > node")), (2, 101, 1));
-    assert_eq!(closed.len(), 104, "nothing outside the node");
+    assert_eq!(count("execute_tool > inside"), 100, "a tool runs in its own span, however many run at once");
+    assert_eq!(closed.len(), 204, "nothing outside the node");
     assert!(!format!("{closed:?}").contains("swordfish"), "content is in no span");
 
     let fields =

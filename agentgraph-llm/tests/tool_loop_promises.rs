@@ -283,12 +283,16 @@ async fn events_are_shown_and_give_the_same_outcome() {
     let streamed = ToolLoop::new(&shown)
         .message_ids(ids())
         .tool(tool())
-        .on_event(|event| match event {
-            ChatEvent::TextDelta { text, .. } => *seen.lock().unwrap() += &format!("[{text}]"),
-            ChatEvent::ToolUseStarted { name, .. } => *seen.lock().unwrap() += &format!("<{name}>"),
-            ChatEvent::ToolInputDelta { json, .. } => *seen.lock().unwrap() += json,
-            ChatEvent::Finished(response) => *seen.lock().unwrap() += &format!(" {} ", response.stop),
-            _ => {}
+        .on_event(async |event| {
+            let shown = match event {
+                ChatEvent::TextDelta { text, .. } => format!("[{text}]"),
+                ChatEvent::ToolUseStarted { name, .. } => format!("<{name}>"),
+                ChatEvent::ToolInputDelta { json, .. } => json,
+                ChatEvent::Finished(response) => format!(" {} ", response.stop),
+                _ => String::new(),
+            };
+            tokio::task::yield_now().await;
+            *seen.lock().unwrap() += &shown;
         })
         .run(request)
         .await

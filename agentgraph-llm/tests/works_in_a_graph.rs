@@ -8,6 +8,7 @@ use std::sync::Arc;
 use agentgraph::prelude::*;
 use agentgraph_llm::prelude::*;
 use agentgraph_llm::{ToolUse, anthropic};
+use futures_util::StreamExt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -102,4 +103,29 @@ async fn a_shared_model_is_a_dependency_without_its_type() {
     let chat =
         graph.invoke(Chat::update().messages([Message::user("hi")])).await.unwrap().into_finished().unwrap();
     assert_eq!(chat.messages[1].text(), "Hello.");
+}
+
+#[tokio::test]
+async fn what_the_model_streams_can_be_streamed_by_the_graph() {
+    async fn answer(ctx: Ctx, chat: Snapshot<Chat>, model: Dep<ScriptedModel>) -> Result<ChatUpdate> {
+        let request = ChatRequest::new(chat.messages.iter().cloned());
+        let outcome = ToolLoop::new(&*model).on_event(|event| ctx.emit(event)).run(request).await?;
+        Ok(Chat::update().messages(outcome.messages))
+    }
+    let model = ScriptedModel::new(["Hello to you."]);
+    let graph = StateGraph::new().node("answer", answer).edge(START, "answer").dep(model).compile().unwrap();
+    let mut events =
+        graph.invoke(Chat::update().messages([Message::user("hi")])).views([View::Custom]).stream();
+    let mut seen = Vec::new();
+    while let Some(event) = events.next().await {
+        if let EventKind::Custom { value, .. } = event.kind {
+            seen.push(serde_json::from_value::<ChatEvent>(value).unwrap());
+        }
+    }
+    let text = |event: &ChatEvent| match event {
+        ChatEvent::TextDelta { text, .. } => text.clone(),
+        ChatEvent::Finished(response) => format!("= {}", response.message.text()),
+        other => format!("{other:?}"),
+    };
+    assert_eq!(seen.iter().map(text).collect::<Vec<_>>(), ["Hello ", "to ", "you.", "= Hello to you."]);
 }

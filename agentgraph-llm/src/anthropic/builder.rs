@@ -276,6 +276,13 @@ mod tests {
     }
 
     #[test]
+    fn the_header_with_the_key_is_marked_so_that_nothing_prints_it() {
+        let headers = headers(&SecretString::from("hunter2"), &[]).unwrap();
+        assert!(headers["x-api-key"].is_sensitive());
+        assert!(!format!("{headers:?}").contains("hunter2"));
+    }
+
+    #[test]
     fn a_model_needs_a_name_and_a_key_that_can_be_sent() {
         let builder = AnthropicModel::builder;
         assert!(builder().api_key("k").build().unwrap_err().message().contains(".model("));

@@ -5,13 +5,15 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use futures_util::stream::{self, Stream, StreamExt};
+use serde::{Deserialize, Serialize};
 
 use crate::error::{Code, Error, Result};
 use crate::message::Block;
 use crate::model::ChatResponse;
 
 /// A piece of an answer. `index` is the place of its block in the message; pieces of one block come in order.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ChatEvent {
     /// More text.
