@@ -41,6 +41,9 @@ impl Words {
     fn unknown(&self, word: &str) -> String {
         let choices = self.choices();
         match nearest(word, self.known) {
+            Some(near) if self.known.len() == 1 => {
+                format!("`#[{}(..)]` has no `{word}`; did you mean `{near}`?", self.attribute)
+            }
             Some(near) => {
                 format!("`#[{}(..)]` has no `{word}`; did you mean `{near}`? ({choices})", self.attribute)
             }

@@ -1,0 +1,7 @@
+use agentgraph::prelude::*;
+
+struct Triage;
+
+fn main() {
+    let _ = StateGraph::<Triage>::new();
+}

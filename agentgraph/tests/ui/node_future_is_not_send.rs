@@ -1,0 +1,18 @@
+use agentgraph::prelude::*;
+use serde::{Deserialize, Serialize};
+
+#[derive(State, Serialize, Deserialize, Clone, Default)]
+struct Triage {
+    question: String,
+}
+
+async fn wait() {}
+
+#[node(Triage)]
+async fn plan(_state: Snapshot<Triage>) -> TriageUpdate {
+    let shared = std::rc::Rc::new(3);
+    wait().await;
+    Triage::update().question(shared.to_string())
+}
+
+fn main() {}

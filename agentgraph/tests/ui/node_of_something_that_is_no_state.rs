@@ -1,0 +1,8 @@
+use agentgraph::prelude::*;
+
+struct Triage;
+
+#[node(Triage)]
+async fn plan(_ctx: Ctx) {}
+
+fn main() {}

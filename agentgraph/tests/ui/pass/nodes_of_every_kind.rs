@@ -1,0 +1,37 @@
+//! What `#[node]` accepts, and that it leaves the function as it is.
+
+#![deny(warnings)]
+
+use agentgraph::prelude::*;
+use serde::{Deserialize, Serialize};
+
+#[derive(State, Serialize, Deserialize, Clone, Default)]
+struct Triage {
+    question: String,
+}
+
+struct Client;
+
+#[node(Triage)]
+async fn nothing() {}
+
+#[node(Triage)]
+async fn own(mut state: Triage) -> TriageUpdate {
+    state.question.push('?');
+    Triage::update().question(std::mem::take(&mut state.question))
+}
+
+/// Documented.
+#[node(Triage)]
+async fn every(_a: Snapshot<Triage>, _b: Ctx, Input(_c): Input<u32>, _d: Dep<Client>) -> Result<Command<Triage>> {
+    Ok(Command::new())
+}
+
+#[node(Triage)]
+async fn eight(_a: Ctx, _b: Ctx, _c: Ctx, _d: Ctx, _e: Ctx, _f: Ctx, _g: Ctx, _h: Ctx) -> Option<TriageUpdate> {
+    None
+}
+
+fn main() {
+    let _ = StateGraph::new().node("nothing", nothing).node("own", own).node("every", every).node("eight", eight);
+}

@@ -1,0 +1,20 @@
+//! Nothing is moved out of the state, so it may implement `Drop`.
+
+use agentgraph::{Lifetime, State};
+use serde::{Deserialize, Serialize};
+
+#[derive(State, Serialize, Deserialize, Clone, Default)]
+struct Guarded {
+    #[channel(run)]
+    question: String,
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {}
+}
+
+fn main() {
+    let mut state = Guarded { question: "why?".to_owned() };
+    state.reset(&(), Lifetime::Run);
+    assert_eq!(state.question, "");
+}

@@ -1,0 +1,8 @@
+use agentgraph::Route;
+
+#[derive(Route)]
+struct Next {
+    node: String,
+}
+
+fn main() {}

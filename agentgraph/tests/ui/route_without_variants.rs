@@ -1,0 +1,6 @@
+use agentgraph::Route;
+
+#[derive(Route)]
+enum Next {}
+
+fn main() {}

@@ -1,0 +1,9 @@
+use agentgraph::State;
+
+#[derive(State, Clone)]
+enum Phase {
+    Asking,
+    Answering,
+}
+
+fn main() {}

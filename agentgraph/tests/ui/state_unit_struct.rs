@@ -1,0 +1,6 @@
+use agentgraph::State;
+
+#[derive(State, Clone, Default)]
+struct Nothing;
+
+fn main() {}
