@@ -3,80 +3,14 @@
 
 #[path = "fixtures/recording.rs"]
 mod recording;
+#[path = "fixtures/stage.rs"]
+mod stage;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
-use recording::{Answered, http, send};
 use serde_json::{Value, json};
-use upgrade_agent::client::{
-    ConsistencyRule, Experiment, ExperimentPatch, ExperimentState, FilterMode, GroupMember, Mark,
-    NewDecisionPoint, NewExperiment, NewUser, PostRule, UpgradeClient,
-};
-use upgrade_agent::server::{EmbeddedServer, ServerHandle};
-
-const SITE: &str = "SelectSection";
-const TARGET: &str = "workspace";
-
-struct Stage {
-    server: ServerHandle,
-    client: UpgradeClient,
-}
-
-impl Stage {
-    async fn new() -> Self {
-        let server = EmbeddedServer::builder().in_memory().seed(3).start().await.unwrap();
-        let client = UpgradeClient::builder(server.url()).build().unwrap();
-        Self { server, client }
-    }
-
-    async fn running(&self, new: &NewExperiment) -> Experiment {
-        let made = self.client.create(new).await.unwrap();
-        self.moved(&made, ExperimentState::Enrolling).await
-    }
-
-    async fn moved(&self, experiment: &Experiment, state: ExperimentState) -> Experiment {
-        self.client.set_state(&experiment.id, &state).await.unwrap()
-    }
-
-    async fn student(&self, id: &str) {
-        self.client.init_user(&NewUser::new(id)).await.unwrap();
-    }
-
-    /// The codes that a student gets, by experiment.
-    async fn codes(&self, student: &str) -> BTreeMap<String, String> {
-        let assigned = self.client.assign(student, "assign-prog").await.unwrap();
-        let first = assigned.into_iter().filter_map(|point| point.conditions.into_iter().next());
-        first.map(|c| (c.experiment_id.unwrap(), c.condition_code.unwrap())).collect()
-    }
-
-    async fn code(&self, student: &str) -> Option<String> {
-        self.codes(student).await.into_values().next()
-    }
-
-    async fn visit(&self, student: &str) {
-        self.client.mark(student, &Mark::new(SITE, TARGET)).await.unwrap();
-    }
-
-    async fn raw(&self, method: &str, path: &str, body: &Value) -> Answered {
-        send(&http(), self.server.url(), method, path, &HashMap::new(), body).await
-    }
-
-    async fn single(&self, id: &str) -> Value {
-        self.raw("GET", &format!("/api/experiments/single/{id}"), &Value::Null).await.body
-    }
-}
-
-fn plain(name: &str) -> NewExperiment {
-    NewExperiment::new(name, "assign-prog")
-        .point(SITE, TARGET)
-        .condition("control", 50.0)
-        .condition("variant", 50.0)
-        .include_all()
-}
-
-fn class(id: &str) -> GroupMember {
-    GroupMember { group_type: "classId".into(), group_id: id.into() }
-}
+use stage::{SITE, Stage, TARGET, class, plain};
+use upgrade_agent::client::{ExperimentPatch, ExperimentState, FilterMode, Mark, NewExperiment, NewUser};
 
 #[tokio::test]
 async fn lists_and_filter_decide_who_takes_part() {
@@ -178,54 +112,6 @@ async fn of_experiments_that_share_a_point_a_student_gets_one_and_keeps_it() {
 }
 
 #[tokio::test]
-async fn earlier_visitors_are_left_out_where_a_point_says_so() {
-    for (consistency, unit_is_group, left_out) in [
-        (ConsistencyRule::Individual, false, true),
-        (ConsistencyRule::Experiment, false, false),
-        (ConsistencyRule::Group, true, true),
-    ] {
-        let stage = Stage::new().await;
-        for student in ["early", "mate", "stranger"] {
-            let group = if student == "stranger" { "c2" } else { "c1" };
-            let user = NewUser::new(student).in_group("classId", group);
-            stage.client.init_user(&user).await.unwrap();
-        }
-        // Seen in no experiment at all.
-        stage.visit("early").await;
-        let mut new = plain("late");
-        if unit_is_group {
-            new = new.per_group("classId");
-        }
-        new.consistency_rule = Some(consistency.clone());
-        new.decision_points =
-            vec![NewDecisionPoint { exclude_if_reached: true, ..NewDecisionPoint::new(SITE, TARGET) }];
-        stage.running(&new).await;
-        assert_eq!(stage.code("early").await.is_none(), left_out, "{consistency}");
-        assert_eq!(stage.code("mate").await.is_none(), unit_is_group, "{consistency}");
-        assert!(stage.code("stranger").await.is_some(), "{consistency}");
-    }
-}
-
-#[tokio::test]
-async fn going_on_after_a_pause_leaves_out_nobody_who_takes_part() {
-    let stage = Stage::new().await;
-    let mut new = plain("paused");
-    new.decision_points[0].exclude_if_reached = true;
-    let made = stage.running(&new).await;
-    stage.student("ada").await;
-    stage.visit("ada").await;
-    let before = stage.code("ada").await;
-    stage.moved(&made, ExperimentState::EnrollmentComplete).await;
-    stage.moved(&made, ExperimentState::Enrolling).await;
-    assert!(before.is_some());
-    assert_eq!(stage.code("ada").await, before);
-    // A start from rest is a new start, and she was there before it.
-    stage.moved(&made, ExperimentState::Inactive).await;
-    stage.moved(&made, ExperimentState::Enrolling).await;
-    assert_eq!(stage.code("ada").await, None);
-}
-
-#[tokio::test]
 async fn a_deleted_experiment_leaves_visits_and_nothing_else() {
     let stage = Stage::new().await;
     let id = "5b38c553-8c64-4e81-b91c-df3d22e48b7b";
@@ -242,35 +128,6 @@ async fn a_deleted_experiment_leaves_visits_and_nothing_else() {
     stage.client.create(&plain("second").id(id)).await.unwrap();
     let detail = stage.client.enrollment(id).await.unwrap();
     assert_eq!((detail.users, detail.users_excluded), (0, 0));
-}
-
-#[tokio::test]
-async fn a_student_who_changes_class_follows_it_only_under_group_consistency() {
-    for (consistency, follows) in [(ConsistencyRule::Group, true), (ConsistencyRule::Individual, false)] {
-        let stage = Stage::new().await;
-        let mut new = plain("classes").per_group("classId");
-        new.consistency_rule = Some(consistency.clone());
-        stage.running(&new).await;
-        let in_class = |student: &str, class: &str| NewUser::new(student).in_group("classId", class);
-        stage.client.init_user(&in_class("ada", "home")).await.unwrap();
-        stage.visit("ada").await;
-        let own = stage.code("ada").await.unwrap();
-        let mut other = None;
-        for n in 0..40 {
-            let (mate, class) = (format!("mate-{n}"), format!("class-{n}"));
-            stage.client.init_user(&in_class(&mate, &class)).await.unwrap();
-            stage.visit(&mate).await;
-            let code = stage.code(&mate).await.unwrap();
-            if code != own {
-                other = Some((class, code));
-                break;
-            }
-        }
-        let (class, code) = other.expect("some class draws the other condition");
-        stage.client.init_user(&in_class("ada", &class)).await.unwrap();
-        let expected = if follows { code } else { own };
-        assert_eq!(stage.code("ada").await, Some(expected), "{consistency}");
-    }
 }
 
 #[tokio::test]
@@ -294,18 +151,6 @@ async fn enough_students_pause_an_experiment() {
     stage.student("eve").await;
     assert_eq!(stage.code("eve").await, None);
     assert!(stage.code("ada").await.is_some());
-}
-
-#[tokio::test]
-async fn the_rule_assign_reaches_only_those_who_take_part() {
-    let stage = Stage::new().await;
-    let made = stage.running(&plain("rule").post_rule(PostRule::assign("variant"))).await;
-    stage.student("ada").await;
-    stage.student("eve").await;
-    stage.visit("ada").await;
-    stage.moved(&made, ExperimentState::EnrollmentComplete).await;
-    assert_eq!(stage.code("ada").await.as_deref(), Some("variant"));
-    assert_eq!(stage.code("eve").await, None);
 }
 
 #[tokio::test]
