@@ -17,6 +17,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::services::Services;
+use crate::session::{SessionKind, Sessions};
 
 /// Which task: a plain value, so that a task can run anywhere that knows the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +36,7 @@ pub(crate) struct TaskRequest {
 pub(crate) struct GraphShared {
     pub(crate) names: Vec<Arc<str>>,
     pub(crate) deps: Deps,
+    pub(crate) sessions: Arc<[SessionKind]>,
     pub(crate) services: Arc<dyn Services>,
 }
 
@@ -47,6 +49,7 @@ pub(crate) struct RunShared {
     pub(crate) run: RunId,
     pub(crate) thread: Option<Arc<str>>,
     pub(crate) control: Control,
+    pub(crate) sessions: Sessions,
     pub(crate) custom: Option<Arc<dyn CustomSink>>,
     pub(crate) max_supersteps: u64,
 }

@@ -413,7 +413,10 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     async fn commit(&mut self, source: Source, abandoned: Option<RunId>) -> Result<(), Error> {
         let Some(journal) = &mut self.journal else { return Ok(()) };
         let services = &*self.shared.graph.services;
-        let commit = Commit { source, frontier: &self.frontier, joins: &self.joins, abandoned };
+        let sessions = &self.shared.sessions;
+        let sessions_used = source == Source::Input || sessions.take_used();
+        let (frontier, joins) = (&self.frontier, &self.joins);
+        let commit = Commit { source, frontier, joins, abandoned, sessions, sessions_used };
         journal.commit(&self.core, &self.state, services, commit).await
     }
 
@@ -458,9 +461,10 @@ impl Answers {
                 Code::AmbiguousAnswer,
                 format!("several interrupts are open ({}): answer them by id with `resume_many`", listed()),
             )),
-            (Answers::ById(answers), _) if answers.is_empty() => {
-                Err(Error::new(Code::UnknownInterrupt, format!("no answer was given; open are: {}", listed())))
-            }
+            (Answers::ById(answers), _) if answers.is_empty() => Err(Error::new(
+                Code::UnknownInterrupt,
+                format!("no answer was given; open are: {}", listed()),
+            )),
             (Answers::ById(answers), _) => {
                 let mut seen = std::collections::HashSet::new();
                 for (id, _) in &answers {

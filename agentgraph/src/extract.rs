@@ -44,7 +44,8 @@ impl<'a, S: State> Task<'a, S> {
 
 /// Something a node can take as an argument.
 ///
-/// The engine has [`Snapshot<S>`](Snapshot), `S`, [`Ctx`], [`Input<I>`](Input) and [`Dep<T>`](Dep); add your own:
+/// The engine has [`Snapshot<S>`](Snapshot), `S`, [`Ctx`], [`Input<I>`](Input), [`Dep<T>`](Dep) and
+/// [`Session<T>`](crate::Session); add your own:
 ///
 /// ```
 /// use agentgraph::prelude::*;
@@ -69,7 +70,7 @@ impl<'a, S: State> Task<'a, S> {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an argument of a node",
     label = "not an extractor",
-    note = "a node's arguments are `Snapshot<{S}>`, `{S}`, `Ctx`, `Input<I>`, `Dep<T>`, or your own `FromTask` types"
+    note = "a node's arguments are `Snapshot<{S}>`, `{S}`, `Ctx`, `Input<I>`, `Dep<T>`, `Session<T>`, or your own `FromTask` types"
 )]
 pub trait FromTask<S: State>: Sized {
     /// Why it may fail. The node fails with it.
@@ -81,23 +82,29 @@ pub trait FromTask<S: State>: Sized {
     /// When the task does not have what is asked for.
     fn from_task(task: &Task<'_, S>) -> Result<Self, Self::Error>;
 
-    /// The dependency it needs, so that `compile()` can say when it is missing.
+    /// The dependency or session it needs, so that `compile()` can say when it is missing.
     fn requirement() -> Option<Requirement> {
         None
     }
 }
 
-/// A dependency that an extractor needs.
+/// A dependency or session that an extractor needs.
 #[derive(Clone, Copy, Debug)]
 pub struct Requirement {
     pub(crate) id: TypeId,
     pub(crate) name: &'static str,
+    pub(crate) is_session: bool,
 }
 
 impl Requirement {
     /// The dependency of that type.
     pub fn dep<T: Send + Sync + 'static>() -> Self {
-        Requirement { id: TypeId::of::<T>(), name: type_name::<T>() }
+        Requirement { id: TypeId::of::<T>(), name: type_name::<T>(), is_session: false }
+    }
+
+    /// The session of that type.
+    pub fn session<T: Send + 'static>() -> Self {
+        Requirement { id: TypeId::of::<T>(), name: type_name::<T>(), is_session: true }
     }
 }
 

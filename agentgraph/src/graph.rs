@@ -18,9 +18,13 @@ use std::borrow::Cow;
 use std::panic::Location;
 use std::sync::Arc;
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
 use crate::context::Deps;
 use crate::node::{IntoNode, Node};
 use crate::route::{IntoPicks, Pick, Route, RouteTarget};
+use crate::session::SessionKind;
 use crate::state::State;
 use crate::step::{Goto, IntoGotos};
 
@@ -64,6 +68,7 @@ pub struct StateGraph<S: State> {
     routers: Vec<DeclaredRouter<S>>,
     breaks: Vec<DeclaredBreak>,
     deps: Deps,
+    sessions: Vec<SessionKind>,
 }
 
 type Name = Cow<'static, str>;
@@ -132,6 +137,7 @@ impl<S: State> StateGraph<S> {
             routers: Vec::new(),
             breaks: Vec::new(),
             deps: Deps::new(),
+            sessions: Vec::new(),
         }
     }
 
@@ -220,6 +226,17 @@ impl<S: State> StateGraph<S> {
     /// Gives the graph a dependency that nodes take with [`Dep<T>`](crate::Dep). One per type; the last one counts.
     pub fn dep<T: Send + Sync + 'static>(mut self, value: T) -> Self {
         self.deps.insert(TypeId::of::<T>(), Arc::new(value));
+        self
+    }
+
+    /// Gives every run a cell of its own that nodes take with [`Session<T>`](crate::Session). The name is what checkpoints
+    /// call it; one per type, the last one counts.
+    pub fn session<T>(mut self, name: impl Into<String>) -> Self
+    where
+        T: Default + Serialize + DeserializeOwned + Send + 'static,
+    {
+        self.sessions.retain(|kind| kind.id != TypeId::of::<T>());
+        self.sessions.push(SessionKind::of::<T>(name.into()));
         self
     }
 

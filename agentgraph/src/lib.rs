@@ -58,7 +58,7 @@
 //! | you want | look at |
 //! |---|---|
 //! | to describe the state and how parallel writes merge | [`derive(State)`](macro@State), [`reduce`], [`JsonState`](json_state::JsonState) |
-//! | to write a node | [`IntoNode`], [`Snapshot`], [`Ctx`], [`Input`], [`Dep`], [`FromTask`], [`#[node]`](macro@node) |
+//! | to write a node | [`IntoNode`], [`Snapshot`], [`Ctx`], [`Input`], [`Dep`], [`Session`], [`FromTask`], [`#[node]`](macro@node) |
 //! | to say what comes next | [`StateGraph::edge`], [`StateGraph::route`], [`derive(Route)`](macro@Route), [`Command`], [`Dispatch`] |
 //! | to check and draw a graph | [`StateGraph::compile`], [`CompileError`], [`CompiledGraph::warnings`], [`CompiledGraph::mermaid`] |
 //! | to run it | [`CompiledGraph::invoke`], [`RunBuilder`], [`Outcome`], [`EventStream`] |
@@ -100,6 +100,7 @@ pub mod reduce;
 mod route;
 mod run;
 mod services;
+mod session;
 mod state;
 mod step;
 
@@ -127,6 +128,7 @@ pub use run::{
     Interrupt, InterruptId, InterruptKind, NotFinished, Outcome, RunBuilder, StopReason, StuckJoin,
 };
 pub use services::{Services, SystemServices};
+pub use session::{MissingSession, Session};
 pub use state::{Channel, Lifetime, State, StateError, StoredState, WriteKind};
 pub use step::{Command, Dispatch, Goto, IntoGoto, IntoGotos, IntoStep, Step};
 pub use tokio_util::sync::CancellationToken;

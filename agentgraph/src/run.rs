@@ -25,6 +25,7 @@ use crate::error::{Code, Error};
 use crate::graph::topology::Joins;
 use crate::graph::{CompiledGraph, Persistence};
 use crate::run::event::{EventQueue, EventStream, View, Views};
+use crate::session::{Sessions, StoredSessions};
 use crate::state::State;
 
 /// The supersteps a call may take when nothing else is said.
@@ -176,7 +177,11 @@ impl<S: State> RunBuilder<S> {
             run: begun.run,
             thread: self.thread,
             control: Control::default(),
-            custom: events.as_ref().filter(|events| events.views.custom).map(|events| Arc::clone(events) as Arc<dyn CustomSink>),
+            sessions: Sessions::open(&self.graph.shared.sessions, &begun.sessions)?,
+            custom: events
+                .as_ref()
+                .filter(|events| events.views.custom)
+                .map(|events| Arc::clone(events) as Arc<dyn CustomSink>),
             max_supersteps: self.max_supersteps,
         });
         let mut run = Loop {
@@ -239,7 +244,10 @@ struct Thread<'a, S: State> {
 impl<'a, S: State> Thread<'a, S> {
     async fn open(persistence: &'a Persistence<S>, name: Option<Arc<str>>) -> Result<Self, Error> {
         let name = name.ok_or_else(|| {
-            Error::new(Code::NoThread, "the graph has a checkpointer, so a run needs a thread: add `.thread(\"..\")`")
+            Error::new(
+                Code::NoThread,
+                "the graph has a checkpointer, so a run needs a thread: add `.thread(\"..\")`",
+            )
         })?;
         let place = Place::root(&name);
         let found = match persistence.saver.get(place, None).await? {
@@ -262,6 +270,7 @@ struct Begun<S: State> {
     journal: Option<Journal<S>>,
     left_over: LeftOver,
     past_breaks: bool,
+    sessions: StoredSessions,
     next: Next<S>,
 }
 
@@ -288,6 +297,7 @@ impl<S: State> Begun<S> {
             journal,
             left_over: LeftOver::new(),
             past_breaks: false,
+            sessions: StoredSessions::new(),
             next: Next::Input { input, abandoned: None },
         };
         let Some(Thread { persistence, name, found }) = thread else {
@@ -296,7 +306,8 @@ impl<S: State> Begun<S> {
                 Start::Resume(_) | Start::Proceed => Err(no_checkpointer()),
             };
         };
-        let mut journal = Journal::new(persistence, Arc::clone(&name), new_run, S::channels(&core.schema).len());
+        let mut journal =
+            Journal::new(persistence, Arc::clone(&name), new_run, S::channels(&core.schema).len());
         let Some((replayed, left_over, has_writes)) = found else {
             return match start {
                 Start::Invoke(input) => Ok(fresh(Some(journal), input)),
@@ -314,7 +325,11 @@ impl<S: State> Begun<S> {
                 return Err(run_unfinished(&replayed, &left_over));
             }
             journal.run = new_run;
-            return Ok(Begun { state, next: Next::Input { input, abandoned }, ..fresh_parts(graph, journal, new_run) });
+            return Ok(Begun {
+                state,
+                next: Next::Input { input, abandoned },
+                ..fresh_parts(graph, journal, new_run)
+            });
         }
         if !unfinished {
             return Err(nothing_to_resume("its last run has finished"));
@@ -325,7 +340,9 @@ impl<S: State> Begun<S> {
             _ => Next::GoOn,
         };
         let run = replayed.header.run;
-        Ok(Begun { run, state, frontier, joins, journal: Some(journal), left_over, past_breaks: true, next })
+        let sessions = replayed.header.session;
+        let journal = Some(journal);
+        Ok(Begun { run, state, frontier, joins, journal, left_over, past_breaks: true, sessions, next })
     }
 }
 
@@ -339,17 +356,22 @@ fn fresh_parts<S: State>(graph: &CompiledGraph<S>, journal: Journal<S>, run: Run
         journal: Some(journal),
         left_over: LeftOver::new(),
         past_breaks: false,
+        sessions: StoredSessions::new(),
         next: Next::GoOn,
     }
 }
 
 fn no_checkpointer() -> Error {
-    let problem = "a run can be continued only if the graph keeps it: add `.checkpointer(..)` to the compiled graph";
+    let problem =
+        "a run can be continued only if the graph keeps it: add `.checkpointer(..)` to the compiled graph";
     Error::new(Code::NoCheckpointer, problem)
 }
 
 fn nothing_to_resume(why: &str) -> Error {
-    Error::new(Code::NothingToResume, format!("there is nothing to go on with: {why}; use `invoke` to begin a run"))
+    Error::new(
+        Code::NothingToResume,
+        format!("there is nothing to go on with: {why}; use `invoke` to begin a run"),
+    )
 }
 
 fn run_unfinished(replayed: &Replayed, left_over: &LeftOver) -> Error {
@@ -419,7 +441,9 @@ impl<S: State> Outcome<S> {
         let output = Arc::unwrap_or_clone(run.state);
         match pause {
             Pause::Finished => Outcome::Finished { output, stuck, run: id, checkpoint },
-            Pause::Interrupted(interrupts) => Outcome::Interrupted { output, interrupts, run: id, checkpoint },
+            Pause::Interrupted(interrupts) => {
+                Outcome::Interrupted { output, interrupts, run: id, checkpoint }
+            }
             Pause::Stopped(reason) => Outcome::Stopped { output, reason, run: id, checkpoint },
         }
     }
@@ -429,9 +453,9 @@ impl<O> Outcome<O> {
     /// The state, whatever the outcome.
     pub fn output(&self) -> &O {
         match self {
-            Outcome::Finished { output, .. } | Outcome::Interrupted { output, .. } | Outcome::Stopped { output, .. } => {
-                output
-            }
+            Outcome::Finished { output, .. }
+            | Outcome::Interrupted { output, .. }
+            | Outcome::Stopped { output, .. } => output,
         }
     }
 
@@ -461,7 +485,9 @@ impl<O> Outcome<O> {
     /// The run's id.
     pub fn run(&self) -> RunId {
         match self {
-            Outcome::Finished { run, .. } | Outcome::Interrupted { run, .. } | Outcome::Stopped { run, .. } => *run,
+            Outcome::Finished { run, .. }
+            | Outcome::Interrupted { run, .. }
+            | Outcome::Stopped { run, .. } => *run,
         }
     }
 
@@ -518,7 +544,8 @@ impl StuckJoin {
         open.map(|(join, arrived)| {
             let places = 0..join.sources.len() as u32;
             let (here, missing): (Vec<u32>, Vec<u32>) = places.partition(|place| arrived.contains(place));
-            let names = |places: Vec<u32>| places.iter().map(|place| name(join.sources[*place as usize])).collect();
+            let names =
+                |places: Vec<u32>| places.iter().map(|place| name(join.sources[*place as usize])).collect();
             StuckJoin { to: name(join.target), arrived: names(here), missing: names(missing) }
         })
         .collect()
@@ -547,7 +574,13 @@ impl Interrupt {
     }
 
     pub(crate) fn asked(id: InterruptId, node: String, request: Request) -> Self {
-        Interrupt { id: Some(id), node, kind: InterruptKind::Asked, value: request.value, schema: request.schema }
+        Interrupt {
+            id: Some(id),
+            node,
+            kind: InterruptKind::Asked,
+            value: request.value,
+            schema: request.schema,
+        }
     }
 }
 

@@ -10,8 +10,8 @@
 //! on fields numbered by the table of the newest full.
 //!
 //! Keys of format 1: `run`, `source`, `time` (microseconds since 1970), `next` (the frontier), `joins` (half-full ones),
-//! `abandoned`, and in fulls `fields`, `fingerprint`, `discipline`, `schema` (version), `fence`, `codec`, `parent`.
-//! Reserved for later: `overlay`, `skips`, `session`, `key`.
+//! `abandoned`, `session` (name to value of each), and in fulls `fields`, `fingerprint`, `discipline`, `schema` (version), `fence`, `codec`, `parent`.
+//! Reserved for later: `overlay`, `skips`, `key`.
 
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -144,6 +144,8 @@ pub(crate) struct Header {
     /// Flags of the codec: compression and encryption, none yet.
     pub(crate) codec: u32,
     pub(crate) parent: Option<(u32, u64)>,
+    /// The run's sessions: name and MessagePack of each.
+    pub(crate) session: Vec<(String, Bytes)>,
     /// What this release does not know: key and MessagePack value.
     pub(crate) unknown: Vec<(String, Vec<u8>)>,
 }
@@ -164,6 +166,7 @@ impl Default for Header {
             fence: 0,
             codec: 0,
             parent: None,
+            session: Vec::new(),
             unknown: Vec::new(),
         }
     }
@@ -206,6 +209,7 @@ impl Header {
             "fence" => self.fence = read(key, value)?,
             "codec" => self.codec = read(key, value)?,
             "parent" => self.parent = read(key, value)?,
+            "session" => self.session = read(key, value)?,
             _ => {
                 self.unknown.retain(|(known, _)| known != key);
                 self.unknown.push((key.to_owned(), value.to_vec()));
@@ -304,7 +308,10 @@ pub(crate) fn value_length(bytes: &[u8]) -> Result<usize, FormatError> {
     while pending > 0 {
         let marker = *bytes.get(at).ok_or_else(|| damaged("a value is cut off"))?;
         let (head, body, inside) = shape(marker, &bytes[at..])?;
-        at = at.checked_add(head + body).filter(|end| *end <= bytes.len()).ok_or_else(|| damaged("a value is cut off"))?;
+        at = at
+            .checked_add(head + body)
+            .filter(|end| *end <= bytes.len())
+            .ok_or_else(|| damaged("a value is cut off"))?;
         pending = pending - 1 + inside;
     }
     Ok(at)

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use crate::checkpoint::codec::Codec;
 use crate::checkpoint::delta::{DeltaWriter, encode};
 use crate::checkpoint::fold::Folded;
-use crate::checkpoint::format::{Bytes, Header, HeaderWriter, Source, StoredDispatch, StoredJoin, micros, open};
+use crate::checkpoint::format::{
+    Bytes, Header, HeaderWriter, Source, StoredDispatch, StoredJoin, micros, open,
+};
 use crate::checkpoint::{Checkpointer, PendingWrite, Place, Put, RowKind, corrupt};
 use crate::context::{CheckpointId, RunId};
 use crate::engine::load::{Replayed, Restored};
@@ -18,6 +20,7 @@ use crate::error::{Code, Error};
 use crate::graph::topology::Joins;
 use crate::graph::{GraphCore, Persistence};
 use crate::services::Services;
+use crate::session::Sessions;
 use crate::state::State;
 
 /// Deltas between two folds.
@@ -71,6 +74,9 @@ pub(crate) struct Commit<'a> {
     pub(crate) frontier: &'a Frontier,
     pub(crate) joins: &'a Joins,
     pub(crate) abandoned: Option<RunId>,
+    pub(crate) sessions: &'a Sessions,
+    /// They may have changed since the last commit.
+    pub(crate) sessions_used: bool,
 }
 
 impl<S: State> Journal<S> {
@@ -94,7 +100,13 @@ impl<S: State> Journal<S> {
     }
 
     /// Goes on behind a checkpoint that was read.
-    pub(crate) fn go_on(&mut self, core: &GraphCore<S>, replayed: &Replayed, restored: &Restored<S>, has_writes: bool) {
+    pub(crate) fn go_on(
+        &mut self,
+        core: &GraphCore<S>,
+        replayed: &Replayed,
+        restored: &Restored<S>,
+        has_writes: bool,
+    ) {
         let header = &replayed.header;
         self.branch = replayed.id.branch;
         self.head = Some(replayed.id.step);
@@ -153,7 +165,13 @@ impl<S: State> Journal<S> {
         let referred = if full { self.record_whole(core, state, id)? } else { 0 };
         let time = micros(services.now());
         let mut record = std::mem::take(&mut self.record);
-        self.encode(&mut record, core, time, &commit, if full { Repeat::Everything } else { Repeat::Changes })?;
+        self.encode(
+            &mut record,
+            core,
+            time,
+            &commit,
+            if full { Repeat::Everything } else { Repeat::Changes },
+        )?;
         self.record = record;
         let segment = match !full && self.deltas + 1 == SEGMENT {
             true => Some(self.fold(core, time, &commit).await?),
@@ -200,7 +218,14 @@ impl<S: State> Journal<S> {
         Ok(referred)
     }
 
-    fn encode(&self, record: &mut Vec<u8>, core: &GraphCore<S>, time: u64, commit: &Commit<'_>, repeat: Repeat) -> Result<(), Error> {
+    fn encode(
+        &self,
+        record: &mut Vec<u8>,
+        core: &GraphCore<S>,
+        time: u64,
+        commit: &Commit<'_>,
+        repeat: Repeat,
+    ) -> Result<(), Error> {
         let mut header = HeaderWriter::begin(record);
         header.number("time", time);
         let mut written = Ok(());
@@ -218,6 +243,9 @@ impl<S: State> Journal<S> {
         }
         if !changes || self.had_open_joins || commit.joins.any_open() {
             header.value("joins", &stored_joins(core, commit.joins));
+        }
+        if !commit.sessions.is_empty() && (!changes || commit.sessions_used) {
+            header.value("session", &commit.sessions.encode()?);
         }
         if repeat == Repeat::Everything {
             write_constants::<S>(&mut header, core, &self.unknown);
@@ -252,7 +280,11 @@ impl<S: State> Journal<S> {
     }
 }
 
-fn write_constants<S: State>(header: &mut HeaderWriter<'_>, core: &GraphCore<S>, unknown: &[(String, Vec<u8>)]) {
+fn write_constants<S: State>(
+    header: &mut HeaderWriter<'_>,
+    core: &GraphCore<S>,
+    unknown: &[(String, Vec<u8>)],
+) {
     let defaults = Header::default();
     let fields: Vec<&str> = S::channels(&core.schema).iter().map(|channel| &*channel.name).collect();
     header.value("fields", &fields);
@@ -267,7 +299,11 @@ fn write_constants<S: State>(header: &mut HeaderWriter<'_>, core: &GraphCore<S>,
 }
 
 /// The frontier as a list of names; a dispatch is a map. Written by hand: it is in every record.
-fn write_frontier<S: State>(bytes: &mut Vec<u8>, core: &GraphCore<S>, frontier: &Frontier) -> Result<(), Error> {
+fn write_frontier<S: State>(
+    bytes: &mut Vec<u8>,
+    core: &GraphCore<S>,
+    frontier: &Frontier,
+) -> Result<(), Error> {
     // Writing to a Vec does not fail.
     let _ = rmp::encode::write_array_len(bytes, frontier.len() as u32);
     for node in &frontier.pulled {

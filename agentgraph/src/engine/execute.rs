@@ -23,6 +23,7 @@ use crate::graph::GraphCore;
 use crate::node::NodeResult;
 use crate::policy::{NodePanic, Timeout};
 use crate::run::event::{EventKind, EventQueue};
+use crate::session::MissingSession;
 use crate::state::State;
 use crate::step::InputValue;
 
@@ -82,7 +83,10 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
                 Standing::Waits(request) => TaskEnd::Waits(request),
                 Standing::Refused { n, problem } => {
                     let text = format!("the answer does not have the type the node asks for: {problem}");
-                    TaskEnd::Refused { n, error: Error::new(Code::BadAnswer, text).at_node(self.core.name(request.node)) }
+                    TaskEnd::Refused {
+                        n,
+                        error: Error::new(Code::BadAnswer, text).at_node(self.core.name(request.node)),
+                    }
                 }
             };
         }
@@ -204,7 +208,7 @@ fn node_error(error: BoxError) -> Error {
         Code::NodePanicked
     } else if caused_by::<Timeout>(&*error).is_some() {
         Code::NodeTimeout
-    } else if caused_by::<MissingDep>(&*error).is_some() {
+    } else if caused_by::<MissingDep>(&*error).is_some() || caused_by::<MissingSession>(&*error).is_some() {
         Code::MissingDependency
     } else if caused_by::<InputError>(&*error).is_some() {
         Code::BadInput

@@ -23,6 +23,7 @@ use crate::extract::Task;
 use crate::graph::{CompiledGraph, GraphCore};
 use crate::node::NodeResult;
 use crate::policy::{CatchPanic, call_with_policy};
+use crate::session::Sessions;
 use crate::state::{State, StoredState};
 use crate::step::InputValue;
 
@@ -127,7 +128,8 @@ impl<S: State> TaskRunner<S> for HostRunner<S> {
         CatchPanic::new(|| {
             Box::pin(async move {
                 let reply = host.run(call?).await.map_err(|error| {
-                    Error::new(Code::Host, format!("the host could not run the task: {error}")).with_source(error)
+                    Error::new(Code::Host, format!("the host could not run the task: {error}"))
+                        .with_source(error)
                 })?;
                 match reply.0 {
                     Reply::Done(bytes) => Ok(StoredStep::from_bytes(&bytes)?.into_step(&codec, &schema)?),
@@ -135,7 +137,9 @@ impl<S: State> TaskRunner<S> for HostRunner<S> {
                     Reply::Waits { n, value, schema } => {
                         Err(shared.control.put_request(request, Request { n, value, schema }).into())
                     }
-                    Reply::Refused { n, problem } => Err(shared.control.put_refusal(request, n, problem).into()),
+                    Reply::Refused { n, problem } => {
+                        Err(shared.control.put_refusal(request, n, problem).into())
+                    }
                 }
             })
         })
@@ -168,7 +172,7 @@ impl<S: StoredState> CompiledGraph<S> {
     /// Runs one task that a [`Host`] brought here, with the node's layers and policies. For the far side of a host; the
     /// graph must have the node that the call names.
     ///
-    /// Channels that are never stored have their initial values here, and events go nowhere.
+    /// Channels that are never stored have their initial values here, there are no sessions, and events go nowhere.
     ///
     /// # Errors
     /// When the graph has no such node, or the call's bytes do not fit it. A failing node is a reply, not an error.
@@ -189,6 +193,7 @@ impl<S: StoredState> CompiledGraph<S> {
             run: call.run,
             thread: call.thread.map(Arc::from),
             control,
+            sessions: Sessions::default(),
             custom: None,
             max_supersteps: call.max_supersteps,
         });
@@ -211,7 +216,8 @@ impl<S: StoredState> CompiledGraph<S> {
 }
 
 fn decode_state<S: StoredState>(schema: &S::Schema, operations: &[u8]) -> Result<S, Error> {
-    let damaged = |problem: String| Error::new(Code::Host, format!("the state of a task call is damaged: {problem}"));
+    let damaged =
+        |problem: String| Error::new(Code::Host, format!("the state of a task call is damaged: {problem}"));
     let mut folded = Folded::default();
     folded.apply(operations, None).map_err(|error| damaged(error.to_string()))?;
     let mut state = S::initial(schema);

@@ -50,7 +50,8 @@ pub(crate) async fn replay<S: State>(
         deltas: 0,
     };
     for row in &tail.rows {
-        apply_row(&mut replayed, row.id, row.kind, &row.record).map_err(|error| unreadable(place, row.id, error))?;
+        apply_row(&mut replayed, row.id, row.kind, &row.record)
+            .map_err(|error| unreadable(place, row.id, error))?;
         replayed.replay += row.record.len() as u64;
     }
     fill_references(persistence, place, &mut replayed).await?;
@@ -90,7 +91,9 @@ pub(crate) async fn fill_references<S: State>(
 ) -> Result<(), Error> {
     for (field, id) in replayed.folded.elsewhere() {
         let row = persistence.saver.row(place, id).await?;
-        let row = row.ok_or_else(|| corrupt(place, replayed.id, format!("it refers to checkpoint {id}, which is gone")))?;
+        let row = row.ok_or_else(|| {
+            corrupt(place, replayed.id, format!("it refers to checkpoint {id}, which is gone"))
+        })?;
         let mut other = Folded::default();
         let filled = open(&row.record)
             .and_then(|view| other.apply(view.operations, Some(id)))
@@ -104,7 +107,8 @@ pub(crate) async fn fill_references<S: State>(
 fn unreadable(place: Place<'_>, id: CheckpointId, error: FormatError) -> Error {
     match error {
         FormatError::Newer(_) => {
-            Error::new(Code::UnknownFormat, format!("checkpoint {id} cannot be read: {error}")).on_thread(Some(place.thread))
+            Error::new(Code::UnknownFormat, format!("checkpoint {id} cannot be read: {error}"))
+                .on_thread(Some(place.thread))
         }
         FormatError::Damaged(_) => corrupt(place, id, error),
     }

@@ -185,7 +185,8 @@ impl<S: State> Merge<'_, S> {
             return Ok(found);
         }
         let name = self.core.name(found.node);
-        let problem = format!("its branch went to `{name}`, which is not among the targets it declared: add it there");
+        let problem =
+            format!("its branch went to `{name}`, which is not among the targets it declared: add it there");
         Err(Error::new(Code::UnknownTarget, problem).at_node(from))
     }
 
@@ -220,7 +221,11 @@ struct ChannelUse {
 
 impl ChannelUses {
     /// Finds conflicts, and takes out the writes that an overwrite wins over.
-    fn settle_writes<S: State>(&mut self, core: &GraphCore<S>, tasks: &mut [(u32, Done<S>)]) -> Result<(), Error> {
+    fn settle_writes<S: State>(
+        &mut self,
+        core: &GraphCore<S>,
+        tasks: &mut [(u32, Done<S>)],
+    ) -> Result<(), Error> {
         let channels = S::channels(&core.schema);
         self.channels.resize(channels.len(), ChannelUse::default());
         self.round += 1;
@@ -242,7 +247,9 @@ impl ChannelUses {
                     }
                 };
                 match earlier {
-                    Some(first) if clash && conflict.is_none() => conflict = Some((channel, *first, *node, kind)),
+                    Some(first) if clash && conflict.is_none() => {
+                        conflict = Some((channel, *first, *node, kind))
+                    }
                     _ => *earlier = Some(*node),
                 }
             });
@@ -285,9 +292,10 @@ fn concurrent_update<S: State>(
         format!("nodes `{first}` and `{second}`")
     };
     let (did, remedy) = match kind {
-        WriteKind::Reduce => {
-            ("wrote", "give the field a reducer, such as `#[reduce(last)]`, or let the nodes run one after the other")
-        }
+        WriteKind::Reduce => (
+            "wrote",
+            "give the field a reducer, such as `#[reduce(last)]`, or let the nodes run one after the other",
+        ),
         WriteKind::Overwrite => ("overwrote", "at most one of them may overwrite it"),
     };
     Error::new(Code::ConcurrentUpdate, format!("{who} {did} `{field}` in the same superstep: {remedy}"))

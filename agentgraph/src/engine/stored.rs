@@ -42,7 +42,11 @@ pub(crate) struct StoredRequest {
 pub(crate) struct StoredAnswer(pub(crate) Option<Value>);
 
 impl StoredStep {
-    pub(crate) fn of_step<S: State>(step: Step<S>, codec: &Codec<S>, schema: &S::Schema) -> Result<Self, Error> {
+    pub(crate) fn of_step<S: State>(
+        step: Step<S>,
+        codec: &Codec<S>,
+        schema: &S::Schema,
+    ) -> Result<Self, Error> {
         match step {
             Step::None => Ok(StoredStep { update: None, targets: Vec::new(), replaces_edges: false }),
             Step::Update(update) => Self::of_parts(Some(&update), &[], false, codec, schema),
@@ -115,6 +119,7 @@ pub(crate) fn to_bytes<T: Serialize>(value: &T) -> Result<Vec<u8>, Error> {
 
 /// The reverse of [`to_bytes`].
 pub(crate) fn from_bytes<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Error> {
-    rmp_serde::from_slice(bytes)
-        .map_err(|error| Error::new(Code::CorruptCheckpoint, format!("a pending write cannot be read: {error}")))
+    rmp_serde::from_slice(bytes).map_err(|error| {
+        Error::new(Code::CorruptCheckpoint, format!("a pending write cannot be read: {error}"))
+    })
 }

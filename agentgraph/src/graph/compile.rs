@@ -19,13 +19,17 @@ use crate::state::{Lifetime, State};
 use crate::{END, START};
 
 pub(super) fn compile<S: State>(graph: StateGraph<S>) -> Result<CompiledGraph<S>, CompileError> {
-    let StateGraph { schema, nodes, edges, routers, breaks, deps } = graph;
+    let StateGraph { schema, nodes, edges, routers, breaks, deps, sessions } = graph;
     let mut problems = Problems::default();
     let names = check_nodes(&nodes, &mut problems);
     for node in &nodes {
-        let missing = node.node.settings.requirements.iter().filter(|need| !deps.contains_key(&need.id));
-        for need in missing {
-            problems.add(ProblemKind::MissingDep { node: node.name.to_string(), dep: need.name }, node.place);
+        for need in &node.node.settings.requirements {
+            let (node_name, name) = (node.name.to_string(), need.name);
+            if need.is_session && !sessions.iter().any(|kind| kind.id == need.id) {
+                problems.add(ProblemKind::MissingSession { node: node_name, session: name }, node.place);
+            } else if !need.is_session && !deps.contains_key(&need.id) {
+                problems.add(ProblemKind::MissingDep { node: node_name, dep: name }, node.place);
+            }
         }
     }
     let targets = resolve_command_targets(&names, &nodes, &mut problems);
@@ -33,7 +37,9 @@ pub(super) fn compile<S: State>(graph: StateGraph<S>) -> Result<CompiledGraph<S>
     let routes = resolve_routers(&names, &routers, &mut problems);
     let breaks = resolve_breaks(&names, &breaks, &mut problems);
     let start = names.start();
-    if !edges.iter().any(|edge| edge.sources.contains(&start)) && !routes.iter().any(|route| route.from == start) {
+    if !edges.iter().any(|edge| edge.sources.contains(&start))
+        && !routes.iter().any(|route| route.from == start)
+    {
         problems.list.push(Problem { kind: ProblemKind::NoEntry, place: None });
     }
     if !problems.list.is_empty() {
@@ -72,7 +78,7 @@ pub(super) fn compile<S: State>(graph: StateGraph<S>) -> Result<CompiledGraph<S>
         has_run_channels,
         drawing,
     };
-    let shared = GraphShared { names, deps, services: Arc::new(SystemServices) };
+    let shared = GraphShared { names, deps, sessions: sessions.into(), services: Arc::new(SystemServices) };
     Ok(CompiledGraph { core: Arc::new(core), shared: Arc::new(shared), persistence: None, host: None })
 }
 
@@ -88,7 +94,8 @@ impl Problems {
 
     /// By place, so that they read like the code; those without a place first.
     fn in_order(mut self) -> Vec<Problem> {
-        self.list.sort_by_key(|problem| problem.place.map(|place| (place.file(), place.line(), place.column())));
+        self.list
+            .sort_by_key(|problem| problem.place.map(|place| (place.file(), place.line(), place.column())));
         self.list
     }
 }
@@ -328,7 +335,8 @@ impl Shape<'_> {
     }
 
     fn warnings<S: State>(&self, nodes: &[DeclaredNode<S>]) -> Vec<Warning> {
-        let undeclared = nodes.iter().zip(self.targets).find(|(_, targets)| matches!(targets, CommandTargets::Anywhere));
+        let undeclared =
+            nodes.iter().zip(self.targets).find(|(_, targets)| matches!(targets, CommandTargets::Anywhere));
         if let Some((node, _)) = undeclared {
             let kind = WarningKind::UndeclaredTargets { node: node.name.to_string() };
             return vec![Warning { kind, place: Some(node.place) }];
@@ -341,9 +349,11 @@ impl Shape<'_> {
         for (id, node) in nodes.iter().enumerate() {
             let name = node.name.to_string();
             if !reached.contains(&id) {
-                warnings.push(Warning { kind: WarningKind::Unreachable { node: name }, place: Some(node.place) });
+                warnings
+                    .push(Warning { kind: WarningKind::Unreachable { node: name }, place: Some(node.place) });
             } else if !ends.contains(&id) {
-                warnings.push(Warning { kind: WarningKind::NoWayToEnd { node: name }, place: Some(node.place) });
+                warnings
+                    .push(Warning { kind: WarningKind::NoWayToEnd { node: name }, place: Some(node.place) });
             }
         }
         for edge in self.edges.iter().filter(|edge| edge.is_join()) {
@@ -361,7 +371,11 @@ impl Shape<'_> {
         let mut lines = Vec::new();
         for edge in self.edges {
             let kind = if edge.is_join() { LineKind::Join } else { LineKind::Edge };
-            lines.extend(edge.sources.iter().map(|source| Line { from: *source, to: Some(edge.target), kind }));
+            lines.extend(edge.sources.iter().map(|source| Line {
+                from: *source,
+                to: Some(edge.target),
+                kind,
+            }));
         }
         for route in self.routes {
             let targets = route.targets.iter();
@@ -375,7 +389,11 @@ impl Shape<'_> {
             match targets {
                 CommandTargets::None => {}
                 CommandTargets::Declared(targets) => {
-                    lines.extend(targets.iter().map(|to| Line { from, to: Some(*to), kind: LineKind::Command }));
+                    lines.extend(targets.iter().map(|to| Line {
+                        from,
+                        to: Some(*to),
+                        kind: LineKind::Command,
+                    }));
                 }
                 CommandTargets::Anywhere => lines.push(Line { from, to: None, kind: LineKind::Command }),
             }
@@ -400,7 +418,9 @@ impl Shape<'_> {
         }
         for route in self.routes {
             let targets = route.targets.iter();
-            lines.extend(targets.map(|(to, _)| format!("{} {} -> {}", route.word, name(route.from), name(*to))));
+            lines.extend(
+                targets.map(|(to, _)| format!("{} {} -> {}", route.word, name(route.from), name(*to))),
+            );
         }
         lines.extend(S::channels(schema).iter().map(|channel| {
             let (name, reducer) = (&channel.name, &channel.reducer);
@@ -432,7 +452,11 @@ impl Shape<'_> {
                     for (place, source) in sources.iter().enumerate() {
                         join_sources[*source as usize].push((joins.len() as u32, place as u32));
                     }
-                    joins.push(Join { sources: sources.to_vec(), target: edge.target, first_word: join_words });
+                    joins.push(Join {
+                        sources: sources.to_vec(),
+                        target: edge.target,
+                        first_word: join_words,
+                    });
                     join_words += sources.len().div_ceil(64) as u32;
                 }
             }

@@ -11,6 +11,7 @@ use crate::checkpoint::Checkpointer;
 use crate::checkpoint::codec::Codec;
 use crate::context::GraphShared;
 use crate::engine::host::{Host, HostRunner};
+use crate::error::Error;
 use crate::node::ErasedNode;
 use crate::policy::RetryPolicy;
 use crate::route::Pick;
@@ -19,7 +20,6 @@ use crate::run::view::{Checkpoint, History};
 use crate::services::Services;
 use crate::state::{State, StoredState};
 use crate::step::Goto;
-use crate::error::Error;
 
 /// A runnable graph. [`StateGraph::compile`](crate::StateGraph::compile) makes it.
 pub struct CompiledGraph<S: State> {
@@ -148,6 +148,7 @@ impl<S: State> CompiledGraph<S> {
         self.shared = Arc::new(GraphShared {
             names: self.shared.names.clone(),
             deps: self.shared.deps.clone(),
+            sessions: Arc::clone(&self.shared.sessions),
             services: Arc::new(services),
         });
         self

@@ -114,6 +114,16 @@ pub enum ProblemKind {
         /// The type.
         dep: &'static str,
     },
+    /// A node asks for a session that the graph does not declare.
+    #[error(
+        "node `{node}` takes a `Session<{session}>` and the graph declares none: add `.session::<..>(name)` to the builder"
+    )]
+    MissingSession {
+        /// The node.
+        node: String,
+        /// The type.
+        session: &'static str,
+    },
     /// A timeout of nothing.
     #[error("node `{node}` has a timeout of zero: it could never finish")]
     ZeroTimeout {

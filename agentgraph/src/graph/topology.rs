@@ -112,7 +112,10 @@ impl Joins {
 
     /// The joins that some sources have reached and others not, in order of declaration: the join, and the places of
     /// those that arrived.
-    pub(crate) fn half_full<'a>(&'a self, topology: &'a Topology) -> impl Iterator<Item = (&'a Join, Vec<u32>)> {
+    pub(crate) fn half_full<'a>(
+        &'a self,
+        topology: &'a Topology,
+    ) -> impl Iterator<Item = (&'a Join, Vec<u32>)> {
         let mut open = self.open.clone();
         open.sort_unstable();
         open.into_iter().map(|join| {

@@ -1,0 +1,187 @@
+//! [`Session<T>`]: one cell per run that nodes and tools read and change.
+//!
+//! For what a run carries along and no reducer describes: a cart, a browser, a running count of calls. It is part of the
+//! run, never of the process: two runs of one graph have two cells. Changes apply as they are made, so parallel nodes see
+//! each other's; what must merge in task order belongs into the state.
+
+use std::any::{Any, TypeId, type_name};
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::checkpoint::delta::{EncodeError, encode};
+use crate::checkpoint::format::Bytes;
+use crate::error::{Code, Error};
+use crate::extract::{FromTask, Requirement, Task};
+use crate::state::State;
+
+/// The run's cell of type `T`. The graph declares it with [`StateGraph::session`](crate::StateGraph::session); a new run
+/// begins with `T::default()`, a resumed one with what the checkpoint holds.
+///
+/// ```
+/// # use agentgraph::prelude::*;
+/// # use serde::{Deserialize, Serialize};
+/// #[derive(Default, Serialize, Deserialize)]
+/// struct Cart {
+///     items: Vec<String>,
+/// }
+/// # #[derive(State, Serialize, Deserialize, Clone, Default)]
+/// # struct Shop { total: usize }
+///
+/// async fn pick(cart: Session<Cart>) {
+///     cart.with(|cart| cart.items.push("tea".into()));
+/// }
+/// async fn pay(cart: Session<Cart>) -> ShopUpdate {
+///     Shop::update().total(cart.with(|cart| cart.items.len()))
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<()> {
+/// let graph = StateGraph::new()
+///     .session::<Cart>("cart")
+///     .node("pick", pick)
+///     .node("pay", pay)
+///     .edge(START, "pick")
+///     .edge("pick", "pay")
+///     .compile()?;
+/// assert_eq!(graph.invoke(Shop::update()).await?.output().total, 1);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Session<T>(Arc<Cell<T>>);
+
+/// A value, and whether it was used since the last commit.
+struct Cell<T> {
+    value: Mutex<T>,
+    used: AtomicBool,
+}
+
+impl<T> Session<T> {
+    /// Reads or changes the value. Do not call it again from within `change`: the cell is locked meanwhile.
+    ///
+    /// The next commit stores the value, whether or not `change` changed it. What is changed in a superstep that is not
+    /// committed is lost with the process, as the superstep is.
+    pub fn with<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
+        self.0.used.store(true, Ordering::Release);
+        change(&mut self.0.value.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl<T> Clone for Session<T> {
+    fn clone(&self) -> Self {
+        Session(Arc::clone(&self.0))
+    }
+}
+
+impl<T> fmt::Debug for Session<T> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Session<{}>", type_name::<T>())
+    }
+}
+
+/// The graph has no session of a type that a node asks for, or the task runs where the run's sessions are not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "there is no session of type `{0}` here: declare it with `.session(..)` on the builder; tasks that a host runs elsewhere have none"
+)]
+pub struct MissingSession(&'static str);
+
+impl<S: State, T: Send + 'static> FromTask<S> for Session<T> {
+    type Error = MissingSession;
+
+    fn from_task(task: &Task<'_, S>) -> Result<Self, MissingSession> {
+        let found =
+            task.shared.sessions.cells.iter().find_map(|cell| Arc::clone(cell).downcast::<Cell<T>>().ok());
+        found.map(Session).ok_or(MissingSession(type_name::<T>()))
+    }
+
+    fn requirement() -> Option<Requirement> {
+        Some(Requirement::session::<T>())
+    }
+}
+
+/// A cell of whatever type.
+type AnyCell = Arc<dyn Any + Send + Sync>;
+
+/// A declared session: its name in checkpoints, and how its type is made and stored.
+#[derive(Clone)]
+pub(crate) struct SessionKind {
+    name: String,
+    pub(crate) id: TypeId,
+    /// From its bytes, or anew.
+    open: fn(Option<&[u8]>) -> Result<AnyCell, rmp_serde::decode::Error>,
+    take_used: fn(&AnyCell) -> bool,
+    encode: fn(&AnyCell, &mut Vec<u8>) -> Result<(), EncodeError>,
+}
+
+impl SessionKind {
+    pub(crate) fn of<T: Default + Serialize + DeserializeOwned + Send + 'static>(name: String) -> Self {
+        SessionKind {
+            name,
+            id: TypeId::of::<T>(),
+            open: |stored| {
+                let value = stored.map_or_else(|| Ok(T::default()), rmp_serde::from_slice)?;
+                Ok(Arc::new(Cell { value: Mutex::new(value), used: AtomicBool::new(false) }))
+            },
+            take_used: |cell| {
+                cell.downcast_ref::<Cell<T>>().is_some_and(|cell| cell.used.swap(false, Ordering::AcqRel))
+            },
+            encode: |cell, bytes| {
+                let cell = cell.downcast_ref::<Cell<T>>();
+                let cell = cell.ok_or_else(|| EncodeError::new("its cell has another type"))?;
+                encode(bytes, &*cell.value.lock().unwrap_or_else(PoisonError::into_inner))
+            },
+        }
+    }
+}
+
+/// The cells of one run, in the order in which the graph declares them.
+#[derive(Default)]
+pub(crate) struct Sessions {
+    kinds: Arc<[SessionKind]>,
+    cells: Vec<AnyCell>,
+}
+
+/// The stored form: name and MessagePack of each cell.
+pub(crate) type StoredSessions = Vec<(String, Bytes)>;
+
+impl Sessions {
+    /// The cells of a run: as stored, or new.
+    pub(crate) fn open(kinds: &Arc<[SessionKind]>, stored: &StoredSessions) -> Result<Self, Error> {
+        let open = |kind: &SessionKind| {
+            let bytes = stored.iter().find(|(name, _)| *name == kind.name).map(|(_, bytes)| &bytes.0[..]);
+            (kind.open)(bytes).map_err(|error| {
+                Error::new(
+                    Code::CorruptCheckpoint,
+                    format!("the session `{}` cannot be read: {error}", kind.name),
+                )
+            })
+        };
+        let cells: Result<Vec<AnyCell>, Error> = kinds.iter().map(open).collect();
+        Ok(Sessions { kinds: Arc::clone(kinds), cells: cells? })
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.cells.is_empty()
+    }
+
+    /// Whether any cell was used since this was last asked.
+    pub(crate) fn take_used(&self) -> bool {
+        let used = self.kinds.iter().zip(&self.cells).map(|(kind, cell)| (kind.take_used)(cell));
+        used.fold(false, |any, used| any | used)
+    }
+
+    pub(crate) fn encode(&self) -> Result<StoredSessions, Error> {
+        let stored = self.kinds.iter().zip(&self.cells).map(|(kind, cell)| {
+            let mut bytes = Vec::new();
+            (kind.encode)(cell, &mut bytes).map_err(|error| {
+                Error::new(Code::Encode, format!("the session `{}` cannot be stored: {error}", kind.name))
+            })?;
+            Ok((kind.name.clone(), Bytes(bytes)))
+        });
+        stored.collect()
+    }
+}

@@ -1,0 +1,125 @@
+//! `Session<T>`: one cell per run, kept over an interrupt, new with the next run.
+
+use std::sync::Arc;
+
+use agentgraph::prelude::*;
+use agentgraph::{Code, ProblemKind};
+use serde::{Deserialize, Serialize};
+
+#[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+struct Talk {
+    seen: Vec<String>,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+struct Notes(Vec<String>);
+
+/// Serialises fine and cannot be read back.
+#[derive(Default, Serialize)]
+struct WriteOnly;
+
+impl<'de> Deserialize<'de> for WriteOnly {
+    fn deserialize<D: serde::Deserializer<'de>>(_: D) -> std::result::Result<Self, D::Error> {
+        Err(serde::de::Error::custom("cannot be read"))
+    }
+}
+
+async fn note(ctx: Ctx, notes: Session<Notes>) {
+    notes.with(|notes| notes.0.push(ctx.thread().unwrap_or("none").to_owned()));
+}
+
+async fn ask(ctx: Ctx, notes: Session<Notes>) -> Result<TalkUpdate> {
+    let answer: String = ctx.interrupt("more?")?;
+    Ok(Talk::update().seen(notes.with(|notes| {
+        notes.0.push(answer);
+        notes.0.clone()
+    })))
+}
+
+fn talk() -> CompiledGraph<Talk> {
+    StateGraph::new()
+        .session::<Notes>("notes")
+        .node("note", note)
+        .node("ask", ask)
+        .edge(START, "note")
+        .edge("note", "ask")
+        .compile()
+        .unwrap()
+}
+
+#[tokio::test]
+async fn it_survives_an_interrupt_and_another_process_and_is_new_in_the_next_run() {
+    let saver = Arc::new(MemorySaver::new());
+    let graph = || talk().checkpointer(Arc::clone(&saver));
+    for answer in ["one", "two"] {
+        graph().invoke(Talk::update()).thread("a").await.unwrap();
+        let state = graph().resume(answer).thread("a").await.unwrap().into_finished().unwrap();
+        assert_eq!(state.seen, ["a", answer]);
+    }
+}
+
+#[tokio::test]
+async fn two_runs_at_once_have_two() {
+    let graph = talk().checkpointer(MemorySaver::new());
+    let begin = |thread| graph.invoke(Talk::update()).thread(thread);
+    let (a, b) = tokio::join!(begin("a"), begin("b"));
+    assert_eq!((a.unwrap().interrupts().len(), b.unwrap().interrupts().len()), (1, 1));
+    for thread in ["a", "b"] {
+        let state = graph.resume("end").thread(thread).await.unwrap().into_finished().unwrap();
+        assert_eq!(state.seen, [thread, "end"]);
+    }
+}
+
+#[tokio::test]
+async fn it_is_read_back_through_a_segment_and_a_full() {
+    #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    struct Steps {
+        left: u32,
+        counted: u64,
+    }
+    async fn count(steps: Snapshot<Steps>, total: Session<u64>) -> StepsUpdate {
+        // Only now and then, so that most records leave the session out.
+        if steps.left % 100 == 0 {
+            total.with(|total| *total += 1);
+        }
+        Steps::update().left(steps.left - 1)
+    }
+    async fn report(ctx: Ctx, total: Session<u64>) -> Result<StepsUpdate> {
+        let _: bool = ctx.interrupt("report?")?;
+        Ok(Steps::update().counted(total.with(|total| *total)))
+    }
+    let graph = StateGraph::new()
+        .session::<u64>("total")
+        .node("count", count)
+        .node("done", report)
+        .edge(START, "count")
+        .branch("count", |steps: &Steps| if steps.left > 0 { "count" } else { "done" }, ["count", "done"])
+        .compile()
+        .unwrap()
+        .checkpointer(MemorySaver::new());
+    let stopped = graph.invoke(Steps::update().left(1500)).thread("t").max_supersteps(5000).await.unwrap();
+    assert_eq!(stopped.interrupts().len(), 1);
+    let state = graph.resume(true).thread("t").await.unwrap().into_finished().unwrap();
+    assert_eq!(state.counted, 15);
+}
+
+#[test]
+fn a_missing_one_is_a_problem_at_compile() {
+    let error = StateGraph::<Talk>::new().node("note", note).edge(START, "note").compile().unwrap_err();
+    assert!(matches!(&error.problems()[0].kind, ProblemKind::MissingSession { node, .. } if node == "note"));
+}
+
+#[tokio::test]
+async fn one_that_cannot_be_read_is_a_typed_error_that_names_it() {
+    async fn wait(ctx: Ctx, cell: Session<WriteOnly>) -> Result<()> {
+        cell.with(|_| {});
+        ctx.interrupt::<bool>("?")?;
+        Ok(())
+    }
+    let graph = StateGraph::<Talk>::new().session::<WriteOnly>("odd").node("wait", wait).edge(START, "wait");
+    let graph = graph.compile().unwrap().checkpointer(MemorySaver::new());
+    graph.invoke(Talk::update()).thread("t").await.unwrap();
+    let error = graph.resume(true).thread("t").await.unwrap_err();
+    assert_eq!(error.code(), Code::CorruptCheckpoint);
+    assert!(error.to_string().contains("`odd`"), "{error}");
+}
