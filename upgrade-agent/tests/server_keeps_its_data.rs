@@ -139,6 +139,19 @@ async fn files_of_others_are_refused_and_left_alone() {
 }
 
 #[tokio::test]
+async fn a_folder_that_does_not_exist_is_made_and_one_that_cannot_be_is_told() {
+    let dir = TempDir::new();
+    let deep = dir.0.join("a/b/upgrade.db");
+    EmbeddedServer::builder().data_file(&deep).start().await.unwrap().shutdown().await;
+    assert!(deep.is_file());
+    let below_a_file = deep.join("upgrade.db");
+    let refused = EmbeddedServer::builder().data_file(below_a_file).start().await.unwrap_err();
+    assert_eq!(refused.code(), "E_SERVER_DATA", "{refused}");
+    let a_folder = EmbeddedServer::builder().data_file(&dir.0).start().await.unwrap_err();
+    assert_eq!(a_folder.code(), "E_SERVER_DATA", "{a_folder}");
+}
+
+#[tokio::test]
 async fn a_damaged_row_is_named() {
     let dir = TempDir::new();
     let server = start(&dir).await;

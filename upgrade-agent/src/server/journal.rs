@@ -3,6 +3,7 @@
 //! A change is written before it is answered. The write survives the death of the process; no
 //! disk flush is waited for, so a power cut may take the last answers with it.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -29,6 +30,10 @@ pub(super) struct Journal {
 impl Journal {
     pub(super) fn open(path: &Path) -> Result<Self, ServerError> {
         let failed = |why: rusqlite::Error| trouble(path, &why);
+        if let Some(folder) = path.parent() {
+            let failed = |why: io::Error| ServerError::Data { path: path.to_owned(), why: why.to_string() };
+            std::fs::create_dir_all(folder).map_err(failed)?;
+        }
         let file = Connection::open(path).map_err(failed)?;
         prepare(&file).map_err(failed)?;
         let journal = Self { path: path.to_owned(), file };
