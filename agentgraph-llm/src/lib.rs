@@ -86,3 +86,7 @@ pub use model::{ChatEvent, ChatModel, ChatRequest, ChatResponse, ChatStream, Sto
 pub use scripted::{Reply, ScriptedModel};
 pub use tool::{FnTool, Tool, ToolError, ToolOutput, ToolSpec};
 pub use tool_loop::{Ended, ToolLoop, ToolLoopOutcome};
+
+/// The type of a key: it is wiped when dropped and cannot be printed.
+#[doc(no_inline)]
+pub use secrecy::SecretString;

@@ -9,6 +9,7 @@
 //!   message. A call that fails does not stop the others.
 //! - Only a complete call to a known tool with a JSON object as arguments is run. Every other call is answered with an
 //!   error that tells the model what was wrong, and the loop goes on.
+//! - A [`ToolChoice`] that forces a call holds for the first round only; if it held for all, no model could ever finish.
 //! - However the loop ends, no call is left without a result, so the conversation can be sent again.
 
 mod calls;
@@ -21,7 +22,9 @@ use futures_util::{FutureExt, StreamExt};
 use crate::error::Result;
 use crate::message::{Message, MessageIds, ToolResult};
 use crate::model::stream::truncated;
-use crate::model::{ChatEvent, ChatModel, ChatRequest, ChatResponse, ChatStream, StopReason, Usage};
+use crate::model::{
+    ChatEvent, ChatModel, ChatRequest, ChatResponse, ChatStream, StopReason, ToolChoice, Usage,
+};
 use crate::tool::{Tool, ToolOutput};
 use calls::Toolbox;
 
@@ -175,6 +178,9 @@ impl<'a> ToolLoop<'a> {
             };
             push(&response.message);
             let step = self.step(&toolbox, &response, rounds).await?;
+            if matches!(request.tool_choice, ToolChoice::Any | ToolChoice::Tool(_)) {
+                request.tool_choice = ToolChoice::Auto;
+            }
             if !step.results.is_empty() {
                 push(&Message::tool_results(step.results).with_id(self.ids.next_id()));
             }

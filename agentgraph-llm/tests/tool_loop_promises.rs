@@ -95,6 +95,21 @@ async fn the_model_is_asked_with_everything_so_far_and_the_tools() {
 }
 
 #[tokio::test]
+async fn a_forced_call_is_forced_in_the_first_round_only() {
+    let (any, one) = (ToolChoice::Any, ToolChoice::Tool("echo".to_owned()));
+    for (choice, later) in
+        [(any, ToolChoice::Auto), (one, ToolChoice::Auto), (ToolChoice::None, ToolChoice::None)]
+    {
+        let model =
+            ScriptedModel::new([Reply::tool_call("echo", json!({"text": "a"})), Reply::text("Done.")]);
+        let request = ChatRequest::user("go").with_tool_choice(choice.clone());
+        ToolLoop::new(&model).tool(echo(&Arc::default())).run(request).await.unwrap();
+        let asked: Vec<_> = model.requests().into_iter().map(|request| request.tool_choice).collect();
+        assert_eq!(asked, [choice, later]);
+    }
+}
+
+#[tokio::test]
 async fn calls_run_at_the_same_time_and_results_stand_in_the_order_of_the_calls() {
     let (barrier, order) = (Arc::new(Barrier::new(3)), Arc::new(Mutex::new(Vec::new())));
     let seen = Arc::clone(&order);

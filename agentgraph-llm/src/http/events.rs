@@ -3,24 +3,12 @@
 use futures_util::stream;
 use reqwest::Response;
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
-use tracing::{Instrument, Span};
+use tracing::Span;
 
 use super::{Decoder, Endpoint, chain};
 use crate::error::{Code, Error, Result};
 use crate::model::{ChatEvent, ChatStream};
 use crate::telemetry;
-
-/// A web page or a plain JSON body would look like a stream without events, and that like a cut one.
-fn check_is_stream(headers: &HeaderMap) -> Result<()> {
-    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    let kind = kind.split(';').next().unwrap_or_default().trim();
-    if !matches!(kind, "text/html" | "application/json") {
-        return Ok(());
-    }
-    let message =
-        format!("the server answered with {kind} instead of a stream of events: check the base URL");
-    Err(Error::new(Code::Decode, message))
-}
 
 /// The events of one streamed answer.
 pub(super) struct Events<D> {
@@ -41,23 +29,19 @@ impl<D: Decoder> Events<D> {
         Ok(events)
     }
 
+    /// The span stays open until the stream ends or is dropped, and gets to know how it ended.
     pub(super) fn into_stream(self, span: Span) -> ChatStream {
-        ChatStream::new(stream::unfold(self, move |mut events| {
-            let span = span.clone();
-            let seen = span.clone();
-            async move {
-                let item = match events.first.take() {
-                    Some(first) => Ok(first),
-                    None => events.read_next().await,
-                };
-                match &item {
-                    Ok(ChatEvent::Finished(response)) => telemetry::record_chat(&seen, Ok(response)),
-                    Ok(_) => {}
-                    Err(error) => telemetry::record_chat(&seen, Err(error)),
-                }
-                Some((item, events))
+        ChatStream::new(stream::unfold((self, span), async |(mut events, span)| {
+            let item = match events.first.take() {
+                Some(first) => Ok(first),
+                None => events.read_next().await,
+            };
+            match &item {
+                Ok(ChatEvent::Finished(response)) => telemetry::record_chat(&span, Ok(response)),
+                Ok(_) => {}
+                Err(error) => telemetry::record_chat(&span, Err(error)),
             }
-            .instrument(span)
+            Some((item, (events, span)))
         }))
     }
 
@@ -94,4 +78,16 @@ impl<D: Decoder> Events<D> {
             Ok(Ok(piece)) => Ok(piece),
         }
     }
+}
+
+/// A web page or a plain JSON body would look like a stream without events, and that like a cut one.
+fn check_is_stream(headers: &HeaderMap) -> Result<()> {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    if !matches!(kind, "text/html" | "application/json") {
+        return Ok(());
+    }
+    let message =
+        format!("the server answered with {kind} instead of a stream of events: check the base URL");
+    Err(Error::new(Code::Decode, message))
 }
