@@ -50,8 +50,8 @@ impl EmbeddedServerBuilder {
         self
     }
 
-    /// Keeps everything in this SQLite file, which is made with its folder if it does not exist. One server at a
-    /// time can use it.
+    /// Keeps everything in this SQLite file, which is made with its folder if it does not exist.
+    /// One server at a time can use it.
     pub fn data_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.data_file = Some(path.into());
         self
