@@ -271,26 +271,24 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// Takes over what the tasks left behind, and gives those that are to be run: not those that are finished, nor those
     /// that still wait for an answer.
     fn take_left_over(&mut self, stored: &mut [bool]) -> Result<Vec<u32>, Error> {
-        let left_over = std::mem::take(&mut self.left_over);
+        if self.left_over.is_empty() {
+            return Ok((0..self.frontier.len() as u32).collect());
+        }
+        let mut left_over = std::mem::take(&mut self.left_over);
         let mut to_run = Vec::with_capacity(self.frontier.len());
-        let mut left_over = left_over;
-        for index in 0..self.frontier.len() {
-            let left = match left_over.is_empty() {
-                true => None,
-                false => self.task_id(index).and_then(|id| left_over.remove(&id)),
-            };
-            let Some(left) = left else {
+        for (index, stored) in stored.iter_mut().enumerate() {
+            let Some(left) = self.task_id(index).and_then(|id| left_over.remove(&id)) else {
                 to_run.push(index as u32);
                 continue;
             };
             if let (Some(result), Some(journal)) = (&left.result, &self.journal) {
                 let step = StoredStep::from_bytes(result)?.into_step(&journal.codec, &self.core.schema)?;
                 self.scratch.ends[index] = Some(TaskEnd::Done(merge::resolve(&self.core, step)?));
-                stored[index] = true;
+                *stored = true;
             } else if let Some((n, request)) = left.open() {
                 let request = Request { n: *n, value: request.value.clone(), schema: request.schema.clone() };
                 self.scratch.ends[index] = Some(TaskEnd::Waits(request));
-                stored[index] = true;
+                *stored = true;
             } else {
                 self.shared.control.answer(index as u32, left.answers);
                 to_run.push(index as u32);

@@ -229,7 +229,10 @@ impl TryFrom<Value> for JsonUpdate {
                 let writes = entries.into_iter().map(|(key, value)| (key, WriteOf::Reduce(value)));
                 Ok(JsonUpdate { writes: writes.collect() })
             }
-            _ => Err(StateError::BadValue { channel: "*".into(), problem: "an update is a JSON object".into() }),
+            _ => Err(StateError::BadValue {
+                channel: "*".into(),
+                problem: "an update is a JSON object".into(),
+            }),
         }
     }
 }
@@ -350,7 +353,8 @@ impl StoredState for JsonState {
                 WriteOf::Reduce(write) => reducer.record(value, write, delta),
                 WriteOf::Overwrite(new) => record_whole(reducer, new, delta),
             };
-            recorded.map_err(|error| StateError::Encode { channel: schema.name(at), problem: error.to_string() })
+            recorded
+                .map_err(|error| StateError::Encode { channel: schema.name(at), problem: error.to_string() })
         })
     }
 
@@ -360,13 +364,22 @@ impl StoredState for JsonState {
         channel: usize,
         delta: &mut DeltaWriter,
     ) -> Result<(), StateError> {
-        let recorded = record_whole(schema.0.reducers[channel], &self.values[channel], delta.channel(channel));
-        recorded.map_err(|error| StateError::Encode { channel: schema.name(channel), problem: error.to_string() })
+        let recorded =
+            record_whole(schema.0.reducers[channel], &self.values[channel], delta.channel(channel));
+        recorded
+            .map_err(|error| StateError::Encode { channel: schema.name(channel), problem: error.to_string() })
     }
 
-    fn restore_channel(&mut self, schema: &JsonSchema, channel: usize, value: &[u8]) -> Result<(), StateError> {
-        self.values[channel] = rmp_serde::from_slice(value)
-            .map_err(|error| StateError::BadValue { channel: schema.name(channel), problem: error.to_string() })?;
+    fn restore_channel(
+        &mut self,
+        schema: &JsonSchema,
+        channel: usize,
+        value: &[u8],
+    ) -> Result<(), StateError> {
+        self.values[channel] = rmp_serde::from_slice(value).map_err(|error| StateError::BadValue {
+            channel: schema.name(channel),
+            problem: error.to_string(),
+        })?;
         Ok(())
     }
 

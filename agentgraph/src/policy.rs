@@ -36,8 +36,11 @@ pub struct RetryPolicy {
     initial: Duration,
     factor: f64,
     max: Duration,
-    retry_on: Option<Arc<dyn Fn(&BoxError) -> bool + Send + Sync>>,
+    retry_on: Option<Arc<ErrorTest>>,
 }
+
+/// Says whether an error is worth another attempt.
+type ErrorTest = dyn Fn(&BoxError) -> bool + Send + Sync;
 
 impl RetryPolicy {
     /// At most that many attempts, the first included (so 1 means no retry). Waits 0.5 s at first, twice as long each

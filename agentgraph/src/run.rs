@@ -4,11 +4,11 @@ pub(crate) mod event;
 pub(crate) mod view;
 
 use std::fmt;
-use std::future::{Future, IntoFuture};
-use std::pin::Pin;
+use std::future::IntoFuture;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -30,6 +30,9 @@ use crate::state::State;
 
 /// The supersteps a call may take when nothing else is said.
 const MAX_SUPERSTEPS: u64 = 1000;
+
+/// A run as a future.
+pub(crate) type RunFuture<S> = BoxFuture<'static, Result<Outcome<S>, Error>>;
 
 /// How far a run may be ahead of the reader of its stream, in events.
 const STREAM_CAPACITY: usize = 64;
@@ -222,7 +225,7 @@ async fn drive<S: State, R: TaskRunner<S>>(run: &mut Loop<S, R>, next: Next<S>) 
 
 impl<S: State> IntoFuture for RunBuilder<S> {
     type Output = Result<Outcome<S>, Error>;
-    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+    type IntoFuture = RunFuture<S>;
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(self.run(None))

@@ -93,7 +93,11 @@ pub(crate) enum Value {
 
 impl Folded {
     /// Applies the operations of one record. `id` names it if later records may refer to its values.
-    pub(crate) fn apply(&mut self, mut operations: &[u8], id: Option<CheckpointId>) -> Result<(), FormatError> {
+    pub(crate) fn apply(
+        &mut self,
+        mut operations: &[u8],
+        id: Option<CheckpointId>,
+    ) -> Result<(), FormatError> {
         let from = &mut operations;
         while !from.is_empty() {
             let field = read_uint(from)?;
@@ -117,10 +121,12 @@ impl Folded {
     /// The records that hold values of fields which were not repeated: field and checkpoint.
     pub(crate) fn elsewhere(&self) -> Vec<(usize, CheckpointId)> {
         let fields = self.fields.iter().enumerate();
-        fields.filter_map(|(at, field)| match field.base {
-            Base::Elsewhere(id) => Some((at, id)),
-            _ => None,
-        }).collect()
+        fields
+            .filter_map(|(at, field)| match field.base {
+                Base::Elsewhere(id) => Some((at, id)),
+                _ => None,
+            })
+            .collect()
     }
 
     /// Puts the value of one field under what happened since, from the record that holds it whole.
@@ -167,12 +173,13 @@ impl Field {
             Op::Keyed => *self = Field { base: Base::Keyed, ..Field::default() },
             Op::Entries => *self = Field { base: Base::Entries, ..Field::default() },
             Op::Refer => {
-                let branch = u32::try_from(read_uint(from)?).map_err(|_| damaged("a branch is out of range"))?;
+                let branch =
+                    u32::try_from(read_uint(from)?).map_err(|_| damaged("a branch is out of range"))?;
                 let id = CheckpointId::new(branch, read_uint(from)?);
                 *self = Field { base: Base::Elsewhere(id), ..Field::default() };
             }
             Op::Append => {
-                self.appended.count += read_uint(from)?;
+                self.appended.count = self.appended.count.saturating_add(read_uint(from)?);
                 self.appended.bytes.extend_from_slice(read_bin(from)?);
             }
             Op::Entry => {
@@ -193,7 +200,10 @@ impl Field {
     }
 
     fn is_untouched(&self) -> bool {
-        self.appended.count == 0 && self.keyed.items.is_empty() && self.entries.items.is_empty() && self.truncated.is_none()
+        self.appended.count == 0
+            && self.keyed.items.is_empty()
+            && self.entries.items.is_empty()
+            && self.truncated.is_none()
     }
 
     fn truncate(&mut self, length: u64) -> Result<(), FormatError> {
@@ -217,7 +227,9 @@ impl Field {
     /// The items of a list, base and appended.
     fn list(&self) -> Result<(u64, Vec<u8>), FormatError> {
         let (mut count, mut items) = match &self.base {
-            Base::Value(value, _) if self.keyed.items.is_empty() && self.entries.items.is_empty() => split_array(value)?,
+            Base::Value(value, _) if self.keyed.items.is_empty() && self.entries.items.is_empty() => {
+                split_array(value)?
+            }
             _ => return Err(damaged("items are added to something that is not a list")),
         };
         if let Some(length) = self.truncated {
@@ -228,7 +240,7 @@ impl Field {
             count = length.min(count);
             items.truncate(kept);
         }
-        count += self.appended.count;
+        count = count.saturating_add(self.appended.count);
         items.extend_from_slice(&self.appended.bytes);
         Ok((count, items))
     }
@@ -236,7 +248,9 @@ impl Field {
     fn value(&self) -> Result<Value, FormatError> {
         match &self.base {
             Base::Before if self.is_untouched() => Ok(Value::Absent),
-            Base::Before | Base::Elsewhere(_) => Err(damaged("a field has changes and nothing to apply them to")),
+            Base::Before | Base::Elsewhere(_) => {
+                Err(damaged("a field has changes and nothing to apply them to"))
+            }
             Base::Value(value, _) if self.is_untouched() => Ok(Value::Bytes(value.clone())),
             Base::Value(..) => {
                 let (count, items) = self.list()?;

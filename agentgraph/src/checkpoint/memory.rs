@@ -134,7 +134,8 @@ impl Branch {
             return None;
         }
         let full = rows.iter().rposition(|entry| entry.kind == RowKind::Full)?;
-        let folded = rows.iter().rposition(|entry| entry.kind == RowKind::Segment).map_or(full, |at| at.max(full));
+        let folded =
+            rows.iter().rposition(|entry| entry.kind == RowKind::Segment).map_or(full, |at| at.max(full));
         let needed = rows.iter().enumerate().skip(full).filter(|(at, entry)| match entry.kind {
             RowKind::Full => *at == full,
             RowKind::Segment => true,
@@ -145,7 +146,11 @@ impl Branch {
         Some(Tail {
             rows: needed.map(|(_, entry)| self.row(number, entry)).collect(),
             writes: writes
-                .map(|((_, task, slot), bytes)| PendingWrite { task: *task, slot: *slot, bytes: bytes.clone() })
+                .map(|((_, task, slot), bytes)| PendingWrite {
+                    task: *task,
+                    slot: *slot,
+                    bytes: bytes.clone(),
+                })
                 .collect(),
         })
     }
@@ -212,9 +217,9 @@ impl Checkpointer for MemorySaver {
 
     async fn threads(&self) -> Result<Vec<String>, Error> {
         let threads = self.threads();
-        let begun = threads.iter().filter(|(_, thread)| {
-            thread.iter().any(|(_, branches)| newest_branch(branches).is_some())
-        });
+        let begun = threads
+            .iter()
+            .filter(|(_, thread)| thread.iter().any(|(_, branches)| newest_branch(branches).is_some()));
         let mut names: Vec<String> = begun.map(|(name, _)| name.clone()).collect();
         names.sort();
         Ok(names)

@@ -90,7 +90,7 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
                 }
             };
         }
-        let done = result.map_err(|error| node_error(error)).and_then(|step| resolve(self.core, step));
+        let done = result.map_err(node_error).and_then(|step| resolve(self.core, step));
         match done {
             Ok(done) => {
                 self.announce(request, &done);

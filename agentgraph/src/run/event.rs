@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -15,7 +15,7 @@ use futures_util::Stream;
 use crate::context::{CustomSink, RunId, TaskRequest};
 use crate::error::Error;
 use crate::extract::Snapshot;
-use crate::run::Outcome;
+use crate::run::{Outcome, RunFuture};
 use crate::state::State;
 
 /// Something that happened in a run, in the order in which it happened.
@@ -135,7 +135,13 @@ struct Inner<S: State> {
 impl<S: State> EventQueue<S> {
     pub(crate) fn new(views: Views, capacity: usize, names: &[Arc<str>]) -> Self {
         let inner = Inner { events: VecDeque::new(), next: 0, step: 0, waiting: Vec::new() };
-        EventQueue { run: OnceLock::new(), views, capacity: capacity.max(1), names: names.into(), inner: Mutex::new(inner) }
+        EventQueue {
+            run: OnceLock::new(),
+            views,
+            capacity: capacity.max(1),
+            names: names.into(),
+            inner: Mutex::new(inner),
+        }
     }
 
     pub(crate) fn begin(&self, run: RunId) {
@@ -218,15 +224,12 @@ impl<S: State> CustomSink for EventQueue<S> {
 /// ```
 #[must_use = "a run makes progress only while its stream is polled"]
 pub struct EventStream<S: State> {
-    run: Option<Pin<Box<dyn Future<Output = Result<Outcome<S>, Error>> + Send>>>,
+    run: Option<RunFuture<S>>,
     queue: Arc<EventQueue<S>>,
 }
 
 impl<S: State> EventStream<S> {
-    pub(crate) fn new(
-        run: Pin<Box<dyn Future<Output = Result<Outcome<S>, Error>> + Send>>,
-        queue: Arc<EventQueue<S>>,
-    ) -> Self {
+    pub(crate) fn new(run: RunFuture<S>, queue: Arc<EventQueue<S>>) -> Self {
         EventStream { run: Some(run), queue }
     }
 

@@ -40,7 +40,10 @@ pub struct Checkpoint<S> {
 }
 
 pub(super) fn no_checkpointer() -> Error {
-    Error::new(Code::NoCheckpointer, "the graph keeps no threads: add `.checkpointer(..)` to the compiled graph")
+    Error::new(
+        Code::NoCheckpointer,
+        "the graph keeps no threads: add `.checkpointer(..)` to the compiled graph",
+    )
 }
 
 pub(crate) async fn state<S: State>(
@@ -109,8 +112,16 @@ fn add_left_over<S: State>(
             continue;
         }
         if let Some((n, request)) = task.open() {
-            let request = crate::context::Request { n: *n, value: request.value.clone(), schema: request.schema.clone() };
-            checkpoint.interrupts.push(Interrupt::asked(InterruptId { task: id, n: *n }, node.clone(), request));
+            let request = crate::context::Request {
+                n: *n,
+                value: request.value.clone(),
+                schema: request.schema.clone(),
+            };
+            checkpoint.interrupts.push(Interrupt::asked(
+                InterruptId { task: id, n: *n },
+                node.clone(),
+                request,
+            ));
         }
         checkpoint.next.push(node);
     }
