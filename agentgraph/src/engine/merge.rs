@@ -76,14 +76,21 @@ pub(crate) struct Merge<'a, S: State> {
 }
 
 impl<S: State> Merge<'_, S> {
-    /// Merges the only task of a superstep.
-    pub(crate) fn single(&mut self, state: &mut S, node: u32, done: Done<S>) -> Result<(), Error> {
+    /// Merges the only task of a superstep. Its routers look after its update was applied, except when they may yet fail:
+    /// then they look first, so that a failure leaves the state as it was.
+    pub(crate) fn single(&mut self, state: &mut S, node: u32, mut done: Done<S>) -> Result<(), Error> {
+        let routes_first = !done.replaces_edges && self.may_fail_to_route(node);
+        if routes_first {
+            self.route_on_own_update(state, node, &mut done)?;
+        }
         if let Some(update) = done.update {
             self.apply(state, update).map_err(|error| error.at_node(self.core.name(node)))?;
         }
         if !done.replaces_edges {
             self.follow_edges(node);
-            self.ask_routers(node, state)?;
+            if !routes_first {
+                self.ask_routers(node, state)?;
+            }
         }
         self.follow_targets(node, done.targets);
         self.next.settle();
@@ -140,6 +147,12 @@ impl<S: State> Merge<'_, S> {
                 state.peek(&core.schema, update, |state| self.ask_routers(node, state))?
             }
         }
+    }
+
+    /// Whether a router of the node names its targets, which may be wrong ones.
+    fn may_fail_to_route(&self, node: u32) -> bool {
+        let mut routers = self.core.topology.routers.row(node).iter();
+        routers.any(|router| matches!(self.core.routers[*router as usize].decide, RouterFn::Named(_)))
     }
 
     fn follow_edges(&mut self, node: u32) {
