@@ -10,15 +10,19 @@ use super::ast::{Field, Lifetime, Reduce, StateStruct};
 use super::{setters, stored};
 
 pub(super) fn expand(state: &StateStruct) -> TokenStream {
-    let helpers: TokenStream = state.fields.iter().map(|field| helper(state, field)).collect();
+    let helpers = helper_structs(state);
     let update = update_struct(state);
+    let helper_impls: TokenStream = state.fields.iter().map(|field| helper_impl(state, field)).collect();
     let implementation = state_impl(state);
     let step = step_impl(state);
     let stored = (!state.volatile).then(|| stored::expand(state));
+    // The spans are those of the fields, so lints would take it for the user's own code.
     quote! {
         #helpers
         #update
+        #[allow(unused_variables, unused_mut, trivial_bounds, clippy::all, clippy::pedantic, clippy::nursery)]
         const _: () = {
+            #helper_impls
             #implementation
             #step
             #stored
@@ -69,19 +73,26 @@ pub(super) fn helper_name(state: &StateStruct, field: &Field) -> Ident {
     format_ident!("__{}_{}", state.name.unraw(), field.channel, span = Span::call_site())
 }
 
-/// A type that stands for one field where the reducer needs one: for the function of `with`, or to be asked once.
-fn helper(state: &StateStruct, field: &Field) -> TokenStream {
+/// Types that stand for one field where its reducer needs one: for the function of `with`, or to be asked once.
+fn helper_structs(state: &StateStruct) -> TokenStream {
+    let needed =
+        state.fields.iter().filter(|field| may_misfit(field) || matches!(field.reduce, Reduce::With(..)));
+    let names = needed.map(|field| helper_name(state, field));
+    quote! {
+        #(
+            #[doc(hidden)]
+            #[allow(non_camel_case_types)]
+            struct #names;
+        )*
+    }
+}
+
+fn helper_impl(state: &StateStruct, field: &Field) -> TokenStream {
     let name = helper_name(state, field);
-    let implementation = match &field.reduce {
+    match &field.reduce {
         Reduce::With(function, said) => reduce_function(&name, field, function, said.as_deref()),
         _ if may_misfit(field) => reducer_constant(state, &name, field),
-        _ => return TokenStream::new(),
-    };
-    quote! {
-        #[doc(hidden)]
-        #[allow(non_camel_case_types)]
-        struct #name;
-        #implementation
+        _ => TokenStream::new(),
     }
 }
 
@@ -130,12 +141,13 @@ fn update_struct(state: &StateStruct) -> TokenStream {
         #[doc = #about]
         #[derive(::core::clone::Clone, ::core::default::Default)]
         #[must_use = "an update does nothing until a node returns it"]
+        #[allow(clippy::all, clippy::pedantic, clippy::nursery)]
         #vis struct #update {
             #(#slots,)*
         }
 
         #[automatically_derived]
-        #[allow(dead_code, private_interfaces, clippy::all)]
+        #[allow(dead_code, private_interfaces, clippy::all, clippy::pedantic, clippy::nursery)]
         impl #name {
             #[doc = #makes]
             #vis fn update() -> #update {
@@ -144,7 +156,7 @@ fn update_struct(state: &StateStruct) -> TokenStream {
         }
 
         #[automatically_derived]
-        #[allow(dead_code, private_interfaces, clippy::all)]
+        #[allow(dead_code, private_interfaces, clippy::all, clippy::pedantic, clippy::nursery)]
         impl #update {
             #setters
 
@@ -188,7 +200,6 @@ fn state_impl(state: &StateStruct) -> TokenStream {
         static __CHANNELS: [::agentgraph::Channel; #count] = [#(#channels),*];
 
         #[automatically_derived]
-        #[allow(unused_variables, trivial_bounds, clippy::all)]
         impl ::agentgraph::State for #name #where_clone {
             type Schema = ();
             type Update = #update;
@@ -292,7 +303,6 @@ fn step_impl(state: &StateStruct) -> TokenStream {
     let where_clone = where_clone(state);
     quote! {
         #[automatically_derived]
-        #[allow(trivial_bounds)]
         impl ::agentgraph::IntoStep<#name> for #update #where_clone {
             fn into_step(self) -> ::core::result::Result<::agentgraph::Step<#name>, ::agentgraph::BoxError> {
                 ::core::result::Result::Ok(::agentgraph::Step::Update(self))

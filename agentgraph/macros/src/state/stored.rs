@@ -35,7 +35,6 @@ pub(super) fn expand(state: &StateStruct) -> TokenStream {
         #(#constants)*
 
         #[automatically_derived]
-        #[allow(unused_variables, unused_mut, trivial_bounds, clippy::all)]
         impl ::agentgraph::StoredState for #name #where_clone {
             fn apply_recorded(
                 &mut self,
