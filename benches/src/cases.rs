@@ -1,0 +1,28 @@
+//! The cases, in the order of the tables.
+
+mod chain;
+mod fan_out;
+mod flat;
+mod growth;
+mod kept;
+mod looped;
+mod many_runs;
+mod sqlite;
+
+use crate::case::Case;
+
+pub(crate) fn all() -> Vec<Case> {
+    [
+        chain::cases(),
+        looped::cases(),
+        flat::cases(),
+        fan_out::cases(),
+        many_runs::cases(),
+        kept::cases(),
+        sqlite::cases(),
+        growth::cases(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}

@@ -1,0 +1,68 @@
+//! The measuring processes: the parent starts one child for each case and turn, and reads its figures.
+
+use std::process::{Command, Stdio};
+
+use crate::Problem;
+use crate::arguments::Arguments;
+use crate::case::Case;
+use crate::measure::{self, Measured};
+use crate::{cases, report};
+
+pub(crate) fn main(arguments: &Arguments) -> Result<(), Problem> {
+    match (&arguments.child, arguments.solo) {
+        (Some(name), _) => child(&named(name)?, arguments.quick),
+        (None, Some(entrant)) => solo(arguments, entrant),
+        (None, None) => parent(arguments),
+    }
+}
+
+fn parent(arguments: &Arguments) -> Result<(), Problem> {
+    let wanted: Vec<Case> = cases::all().into_iter().filter(|case| arguments.wants(case.name)).collect();
+    if wanted.is_empty() {
+        let names: Vec<&str> = cases::all().iter().map(|case| case.name).collect();
+        return Err(format!("no case is called that; there are: {}", names.join(", ")).into());
+    }
+    report::head(arguments);
+    for case in &wanted {
+        let turns = (0..arguments.processes).map(|_| ask_child(case, arguments.quick));
+        let measured = turns.collect::<Result<Vec<Measured>, Problem>>()?;
+        report::times(case, &measured);
+    }
+    Ok(())
+}
+
+fn ask_child(case: &Case, quick: bool) -> Result<Measured, Problem> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(["--child", case.name]).stdout(Stdio::piped());
+    if quick {
+        command.arg("--quick");
+    }
+    let output = command.spawn()?.wait_with_output()?;
+    if !output.status.success() {
+        return Err(format!("the process that measured `{}` failed: {}", case.name, output.status).into());
+    }
+    Ok(serde_json::from_slice(&output.stdout)?)
+}
+
+fn child(case: &Case, quick: bool) -> Result<(), Problem> {
+    let measured = measure::times(case, quick);
+    println!("{}", serde_json::to_string(&measured)?);
+    Ok(())
+}
+
+/// Runs one entrant of the one case that is named.
+fn solo(arguments: &Arguments, entrant: usize) -> Result<(), Problem> {
+    let mut wanted = cases::all().into_iter().filter(|case| arguments.wants(case.name));
+    let case = wanted.next().ok_or("`--solo` needs the name of a case")?;
+    let mut entrants = (case.entrants)();
+    let last = entrants.len() - 1;
+    let entrant = entrants.get_mut(entrant).ok_or_else(|| format!("the entrants are 0 to {last}"))?;
+    eprintln!("{}: {}, {} {}s each", case.name, entrant.label, case.units, case.unit);
+    (entrant.run)(arguments.times);
+    Ok(())
+}
+
+fn named(name: &str) -> Result<Case, Problem> {
+    let found = cases::all().into_iter().find(|case| case.name == name);
+    found.ok_or_else(|| format!("there is no case `{name}`").into())
+}
