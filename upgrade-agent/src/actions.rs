@@ -1,0 +1,159 @@
+//! The actions: everything that can change something on the server, with typed parameters.
+//!
+//! A model gives parameters as loose JSON. [`decode`] turns them into an [`Action`] or says what is wrong with them,
+//! [`check`] holds an action against what the server told. Both are pure; only `tool_executor` runs anything.
+
+mod check;
+mod decode;
+mod describe;
+mod params;
+mod transitions;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::client::{Experiment, ExperimentState};
+pub use check::{Facts, check, warnings};
+pub use decode::{DecodeError, decode, required, unknown_parameters};
+pub(crate) use describe::{effect, question, title};
+pub use params::{
+    AssignedConditionParam, ConditionParam, CreateExperiment, DecisionPointParam, DeleteExperiment,
+    GetDecisionPointAssignments, GroupParam, InitExperimentUser, MarkDecisionPoint, PlaceParam,
+    PostRuleParam, UpdateExperiment, UpdateExperimentStatus,
+};
+pub use transitions::is_usual;
+
+macro_rules! actions {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {
+        /// Which action.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+        #[serde(rename_all = "snake_case")]
+        pub enum ActionKind {
+            $($(#[$doc])* $variant,)*
+        }
+
+        /// An action with its parameters, decoded and complete.
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        pub enum Action {
+            $($(#[$doc])* $variant($variant),)*
+        }
+
+        impl ActionKind {
+            /// Every action, in the order of declaration.
+            pub const ALL: &'static [ActionKind] = &[$(ActionKind::$variant,)*];
+
+            /// The name that models and logs use.
+            ///
+            /// ```
+            /// use upgrade_agent::actions::ActionKind;
+            ///
+            /// assert_eq!(ActionKind::DeleteExperiment.name(), "delete_experiment");
+            /// ```
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(ActionKind::$variant => $name,)*
+                }
+            }
+
+            /// The JSON schema of its parameters.
+            pub fn schema(self) -> serde_json::Value {
+                match self {
+                    $(ActionKind::$variant => decode::schema_of::<$variant>(),)*
+                }
+            }
+
+            fn from_params(self, params: serde_json::Value) -> Result<Action, serde_json::Error> {
+                match self {
+                    $(ActionKind::$variant => serde_json::from_value(params).map(Action::$variant),)*
+                }
+            }
+        }
+
+        impl Action {
+            /// Which action it is.
+            pub const fn kind(&self) -> ActionKind {
+                match self {
+                    $(Action::$variant(_) => ActionKind::$variant,)*
+                }
+            }
+
+            /// The parameters as JSON; those at their defaults are left out.
+            pub fn params(&self) -> crate::state::Params {
+                let value = match self {
+                    $(Action::$variant(params) => serde_json::to_value(params),)*
+                };
+                match value {
+                    Ok(serde_json::Value::Object(params)) => params,
+                    _ => crate::state::Params::new(),
+                }
+            }
+        }
+    };
+}
+
+actions! {
+    /// Makes an experiment.
+    CreateExperiment = "create_experiment",
+    /// Changes an experiment's design.
+    UpdateExperiment = "update_experiment",
+    /// Moves an experiment to a status: starts, pauses, ends it.
+    UpdateExperimentStatus = "update_experiment_status",
+    /// Deletes an experiment for good.
+    DeleteExperiment = "delete_experiment",
+    /// Makes a student known.
+    InitExperimentUser = "init_experiment_user",
+    /// Asks what a student gets in a context.
+    GetDecisionPointAssignments = "get_decision_point_assignments",
+    /// Writes down that a student was at a decision point.
+    MarkDecisionPoint = "mark_decision_point",
+}
+
+impl std::fmt::Display for ActionKind {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(self.name())
+    }
+}
+
+impl Action {
+    /// The id of the experiment it is about, if it names one.
+    pub fn experiment_id(&self) -> Option<&str> {
+        match self {
+            Action::UpdateExperiment(update) => Some(&update.experiment_id),
+            Action::UpdateExperimentStatus(status) => Some(&status.experiment_id),
+            Action::DeleteExperiment(delete) => Some(&delete.experiment_id),
+            Action::MarkDecisionPoint(mark) => {
+                mark.assigned_condition.as_ref().map(|condition| condition.experiment_id.as_str())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// An experiment by id and name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExperimentRef {
+    /// The id, a UUID.
+    pub id: String,
+    /// The name.
+    pub name: String,
+}
+
+impl From<&Experiment> for ExperimentRef {
+    fn from(experiment: &Experiment) -> Self {
+        ExperimentRef { id: experiment.id.clone(), name: experiment.name.clone() }
+    }
+}
+
+/// An action that is complete and was checked, ready to be asked about.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Proposal {
+    /// The action.
+    pub action: Action,
+    /// The experiment it is about, as the server knows it.
+    pub about: Option<ExperimentRef>,
+    /// That experiment's status when the action was checked.
+    pub current: Option<ExperimentState>,
+    /// What the person should know before he says yes.
+    pub warnings: Vec<String>,
+}

@@ -1,0 +1,125 @@
+//! From the loose JSON of a model to a typed action.
+
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde_json::Value;
+
+use super::{Action, ActionKind};
+use crate::state::Params;
+
+/// Why parameters are no action yet.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// Required parameters are not there.
+    #[error("still needed: {}", .0.join(", "))]
+    Missing(Vec<String>),
+    /// Parameters that do not fit, each with what would.
+    #[error("{}", .0.join("; "))]
+    Invalid(Vec<String>),
+}
+
+/// Turns parameters into an action. A parameter that is `null` counts as not given.
+///
+/// # Errors
+/// Parameters that do not fit come before parameters that are missing.
+///
+/// ```
+/// use serde_json::json;
+/// use upgrade_agent::actions::{ActionKind, DecodeError, decode};
+///
+/// let params = json!({ "experiment_id": "d6a003ca-be46-417b-9c13-8dac554f511c" });
+/// let kind = ActionKind::UpdateExperimentStatus;
+/// let needed = decode(kind, params.as_object().unwrap()).unwrap_err();
+/// assert_eq!(needed, DecodeError::Missing(vec!["status".into()]));
+/// ```
+pub fn decode(kind: ActionKind, params: &Params) -> Result<Action, DecodeError> {
+    let given: Params = params.iter().filter(|(_, value)| !value.is_null()).map(owned).collect();
+    let mut problems = unknown_parameters(kind, &given);
+    let missing: Vec<String> = required(kind).into_iter().filter(|name| is_absent(&given, name)).collect();
+    match kind.from_params(Value::Object(given.clone())) {
+        Ok(action) if missing.is_empty() => return Ok(action),
+        Err(error) if problems.is_empty() && !is_about(&error, &missing) => {
+            problems.push(misfit(kind, &given, &error));
+        }
+        _ => {}
+    }
+    match problems.is_empty() {
+        true => Err(DecodeError::Missing(missing)),
+        false => Err(DecodeError::Invalid(problems)),
+    }
+}
+
+/// The required parameters, in the order in which they are asked for.
+pub fn required(kind: ActionKind) -> Vec<String> {
+    let schema = kind.schema();
+    let names = schema["required"].as_array().map(Vec::as_slice).unwrap_or_default();
+    names.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+/// One sentence for each parameter that the action does not have.
+pub fn unknown_parameters(kind: ActionKind, params: &Params) -> Vec<String> {
+    let known = known_parameters(kind);
+    let unknown = params.keys().filter(|name| !known.contains(name));
+    let sentence = |name: &String| match nearest(name, known.iter().map(String::as_str)) {
+        Some(near) => format!("`{kind}` has no parameter `{name}`; did you mean `{near}`?"),
+        None => format!("`{kind}` has no parameter `{name}`; it has {}", known.join(", ")),
+    };
+    unknown.map(sentence).collect()
+}
+
+pub(super) fn known_parameters(kind: ActionKind) -> Vec<String> {
+    let schema = kind.schema();
+    schema["properties"].as_object().map(|all| all.keys().cloned().collect()).unwrap_or_default()
+}
+
+pub(super) fn schema_of<T: JsonSchema>() -> Value {
+    let mut schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>().to_value();
+    if let Some(schema) = schema.as_object_mut() {
+        schema.remove("$schema");
+    }
+    schema
+}
+
+/// The known word that is nearest to a wrong one, whatever the case, if one is near.
+pub(super) fn nearest<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let folded = wrong.to_lowercase();
+    let allowed = (wrong.chars().count() / 3).max(1);
+    known
+        .map(|word| (strsim::damerau_levenshtein(&folded, &word.to_lowercase()), word))
+        .filter(|(distance, _)| *distance <= allowed)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, word)| word)
+}
+
+/// An empty text or list is what a model writes for what it does not know.
+fn is_absent(params: &Params, name: &str) -> bool {
+    match params.get(name) {
+        None | Some(Value::Null) => true,
+        Some(Value::String(text)) => text.trim().is_empty(),
+        Some(Value::Array(list)) => list.is_empty(),
+        Some(_) => false,
+    }
+}
+
+fn is_about(error: &serde_json::Error, missing: &[String]) -> bool {
+    let said = error.to_string();
+    missing.iter().any(|name| said.starts_with(&format!("missing field `{name}`")))
+}
+
+/// Serde does not say in which parameter it failed: it is the one without which it fails otherwise, or not at all.
+fn misfit(kind: ActionKind, params: &Params, error: &serde_json::Error) -> String {
+    let said = error.to_string();
+    let fails_alike = |without: &str| {
+        let mut rest = params.clone();
+        rest.remove(without);
+        kind.from_params(Value::Object(rest)).is_err_and(|other| other.to_string() == said)
+    };
+    match params.keys().find(|name| !fails_alike(name)) {
+        Some(name) => format!("the parameter `{name}` of `{kind}` does not fit: {said}"),
+        None => format!("the parameters of `{kind}` do not fit: {said}"),
+    }
+}
+
+fn owned((name, value): (&String, &Value)) -> (String, Value) {
+    (name.clone(), value.clone())
+}

@@ -1,0 +1,178 @@
+//! Actions in words: a title, the question before it is run, and what a status means.
+
+use super::params::weights;
+use super::{Action, ConditionParam, CreateExperiment, DecisionPointParam, Proposal, UpdateExperiment};
+use crate::client::{ExperimentState, FilterMode};
+
+/// The action in a few words, such as `delete experiment 'Foo'`.
+pub(crate) fn title(proposal: &Proposal) -> String {
+    let name = name(proposal);
+    match &proposal.action {
+        Action::CreateExperiment(create) => format!("create experiment '{}'", create.name),
+        Action::UpdateExperiment(_) => format!("update experiment '{name}'"),
+        Action::UpdateExperimentStatus(to) => format!("change experiment '{name}' to {}", to.status),
+        Action::DeleteExperiment(_) => format!("delete experiment '{name}'"),
+        Action::InitExperimentUser(init) => format!("initialize user '{}'", init.user_id),
+        Action::GetDecisionPointAssignments(asked) => {
+            format!("get the assignments of user '{}' in '{}'", asked.user_id, asked.context)
+        }
+        Action::MarkDecisionPoint(mark) => {
+            let place = &mark.decision_point;
+            format!("mark user '{}' at {} / {}", mark.user_id, place.site, place.target)
+        }
+    }
+}
+
+/// The question to the person. How to say yes is not part of it.
+pub(crate) fn question(proposal: &Proposal) -> String {
+    let mut lines = match &proposal.action {
+        Action::CreateExperiment(create) => create_lines(create),
+        Action::UpdateExperiment(update) => update_lines(update, proposal),
+        Action::UpdateExperimentStatus(change) => status_lines(&change.status, change.force, proposal),
+        Action::DeleteExperiment(delete) => {
+            let name = name(proposal);
+            vec![format!(
+                "⚠️ PERMANENTLY DELETE experiment '{name}' ({})? Its enrolments go with it. This cannot be undone!",
+                delete.experiment_id
+            )]
+        }
+        Action::InitExperimentUser(init) => {
+            let groups =
+                init.group.iter().flatten().map(|(kind, ids)| format!("- {kind}: {}", ids.join(", ")));
+            let works =
+                init.working_group.iter().flatten().map(|(kind, id)| format!("- works in {kind} {id}"));
+            let first = format!("Initialize user '{}' for experiment simulation?", init.user_id);
+            std::iter::once(first).chain(groups).chain(works).collect()
+        }
+        Action::GetDecisionPointAssignments(asked) => {
+            vec![format!(
+                "Get condition assignments of user '{}' for context '{}'?",
+                asked.user_id, asked.context
+            )]
+        }
+        Action::MarkDecisionPoint(mark) => {
+            let place = format!("{} / {}", mark.decision_point.site, mark.decision_point.target);
+            let shown = mark.assigned_condition.as_ref();
+            let code = shown.and_then(|shown| shown.condition_code.as_deref());
+            let whose = shown.map_or_else(String::new, |_| format!(" for experiment '{}'", name(proposal)));
+            let code = code.map_or_else(String::new, |code| format!(" with condition '{code}'"));
+            vec![format!("Mark decision point visit of user '{}' at {place}{whose}{code}?", mark.user_id)]
+        }
+    };
+    lines.extend(proposal.warnings.iter().map(|warning| format!("Note: {warning}")));
+    lines.join("\n")
+}
+
+/// What an experiment in this status does.
+pub(crate) fn effect(state: &ExperimentState) -> &'static str {
+    match state {
+        ExperimentState::Inactive => "Nobody is assigned; everybody gets the default.",
+        ExperimentState::Draft => "It is set aside as a draft; nobody is assigned.",
+        ExperimentState::Preview => "Only preview users are assigned.",
+        ExperimentState::Scheduled => {
+            "It starts at the date it was given on UpGrade's own screen, and without a date never."
+        }
+        ExperimentState::Enrolling => "Students who come to its decision points are assigned and enrolled.",
+        ExperimentState::EnrollmentComplete => {
+            "Nobody new is enrolled, and those enrolled keep their condition; UpGrade's own screen calls this Pause. \
+             If you want it over for everybody, say cancelled instead."
+        }
+        ExperimentState::Cancelled => {
+            "It is over: everybody gets the default, the enrolled ones too. UpGrade's own screen calls this completed."
+        }
+        ExperimentState::Archived => "It is over and put away.",
+        ExperimentState::Unknown(_) => "",
+    }
+}
+
+fn name(proposal: &Proposal) -> &str {
+    match &proposal.about {
+        Some(about) => &about.name,
+        None => proposal.action.experiment_id().unwrap_or_default(),
+    }
+}
+
+fn create_lines(create: &CreateExperiment) -> Vec<String> {
+    let mut lines = vec![format!("Create experiment '{}' in context '{}'?", create.name, create.context)];
+    if !create.description.is_empty() {
+        lines.push(format!("- description: {}", create.description));
+    }
+    lines.push(format!("- decision points: {}", points(&create.decision_points)));
+    lines.push(format!("- conditions: {}", conditions(&create.conditions)));
+    if let Some(unit) = &create.assignment_unit {
+        let kind = create.group_type.as_ref().map_or_else(String::new, |kind| format!(" ({kind})"));
+        lines.push(format!("- assignment unit: {unit}{kind}"));
+    }
+    lines.extend(create.consistency_rule.as_ref().map(|rule| format!("- consistency rule: {rule}")));
+    if let Some(rule) = &create.post_experiment_rule {
+        let code = rule.condition_code.as_ref().map_or_else(String::new, |code| format!(" {code}"));
+        lines.push(format!("- after enrolment: {}{code}", rule.rule));
+    }
+    let mode = create.filter_mode.as_ref().unwrap_or(&FilterMode::ExcludeAll);
+    lines.push(format!("- filter mode: {mode}"));
+    let mut list = |word: &str, users: &[String], groups: &[super::GroupParam]| {
+        let groups = groups.iter().map(|group| format!("{} {}", group.group_type, group.group_id));
+        let all: Vec<String> = users.iter().cloned().chain(groups).collect();
+        if !all.is_empty() {
+            lines.push(format!("- {word}: {}", all.join(", ")));
+        }
+    };
+    list("included", &create.inclusion_users, &create.inclusion_groups);
+    list("excluded", &create.exclusion_users, &create.exclusion_groups);
+    if !create.tags.is_empty() {
+        lines.push(format!("- tags: {}", create.tags.join(", ")));
+    }
+    lines
+}
+
+fn update_lines(update: &UpdateExperiment, proposal: &Proposal) -> Vec<String> {
+    let mut lines = vec![format!("Update experiment '{}' with new settings?", name(proposal))];
+    let mut line = |word: &str, value: Option<String>| {
+        lines.extend(value.map(|value| format!("- {word}: {value}")));
+    };
+    line("name", update.name.clone());
+    line("description", update.description.clone());
+    line("context", update.context.clone());
+    line("tags", update.tags.as_ref().map(|tags| tags.join(", ")));
+    line("assignment unit", update.assignment_unit.as_ref().map(ToString::to_string));
+    line("group type", update.group_type.clone());
+    line("consistency rule", update.consistency_rule.as_ref().map(ToString::to_string));
+    line(
+        "after enrolment",
+        update.post_experiment_rule.as_ref().map(|rule| {
+            let code = rule.condition_code.as_ref().map_or_else(String::new, |code| format!(" {code}"));
+            format!("{}{code}", rule.rule)
+        }),
+    );
+    line("filter mode", update.filter_mode.as_ref().map(ToString::to_string));
+    line("conditions", update.conditions.as_deref().map(conditions));
+    line("decision points", update.decision_points.as_deref().map(points));
+    if update.force {
+        line("forced", proposal.current.as_ref().map(|state| format!("although it is {state}")));
+    }
+    lines
+}
+
+fn status_lines(to: &ExperimentState, force: bool, proposal: &Proposal) -> Vec<String> {
+    let from = proposal.current.as_ref().map_or_else(String::new, |from| format!(" from '{from}'"));
+    let forced = if force { ", although that is not a usual move" } else { "" };
+    let first = format!("Change experiment '{}' status{from} to '{to}'{forced}?", name(proposal));
+    vec![first, effect(to).to_owned()]
+}
+
+fn conditions(conditions: &[ConditionParam]) -> String {
+    let weights = weights(conditions);
+    let each = conditions.iter().zip(weights).map(|(condition, weight)| {
+        let weight = (weight * 100.0).round() / 100.0;
+        format!("{} {weight}%", condition.code)
+    });
+    each.collect::<Vec<_>>().join(", ")
+}
+
+fn points(points: &[DecisionPointParam]) -> String {
+    let each = points.iter().map(|point| {
+        let early = if point.exclude_if_reached { " (early visitors left out)" } else { "" };
+        format!("{} / {}{early}", point.site, point.target)
+    });
+    each.collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,180 @@
+//! [`UpgradeAgent`]: a message in, a turn out.
+//!
+//! Threads are conversations. A turn that did not end (a killed process, a full disk) is ended first when the next one
+//! begins, so nothing that was confirmed is lost and nothing is run twice. Knows nothing of terminals and files.
+
+mod builder;
+mod error;
+mod settings;
+mod stream;
+mod turn;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use agentgraph::{CompiledGraph, Outcome, RunBuilder};
+use agentgraph_llm::Message;
+use tokio::sync::OwnedMutexGuard;
+
+use crate::state::ConversationState;
+pub use builder::UpgradeAgentBuilder;
+pub use error::AgentError;
+pub(crate) use settings::Settings;
+pub use stream::{TurnEvent, TurnStream};
+pub use turn::Turn;
+
+/// Supersteps of the longest turn, and a few more: a turn that needs more does not end by itself.
+const MAX_SUPERSTEPS: u64 = 16;
+
+/// The agent. Cheap to clone; clones share everything.
+///
+/// Turns of one thread wait for each other within an agent and its clones. Two agents over one store do not know of each
+/// other: the slower one's turn fails with `E_STALE`.
+///
+/// ```
+/// use agentgraph_llm::{Reply, ScriptedModel};
+/// use serde_json::json;
+/// use upgrade_agent::agent::UpgradeAgent;
+/// use upgrade_agent::client::UpgradeClient;
+/// use upgrade_agent::server::EmbeddedServer;
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let server = EmbeddedServer::builder().start().await?;
+/// let model = ScriptedModel::new([
+///     Reply::tool_call("analyze_user_request", json!({ "intent": "greeting", "confidence": 1.0,
+///         "user_request_summary": "says hello", "reasoning": "a greeting" })),
+///     Reply::text("Hello! I can explain, list, create and run experiments."),
+/// ]);
+/// let agent = UpgradeAgent::builder()
+///     .model(model)
+///     .client(UpgradeClient::builder(server.url()).build()?)
+///     .build()?;
+///
+/// let turn = agent.turn("demo", "hi").await?;
+/// assert_eq!(turn.reply, "Hello! I can explain, list, create and run experiments.");
+/// assert_eq!(turn.path, ["conversation_analyzer", "response_generator"]);
+/// # server.shutdown().await;
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
+#[derive(Clone)]
+pub struct UpgradeAgent {
+    graph: CompiledGraph<ConversationState>,
+    threads: Arc<Threads>,
+}
+
+/// One lock a thread, as long as somebody holds or awaits it.
+type Threads = Mutex<HashMap<String, Weak<tokio::sync::Mutex<()>>>>;
+
+impl UpgradeAgent {
+    /// Starts to describe an agent. It needs a model and a client.
+    pub fn builder() -> UpgradeAgentBuilder {
+        UpgradeAgentBuilder::new()
+    }
+
+    /// One turn: the person says `text` on `thread`. An unfinished turn of the thread is ended first; its reply is then
+    /// in [`Turn::recovered`].
+    ///
+    /// # Errors
+    /// `E_AGENT_EMPTY` for a text without words, and what the store failed with. A server or a model that fails is no
+    /// error but a turn that says so.
+    pub async fn turn(&self, thread: &str, text: &str) -> Result<Turn, AgentError> {
+        let (run, recovered, _lock) = self.begin(thread, text).await?;
+        Ok(self.ended(run.await?)?.recovering(recovered))
+    }
+
+    /// The same turn as a stream of what happens in it. Dropping the stream stops the turn; the next one ends it.
+    pub fn turn_stream(&self, thread: &str, text: &str) -> TurnStream {
+        TurnStream::new(self.clone(), thread.to_owned(), text.to_owned())
+    }
+
+    /// Ends an unfinished turn of a thread; `None` if there is none.
+    ///
+    /// # Errors
+    /// As [`turn`](Self::turn).
+    pub async fn recover(&self, thread: &str) -> Result<Option<Turn>, AgentError> {
+        let _lock = self.lock(thread).await;
+        self.end_unfinished(thread).await
+    }
+
+    /// The state of a thread; `None` if nobody has spoken on it.
+    ///
+    /// # Errors
+    /// What the store failed with.
+    pub async fn conversation(&self, thread: &str) -> Result<Option<ConversationState>, AgentError> {
+        Ok(self.graph.state(thread).await?.map(|checkpoint| checkpoint.values))
+    }
+
+    /// The graph, to draw it or to look at a thread's history.
+    pub fn graph(&self) -> &CompiledGraph<ConversationState> {
+        &self.graph
+    }
+
+    /// Everything before the first node: the lock, the unfinished turn, the input.
+    async fn begin(&self, thread: &str, text: &str) -> Result<Begun, AgentError> {
+        if text.trim().is_empty() {
+            return Err(AgentError::Empty);
+        }
+        let lock = self.lock(thread).await;
+        let recovered = self.end_unfinished(thread).await?.map(|turn| turn.reply);
+        let input = ConversationState::update().user_input(text).history([Message::user(text)]).turns(1);
+        Ok((self.limited(self.graph.invoke(input), thread), recovered, lock))
+    }
+
+    async fn end_unfinished(&self, thread: &str) -> Result<Option<Turn>, AgentError> {
+        match self.graph.state(thread).await? {
+            Some(checkpoint) if !checkpoint.next.is_empty() => {
+                let outcome = self.limited(self.graph.proceed(), thread).await?;
+                self.ended(outcome).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn limited(&self, run: RunBuilder<ConversationState>, thread: &str) -> RunBuilder<ConversationState> {
+        run.thread(thread).max_supersteps(MAX_SUPERSTEPS)
+    }
+
+    fn ended(&self, outcome: Outcome<ConversationState>) -> Result<Turn, AgentError> {
+        match outcome {
+            Outcome::Finished { output, .. } => Ok(Turn::of(output)),
+            _ => Err(AgentError::Endless),
+        }
+    }
+
+    async fn lock(&self, thread: &str) -> OwnedMutexGuard<()> {
+        let lock = {
+            let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+            threads.retain(|_, lock| lock.strong_count() > 0);
+            match threads.get(thread).and_then(Weak::upgrade) {
+                Some(lock) => lock,
+                None => {
+                    let lock = Arc::new(tokio::sync::Mutex::new(()));
+                    threads.insert(thread.to_owned(), Arc::downgrade(&lock));
+                    lock
+                }
+            }
+        };
+        lock.lock_owned().await
+    }
+}
+
+/// The run, the reply of the turn that was ended first, and the thread's lock.
+type Begun = (RunBuilder<ConversationState>, Option<String>, OwnedMutexGuard<()>);
+
+impl std::fmt::Debug for UpgradeAgent {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("UpgradeAgent").field("graph", &self.graph).finish_non_exhaustive()
+    }
+}
+
+/// The graph as a Mermaid flowchart. Needs neither a model nor a server.
+///
+/// ```
+/// assert!(upgrade_agent::agent::mermaid().contains("confirmation_handler"));
+/// ```
+pub fn mermaid() -> String {
+    match builder::without_world() {
+        Ok(graph) => graph.mermaid(),
+        Err(problem) => problem.to_string(),
+    }
+}

@@ -1,0 +1,140 @@
+//! Building an agent.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
+
+use agentgraph::{Checkpointer, CompiledGraph, MemorySaver};
+use agentgraph_llm::{ChatModel, ScriptedModel};
+use uuid::Uuid;
+
+use super::{AgentError, Settings, UpgradeAgent};
+use crate::client::UpgradeClient;
+use crate::graph::graph;
+use crate::state::ConversationState;
+
+const CONFIDENCE: f64 = 0.7;
+const TEMPERATURE: f32 = 0.1;
+const MAX_TOKENS: u32 = 4096;
+const HISTORY_WINDOW: usize = 20;
+
+/// Collects the settings of an [`UpgradeAgent`].
+#[must_use = "a builder does nothing until `build()`"]
+pub struct UpgradeAgentBuilder {
+    model: Option<Arc<dyn ChatModel>>,
+    client: Option<UpgradeClient>,
+    checkpointer: Arc<dyn Checkpointer>,
+    settings: Settings,
+}
+
+impl UpgradeAgentBuilder {
+    pub(super) fn new() -> Self {
+        UpgradeAgentBuilder {
+            model: None,
+            client: None,
+            checkpointer: Arc::new(MemorySaver::new()),
+            settings: default_settings(),
+        }
+    }
+
+    /// The model that understands and speaks.
+    pub fn model(mut self, model: impl ChatModel + 'static) -> Self {
+        self.model = Some(Arc::new(model));
+        self
+    }
+
+    /// The UpGrade server.
+    pub fn client(mut self, client: UpgradeClient) -> Self {
+        self.client = Some(client);
+        self
+    }
+
+    /// Where threads are kept; in memory if not set. An `Arc` of one can be shared.
+    pub fn checkpointer(mut self, checkpointer: impl Checkpointer) -> Self {
+        self.checkpointer = Arc::new(checkpointer);
+        self
+    }
+
+    /// How sure the analyzer must be, 0 to 1; 0.7 if not set. Below it the agent asks what is meant.
+    pub fn confidence(mut self, confidence: f64) -> Self {
+        self.settings.confidence = confidence;
+        self
+    }
+
+    /// The model's temperature; 0.1 if not set. `None` leaves it to the model.
+    pub fn temperature(mut self, temperature: impl Into<Option<f32>>) -> Self {
+        self.settings.temperature = temperature.into();
+        self
+    }
+
+    /// The most tokens of one answer of the model; 4,096 if not set.
+    pub fn max_tokens(mut self, tokens: u32) -> Self {
+        self.settings.max_tokens = Some(tokens);
+        self
+    }
+
+    /// How many messages of the history the model sees; 20 if not set, the person's own message at least.
+    pub fn history_window(mut self, messages: usize) -> Self {
+        self.settings.history_window = messages.max(1);
+        self
+    }
+
+    /// Where the keys of approvals come from; random if not set. They must differ from each other: a created experiment
+    /// gets its key as its id.
+    pub fn ids(mut self, ids: impl Fn() -> Uuid + Send + Sync + 'static) -> Self {
+        self.settings.ids = Arc::new(ids);
+        self
+    }
+
+    /// Where the times in the execution log come from; the system's clock if not set.
+    pub fn clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
+        self.settings.clock = Arc::new(clock);
+        self
+    }
+
+    /// Builds the agent. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// `E_AGENT_CONFIG` if the model or the client is missing or a number is out of its range.
+    pub fn build(self) -> Result<UpgradeAgent, AgentError> {
+        let wrong = |what: &str| AgentError::Config(what.to_owned());
+        let mut settings = self.settings;
+        settings.model = self.model.ok_or_else(|| wrong("the agent needs a model: call `.model(..)`"))?;
+        let client = self.client.ok_or_else(|| wrong("the agent needs a client: call `.client(..)`"))?;
+        if !(0.0..=1.0).contains(&settings.confidence) {
+            return Err(wrong("the confidence limit is a number from 0 to 1"));
+        }
+        if settings.temperature.is_some_and(|temperature| !temperature.is_finite() || temperature < 0.0) {
+            return Err(wrong("the temperature is a number from 0 up"));
+        }
+        let graph = graph(settings, client)?.checkpointer(self.checkpointer);
+        Ok(UpgradeAgent { graph, threads: Arc::new(Mutex::new(HashMap::new())) })
+    }
+}
+
+impl std::fmt::Debug for UpgradeAgentBuilder {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("UpgradeAgentBuilder")
+            .field("confidence", &self.settings.confidence)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The graph with a model that says nothing and a server that is nowhere, to be drawn.
+pub(super) fn without_world() -> Result<CompiledGraph<ConversationState>, AgentError> {
+    let nowhere = UpgradeClient::builder("http://localhost").build();
+    let nowhere = nowhere.map_err(|error| AgentError::Config(error.to_string()))?;
+    Ok(graph(default_settings(), nowhere)?)
+}
+
+fn default_settings() -> Settings {
+    Settings {
+        model: Arc::new(ScriptedModel::new(Vec::<String>::new())),
+        confidence: CONFIDENCE,
+        temperature: Some(TEMPERATURE),
+        max_tokens: Some(MAX_TOKENS),
+        history_window: HISTORY_WINDOW,
+        ids: Arc::new(Uuid::new_v4),
+        clock: Arc::new(SystemTime::now),
+    }
+}

@@ -1,0 +1,86 @@
+//! A turn as it happens.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use agentgraph::{EventKind, EventStream, View};
+use futures_util::stream::{self, Stream, StreamExt};
+use serde_json::Value;
+use tokio::sync::OwnedMutexGuard;
+
+use super::{AgentError, Turn, UpgradeAgent};
+use crate::state::ConversationState;
+
+/// Something that happens in a turn.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum TurnEvent {
+    /// A node has begun.
+    Node(String),
+    /// A piece of the reply. The pieces, one after the other, are the reply.
+    Text(String),
+    /// The turn has ended: exactly one, the last.
+    Done(Result<Turn, AgentError>),
+}
+
+/// The events of a turn. The turn makes progress while the stream is polled, and stops when it is dropped.
+#[must_use = "a turn makes progress only while its stream is polled"]
+pub struct TurnStream(Pin<Box<dyn Stream<Item = TurnEvent> + Send>>);
+
+impl TurnStream {
+    pub(super) fn new(agent: UpgradeAgent, thread: String, text: String) -> Self {
+        let begin = async move {
+            match agent.begin(&thread, &text).await {
+                Err(error) => stream::iter([TurnEvent::Done(Err(error))]).boxed(),
+                Ok((run, recovered, lock)) => {
+                    let events = run.views([View::Custom]).stream();
+                    stream::unfold(Running { agent, events, recovered, _lock: lock }, Running::next).boxed()
+                }
+            }
+        };
+        TurnStream(stream::once(begin).flatten().boxed())
+    }
+}
+
+impl Stream for TurnStream {
+    type Item = TurnEvent;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<TurnEvent>> {
+        self.0.as_mut().poll_next(cx)
+    }
+}
+
+struct Running {
+    agent: UpgradeAgent,
+    events: EventStream<ConversationState>,
+    recovered: Option<String>,
+    /// Held until the turn has ended or is dropped.
+    _lock: OwnedMutexGuard<()>,
+}
+
+impl Running {
+    async fn next(mut self) -> Option<(TurnEvent, Self)> {
+        loop {
+            let event = match self.events.next().await?.kind {
+                EventKind::Custom { value, .. } => read(&value),
+                EventKind::Ended(outcome) => Some(TurnEvent::Done(self.done(outcome))),
+                _ => None,
+            };
+            if let Some(event) = event {
+                return Some((event, self));
+            }
+        }
+    }
+
+    fn done(
+        &mut self,
+        outcome: Result<agentgraph::Outcome<ConversationState>, agentgraph::Error>,
+    ) -> Result<Turn, AgentError> {
+        Ok(self.agent.ended(outcome?)?.recovering(self.recovered.take()))
+    }
+}
+
+fn read(value: &Value) -> Option<TurnEvent> {
+    let text = |field: &str| value.get(field)?.as_str().map(str::to_owned);
+    text("node").map(TurnEvent::Node).or_else(|| text("text").map(TurnEvent::Text))
+}

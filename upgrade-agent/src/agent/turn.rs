@@ -1,0 +1,43 @@
+//! What came of one message.
+
+use serde::Serialize;
+
+use crate::state::{ConversationState, PendingSummary, ResponseKind, TurnError};
+
+/// One turn, ended.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Turn {
+    /// What the agent says.
+    pub reply: String,
+    /// What kind of reply it is.
+    pub kind: ResponseKind,
+    /// Answers the person may want to give.
+    pub suggested: Vec<String>,
+    /// The nodes that ran, in order.
+    pub path: Vec<String>,
+    /// The reply of the unfinished turn that was ended before this one.
+    pub recovered: Option<String>,
+    /// What went wrong.
+    pub errors: Vec<TurnError>,
+    /// What the agent waits for now.
+    pub pending: Option<PendingSummary>,
+}
+
+impl Turn {
+    pub(super) fn of(state: ConversationState) -> Self {
+        Turn {
+            reply: state.reply.unwrap_or_default(),
+            kind: state.kind,
+            suggested: state.suggested,
+            path: state.path,
+            recovered: None,
+            errors: state.errors,
+            pending: state.pending.summary(),
+        }
+    }
+
+    pub(super) fn recovering(mut self, reply: Option<String>) -> Self {
+        self.recovered = reply;
+        self
+    }
+}

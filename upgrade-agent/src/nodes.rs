@@ -1,0 +1,32 @@
+//! The five nodes, a file each. A node reads a snapshot of the state and returns what changes; none of them knows which
+//! node comes next.
+
+pub mod confirmation_handler;
+pub(crate) mod conversation_analyzer;
+pub(crate) mod information_gatherer;
+pub(crate) mod response_generator;
+pub(crate) mod tool_executor;
+
+/// The name of [`conversation_analyzer`].
+pub const CONVERSATION_ANALYZER: &str = "conversation_analyzer";
+/// The name of [`information_gatherer`].
+pub const INFORMATION_GATHERER: &str = "information_gatherer";
+/// The name of [`confirmation_handler`].
+pub const CONFIRMATION_HANDLER: &str = "confirmation_handler";
+/// The name of [`tool_executor`].
+pub const TOOL_EXECUTOR: &str = "tool_executor";
+/// The name of [`response_generator`].
+pub const RESPONSE_GENERATOR: &str = "response_generator";
+
+use agentgraph::Ctx;
+use serde_json::json;
+
+use crate::state::{ConversationState, ConversationStateUpdate};
+
+/// Says that a node has begun, and begins its update.
+pub(crate) async fn begin(ctx: &Ctx) -> ConversationStateUpdate {
+    if ctx.has_listener() {
+        ctx.emit(json!({ "node": ctx.node() })).await;
+    }
+    ConversationState::update().path([ctx.node().to_owned()])
+}

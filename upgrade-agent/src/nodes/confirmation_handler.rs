@@ -1,0 +1,108 @@
+//! Asks for a yes, and settles the answer to one. No model has a part in it.
+//!
+//! This file and its child are the only place where an approval can be made, and it is made of one thing: the person's
+//! own next message, read by [`crate::reply`].
+
+mod approval;
+
+use agentgraph::{Ctx, Dep, Snapshot};
+
+use super::begin;
+use crate::actions::{self, Action, Proposal};
+use crate::agent::Settings;
+use crate::reply::{self, ConfirmKind, DELETE_WORD, Verdict};
+use crate::state::{
+    ConversationState, ConversationStateUpdate, Dropped, Missing, Pending, Preset, ResponseKind,
+};
+pub use approval::{Approved, Confirmation};
+
+pub(crate) async fn run(
+    state: Snapshot<ConversationState>,
+    settings: Dep<Settings>,
+    ctx: Ctx,
+) -> ConversationStateUpdate {
+    let update = begin(&ctx).await;
+    match (&state.proposal, &state.pending) {
+        (Some(proposal), _) => ask(update, proposal, state.turns),
+        (None, Pending::Confirm(asked)) => settle(update, asked, &state, &settings),
+        (None, _) => update.preset(Some(nothing_open())),
+    }
+}
+
+/// Puts the question.
+fn ask(update: ConversationStateUpdate, proposal: &Proposal, turn: u64) -> ConversationStateUpdate {
+    let asked = Confirmation::ask(proposal.clone(), turn);
+    let preset = Preset::new(ResponseKind::Confirmation, asked.text());
+    let suggested = asked.suggested();
+    update.preset(Some(preset)).suggested(suggested).pending(Pending::Confirm(asked))
+}
+
+/// Reads the answer. A confirmation that this is not the next message to is dropped like one that was not answered.
+fn settle(
+    update: ConversationStateUpdate,
+    asked: &Confirmation,
+    state: &ConversationState,
+    settings: &Settings,
+) -> ConversationStateUpdate {
+    let in_time = state.turns == asked.asked_turn().saturating_add(1);
+    let verdict = if in_time { reply::read(&state.user_input, asked.kind()) } else { Verdict::Other };
+    let title = actions::title(asked.proposal());
+    match verdict {
+        Verdict::Yes => {
+            let approved = Approved::new(asked.proposal().clone(), (settings.ids)());
+            update.approved(Some(approved)).pending(Pending::Nothing)
+        }
+        Verdict::No => {
+            let text = format!("All right, I did not {title}. Nothing was changed.");
+            update.preset(Some(Preset::new(ResponseKind::Answer, text))).pending(Pending::Nothing)
+        }
+        Verdict::Modify => ask_what_to_change(update, asked, &title),
+        Verdict::NotTheWord => {
+            let text = format!(
+                "To {title} for good, type the word {DELETE_WORD} in capitals and nothing else; to keep it, say cancel."
+            );
+            let again = asked.asked_again(state.turns);
+            let suggested = again.suggested();
+            update
+                .preset(Some(Preset::new(ResponseKind::Confirmation, text)))
+                .suggested(suggested)
+                .pending(Pending::Confirm(again))
+        }
+        Verdict::Other => {
+            let action = &asked.proposal().action;
+            let dropped = Dropped { action: action.kind(), params: action.params(), title };
+            update.dropped(Some(dropped)).pending(Pending::Nothing)
+        }
+    }
+}
+
+fn ask_what_to_change(
+    update: ConversationStateUpdate,
+    asked: &Confirmation,
+    title: &str,
+) -> ConversationStateUpdate {
+    let question = format!("What should I change before I {title}?");
+    let action = &asked.proposal().action;
+    let missing = Missing {
+        action: Some(action.kind()),
+        params: action.params(),
+        missing: Vec::new(),
+        question: question.clone(),
+    };
+    update
+        .preset(Some(Preset::new(ResponseKind::Question, question)))
+        .suggested(vec!["Cancel".to_owned()])
+        .pending(Pending::Missing(missing))
+}
+
+fn nothing_open() -> Preset {
+    Preset::new(ResponseKind::Clarification, "There is nothing to confirm. What would you like to do?")
+}
+
+/// How yes is said to this action.
+fn kind_of(action: &Action) -> ConfirmKind {
+    match action {
+        Action::DeleteExperiment(_) => ConfirmKind::TypeDelete,
+        _ => ConfirmKind::YesNo,
+    }
+}

@@ -1,0 +1,131 @@
+//! Reading the answer to a confirmation. No model has a part in it, and no state: text in, verdict out.
+//!
+//! Only the whole message counts. It is a yes if, without polite words and punctuation, it is made of yes words and of
+//! nothing else, and a no likewise. Whatever holds one word more ("yes but", "don't delete it", "yesterday") is
+//! [`Verdict::Other`], which runs nothing.
+
+use serde::{Deserialize, Serialize};
+
+/// How yes is said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ConfirmKind {
+    /// By any yes word.
+    YesNo,
+    /// By typing exactly `DELETE`, in capitals.
+    TypeDelete,
+}
+
+/// What a message says to an open confirmation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Do it.
+    Yes,
+    /// Do not.
+    No,
+    /// Not like this: something is to be changed first.
+    Modify,
+    /// A yes in the wrong words: the question stays open.
+    NotTheWord,
+    /// Something else: the question is not open any more.
+    Other,
+}
+
+/// The word for [`ConfirmKind::TypeDelete`].
+pub const DELETE_WORD: &str = "DELETE";
+
+const YES: &[&str] = &["yes", "y", "ok", "okay", "sure", "confirm", "proceed", "go ahead", "do it"];
+const NO: &[&str] = &["no", "n", "cancel", "abort", "stop", "nevermind", "never mind", "don't", "dont"];
+const MODIFY: &[&str] = &["modify", "change", "edit", "modify it", "change it", "edit it"];
+const CANCEL: &[&str] = &["cancel", "abort", "stop", "nevermind", "never mind", "forget it"];
+const ALMOST_DELETE: &[&str] = &["delete", "delete it"];
+const POLITE: &[&str] = &["please", "pls", "thanks", "thx", "thank you", "kindly"];
+
+/// Reads a message as the answer to a confirmation.
+///
+/// ```
+/// use upgrade_agent::reply::{ConfirmKind, Verdict, read};
+///
+/// assert_eq!(read("Yes, please!", ConfirmKind::YesNo), Verdict::Yes);
+/// assert_eq!(read("yes but change the name", ConfirmKind::YesNo), Verdict::Other);
+/// assert_eq!(read("yes", ConfirmKind::TypeDelete), Verdict::NotTheWord);
+/// assert_eq!(read("DELETE", ConfirmKind::TypeDelete), Verdict::Yes);
+/// ```
+pub fn read(text: &str, kind: ConfirmKind) -> Verdict {
+    if kind == ConfirmKind::TypeDelete && unquoted(text) == DELETE_WORD {
+        return Verdict::Yes;
+    }
+    let Some(words) = words(text) else { return Verdict::Other };
+    let says = |phrases: &[&[&str]]| is_made_of(&words, phrases);
+    match kind {
+        ConfirmKind::YesNo if says(&[YES]) => Verdict::Yes,
+        ConfirmKind::TypeDelete if says(&[YES, ALMOST_DELETE]) => Verdict::NotTheWord,
+        _ if says(&[NO]) => Verdict::No,
+        _ if says(&[MODIFY]) => Verdict::Modify,
+        _ => Verdict::Other,
+    }
+}
+
+/// Whether a message gives up what is under way, where no yes or no was asked for.
+///
+/// ```
+/// use upgrade_agent::reply::is_cancel;
+///
+/// assert!(is_cancel("Never mind, thanks."));
+/// assert!(!is_cancel("stop the Math experiment") && !is_cancel("no"));
+/// ```
+pub fn is_cancel(text: &str) -> bool {
+    words(text).is_some_and(|words| is_made_of(&words, &[CANCEL]))
+}
+
+/// The text without surrounding space and quotes.
+fn unquoted(text: &str) -> &str {
+    text.trim_matches(|c: char| c.is_whitespace() || is_quote(c))
+}
+
+fn is_quote(c: char) -> bool {
+    matches!(c, '"' | '\'' | '`' | '\u{2018}'..='\u{201F}' | '«' | '»' | '‹' | '›')
+}
+
+/// The words in lower case without punctuation. `None` if there is something that is neither letter nor punctuation, such
+/// as an emoji, or a question mark, which is doubt: such a text is no plain answer.
+fn words(text: &str) -> Option<Vec<String>> {
+    let mut spaced = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\u{2018}' | '\u{2019}' => spaced.push('\''),
+            '?' => return None,
+            c if c.is_alphanumeric() || c == '\'' => spaced.extend(c.to_lowercase()),
+            c if c.is_whitespace() || c.is_ascii_punctuation() || is_quote(c) => spaced.push(' '),
+            '…' | '–' | '—' => spaced.push(' '),
+            _ => return None,
+        }
+    }
+    let words = spaced.split_whitespace().map(|word| word.trim_matches('\'').to_owned());
+    Some(words.filter(|word| !word.is_empty()).collect())
+}
+
+/// Whether words are one or more of these phrases, with polite words anywhere between them.
+fn is_made_of(words: &[String], phrases: &[&[&str]]) -> bool {
+    let mut rest = words;
+    let mut found = false;
+    while !rest.is_empty() {
+        let phrase = phrases.iter().copied().flatten().filter_map(|phrase| starts_with(rest, phrase)).max();
+        let polite = POLITE.iter().filter_map(|phrase| starts_with(rest, phrase)).max();
+        match (phrase, polite) {
+            (Some(taken), _) => (found, rest) = (true, &rest[taken..]),
+            (None, Some(taken)) => rest = &rest[taken..],
+            (None, None) => return false,
+        }
+    }
+    found
+}
+
+/// How many words the phrase takes at the start of `words`, if it stands there.
+fn starts_with(words: &[String], phrase: &str) -> Option<usize> {
+    let mut taken = 0;
+    for word in phrase.split(' ') {
+        (words.get(taken)? == word).then(|| taken += 1)?;
+    }
+    Some(taken)
+}
