@@ -1,0 +1,270 @@
+//! [`SqliteSaver`]: checkpoints in an SQLite file.
+//!
+//! This file knows who may use the connection and when; `rows.rs` knows the statements, `queue.rs` how the commits of
+//! many runs become one transaction, `open.rs` how a file becomes a connection, `fault.rs` what to tell the user.
+//! None of them knows what a record means.
+//!
+//! There is one connection and no writer thread: handing a row of 100 bytes to another thread and waiting for its
+//! answer costs more than storing it. Two locks order its use. `turn` is for writers and is held while they wait for
+//! another process; `connection` is held for one statement or one transaction, never across an await, so that reads go
+//! on meanwhile (WAL lets them).
+
+mod fault;
+mod open;
+mod queue;
+mod rows;
+mod schema;
+
+pub use open::{SqliteSaverBuilder, Synchronous};
+
+use std::fmt;
+use std::future::poll_fn;
+use std::path::Path;
+use std::task::Poll;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rusqlite::Connection;
+use tokio::sync::Mutex;
+
+use super::{Checkpointer, ListQuery, PendingWrite, Place, Put, Row, Tail, stale};
+use crate::context::CheckpointId;
+use crate::error::Error;
+use fault::{Fault, Home, Patience};
+use queue::{Progress, Queue, Ticket};
+
+/// Keeps checkpoints in an SQLite file, which is created on first use.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), agentgraph::Error> {
+/// # let folder = std::env::temp_dir().join(format!("agentgraph-doc-{}", std::process::id()));
+/// use agentgraph::CheckpointId;
+/// use agentgraph::checkpoint::{Checkpointer, Place, Put, RowKind, SqliteSaver};
+///
+/// let id = CheckpointId::new(0, 0);
+/// let put = Put {
+///     place: Place::root("t-1"),
+///     id,
+///     fence: 0,
+///     kind: RowKind::Full,
+///     record: b"the state",
+///     segment: None,
+///     clears_writes: false,
+/// };
+/// let saver = SqliteSaver::open(folder.join("threads.db")).await?;
+/// saver.put(put).await?;
+/// drop(saver);
+///
+/// let saver = SqliteSaver::open(folder.join("threads.db")).await?;
+/// let row = saver.row(Place::root("t-1"), id).await?;
+/// assert_eq!(row.unwrap().record, b"the state");
+/// # drop(saver);
+/// # std::fs::remove_dir_all(&folder).ok();
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # What is durable
+///
+/// The file is in WAL mode. A checkpoint that was stored is there after the process was killed, whatever the settings.
+/// When the *machine* stops (power cut, kernel crash), the default, [`Synchronous::Normal`], may lose the last commits,
+/// never corrupt the file and never lose one commit but keep a later one; with [`Synchronous::Full`] nothing stored is
+/// lost, and every commit waits for the disk (about 50 us and more, instead of 10).
+///
+/// # Sharing
+///
+/// Graphs of one process do best with one saver: commits of runs that store at the same time become one transaction.
+/// Several savers and several processes may open one file, as long as it is on a local disk (WAL does not work over
+/// network file systems). A saver that finds the file locked tries again, asleep, until
+/// [`busy_timeout`](SqliteSaverBuilder::busy_timeout) has passed; so its calls belong inside a tokio runtime with time
+/// enabled. The executor's thread is held for as long as a statement takes: about 10 us for a small record, 1 to 10 ms
+/// for one of a megabyte, and a few milliseconds each time SQLite moves 1000 pages from the log into the file.
+///
+/// The file does not shrink when threads are deleted; their space is used again.
+///
+/// # Errors
+///
+/// [`Code::Store`](crate::Code::Store) when SQLite fails; its message names the file and what to do, its source is
+/// SQLite's own error. Steps above `i64::MAX` cannot be stored and are refused with the same code.
+pub struct SqliteSaver {
+    home: Home,
+    busy_timeout: Duration,
+    /// Held by the writer, also while it sleeps because another process writes.
+    turn: Mutex<()>,
+    /// Held for one statement or transaction.
+    connection: Mutex<Connection>,
+    /// Rows that wait for whoever has the turn next.
+    queue: Queue,
+}
+
+impl SqliteSaver {
+    /// Opens a database file; creates it, and the folders above it, if it is not there.
+    ///
+    /// # Errors
+    /// [`Code::Store`](crate::Code::Store) when the file cannot be opened or written, is no database, or is another
+    /// program's; [`Code::UnknownFormat`](crate::Code::UnknownFormat) when a newer release wrote it. Nothing is
+    /// changed then.
+    pub async fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::builder(path).open().await
+    }
+
+    /// A saver whose database lives in memory and is gone with it; what a test of one's own queries needs.
+    ///
+    /// # Errors
+    /// When SQLite gets no memory.
+    pub fn in_memory() -> Result<Self, Error> {
+        open::in_memory()
+    }
+
+    /// Options first, then [`open`](SqliteSaverBuilder::open).
+    pub fn builder(path: impl AsRef<Path>) -> SqliteSaverBuilder {
+        SqliteSaverBuilder::new(path.as_ref())
+    }
+
+    fn new(home: Home, busy_timeout: Duration, connection: Connection) -> Self {
+        SqliteSaver {
+            home,
+            busy_timeout,
+            turn: Mutex::default(),
+            connection: Mutex::new(connection),
+            queue: Queue::default(),
+        }
+    }
+
+    /// Runs `work` on the connection, again and again while another process has the file locked.
+    async fn attempt<T>(&self, work: impl Fn(&Connection) -> Result<T, Fault>) -> Result<T, Error> {
+        let mut patience = Patience::new(self.busy_timeout);
+        loop {
+            match self.once(&work).await {
+                Err(fault) if fault.is_busy() && patience.pause().await => {}
+                done => return done.map_err(|fault| self.home.explain(fault)),
+            }
+        }
+    }
+
+    async fn once<T>(&self, work: impl Fn(&Connection) -> Result<T, Fault>) -> Result<T, Fault> {
+        let connection = self.connection.lock().await;
+        work(&connection)
+    }
+
+    /// The same for writers, who wait for their turn first.
+    async fn write<T>(&self, work: impl Fn(&Connection) -> Result<T, Fault>) -> Result<T, Error> {
+        let _turn = self.turn.lock().await;
+        self.attempt(work).await
+    }
+
+    /// Commits everything that is queued, until the owner of `ticket` has its answer. Needs the turn.
+    ///
+    /// May be dropped at each await: rows are either in the queue or committed then, and the next in turn goes on.
+    async fn lead(&self, ticket: &Ticket<'_>) -> Result<(), Error> {
+        let mut patience = Patience::new(self.busy_timeout);
+        loop {
+            let progress = self.queue.commit(&*self.connection.lock().await, &self.home, self.busy_timeout);
+            match (ticket.take(), progress) {
+                (Some(outcome), _) => return outcome,
+                (None, Progress::Busy) => patience.sleep().await,
+                (None, Progress::Committed) => let_others_store().await,
+                (None, Progress::Empty) => return Err(self.home.lost()),
+            }
+        }
+    }
+
+    fn put_now(&self, put: &Put<'_>) -> Option<Result<(), Fault>> {
+        let _turn = self.turn.try_lock().ok()?;
+        let connection = self.connection.try_lock().ok()?;
+        let outcome = rows::put(&connection, put);
+        match &outcome {
+            Err(fault) if fault.is_busy() => return None,
+            Ok(_) => self.queue.stored_alone(),
+            Err(_) => {}
+        }
+        Some(outcome.and_then(|stored| if stored { Ok(()) } else { Err(stale(put.place, put.id).into()) }))
+    }
+}
+
+/// Goes to the end of the executor's queue, once, so that other runs reach their own `put` before this one commits.
+/// tokio's `yield_now` also waits for the I/O driver, which on two worker threads made a commit of ten runs a third
+/// dearer.
+async fn let_others_store() {
+    let mut waited = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut waited, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+#[async_trait]
+impl Checkpointer for SqliteSaver {
+    async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, Error> {
+        let found = self.attempt(|connection| rows::tail(connection, place, at)).await;
+        found.map_err(|error| error.on_thread(Some(place.thread)))
+    }
+
+    async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, Error> {
+        let found = self.attempt(|connection| rows::row(connection, place, id)).await;
+        found.map_err(|error| error.on_thread(Some(place.thread)))
+    }
+
+    async fn put(&self, put: Put<'_>) -> Result<(), Error> {
+        if let Some(outcome) = self.try_put(&put) {
+            return outcome;
+        }
+        let ticket = self.queue.push(&put);
+        let_others_store().await;
+        if let Some(outcome) = ticket.take() {
+            return outcome;
+        }
+        let _turn = self.turn.lock().await;
+        match ticket.take() {
+            Some(outcome) => outcome,
+            None => self.lead(&ticket).await,
+        }
+    }
+
+    /// Answers while one run is alone: the connection is free, nobody waits, and the last row was of the same thread.
+    fn try_put(&self, put: &Put<'_>) -> Option<Result<(), Error>> {
+        if !self.queue.is_alone(put.place.thread) {
+            return None;
+        }
+        let outcome = self.put_now(put)?;
+        Some(outcome.map_err(|fault| self.home.explain(fault).on_thread(Some(put.place.thread))))
+    }
+
+    async fn put_writes(
+        &self,
+        place: Place<'_>,
+        at: CheckpointId,
+        writes: &[PendingWrite],
+    ) -> Result<(), Error> {
+        let stored = self.write(|connection| rows::put_writes(connection, place, at, writes)).await;
+        stored.map_err(|error| error.on_thread(Some(place.thread)))
+    }
+
+    async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, Error> {
+        let found = self.attempt(|connection| rows::list(connection, place, query)).await;
+        found.map_err(|error| error.on_thread(Some(place.thread)))
+    }
+
+    async fn threads(&self) -> Result<Vec<String>, Error> {
+        self.attempt(rows::threads).await
+    }
+
+    async fn delete_thread(&self, thread: &str) -> Result<(), Error> {
+        let deleted = self.write(|connection| rows::delete_thread(connection, thread)).await;
+        deleted.map_err(|error| error.on_thread(Some(thread)))
+    }
+}
+
+impl fmt::Debug for SqliteSaver {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("SqliteSaver")
+            .field("home", &self.home)
+            .field("busy_timeout", &self.busy_timeout)
+            .finish_non_exhaustive()
+    }
+}

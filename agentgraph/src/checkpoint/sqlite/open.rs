@@ -1,0 +1,179 @@
+//! From a path to a connection: the folders, the file, the settings, the schema.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+use tokio::task::spawn_blocking;
+
+use super::fault::{Fault, Home, Patience, READ_ONLY};
+use super::schema::{self, Contents};
+use super::{SqliteSaver, rows};
+use crate::error::Error;
+
+/// When a commit is safe from a power cut. Both are safe when the process is killed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Synchronous {
+    /// When SQLite next moves its log into the file; until then a power cut may take the last commits, in order,
+    /// and leaves the file whole.
+    #[default]
+    Normal,
+    /// Before the call returns.
+    Full,
+}
+
+impl Synchronous {
+    fn name(self) -> &'static str {
+        match self {
+            Synchronous::Normal => "NORMAL",
+            Synchronous::Full => "FULL",
+        }
+    }
+}
+
+/// The options of a [`SqliteSaver`]; made by [`SqliteSaver::builder`].
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), agentgraph::Error> {
+/// # let folder = std::env::temp_dir().join(format!("agentgraph-options-{}", std::process::id()));
+/// use agentgraph::checkpoint::{Checkpointer, SqliteSaver, Synchronous};
+/// use std::time::Duration;
+///
+/// let saver = SqliteSaver::builder(folder.join("threads.db"))
+///     .synchronous(Synchronous::Full)
+///     .busy_timeout(Duration::from_secs(30))
+///     .open()
+///     .await?;
+/// assert!(saver.threads().await?.is_empty());
+/// # drop(saver);
+/// # std::fs::remove_dir_all(&folder).ok();
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until `open`"]
+pub struct SqliteSaverBuilder {
+    path: PathBuf,
+    synchronous: Synchronous,
+    busy_timeout: Duration,
+}
+
+impl SqliteSaverBuilder {
+    pub(super) fn new(path: &Path) -> Self {
+        SqliteSaverBuilder {
+            path: path.to_owned(),
+            synchronous: Synchronous::default(),
+            busy_timeout: Duration::from_secs(5),
+        }
+    }
+
+    /// When a commit is safe from a power cut. [`Synchronous::Normal`] if not set.
+    pub fn synchronous(mut self, synchronous: Synchronous) -> Self {
+        self.synchronous = synchronous;
+        self
+    }
+
+    /// How long a call waits, asleep, for another process that has the file locked, before it fails with
+    /// [`Code::Store`](crate::Code::Store). 5 seconds if not set; zero does not wait.
+    pub fn busy_timeout(mut self, timeout: Duration) -> Self {
+        self.busy_timeout = timeout;
+        self
+    }
+
+    /// Opens the file; creates it, and the folders above it, if it is not there.
+    ///
+    /// # Errors
+    /// As [`SqliteSaver::open`].
+    pub async fn open(self) -> Result<SqliteSaver, Error> {
+        let home = Home::File(self.path.clone());
+        let mut patience = Patience::new(self.busy_timeout);
+        loop {
+            match self.attempt(&home).await {
+                Ok(connection) => return Ok(SqliteSaver::new(home, self.busy_timeout, connection)),
+                Err(fault) if fault.is_busy() && patience.pause().await => {}
+                Err(fault) => return Err(home.explain(fault)),
+            }
+        }
+    }
+
+    /// On a thread for blocking work, because a new file costs several waits for the disk.
+    async fn attempt(&self, home: &Home) -> Result<Connection, Fault> {
+        let (options, its_home) = (self.clone(), home.clone());
+        let attempt = spawn_blocking(move || options.connect(&its_home));
+        match attempt.await {
+            Ok(outcome) => outcome,
+            Err(error) => Err(home.error("could not be opened").with_source(error).into()),
+        }
+    }
+
+    fn connect(&self, home: &Home) -> Result<Connection, Fault> {
+        let path = create_folders(&self.path, home)?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(path, flags)?;
+        connection.busy_timeout(Duration::ZERO)?;
+        if connection.is_readonly("main")? {
+            return Err(home.error(READ_ONLY).into());
+        }
+        let contents = schema::contents(&connection, home)?;
+        use_log(&connection, home)?;
+        finish(connection, contents, self.synchronous, home)
+    }
+}
+
+/// A database of its own for every call.
+pub(super) fn in_memory() -> Result<SqliteSaver, Error> {
+    let home = Home::Memory;
+    let connection = Connection::open_in_memory().map_err(Fault::from);
+    let connection = connection
+        .and_then(|connection| finish(connection, Contents::Nothing, Synchronous::Normal, &home))
+        .map_err(|fault| home.explain(fault))?;
+    Ok(SqliteSaver::new(home, Duration::ZERO, connection))
+}
+
+/// The path, absolute: SQLite gives a meaning of its own to relative ones such as `:memory:` and `file:...`.
+fn create_folders(path: &Path, home: &Home) -> Result<PathBuf, Fault> {
+    let absolute = std::path::absolute(path)
+        .map_err(|error| home.error("has no path that a file could have").with_source(error))?;
+    if let Some(folder) = absolute.parent() {
+        std::fs::create_dir_all(folder).map_err(|error| {
+            let problem = format!("needs the folder `{}`, which cannot be created", folder.display());
+            home.error(problem).with_source(error)
+        })?;
+    }
+    Ok(absolute)
+}
+
+fn use_log(connection: &Connection, home: &Home) -> Result<(), Fault> {
+    let mode: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
+    if mode != "wal" {
+        let problem = format!("cannot use SQLite's WAL mode (it stays at `{mode}`): put it on a local disk");
+        return Err(home.error(problem).into());
+    }
+    Ok(())
+}
+
+/// The limit keeps one burst of large records from leaving a log of that size for ever. The file may come from
+/// anywhere, so nothing in its schema may call functions.
+fn finish(
+    connection: Connection,
+    contents: Contents,
+    synchronous: Synchronous,
+    home: &Home,
+) -> Result<Connection, Fault> {
+    let settings = format!(
+        "PRAGMA synchronous = {};
+         PRAGMA journal_size_limit = 67108864;
+         PRAGMA trusted_schema = OFF;",
+        synchronous.name()
+    );
+    connection.execute_batch(&settings)?;
+    if contents == Contents::Nothing {
+        schema::create(&connection, home)?;
+    }
+    rows::prepare(&connection)?;
+    Ok(connection)
+}

@@ -1,0 +1,402 @@
+//! The statements. Nothing here waits, retries or knows who calls; every value is a parameter.
+
+use rusqlite::{CachedStatement, Connection, Params, Row as SqlRow, params};
+
+use super::fault::Fault;
+use crate::checkpoint::{ListQuery, PendingWrite, Place, Put, Row, RowKind, Tail, corrupt};
+use crate::context::{CheckpointId, TaskId};
+use crate::error::{Code, Error};
+
+/// The number of a thread's namespace, which stands for both names in every other table.
+macro_rules! place {
+    () => {
+        "(SELECT id FROM place WHERE thread = ?1 AND namespace = ?2)"
+    };
+}
+
+const ADD_PLACE: &str = "INSERT OR IGNORE INTO place (thread, namespace) VALUES (?1, ?2)";
+
+/// One statement that checks and inserts: for a step that is not after the newest one, and in a place that is new, the
+/// number of the place becomes NULL, which the column refuses and `OR IGNORE` skips. (An `INSERT .. SELECT` copies the
+/// record into a temporary table first, since it reads the table it writes.)
+const INSERT: &str = "
+INSERT OR IGNORE INTO checkpoint (place, branch, step, part, kind, record)
+VALUES (
+    (SELECT id FROM place WHERE thread = ?1 AND namespace = ?2 AND NOT EXISTS (
+        SELECT 1 FROM checkpoint AS newer WHERE newer.place = place.id AND newer.branch = ?3 AND newer.step >= ?4)),
+    ?3, ?4, 0, ?5, ?6)";
+
+const INSERT_SEGMENT: &str = concat!(
+    "INSERT INTO checkpoint (place, branch, step, part, kind, record) VALUES (",
+    place!(),
+    ", ?3, ?4, 1, 2, ?5)"
+);
+
+const CLEAR_WRITES: &str =
+    concat!("DELETE FROM pending WHERE place = ", place!(), " AND branch = ?3 AND step = ?4");
+
+/// Skips the row, too, when the place is new.
+const PUT_WRITE: &str = concat!(
+    "INSERT OR IGNORE INTO pending (place, branch, step, task, slot, bytes) VALUES (",
+    place!(),
+    ", ?3, ?4, ?5, ?6, ?7)
+    ON CONFLICT (place, branch, step, task, slot) DO UPDATE SET bytes = excluded.bytes"
+);
+
+const NEWEST: &str = concat!(
+    "SELECT branch, step FROM checkpoint WHERE place = ",
+    place!(),
+    " ORDER BY branch DESC, step DESC LIMIT 1"
+);
+
+const ROW: &str = concat!(
+    "SELECT step, kind, record FROM checkpoint WHERE place = ",
+    place!(),
+    " AND branch = ?3 AND step = ?4 AND part = 0"
+);
+
+const EXISTS: &str = concat!(
+    "SELECT 1 FROM checkpoint WHERE place = ",
+    place!(),
+    " AND branch = ?3 AND step = ?4 AND part = 0"
+);
+
+const NEWEST_FULL: &str = concat!(
+    "SELECT step FROM checkpoint INDEXED BY base WHERE place = ",
+    place!(),
+    " AND branch = ?3 AND step <= ?4 AND kind <> 1 AND kind = 0 ORDER BY step DESC LIMIT 1"
+);
+
+const FULL_AND_SEGMENTS: &str = concat!(
+    "SELECT step, kind, record FROM checkpoint INDEXED BY base WHERE place = ",
+    place!(),
+    " AND branch = ?3 AND step BETWEEN ?4 AND ?5 AND kind <> 1 ORDER BY step, kind"
+);
+
+const DELTAS: &str = concat!(
+    "SELECT step, kind, record FROM checkpoint WHERE place = ",
+    place!(),
+    " AND branch = ?3 AND step > ?4 AND step <= ?5 AND part = 0 AND kind = 1 ORDER BY step"
+);
+
+const WRITES: &str = concat!(
+    "SELECT task, slot, bytes FROM pending WHERE place = ",
+    place!(),
+    " AND branch = ?3 AND step = ?4 ORDER BY task, slot"
+);
+
+const LIST: &str = concat!(
+    "SELECT step, kind, record FROM checkpoint WHERE place = ",
+    place!(),
+    " AND branch = ?3 AND step <= ?4 AND part = 0 ORDER BY step DESC LIMIT ?5"
+);
+
+const THREADS: &str = "
+SELECT DISTINCT thread FROM place WHERE EXISTS (SELECT 1 FROM checkpoint WHERE checkpoint.place = place.id)
+ORDER BY thread";
+
+const DELETE_ROWS: &str = "DELETE FROM checkpoint WHERE place IN (SELECT id FROM place WHERE thread = ?1)";
+const DELETE_WRITES: &str = "DELETE FROM pending WHERE place IN (SELECT id FROM place WHERE thread = ?1)";
+const DELETE_PLACES: &str = "DELETE FROM place WHERE thread = ?1";
+
+const BEGIN_TO_READ: &str = "BEGIN";
+const BEGIN_TO_WRITE: &str = "BEGIN IMMEDIATE";
+const COMMIT: &str = "COMMIT";
+
+const ALL: &[&str] = &[
+    ADD_PLACE,
+    INSERT,
+    INSERT_SEGMENT,
+    CLEAR_WRITES,
+    PUT_WRITE,
+    NEWEST,
+    ROW,
+    EXISTS,
+    NEWEST_FULL,
+    FULL_AND_SEGMENTS,
+    DELTAS,
+    WRITES,
+    LIST,
+    THREADS,
+    DELETE_ROWS,
+    DELETE_WRITES,
+    DELETE_PLACES,
+    BEGIN_TO_READ,
+    BEGIN_TO_WRITE,
+    COMMIT,
+];
+
+/// Compiles every statement, so that tables which are not ours are found on opening and no commit pays for it.
+pub(super) fn prepare(connection: &Connection) -> Result<(), Fault> {
+    connection.set_prepared_statement_cache_capacity(ALL.len());
+    for sql in ALL {
+        connection.prepare_cached(sql)?;
+    }
+    Ok(())
+}
+
+/// Stores a row; `false` if it came too late.
+pub(super) fn put(connection: &Connection, put: &Put<'_>) -> Result<bool, Fault> {
+    let mut statement = connection.prepare_cached(INSERT)?;
+    let one_statement = put.segment.is_none() && !put.clears_writes;
+    if one_statement && insert(connection, &mut statement, put)? {
+        return Ok(true);
+    }
+    transaction(connection, Begin::ToWrite, || insert_anywhere(connection, &mut statement, put))
+}
+
+/// Stores several rows in one transaction; `false` for each that came too late.
+pub(super) fn put_all<'a>(
+    connection: &Connection,
+    puts: impl Iterator<Item = Put<'a>>,
+) -> Result<Vec<bool>, Fault> {
+    transaction(connection, Begin::ToWrite, || {
+        let mut statement = connection.prepare_cached(INSERT)?;
+        puts.map(|put| insert_anywhere(connection, &mut statement, &put)).collect()
+    })
+}
+
+/// Inserts a row, its place first if that is new.
+fn insert_anywhere(
+    connection: &Connection,
+    statement: &mut CachedStatement<'_>,
+    put: &Put<'_>,
+) -> Result<bool, Fault> {
+    Ok(insert(connection, statement, put)?
+        || (add_place(connection, put.place)? && insert(connection, statement, put)?))
+}
+
+fn insert(
+    connection: &Connection,
+    statement: &mut CachedStatement<'_>,
+    put: &Put<'_>,
+) -> Result<bool, Fault> {
+    let Place { thread, namespace } = put.place;
+    let CheckpointId { branch, step } = put.id;
+    let step = number(step)?;
+    let inserted =
+        statement.execute(params![thread, namespace, branch, step, put.kind.to_number(), put.record])?;
+    if inserted == 0 {
+        return Ok(false);
+    }
+    if let Some(segment) = put.segment {
+        execute(connection, INSERT_SEGMENT, params![thread, namespace, branch, step, segment])?;
+    }
+    if put.clears_writes {
+        let before = step.saturating_sub(1).max(0);
+        execute(connection, CLEAR_WRITES, params![thread, namespace, branch, before])?;
+    }
+    Ok(true)
+}
+
+/// Gives the place a number; `false` if it has one.
+fn add_place(connection: &Connection, place: Place<'_>) -> Result<bool, Fault> {
+    Ok(execute(connection, ADD_PLACE, [place.thread, place.namespace])? > 0)
+}
+
+pub(super) fn put_writes(
+    connection: &Connection,
+    place: Place<'_>,
+    at: CheckpointId,
+    writes: &[PendingWrite],
+) -> Result<(), Fault> {
+    match writes {
+        [] => return Ok(()),
+        [one] if put_write(connection, place, at, one)? => return Ok(()),
+        _ => {}
+    }
+    transaction(connection, Begin::ToWrite, || {
+        add_place(connection, place)?;
+        writes.iter().try_for_each(|write| put_write(connection, place, at, write).map(|_| ()))
+    })
+}
+
+/// `false` if the place is new.
+fn put_write(
+    connection: &Connection,
+    place: Place<'_>,
+    at: CheckpointId,
+    write: &PendingWrite,
+) -> Result<bool, Fault> {
+    let step = number(at.step)?;
+    let task = write.task.to_u128().to_be_bytes();
+    let PendingWrite { slot, bytes, .. } = write;
+    let values = params![place.thread, place.namespace, at.branch, step, task, slot, bytes];
+    Ok(execute(connection, PUT_WRITE, values)? > 0)
+}
+
+pub(super) fn tail(
+    connection: &Connection,
+    place: Place<'_>,
+    at: Option<CheckpointId>,
+) -> Result<Option<Tail>, Fault> {
+    transaction(connection, Begin::ToRead, || {
+        let found = match at {
+            Some(id) => exists(connection, place, id)?.then_some(id),
+            None => newest(connection, place)?,
+        };
+        match found {
+            Some(id) => tail_of(connection, place, id),
+            None => Ok(None),
+        }
+    })
+}
+
+fn tail_of(connection: &Connection, place: Place<'_>, id: CheckpointId) -> Result<Option<Tail>, Fault> {
+    let Place { thread, namespace } = place;
+    let CheckpointId { branch, step } = id;
+    let step = number(step)?;
+    let key = params![thread, namespace, branch, step];
+    let mut statement = connection.prepare_cached(NEWEST_FULL)?;
+    let Some(full) = first(&mut statement, key, |row| Ok(row.get::<_, i64>(0)?))? else {
+        return Ok(None);
+    };
+    let read = |row: &SqlRow<'_>| read_row(place, branch, row);
+    let mut rows = all(connection, FULL_AND_SEGMENTS, params![thread, namespace, branch, full, step], read)?;
+    let folded = rows.last().map_or(Ok(full), |row| number(row.id.step))?;
+    rows.extend(all(connection, DELTAS, params![thread, namespace, branch, folded, step], read)?);
+    let writes = all(connection, WRITES, key, |row| read_write(place, id, row))?;
+    Ok(Some(Tail { rows, writes }))
+}
+
+pub(super) fn row(connection: &Connection, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, Fault> {
+    let Ok(step) = number(id.step) else { return Ok(None) };
+    let mut statement = connection.prepare_cached(ROW)?;
+    let key = params![place.thread, place.namespace, id.branch, step];
+    first(&mut statement, key, |row| read_row(place, id.branch, row))
+}
+
+pub(super) fn list(connection: &Connection, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, Fault> {
+    transaction(connection, Begin::ToRead, || {
+        let branch = match query.branch {
+            Some(branch) => branch,
+            None => newest(connection, place)?.map_or(0, |id| id.branch),
+        };
+        let last =
+            query.before.map_or(i64::MAX, |before| number(before).map_or(i64::MAX, |before| before - 1));
+        let limit = query.limit.map_or(i64::MAX, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
+        let key = params![place.thread, place.namespace, branch, last, limit];
+        all(connection, LIST, key, |row| read_row(place, branch, row))
+    })
+}
+
+pub(super) fn threads(connection: &Connection) -> Result<Vec<String>, Fault> {
+    all(connection, THREADS, [], |row| Ok(row.get(0)?))
+}
+
+pub(super) fn delete_thread(connection: &Connection, thread: &str) -> Result<(), Fault> {
+    transaction(connection, Begin::ToWrite, || {
+        execute(connection, DELETE_ROWS, [thread])?;
+        execute(connection, DELETE_WRITES, [thread])?;
+        execute(connection, DELETE_PLACES, [thread])?;
+        Ok(())
+    })
+}
+
+/// What a transaction is for; one that writes takes the file's lock at once, so that it cannot fail half-way for want
+/// of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Begin {
+    ToRead,
+    ToWrite,
+}
+
+/// Runs `work` in a transaction, which is undone if it fails.
+pub(super) fn transaction<T>(
+    connection: &Connection,
+    begin: Begin,
+    work: impl FnOnce() -> Result<T, Fault>,
+) -> Result<T, Fault> {
+    let begin = match begin {
+        Begin::ToRead => BEGIN_TO_READ,
+        Begin::ToWrite => BEGIN_TO_WRITE,
+    };
+    execute(connection, begin, [])?;
+    let _undo = Undo(connection);
+    let done = work()?;
+    execute(connection, COMMIT, [])?;
+    Ok(done)
+}
+
+struct Undo<'a>(&'a Connection);
+
+impl Drop for Undo<'_> {
+    fn drop(&mut self) {
+        if !self.0.is_autocommit() {
+            // What failed has been reported; SQLite may have undone it already.
+            let _ = self.0.execute_batch("ROLLBACK");
+        }
+    }
+}
+
+fn exists(connection: &Connection, place: Place<'_>, id: CheckpointId) -> Result<bool, Fault> {
+    let Ok(step) = number(id.step) else { return Ok(false) };
+    let mut statement = connection.prepare_cached(EXISTS)?;
+    Ok(statement.exists(params![place.thread, place.namespace, id.branch, step])?)
+}
+
+fn newest(connection: &Connection, place: Place<'_>) -> Result<Option<CheckpointId>, Fault> {
+    let mut statement = connection.prepare_cached(NEWEST)?;
+    first(&mut statement, [place.thread, place.namespace], |row| {
+        Ok(CheckpointId::new(row.get(0)?, read_step(row, 1)?))
+    })
+}
+
+fn execute(connection: &Connection, sql: &str, values: impl Params) -> Result<usize, Fault> {
+    Ok(connection.prepare_cached(sql)?.execute(values)?)
+}
+
+fn first<T>(
+    statement: &mut CachedStatement<'_>,
+    values: impl Params,
+    read: impl Fn(&SqlRow<'_>) -> Result<T, Fault>,
+) -> Result<Option<T>, Fault> {
+    statement.query(values)?.next()?.map(read).transpose()
+}
+
+fn all<T>(
+    connection: &Connection,
+    sql: &str,
+    values: impl Params,
+    read: impl Fn(&SqlRow<'_>) -> Result<T, Fault>,
+) -> Result<Vec<T>, Fault> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut found = statement.query(values)?;
+    let mut read_so_far = Vec::new();
+    while let Some(row) = found.next()? {
+        read_so_far.push(read(row)?);
+    }
+    Ok(read_so_far)
+}
+
+fn read_row(place: Place<'_>, branch: u32, row: &SqlRow<'_>) -> Result<Row, Fault> {
+    let id = CheckpointId::new(branch, read_step(row, 0)?);
+    let kind: u8 = row.get(1)?;
+    let kind = RowKind::from_number(kind)
+        .ok_or_else(|| corrupt(place, id, format_args!("its row is of the unknown kind {kind}")))?;
+    Ok(Row { id, kind, record: row.get(2)? })
+}
+
+fn read_write(place: Place<'_>, id: CheckpointId, row: &SqlRow<'_>) -> Result<PendingWrite, Fault> {
+    let task: Vec<u8> = row.get(0)?;
+    let task = <[u8; 16]>::try_from(task)
+        .map_err(|task| corrupt(place, id, format_args!("a task id of {} bytes", task.len())))?;
+    Ok(PendingWrite {
+        task: TaskId::from_u128(u128::from_be_bytes(task)),
+        slot: row.get(1)?,
+        bytes: row.get(2)?,
+    })
+}
+
+fn read_step(row: &SqlRow<'_>, column: usize) -> Result<u64, Fault> {
+    let step: i64 = row.get(column)?;
+    Ok(u64::try_from(step).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(column, step))?)
+}
+
+/// SQLite's integers have a sign.
+fn number(step: u64) -> Result<i64, Error> {
+    i64::try_from(step).map_err(|_| {
+        let problem = format!("step {step} is above {}, the largest that SQLite can hold", i64::MAX);
+        Error::new(Code::Store, problem)
+    })
+}

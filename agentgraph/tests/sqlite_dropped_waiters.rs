@@ -1,0 +1,171 @@
+//! Whoever is dropped while he waits to store a row, at whatever point: the others' rows are stored, nobody hangs, and
+//! his own row is there or will never be.
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod sqlite_folder;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agentgraph::checkpoint::{Checkpointer, Place, Put, RowKind, SqliteSaver};
+use agentgraph::{CheckpointId, Code, Error};
+use futures_util::future::join_all;
+use futures_util::poll;
+use rusqlite::Connection;
+use sqlite_folder::Folder;
+
+const RUNS: usize = 4;
+const POLLS: usize = 12;
+
+fn put(thread: &str) -> Put<'_> {
+    Put {
+        place: Place::root(thread),
+        id: CheckpointId::new(0, 0),
+        fence: 0,
+        kind: RowKind::Full,
+        record: b"x",
+        segment: None,
+        clears_writes: false,
+    }
+}
+
+/// A saver, and another connection that can lock it out.
+struct File {
+    saver: SqliteSaver,
+    writer: Connection,
+    _folder: Folder,
+}
+
+impl File {
+    async fn new() -> Self {
+        let folder = Folder::new();
+        let saver = SqliteSaver::open(folder.file("threads.db")).await.unwrap();
+        let writer = Connection::open(folder.file("threads.db")).unwrap();
+        File { saver, writer, _folder: folder }
+    }
+}
+
+type Storing<'a> = Pin<Box<dyn Future<Output = Result<(), Error>> + Send + 'a>>;
+
+async fn is_stored(saver: &SqliteSaver, thread: &str) -> bool {
+    saver.row(Place::root(thread), CheckpointId::new(0, 0)).await.unwrap().is_some()
+}
+
+/// Polls every run's put so many times, drops that of one run, frees the file if it was locked, and looks.
+async fn drop_one(file: &File, victim: usize, polls: usize, unlocked_after: Option<usize>) {
+    let case = format!("victim {victim}, {polls} polls, unlocked after {unlocked_after:?}");
+    let File { saver, writer, .. } = file;
+    writer.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let names: Vec<String> = (0..RUNS).map(|run| format!("{case}, run {run}")).collect();
+    let mut puts: Vec<Option<Storing<'_>>> = names.iter().map(|name| Some(saver.put(put(name)))).collect();
+    let mut victim_was_told = false;
+    for round in 0..polls {
+        if unlocked_after == Some(round) {
+            writer.execute_batch("ROLLBACK").unwrap();
+        }
+        for (run, slot) in puts.iter_mut().enumerate() {
+            let Some(storing) = slot else { continue };
+            if let std::task::Poll::Ready(stored) = poll!(storing) {
+                stored.unwrap();
+                victim_was_told |= run == victim;
+                *slot = None;
+            }
+        }
+        tokio::time::advance(Duration::from_millis(20)).await;
+    }
+    puts[victim] = None;
+    let stored_when_dropped = is_stored(saver, &names[victim]).await;
+    assert!(stored_when_dropped || !victim_was_told, "{case}");
+    if unlocked_after.is_none_or(|after| after >= polls) {
+        writer.execute_batch("ROLLBACK").unwrap();
+    }
+    for stored in join_all(puts.into_iter().flatten()).await {
+        stored.unwrap();
+    }
+    saver.put(put(&format!("{case}, after"))).await.unwrap();
+    for (run, name) in names.iter().enumerate() {
+        let expected = run != victim || stored_when_dropped;
+        assert_eq!(is_stored(saver, name).await, expected, "{case}: run {run}");
+    }
+    let again = saver.put(put(&names[victim])).await.map_err(|error| error.code());
+    assert_eq!(again, if stored_when_dropped { Err(Code::Stale) } else { Ok(()) }, "{case}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn at_every_poll_while_the_file_is_locked() {
+    let file = File::new().await;
+    for victim in 0..RUNS {
+        for polls in 0..POLLS {
+            drop_one(&file, victim, polls, None).await;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn at_every_poll_when_the_file_becomes_free() {
+    let file = File::new().await;
+    for victim in 0..RUNS {
+        for polls in 0..POLLS {
+            for after in 0..polls {
+                drop_one(&file, victim, polls, Some(after)).await;
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_of_them_leave_nothing_behind() {
+    let File { saver, writer, .. } = &File::new().await;
+    for polls in 0..POLLS {
+        writer.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let names: Vec<String> = (0..RUNS).map(|run| format!("{polls}.{run}")).collect();
+        let mut puts: Vec<Storing<'_>> = names.iter().map(|name| saver.put(put(name))).collect();
+        for _ in 0..polls {
+            for storing in &mut puts {
+                assert!(poll!(storing).is_pending());
+            }
+            tokio::time::advance(Duration::from_millis(20)).await;
+        }
+        drop(puts);
+        writer.execute_batch("ROLLBACK").unwrap();
+        saver.put(put(&format!("after {polls}"))).await.unwrap();
+        for name in &names {
+            assert!(!is_stored(saver, name).await, "{name}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn runs_that_are_aborted_anywhere_do_not_hold_up_the_others() {
+    const STEPS: u64 = 30;
+    let folder = Folder::new();
+    let saver = Arc::new(SqliteSaver::open(folder.file("threads.db")).await.unwrap());
+    let run = |name: String| {
+        let saver = Arc::clone(&saver);
+        tokio::spawn(async move {
+            for step in 0..STEPS {
+                let mut put = put(&name);
+                put.id.step = step;
+                saver.put(put).await.unwrap();
+            }
+        })
+    };
+    let kept: Vec<_> = (0..8).map(|number| run(format!("kept {number}"))).collect();
+    for number in 0..200 {
+        let aborted = run(format!("aborted {number}"));
+        for _ in 0..number % 7 {
+            tokio::task::yield_now().await;
+        }
+        aborted.abort();
+        let _ = aborted.await;
+    }
+    for run in kept {
+        run.await.unwrap();
+    }
+    for number in 0..8 {
+        let tail = saver.list(Place::root(&format!("kept {number}")), Default::default()).await.unwrap();
+        assert_eq!(tail.len(), STEPS as usize);
+    }
+}

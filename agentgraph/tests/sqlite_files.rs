@@ -1,0 +1,429 @@
+//! What an SQLite file may be when a saver is opened on it, and what the user is told when it cannot serve.
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod sqlite_folder;
+
+use std::error::Error as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agentgraph::checkpoint::{Checkpointer, PendingWrite, Place, Put, RowKind, SqliteSaver, Synchronous};
+use agentgraph::{CheckpointId, Code, Error, TaskId};
+use rusqlite::Connection;
+use sqlite_folder::Folder;
+
+fn put<'a>(thread: &'a str, step: u64, record: &'a [u8]) -> Put<'a> {
+    let kind = if step == 0 { RowKind::Full } else { RowKind::Delta };
+    let (place, id) = (Place::root(thread), CheckpointId::new(0, step));
+    Put { place, id, fence: 0, kind, record, segment: None, clears_writes: false }
+}
+
+async fn steps(saver: &SqliteSaver, thread: &str) -> usize {
+    saver.get(Place::root(thread), None).await.unwrap().map_or(0, |tail| tail.rows.len())
+}
+
+/// The text of an error without the folder of the test, and whether SQLite's own error is its source.
+fn told(error: &Error, folder: &Folder) -> String {
+    let shown = error.to_string().replace(&format!("{}", folder.file("").display()), "");
+    match error.source().and_then(|source| source.downcast_ref::<rusqlite::Error>()) {
+        Some(_) => shown + " (from SQLite)",
+        None => shown,
+    }
+}
+
+async fn refused(path: &Path, folder: &Folder) -> String {
+    told(&SqliteSaver::open(path).await.unwrap_err(), folder)
+}
+
+#[tokio::test]
+async fn a_path_that_is_not_there_is_made() {
+    let folder = Folder::new();
+    let path = folder.file("some/where/threads.db");
+    let saver = SqliteSaver::open(&path).await.unwrap();
+    saver.put(put("t", 0, b"a")).await.unwrap();
+    assert!(path.is_file());
+}
+
+#[tokio::test]
+async fn an_empty_file_is_taken() {
+    let folder = Folder::new();
+    std::fs::write(folder.file("threads.db"), b"").unwrap();
+    let saver = SqliteSaver::open(folder.file("threads.db")).await.unwrap();
+    saver.put(put("t", 0, b"a")).await.unwrap();
+}
+
+#[tokio::test]
+async fn names_that_mean_something_to_sqlite_are_files() {
+    let folder = Folder::new();
+    for name in [":memory:", "file:x?mode=memory", "a b'c;.db", "名前.db"] {
+        SqliteSaver::open(folder.file(name)).await.unwrap();
+        assert!(folder.file(name).is_file(), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn what_was_stored_is_there_after_opening_again() {
+    let folder = Folder::new();
+    let path = folder.file("threads.db");
+    for step in 0..5 {
+        let saver = SqliteSaver::builder(&path).synchronous(Synchronous::Full).open().await.unwrap();
+        assert_eq!(steps(&saver, "t").await, step);
+        saver.put(put("t", step as u64, b"x")).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_saver_sees_at_once_what_another_stored() {
+    let folder = Folder::new();
+    let path = folder.file("threads.db");
+    let (one, two) = tokio::join!(SqliteSaver::open(&path), SqliteSaver::open(&path));
+    let (one, two) = (one.unwrap(), two.unwrap());
+    one.put(put("t", 0, b"a")).await.unwrap();
+    two.put(put("t", 1, b"b")).await.unwrap();
+    assert_eq!(one.put(put("t", 1, b"c")).await.unwrap_err().code(), Code::Stale);
+    assert_eq!(steps(&one, "t").await, 2);
+    assert_eq!(steps(&two, "t").await, 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn savers_on_one_file_wait_for_each_other() {
+    let folder = Folder::new();
+    let mut runs = Vec::new();
+    for saver in 0..2 {
+        let path = folder.file("threads.db");
+        let builder = SqliteSaver::builder(path).busy_timeout(Duration::from_secs(120));
+        let saver = (saver, Arc::new(builder.open().await.unwrap()));
+        for run in 0..4 {
+            let (number, saver) = (saver.0, Arc::clone(&saver.1));
+            runs.push(tokio::spawn(async move {
+                let thread = format!("{number}.{run}");
+                for step in 0..25 {
+                    saver.put(put(&thread, step, b"x")).await.unwrap();
+                }
+                steps(&saver, &thread).await
+            }));
+        }
+    }
+    for run in runs {
+        assert_eq!(run.await.unwrap(), 25);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_new_file_may_be_opened_by_many_at_once() {
+    let folder = Folder::new();
+    for file in 0..10 {
+        let opened = (0..8).map(|_| {
+            let builder = SqliteSaver::builder(folder.file(&format!("{file}.db")));
+            tokio::spawn(builder.busy_timeout(Duration::from_secs(120)).open())
+        });
+        for saver in opened.collect::<Vec<_>>() {
+            assert!(saver.await.unwrap().unwrap().threads().await.unwrap().is_empty());
+        }
+    }
+}
+
+/// Another process that writes: the file's lock is held until this is dropped.
+struct Writer(Connection);
+
+impl Writer {
+    fn new(path: &Path) -> Self {
+        let connection = Connection::open(path).unwrap();
+        connection.execute_batch("BEGIN IMMEDIATE").unwrap();
+        Writer(connection)
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.0.execute_batch("ROLLBACK").unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_locked_file_is_waited_for() {
+    let folder = Folder::new();
+    let path = folder.file("threads.db");
+    let saver = SqliteSaver::open(&path).await.unwrap();
+    saver.put(put("t", 0, b"a")).await.unwrap();
+    let writer = Writer::new(&path);
+    let release = async {
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert_eq!(steps(&saver, "t").await, 1, "reads go on meanwhile");
+        drop(writer);
+    };
+    let write = PendingWrite { task: TaskId::from_u128(1), slot: 0, bytes: b"w".to_vec() };
+    let writes = std::slice::from_ref(&write);
+    let (stored, other, pending, deleted, ()) = tokio::join!(
+        saver.put(put("t", 1, b"b")),
+        saver.put(put("u", 0, b"c")),
+        saver.put_writes(Place::root("t"), CheckpointId::new(0, 0), writes),
+        saver.delete_thread("v"),
+        release
+    );
+    stored.unwrap();
+    other.unwrap();
+    pending.unwrap();
+    deleted.unwrap();
+    assert_eq!(steps(&saver, "t").await, 2);
+    assert_eq!(steps(&saver, "u").await, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_file_that_stays_locked_is_reported_after_the_timeout() {
+    let folder = Folder::new();
+    let path = folder.file("threads.db");
+    let timeout = Duration::from_secs(7);
+    let saver = SqliteSaver::builder(&path).busy_timeout(timeout).open().await.unwrap();
+    let _writer = Writer::new(&path);
+    let begin = tokio::time::Instant::now();
+    let attempts = (0..20).map(|run| {
+        let saver = &saver;
+        async move { saver.put(put(&format!("t{run}"), 0, b"a")).await.unwrap_err() }
+    });
+    let errors = futures_util::future::join_all(attempts).await;
+    let waited = begin.elapsed();
+    assert!(waited >= timeout && waited < timeout + Duration::from_secs(1), "{waited:?}, all together");
+    for (run, error) in errors.iter().enumerate() {
+        assert_eq!(error.code(), Code::Store);
+        assert_eq!(
+            told(error, &folder),
+            format!(
+                "E_STORE: the checkpoint database `threads.db` stayed locked by another process for longer than the \
+                 busy timeout: end that process, or raise `SqliteSaverBuilder::busy_timeout` (thread `t{run}`) \
+                 (from SQLite)"
+            )
+        );
+    }
+    assert!(saver.threads().await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_timeout_of_nothing_does_not_wait() {
+    let folder = Folder::new();
+    let path = folder.file("threads.db");
+    let saver = SqliteSaver::builder(&path).busy_timeout(Duration::ZERO).open().await.unwrap();
+    let writer = Writer::new(&path);
+    assert_eq!(saver.put(put("t", 0, b"a")).await.unwrap_err().code(), Code::Store);
+    assert_eq!(saver.delete_thread("t").await.unwrap_err().code(), Code::Store);
+    drop(writer);
+    saver.put(put("t", 0, b"a")).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_file_that_is_no_database_is_refused_and_left_alone() {
+    let folder = Folder::new();
+    let path = folder.file("notes.txt");
+    let text = "these are my notes, and they are longer than the header of a database. ".repeat(20);
+    std::fs::write(&path, &text).unwrap();
+    assert_eq!(
+        refused(&path, &folder).await,
+        "E_STORE: the checkpoint database `notes.txt` is not an SQLite database: choose another path, or move that \
+         file away (from SQLite)"
+    );
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+}
+
+#[tokio::test]
+async fn the_database_of_another_program_is_refused_and_left_alone() {
+    let folder = Folder::new();
+    let path = folder.file("app.db");
+    let make = "CREATE TABLE users (name TEXT); INSERT INTO users VALUES ('ada');";
+    Connection::open(&path).unwrap().execute_batch(make).unwrap();
+    let before = std::fs::read(&path).unwrap();
+    assert_eq!(
+        refused(&path, &folder).await,
+        "E_STORE: the checkpoint database `app.db` is the database of another program: choose a path of its own"
+    );
+    assert!(std::fs::read(&path).unwrap() == before);
+}
+
+#[tokio::test]
+async fn a_newer_schema_is_refused_and_left_alone() {
+    let folder = Folder::new();
+    let path = folder.file("threads.db");
+    SqliteSaver::open(&path).await.unwrap().put(put("t", 0, b"a")).await.unwrap();
+    Connection::open(&path).unwrap().execute_batch("PRAGMA user_version = 9").unwrap();
+    let error = SqliteSaver::open(&path).await.unwrap_err();
+    assert_eq!(error.code(), Code::UnknownFormat);
+    assert_eq!(
+        told(&error, &folder),
+        "E_UNKNOWN_FORMAT: the checkpoint database `threads.db` was written by a newer release of agentgraph (schema \
+         version 9, this one reads 1): update agentgraph, or choose another path"
+    );
+    Connection::open(&path).unwrap().execute_batch("PRAGMA user_version = 1").unwrap();
+    assert_eq!(steps(&SqliteSaver::open(&path).await.unwrap(), "t").await, 1);
+}
+
+#[tokio::test]
+async fn missing_tables_are_found_on_opening() {
+    let folder = Folder::new();
+    let path = folder.file("threads.db");
+    drop(SqliteSaver::open(&path).await.unwrap());
+    Connection::open(&path).unwrap().execute_batch("DROP TABLE pending").unwrap();
+    let told = refused(&path, &folder).await;
+    assert!(
+        told.starts_with("E_STORE: the checkpoint database `threads.db` failed: no such table"),
+        "{told}"
+    );
+}
+
+#[tokio::test]
+async fn a_damaged_file_is_an_error_and_never_a_panic() {
+    let folder = Folder::new();
+    let path = folder.file("threads.db");
+    let saver = SqliteSaver::open(&path).await.unwrap();
+    for step in 0..200 {
+        saver.put(put("t", step, &[7; 500])).await.unwrap();
+    }
+    drop(saver);
+    let whole = std::fs::read(&path).unwrap();
+    let mut failed = 0;
+    for page in 0..whole.len() / 4096 {
+        let mut damaged = whole.clone();
+        damaged[page * 4096 + 100..(page + 1) * 4096].fill(0xa5);
+        std::fs::write(&path, damaged).unwrap();
+        match SqliteSaver::open(&path).await {
+            Ok(saver) => {
+                for outcome in [
+                    saver.get(Place::root("t"), None).await.err(),
+                    saver.put(put("t", 200, b"x")).await.err(),
+                ] {
+                    failed += usize::from(outcome.is_some());
+                    let told = outcome.map_or(String::new(), |error| told(&error, &folder));
+                    assert!(
+                        told.is_empty() || told.contains("`threads.db` is damaged: restore a backup"),
+                        "{told}"
+                    );
+                }
+            }
+            Err(error) => {
+                failed += 1;
+                assert!(told(&error, &folder).contains("`threads.db`"), "{error}");
+            }
+        }
+    }
+    assert!(failed > whole.len() / 4096 / 2, "only {failed} calls noticed");
+}
+
+#[tokio::test]
+async fn values_that_no_release_wrote_are_corrupt() {
+    let folder = Folder::new();
+    let path = folder.file("threads.db");
+    let saver = SqliteSaver::open(&path).await.unwrap();
+    let edits = [
+        ("kind = 9", "E_CORRUPT_CHECKPOINT: checkpoint 0.0 cannot be read: its row is of the unknown kind 9"),
+        ("record = 'text'", "E_CORRUPT_CHECKPOINT: the checkpoint database `threads.db` holds a value"),
+        ("step = -1", "E_CORRUPT_CHECKPOINT: the checkpoint database `threads.db` holds a value"),
+        ("step = 0.5", "E_CORRUPT_CHECKPOINT: the checkpoint database `threads.db` holds a value"),
+    ];
+    for (thread, (edit, expected)) in edits.iter().enumerate() {
+        let thread = thread.to_string();
+        saver.put(put(&thread, 0, b"a")).await.unwrap();
+        let other = Connection::open(&path).unwrap();
+        let which = "place = (SELECT id FROM place WHERE thread = ?1)";
+        other.execute(&format!("UPDATE checkpoint SET {edit} WHERE {which}"), [&thread]).unwrap();
+        let error = saver.list(Place::root(&thread), Default::default()).await.unwrap_err();
+        assert!(told(&error, &folder).starts_with(expected), "{edit}: {error}");
+        assert_eq!(error.thread(), Some(&thread[..]));
+        assert!(saver.get(Place::root(&thread), None).await.map_or(true, |tail| tail.is_none()), "{edit}");
+    }
+}
+
+#[tokio::test]
+async fn a_folder_is_no_file_and_a_file_is_no_folder() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.file("folder")).unwrap();
+    std::fs::write(folder.file("file"), b"x").unwrap();
+    assert_eq!(
+        refused(&folder.file("folder"), &folder).await,
+        "E_STORE: the checkpoint database `folder` cannot be opened: its path must name a file, and this process must \
+         be allowed to write it and its folder (from SQLite)"
+    );
+    assert_eq!(
+        refused(&folder.file("file/threads.db"), &folder).await,
+        "E_STORE: the checkpoint database `file/threads.db` needs the folder `file`, which cannot be created"
+    );
+    assert!(refused(Path::new(""), &folder).await.starts_with("E_STORE: the checkpoint database `` "));
+}
+
+#[tokio::test]
+async fn a_step_that_sqlite_cannot_count_is_refused() {
+    let saver = SqliteSaver::in_memory().unwrap();
+    let (t, above) = (Place::root("t"), CheckpointId::new(0, u64::MAX));
+    let write = PendingWrite { task: TaskId::from_u128(1), slot: 0, bytes: Vec::new() };
+    for error in [
+        saver.put(put("t", u64::MAX, b"a")).await.unwrap_err(),
+        saver.put_writes(t, above, &[write]).await.unwrap_err(),
+    ] {
+        assert_eq!(
+            error.to_string(),
+            "E_STORE: step 18446744073709551615 is above 9223372036854775807, the largest that SQLite can hold \
+             (thread `t`)"
+        );
+    }
+    saver.put(put("t", 0, b"a")).await.unwrap();
+    let largest = CheckpointId::new(0, i64::MAX as u64);
+    saver.put(put("t", largest.step, b"b")).await.unwrap();
+    assert_eq!(saver.row(t, largest).await.unwrap().unwrap().record, b"b");
+    assert_eq!(saver.row(t, above).await.unwrap(), None);
+    assert_eq!(saver.get(t, Some(above)).await.unwrap(), None);
+}
+
+#[cfg(unix)]
+mod read_only {
+    use std::fs::{OpenOptions, Permissions, set_permissions};
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::CommandExt;
+    use std::process::Command;
+
+    use super::*;
+
+    const PATH: &str = "AGENTGRAPH_TEST_READ_ONLY";
+
+    #[tokio::test]
+    async fn a_read_only_file_is_refused() {
+        let folder = Folder::new();
+        let path = folder.file("threads.db");
+        SqliteSaver::open(&path).await.unwrap().put(put("t", 0, b"a")).await.unwrap();
+        set_permissions(&path, Permissions::from_mode(0o444)).unwrap();
+        if OpenOptions::new().write(true).open(&path).is_err() {
+            is_refused(&path).await;
+        } else {
+            as_nobody(&folder, &path);
+        }
+    }
+
+    /// What a process without the superuser's rights is told; run by [`as_nobody`].
+    #[tokio::test]
+    async fn in_a_process_of_its_own() {
+        if let Some(path) = std::env::var_os(PATH) {
+            is_refused(Path::new(&path)).await;
+        }
+    }
+
+    async fn is_refused(path: &Path) {
+        let error = SqliteSaver::open(path).await.unwrap_err();
+        assert_eq!(error.code(), Code::Store);
+        let expected =
+            "is read-only: make the file and its folder writable for this process, or choose another path";
+        assert!(error.to_string().ends_with(expected), "{error}");
+    }
+
+    /// The superuser may write every file, so the check is run again as somebody who may not.
+    fn as_nobody(folder: &Folder, path: &Path) {
+        let program = folder.file("program");
+        std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+        set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+        set_permissions(folder.file(""), Permissions::from_mode(0o755)).unwrap();
+        let output = Command::new(&program)
+            .args(["--exact", "read_only::in_a_process_of_its_own"])
+            .env(PATH, path)
+            .uid(65_534)
+            .output()
+            .unwrap();
+        let shown = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && shown.contains("1 passed"), "{shown}");
+    }
+}
