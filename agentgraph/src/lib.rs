@@ -139,6 +139,11 @@ pub const START: &str = "__start__";
 /// Where a branch ends. It has no outgoing edges.
 pub const END: &str = "__end__";
 
+/// Compiles the example of the README.
+#[cfg(all(doctest, feature = "sqlite"))]
+#[doc = include_str!("../../README.md")]
+struct Readme;
+
 /// For derived code only.
 #[doc(hidden)]
 pub mod __private {
