@@ -14,8 +14,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::client::{Experiment, ExperimentState};
 pub use check::{Facts, check, warnings};
+pub(crate) use check::{unknown_context, unknown_experiment};
 pub use decode::{DecodeError, decode, required, unknown_parameters};
 pub(crate) use describe::{effect, question, title};
+pub(crate) use params::weights;
 pub use params::{
     AssignedConditionParam, ConditionParam, CreateExperiment, DecisionPointParam, DeleteExperiment,
     GetDecisionPointAssignments, GroupParam, InitExperimentUser, MarkDecisionPoint, PlaceParam,
@@ -115,7 +117,38 @@ impl std::fmt::Display for ActionKind {
     }
 }
 
+impl ActionKind {
+    /// The action in plain words, such as `delete the experiment`.
+    pub const fn in_words(self) -> &'static str {
+        match self {
+            ActionKind::CreateExperiment => "create the experiment",
+            ActionKind::UpdateExperiment => "update the experiment",
+            ActionKind::UpdateExperimentStatus => "change the experiment's status",
+            ActionKind::DeleteExperiment => "delete the experiment",
+            ActionKind::InitExperimentUser => "initialize the user",
+            ActionKind::GetDecisionPointAssignments => "get the assignments",
+            ActionKind::MarkDecisionPoint => "mark the decision point",
+        }
+    }
+}
+
 impl Action {
+    /// Puts the id as the server spells it in place of what the person or the model said.
+    pub(crate) fn name_experiment(&mut self, id: &str) {
+        let place = match self {
+            Action::UpdateExperiment(update) => Some(&mut update.experiment_id),
+            Action::UpdateExperimentStatus(status) => Some(&mut status.experiment_id),
+            Action::DeleteExperiment(delete) => Some(&mut delete.experiment_id),
+            Action::MarkDecisionPoint(mark) => {
+                mark.assigned_condition.as_mut().map(|condition| &mut condition.experiment_id)
+            }
+            _ => None,
+        };
+        if let Some(place) = place {
+            id.clone_into(place);
+        }
+    }
+
     /// The id of the experiment it is about, if it names one.
     pub fn experiment_id(&self) -> Option<&str> {
         match self {

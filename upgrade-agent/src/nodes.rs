@@ -3,6 +3,7 @@
 
 pub mod confirmation_handler;
 pub(crate) mod conversation_analyzer;
+pub(crate) mod failure;
 pub(crate) mod information_gatherer;
 pub(crate) mod response_generator;
 pub(crate) mod tool_executor;

@@ -57,3 +57,4 @@ mod world;
 pub use builder::{EmbeddedServer, EmbeddedServerBuilder};
 pub use error::ServerError;
 pub use handle::ServerHandle;
+pub(crate) use sources::timestamp;

@@ -1,1 +1,47 @@
-//! The tools that models see.
+//! The tools that models see: those of the gatherer, which fetch and prepare, and those of the responder, which read what
+//! is stored. No tool runs an action.
+
+mod desk;
+mod draft;
+mod fetch;
+mod prepare;
+mod schemas;
+mod stored;
+mod terms;
+
+pub(crate) use desk::{Desk, Gathered};
+pub(crate) use draft::Draft;
+pub(crate) use stored::StoredData;
+
+use std::future::Future;
+use std::sync::Arc;
+
+use agentgraph_llm::{FnTool, ToolError};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// The arguments of a tool that takes none.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Nothing {}
+
+/// A tool over something that its calls share.
+fn tool<D, Args, F, Fut>(shared: &Arc<D>, name: &str, about: &str, call: F) -> FnTool
+where
+    D: Send + Sync + 'static,
+    Args: DeserializeOwned + JsonSchema,
+    F: Fn(Arc<D>, Args) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<Value, ToolError>> + Send + 'static,
+{
+    let shared = Arc::clone(shared);
+    FnTool::new(name, about, move |args: Args| call(Arc::clone(&shared), args))
+}
+
+/// The gatherer's tools over this desk.
+pub(crate) fn gathering(desk: &Arc<Desk>) -> Vec<FnTool> {
+    let mut tools = fetch::tools(desk);
+    tools.extend(schemas::tools(desk));
+    tools.extend(prepare::tools(desk));
+    tools
+}

@@ -230,6 +230,21 @@ fn check_context<'a>(
     Some((name, context))
 }
 
+/// What is wrong with the name of a context.
+pub(crate) fn unknown_context(name: &str, contexts: &ContextMetadata) -> Option<String> {
+    let mut found = Vec::new();
+    check_context(name, &Facts { contexts: Some(contexts), ..Facts::default() }, &mut found);
+    found.pop()
+}
+
+/// Says that there is no experiment of that name, and which one may be meant.
+pub(crate) fn unknown_experiment(name: &str, names: &[ExperimentName]) -> String {
+    let known: Vec<&str> = names.iter().map(|known| known.name.as_str()).collect();
+    let mut found = Vec::new();
+    check_known("experiment", name, &known, "this server", &mut found);
+    found.pop().unwrap_or_default()
+}
+
 fn check_unit(
     unit: &AssignmentUnit,
     group_type: Option<&str>,

@@ -225,7 +225,7 @@ pub struct AssignedConditionParam {
 }
 
 /// The weights in percent: those given, or equal shares if none is.
-pub(super) fn weights(conditions: &[ConditionParam]) -> Vec<f64> {
+pub(crate) fn weights(conditions: &[ConditionParam]) -> Vec<f64> {
     let equal = 100.0 / conditions.len().max(1) as f64;
     let none = conditions.iter().all(|condition| condition.weight.is_none());
     let share = |condition: &ConditionParam| if none { equal } else { condition.weight.unwrap_or(0.0) };

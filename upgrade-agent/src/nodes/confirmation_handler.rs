@@ -70,8 +70,9 @@ fn settle(
         }
         Verdict::Other => {
             let action = &asked.proposal().action;
+            let note = format!("I have set aside the question whether to {title}; nothing was changed.");
             let dropped = Dropped { action: action.kind(), params: action.params(), title };
-            update.dropped(Some(dropped)).pending(Pending::Nothing)
+            update.dropped(Some(dropped)).notes([note]).pending(Pending::Nothing)
         }
     }
 }
@@ -88,10 +89,11 @@ fn ask_what_to_change(
         params: action.params(),
         missing: Vec::new(),
         question: question.clone(),
+        options: vec!["Cancel".to_owned()],
     };
     update
         .preset(Some(Preset::new(ResponseKind::Question, question)))
-        .suggested(vec!["Cancel".to_owned()])
+        .suggested(missing.options.clone())
         .pending(Pending::Missing(missing))
 }
 

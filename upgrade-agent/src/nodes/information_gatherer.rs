@@ -1,16 +1,62 @@
-//! Stub.
-use agentgraph::{Ctx, Dep, Snapshot};
+//! Collects what a request needs. A model does, with tools over a desk of its own; what becomes of what lies on the desk
+//! is decided here, without it: an error ends the action, a gap is asked for, a complete action is checked and proposed.
 
-use super::begin;
+mod conclude;
+mod question;
+
+use std::sync::Arc;
+
+use agentgraph::{Ctx, Dep, Snapshot};
+use agentgraph_llm::ToolLoop;
+
+use super::{begin, failure};
 use crate::agent::Settings;
 use crate::client::UpgradeClient;
-use crate::state::{ConversationState, ConversationStateUpdate};
+use crate::prompts;
+use crate::reply::is_cancel;
+use crate::state::{Cached, ConversationState, ConversationStateUpdate, Pending, Preset, ResponseKind};
+use crate::tools::{self, Desk, Draft, Gathered};
+
+/// How often the model is asked in one gathering.
+const ROUNDS: usize = 10;
 
 pub(crate) async fn run(
-    _state: Snapshot<ConversationState>,
-    _settings: Dep<Settings>,
-    _server: Dep<UpgradeClient>,
+    state: Snapshot<ConversationState>,
+    settings: Dep<Settings>,
+    client: Dep<UpgradeClient>,
     ctx: Ctx,
 ) -> ConversationStateUpdate {
-    begin(&ctx).await
+    let update = begin(&ctx).await;
+    if let (Pending::Missing(missing), true) = (&state.pending, is_cancel(&state.user_input)) {
+        let what = missing.action.map_or_else(|| "that".to_owned(), |action| action.in_words().to_owned());
+        let text = format!("All right, I will not {what}. Nothing was changed.");
+        return update.preset(Some(Preset::new(ResponseKind::Answer, text))).pending(Pending::Nothing);
+    }
+    let desk = Arc::new(Desk::new(UpgradeClient::clone(&client), Draft::of(&state)));
+    let request = prompts::gatherer(&state, &settings);
+    let gathering = ToolLoop::new(&settings.model).tools(tools::gathering(&desk)).max_rounds(ROUNDS);
+    if let Err(error) = gathering.run(request).await {
+        // What was asked for stays open: the message can be sent again.
+        let error = failure::of_model(&error, ctx.node());
+        return keep(update, desk.clear(), state.turns)
+            .preset(Some(failure::model_preset(&error)))
+            .errors([error]);
+    }
+    let outcome = conclude::conclude(&desk, &state, ctx.node()).await;
+    outcome.write(keep(update, desk.clear(), state.turns), &state)
+}
+
+/// Writes down what was fetched.
+fn keep(update: ConversationStateUpdate, gathered: Gathered, turn: u64) -> ConversationStateUpdate {
+    let mut update = update.gathered_info(gathered.info);
+    if let Some(contexts) = gathered.contexts {
+        update = update.context_metadata(Some(Cached::new(contexts, turn)));
+    }
+    if let Some(names) = gathered.names {
+        update = update.experiment_names(Some(Cached::new(names, turn)));
+    }
+    if let Some(experiments) = gathered.experiments {
+        update = update.experiments(Some(Cached::new(experiments, turn)));
+    }
+    update
 }

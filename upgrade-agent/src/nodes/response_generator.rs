@@ -1,16 +1,186 @@
-//! Stub.
-use agentgraph::{Ctx, Dep, Snapshot};
+//! Writes the reply. A text that another node knows word for word is passed on as it is; else a model writes, and if it
+//! cannot, the facts are told plainly.
+//!
+//! Whoever streams the turn gets the reply in pieces: the pieces, one after the other, are the reply.
 
-use super::begin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use agentgraph::{Ctx, Dep, Snapshot};
+use agentgraph_llm::{ChatEvent, ChatRequest, Message, Role, ToolLoop};
+use serde_json::json;
+
+use super::{begin, failure};
 use crate::agent::Settings;
-use crate::client::UpgradeClient;
-use crate::state::{ConversationState, ConversationStateUpdate};
+use crate::prompts;
+use crate::state::{ConversationState, ConversationStateUpdate, Pending, ResponseKind, TurnError};
+use crate::tools::StoredData;
+
+const ROUNDS: usize = 6;
+
+/// Between the parts of a reply.
+const GAP: &str = "\n\n";
+
+/// The longest list of facts that is told when no model can tell it better, in characters.
+const PLAIN_FACTS: usize = 4000;
 
 pub(crate) async fn run(
-    _state: Snapshot<ConversationState>,
-    _settings: Dep<Settings>,
-    _server: Dep<UpgradeClient>,
+    state: Snapshot<ConversationState>,
+    settings: Dep<Settings>,
     ctx: Ctx,
 ) -> ConversationStateUpdate {
-    begin(&ctx).await
+    let update = begin(&ctx).await;
+    let mut reply = Reply { ctx: &ctx, text: String::new() };
+    for note in &state.notes {
+        reply.part(note).await;
+    }
+    let (kind, error) = match &state.preset {
+        Some(preset) => {
+            reply.part(&preset.text).await;
+            (preset.kind, None)
+        }
+        None => write(&state, &settings, &mut reply).await,
+    };
+    let mut suggested = state.suggested.clone();
+    if let (None, Pending::Missing(missing)) = (&state.preset, &state.pending) {
+        // An answer in between does not close the question.
+        reply.part(&missing.question).await;
+        suggested.clone_from(&missing.options);
+    }
+    let text = reply.text;
+    update
+        .history([Message::assistant(&text)])
+        .reply(Some(text))
+        .kind(kind)
+        .suggested(suggested)
+        .errors(error)
+}
+
+/// Lets the model write, and says what kind of reply it became.
+async fn write(
+    state: &Snapshot<ConversationState>,
+    settings: &Settings,
+    reply: &mut Reply<'_>,
+) -> (ResponseKind, Option<TurnError>) {
+    let stored = StoredData::new(state.clone());
+    let request = prompts::responder(state, settings);
+    let writing = ToolLoop::new(&settings.model).tools(stored.tools()).max_rounds(ROUNDS);
+    let before = reply.text.len();
+    let failed = match reply.ctx.has_listener() {
+        true => write_aloud(writing, request, reply).await,
+        false => write_at_once(writing, request, reply).await,
+    };
+    let error = failed.map(|error| failure::of_model(&error, reply.ctx.node()));
+    if error.is_some() || reply.text.len() == before {
+        reply.part(&plainly(state, error.as_ref())).await;
+    }
+    let kind = if stored.read_the_log() { ResponseKind::Report } else { state.kind };
+    (kind, error)
+}
+
+async fn write_at_once(
+    writing: ToolLoop<'_>,
+    request: ChatRequest,
+    reply: &mut Reply<'_>,
+) -> Option<agentgraph_llm::Error> {
+    match writing.run(request).await {
+        Ok(outcome) => {
+            for message in outcome.messages.iter().filter(|message| message.role == Role::Assistant) {
+                reply.part(&message.text()).await;
+            }
+            None
+        }
+        Err(error) => Some(error),
+    }
+}
+
+/// The same, passing each piece on as it comes.
+async fn write_aloud(
+    writing: ToolLoop<'_>,
+    request: ChatRequest,
+    reply: &mut Reply<'_>,
+) -> Option<agentgraph_llm::Error> {
+    let said = Mutex::new(std::mem::take(&mut reply.text));
+    let voice = Arc::new(Voice { said, silent: AtomicBool::new(true) });
+    let (ctx, voiced) = (reply.ctx.clone(), Arc::clone(&voice));
+    let say = move |event| {
+        let (piece, ctx) = (voiced.hear(event), ctx.clone());
+        async move {
+            if let Some(piece) = piece {
+                ctx.emit(json!({ "text": piece })).await;
+            }
+        }
+    };
+    let written = writing.on_event(say).run(request).await;
+    reply.text = std::mem::take(&mut *voice.said.lock().unwrap_or_else(PoisonError::into_inner));
+    written.err()
+}
+
+/// What was said, piece by piece, with a gap between the texts of two rounds.
+struct Voice {
+    said: Mutex<String>,
+    /// Whether the present round has said nothing yet.
+    silent: AtomicBool,
+}
+
+impl Voice {
+    /// The piece to pass on, if the event brings one.
+    fn hear(&self, event: ChatEvent) -> Option<String> {
+        let text = match event {
+            ChatEvent::TextDelta { text, .. } if !text.is_empty() => text,
+            ChatEvent::Finished(_) => {
+                self.silent.store(true, Ordering::Relaxed);
+                return None;
+            }
+            _ => return None,
+        };
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        let begins = self.silent.swap(false, Ordering::Relaxed);
+        let gap = if begins && !said.is_empty() { GAP } else { "" };
+        let piece = format!("{gap}{text}");
+        said.push_str(&piece);
+        Some(piece)
+    }
+}
+
+/// The reply so far, and who listens to it.
+struct Reply<'a> {
+    ctx: &'a Ctx,
+    text: String,
+}
+
+impl Reply<'_> {
+    /// Adds a part of its own.
+    async fn part(&mut self, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        let gap = if self.text.is_empty() { "" } else { GAP };
+        let piece = format!("{gap}{text}");
+        self.text.push_str(&piece);
+        if self.ctx.has_listener() {
+            self.ctx.emit(json!({ "text": piece })).await;
+        }
+    }
+}
+
+/// The reply without a model.
+fn plainly(state: &ConversationState, error: Option<&TurnError>) -> String {
+    let excuse = error.map(|error| format!("The language model did not answer. {}", error.message));
+    let facts = match state.kind {
+        ResponseKind::Clarification => {
+            Some("I am not sure what you mean. Could you say it in other words?".to_owned())
+        }
+        _ if state.gathered_info.is_empty() => None,
+        _ => {
+            let facts = serde_json::to_string_pretty(&state.gathered_info).unwrap_or_default();
+            let shown: String = facts.chars().take(PLAIN_FACTS).collect();
+            Some(format!("This is what I found:\n```json\n{shown}\n```"))
+        }
+    };
+    let parts: Vec<String> = [excuse, facts].into_iter().flatten().collect();
+    match parts.is_empty() {
+        true => "I have nothing to say to that. Could you say it in other words?".to_owned(),
+        false => parts.join(GAP),
+    }
 }

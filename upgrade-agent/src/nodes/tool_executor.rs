@@ -1,16 +1,141 @@
-//! Stub.
-use agentgraph::{Ctx, Dep, Snapshot};
+//! Runs what the person approved, and nothing else.
+//!
+//! The approval was committed before this node runs and is cleared by its own update, so a process that dies in between
+//! runs it again. UpGrade knows no idempotency keys; each action therefore looks first whether it is done already (see
+//! `run`), and one approval has one effect however often it is run.
 
-use super::begin;
+mod run;
+
+use agentgraph::{Ctx, Dep, Snapshot};
+use serde_json::Value;
+
+use super::{begin, failure};
+use crate::actions::{self, Action, ActionKind, ExperimentRef, Proposal};
 use crate::agent::Settings;
 use crate::client::UpgradeClient;
-use crate::state::{ConversationState, ConversationStateUpdate};
+use crate::server::timestamp;
+use crate::state::{
+    Approved, ConversationState, ConversationStateUpdate, LogEntry, LogStatus, Preset, ResponseKind,
+    TurnError,
+};
+use run::{Done, Failed};
 
 pub(crate) async fn run(
-    _state: Snapshot<ConversationState>,
-    _settings: Dep<Settings>,
-    _server: Dep<UpgradeClient>,
+    state: Snapshot<ConversationState>,
+    settings: Dep<Settings>,
+    client: Dep<UpgradeClient>,
     ctx: Ctx,
 ) -> ConversationStateUpdate {
-    begin(&ctx).await
+    let update = begin(&ctx).await.approved(None);
+    let Some(approved) = &state.approved else { return update };
+    let outcome = run::execute(&client, approved.proposal(), approved.key()).await;
+    let entry = entry(approved, outcome, &state, &settings, ctx.node());
+    let kind = approved.proposal().action.kind();
+    let changed = entry.status == LogStatus::Success || may_have_acted(&entry);
+    let mut update = update
+        .preset(Some(Preset::new(ResponseKind::Report, entry.summary.clone())))
+        .errors(entry.error.clone())
+        .last_experiment(last_experiment(kind, &entry, &state));
+    if changed && changes_experiments(kind) {
+        update = update.experiment_names(None).experiments(None);
+    }
+    update.execution_log([entry])
+}
+
+fn entry(
+    approved: &Approved,
+    outcome: Result<Done, Failed>,
+    state: &ConversationState,
+    settings: &Settings,
+    node: &str,
+) -> LogEntry {
+    let proposal = approved.proposal();
+    let (status, result, error, experiment, summary) = match outcome {
+        Ok(done) => (LogStatus::Success, done.result, None, done.experiment, done.summary),
+        Err(failed) => {
+            let error = failed.error(node);
+            let about = proposal.about.clone();
+            let summary = failure_summary(proposal, &failed, &error);
+            (LogStatus::Error, Value::Null, Some(error), about, summary)
+        }
+    };
+    LogEntry {
+        timestamp: timestamp((settings.clock)()),
+        turn: state.turns,
+        action: proposal.action.clone(),
+        experiment,
+        status,
+        result,
+        error,
+        summary,
+    }
+}
+
+fn failure_summary(proposal: &Proposal, failed: &Failed, error: &TurnError) -> String {
+    let title = actions::title(proposal);
+    let certainty = match failed.may_have_acted() {
+        true => "The server may have done it nevertheless: look before you ask again.",
+        false => "Nothing was changed.",
+    };
+    format!("I could not {title}. {certainty}\n- {}", error.message)
+}
+
+/// A failure whose effect is not known makes the stored lists as doubtful as a success does.
+fn may_have_acted(entry: &LogEntry) -> bool {
+    entry.error.as_ref().is_some_and(|error| error.class == crate::state::ErrorClass::Api)
+}
+
+fn changes_experiments(kind: ActionKind) -> bool {
+    use ActionKind::{CreateExperiment, DeleteExperiment, UpdateExperiment, UpdateExperimentStatus};
+    matches!(kind, CreateExperiment | DeleteExperiment | UpdateExperiment | UpdateExperimentStatus)
+}
+
+/// What "that experiment" means from now on; one that was deleted is none.
+fn last_experiment(kind: ActionKind, entry: &LogEntry, state: &ConversationState) -> Option<ExperimentRef> {
+    match (&entry.experiment, kind) {
+        (Some(gone), ActionKind::DeleteExperiment) if entry.status == LogStatus::Success => {
+            state.last_experiment.clone().filter(|last| last.id != gone.id)
+        }
+        (Some(experiment), _) => Some(experiment.clone()),
+        (None, _) => state.last_experiment.clone(),
+    }
+}
+
+/// What is said of an action that was done.
+fn success_summary(action: &Action, name: &str, detail: &str) -> String {
+    match action {
+        Action::CreateExperiment(create) => {
+            format!("Experiment '{name}' was created in context '{}' ({detail}).", create.context)
+        }
+        Action::UpdateExperiment(_) => format!("Experiment '{name}' was updated."),
+        Action::UpdateExperimentStatus(to) => {
+            format!("The status of experiment '{name}' is now {}. {}", to.status, actions::effect(&to.status))
+        }
+        Action::DeleteExperiment(_) => format!("Experiment '{name}' was deleted{detail}."),
+        Action::InitExperimentUser(init) => format!("User '{}' is initialized.", init.user_id),
+        Action::GetDecisionPointAssignments(asked) => {
+            format!("User '{}' in context '{}': {detail}", asked.user_id, asked.context)
+        }
+        Action::MarkDecisionPoint(mark) => {
+            let place = &mark.decision_point;
+            format!(
+                "The visit of user '{}' at {} / {} was marked{detail}.",
+                mark.user_id, place.site, place.target
+            )
+        }
+    }
+}
+
+/// The same trouble as a turn tells it.
+impl Failed {
+    fn error(&self, node: &str) -> TurnError {
+        match self {
+            Failed::Server(error) => failure::of_server(error, node),
+            Failed::Changed(message) => TurnError {
+                class: crate::state::ErrorClass::Validation,
+                message: message.clone(),
+                node: node.to_owned(),
+            },
+        }
+    }
 }

@@ -29,7 +29,7 @@ fn split_mix(state: &mut u64) -> u64 {
 }
 
 /// A time as the wire has it: UTC, milliseconds, `Z`.
-pub(super) fn timestamp(time: SystemTime) -> String {
+pub(crate) fn timestamp(time: SystemTime) -> String {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
     let (days, second) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
     let (year, month, day) = civil(days);

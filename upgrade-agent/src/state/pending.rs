@@ -32,6 +32,8 @@ pub struct Missing {
     pub missing: Vec<String>,
     /// What the person was asked.
     pub question: String,
+    /// Answers the person may want to give.
+    pub options: Vec<String>,
 }
 
 /// What is waited for, for somebody outside.

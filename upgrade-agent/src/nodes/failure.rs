@@ -1,0 +1,44 @@
+//! Failures as a turn tells them: what kind of trouble, and a text for the person.
+
+use agentgraph_llm::Error as ModelError;
+
+use crate::client::{ClientError, ErrorKind};
+use crate::state::{ErrorClass, Preset, ResponseKind, TurnError};
+
+pub(crate) fn of_model(error: &ModelError, node: &str) -> TurnError {
+    let class = if error.is_auth() { ErrorClass::Auth } else { ErrorClass::Api };
+    TurnError { class, message: error.to_string(), node: node.to_owned() }
+}
+
+pub(crate) fn of_server(error: &ClientError, node: &str) -> TurnError {
+    TurnError { class: class_of(error), message: error.to_string(), node: node.to_owned() }
+}
+
+pub(crate) fn class_of(error: &ClientError) -> ErrorClass {
+    match error.kind() {
+        ErrorKind::Auth => ErrorClass::Auth,
+        ErrorKind::NotFound => ErrorClass::NotFound,
+        ErrorKind::BadRequest | ErrorKind::Conflict => ErrorClass::Validation,
+        ErrorKind::Connect | ErrorKind::Timeout | ErrorKind::Server | ErrorKind::Protocol => ErrorClass::Api,
+        _ => ErrorClass::Unknown,
+    }
+}
+
+/// The reply to a person whose message no model has read.
+pub(crate) fn model_preset(error: &TurnError) -> Preset {
+    let text = format!("The language model did not answer, so I did nothing. {}", error.message);
+    Preset::new(ResponseKind::Answer, text)
+}
+
+/// The reply to a request that cannot be met.
+pub(crate) fn preset(errors: &[TurnError]) -> Preset {
+    let first = match errors.first().map(|error| error.class) {
+        Some(ErrorClass::Auth) => "The UpGrade server does not let me do that. Nothing was changed.",
+        Some(ErrorClass::Api) => "The UpGrade server could not be asked. Nothing was changed.",
+        Some(ErrorClass::NotFound) => "I could not find that. Nothing was changed.",
+        _ => "That cannot be done like this. Nothing was changed.",
+    };
+    let lines = errors.iter().map(|error| format!("- {}", error.message));
+    let text = std::iter::once(first.to_owned()).chain(lines).collect::<Vec<_>>().join("\n");
+    Preset::new(ResponseKind::Answer, text)
+}

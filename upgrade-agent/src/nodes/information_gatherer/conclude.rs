@@ -1,0 +1,221 @@
+//! What becomes of a gathering.
+
+use super::question::Question;
+use crate::actions::{self, Action, ActionKind, DecodeError, ExperimentRef, Facts, Proposal};
+use crate::client::{ClientError, ErrorKind, Experiment, ExperimentName};
+use crate::nodes::failure;
+use crate::state::{
+    ConversationState, ConversationStateUpdate, ErrorClass, Missing, Params, Pending, Preset, ResponseKind,
+    TurnError,
+};
+use crate::tools::{Desk, Draft};
+
+/// What a gathering came to.
+pub(super) struct Outcome {
+    end: End,
+    /// An action that was left half-done for this one.
+    left: Option<ActionKind>,
+    /// The experiment that the turn was about, if it was about exactly one.
+    about: Option<ExperimentRef>,
+}
+
+enum End {
+    /// Nothing but facts.
+    Facts,
+    Errors(Vec<TurnError>),
+    Ask(Missing),
+    Propose(Proposal),
+}
+
+impl Outcome {
+    pub(super) fn write(
+        self,
+        update: ConversationStateUpdate,
+        state: &ConversationState,
+    ) -> ConversationStateUpdate {
+        let mut update = match self.end {
+            End::Facts => update,
+            End::Errors(errors) => {
+                update.preset(Some(failure::preset(&errors))).errors(errors).pending(Pending::Nothing)
+            }
+            End::Ask(missing) => update
+                .preset(Some(Preset::new(ResponseKind::Question, missing.question.clone())))
+                .suggested(missing.options.clone())
+                .pending(Pending::Missing(missing)),
+            End::Propose(proposal) => update.proposal(Some(proposal)).pending(Pending::Nothing),
+        };
+        if let Some(left) = self.left {
+            update = update.notes([format!("I will not {}, then; nothing was changed.", left.in_words())]);
+        }
+        if self.about.is_some() && self.about != state.last_experiment {
+            update = update.last_experiment(self.about);
+        }
+        update
+    }
+}
+
+/// Judges what lies on the desk, and reads what the judgement needs.
+pub(super) async fn conclude(desk: &Desk, state: &ConversationState, node: &str) -> Outcome {
+    let (draft, noted, misses, seen) = {
+        let notes = desk.notes();
+        (notes.draft.clone(), notes.errors.clone(), notes.misses.clone(), notes.seen.clone())
+    };
+    let about = the_only(seen);
+    let noted = if noted.is_empty() && found_nothing(desk, &draft) { misses } else { noted };
+    if !noted.is_empty() {
+        let error = |(class, message)| TurnError { class, message, node: node.to_owned() };
+        return Outcome { end: End::Errors(noted.into_iter().map(error).collect()), left: None, about };
+    }
+    if !draft.is_touched() {
+        return Outcome { end: End::Facts, left: None, about };
+    }
+    let left = draft.left();
+    match prepare(desk, state, &draft).await {
+        Ok(end) => {
+            let about = match &end {
+                End::Propose(proposal) => proposal.about.clone().or(about),
+                _ => about,
+            };
+            Outcome { end, left, about }
+        }
+        Err(trouble) => Outcome { end: End::Errors(trouble.errors(node)), left, about },
+    }
+}
+
+/// Whether look-ups were all that was done, and they found nothing.
+fn found_nothing(desk: &Desk, draft: &Draft) -> bool {
+    !draft.is_touched() && desk.notes().info.is_empty()
+}
+
+fn the_only(mut seen: Vec<ExperimentRef>) -> Option<ExperimentRef> {
+    seen.dedup();
+    match seen.as_slice() {
+        [one] => Some(one.clone()),
+        _ => None,
+    }
+}
+
+/// Why a draft cannot become a proposal.
+enum Trouble {
+    Server(ClientError),
+    NotFound(String),
+    Invalid(Vec<String>),
+}
+
+impl From<ClientError> for Trouble {
+    fn from(error: ClientError) -> Self {
+        Trouble::Server(error)
+    }
+}
+
+impl Trouble {
+    fn errors(self, node: &str) -> Vec<TurnError> {
+        let error = |class, message| TurnError { class, message, node: node.to_owned() };
+        match self {
+            Trouble::Server(failed) => vec![failure::of_server(&failed, node)],
+            Trouble::NotFound(message) => vec![error(ErrorClass::NotFound, message)],
+            Trouble::Invalid(problems) => {
+                problems.into_iter().map(|message| error(ErrorClass::Validation, message)).collect()
+            }
+        }
+    }
+}
+
+async fn prepare(desk: &Desk, state: &ConversationState, draft: &Draft) -> Result<End, Trouble> {
+    let (kind, params, missing) = (draft.action(), draft.params(), draft.missing());
+    if let Some(kind) = kind {
+        match actions::decode(kind, &params) {
+            Err(DecodeError::Invalid(problems)) => return Err(Trouble::Invalid(problems)),
+            Ok(action) if missing.is_empty() => return propose(desk, action).await.map(End::Propose),
+            _ => {}
+        }
+    }
+    check_context(desk, &params).await?;
+    let question = Question::about(desk, state, kind, &params, &missing).await;
+    let Question { text, options } = question;
+    Ok(End::Ask(Missing { action: kind, params, missing, question: text, options }))
+}
+
+/// An unknown context is told before anything that depends on it is asked.
+async fn check_context(desk: &Desk, params: &Params) -> Result<(), Trouble> {
+    let Some(name) =
+        params.get("context").and_then(serde_json::Value::as_str).filter(|name| !name.is_empty())
+    else {
+        return Ok(());
+    };
+    let contexts = desk.contexts().await?;
+    match actions::unknown_context(name, &contexts) {
+        Some(problem) => Err(Trouble::Invalid(vec![problem])),
+        None => Ok(()),
+    }
+}
+
+async fn propose(desk: &Desk, mut action: Action) -> Result<Proposal, Trouble> {
+    let kind = action.kind();
+    let experiment = match action.experiment_id().map(str::to_owned) {
+        None => None,
+        Some(id) => {
+            let experiment = find(desk, &id).await?;
+            action.name_experiment(&experiment.id);
+            Some(experiment)
+        }
+    };
+    let contexts = match needs_contexts(kind) {
+        true => Some(desk.contexts().await?),
+        false => None,
+    };
+    let names = match needs_names(kind) {
+        true => desk.names().await?,
+        false => Vec::new(),
+    };
+    let facts = Facts { contexts: contexts.as_ref(), names: &names, experiment: experiment.as_ref() };
+    let problems = actions::check(&action, &facts);
+    if !problems.is_empty() {
+        return Err(Trouble::Invalid(problems));
+    }
+    let warnings = actions::warnings(&action, &facts);
+    let current = experiment.as_ref().map(|experiment| experiment.state.clone());
+    Ok(Proposal { action, about: experiment.as_ref().map(ExperimentRef::from), current, warnings })
+}
+
+fn needs_contexts(kind: ActionKind) -> bool {
+    use ActionKind::{CreateExperiment, GetDecisionPointAssignments, UpdateExperiment};
+    matches!(kind, CreateExperiment | UpdateExperiment | GetDecisionPointAssignments)
+}
+
+fn needs_names(kind: ActionKind) -> bool {
+    matches!(kind, ActionKind::CreateExperiment | ActionKind::UpdateExperiment)
+}
+
+/// The experiment of that id, or, since a person speaks in names, of that name.
+async fn find(desk: &Desk, id: &str) -> Result<Experiment, Trouble> {
+    let id = match uuid::Uuid::try_parse(id) {
+        Ok(id) => id.to_string(),
+        Err(_) => by_name(&desk.names().await?, id)?.id.clone(),
+    };
+    match desk.client().experiment(&id).await {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            Err(Trouble::NotFound(format!("there is no experiment with the id {id}")))
+        }
+        found => Ok(found?),
+    }
+}
+
+fn by_name<'a>(names: &'a [ExperimentName], name: &str) -> Result<&'a ExperimentName, Trouble> {
+    let exact: Vec<_> = names.iter().filter(|known| known.name == name).collect();
+    let alike = || names.iter().filter(|known| known.name.eq_ignore_ascii_case(name)).collect();
+    let found: Vec<_> = if exact.is_empty() { alike() } else { exact };
+    match found.as_slice() {
+        [one] => Ok(one),
+        [] => Err(Trouble::NotFound(actions::unknown_experiment(name, names))),
+        several => {
+            let ids: Vec<&str> = several.iter().map(|known| known.id.as_str()).collect();
+            let why = format!(
+                "there are {} experiments named '{name}': say which id: {}",
+                ids.len(),
+                ids.join(", ")
+            );
+            Err(Trouble::Invalid(vec![why]))
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! The question for what is missing, with the answers that the server allows.
+
+use serde_json::Value;
+
+use crate::actions::ActionKind;
+use crate::client::Context;
+use crate::state::{ConversationState, Params};
+use crate::tools::Desk;
+
+/// The most answers that are offered.
+const OPTIONS: usize = 8;
+
+/// A question and its likely answers.
+pub(super) struct Question {
+    pub(super) text: String,
+    pub(super) options: Vec<String>,
+}
+
+impl Question {
+    /// Asks for the first missing parameter with its options, and names the others. What the server does not tell is
+    /// left out: a question is better than an error about its hints.
+    pub(super) async fn about(
+        desk: &Desk,
+        state: &ConversationState,
+        action: Option<ActionKind>,
+        params: &Params,
+        missing: &[String],
+    ) -> Self {
+        let Some((kind, first)) = action.zip(missing.first()) else {
+            return Question { text: without_parameter(action), options: vec!["Cancel".to_owned()] };
+        };
+        // Everything else depends on the context.
+        let first = if missing.iter().any(|name| name == "context") { "context" } else { first };
+        let options = options(desk, first, params).await;
+        let mut text = asking(kind, first, params, state);
+        if !options.is_empty() {
+            text = format!("{text} There are: {}.", options.join(", "));
+        }
+        let others: Vec<String> =
+            missing.iter().filter(|name| *name != first).map(|name| name.replace('_', " ")).collect();
+        if !others.is_empty() {
+            text = format!("{text} I also need: {}.", others.join(", "));
+        }
+        let likely = options.into_iter().take(OPTIONS).chain(["Cancel".to_owned()]);
+        Question { text, options: likely.collect() }
+    }
+}
+
+fn without_parameter(action: Option<ActionKind>) -> String {
+    match action {
+        Some(action) => format!("What should I change before I {}?", action.in_words()),
+        None => "What would you like me to do with this?".to_owned(),
+    }
+}
+
+fn asking(kind: ActionKind, name: &str, params: &Params, state: &ConversationState) -> String {
+    let whose = match (kind, params.get("name").and_then(Value::as_str)) {
+        (ActionKind::CreateExperiment, Some(name)) => format!("experiment '{name}'"),
+        (ActionKind::CreateExperiment, None) => "the experiment".to_owned(),
+        _ => String::new(),
+    };
+    match (kind, name) {
+        (ActionKind::CreateExperiment, "context") => format!("Which context should {whose} run in?"),
+        (ActionKind::CreateExperiment, "name") => "What should the experiment be called?".to_owned(),
+        (ActionKind::CreateExperiment, "decision_points") => {
+            format!("At which decision points (site / target) should {whose} run?")
+        }
+        (ActionKind::CreateExperiment, "conditions") => {
+            format!("Which conditions should {whose} compare, and with which weights (percent)?")
+        }
+        (_, "experiment_id") => match &state.last_experiment {
+            Some(last) => format!("Which experiment do you mean? The last one was '{}'.", last.name),
+            None => "Which experiment do you mean?".to_owned(),
+        },
+        (_, "status") => "Which status should it get?".to_owned(),
+        (_, "user_id") => "Which user (id) do you mean?".to_owned(),
+        (_, "context") => "For which context?".to_owned(),
+        (_, "decision_point") => "At which decision point (site / target)?".to_owned(),
+        (kind, other) => format!("To {}, I need: {}.", kind.in_words(), other.replace('_', " ")),
+    }
+}
+
+async fn options(desk: &Desk, name: &str, params: &Params) -> Vec<String> {
+    match name {
+        "experiment_id" => {
+            let names = desk.names().await.unwrap_or_default();
+            names.into_iter().take(OPTIONS).map(|known| known.name).collect()
+        }
+        "status" => ["enrolling", "enrollmentComplete", "cancelled"].map(str::to_owned).to_vec(),
+        "context" => match desk.contexts().await {
+            Ok(contexts) => contexts.names().map(str::to_owned).collect(),
+            Err(_) => Vec::new(),
+        },
+        "conditions" => of_context(desk, params, |context| context.conditions.clone()).await,
+        "decision_points" | "decision_point" => of_context(desk, params, points).await,
+        "group_type" => of_context(desk, params, |context| context.group_types.clone()).await,
+        _ => Vec::new(),
+    }
+}
+
+async fn of_context(desk: &Desk, params: &Params, part: fn(&Context) -> Vec<String>) -> Vec<String> {
+    let Some(name) = params.get("context").and_then(Value::as_str) else { return Vec::new() };
+    match desk.contexts().await {
+        Ok(contexts) => contexts.get(name).map(part).unwrap_or_default(),
+        Err(_) => Vec::new(),
+    }
+}
+
+/// The server tells sites and targets apart; which pairs exist, the person knows.
+fn points(context: &Context) -> Vec<String> {
+    let pairs = context
+        .sites
+        .iter()
+        .flat_map(|site| context.targets.iter().map(move |target| format!("{site} / {target}")));
+    pairs.take(OPTIONS).collect()
+}

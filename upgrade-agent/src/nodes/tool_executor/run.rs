@@ -1,0 +1,280 @@
+//! The actions on the server, each so that running it twice has the effect of running it once.
+//!
+//! - create: the key is the experiment's id, and the client looks it up before it posts
+//! - status and delete: read first; what is there already is not done again
+//! - update and init: the same request again changes nothing
+//! - mark: the key is the visit's uniquifier, and the server keeps the first visit
+//!
+//! A call whose outcome is not known (a timeout, a broken connection, a 500) is followed by a look whether it was done.
+
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::success_summary;
+use crate::actions::{
+    self, Action, CreateExperiment, DeleteExperiment, ExperimentRef, GetDecisionPointAssignments, GroupParam,
+    InitExperimentUser, MarkDecisionPoint, PostRuleParam, Proposal, UpdateExperiment, UpdateExperimentStatus,
+};
+use crate::client::{
+    Assignment, AssignmentUnit, ClientError, ErrorKind, Experiment, ExperimentPatch, ExperimentState,
+    FilterMode, GroupMember, Mark, MarkStatus, Members, NewCondition, NewDecisionPoint, NewExperiment,
+    NewUser, PostRule, UpgradeClient,
+};
+
+/// What an action came to.
+pub(super) struct Done {
+    pub(super) result: Value,
+    pub(super) experiment: Option<ExperimentRef>,
+    pub(super) summary: String,
+}
+
+/// Why it did not.
+pub(super) enum Failed {
+    Server(ClientError),
+    /// The experiment is not any more what the person was asked about.
+    Changed(String),
+}
+
+impl From<ClientError> for Failed {
+    fn from(error: ClientError) -> Self {
+        Failed::Server(error)
+    }
+}
+
+impl Failed {
+    pub(super) fn may_have_acted(&self) -> bool {
+        matches!(self, Failed::Server(error) if error.may_have_acted())
+    }
+}
+
+type Outcome = Result<Done, Failed>;
+
+pub(super) async fn execute(client: &UpgradeClient, proposal: &Proposal, key: Uuid) -> Outcome {
+    let action = &proposal.action;
+    match action {
+        Action::CreateExperiment(create) => create_experiment(client, action, create, key).await,
+        Action::UpdateExperiment(update) => update_experiment(client, action, update).await,
+        Action::UpdateExperimentStatus(change) => set_status(client, proposal, change).await,
+        Action::DeleteExperiment(delete) => delete_experiment(client, proposal, delete).await,
+        Action::InitExperimentUser(init) => init_user(client, action, init).await,
+        Action::GetDecisionPointAssignments(asked) => assignments(client, action, asked).await,
+        Action::MarkDecisionPoint(mark) => mark_point(client, action, mark, key).await,
+    }
+}
+
+async fn create_experiment(
+    client: &UpgradeClient,
+    action: &Action,
+    create: &CreateExperiment,
+    key: Uuid,
+) -> Outcome {
+    let new = new_experiment(create, key);
+    let created = match client.create(&new).await {
+        Err(error) if error.kind() == ErrorKind::Conflict || error.may_have_acted() => {
+            complete(client, &new, key, error).await?
+        }
+        created => created?,
+    };
+    Ok(about_experiment(action, &created, &format!("id {}, {}", created.id, created.state)))
+}
+
+/// The experiment of this key, if it is there and is the one: the rule `assign`, which a post cannot set, may be missing
+/// still.
+async fn complete(
+    client: &UpgradeClient,
+    new: &NewExperiment,
+    key: Uuid,
+    error: ClientError,
+) -> Result<Experiment, ClientError> {
+    let found = match client.experiment(&key.to_string()).await {
+        Ok(found) if found.name == new.name && found.context.contains(&new.context) => found,
+        _ => return Err(error),
+    };
+    if found.post_rule == new.post_rule {
+        return Ok(found);
+    }
+    let rule = ExperimentPatch { post_rule: Some(new.post_rule.clone()), ..ExperimentPatch::default() };
+    client.update(&found.id, &rule).await
+}
+
+async fn update_experiment(client: &UpgradeClient, action: &Action, update: &UpdateExperiment) -> Outcome {
+    let now = client.experiment(&update.experiment_id).await?;
+    let facts = actions::Facts { experiment: Some(&now), ..actions::Facts::default() };
+    let problems = actions::check(action, &facts);
+    if !problems.is_empty() {
+        return Err(Failed::Changed(problems.join("; ")));
+    }
+    let updated = client.update(&update.experiment_id, &patch(update)).await?;
+    Ok(about_experiment(action, &updated, ""))
+}
+
+async fn set_status(client: &UpgradeClient, proposal: &Proposal, change: &UpdateExperimentStatus) -> Outcome {
+    let (id, to) = (&change.experiment_id, &change.status);
+    let now = client.experiment(id).await?;
+    if now.state == *to {
+        return Ok(about_experiment(&proposal.action, &now, ""));
+    }
+    if proposal.current.as_ref().is_some_and(|asked| *asked != now.state) {
+        return Err(Failed::Changed(format!(
+            "experiment '{}' has become {} since I asked, so I left it alone: ask again if you still want it",
+            now.name, now.state
+        )));
+    }
+    let changed = match client.set_state(id, to).await {
+        Err(error) if error.may_have_acted() => match client.experiment(id).await {
+            Ok(seen) if seen.state == *to => seen,
+            _ => return Err(error.into()),
+        },
+        changed => changed?,
+    };
+    Ok(about_experiment(&proposal.action, &changed, ""))
+}
+
+async fn delete_experiment(
+    client: &UpgradeClient,
+    proposal: &Proposal,
+    delete: &DeleteExperiment,
+) -> Outcome {
+    let id = &delete.experiment_id;
+    let done = |detail: &str| {
+        let about = proposal.about.clone();
+        let name = about.as_ref().map_or(id.as_str(), |about| &about.name).to_owned();
+        let summary = success_summary(&proposal.action, &name, detail);
+        Ok(Done { result: json!({ "id": id, "name": name }), experiment: about, summary })
+    };
+    match client.experiment(id).await {
+        // Somebody, or this agent before it was killed, was faster.
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return done(" (it was gone already when I looked)");
+        }
+        found => drop(found?),
+    }
+    match client.delete(id).await {
+        Err(error) if error.kind() == ErrorKind::NotFound => done(""),
+        Err(error) if error.may_have_acted() => match client.experiment(id).await {
+            Err(gone) if gone.kind() == ErrorKind::NotFound => done(""),
+            _ => Err(error.into()),
+        },
+        deleted => {
+            deleted?;
+            done("")
+        }
+    }
+}
+
+async fn init_user(client: &UpgradeClient, action: &Action, init: &InitExperimentUser) -> Outcome {
+    let new = NewUser {
+        id: init.user_id.clone(),
+        groups: init.group.clone(),
+        working_group: init.working_group.clone(),
+    };
+    let user = client.init_user(&new).await?;
+    Ok(Done { result: json!(user), experiment: None, summary: success_summary(action, "", "") })
+}
+
+async fn assignments(
+    client: &UpgradeClient,
+    action: &Action,
+    asked: &GetDecisionPointAssignments,
+) -> Outcome {
+    let assigned = client.assign(&asked.user_id, &asked.context).await?;
+    let summary = success_summary(action, "", &in_words(&assigned));
+    Ok(Done { result: json!(assigned), experiment: None, summary })
+}
+
+fn in_words(assigned: &[Assignment]) -> String {
+    if assigned.is_empty() {
+        return "no experiment applies, so the default is shown everywhere.".to_owned();
+    }
+    let line = |point: &Assignment| {
+        let first = point.conditions.first().and_then(|condition| condition.condition_code.as_deref());
+        format!("\n- {} / {}: {}", point.site, point.target, first.unwrap_or("default"))
+    };
+    assigned.iter().map(line).collect()
+}
+
+async fn mark_point(client: &UpgradeClient, action: &Action, mark: &MarkDecisionPoint, key: Uuid) -> Outcome {
+    let shown = mark.assigned_condition.as_ref();
+    let visit = Mark {
+        condition_code: shown.and_then(|shown| shown.condition_code.clone()),
+        experiment_id: shown.map(|shown| shown.experiment_id.clone()),
+        status: shown.map(|_| MarkStatus::Applied),
+        uniquifier: Some(key.to_string()),
+        ..Mark::new(&mark.decision_point.site, &mark.decision_point.target)
+    };
+    let marked = client.mark(&mark.user_id, &visit).await?;
+    let detail = match &marked.condition {
+        Some(code) => format!(" with condition '{code}'"),
+        None => String::new(),
+    };
+    let summary = success_summary(action, "", &detail);
+    Ok(Done { result: json!(marked), experiment: None, summary })
+}
+
+fn about_experiment(action: &Action, experiment: &Experiment, detail: &str) -> Done {
+    Done {
+        result: json!({ "id": experiment.id, "name": experiment.name, "status": experiment.state }),
+        experiment: Some(experiment.into()),
+        summary: success_summary(action, &experiment.name, detail),
+    }
+}
+
+fn new_experiment(create: &CreateExperiment, key: Uuid) -> NewExperiment {
+    NewExperiment {
+        id: Some(key.to_string()),
+        description: create.description.clone(),
+        state: ExperimentState::Inactive,
+        tags: create.tags.clone(),
+        assignment_unit: create.assignment_unit.clone().unwrap_or(AssignmentUnit::Individual),
+        group_type: create.group_type.clone(),
+        consistency_rule: create.consistency_rule.clone(),
+        post_rule: create.post_experiment_rule.as_ref().map(post_rule).unwrap_or_default(),
+        filter_mode: create.filter_mode.clone().unwrap_or(FilterMode::ExcludeAll),
+        inclusion: members(&create.inclusion_users, &create.inclusion_groups),
+        exclusion: members(&create.exclusion_users, &create.exclusion_groups),
+        conditions: conditions(&create.conditions),
+        decision_points: points(&create.decision_points),
+        ..NewExperiment::new(&create.name, &create.context)
+    }
+}
+
+fn patch(update: &UpdateExperiment) -> ExperimentPatch {
+    ExperimentPatch {
+        name: update.name.clone(),
+        description: update.description.clone(),
+        context: update.context.clone(),
+        tags: update.tags.clone(),
+        assignment_unit: update.assignment_unit.clone(),
+        group_type: update.group_type.clone(),
+        consistency_rule: update.consistency_rule.clone(),
+        post_rule: update.post_experiment_rule.as_ref().map(post_rule),
+        filter_mode: update.filter_mode.clone(),
+        conditions: update.conditions.as_deref().map(conditions),
+        decision_points: update.decision_points.as_deref().map(points),
+    }
+}
+
+fn post_rule(rule: &PostRuleParam) -> PostRule {
+    PostRule { rule: rule.rule.clone(), condition_code: rule.condition_code.clone() }
+}
+
+fn conditions(given: &[actions::ConditionParam]) -> Vec<NewCondition> {
+    let weights = actions::weights(given);
+    given.iter().zip(weights).map(|(condition, weight)| NewCondition::new(&condition.code, weight)).collect()
+}
+
+fn points(given: &[actions::DecisionPointParam]) -> Vec<NewDecisionPoint> {
+    let point = |point: &actions::DecisionPointParam| NewDecisionPoint {
+        exclude_if_reached: point.exclude_if_reached,
+        ..NewDecisionPoint::new(&point.site, &point.target)
+    };
+    given.iter().map(point).collect()
+}
+
+fn members(users: &[String], groups: &[GroupParam]) -> Members {
+    let group = |group: &GroupParam| GroupMember {
+        group_type: group.group_type.clone(),
+        group_id: group.group_id.clone(),
+    };
+    Members { users: users.to_vec(), groups: groups.iter().map(group).collect() }
+}

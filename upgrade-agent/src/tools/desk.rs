@@ -1,0 +1,119 @@
+//! The gatherer's desk: what one gathering fetches and notes. It lives as long as one call of the node, so nothing on it
+//! can reach another conversation.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use agentgraph_llm::ToolError;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::Draft;
+use crate::actions::ExperimentRef;
+use crate::client::{ClientError, ContextMetadata, ErrorKind, Experiment, ExperimentName, UpgradeClient};
+use crate::state::ErrorClass;
+
+/// The desk. No lock is held while anything is waited for.
+pub(crate) struct Desk {
+    client: UpgradeClient,
+    notes: Mutex<Gathered>,
+}
+
+/// What lies on it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Gathered {
+    pub(crate) info: BTreeMap<String, Value>,
+    pub(crate) contexts: Option<ContextMetadata>,
+    pub(crate) names: Option<Vec<ExperimentName>>,
+    pub(crate) experiments: Option<Vec<Experiment>>,
+    pub(crate) draft: Draft,
+    pub(crate) errors: Vec<(ErrorClass, String)>,
+    /// Look-ups that found nothing: a model may try again, so they are errors only if nothing came after.
+    pub(crate) misses: Vec<(ErrorClass, String)>,
+    /// The experiments that were looked at closely.
+    pub(crate) seen: Vec<ExperimentRef>,
+}
+
+impl Desk {
+    pub(crate) fn new(client: UpgradeClient, draft: Draft) -> Self {
+        Desk { client, notes: Mutex::new(Gathered { draft, ..Gathered::default() }) }
+    }
+
+    pub(crate) fn client(&self) -> &UpgradeClient {
+        &self.client
+    }
+
+    pub(crate) fn notes(&self) -> MutexGuard<'_, Gathered> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Everything that was noted.
+    pub(crate) fn clear(&self) -> Gathered {
+        std::mem::take(&mut *self.notes())
+    }
+
+    /// Puts a value under a name and hands it to the model.
+    pub(super) fn keep(&self, name: impl Into<String>, value: &impl Serialize) -> Result<Value, ToolError> {
+        let value = serde_json::to_value(value)?;
+        self.notes().info.insert(name.into(), value.clone());
+        Ok(value)
+    }
+
+    /// Puts a value among others of its kind, by id.
+    pub(super) fn keep_by_id(
+        &self,
+        name: &str,
+        id: &str,
+        value: &impl Serialize,
+    ) -> Result<Value, ToolError> {
+        let value = serde_json::to_value(value)?;
+        let mut notes = self.notes();
+        let all = notes.info.entry(name.to_owned()).or_insert_with(|| json!({}));
+        all[id] = value.clone();
+        Ok(value)
+    }
+
+    /// Notes a failure of the server and tells the model.
+    pub(super) fn failed(&self, error: &ClientError) -> ToolError {
+        let note = (crate::nodes::failure::class_of(error), error.to_string());
+        match error.kind() {
+            ErrorKind::NotFound | ErrorKind::BadRequest => self.notes().misses.push(note),
+            _ => self.note_error(note),
+        }
+        ToolError::failed(error)
+    }
+
+    pub(super) fn note_error(&self, note: (ErrorClass, String)) {
+        let mut notes = self.notes();
+        if !notes.errors.contains(&note) {
+            notes.errors.push(note);
+        }
+    }
+
+    /// The contexts, fetched once.
+    pub(crate) async fn contexts(&self) -> Result<ContextMetadata, ClientError> {
+        let known = self.notes().contexts.clone();
+        match known {
+            Some(contexts) => Ok(contexts),
+            None => {
+                let contexts = self.client.context_metadata().await?;
+                self.notes().contexts = Some(contexts.clone());
+                Ok(contexts)
+            }
+        }
+    }
+
+    /// The experiments' names, fetched once, in order of the names.
+    pub(crate) async fn names(&self) -> Result<Vec<ExperimentName>, ClientError> {
+        let known = self.notes().names.clone();
+        match known {
+            Some(names) => Ok(names),
+            None => {
+                let mut names = self.client.experiment_names().await?;
+                names.sort_by(|one, other| (&one.name, &one.id).cmp(&(&other.name, &other.id)));
+                self.notes().names = Some(names.clone());
+                Ok(names)
+            }
+        }
+    }
+}

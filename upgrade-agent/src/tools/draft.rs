@@ -1,0 +1,189 @@
+//! An action in the making, as the gatherer's tools fill it in.
+//!
+//! Tools may be called in any order and at once, so each call only notes what it was told; [`Draft::action`] and
+//! [`Draft::params`] put it together.
+
+use crate::actions::{self, ActionKind};
+use crate::state::{ConversationState, Dropped, Missing, Params, Pending};
+
+/// An action in the making.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Draft {
+    base: Base,
+    action: Option<ActionKind>,
+    given: Params,
+    missing: Vec<String>,
+    touched: bool,
+}
+
+/// What the draft goes on from.
+#[derive(Clone, Debug, Default)]
+enum Base {
+    #[default]
+    Nothing,
+    /// An action that waits for parameters: goes on unless another action is named.
+    Waiting(Missing),
+    /// An action whose confirmation was not answered: goes on only if none is named.
+    Dropped(Dropped),
+}
+
+impl Draft {
+    /// The draft that a turn begins with.
+    pub(crate) fn of(state: &ConversationState) -> Self {
+        let base = match (&state.pending, &state.dropped) {
+            (Pending::Missing(missing), _) => Base::Waiting(missing.clone()),
+            (_, Some(dropped)) => Base::Dropped(dropped.clone()),
+            _ => Base::Nothing,
+        };
+        Draft { base, ..Draft::default() }
+    }
+
+    pub(crate) fn name_action(&mut self, action: ActionKind) {
+        self.action = Some(action);
+        self.touched = true;
+    }
+
+    /// Adds parameters; `null` takes one back.
+    pub(crate) fn give(&mut self, params: Params) {
+        self.given.extend(params);
+        self.touched = true;
+    }
+
+    pub(crate) fn ask_for(&mut self, missing: Vec<String>) {
+        self.missing = missing;
+        self.touched = true;
+    }
+
+    /// Whether this turn said anything about an action.
+    pub(crate) fn is_touched(&self) -> bool {
+        self.touched
+    }
+
+    /// The action, if it is known.
+    pub(crate) fn action(&self) -> Option<ActionKind> {
+        self.action.or(match &self.base {
+            Base::Nothing => None,
+            Base::Waiting(waiting) => waiting.action,
+            Base::Dropped(dropped) => Some(dropped.action),
+        })
+    }
+
+    /// The parameters, those taken back left out.
+    pub(crate) fn params(&self) -> Params {
+        let mut params = match &self.base {
+            Base::Waiting(waiting) if self.goes_on() => waiting.params.clone(),
+            Base::Dropped(dropped) if self.goes_on() => dropped.params.clone(),
+            _ => Params::new(),
+        };
+        params.extend(self.given.clone());
+        params.retain(|_, value| !value.is_null());
+        params
+    }
+
+    /// The action that waited for parameters and was left for another one.
+    pub(crate) fn left(&self) -> Option<ActionKind> {
+        match &self.base {
+            Base::Waiting(waiting) if !self.goes_on() => waiting.action,
+            _ => None,
+        }
+    }
+
+    /// What the person has to be asked for: what this turn named, and what the action cannot be without.
+    pub(crate) fn missing(&self) -> Vec<String> {
+        let params = self.params();
+        let mut missing = match self.action().map(|kind| actions::decode(kind, &params)) {
+            Some(Err(actions::DecodeError::Missing(names))) => names,
+            _ => Vec::new(),
+        };
+        for name in &self.missing {
+            if !params.contains_key(name) && !missing.contains(name) {
+                missing.push(name.clone());
+            }
+        }
+        missing
+    }
+
+    fn goes_on(&self) -> bool {
+        match &self.base {
+            Base::Nothing => true,
+            Base::Waiting(waiting) => {
+                self.action.is_none() || waiting.action.is_none() || self.action == waiting.action
+            }
+            Base::Dropped(_) => self.action.is_none(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn params(value: Value) -> Params {
+        serde_json::from_value(value).unwrap()
+    }
+
+    fn waiting(action: Option<ActionKind>) -> Draft {
+        let missing = Missing { action, params: params(json!({ "name": "Foo" })), ..Missing::default() };
+        Draft { base: Base::Waiting(missing), ..Draft::default() }
+    }
+
+    fn dropped() -> Draft {
+        let old = params(json!({ "experiment_id": "1" }));
+        let dropped = Dropped { action: ActionKind::DeleteExperiment, params: old, title: String::new() };
+        Draft { base: Base::Dropped(dropped), ..Draft::default() }
+    }
+
+    #[test]
+    fn the_order_of_calls_does_not_matter() {
+        let (mut one, mut two) = (Draft::default(), Draft::default());
+        one.name_action(ActionKind::DeleteExperiment);
+        one.give(params(json!({ "experiment_id": "2" })));
+        two.give(params(json!({ "experiment_id": "2" })));
+        two.name_action(ActionKind::DeleteExperiment);
+        assert_eq!((one.action(), one.params()), (two.action(), two.params()));
+    }
+
+    #[test]
+    fn what_waits_goes_on_with_what_is_given_and_ends_with_another_action() {
+        let mut draft = waiting(Some(ActionKind::CreateExperiment));
+        draft.give(params(json!({ "context": "c" })));
+        assert_eq!(draft.params(), params(json!({ "name": "Foo", "context": "c" })));
+        draft.name_action(ActionKind::CreateExperiment);
+        assert_eq!(draft.params(), params(json!({ "name": "Foo", "context": "c" })));
+        draft.name_action(ActionKind::DeleteExperiment);
+        assert_eq!(draft.params(), params(json!({ "context": "c" })));
+        assert_eq!(draft.left(), Some(ActionKind::CreateExperiment));
+    }
+
+    #[test]
+    fn parameters_that_waited_for_an_action_join_the_first_one_named() {
+        let mut draft = waiting(None);
+        draft.name_action(ActionKind::CreateExperiment);
+        assert_eq!(draft.params(), params(json!({ "name": "Foo" })));
+    }
+
+    #[test]
+    fn a_dropped_action_is_changed_by_parameters_alone_and_ends_with_any_named_action() {
+        let mut draft = dropped();
+        assert!(!draft.is_touched());
+        draft.give(params(json!({ "experiment_id": "2" })));
+        assert_eq!(draft.action(), Some(ActionKind::DeleteExperiment));
+        assert_eq!(draft.params(), params(json!({ "experiment_id": "2" })));
+        let mut draft = dropped();
+        draft.name_action(ActionKind::DeleteExperiment);
+        assert_eq!(draft.params(), Params::new());
+        assert_eq!(draft.missing(), ["experiment_id"]);
+    }
+
+    #[test]
+    fn a_parameter_that_is_there_is_not_missing_whatever_the_model_says() {
+        let mut draft = Draft::default();
+        draft.name_action(ActionKind::DeleteExperiment);
+        draft.give(params(json!({ "experiment_id": "2" })));
+        draft.ask_for(vec!["experiment_id".into(), "a good reason".into()]);
+        assert_eq!(draft.missing(), ["a good reason"]);
+        draft.give(params(json!({ "experiment_id": null })));
+        assert_eq!(draft.missing(), ["experiment_id", "a good reason"]);
+    }
+}

@@ -1,0 +1,91 @@
+//! The responder's tools: they read what is stored, and nothing else.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use agentgraph::Snapshot;
+use agentgraph_llm::{FnTool, ToolError};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::{Nothing, tool};
+use crate::state::{Cached, ConversationState};
+
+/// The stored data of one conversation, as tools see them.
+#[derive(Clone)]
+pub(crate) struct StoredData(Arc<Stored>);
+
+struct Stored {
+    state: Snapshot<ConversationState>,
+    read_the_log: AtomicBool,
+}
+
+impl StoredData {
+    pub(crate) fn new(state: Snapshot<ConversationState>) -> Self {
+        StoredData(Arc::new(Stored { state, read_the_log: AtomicBool::new(false) }))
+    }
+
+    /// Whether a model looked at the execution log: then its reply is a report.
+    pub(crate) fn read_the_log(&self) -> bool {
+        self.0.read_the_log.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn tools(&self) -> Vec<FnTool> {
+        let reader = |name: &str, about: &str, read: fn(&ConversationState) -> Value| {
+            tool(&self.0, name, about, move |stored: Arc<Stored>, _: Nothing| {
+                std::future::ready(Ok::<_, ToolError>(read(&stored.state)))
+            })
+        };
+        let log = tool(&self.0, "get_execution_log", "Every action that was run, oldest first.", read_log);
+        vec![
+            reader("get_stored_context_metadata", "The contexts, as last fetched.", |state| {
+                cached(state, state.context_metadata.as_ref())
+            }),
+            reader(
+                "get_stored_experiment_names",
+                "Names and ids of the experiments, as last fetched.",
+                |state| cached(state, state.experiment_names.as_ref()),
+            ),
+            reader(
+                "get_stored_experiments",
+                "The experiments with their design, as last fetched.",
+                |state| cached(state, state.experiments.as_ref()),
+            ),
+            reader("get_all_gathered_info", "Everything that was gathered for this message.", |state| {
+                json!(state.gathered_info)
+            }),
+            log,
+            reader("get_errors", "What went wrong with this message.", |state| json!(state.errors)),
+            reader("get_current_state", "What is waited for and what happened with this message.", current),
+            reader("get_conversation_history", "Everything that was said, oldest first.", |state| {
+                let said = state.history.iter();
+                said.map(|message| json!({ "role": message.role, "text": message.text() })).collect()
+            }),
+        ]
+    }
+}
+
+async fn read_log(stored: Arc<Stored>, _: Nothing) -> Result<Value, ToolError> {
+    stored.read_the_log.store(true, Ordering::Relaxed);
+    Ok(json!(stored.state.execution_log))
+}
+
+/// What was never fetched, or has changed since, is `null`.
+fn cached<T: Serialize>(state: &ConversationState, cached: Option<&Cached<T>>) -> Value {
+    match cached {
+        Some(cached) => json!({ "fetched_turns_ago": cached.age(state.turns), "value": cached.value }),
+        None => Value::Null,
+    }
+}
+
+fn current(state: &ConversationState) -> Value {
+    json!({
+        "turn": state.turns,
+        "waits_for": state.pending.summary(),
+        "dropped": state.dropped,
+        "that_experiment": state.last_experiment,
+        "request": state.analysis,
+        "executed": state.executed().map(|entry| &entry.summary).collect::<Vec<_>>(),
+        "nodes_so_far": state.path,
+    })
+}
