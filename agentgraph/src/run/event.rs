@@ -130,11 +130,15 @@ struct Inner<S: State> {
     next: u64,
     step: u64,
     waiting: Vec<Waker>,
+    /// The stream's reader, while it waits for an event. A task that a node spawned emits when nobody polls the run.
+    reader: Option<Waker>,
+    /// The last event is in: a context that outlives its run adds nothing after it.
+    ended: bool,
 }
 
 impl<S: State> EventQueue<S> {
     pub(crate) fn new(views: Views, capacity: usize, names: &[Arc<str>]) -> Self {
-        let inner = Inner { events: VecDeque::new(), next: 0, step: 0, waiting: Vec::new() };
+        let inner = Inner { events: VecDeque::new(), next: 0, step: 0, waiting: Vec::new(), reader: None, ended: false };
         EventQueue {
             run: OnceLock::new(),
             views,
@@ -151,17 +155,31 @@ impl<S: State> EventQueue<S> {
     pub(crate) fn push(&self, step: u64, kind: EventKind<S>) {
         let run = self.run.get().copied().unwrap_or(RunId::from_u128(0));
         let mut inner = self.inner();
+        if inner.ended {
+            return;
+        }
         let seq = inner.next;
         inner.next += 1;
         inner.step = inner.step.max(step);
+        inner.ended = matches!(kind, EventKind::Ended(_));
         inner.events.push_back(Event { seq, run, step, kind });
+        if let Some(reader) = inner.reader.take() {
+            reader.wake();
+        }
+    }
+
+    /// Nobody reads any more: whoever waits for room goes on, and what is added is dropped.
+    fn close(&self) {
+        let mut inner = self.inner();
+        inner.ended = true;
+        inner.waiting.drain(..).for_each(Waker::wake);
     }
 
     /// Waits until the reader has taken enough.
     pub(crate) async fn room(&self) {
         poll_fn(|cx| {
             let mut inner = self.inner();
-            if inner.events.len() < self.capacity {
+            if inner.events.len() < self.capacity || inner.ended {
                 return Poll::Ready(());
             }
             inner.waiting.push(cx.waker().clone());
@@ -170,9 +188,11 @@ impl<S: State> EventQueue<S> {
         .await;
     }
 
-    fn pop(&self) -> Option<Event<S>> {
+    /// The next event; if there is none, `reader` is woken by the one that comes.
+    fn pop(&self, reader: &Waker) -> Option<Event<S>> {
         let mut inner = self.inner();
         let event = inner.events.pop_front();
+        inner.reader = event.is_none().then(|| reader.clone());
         if inner.events.len() < self.capacity {
             inner.waiting.drain(..).for_each(Waker::wake);
         }
@@ -251,6 +271,13 @@ impl<S: State> EventStream<S> {
     }
 }
 
+/// A context that a spawned task still holds must not wait for a reader that is gone.
+impl<S: State> Drop for EventStream<S> {
+    fn drop(&mut self) {
+        self.queue.close();
+    }
+}
+
 impl<S: State> Stream for EventStream<S> {
     type Item = Event<S>;
 
@@ -262,7 +289,7 @@ impl<S: State> Stream for EventStream<S> {
             let step = self.queue.inner().step;
             self.queue.push(step, EventKind::Ended(outcome));
         }
-        match self.queue.pop() {
+        match self.queue.pop(cx.waker()) {
             Some(event) => Poll::Ready(Some(event)),
             None if self.run.is_none() => Poll::Ready(None),
             None => Poll::Pending,
