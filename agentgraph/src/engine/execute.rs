@@ -122,11 +122,12 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
         let mut failed = false;
         loop {
             self.first_poll(&mut waiting, &mut ready, &mut running, failed).await;
-            let pending = !running.is_empty();
+            // Those that wait for room count too: with little room most of a superstep may be still to come.
+            let others_run = !(running.is_empty() && waiting.is_empty());
             for (request, result) in ready.drain(..) {
                 let end = self.end(request, result);
-                failed |= !matches!(end, TaskEnd::Done(_));
-                ledger.finished(request.index, end, pending).await?;
+                failed |= matches!(end, TaskEnd::Failed(_) | TaskEnd::Refused { .. });
+                ledger.finished(request.index, end, others_run).await?;
             }
             if running.is_empty() {
                 if waiting.is_empty() || failed {
