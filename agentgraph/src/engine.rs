@@ -103,6 +103,9 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         if core.has_run_channels {
             reset(&core, state, &mut self.journal, Lifetime::Run)?;
         }
+        if core.has_ephemeral {
+            reset(&core, state, &mut self.journal, Lifetime::Ephemeral)?;
+        }
         let mut merge = Merge {
             core: &core,
             joins: &mut self.joins,
@@ -156,10 +159,18 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
-    /// What may end the call between two supersteps.
+    /// What may end the call between two supersteps. Static interrupts come before the limit and the token: whoever goes
+    /// on from here goes past them, so they must have been told.
     fn boundary(&mut self) -> Option<Pause> {
         if self.frontier.is_empty() {
             return Some(Pause::Finished);
+        }
+        let past = std::mem::take(&mut self.past_breaks);
+        if let Some(breaks) = self.core.breaks.as_ref().filter(|_| !past) {
+            let stops = self.frontier.nodes().filter(|node| breaks.before[*node as usize]);
+            if let Some(pause) = self.static_interrupts(stops, InterruptKind::Before) {
+                return Some(pause);
+            }
         }
         if self.cancel.as_ref().is_some_and(CancellationToken::is_cancelled) {
             return Some(Pause::Stopped(StopReason::Cancelled));
@@ -167,10 +178,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         if self.scratch.step >= self.shared.max_supersteps {
             return Some(Pause::Stopped(StopReason::Limit));
         }
-        let past = std::mem::take(&mut self.past_breaks);
-        let breaks = self.core.breaks.as_ref().filter(|_| !past)?;
-        let stops = self.frontier.nodes().filter(|node| breaks.before[*node as usize]);
-        self.static_interrupts(stops, InterruptKind::Before)
+        None
     }
 
     fn break_after(&self) -> Option<Pause> {
