@@ -1,0 +1,46 @@
+//! Services whose time is a number: nothing waits, and what would have been waited for can be read.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use agentgraph::Services;
+
+/// A clock that moves only when somebody sleeps.
+#[derive(Clone, Default)]
+pub struct Clock(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    micros: AtomicU64,
+    random: AtomicU64,
+    slept: Mutex<Vec<Duration>>,
+}
+
+impl Clock {
+    /// Every sleep there was, in order.
+    pub fn slept(&self) -> Vec<Duration> {
+        self.0.slept.lock().unwrap().clone()
+    }
+
+    /// What the engine gets when it asks for a random number.
+    pub fn set_random(&self, number: u64) {
+        self.0.random.store(number, Ordering::SeqCst);
+    }
+}
+
+#[async_trait::async_trait]
+impl Services for Clock {
+    fn now(&self) -> SystemTime {
+        UNIX_EPOCH + Duration::from_micros(self.0.micros.load(Ordering::SeqCst))
+    }
+
+    async fn sleep(&self, duration: Duration) {
+        self.0.slept.lock().unwrap().push(duration);
+        self.0.micros.fetch_add(duration.as_micros() as u64, Ordering::SeqCst);
+    }
+
+    fn random(&self) -> u64 {
+        self.0.random.load(Ordering::SeqCst)
+    }
+}

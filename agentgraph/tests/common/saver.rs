@@ -1,0 +1,145 @@
+//! A saver round another one, that notes what was stored and can be dropped in the middle of storing.
+
+use std::sync::{Arc, Mutex};
+
+use agentgraph::checkpoint::{ListQuery, PendingWrite, Place, Put, Row, Tail};
+use agentgraph::{CheckpointId, Checkpointer, Code, Error, MemorySaver};
+
+use super::poll::pending_for;
+
+/// Every call of `put` and `put_writes` is pending once before it stores and once after it.
+#[derive(Clone)]
+pub struct NotingSaver {
+    inner: Arc<dyn Checkpointer>,
+    notes: Arc<Mutex<Notes>>,
+    awaits: bool,
+}
+
+#[derive(Default)]
+struct Notes {
+    stored: Vec<Vec<u8>>,
+    puts: u64,
+    put_bytes: u64,
+    writes: Vec<PendingWrite>,
+    fail_puts: u32,
+    fail_writes: u32,
+}
+
+impl NotingSaver {
+    pub fn new(inner: impl Checkpointer) -> Self {
+        NotingSaver { inner: Arc::new(inner), notes: Arc::default(), awaits: true }
+    }
+
+    pub fn memory() -> Self {
+        Self::new(MemorySaver::new())
+    }
+
+    /// Stores without ever being pending.
+    pub fn at_once(mut self) -> Self {
+        self.awaits = false;
+        self
+    }
+
+    /// Whether a record or a pending write that was stored contains this text.
+    pub fn has_stored(&self, text: &str) -> bool {
+        let notes = self.notes.lock().unwrap();
+        notes.stored.iter().any(|bytes| bytes.windows(text.len()).any(|window| window == text.as_bytes()))
+    }
+
+    /// How many checkpoints were stored.
+    pub fn puts(&self) -> u64 {
+        self.notes.lock().unwrap().puts
+    }
+
+    /// The bytes of all records and segments that were stored.
+    pub fn put_bytes(&self) -> u64 {
+        self.notes.lock().unwrap().put_bytes
+    }
+
+    /// Every pending write that was stored, in order.
+    pub fn writes(&self) -> Vec<PendingWrite> {
+        self.notes.lock().unwrap().writes.clone()
+    }
+
+    /// Lets the next `count` commits fail.
+    pub fn fail_puts(&self, count: u32) {
+        self.notes.lock().unwrap().fail_puts = count;
+    }
+
+    /// Lets the next `count` calls that store pending writes fail.
+    pub fn fail_writes(&self, count: u32) {
+        self.notes.lock().unwrap().fail_writes = count;
+    }
+
+    async fn breathe(&self) {
+        if self.awaits {
+            pending_for(1).await;
+        }
+    }
+}
+
+fn fails(left: &mut u32) -> Result<(), Error> {
+    if *left == 0 {
+        return Ok(());
+    }
+    *left -= 1;
+    Err(Error::new(Code::Store, "the disk of this test is full"))
+}
+
+#[async_trait::async_trait]
+impl Checkpointer for NotingSaver {
+    async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, Error> {
+        self.inner.get(place, at).await
+    }
+
+    async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, Error> {
+        self.inner.row(place, id).await
+    }
+
+    async fn put(&self, put: Put<'_>) -> Result<(), Error> {
+        self.breathe().await;
+        fails(&mut self.notes.lock().unwrap().fail_puts)?;
+        self.inner.put(put).await?;
+        {
+            let mut notes = self.notes.lock().unwrap();
+            notes.stored.push(put.record.to_vec());
+            notes.puts += 1;
+            notes.put_bytes +=
+                put.record.len() as u64 + put.segment.map_or(0, |segment| segment.len() as u64);
+        }
+        self.breathe().await;
+        Ok(())
+    }
+
+    async fn put_writes(
+        &self,
+        place: Place<'_>,
+        at: CheckpointId,
+        writes: &[PendingWrite],
+    ) -> Result<(), Error> {
+        self.breathe().await;
+        fails(&mut self.notes.lock().unwrap().fail_writes)?;
+        self.inner.put_writes(place, at, writes).await?;
+        {
+            let mut notes = self.notes.lock().unwrap();
+            notes.writes.extend(writes.iter().cloned());
+            notes
+                .stored
+                .extend(writes.iter().filter(|write| write.slot == 0).map(|write| write.bytes.clone()));
+        }
+        self.breathe().await;
+        Ok(())
+    }
+
+    async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, Error> {
+        self.inner.list(place, query).await
+    }
+
+    async fn threads(&self) -> Result<Vec<String>, Error> {
+        self.inner.threads().await
+    }
+
+    async fn delete_thread(&self, thread: &str) -> Result<(), Error> {
+        self.inner.delete_thread(thread).await
+    }
+}

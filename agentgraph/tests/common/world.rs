@@ -1,0 +1,140 @@
+//! The state of the random graphs: one channel for each kind of reducer, and writes to them as data.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use agentgraph::{Keyed, State};
+use serde::{Deserialize, Serialize};
+
+#[derive(State, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+pub struct World {
+    /// One entry per task that was merged; never overwritten.
+    #[reduce(append)]
+    pub trace: Vec<String>,
+    /// How many supersteps were merged.
+    #[reduce(last)]
+    pub tick: u64,
+    #[reduce(append)]
+    pub log: Vec<u64>,
+    #[reduce(merge)]
+    pub table: BTreeMap<String, u64>,
+    #[reduce(last)]
+    pub last: String,
+    #[reduce(by_id)]
+    pub items: Vec<Item>,
+    #[reduce(with = keep_max)]
+    pub top: u64,
+    pub single: u64,
+    #[reduce(append)]
+    #[channel(run)]
+    pub heard: Vec<u64>,
+    #[reduce(append)]
+    #[channel(ephemeral)]
+    pub flash: Vec<u64>,
+}
+
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
+pub struct Item {
+    pub id: String,
+    pub value: u64,
+}
+
+impl Keyed for Item {
+    fn key(&self) -> Cow<'_, str> {
+        Cow::Borrowed(&self.id)
+    }
+}
+
+fn keep_max(value: &mut u64, write: u64) {
+    *value = (*value).max(write);
+}
+
+/// The channels that a random node may write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Channel {
+    Log,
+    Table,
+    Last,
+    Items,
+    Top,
+    Single,
+    Heard,
+    Flash,
+}
+
+/// One write of a node; the value is worked out when it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Write {
+    Reduce(Channel),
+    /// Removes an item by key.
+    Remove,
+    Overwrite(Channel),
+}
+
+impl Write {
+    pub fn channel(self) -> Channel {
+        match self {
+            Write::Reduce(channel) | Write::Overwrite(channel) => channel,
+            Write::Remove => Channel::Items,
+        }
+    }
+
+    pub fn overwrites(self) -> bool {
+        matches!(self, Write::Overwrite(_))
+    }
+}
+
+pub fn key(value: u64) -> String {
+    format!("k{}", value % 3)
+}
+
+/// What the update of one task says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Writes {
+    pub trace: Option<String>,
+    pub tick: Option<u64>,
+    pub writes: Vec<(Write, u64)>,
+}
+
+impl Writes {
+    pub fn into_update(self) -> WorldUpdate {
+        let mut update = World::update();
+        if let Some(trace) = self.trace {
+            update = update.trace([trace]);
+        }
+        if let Some(tick) = self.tick {
+            update = update.tick(tick);
+        }
+        self.writes.into_iter().fold(update, |update, (write, value)| match write {
+            Write::Reduce(channel) => reduce(update, channel, value),
+            Write::Remove => update.remove_items([key(value)]),
+            Write::Overwrite(channel) => overwrite(update, channel, value),
+        })
+    }
+}
+
+fn reduce(update: WorldUpdate, channel: Channel, value: u64) -> WorldUpdate {
+    match channel {
+        Channel::Log => update.log([value]),
+        Channel::Table => update.table([(key(value), value)]),
+        Channel::Last => update.last(value.to_string()),
+        Channel::Items => update.items([Item { id: key(value), value }]),
+        Channel::Top => update.top(value),
+        Channel::Single => update.single(value),
+        Channel::Heard => update.heard([value]),
+        Channel::Flash => update.flash([value]),
+    }
+}
+
+fn overwrite(update: WorldUpdate, channel: Channel, value: u64) -> WorldUpdate {
+    match channel {
+        Channel::Log => update.overwrite_log(vec![value]),
+        Channel::Table => update.overwrite_table(BTreeMap::from([(key(value), value)])),
+        Channel::Last => update.overwrite_last(value.to_string()),
+        Channel::Items => update.overwrite_items(vec![Item { id: key(value), value }]),
+        Channel::Top => update.overwrite_top(value),
+        Channel::Single => update.single(value),
+        Channel::Heard => update.overwrite_heard(vec![value]),
+        Channel::Flash => update.overwrite_flash(vec![value]),
+    }
+}

@@ -1,0 +1,229 @@
+//! Routing: what a node returns and what its routers decide is where the run goes; a wrong name is an error, never a
+//! silent end.
+
+mod common;
+
+use agentgraph::prelude::*;
+use agentgraph::{Code, Goto, IntoGoto};
+use common::words::{Words, WordsUpdate, said, says, text, words_of};
+
+/// Nodes `a` to `d`, each of which says its name; `a` is the given one.
+fn four<M>(a: impl IntoNode<Words, M>) -> StateGraph<Words> {
+    StateGraph::new()
+        .node("a", a)
+        .node("b", says("b"))
+        .node("c", says("c"))
+        .node("d", says("d"))
+        .edge(START, "a")
+}
+
+#[tokio::test]
+async fn goto_replaces_edges_joins_and_routes() {
+    async fn a() -> Command<Words> {
+        said("a").goto("d")
+    }
+    let graph = four(a).edge("a", "b").edge(["a", "d"], "c").branch("a", |_: &Words| "b", ["b"]);
+    let outcome = graph.compile().unwrap().invoke(Words::update()).await.unwrap();
+    assert_eq!(text(outcome.output()), "a d");
+}
+
+#[tokio::test]
+async fn also_goto_adds_to_edges_joins_and_routes() {
+    async fn a() -> Command<Words> {
+        said("a").also_goto("d")
+    }
+    let graph = four(a).edge("a", "b").branch("a", |_: &Words| "c", ["c"]).edge(["a", "d"], END);
+    assert_eq!(words_of(&graph.compile().unwrap()).await, "a b c d");
+}
+
+#[tokio::test]
+async fn goto_and_also_goto_together_go_to_both_and_not_along_the_edges() {
+    async fn a() -> Command<Words> {
+        said("a").also_goto("d").goto("c")
+    }
+    assert_eq!(words_of(&four(a).edge("a", "b").compile().unwrap()).await, "a c d");
+}
+
+#[tokio::test]
+async fn a_command_without_targets_follows_the_edges_and_one_with_an_empty_list_none() {
+    async fn plain() -> Command<Words> {
+        said("a")
+    }
+    async fn nowhere() -> Command<Words> {
+        said("a").goto(Vec::<Goto>::new())
+    }
+    assert_eq!(words_of(&four(plain).edge("a", "b").compile().unwrap()).await, "a b");
+    assert_eq!(words_of(&four(nowhere).edge("a", "b").compile().unwrap()).await, "a");
+}
+
+#[tokio::test]
+async fn end_ends_its_own_branch_only() {
+    async fn a() -> Command<Words> {
+        said("a").goto(END)
+    }
+    let graph = four(a).edge("a", "b").edge(START, "c").edge("c", "d");
+    assert_eq!(words_of(&graph.compile().unwrap()).await, "a c d");
+}
+
+#[tokio::test]
+async fn a_router_sees_its_own_nodes_update_and_not_its_siblings() {
+    let own = |words: &Words| {
+        assert_eq!(words.seen, ["input", "a"]);
+        "c"
+    };
+    let graph = four(says("a")).edge(START, "b").branch("a", own, ["c"]).compile().unwrap();
+    let outcome = graph.invoke(Words::update().seen(["input"])).await.unwrap();
+    assert_eq!(text(outcome.output()), "input a b c");
+}
+
+#[tokio::test]
+async fn a_router_on_start_sees_the_input() {
+    let by_input = |words: &Words| if words.seen.is_empty() { "b" } else { "c" };
+    let graph = four(says("a")).branch(START, by_input, ["b", "c"]).compile().unwrap();
+    assert_eq!(words_of(&graph).await, "a b");
+    let outcome = graph.invoke(Words::update().seen(["x"])).await.unwrap();
+    assert_eq!(text(outcome.output()), "x a c");
+}
+
+#[tokio::test]
+async fn an_edge_and_a_router_to_one_node_run_it_once() {
+    let graph = four(says("a")).edge("a", "b").branch("a", |_: &Words| "b", ["b"]).compile().unwrap();
+    assert_eq!(words_of(&graph).await, "a b");
+}
+
+#[derive(Route)]
+enum After {
+    B,
+    #[route("c")]
+    See,
+    D(String),
+    #[route(end)]
+    Over,
+}
+
+#[tokio::test]
+async fn typed_routes_name_dispatch_and_end() {
+    async fn d(Input(word): Input<String>) -> WordsUpdate {
+        Words::update().seen([word])
+    }
+    let after =
+        |_: &Words| vec![After::D("one".into()), After::B, After::Over, After::See, After::D("two".into())];
+    let graph = StateGraph::new()
+        .node("a", says("a"))
+        .node("b", says("b"))
+        .node("c", says("c"))
+        .node("d", d)
+        .edge(START, "a")
+        .route("a", after)
+        .compile()
+        .unwrap();
+    assert_eq!(words_of(&graph).await, "a b c one two");
+}
+
+#[tokio::test]
+async fn a_route_in_a_command_and_an_optional_one() {
+    async fn a() -> Command<Words> {
+        said("a").goto(After::See)
+    }
+    assert_eq!(words_of(&four(a).edge("a", "b").compile().unwrap()).await, "a c");
+    let none = four(says("a")).route("a", |_: &Words| None::<After>).compile().unwrap();
+    assert_eq!(words_of(&none).await, "a");
+}
+
+#[tokio::test]
+async fn an_unknown_goto_is_an_error_that_names_it_the_node_and_the_nearest_name() {
+    async fn a() -> Command<Words> {
+        said("a").goto("serch")
+    }
+    let graph = StateGraph::new().node("a", a).node("search", says("s")).edge(START, "a").compile().unwrap();
+    let error = graph.invoke(Words::update()).thread("t-9").await.unwrap_err();
+    assert_eq!(error.code(), Code::UnknownTarget);
+    assert_eq!(
+        error.to_string(),
+        "E_UNKNOWN_TARGET: node `a`: there is no node `serch` to go to; did you mean `search`? (thread `t-9`)"
+    );
+    assert_eq!(error.state::<Words>().unwrap(), &Words::default());
+}
+
+#[tokio::test]
+async fn an_unknown_dispatch_and_start_as_a_target_are_errors() {
+    async fn dispatches() -> Command<Words> {
+        said("a").goto(Dispatch::new("nobody", 1))
+    }
+    async fn restarts() -> Command<Words> {
+        said("a").goto(START)
+    }
+    for graph in [four(dispatches), four(restarts)] {
+        let error = graph.compile().unwrap().invoke(Words::update()).await.unwrap_err();
+        assert_eq!(error.code(), Code::UnknownTarget, "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_branch_may_go_only_to_what_it_declared() {
+    for (target, expected) in [
+        ("d", "its branch went to `d`, which is not among the targets it declared: add it there"),
+        ("dd", "there is no node `dd` to go to; did you mean `d`?"),
+        (END, "its branch went to `__end__`, which is not among the targets it declared: add it there"),
+    ] {
+        let graph = four(says("a")).branch("a", move |_: &Words| target, ["b", "c"]).compile().unwrap();
+        let error = graph.invoke(Words::update()).await.unwrap_err();
+        assert_eq!(error.code(), Code::UnknownTarget);
+        assert_eq!(error.node(), Some("a"));
+        assert!(error.to_string().contains(expected), "{error}");
+        assert_eq!(error.state::<Words>().unwrap(), &Words::default(), "nothing of the failed superstep");
+    }
+}
+
+#[tokio::test]
+async fn dispatches_run_after_nodes_in_the_order_they_were_made_and_merge_in_it() {
+    async fn split() -> Command<Words> {
+        let slow_first = [3_u32, 2, 1].map(|polls| Dispatch::new("work", polls).into_goto());
+        said("split").goto(slow_first.into_iter().chain(["z".into_goto()]).collect::<Vec<_>>())
+    }
+    async fn work(Input(polls): Input<u32>) -> WordsUpdate {
+        common::poll::pending_for(polls * 3).await;
+        Words::update().seen([polls.to_string()])
+    }
+    let graph = StateGraph::new()
+        .node("split", split)
+        .node("work", work)
+        .node("z", says("z"))
+        .node("done", says("done"))
+        .edge(START, "split")
+        .edge("work", "done")
+        .compile()
+        .unwrap();
+    assert_eq!(words_of(&graph).await, "split z 3 2 1 done");
+}
+
+#[tokio::test]
+async fn no_dispatches_end_the_branch() {
+    async fn split() -> Command<Words> {
+        said("split").goto(Vec::<Dispatch>::new())
+    }
+    let graph = StateGraph::new()
+        .node("split", split)
+        .node("work", says("work"))
+        .edge(START, "split")
+        .edge("split", "work")
+        .compile()
+        .unwrap();
+    assert_eq!(words_of(&graph).await, "split");
+}
+
+#[tokio::test]
+async fn the_input_of_a_dispatch_must_be_there_and_of_the_type_asked_for() {
+    async fn work(Input(_): Input<u64>) {}
+    let reached = StateGraph::<Words>::new().node("work", work).edge(START, "work").compile().unwrap();
+    let error = reached.invoke(Words::update()).await.unwrap_err();
+    assert_eq!(error.code(), Code::BadInput);
+    assert!(error.to_string().contains("`Dispatch::new(node, input)`"), "{error}");
+
+    async fn wrong() -> Command<Words> {
+        Command::new().goto(Dispatch::new("work", "text"))
+    }
+    let graph = StateGraph::<Words>::new().node("wrong", wrong).node("work", work).edge(START, "wrong");
+    let error = graph.compile().unwrap().invoke(Words::update()).await.unwrap_err();
+    assert_eq!((error.code(), error.node()), (Code::BadInput, Some("work")));
+}
