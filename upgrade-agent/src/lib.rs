@@ -10,6 +10,7 @@ pub mod agent;
 pub mod client;
 pub mod graph;
 pub mod nodes;
+pub mod offline;
 mod prompts;
 pub mod reply;
 pub mod server;

@@ -1,0 +1,137 @@
+//! The command line: what can be asked for, and what each command prints.
+//!
+//! Exit codes: 0 when it was done; 1 when it was not, or when a turn met a server or a model that failed; 2 for a command
+//! or a setting that cannot be used.
+
+mod ask;
+mod chat;
+mod failure;
+mod keyboard;
+mod screen;
+mod simulator;
+mod world;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::config::{Config, Flags};
+use failure::Failure;
+
+/// A chat with an agent for UpGrade, the A/B-testing platform. Without a command it opens the chat.
+#[derive(Debug, Parser)]
+#[command(name = "upgrade-agent", version, about, max_term_width = 110)]
+struct Cli {
+    #[command(flatten)]
+    flags: Flags,
+    /// The conversation to go on with
+    #[arg(long, global = true, value_name = "NAME", default_value = "default", value_parser = thread_name)]
+    thread: String,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Open the chat (the default)
+    Chat,
+    /// Say one thing and print the answer
+    Ask {
+        /// What to say
+        text: String,
+        /// Print the whole turn as one line of JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print the agent's graph as a Mermaid flowchart
+    Graph,
+    /// Run the embedded UpGrade server alone, on loopback
+    Simulator {
+        /// The port; 0 takes a free one
+        #[arg(long, default_value_t = 3030)]
+        port: u16,
+        /// Keep the data in this file; in memory without it
+        #[arg(long, value_name = "FILE")]
+        data_file: Option<std::path::PathBuf>,
+    },
+    /// List the conversations
+    Threads,
+}
+
+/// Runs the program.
+pub(crate) fn main() -> ExitCode {
+    let cli = Cli::parse();
+    log_if_asked();
+    let runtime = match tokio::runtime::Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => return Failure::from(error).report(),
+    };
+    let code = runtime.block_on(run(cli)).unwrap_or_else(|failure| failure.report());
+    // A thread may still wait for the next line of the keyboard.
+    runtime.shutdown_background();
+    code
+}
+
+async fn run(cli: Cli) -> Result<ExitCode, Failure> {
+    match cli.command {
+        Some(Command::Graph) => screen::line(&upgrade_agent::agent::mermaid()),
+        Some(Command::Simulator { port, data_file }) => simulator::run(port, data_file).await?,
+        Some(Command::Threads) => world::list_threads(&config(&cli.flags)?).await?,
+        Some(Command::Ask { text, json }) => {
+            return ask::run(&config(&cli.flags)?, &cli.thread, &text, json).await;
+        }
+        Some(Command::Chat) | None => chat::run(&config(&cli.flags)?, cli.thread).await?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn config(flags: &Flags) -> Result<Config, Failure> {
+    Ok(Config::collect(flags, &|name| std::env::var(name).ok())?)
+}
+
+/// A thread's name is shown on a line of its own.
+fn thread_name(name: &str) -> Result<String, String> {
+    let name = name.trim();
+    match name.is_empty() || name.chars().any(char::is_control) {
+        true => Err("a thread's name has at least one letter and no line breaks".to_owned()),
+        false => Ok(name.to_owned()),
+    }
+}
+
+/// Traces go to standard error, and only if `RUST_LOG` asks for them.
+fn log_if_asked() {
+    if std::env::var_os("RUST_LOG").is_some() {
+        let filter = tracing_subscriber::EnvFilter::from_default_env();
+        tracing_subscriber::fmt()
+            .with_env_filter(filter)
+            .with_writer(std::io::stderr)
+            .with_ansi(false)
+            .init();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn settings_may_stand_before_or_after_the_command() {
+        let before = Cli::parse_from(["upgrade-agent", "--thread", "t", "--offline", "ask", "hi"]);
+        let after = Cli::parse_from(["upgrade-agent", "ask", "hi", "--thread", "t", "--offline"]);
+        assert!(before.flags.offline && after.flags.offline);
+        assert_eq!((before.thread.as_str(), after.thread.as_str()), ("t", "t"));
+    }
+
+    #[test]
+    fn a_thread_without_a_name_is_refused() {
+        assert!(Cli::try_parse_from(["upgrade-agent", "--thread", "  "]).is_err());
+        assert!(Cli::try_parse_from(["upgrade-agent", "--thread", "a\nb"]).is_err());
+    }
+}

@@ -1,0 +1,89 @@
+//! The file of settings: JSON with known keys.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::{ConfigError, is_here};
+
+const NAME: &str = "upgrade-agent.json";
+const KEYS: &[&str] = &["url", "data_dir", "model", "model_timeout", "temperature", "confidence", "offline"];
+/// Keys that people try, which are secrets.
+const SECRETS: &[(&str, &str)] = &[
+    ("token", "UPGRADE_TOKEN"),
+    ("api_key", "ANTHROPIC_API_KEY"),
+    ("anthropic_api_key", "ANTHROPIC_API_KEY"),
+];
+
+/// Settings of a file; what is not there is not set.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub(super) struct FileConfig {
+    pub(super) url: Option<String>,
+    pub(super) data_dir: Option<PathBuf>,
+    pub(super) model: Option<String>,
+    pub(super) model_timeout: Option<f64>,
+    pub(super) temperature: Option<f32>,
+    pub(super) confidence: Option<f64>,
+    pub(super) offline: Option<bool>,
+}
+
+impl FileConfig {
+    /// Reads a file that must be there.
+    pub(super) fn read(path: &Path) -> Result<Self, ConfigError> {
+        let wrong = |why: String| ConfigError::File { path: path.to_owned(), why };
+        let text =
+            std::fs::read_to_string(path).map_err(|error| wrong(format!("cannot be read: {error}")))?;
+        parse(&text).map_err(wrong)
+    }
+
+    /// The data folder's own file, if there is one. It cannot say where it lies.
+    pub(super) fn of_data_dir(folder: &Path) -> Result<Self, ConfigError> {
+        let path = folder.join(NAME);
+        if !is_here(&path) {
+            return Ok(FileConfig::default());
+        }
+        let file = FileConfig::read(&path)?;
+        match file.data_dir {
+            None => Ok(file),
+            Some(_) => Err(ConfigError::File {
+                path,
+                why: "`data_dir` cannot be set in the data folder itself; use --data-dir or UPGRADE_AGENT_DATA_DIR".to_owned(),
+            }),
+        }
+    }
+}
+
+fn parse(text: &str) -> Result<FileConfig, String> {
+    let value: Value = serde_json::from_str(text).map_err(|error| format!("is not JSON: {error}"))?;
+    let Value::Object(settings) = value else {
+        return Err("must be a JSON object, such as {\"model\": \"claude-sonnet-4-5\"}".to_owned());
+    };
+    if let Some(problem) = unknown(&settings) {
+        return Err(problem);
+    }
+    serde_json::from_value(Value::Object(settings))
+        .map_err(|error| format!("a setting does not fit: {error}"))
+}
+
+fn unknown(settings: &Map<String, Value>) -> Option<String> {
+    let key = settings.keys().find(|key| !KEYS.contains(&key.as_str()))?;
+    if let Some((_, variable)) = SECRETS.iter().find(|(name, _)| name == key) {
+        return Some(format!(
+            "`{key}` is a secret and does not belong in a file: set the variable {variable}"
+        ));
+    }
+    Some(match nearest(key) {
+        Some(near) => format!("there is no setting `{key}`; did you mean `{near}`?"),
+        None => format!("there is no setting `{key}`; there are {}", KEYS.join(", ")),
+    })
+}
+
+fn nearest(wrong: &str) -> Option<&'static str> {
+    let allowed = (wrong.chars().count() / 3).max(1);
+    let distance = |known: &str| strsim::damerau_levenshtein(&wrong.to_lowercase().replace('-', "_"), known);
+    let near =
+        KEYS.iter().map(|known| (distance(known), *known)).filter(|(distance, _)| *distance <= allowed);
+    near.min_by_key(|(distance, _)| *distance).map(|(_, known)| known)
+}

@@ -1,0 +1,131 @@
+//! Precedence, refusals and secrets.
+
+use std::fs;
+
+use super::*;
+
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        let path = std::env::temp_dir().join(format!("upgrade-agent-config-{}", uuid::Uuid::new_v4()));
+        fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    fn with(self, text: &str) -> Self {
+        fs::write(self.0.join("upgrade-agent.json"), text).unwrap();
+        self
+    }
+
+    fn flags(&self) -> Flags {
+        Flags { data_dir: Some(self.0.clone()), ..Flags::default() }
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn env<'a>(pairs: &'a [(&'a str, &'a str)]) -> impl Fn(&str) -> Option<String> + 'a {
+    move |name| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
+}
+
+fn refused(text: &str) -> String {
+    let folder = Folder::new().with(text);
+    Config::collect(&folder.flags(), &env(&[])).unwrap_err().to_string()
+}
+
+#[test]
+fn flags_win_over_the_environment_and_the_environment_over_the_file() {
+    let folder = Folder::new().with(r#"{"url": "http://file/api", "confidence": 0.1, "temperature": 0.4}"#);
+    let vars = [("UPGRADE_API_URL", "http://env/api"), ("UPGRADE_AGENT_CONFIDENCE", "0.2")];
+    let flags = Flags { url: Some("http://flag/api".into()), ..folder.flags() };
+    let config = Config::collect(&flags, &env(&vars)).unwrap();
+    assert_eq!(
+        (config.url.as_deref(), config.confidence, config.temperature),
+        (Some("http://flag/api"), 0.2, 0.4)
+    );
+    let config = Config::collect(&folder.flags(), &env(&vars)).unwrap();
+    assert_eq!(config.url.as_deref(), Some("http://env/api"));
+    let config = Config::collect(&folder.flags(), &env(&[])).unwrap();
+    assert_eq!((config.url.as_deref(), config.confidence), (Some("http://file/api"), 0.1));
+}
+
+#[test]
+fn without_any_setting_the_server_is_embedded_and_the_model_offline() {
+    let folder = Folder::new();
+    let config = Config::collect(&folder.flags(), &env(&[])).unwrap();
+    assert!(config.url.is_none() && config.model.is_none() && config.token.is_none());
+    assert_eq!((config.temperature, config.confidence), (TEMPERATURE, CONFIDENCE));
+}
+
+#[test]
+fn a_key_brings_the_language_model_and_offline_sends_it_away() {
+    let folder = Folder::new();
+    let vars = [("ANTHROPIC_API_KEY", "sk-hunter2"), ("UPGRADE_AGENT_MODEL", "claude-x")];
+    let model = Config::collect(&folder.flags(), &env(&vars)).unwrap().model.unwrap();
+    assert_eq!((model.name.as_str(), model.timeout), ("claude-x", Duration::from_secs(60)));
+    let flags = Flags { offline: true, ..folder.flags() };
+    assert!(Config::collect(&flags, &env(&vars)).unwrap().model.is_none());
+    let blank = [("ANTHROPIC_API_KEY", " ")];
+    assert!(Config::collect(&folder.flags(), &env(&blank)).unwrap().model.is_none());
+}
+
+#[test]
+fn unknown_settings_are_refused_with_the_nearest_name() {
+    assert!(refused(r#"{"modle": "x"}"#).contains("did you mean `model`?"));
+    assert!(refused(r#"{"model-timeout": 3}"#).contains("did you mean `model_timeout`?"));
+    assert!(refused(r#"{"colour": "red"}"#).contains("there are url, data_dir, model"));
+    assert!(refused(r#"{"token": "hunter2"}"#).contains("UPGRADE_TOKEN"));
+    assert!(!refused(r#"{"token": "hunter2"}"#).contains("hunter2"));
+    assert!(refused("[1]").contains("must be a JSON object"));
+    assert!(refused("{").contains("is not JSON"));
+    assert!(refused(r#"{"confidence": "high"}"#).contains("does not fit"));
+    assert!(refused(r#"{"data_dir": "/x"}"#).contains("--data-dir"));
+}
+
+#[test]
+fn numbers_out_of_range_name_their_place() {
+    let folder = Folder::new();
+    let wrong =
+        |flags: Flags, vars: &[(&str, &str)]| Config::collect(&flags, &env(vars)).unwrap_err().to_string();
+    assert!(wrong(Flags { confidence: Some(1.5), ..folder.flags() }, &[]).contains("--confidence"));
+    assert!(
+        wrong(folder.flags(), &[("UPGRADE_AGENT_TEMPERATURE", "warm")]).contains("UPGRADE_AGENT_TEMPERATURE")
+    );
+    assert!(wrong(folder.flags(), &[("UPGRADE_AGENT_TEMPERATURE", "NaN")]).contains("out of range"));
+    assert!(wrong(folder.flags(), &[("UPGRADE_AGENT_MODEL_TIMEOUT", "0")]).contains("timeout"));
+    assert!(wrong(folder.flags(), &[("UPGRADE_AGENT_OFFLINE", "maybe")]).contains("UPGRADE_AGENT_OFFLINE"));
+}
+
+#[test]
+fn secrets_are_shown_by_nothing() {
+    let folder = Folder::new();
+    let vars = [("ANTHROPIC_API_KEY", "sk-hunter2"), ("UPGRADE_TOKEN", "hunter2-token")];
+    let config = Config::collect(&folder.flags(), &env(&vars)).unwrap();
+    assert!(!format!("{config:?} {config:#?}").contains("hunter2"));
+}
+
+#[test]
+fn a_file_that_is_named_must_be_there() {
+    let folder = Folder::new();
+    let flags = Flags { config: Some(folder.0.join("none.json")), ..folder.flags() };
+    let error = Config::collect(&flags, &env(&[])).unwrap_err().to_string();
+    assert!(error.starts_with("E_CONFIG_FILE") && error.contains("none.json"), "{error}");
+}
+
+#[cfg(all(unix, not(target_os = "macos")))]
+#[test]
+fn the_data_folder_follows_the_platform() {
+    let found = |vars: &[(&str, &str)]| folder::of_user(&env(vars));
+    assert_eq!(found(&[("HOME", "/h")]), Some(PathBuf::from("/h/.local/share/upgrade-agent")));
+    assert_eq!(found(&[("HOME", "/h"), ("XDG_DATA_HOME", "/x")]), Some(PathBuf::from("/x/upgrade-agent")));
+    assert_eq!(
+        found(&[("HOME", "/h"), ("XDG_DATA_HOME", "rel")]),
+        Some(PathBuf::from("/h/.local/share/upgrade-agent"))
+    );
+    assert_eq!(found(&[]), None);
+}

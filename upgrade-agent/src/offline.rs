@@ -1,0 +1,124 @@
+//! A chat model without a network: rules in place of a language model, for tests, demonstrations and work on a plane.
+//!
+//! It sees what every model sees, the messages, the system prompt and the tools' schemas, and remembers nothing between two
+//! calls. It answers the same to the same request. What it does not understand it says.
+//!
+//! Inside, `text` and `lexicon` know words, `intent` what a message asks for, `slots` what it names; `analyzer`, `gatherer`
+//! and `responder` are the three nodes that ask a model; `facts` and `wire` read requests; `knowledge` is what it knows by
+//! heart.
+
+mod analyzer;
+mod facts;
+mod gatherer;
+mod intent;
+mod knowledge;
+mod lexicon;
+mod responder;
+mod slots;
+mod text;
+mod wire;
+
+use agentgraph_llm::{
+    Block, ChatEvent, ChatModel, ChatRequest, ChatResponse, ChatStream, Message, MessageIds, Result, Role,
+    StopReason, ToolUse,
+};
+use futures_util::stream;
+use serde_json::Value;
+
+use facts::{Facts, Node};
+use gatherer::Step;
+
+/// How the offline model introduces itself.
+pub const INTRODUCTION: &str = "No ANTHROPIC_API_KEY is set, so the offline model answers: it works by rules, without a \
+language model, and understands plain requests about UpGrade only.";
+
+/// The offline model.
+///
+/// ```
+/// use agentgraph_llm::{ChatModel, ChatRequest};
+/// use upgrade_agent::offline::OfflineModel;
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let model = OfflineModel::new();
+/// let answer = model.chat(ChatRequest::user("What is A/B testing?")).await?;
+/// assert!(answer.message.text().starts_with("A/B testing compares two or more versions"));
+/// # Ok::<(), agentgraph_llm::Error>(()) }).unwrap();
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct OfflineModel {
+    ids: MessageIds,
+}
+
+impl OfflineModel {
+    /// The model.
+    pub fn new() -> Self {
+        OfflineModel::default()
+    }
+
+    /// The same model with other ids for its messages, such as [`MessageIds::sequence`].
+    pub fn message_ids(mut self, ids: MessageIds) -> Self {
+        self.ids = ids;
+        self
+    }
+
+    fn answer(&self, request: &ChatRequest) -> ChatResponse {
+        let facts = Facts::of(request);
+        let step = match facts.node {
+            Node::Analyzer if facts.offers(analyzer::TOOL) => {
+                Step::Call(vec![(analyzer::TOOL, analyzer::analysis(&facts))])
+            }
+            Node::Gatherer => gatherer::next(&facts),
+            _ => responder::next(&facts),
+        };
+        let (blocks, stop) = match step {
+            Step::Done(text) => (vec![Block::text(text)], StopReason::EndTurn),
+            Step::Call(calls) => (called(calls, facts.answers.len()), StopReason::ToolUse),
+        };
+        let message = Message::new(Role::Assistant, blocks).with_id(self.ids.next_id());
+        ChatResponse::new(message, stop).with_model(self.name())
+    }
+}
+
+/// Calls with ids that count on from those of the rounds before.
+fn called(calls: Vec<(&'static str, Value)>, before: usize) -> Vec<Block> {
+    let numbered = calls.into_iter().enumerate();
+    numbered
+        .map(|(at, (tool, input))| ToolUse::new(format!("call-{}", before + at + 1), tool, input).into())
+        .collect()
+}
+
+#[async_trait::async_trait]
+impl ChatModel for OfflineModel {
+    fn name(&self) -> &str {
+        "offline"
+    }
+
+    async fn chat(&self, request: ChatRequest) -> Result<ChatResponse> {
+        Ok(self.answer(&request))
+    }
+
+    async fn stream(&self, request: ChatRequest) -> Result<ChatStream> {
+        let response = self.answer(&request);
+        let mut events: Vec<ChatEvent> = Vec::new();
+        for (index, block) in response.message.content.iter().enumerate() {
+            events.extend(pieces(index, block));
+        }
+        events.push(ChatEvent::Finished(response));
+        Ok(ChatStream::new(stream::iter(events.into_iter().map(Ok))))
+    }
+}
+
+/// A text word by word, a call whole.
+fn pieces(index: usize, block: &Block) -> Vec<ChatEvent> {
+    match block {
+        Block::Text(block) => {
+            let words = block.text.split_inclusive([' ', '\n']);
+            words.map(|text| ChatEvent::TextDelta { index, text: text.to_owned() }).collect()
+        }
+        Block::ToolUse(call) => vec![
+            ChatEvent::ToolUseStarted { index, id: call.id.clone(), name: call.name.clone() },
+            ChatEvent::ToolInputDelta { index, json: call.input.text().to_owned() },
+        ],
+        _ => Vec::new(),
+    }
+}

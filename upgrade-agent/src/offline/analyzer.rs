@@ -1,0 +1,82 @@
+//! The offline model as conversation analyzer: one call that says what kind of message it is.
+
+use serde_json::{Value, json};
+
+use super::facts::Facts;
+use super::intent::{Ask, Meaning, understand};
+use super::slots;
+use super::text::Text;
+
+pub(super) const TOOL: &str = "analyze_user_request";
+
+/// The arguments of the call.
+pub(super) fn analysis(facts: &Facts) -> Value {
+    let text = Text::read(&facts.message);
+    let meaning = in_situation(understand(&text), &text, facts);
+    json!({
+        "intent": intent(&meaning.ask),
+        "confidence": meaning.confidence,
+        "user_request_summary": summary(&meaning.ask, facts),
+        "reasoning": format!("read as: {}", reading(&meaning.ask)),
+    })
+}
+
+/// What the words alone leave open and the situation settles.
+fn in_situation(meaning: Meaning, text: &Text, facts: &Facts) -> Meaning {
+    let sure = |ask| Meaning { ask, confidence: 0.85 };
+    match &meaning.ask {
+        Ask::StatusOf if meaning.confidence < 0.7 && !facts.told("that_experiment").is_null() => {
+            sure(Ask::StatusOf)
+        }
+        Ask::Unclear if may_change_a_draft(text) && !facts.told("dropped").is_null() => {
+            sure(Ask::Do(super::intent::Action::Update))
+        }
+        _ => meaning,
+    }
+}
+
+/// "70/30 instead": a parameter of the question that was open a moment ago.
+fn may_change_a_draft(text: &Text) -> bool {
+    slots::has_weights(text) || text.has(&["instead", "rather", "actually", "but"])
+}
+
+fn intent(ask: &Ask) -> &'static str {
+    match ask {
+        Ask::Greeting | Ask::Thanks => "greeting",
+        Ask::Abilities | Ask::Explain(_) | Ask::Report => "direct_answer",
+        Ask::Yes => "confirm_reply",
+        Ask::No | Ask::Refused => "cancel",
+        Ask::Unclear => "unclear",
+        Ask::HowTo(_)
+        | Ask::Schema(_)
+        | Ask::Contexts
+        | Ask::OfContext(_)
+        | Ask::Experiments
+        | Ask::Details
+        | Ask::StatusOf
+        | Ask::Enrollment
+        | Ask::Health
+        | Ask::Do(_) => "needs_info",
+    }
+}
+
+fn reading(ask: &Ask) -> String {
+    match ask {
+        Ask::Explain(terms) => {
+            format!("explain {}", terms.iter().map(|term| term.title).collect::<Vec<_>>().join(", "))
+        }
+        Ask::HowTo(action) => format!("how is {} done", action.name()),
+        Ask::Schema(action) => format!("what does {} need", action.name()),
+        Ask::Do(action) => format!("do {}", action.name()),
+        Ask::OfContext(part) => format!("{part:?} of a context").to_lowercase(),
+        other => format!("{other:?}").to_lowercase(),
+    }
+}
+
+/// The request in the person's own words, with what "that experiment" is.
+fn summary(ask: &Ask, facts: &Facts) -> String {
+    let last = facts.told("that_experiment").get("name").and_then(Value::as_str);
+    let about = last.filter(|_| slots::refers_back(&Text::read(&facts.message)));
+    let about = about.map_or_else(String::new, |name| format!(" (about experiment '{name}')"));
+    format!("{}{about}: {}", reading(ask), facts.message.trim())
+}

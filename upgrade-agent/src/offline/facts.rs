@@ -1,0 +1,136 @@
+//! What a request tells: whose turn it is, what the person said, the situation, and what the tools have answered so far.
+//!
+//! Everything comes out of the request; the model remembers nothing between two calls. Nothing here fails: what is not
+//! there reads as nothing.
+
+use agentgraph_llm::{ChatRequest, Message, Role};
+use serde_json::{Value, json};
+
+/// Which node asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Node {
+    Analyzer,
+    Gatherer,
+    Responder,
+    Nobody,
+}
+
+/// A tool's answer.
+#[derive(Clone, Debug)]
+pub(super) struct Answer {
+    pub(super) tool: String,
+    pub(super) input: Value,
+    pub(super) output: Value,
+    pub(super) failed: bool,
+}
+
+/// Everything that can be known.
+#[derive(Clone, Debug)]
+pub(super) struct Facts {
+    pub(super) node: Node,
+    /// What the person said last.
+    pub(super) message: String,
+    pub(super) situation: Value,
+    pub(super) answers: Vec<Answer>,
+    tools: Vec<String>,
+}
+
+impl Facts {
+    pub(super) fn of(request: &ChatRequest) -> Self {
+        let system = request.system.as_deref().unwrap_or_default();
+        let said = |message: &Message| message.role == Role::User && message.results().next().is_none();
+        let last = request.messages.iter().rposition(said);
+        let message = last.map(|at| request.messages[at].text()).unwrap_or_default();
+        let since = last.map_or(&[][..], |at| &request.messages[at + 1..]);
+        Facts {
+            node: node(system),
+            message,
+            situation: situation(system),
+            answers: answers(since),
+            tools: request.tools.iter().map(|tool| tool.name.clone()).collect(),
+        }
+    }
+
+    pub(super) fn offers(&self, tool: &str) -> bool {
+        self.tools.iter().any(|offered| offered == tool)
+    }
+
+    /// What a tool answered to this input.
+    pub(super) fn answer(&self, tool: &str, input: &Value) -> Option<&Answer> {
+        self.answers.iter().rfind(|answer| answer.tool == tool && (answer.input == *input || input.is_null()))
+    }
+
+    pub(super) fn was_called(&self, tool: &str) -> bool {
+        self.answers.iter().any(|answer| answer.tool == tool)
+    }
+
+    /// A part of the situation; null if there is none.
+    pub(super) fn told(&self, name: &str) -> &Value {
+        self.situation.get(name).unwrap_or(&Value::Null)
+    }
+}
+
+fn node(system: &str) -> Node {
+    let name = system.lines().find_map(|line| line.trim().strip_prefix("Node:")).map(str::trim);
+    match name {
+        Some("conversation_analyzer") => Node::Analyzer,
+        Some("information_gatherer") => Node::Gatherer,
+        Some("response_generator") => Node::Responder,
+        _ => Node::Nobody,
+    }
+}
+
+/// The JSON in the fenced block under the heading `Situation`.
+fn situation(system: &str) -> Value {
+    let block =
+        system.rfind("Situation\n").and_then(|at| system.get(at..)).and_then(|rest| rest.split("```").nth(1));
+    let json = block.map(|block| block.trim_start_matches("json").trim()).unwrap_or_default();
+    serde_json::from_str(json).unwrap_or_else(|_| json!({}))
+}
+
+fn answers(messages: &[Message]) -> Vec<Answer> {
+    let calls = messages.iter().flat_map(Message::tool_uses);
+    let find = |id: &str| messages.iter().flat_map(Message::results).find(|result| result.tool_use_id == id);
+    calls
+        .filter_map(|call| {
+            let result = find(&call.id)?;
+            let text = result.as_text();
+            Some(Answer {
+                tool: call.name.clone(),
+                input: call.input.json().and_then(|json| json.parse().ok()).unwrap_or_default(),
+                output: serde_json::from_str(&text).unwrap_or(Value::String(text)),
+                failed: result.is_error,
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use agentgraph_llm::{Block, ToolResult, ToolUse};
+
+    use super::*;
+
+    #[test]
+    fn node_situation_and_answers_are_read_from_the_request() {
+        let call = ToolUse::new("c1", "get_experiment_names", json!({}));
+        let request = ChatRequest::new([
+            Message::user("hello"),
+            Message::assistant("Hello!"),
+            Message::user("start Foo"),
+            Message::new(Role::Assistant, [Block::from(call)]),
+            Message::tool_results([ToolResult::text("c1", r#"[{"id":"1","name":"Foo"}]"#)]),
+        ])
+        .with_system("Node: information_gatherer\nBe good.\n\nSituation\n```json\n{\"pending\": null, \"turn\": 2}\n```\n");
+        let facts = Facts::of(&request);
+        assert_eq!((facts.node, facts.message.as_str()), (Node::Gatherer, "start Foo"));
+        assert_eq!(facts.told("turn"), 2);
+        assert_eq!(facts.answer("get_experiment_names", &json!({})).unwrap().output[0]["name"], "Foo");
+    }
+
+    #[test]
+    fn a_request_without_anything_reads_as_nothing() {
+        let facts = Facts::of(&ChatRequest::default().with_system("Situation\n```\n{broken\n```"));
+        assert_eq!((facts.node, facts.situation), (Node::Nobody, json!({})));
+    }
+}

@@ -1,0 +1,277 @@
+//! The offline model as information gatherer: which tools to call next, until there is nothing left to find out.
+//!
+//! Every round begins anew with all answers of the rounds before. A step asks for an answer with `need`; if it is not there
+//! yet, that call is the next step. Thus the code reads as if the answers were always there.
+
+mod create;
+mod subject;
+mod update;
+mod users;
+
+use serde_json::{Map, Value, json};
+
+use super::facts::Facts;
+use super::intent::{Action, Ask, Part, understand};
+use super::slots::{self, names, points};
+use super::text::Text;
+use super::wire::{self, ContextInfo};
+use subject::Subject;
+
+/// What the gatherer does next.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Step {
+    /// Call these tools.
+    Call(Vec<(&'static str, Value)>),
+    /// Everything is collected.
+    Done(String),
+}
+
+/// Goes on, or stops for a step.
+type Next<T> = Result<T, Step>;
+
+/// Parameters as the tools take them.
+type Params = Map<String, Value>;
+
+/// What to do next.
+pub(super) fn next(facts: &Facts) -> Step {
+    let text = Text::read(&facts.message);
+    let gatherer = Gatherer { facts, text: &text };
+    gatherer.run().unwrap_or_else(|step| step)
+}
+
+struct Gatherer<'a> {
+    facts: &'a Facts,
+    text: &'a Text,
+}
+
+/// An action that was begun in an earlier message.
+struct Draft {
+    action: Action,
+    params: Params,
+    /// What the person was asked for, if for something.
+    asked: Vec<String>,
+}
+
+impl Gatherer<'_> {
+    fn run(&self) -> Next<Step> {
+        let settled = ["set_action_needed", "add_error", "update_action_params"];
+        if settled.iter().any(|tool| self.facts.was_called(tool)) {
+            return Ok(Step::Done("That is all.".to_owned()));
+        }
+        let ask = understand(self.text).ask;
+        match self.draft(&ask) {
+            Some(draft) => self.act(draft.action, Some(&draft)),
+            None => self.begin(&ask),
+        }
+    }
+
+    /// The action that the message goes on with. A clear wish for something else begins anew.
+    fn draft(&self, ask: &Ask) -> Option<Draft> {
+        let pending = self.facts.told("pending");
+        if let Some(action) = pending["action"].as_str().and_then(Action::of_name) {
+            let goes_on = match ask {
+                Ask::Do(other) => other.name() == action.name() || *other == Action::Update,
+                Ask::HowTo(_)
+                | Ask::Schema(_)
+                | Ask::Contexts
+                | Ask::Experiments
+                | Ask::Health
+                | Ask::Explain(_) => false,
+                Ask::OfContext(_) | Ask::Details | Ask::StatusOf | Ask::Enrollment => !self.text.asks,
+                _ => true,
+            };
+            let params = pending["params"].as_object().cloned().unwrap_or_default();
+            return goes_on.then(|| Draft {
+                action,
+                params,
+                asked: wire::texts(&pending["missing"]),
+            });
+        }
+        let dropped = self.facts.told("dropped");
+        let action = dropped["action"].as_str().and_then(Action::of_name)?;
+        let params = dropped["params"].as_object().cloned().unwrap_or_default();
+        let changes = matches!(ask, Ask::Do(Action::Update) | Ask::Unclear) && self.names_no_other(&params);
+        changes.then(|| Draft { action, params, asked: Vec::new() })
+    }
+
+    fn names_no_other(&self, params: &Params) -> bool {
+        let name = params.get("name").and_then(Value::as_str).unwrap_or_default();
+        let renames = self.text.has(&["name", "call", "called", "rename", "named"]);
+        renames
+            || slots::mention(self.text).is_none_or(|mention| {
+                super::text::folded(&mention) == super::text::folded(name) || slots::has_weights(self.text)
+            })
+    }
+
+    fn begin(&self, ask: &Ask) -> Next<Step> {
+        match ask {
+            Ask::Do(action) => self.act(*action, None),
+            Ask::Schema(action) | Ask::HowTo(action) => {
+                self.need(schema_tool(*action), json!({}))?;
+                Ok(done())
+            }
+            Ask::Explain(_) => {
+                self.need("get_core_terms", json!({}))?;
+                Ok(done())
+            }
+            Ask::Contexts => {
+                self.need("get_available_contexts", json!({}))?;
+                Ok(done())
+            }
+            Ask::OfContext(part) => self.of_context(*part),
+            Ask::Experiments => {
+                self.need("get_all_experiments", json!({}))?;
+                Ok(done())
+            }
+            Ask::Health => {
+                self.need("check_upgrade_health", json!({}))?;
+                Ok(done())
+            }
+            Ask::Details | Ask::StatusOf => self.about_one(&["get_experiment_details"]),
+            Ask::Enrollment => self.about_one(&["get_experiment_details", "get_enrollment_details"]),
+            _ => Ok(done()),
+        }
+    }
+
+    /// What a context offers; of every context if none is named, of an experiment if one is.
+    fn of_context(&self, part: Part) -> Next<Step> {
+        let contexts = self.contexts()?;
+        let tool = match part {
+            Part::Conditions => "get_conditions_for_context",
+            Part::Points => "get_decision_points_for_context",
+            Part::Groups => "get_group_types_for_context",
+        };
+        if let Some(context) = self.named_context(&contexts) {
+            self.need(tool, json!({ "context": context.name }))?;
+            return Ok(done());
+        }
+        if let Subject::One(experiment) = self.subject()? {
+            self.need("get_experiment_details", json!({ "experiment_id": experiment.id }))?;
+            return Ok(done());
+        }
+        if let Some(guess) = points::context_guess(self.text) {
+            return Err(self.unknown_context(&guess, &contexts));
+        }
+        for context in &contexts {
+            self.need(tool, json!({ "context": context.name }))?;
+        }
+        Ok(done())
+    }
+
+    fn about_one(&self, tools: &[&'static str]) -> Next<Step> {
+        let experiment = match self.subject()? {
+            Subject::One(experiment) => experiment,
+            Subject::Several(all) => return Err(self.ambiguous(&all)),
+            Subject::Unknown(name) => return Err(self.unknown(&name)?),
+            Subject::Unsaid => {
+                self.need("get_all_experiments", json!({}))?;
+                return Ok(done());
+            }
+        };
+        for tool in tools {
+            self.need(tool, json!({ "experiment_id": experiment.id }))?;
+        }
+        Ok(done())
+    }
+
+    fn act(&self, action: Action, draft: Option<&Draft>) -> Next<Step> {
+        let (params, missing) = match action {
+            Action::Create => self.create(draft)?,
+            Action::Update => self.update(draft)?,
+            Action::Status(status) => self.status(status, draft)?,
+            Action::Delete => self.delete(draft)?,
+            Action::Init => self.init(draft)?,
+            Action::Assign => self.assign(draft)?,
+            Action::Mark => self.mark(draft)?,
+        };
+        Ok(self.propose(action, params, missing))
+    }
+
+    /// Writes down what was found out, all in one round.
+    fn propose(&self, action: Action, params: Params, missing: Vec<&'static str>) -> Step {
+        let mut calls = vec![
+            ("set_action_needed", json!({ "action": action.name(), "reasoning": "the person asks for it" })),
+            ("set_action_params", json!({ "action_params": params })),
+        ];
+        if !missing.is_empty() {
+            calls.push(("set_missing_params", json!({ "missing_params": missing })));
+        }
+        Step::Call(calls)
+    }
+
+    fn status(
+        &self,
+        status: Option<&'static str>,
+        draft: Option<&Draft>,
+    ) -> Next<(Params, Vec<&'static str>)> {
+        let (mut params, mut missing) = self.of_experiment(draft)?;
+        let status = status.or_else(|| slots::target_status(self.text)).or_else(|| {
+            draft.and_then(|_| match understand(self.text).ask {
+                Ask::Do(Action::Status(status)) => status,
+                _ => slots::status_word(self.text),
+            })
+        });
+        if let Some(status) = status {
+            params.insert("status".into(), json!(status));
+        }
+        if self.insists() {
+            params.insert("force".into(), json!(true));
+        }
+        if !params.contains_key("status") {
+            missing.push("status");
+        }
+        Ok((params, missing))
+    }
+
+    fn delete(&self, draft: Option<&Draft>) -> Next<(Params, Vec<&'static str>)> {
+        self.of_experiment(draft)
+    }
+
+    fn insists(&self) -> bool {
+        self.text.has(&["force", "forced", "forcibly", "anyway", "insist", "regardless", "nevertheless"])
+    }
+
+    /// The answer of a tool; if it was not asked yet, asking it is the next step.
+    fn need(&self, tool: &'static str, input: Value) -> Next<&Value> {
+        match self.facts.answer(tool, &input) {
+            Some(answer) if answer.failed => Err(Step::Done(format!("{tool} failed."))),
+            Some(answer) => Ok(&answer.output),
+            None if self.facts.offers(tool) => Err(Step::Call(vec![(tool, input)])),
+            None => Err(Step::Done(format!("there is no tool {tool}."))),
+        }
+    }
+
+    fn contexts(&self) -> Next<Vec<ContextInfo>> {
+        Ok(wire::contexts(self.need("get_context_metadata", json!({}))?))
+    }
+
+    fn named_context<'c>(&self, contexts: &'c [ContextInfo]) -> Option<&'c ContextInfo> {
+        let name = names::word_of(self.text, contexts.iter().map(|context| context.name.as_str()))?;
+        contexts.iter().find(|context| context.name == name)
+    }
+
+    fn unknown_context(&self, guess: &str, contexts: &[ContextInfo]) -> Step {
+        let known: Vec<&str> = contexts.iter().map(|context| context.name.as_str()).collect();
+        error("validation", format!("there is no context `{guess}`; there are {}", known.join(", ")))
+    }
+}
+
+fn schema_tool(action: Action) -> &'static str {
+    match action {
+        Action::Create => "get_create_experiment_schema",
+        Action::Update => "get_update_experiment_schema",
+        Action::Status(_) => "get_update_experiment_status_schema",
+        Action::Delete => "get_delete_experiment_schema",
+        Action::Init => "get_init_experiment_user_schema",
+        Action::Assign => "get_decision_point_assignments_schema",
+        Action::Mark => "get_mark_decision_point_schema",
+    }
+}
+
+fn done() -> Step {
+    Step::Done("Everything that was asked for is collected.".to_owned())
+}
+
+fn error(class: &str, message: String) -> Step {
+    Step::Call(vec![("add_error", json!({ "error_type": class, "message": message }))])
+}

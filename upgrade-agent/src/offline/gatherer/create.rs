@@ -1,0 +1,179 @@
+//! Parameters of a new experiment.
+
+use serde_json::{Value, json};
+
+use super::super::slots::{self, conditions, names, points};
+use super::super::wire::ContextInfo;
+use super::{Draft, Gatherer, Next, Params};
+
+impl Gatherer<'_> {
+    pub(super) fn create(&self, draft: Option<&Draft>) -> Next<(Params, Vec<&'static str>)> {
+        let mut params = draft.map(|draft| draft.params.clone()).unwrap_or_default();
+        let asked = draft.and_then(|draft| draft.asked.first()).map(String::as_str);
+        let contexts = self.contexts()?;
+        self.take_name(&mut params, asked);
+        self.take_context(&mut params, &contexts, draft.is_some())?;
+        let name = params.get("context").and_then(Value::as_str).map(str::to_owned);
+        if let Some(context) = contexts.iter().find(|context| Some(&context.name) == name.as_ref()) {
+            self.take_points(&mut params, context, asked);
+            self.take_conditions(&mut params, context, asked);
+            self.take_group(&mut params, context);
+        }
+        self.take_filter(&mut params);
+        self.take_description(&mut params);
+        let needed = ["name", "context", "decision_points", "conditions"];
+        let missing = needed.into_iter().filter(|name| is_absent(&params, name)).collect();
+        Ok((params, missing))
+    }
+
+    fn take_name(&self, params: &mut Params, asked: Option<&str>) {
+        let renames = self.text.has(&["name", "call", "called", "rename", "named", "title"]);
+        if !is_absent(params, "name") && !renames {
+            return;
+        }
+        let answer = || {
+            let whole = self.facts.message.trim().trim_end_matches(['.', '!']);
+            (asked == Some("name")).then(|| after_lead(whole).to_owned())
+        };
+        let renamed = || slots::text_after(self.text, &["to", "it", "as", "is"]).filter(|_| renames);
+        let name =
+            if asked == Some("name") { self.text.quotes.first().cloned().or_else(answer) } else { None };
+        let name = name.or_else(|| {
+            let fresh = is_absent(params, "name");
+            if fresh && asked.is_none() {
+                slots::new_name(self.text)
+            } else {
+                self.text.quotes.first().cloned().or_else(renamed)
+            }
+        });
+        if let Some(name) = name.filter(|name| !name.is_empty()) {
+            params.insert("name".into(), json!(name));
+        }
+    }
+
+    /// A known context; one that is written and not known is kept, so that the check can say what there is.
+    fn take_context(&self, params: &mut Params, contexts: &[ContextInfo], drafted: bool) -> Next<()> {
+        let named = self.named_context(contexts).map(|context| context.name.clone());
+        let quoted = |context: &String| self.text.quotes.iter().any(|quote| quote == context) && !drafted;
+        match named.filter(|context| !quoted(context)) {
+            Some(context) => {
+                params.insert("context".into(), json!(context));
+            }
+            None if is_absent(params, "context") && !drafted => {
+                if let Some(guess) = points::context_guess(self.text) {
+                    return Err(self.unknown_context(&guess, contexts));
+                }
+            }
+            None => {}
+        }
+        if is_absent(params, "context") && points::leaves_it_open(self.text) && drafted {
+            params.extend(contexts.first().map(|context| ("context".to_owned(), json!(context.name))));
+        }
+        Ok(())
+    }
+
+    pub(super) fn take_points(&self, params: &mut Params, context: &ContextInfo, asked: Option<&str>) {
+        let (site, target) = points::point(self.text, &context.sites, &context.targets);
+        let only = |all: &[String]| all.first().filter(|_| all.len() == 1).cloned();
+        let named = site.is_some() || target.is_some();
+        let open = asked == Some("decision_points") && points::leaves_it_open(self.text);
+        let chosen = match (site, target) {
+            (None, None) if open => (context.sites.first().cloned(), context.targets.first().cloned()),
+            (site, target) if named => {
+                (site.or_else(|| only(&context.sites)), target.or_else(|| only(&context.targets)))
+            }
+            _ if is_absent(params, "decision_points") => (only(&context.sites), only(&context.targets)),
+            _ => (None, None),
+        };
+        if let (Some(site), Some(target)) = chosen {
+            let mut point = json!({ "site": site, "target": target });
+            if self.text.has_phrase("exclude if reached") {
+                point["exclude_if_reached"] = json!(true);
+            }
+            params.insert("decision_points".into(), json!([point]));
+        }
+    }
+
+    fn take_conditions(&self, params: &mut Params, context: &ContextInfo, asked: Option<&str>) {
+        let open = asked == Some("conditions") && points::leaves_it_open(self.text);
+        let given = given_codes(params);
+        let shares = conditions::shares(self.text, &context.conditions, &given);
+        let even = |codes: &[String]| conditions::evenly(codes);
+        let shares =
+            shares.or_else(|| (open && !context.conditions.is_empty()).then(|| even(&context.conditions)));
+        if let Some(shares) = shares {
+            params.insert("conditions".into(), listed(&shares));
+        }
+    }
+
+    pub(super) fn take_group(&self, params: &mut Params, context: &ContextInfo) {
+        let whole = names::word_of(self.text, context.groups.iter().map(String::as_str)).map(str::to_owned);
+        let per =
+            self.text.words.iter().enumerate().find(|(_, word)| word.is(&["per", "by", "each", "whole"]));
+        let short = per.and_then(|(at, _)| self.text.words.get(at + 1)).and_then(|word| {
+            // People say "per class", the application says `classId`.
+            context
+                .groups
+                .iter()
+                .find(|group| word.stem.len() > 2 && group.to_lowercase().starts_with(&word.stem))
+        });
+        if let Some(group) = whole.or_else(|| short.cloned()) {
+            params.insert("assignment_unit".into(), json!("group"));
+            params.insert("group_type".into(), json!(group));
+        } else if self.text.has_phrase("individual|individually") || self.text.has_phrase("per|each student")
+        {
+            params.remove("group_type");
+            params.insert("assignment_unit".into(), json!("individual"));
+        }
+    }
+
+    pub(super) fn take_filter(&self, params: &mut Params) {
+        let all = self.text.has(&["everyone", "everybody", "includeall", "anyone"])
+            || self.text.has_phrase("include all")
+            || self.text.has_phrase("all students|users|learners|pupils");
+        let none = self.text.has(&["excludeall", "nobody"])
+            || self.text.has_phrase("exclude all|everyone|everybody");
+        let mode = if none { Some("excludeAll") } else { all.then_some("includeAll") };
+        params.extend(mode.map(|mode| ("filter_mode".to_owned(), json!(mode))));
+    }
+
+    pub(super) fn take_description(&self, params: &mut Params) {
+        let described = self.text.has(&["description", "described", "describe"]);
+        let quoted = self
+            .text
+            .quotes
+            .last()
+            .filter(|_| described)
+            .filter(|quote| params.get("name").and_then(Value::as_str) != Some(quote.as_str()));
+        if let Some(description) = quoted {
+            params.insert("description".into(), json!(description));
+        }
+    }
+}
+
+/// Whether a parameter is not given.
+pub(super) fn is_absent(params: &Params, name: &str) -> bool {
+    match params.get(name) {
+        None | Some(Value::Null) => true,
+        Some(Value::String(text)) => text.trim().is_empty(),
+        Some(Value::Array(list)) => list.is_empty(),
+        Some(_) => false,
+    }
+}
+
+pub(super) fn listed(shares: &[conditions::Share]) -> Value {
+    shares.iter().map(|(code, weight)| json!({ "code": code, "weight": weight })).collect()
+}
+
+fn given_codes(params: &Params) -> Vec<String> {
+    let given = params.get("conditions").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    given.iter().filter_map(|one| one["code"].as_str().map(str::to_owned)).collect()
+}
+
+/// "Call it Foo" answers with `Foo`.
+fn after_lead(answer: &str) -> &str {
+    let leads = ["call it", "name it", "it is", "it's", "let's call it", "the name is", "named", "called"];
+    let low = answer.to_lowercase();
+    let lead = leads.into_iter().filter(|lead| low.starts_with(lead)).max_by_key(|lead| lead.len());
+    lead.and_then(|lead| answer.get(lead.len()..)).map_or(answer, str::trim)
+}

@@ -1,0 +1,109 @@
+//! Which experiment the message is about.
+
+use serde_json::{Value, json};
+
+use super::super::slots::names::{Match, Named};
+use super::super::slots::{self, names};
+use super::super::text::Text;
+use super::super::wire;
+use super::{Draft, Gatherer, Next, Params, Step, error};
+
+/// The experiment that a message is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Subject {
+    One(Named),
+    /// The name fits several.
+    Several(Vec<Named>),
+    /// The name fits none.
+    Unknown(String),
+    /// The message names none.
+    Unsaid,
+}
+
+impl Gatherer<'_> {
+    /// By name, or as "that experiment".
+    pub(super) fn subject(&self) -> Next<Subject> {
+        let known = wire::names(self.need("get_experiment_names", json!({}))?);
+        let mention = slots::mention(self.text).filter(|mention| !is_pointer(mention));
+        Ok(match names::resolve(self.text, mention.as_deref(), &known) {
+            Match::One(named) => Subject::One(named),
+            Match::Several(all) => Subject::Several(all),
+            Match::None => match (self.that_one(&known), mention) {
+                (Some(named), None) => Subject::One(named),
+                (Some(named), Some(_)) if slots::refers_back(self.text) => Subject::One(named),
+                (_, Some(name)) => Subject::Unknown(name),
+                (None, None) => Subject::Unsaid,
+            },
+        })
+    }
+
+    /// What "that experiment" is, if the message speaks of it.
+    fn that_one(&self, known: &[Named]) -> Option<Named> {
+        let that = self.facts.told("that_experiment");
+        let id = that["id"].as_str().filter(|_| slots::refers_back(self.text) || self.names_nothing())?;
+        known.iter().find(|named| named.id == id).cloned()
+    }
+
+    /// "Pause!", "what's the status?": only the verb, so the last experiment is meant.
+    fn names_nothing(&self) -> bool {
+        slots::mention(self.text).is_none() && self.text.words.len() <= 6
+    }
+
+    /// The parameters of an action on an experiment, begun with its id.
+    pub(super) fn of_experiment(&self, draft: Option<&Draft>) -> Next<(Params, Vec<&'static str>)> {
+        let mut params = draft.map(|draft| draft.params.clone()).unwrap_or_default();
+        if params.get("experiment_id").is_some_and(Value::is_string) {
+            return Ok((params, Vec::new()));
+        }
+        let subject = if draft.is_some() { self.answered()? } else { self.subject()? };
+        match subject {
+            Subject::One(named) => {
+                params.insert("experiment_id".into(), json!(named.id));
+                Ok((params, Vec::new()))
+            }
+            Subject::Unknown(name) => Err(self.unknown(&name)?),
+            Subject::Several(_) | Subject::Unsaid => Ok((params, vec!["experiment_id"])),
+        }
+    }
+
+    /// The whole message as the answer to "which experiment?".
+    fn answered(&self) -> Next<Subject> {
+        let known = wire::names(self.need("get_experiment_names", json!({}))?);
+        let whole = self.facts.message.trim();
+        let mention = slots::mention(self.text);
+        Ok(match names::resolve(self.text, mention.as_deref().or(Some(whole)), &known) {
+            Match::One(named) => Subject::One(named),
+            Match::Several(all) => Subject::Several(all),
+            Match::None => Subject::Unknown(mention.unwrap_or_else(|| whole.to_owned())),
+        })
+    }
+
+    /// The error for a name that no experiment has.
+    pub(super) fn unknown(&self, name: &str) -> Next<Step> {
+        let known = wire::names(self.need("get_experiment_names", json!({}))?);
+        let mut all: Vec<&str> = known.iter().map(|named| named.name.as_str()).collect();
+        all.sort_unstable();
+        let there = match all.len() {
+            0 => "there are no experiments yet".to_owned(),
+            1..=10 => format!("there are: {}", all.join(", ")),
+            more => format!("there are {more}; ask me for the list"),
+        };
+        Ok(error("not_found", format!("there is no experiment called '{}'; {there}", short(name))))
+    }
+
+    pub(super) fn ambiguous(&self, all: &[Named]) -> Step {
+        let names: Vec<String> = all.iter().map(|named| format!("{} ({})", named.name, named.id)).collect();
+        error("not_found", format!("that could be any of these, say which: {}", names.join("; ")))
+    }
+}
+
+fn is_pointer(mention: &str) -> bool {
+    Text::read(mention)
+        .words
+        .iter()
+        .all(|word| word.is(&["that", "this", "it", "one", "last", "same", "the"]))
+}
+
+fn short(name: &str) -> String {
+    name.chars().take(80).collect()
+}

@@ -1,0 +1,133 @@
+//! Changes to an experiment.
+
+use serde_json::{Value, json};
+
+use super::super::intent::Action;
+use super::super::slots::{self, conditions, points};
+use super::super::text::Text;
+use super::super::wire;
+use super::create::listed;
+use super::{Draft, Gatherer, Next, Params};
+
+impl Gatherer<'_> {
+    pub(super) fn update(&self, draft: Option<&Draft>) -> Next<(Params, Vec<&'static str>)> {
+        let (mut params, mut missing) =
+            self.of_experiment(draft.filter(|draft| draft.action == Action::Update))?;
+        let id = params.get("experiment_id").and_then(Value::as_str).map(str::to_owned);
+        let Some(id) = id else { return Ok((params, missing)) };
+        let experiment = self.need("get_experiment_details", json!({ "experiment_id": id }))?.clone();
+        let contexts = self.contexts()?;
+        let context = wire::context_of(&experiment);
+        let context =
+            contexts.into_iter().find(|known| Some(&known.name) == context.as_ref()).unwrap_or_default();
+        let changes_name = self.take_new_name(&mut params);
+        if !changes_name {
+            self.take_weights(&mut params, &experiment, &context.conditions);
+            self.take_point_change(&mut params, &context);
+            self.take_group(&mut params, &context);
+        }
+        self.take_filter(&mut params);
+        self.take_description(&mut params);
+        self.take_rules(&mut params, &context.conditions);
+        if self.insists() {
+            params.insert("force".into(), json!(true));
+        }
+        if params.keys().all(|name| name == "experiment_id" || name == "force") {
+            missing.extend(self.wanted());
+        }
+        Ok((params, missing))
+    }
+
+    /// What the person wants to change without saying to what.
+    fn wanted(&self) -> Option<&'static str> {
+        let topics: [(&[&str], &'static str); 5] = [
+            (
+                &[
+                    "weight",
+                    "weights",
+                    "split",
+                    "ratio",
+                    "percentage",
+                    "condition",
+                    "conditions",
+                    "distribution",
+                ],
+                "conditions",
+            ),
+            (&["name", "title", "rename"], "name"),
+            (&["description"], "description"),
+            (&["point", "points", "site", "target"], "decision_points"),
+            (&["filter", "mode"], "filter_mode"),
+        ];
+        let found = topics.iter().find(|(words, _)| self.text.has(words));
+        Some(found.map_or("conditions", |(_, name)| *name))
+    }
+
+    /// "Rename A to B", "call it B", "change its name to B".
+    fn take_new_name(&self, params: &mut Params) -> bool {
+        let renames = self.text.has(&["rename", "renamed", "renaming"])
+            || self.text.has_phrase("call it|that|this")
+            || (self.text.has(&["name", "title"]) && self.text.has(&["to", "into"]));
+        if !renames {
+            return false;
+        }
+        let quoted = (self.text.quotes.len() > 1).then(|| self.text.quotes.last().cloned()).flatten();
+        let last =
+            self.text.words.last().filter(|word| word.quoted).and_then(|_| self.text.quotes.last().cloned());
+        let name = quoted.or(last).or_else(|| slots::text_after(self.text, &["to", "into", "it", "as"]));
+        params.extend(name.map(|name| ("name".to_owned(), json!(name))));
+        true
+    }
+
+    fn take_weights(&self, params: &mut Params, experiment: &Value, known: &[String]) {
+        let current = wire::conditions(experiment);
+        let codes: Vec<String> = current.iter().map(|(code, _)| code.clone()).collect();
+        let mut all = codes.clone();
+        all.extend(known.iter().filter(|code| !codes.contains(code)).cloned());
+        let text = self.without_name(experiment);
+        if let Some(shares) = conditions::shares(&text, &all, &codes) {
+            params.insert("conditions".into(), listed(&shares));
+        }
+    }
+
+    /// The message without the experiment's name, whose numbers are no weights.
+    fn without_name(&self, experiment: &Value) -> Text {
+        let name = wire::text(experiment, &["name"]).unwrap_or_default();
+        let mut text = self.text.clone();
+        let words: Vec<String> = Text::read(name).words.into_iter().map(|word| word.low).collect();
+        let fits = |at: usize| {
+            text.words
+                .get(at..at + words.len())
+                .is_some_and(|run| run.iter().map(|word| &word.low).eq(words.iter()))
+        };
+        let place = (0..text.words.len()).find(|at| !words.is_empty() && fits(*at));
+        if let Some(at) = place {
+            text.words.drain(at..at + words.len());
+        }
+        text
+    }
+
+    fn take_point_change(&self, params: &mut Params, context: &wire::ContextInfo) {
+        let (site, target) = points::point(self.text, &context.sites, &context.targets);
+        if site.is_some() || target.is_some() {
+            params.remove("decision_points");
+            self.take_points(params, context, None);
+        }
+    }
+
+    /// The rules that have names of their own.
+    fn take_rules(&self, params: &mut Params, known: &[String]) {
+        let rule =
+            self.text.has_phrase("post experiment rule") || self.text.has_phrase("post-experiment|post rule");
+        if rule && self.text.has(&["continue", "keep"]) {
+            params.insert("post_experiment_rule".into(), json!({ "rule": "continue" }));
+        } else if rule && self.text.has(&["assign"]) {
+            let code = slots::names::word_of(self.text, known.iter().map(String::as_str));
+            params.insert("post_experiment_rule".into(), json!({ "rule": "assign", "condition_code": code }));
+        }
+        if self.text.has(&["consistency"]) {
+            let word = ["individual", "group"].into_iter().find(|word| self.text.has(&[word]));
+            params.extend(word.map(|word| ("consistency_rule".to_owned(), json!(word))));
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Actions that try out a student.
+
+use serde_json::{Value, json};
+
+use super::super::slots::{self, names, points};
+use super::super::wire::ContextInfo;
+use super::create::is_absent;
+use super::subject::Subject;
+use super::{Draft, Gatherer, Next, Params};
+
+impl Gatherer<'_> {
+    pub(super) fn init(&self, draft: Option<&Draft>) -> Next<(Params, Vec<&'static str>)> {
+        let mut params = self.with_user(draft);
+        let contexts = self.contexts()?;
+        if let Some((kind, id)) = self.membership(&contexts) {
+            let (of, at) = (json!({ kind.clone(): [id.clone()] }), json!({ kind: id }));
+            params.insert("group".into(), of);
+            params.insert("working_group".into(), at);
+        }
+        let missing = if is_absent(&params, "user_id") { vec!["user_id"] } else { Vec::new() };
+        Ok((params, missing))
+    }
+
+    pub(super) fn assign(&self, draft: Option<&Draft>) -> Next<(Params, Vec<&'static str>)> {
+        let mut params = self.with_user(draft);
+        let contexts = self.contexts()?;
+        let named = self.named_context(&contexts).map(|context| context.name.clone());
+        let only = contexts.first().filter(|_| contexts.len() == 1).map(|context| context.name.clone());
+        match named.or(only) {
+            Some(context) => {
+                params.insert("context".into(), json!(context));
+            }
+            None if is_absent(&params, "context") && draft.is_none() => {
+                if let Some(guess) = points::context_guess(self.text) {
+                    return Err(self.unknown_context(&guess, &contexts));
+                }
+            }
+            None => {}
+        }
+        let missing = ["user_id", "context"].into_iter().filter(|name| is_absent(&params, name)).collect();
+        Ok((params, missing))
+    }
+
+    pub(super) fn mark(&self, draft: Option<&Draft>) -> Next<(Params, Vec<&'static str>)> {
+        let mut params = self.with_user(draft);
+        let contexts = self.contexts()?;
+        let offers = |context: &ContextInfo| points::point(self.text, &context.sites, &context.targets);
+        let only = |all: &[String]| all.first().filter(|_| all.len() == 1).cloned();
+        let place = contexts.iter().find_map(|context| match offers(context) {
+            (None, None) => None,
+            (site, target) => {
+                Some((site.or_else(|| only(&context.sites))?, target.or_else(|| only(&context.targets))?))
+            }
+        });
+        if let Some((site, target)) = place {
+            params.insert("decision_point".into(), json!({ "site": site, "target": target }));
+        }
+        if let Subject::One(experiment) = self.subject()? {
+            let codes = contexts.iter().flat_map(|context| context.conditions.iter().map(String::as_str));
+            let code = names::word_of(self.text, codes);
+            params.insert(
+                "assigned_condition".into(),
+                json!({ "condition_code": code, "experiment_id": experiment.id }),
+            );
+        }
+        let missing =
+            ["user_id", "decision_point"].into_iter().filter(|name| is_absent(&params, name)).collect();
+        Ok((params, missing))
+    }
+
+    fn with_user(&self, draft: Option<&Draft>) -> Params {
+        let mut params = draft.map(|draft| draft.params.clone()).unwrap_or_default();
+        let asked = draft.and_then(|draft| draft.asked.first()).is_some_and(|asked| asked == "user_id");
+        let answer = || asked.then(|| self.facts.message.trim().to_owned());
+        if is_absent(&params, "user_id") {
+            let user = slots::user(self.text).or_else(|| self.text.quotes.first().cloned()).or_else(answer);
+            params.extend(user.map(|user| ("user_id".to_owned(), Value::String(user))));
+        }
+        params
+    }
+
+    /// "In class c1": the kind of group that an application calls `classId`, and which.
+    fn membership(&self, contexts: &[ContextInfo]) -> Option<(String, String)> {
+        let kinds: Vec<&String> = contexts.iter().flat_map(|context| &context.groups).collect();
+        self.text.words.iter().enumerate().find_map(|(at, word)| {
+            let low = word.low.trim_end_matches("id");
+            let kind = kinds.iter().find(|kind| low.len() > 3 && kind.to_lowercase().starts_with(low))?;
+            let id = self.text.words.get(at + 1).filter(|next| !next.new_clause)?;
+            Some(((*kind).clone(), id.raw.clone()))
+        })
+    }
+}

@@ -1,0 +1,319 @@
+//! What a message asks for, judged by its verbs, its mood and its topics.
+//!
+//! Nothing here compares whole sentences. Verbs come from `lexicon.rs` with all their forms and slips; `mood.rs` tells an
+//! order from a question about it; `hits.rs` leaves out what is negated or part of a name. Which experiment or context is
+//! meant needs the server's names and is found later, in `slots.rs`.
+
+mod hits;
+mod mood;
+mod topics;
+
+use super::knowledge::{self, Term};
+use super::lexicon::{self, Concept as C};
+use super::slots;
+use super::text::Text;
+use hits::{Hit, Hits};
+use mood::Mood;
+
+/// What can be done to a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Action {
+    Create,
+    Update,
+    /// The status it shall have, if the message says.
+    Status(Option<&'static str>),
+    Delete,
+    Init,
+    Assign,
+    Mark,
+}
+
+impl Action {
+    /// As the tools call it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Action::Create => "create_experiment",
+            Action::Update => "update_experiment",
+            Action::Status(_) => "update_experiment_status",
+            Action::Delete => "delete_experiment",
+            Action::Init => "init_experiment_user",
+            Action::Assign => "get_decision_point_assignments",
+            Action::Mark => "mark_decision_point",
+        }
+    }
+
+    pub(super) fn of_name(name: &str) -> Option<Self> {
+        let all = [
+            Action::Create,
+            Action::Update,
+            Action::Status(None),
+            Action::Delete,
+            Action::Init,
+            Action::Assign,
+            Action::Mark,
+        ];
+        all.into_iter().find(|action| action.name() == name)
+    }
+}
+
+/// What a context offers to experiments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    Conditions,
+    Points,
+    Groups,
+}
+
+/// What a message asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Ask {
+    Greeting,
+    Thanks,
+    Abilities,
+    Yes,
+    No,
+    /// Not to do something.
+    Refused,
+    Explain(Vec<&'static Term>),
+    /// How something is done, or what it would do.
+    HowTo(Action),
+    /// What an action needs.
+    Schema(Action),
+    Contexts,
+    OfContext(Part),
+    Experiments,
+    /// Of one experiment.
+    Details,
+    StatusOf,
+    Enrollment,
+    Health,
+    Report,
+    Do(Action),
+    Unclear,
+}
+
+/// What a message asks for, and how sure that is.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Meaning {
+    pub(super) ask: Ask,
+    pub(super) confidence: f64,
+}
+
+fn surely(ask: Ask) -> Meaning {
+    Meaning { ask, confidence: 0.93 }
+}
+
+fn likely(ask: Ask) -> Meaning {
+    Meaning { ask, confidence: 0.78 }
+}
+
+fn unclear() -> Meaning {
+    Meaning { ask: Ask::Unclear, confidence: 0.3 }
+}
+
+/// Judges a message.
+pub(super) fn understand(text: &Text) -> Meaning {
+    if text.is_empty() {
+        return unclear();
+    }
+    let hits = Hits::of(text);
+    let reader = Reader { text, mood: Mood::of(text, &hits), terms: knowledge::terms(text), hits };
+    let readings = [
+        Reader::courtesy,
+        Reader::session,
+        Reader::how_to,
+        Reader::refusal,
+        Reader::order,
+        Reader::explanation,
+        Reader::question,
+        Reader::named,
+    ];
+    readings.into_iter().find_map(|reading| reading(&reader)).unwrap_or_else(unclear)
+}
+
+struct Reader<'a> {
+    text: &'a Text,
+    hits: Hits,
+    mood: Mood,
+    terms: Vec<knowledge::Found>,
+}
+
+impl Reader<'_> {
+    /// Words between people: greetings, thanks, yes and no.
+    fn courtesy(&self) -> Option<Meaning> {
+        let only = |words: &[&str]| {
+            self.text.words.len() <= 5
+                && self.text.words.iter().all(|word| word.is(words) || word.is(topics::FILLERS))
+        };
+        let has = |words: &[&str]| self.text.has(words);
+        if has(topics::THANKS) && only(topics::PLEASED) {
+            return Some(surely(Ask::Thanks));
+        }
+        if has(topics::NO) && only(topics::NO) {
+            return Some(surely(Ask::No));
+        }
+        if has(topics::YES) && only(topics::YES) {
+            return Some(surely(Ask::Yes));
+        }
+        let greets = self.text.words.first().is_some_and(|word| word.is(topics::GREETINGS));
+        if greets && (only(topics::GREETINGS) || !self.hits.any()) && self.terms.is_empty() {
+            return Some(surely(Ask::Greeting));
+        }
+        topics::asks_for_abilities(self.text).then(|| surely(Ask::Abilities))
+    }
+
+    /// What was done so far.
+    fn session(&self) -> Option<Meaning> {
+        topics::asks_for_report(self.text, &self.hits).then(|| surely(Ask::Report))
+    }
+
+    /// How something is done, what it needs, what it would do: a question about an action is no order.
+    fn how_to(&self) -> Option<Meaning> {
+        let action = self.topic_action();
+        if self.hits.has(C::Parameter) && !self.mood.orders() {
+            let new = self.text.has(&["new"]) && self.hits.has(C::Experiment);
+            let action = action.or(new.then_some(Action::Create));
+            if let Some(action) =
+                action.filter(|_| self.mood.asks || self.shows() || self.text.words.len() < 8)
+            {
+                return Some(surely(Ask::Schema(action)));
+            }
+        }
+        let action = action?;
+        if self.mood.needs && self.mood.asks {
+            return Some(surely(Ask::Schema(action)));
+        }
+        self.mood.how_to.then(|| surely(Ask::HowTo(action)))
+    }
+
+    fn shows(&self) -> bool {
+        self.hits.first().is_some_and(|hit| matches!(hit.concept, C::Show | C::Explain))
+    }
+
+    fn refusal(&self) -> Option<Meaning> {
+        let refused = self.hits.actions().any(|hit| hit.negated) && !self.hits.actions().any(Hit::counts);
+        (refused && !self.mood.is_question()).then(|| surely(Ask::Refused))
+    }
+
+    /// An order: the first verb that counts says which.
+    fn order(&self) -> Option<Meaning> {
+        if self.mood.is_question() {
+            return None;
+        }
+        let head = self.hits.head(self.text, self.mood.wishes)?;
+        if matches!(head.concept, C::Show | C::Explain) {
+            return None;
+        }
+        let action = self.action_of(head)?;
+        Some(if self.mood.wishes || head.at <= 1 { surely(Ask::Do(action)) } else { likely(Ask::Do(action)) })
+    }
+
+    /// The action that a message speaks about, whatever its mood.
+    fn topic_action(&self) -> Option<Action> {
+        let hit = self.hits.actions().find(|hit| !hit.masked)?;
+        self.action_of(hit)
+    }
+
+    fn action_of(&self, hit: &Hit) -> Option<Action> {
+        let status = |word| Some(Action::Status(Some(word)));
+        match hit.concept {
+            C::Start | C::Resume => status("enrolling"),
+            C::Stop | C::Pause => status("enrollmentComplete"),
+            C::Cancel => status("cancelled"),
+            C::Archive => status("archived"),
+            C::Init => Some(Action::Init),
+            C::Mark => Some(Action::Mark),
+            C::Assign => Some(Action::Assign),
+            C::Create if self.changes_a_part(hit) => Some(self.change()),
+            C::Create => Some(Action::Create),
+            C::Delete if self.changes_a_part(hit) => Some(Action::Update),
+            C::Delete => Some(Action::Delete),
+            C::Change => Some(self.change()),
+            _ => None,
+        }
+    }
+
+    /// "Add a condition", "remove the tag", "make it 70/30": a part of an experiment is the object, not the experiment.
+    fn changes_a_part(&self, verb: &Hit) -> bool {
+        let parts = [C::Condition, C::Point, C::Tag, C::Weight, C::Description, C::Status];
+        let object = self.hits.object_after(self.text, verb.at, &parts);
+        let experiment = self.hits.has(C::Experiment) || self.text.has(&["new"]);
+        match object {
+            Some(C::Experiment) => false,
+            Some(_) => true,
+            None => {
+                !experiment
+                    && verb.low == "make"
+                    && (slots::has_weights(self.text) || self.target().is_some())
+            }
+        }
+    }
+
+    fn change(&self) -> Action {
+        match self.target() {
+            Some(status) => Action::Status(Some(status)),
+            None if self.hits.has(C::Status) => Action::Status(None),
+            None => Action::Update,
+        }
+    }
+
+    /// A status that stands where a target stands: after "to", "as", "it", or at the end.
+    fn target(&self) -> Option<&'static str> {
+        slots::target_status(self.text)
+    }
+
+    /// What a term means.
+    fn explanation(&self) -> Option<Meaning> {
+        if self.terms.is_empty() || slots::refers_back(self.text) || self.names_something() {
+            return None;
+        }
+        let found = || self.terms.iter().map(|found| found.term).collect::<Vec<_>>();
+        if topics::defines(self.text, &self.hits, &self.terms) {
+            return Some(surely(Ask::Explain(found())));
+        }
+        let only_terms = self.text.words.iter().enumerate().all(|(at, word)| {
+            lexicon::is_function(word)
+                || self.terms.iter().any(|found| (found.start..found.end).contains(&at))
+        });
+        let lists = self.mood.lists
+            || self.text.has(&["which", "how", "any", "many", "there", "have"])
+            || self
+                .terms
+                .first()
+                .is_some_and(|found| self.text.find_phrase("what") == found.start.checked_sub(1))
+            || self.hits.of_concept(C::Experiment).any(|hit| hit.low.ends_with('s'));
+        (only_terms && !lists).then(|| likely(Ask::Explain(found())))
+    }
+
+    fn names_something(&self) -> bool {
+        let covered = |at| self.terms.iter().any(|found| (found.start..found.end).contains(&at));
+        let mut words = self.text.words.iter().enumerate();
+        words.any(|(at, word)| word.quoted || (word.is_capital() && !covered(at) && word.low != "upgrade"))
+    }
+
+    /// A question about what the server knows.
+    fn question(&self) -> Option<Meaning> {
+        let asks = self.mood.asks || self.mood.lists || self.hits.has(C::Show) || self.text.words.len() <= 4;
+        if !asks {
+            return None;
+        }
+        topics::assignment(self.text, &self.hits)
+            .or_else(|| topics::health(self.text, &self.hits))
+            .or_else(|| topics::enrollment(self.text, &self.hits))
+            .or_else(|| topics::status(self.text, &self.hits, self.mood.asks))
+            .or_else(|| topics::of_context(&self.hits))
+            .or_else(|| topics::contexts(self.text, &self.hits))
+            .or_else(|| topics::experiments(self.text, &self.hits))
+    }
+
+    /// "Tell me about Math Hints": something is named and nothing is to be done with it.
+    fn named(&self) -> Option<Meaning> {
+        let curious = self.hits.has(C::Show) || self.hits.has(C::Explain);
+        let named = slots::refers_back(self.text) || slots::mention(self.text).is_some();
+        let aloud = self.mood.asks && (self.names_something() || slots::refers_back(self.text));
+        (aloud || curious && named).then(|| likely(Ask::Details))
+    }
+}
+
+#[cfg(test)]
+mod tests;

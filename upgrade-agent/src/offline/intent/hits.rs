@@ -1,0 +1,166 @@
+//! The words of a message that stand for something, less those in names and under a negation.
+
+use super::super::lexicon::{self, Concept as C};
+use super::super::text::{Text, Word};
+
+/// How far a negation reaches.
+const REACH: usize = 5;
+
+/// A word that stands for something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Hit {
+    pub(super) at: usize,
+    pub(super) concept: C,
+    pub(super) low: String,
+    pub(super) negated: bool,
+    /// Whether it may be part of a name.
+    pub(super) masked: bool,
+    /// Whether it is in a form that describes (`paused`, `running`) rather than orders.
+    pub(super) describes: bool,
+}
+
+impl Hit {
+    pub(super) fn counts(&self) -> bool {
+        !self.negated
+    }
+
+    fn is_action(&self) -> bool {
+        self.concept <= C::Mark
+    }
+
+    fn is_head(&self) -> bool {
+        self.is_action() || matches!(self.concept, C::Show | C::Explain)
+    }
+}
+
+/// All of them, in order.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Hits(Vec<Hit>);
+
+impl Hits {
+    pub(super) fn of(text: &Text) -> Self {
+        let phrases = lexicon::phrases(text);
+        let names = named_from(text);
+        let mut hits = Vec::new();
+        for (at, word) in text.words.iter().enumerate().filter(|(_, word)| !word.quoted) {
+            let whole = phrases.iter().find(|(place, _)| *place == at).map(|(_, concept)| *concept);
+            let concepts = whole.map_or_else(|| lexicon::concepts(word), |concept| vec![concept]);
+            let masked = word.is_capital() || names.is_some_and(|from| at >= from);
+            hits.extend(concepts.into_iter().map(|concept| Hit {
+                at,
+                concept,
+                low: word.low.clone(),
+                negated: is_negated(text, at),
+                masked,
+                describes: whole.is_none() && describes(word),
+            }));
+        }
+        Hits(hits).unmasked_if_nothing_else()
+    }
+
+    /// A message in Capitals Throughout has verbs, too.
+    fn unmasked_if_nothing_else(mut self) -> Self {
+        if !self.0.iter().any(|hit| hit.is_head() && !hit.masked) {
+            self.0.iter_mut().for_each(|hit| hit.masked = false);
+        }
+        self
+    }
+
+    pub(super) fn any(&self) -> bool {
+        self.0.iter().any(|hit| hit.concept != C::Desire)
+    }
+
+    pub(super) fn has(&self, concept: C) -> bool {
+        self.0.iter().any(|hit| hit.concept == concept && !hit.masked)
+    }
+
+    pub(super) fn first(&self) -> Option<&Hit> {
+        self.0.iter().find(|hit| hit.is_head() && !hit.masked)
+    }
+
+    pub(super) fn of_concept(&self, concept: C) -> impl Iterator<Item = &Hit> {
+        self.0.iter().filter(move |hit| hit.concept == concept)
+    }
+
+    pub(super) fn actions(&self) -> impl Iterator<Item = &Hit> {
+        self.0.iter().filter(|hit| hit.is_action() && !hit.masked)
+    }
+
+    /// The verb that an order goes by: the first that orders; with a wish also one that describes ("I want it paused").
+    pub(super) fn head(&self, text: &Text, wishes: bool) -> Option<&Hit> {
+        let orders = |hit: &&Hit| hit.is_head() && !hit.masked && hit.counts() && (wishes || !hit.describes);
+        let mut heads = self.0.iter().filter(orders).filter(|hit| !follows_article(text, hit));
+        let first = heads.next()?;
+        // "See to it that X is deleted", "get X started": a helping verb before the one that counts.
+        if matches!(first.low.as_str(), "get" | "see" | "have") {
+            let later =
+                self.0.iter().find(|hit| hit.at > first.at && hit.is_action() && !hit.masked && hit.counts());
+            return later.or(Some(first));
+        }
+        Some(first)
+    }
+
+    /// The noun a verb is about: the first one after it, up to a "with" or the end of the clause.
+    pub(super) fn object_after(&self, text: &Text, at: usize, parts: &[C]) -> Option<C> {
+        let stop = text.words.iter().enumerate().skip(at + 1).find(|(_, word)| {
+            word.new_clause
+                || word.quoted
+                || word.is(&["with", "using", "having", "in", "called", "named", "where"])
+        });
+        let end = stop.map_or(text.words.len(), |(place, _)| place);
+        let nouns = self.0.iter().filter(|hit| hit.at > at && hit.at < end && !hit.masked);
+        nouns.map(|hit| hit.concept).find(|concept| *concept == C::Experiment || parts.contains(concept))
+    }
+}
+
+/// Where a name begins: after `called` or `named`.
+fn named_from(text: &Text) -> Option<usize> {
+    text.words.iter().position(|word| word.is(&["called", "named", "titled"])).map(|at| at + 1)
+}
+
+fn describes(word: &Word) -> bool {
+    let ends = |ending: &str| word.low.ends_with(ending) && word.low.len() > ending.len() + 2;
+    ends("ing") || ends("ed") || ends("ion")
+}
+
+/// "the start", "a run", "your visit": a noun.
+fn follows_article(text: &Text, hit: &Hit) -> bool {
+    let before = hit.at.checked_sub(1).and_then(|at| text.words.get(at));
+    before.is_some_and(|word| word.is(&["the", "a", "an", "its", "his", "your", "our", "of"]))
+}
+
+/// A "not" before the verb in its clause. "Why not start it?" is no negation.
+fn is_negated(text: &Text, at: usize) -> bool {
+    let mut place = at;
+    for _ in 0..REACH {
+        if text.words.get(place).is_some_and(|word| word.new_clause) {
+            return false;
+        }
+        let Some(before) = place.checked_sub(1) else { return false };
+        let Some(word) = text.words.get(before) else { return false };
+        if word.is(&["but", "then", "rather"]) {
+            return false;
+        }
+        if word.is(&["not", "never", "without", "nor"])
+            || is_no_need(text, before)
+            || is_instead_of(text, before)
+        {
+            return !before
+                .checked_sub(1)
+                .and_then(|at| text.words.get(at))
+                .is_some_and(|word| word.is(&["why"]));
+        }
+        place = before;
+    }
+    false
+}
+
+fn is_no_need(text: &Text, at: usize) -> bool {
+    let follows = |any: &[&str]| text.words.get(at + 1).is_some_and(|word| word.is(any));
+    text.words.get(at).is_some_and(|word| word.is(&["no"])) && follows(&["need", "reason", "point", "wish"])
+}
+
+fn is_instead_of(text: &Text, at: usize) -> bool {
+    let is = |place: usize, word: &str| text.words.get(place).is_some_and(|found| found.low == word);
+    is(at, "of") && at > 0 && is(at - 1, "instead")
+}

@@ -1,0 +1,129 @@
+//! Tables of messages and what they ask for, a few of each; the full paraphrase table is in `tests/offline_paraphrases.rs`.
+
+use super::*;
+
+fn ask(message: &str) -> Ask {
+    understand(&Text::read(message)).ask
+}
+
+fn all_ask(messages: &[&str], wanted: &Ask) {
+    for message in messages {
+        assert_eq!(&ask(message), wanted, "{message}");
+    }
+}
+
+fn to(status: &'static str) -> Ask {
+    Ask::Do(Action::Status(Some(status)))
+}
+
+#[test]
+fn orders_are_understood_in_many_words() {
+    all_ask(
+        &["kick off Math Hints", "can you get the Hints study going?", "I want it live, please turn it on"],
+        &to("enrolling"),
+    );
+    all_ask(
+        &["halt Math Hints", "bring that test to an end", "Foo should be stopped"],
+        &to("enrollmentComplete"),
+    );
+    all_ask(
+        &["get rid of Foo", "please erase experiment 'Start Here'", "I no longer need Foo, delete it"],
+        &Ask::Do(Action::Delete),
+    );
+    all_ask(&["set up a new study called Bar", "I'd like to make an experiment"], &Ask::Do(Action::Create));
+    all_ask(
+        &[
+            "change the weights of Foo to 70/30",
+            "make it 70/30",
+            "add a condition to Foo",
+            "remove the tag from Foo",
+        ],
+        &Ask::Do(Action::Update),
+    );
+    all_ask(&["set the status of Foo to cancelled"], &to("cancelled"));
+    all_ask(&["make Foo inactive"], &to("inactive"));
+    all_ask(&["mark decision point SelectSection for student ada"], &Ask::Do(Action::Mark));
+}
+
+#[test]
+fn a_question_about_an_action_is_no_order() {
+    all_ask(
+        &[
+            "how do I delete an experiment?",
+            "what happens if I delete Foo?",
+            "can I delete a running experiment?",
+            "should we delete it?",
+        ],
+        &Ask::HowTo(Action::Delete),
+    );
+    assert!(!matches!(ask("did you delete Foo?"), Ask::Do(_)));
+    assert!(!matches!(ask("who deleted the hints test?"), Ask::Do(_)));
+    assert!(!matches!(ask("is Foo running?"), Ask::Do(_)));
+}
+
+#[test]
+fn a_negated_order_is_none() {
+    all_ask(
+        &[
+            "don't start it",
+            "please do not delete Foo",
+            "I don't want to stop the experiment",
+            "never archive that one",
+        ],
+        &Ask::Refused,
+    );
+    assert_eq!(ask("don't pause it, delete it"), Ask::Do(Action::Delete));
+}
+
+#[test]
+fn words_between_people_are_not_requests() {
+    all_ask(&["hi", "Hello there!", "good morning"], &Ask::Greeting);
+    all_ask(&["thanks a lot", "Thank you so much!"], &Ask::Thanks);
+    all_ask(&["yes", "ok, go ahead", "yes please"], &Ask::Yes);
+    all_ask(&["no", "never mind", "forget it", "no, thanks"], &Ask::No);
+    all_ask(&["help", "what can you do?", "who are you"], &Ask::Abilities);
+    all_ask(&["what's the weather like?", "tell me a joke", "asdf qwer"], &Ask::Unclear);
+}
+
+#[test]
+fn questions_go_to_what_they_are_about() {
+    all_ask(
+        &["which experiments are running?", "list all tests", "how many studies do we have"],
+        &Ask::Experiments,
+    );
+    all_ask(&["what contexts are there?", "which apps do you know"], &Ask::Contexts);
+    all_ask(&["which variants can I use in mathstream?"], &Ask::OfContext(Part::Conditions));
+    all_ask(&["show me the sites of assign-prog"], &Ask::OfContext(Part::Points));
+    all_ask(&["group types for assign-prog?"], &Ask::OfContext(Part::Groups));
+    all_ask(&["what's the status of Foo?", "is Foo running?", "how is Math Hints doing?"], &Ask::StatusOf);
+    all_ask(&["tell me about Math Hints", "show me experiment Foo"], &Ask::Details);
+    all_ask(&["how many students are in Foo?", "enrollment numbers of Foo"], &Ask::Enrollment);
+    all_ask(&["is the server up?", "which version of upgrade is this"], &Ask::Health);
+    all_ask(&["what have we accomplished?", "recap please", "what did we do so far"], &Ask::Report);
+}
+
+#[test]
+fn terms_are_explained_and_not_listed() {
+    for (message, title) in [
+        ("What is A/B testing?", "A/B testing"),
+        ("what does exclude if reached mean", "Exclude if reached"),
+        ("explain the consistency rule", "Consistency rule"),
+        ("what's a decision point?", "Decision point"),
+        ("what are weights", "Weight"),
+    ] {
+        let Ask::Explain(terms) = ask(message) else { panic!("{message}: {:?}", ask(message)) };
+        assert_eq!(terms[0].title, title, "{message}");
+    }
+}
+
+#[test]
+fn what_an_action_needs_is_told_and_not_done() {
+    all_ask(
+        &[
+            "What parameters are required to create an experiment?",
+            "which fields do I have to fill in for a new experiment?",
+            "what do you need to set up a test?",
+        ],
+        &Ask::Schema(Action::Create),
+    );
+}

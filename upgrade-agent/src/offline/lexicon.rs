@@ -1,0 +1,669 @@
+//! What single words and verbs with their particles stand for. Words are data here; what a message means is `intent.rs`.
+
+use std::sync::LazyLock;
+
+use super::text::{Text, Word, is_slip_of, stem};
+
+/// What a word can stand for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Concept {
+    // What one may want done.
+    Create,
+    Delete,
+    Start,
+    Stop,
+    Pause,
+    Resume,
+    Cancel,
+    Archive,
+    Change,
+    Init,
+    Assign,
+    Mark,
+    // What one may want told.
+    Show,
+    Explain,
+    Recap,
+    // What it may be about.
+    Experiment,
+    Condition,
+    Point,
+    Context,
+    Group,
+    Parameter,
+    Status,
+    Enrollment,
+    Health,
+    Weight,
+    Name,
+    Description,
+    Tag,
+    User,
+    Filter,
+    // How it is said.
+    Available,
+    Difference,
+    Desire,
+}
+
+use Concept as C;
+
+const WORDS: &[(Concept, &[&str])] = &[
+    (
+        C::Create,
+        &["create", "make", "build", "add", "establish", "define", "setup", "compose", "craft", "generate"],
+    ),
+    (
+        C::Delete,
+        &[
+            "delete",
+            "remove",
+            "erase",
+            "destroy",
+            "purge",
+            "wipe",
+            "trash",
+            "scrap",
+            "drop",
+            "discard",
+            "eliminate",
+        ],
+    ),
+    (
+        C::Start,
+        &[
+            "start", "begin", "launch", "activate", "enable", "commence", "initiate", "run", "open",
+            "deploy", "release",
+        ],
+    ),
+    (
+        C::Stop,
+        &[
+            "stop",
+            "halt",
+            "end",
+            "finish",
+            "terminate",
+            "close",
+            "conclude",
+            "deactivate",
+            "disable",
+            "complete",
+        ],
+    ),
+    (C::Pause, &["pause", "suspend", "freeze", "hold"]),
+    (C::Resume, &["resume", "continue", "restart", "unpause", "reopen", "reactivate", "unfreeze"]),
+    (C::Cancel, &["cancel", "abort", "abandon"]),
+    (C::Archive, &["archive", "shelve", "mothball"]),
+    (
+        C::Change,
+        &[
+            "change",
+            "update",
+            "modify",
+            "edit",
+            "set",
+            "adjust",
+            "rename",
+            "alter",
+            "tweak",
+            "switch",
+            "rebalance",
+            "revise",
+            "turn",
+        ],
+    ),
+    (C::Init, &["initialize", "initialise", "init", "register", "enlist"]),
+    (C::Assign, &["assign", "allocate", "receive"]),
+    (C::Mark, &["mark", "record", "visit"]),
+    (
+        C::Show,
+        &[
+            "show",
+            "list",
+            "display",
+            "see",
+            "view",
+            "give",
+            "fetch",
+            "get",
+            "find",
+            "print",
+            "enumerate",
+            "tell",
+            "look",
+            "check",
+            "read",
+        ],
+    ),
+    (
+        C::Explain,
+        &[
+            "explain",
+            "describe",
+            "mean",
+            "define",
+            "understand",
+            "clarify",
+            "definition",
+            "meaning",
+            "concept",
+            "elaborate",
+            "teach",
+        ],
+    ),
+    (
+        C::Recap,
+        &[
+            "recap",
+            "accomplish",
+            "achieve",
+            "summary",
+            "summarize",
+            "summarise",
+            "session",
+            "history",
+            "log",
+            "accomplishment",
+            "overview",
+            "report",
+        ],
+    ),
+    (C::Experiment, &["experiment", "test", "study", "trial", "exp", "expt"]),
+    (C::Condition, &["condition", "variant", "arm", "treatment", "variation", "cohort"]),
+    (C::Point, &["point", "site", "target", "partition", "spot", "place", "location"]),
+    (C::Context, &["context", "app", "application", "program", "product"]),
+    (C::Group, &["group", "grouping"]),
+    (
+        C::Parameter,
+        &[
+            "parameter",
+            "param",
+            "field",
+            "argument",
+            "input",
+            "schema",
+            "require",
+            "requirement",
+            "property",
+            "attribute",
+            "mandatory",
+            "necessary",
+            "optional",
+            "setting",
+            "option",
+            "specify",
+            "provide",
+            "information",
+            "info",
+        ],
+    ),
+    (C::Status, &["status", "state", "phase", "stage"]),
+    (
+        C::Enrollment,
+        &[
+            "enrollment",
+            "enrolment",
+            "participant",
+            "number",
+            "count",
+            "statistic",
+            "figure",
+            "population",
+            "headcount",
+        ],
+    ),
+    (
+        C::Health,
+        &[
+            "health",
+            "alive",
+            "online",
+            "reachable",
+            "version",
+            "connection",
+            "server",
+            "backend",
+            "uptime",
+            "ping",
+            "healthy",
+            "respond",
+        ],
+    ),
+    (
+        C::Weight,
+        &[
+            "weight",
+            "split",
+            "ratio",
+            "percent",
+            "percentage",
+            "allocation",
+            "distribution",
+            "share",
+            "proportion",
+            "weighting",
+        ],
+    ),
+    (C::Name, &["name", "title", "rename"]),
+    (C::Description, &["description"]),
+    (C::Tag, &["tag", "label"]),
+    (C::User, &["user", "student", "learner", "pupil", "kid", "people", "child"]),
+    (C::Filter, &["filter", "everyone", "everybody", "anyone", "includeall", "excludeall"]),
+    (
+        C::Available,
+        &[
+            "available",
+            "possible",
+            "exist",
+            "offer",
+            "support",
+            "choose",
+            "usable",
+            "valid",
+            "pick",
+            "allow",
+            "defined",
+            "configured",
+        ],
+    ),
+    (C::Difference, &["difference", "differ", "versus", "vs", "compare", "distinguish"]),
+    (C::Desire, &["want", "need", "please", "would", "wish", "should", "must", "let", "go", "time", "ready"]),
+];
+
+/// Verbs whose particle gives them their meaning; the particle may stand up to four words later.
+const PHRASES: &[(&str, &str, Concept)] = &[
+    ("turn", "on", C::Start),
+    ("switch", "on", C::Start),
+    ("kick", "off", C::Start),
+    ("go", "live", C::Start),
+    ("set", "live", C::Start),
+    ("make", "live", C::Start),
+    ("put", "live", C::Start),
+    ("take", "live", C::Start),
+    ("bring", "live", C::Start),
+    ("push", "live", C::Start),
+    ("fire", "up", C::Start),
+    ("get", "going", C::Start),
+    ("set", "motion", C::Start),
+    ("turn", "off", C::Stop),
+    ("switch", "off", C::Stop),
+    ("shut", "down", C::Stop),
+    ("wind", "down", C::Stop),
+    ("wrap", "up", C::Stop),
+    ("bring", "end", C::Stop),
+    ("put", "end", C::Stop),
+    ("take", "offline", C::Stop),
+    ("put", "hold", C::Pause),
+    ("put", "ice", C::Pause),
+    ("pick", "again", C::Resume),
+    ("bring", "back", C::Resume),
+    ("start", "again", C::Resume),
+    ("call", "off", C::Cancel),
+    ("put", "away", C::Archive),
+    ("get", "rid", C::Delete),
+    ("throw", "away", C::Delete),
+    ("throw", "out", C::Delete),
+    ("take", "out", C::Delete),
+    ("set", "up", C::Create),
+    ("spin", "up", C::Create),
+    ("put", "together", C::Create),
+    ("make", "list", C::Show),
+    ("sign", "up", C::Init),
+    ("set", "apart", C::Explain),
+    ("tell", "apart", C::Difference),
+    ("sum", "up", C::Recap),
+    ("catch", "up", C::Recap),
+    ("get", "done", C::Recap),
+    ("look", "back", C::Recap),
+];
+
+/// Words that carry a sentence and name nothing.
+const FUNCTION: &[&str] = &[
+    "a",
+    "about",
+    "actually",
+    "after",
+    "again",
+    "ahead",
+    "all",
+    "already",
+    "also",
+    "am",
+    "an",
+    "and",
+    "another",
+    "any",
+    "are",
+    "around",
+    "as",
+    "at",
+    "back",
+    "be",
+    "because",
+    "been",
+    "before",
+    "being",
+    "below",
+    "between",
+    "both",
+    "but",
+    "by",
+    "call",
+    "called",
+    "can",
+    "could",
+    "currently",
+    "did",
+    "do",
+    "does",
+    "doing",
+    "done",
+    "down",
+    "each",
+    "else",
+    "ever",
+    "every",
+    "everything",
+    "exactly",
+    "first",
+    "following",
+    "for",
+    "from",
+    "go",
+    "going",
+    "good",
+    "got",
+    "great",
+    "had",
+    "has",
+    "have",
+    "having",
+    "he",
+    "hello",
+    "help",
+    "her",
+    "here",
+    "hey",
+    "hi",
+    "him",
+    "his",
+    "how",
+    "i",
+    "if",
+    "in",
+    "instead",
+    "into",
+    "is",
+    "it",
+    "its",
+    "just",
+    "kind",
+    "know",
+    "last",
+    "later",
+    "let",
+    "like",
+    "live",
+    "lot",
+    "many",
+    "may",
+    "maybe",
+    "me",
+    "might",
+    "mind",
+    "more",
+    "most",
+    "much",
+    "must",
+    "my",
+    "named",
+    "need",
+    "needs",
+    "never",
+    "new",
+    "next",
+    "no",
+    "not",
+    "nothing",
+    "now",
+    "of",
+    "off",
+    "ok",
+    "okay",
+    "old",
+    "on",
+    "once",
+    "one",
+    "ones",
+    "only",
+    "or",
+    "other",
+    "our",
+    "out",
+    "over",
+    "please",
+    "put",
+    "quick",
+    "quickly",
+    "really",
+    "right",
+    "same",
+    "say",
+    "she",
+    "shall",
+    "should",
+    "so",
+    "some",
+    "something",
+    "soon",
+    "sort",
+    "still",
+    "such",
+    "sure",
+    "take",
+    "than",
+    "thank",
+    "thanks",
+    "that",
+    "the",
+    "their",
+    "them",
+    "then",
+    "there",
+    "these",
+    "they",
+    "thing",
+    "things",
+    "this",
+    "those",
+    "through",
+    "to",
+    "today",
+    "together",
+    "too",
+    "two",
+    "under",
+    "until",
+    "up",
+    "us",
+    "use",
+    "used",
+    "using",
+    "very",
+    "want",
+    "wants",
+    "was",
+    "way",
+    "we",
+    "well",
+    "were",
+    "what",
+    "when",
+    "where",
+    "whether",
+    "which",
+    "while",
+    "who",
+    "whole",
+    "whose",
+    "why",
+    "will",
+    "wish",
+    "with",
+    "within",
+    "without",
+    "word",
+    "words",
+    "work",
+    "works",
+    "would",
+    "yes",
+    "yet",
+    "you",
+    "your",
+];
+
+/// Words that are near to others in spelling and mean something else.
+const LOOKALIKES: &[&str] = &[
+    "addition",
+    "best",
+    "car",
+    "cat",
+    "class",
+    "contact",
+    "content",
+    "data",
+    "date",
+    "edition",
+    "hint",
+    "hints",
+    "joke",
+    "lunch",
+    "mask",
+    "math",
+    "maths",
+    "part",
+    "party",
+    "real",
+    "rest",
+    "review",
+    "school",
+    "story",
+    "taste",
+    "tea",
+    "team",
+    "text",
+    "trail",
+    "train",
+    "weather",
+    "chance",
+    "charge",
+    "stand",
+    "store",
+    "stone",
+    "price",
+    "create-prog",
+    "design",
+    "resign",
+    "assume",
+    "report-card",
+    "random",
+];
+
+struct Entry {
+    concept: Concept,
+    low: &'static str,
+    stem: String,
+}
+
+static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
+    let words = WORDS.iter().flat_map(|(concept, words)| words.iter().map(|word| (*concept, *word)));
+    words.map(|(concept, low)| Entry { concept, low, stem: stem(low) }).collect()
+});
+
+/// What a word stands for: by its spelling, else by its stem, else by the nearest spelling.
+pub(super) fn concepts(word: &Word) -> Vec<Concept> {
+    let by = |fits: &dyn Fn(&Entry) -> bool| -> Vec<Concept> {
+        let mut found: Vec<_> =
+            ENTRIES.iter().filter(|entry| fits(entry)).map(|entry| entry.concept).collect();
+        found.dedup();
+        found
+    };
+    let exact = by(&|entry| entry.low == word.low);
+    if !exact.is_empty() || is_plain(word) {
+        return exact;
+    }
+    let stemmed = by(&|entry| entry.stem == word.stem);
+    if !stemmed.is_empty() {
+        return stemmed;
+    }
+    let slip = |entry: &Entry| is_slip_of(&word.low, entry.low) || is_slip_of(&word.stem, &entry.stem);
+    by(&slip).into_iter().take(1).collect()
+}
+
+/// Whether a word is no slip of any other.
+pub(super) fn is_plain(word: &Word) -> bool {
+    word.is(FUNCTION) || word.is(LOOKALIKES)
+}
+
+/// Whether a word names nothing by itself.
+pub(super) fn is_function(word: &Word) -> bool {
+    word.is(FUNCTION)
+}
+
+/// The concepts of verbs with particles, each with the place of its verb.
+pub(super) fn phrases(text: &Text) -> Vec<(usize, Concept)> {
+    let mut found = Vec::new();
+    for (at, word) in text.words.iter().enumerate().filter(|(_, word)| !word.quoted) {
+        let near = text.words.iter().skip(at + 1).take(5).filter(|word| !word.quoted);
+        let low: Vec<&str> = near.map(|word| word.low.as_str()).collect();
+        let fits = |(verb, particle, _): &&(&str, &str, Concept)| {
+            is_form_of(word, verb) && low.iter().any(|near| near == particle)
+        };
+        found.extend(PHRASES.iter().find(fits).map(|(_, _, concept)| (at, *concept)));
+    }
+    found
+}
+
+fn is_form_of(word: &Word, verb: &str) -> bool {
+    word.low == verb || word.stem == stem(verb)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(word: &str) -> Vec<Concept> {
+        concepts(&Text::read(word).words[0])
+    }
+
+    #[test]
+    fn forms_and_slips_stand_for_what_the_word_stands_for() {
+        assert_eq!(of("deleting"), [C::Delete]);
+        assert_eq!(of("experimnets"), [C::Experiment]);
+        assert_eq!(of("conditons"), [C::Condition]);
+        assert_eq!(of("strat"), [C::Start]);
+        assert_eq!(of("paramters"), [C::Parameter]);
+        assert_eq!(of("enrolled"), [C::Enrollment]);
+    }
+
+    #[test]
+    fn words_that_only_look_alike_stand_for_themselves() {
+        for word in ["state", "stats"] {
+            assert_eq!(of(word), [C::Status], "{word}");
+        }
+        for word in ["weather", "date", "team", "show-off", "zebra", "the", "party"] {
+            assert!(of(word).is_empty(), "{word} {:?}", of(word));
+        }
+    }
+
+    #[test]
+    fn a_particle_gives_a_verb_its_meaning() {
+        let found = |message| phrases(&Text::read(message)).first().map(|(_, concept)| *concept);
+        assert_eq!(found("please turn the hints study off"), Some(C::Stop));
+        assert_eq!(found("get rid of it"), Some(C::Delete));
+        assert_eq!(found("let it go live"), Some(C::Start));
+        assert_eq!(found("turn left"), None);
+    }
+}

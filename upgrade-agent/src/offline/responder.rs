@@ -1,0 +1,185 @@
+//! The offline model as response generator: reads what was gathered, then says it.
+
+mod tell;
+
+use serde_json::{Value, json};
+
+use super::facts::Facts;
+use super::gatherer::Step;
+use super::intent::{Action, Ask, Part, understand};
+use super::knowledge;
+use super::slots;
+use super::text::Text;
+use super::wire;
+
+/// What to do next: a look at the stored data, or the answer.
+pub(super) fn next(facts: &Facts) -> Step {
+    let text = Text::read(&facts.message);
+    let ask = understand(&text).ask;
+    let responder = Responder { facts, text: &text };
+    match responder.wanted(&ask) {
+        Some(tool) => Step::Call(vec![(tool, json!({}))]),
+        None => Step::Done(responder.answer(&ask)),
+    }
+}
+
+struct Responder<'a> {
+    facts: &'a Facts,
+    text: &'a Text,
+}
+
+impl Responder<'_> {
+    /// The stored data that the answer needs and that were not read yet.
+    fn wanted(&self, ask: &Ask) -> Option<&'static str> {
+        let gathered = self.facts.told("gathered").as_array().is_some_and(|names| !names.is_empty());
+        let needs: &[&'static str] = match ask {
+            Ask::Report => &["get_execution_log"],
+            Ask::Experiments | Ask::Details | Ask::StatusOf | Ask::Enrollment => {
+                &["get_all_gathered_info", "get_stored_experiments"]
+            }
+            _ if gathered => &["get_all_gathered_info"],
+            _ => &[],
+        };
+        let errors = self.facts.told("errors").as_array().is_some_and(|errors| !errors.is_empty());
+        let needs = if errors { &["get_errors"] } else { needs };
+        needs.iter().copied().find(|tool| self.facts.offers(tool) && !self.facts.was_called(tool))
+    }
+
+    fn stored(&self, tool: &str) -> &Value {
+        self.facts
+            .answer(tool, &Value::Null)
+            .filter(|answer| !answer.failed)
+            .map_or(&Value::Null, |answer| &answer.output)
+    }
+
+    /// What was gathered under a name, or under the first name that begins like this.
+    fn gathered(&self, name: &str) -> Option<&Value> {
+        let all = self.stored("get_all_gathered_info").as_object()?;
+        let value = all
+            .get(name)
+            .or_else(|| all.iter().find(|(key, _)| key.starts_with(name)).map(|(_, value)| value));
+        value.filter(|value| !value.is_null())
+    }
+
+    fn answer(&self, ask: &Ask) -> String {
+        if let Some(errors) = self.errors() {
+            return errors;
+        }
+        let unclear = self.facts.told("reply_kind") == "clarification";
+        match ask {
+            _ if unclear => self.clarification(ask),
+            Ask::Greeting => GREETING.to_owned(),
+            Ask::Thanks => "You're welcome. Is there anything else?".to_owned(),
+            Ask::Abilities => knowledge::ABILITIES.to_owned(),
+            Ask::Yes => "There is nothing open to say yes to. What would you like to do?".to_owned(),
+            Ask::No | Ask::Refused => "All right, nothing is done. Is there something else?".to_owned(),
+            Ask::Explain(terms) => terms.iter().map(|term| term.text).collect::<Vec<_>>().join("\n\n"),
+            Ask::Report => tell::report(self.stored("get_execution_log")),
+            Ask::Schema(action) => self.needs_of(*action),
+            Ask::HowTo(action) => format!("{}\n\n{}", tell::how_to(*action), self.needs_of(*action)),
+            Ask::Contexts => self.contexts(),
+            Ask::OfContext(part) => self.of_context(*part),
+            Ask::Experiments => self.experiments(),
+            Ask::Details | Ask::StatusOf => self.experiment(ask),
+            Ask::Enrollment => self.enrollment(),
+            Ask::Health => tell::health(self.gathered("upgrade_health")),
+            Ask::Do(_) | Ask::Unclear => self.clarification(ask),
+        }
+    }
+
+    fn errors(&self) -> Option<String> {
+        let told = self.facts.told("errors").as_array().filter(|errors| !errors.is_empty())?;
+        let lines: Vec<&str> = told.iter().filter_map(|error| wire::text(error, &["message"])).collect();
+        Some(format!("That did not work: {}", lines.join("; ")))
+    }
+
+    fn clarification(&self, ask: &Ask) -> String {
+        match ask {
+            Ask::StatusOf => {
+                "Of which experiment do you want to know the status? Tell me its name, or ask me for the \
+                              list of experiments."
+                    .to_owned()
+            }
+            Ask::Yes | Ask::No => "There is no question open. What would you like to do?".to_owned(),
+            Ask::Do(action) => format!(
+                "Do you want me to {}? Say it with the experiment's name, please.",
+                tell::verb(*action)
+            ),
+            _ => format!("I did not understand that. {}", knowledge::ABILITIES),
+        }
+    }
+
+    fn needs_of(&self, action: Action) -> String {
+        let schema = match action {
+            Action::Create => "create_experiment_schema",
+            Action::Update => "update_experiment_schema",
+            Action::Status(_) => "update_experiment_status_schema",
+            Action::Delete => "delete_experiment_schema",
+            Action::Init => "init_experiment_user_schema",
+            Action::Assign => "decision_point_assignments_schema",
+            Action::Mark => "mark_decision_point_schema",
+        };
+        let found = self.gathered(schema).or_else(|| self.gathered(&format!("get_{schema}")));
+        tell::schema(action, found)
+    }
+
+    fn contexts(&self) -> String {
+        let names = self.gathered("available_contexts").map(wire::texts).unwrap_or_default();
+        match names.as_slice() {
+            [] => "The server told no contexts.".to_owned(),
+            [one] => format!("There is one context: {one}."),
+            names => format!("There are {} contexts: {}.", names.len(), names.join(", ")),
+        }
+    }
+
+    fn of_context(&self, part: Part) -> String {
+        let prefix = match part {
+            Part::Conditions => "conditions_for_",
+            Part::Points => "decision_points_for_",
+            Part::Groups => "group_types_for_",
+        };
+        let all = self.stored("get_all_gathered_info").as_object();
+        let found =
+            all.into_iter().flatten().filter_map(|(key, value)| Some((key.strip_prefix(prefix)?, value)));
+        let lines: Vec<String> = found.map(|(context, value)| tell::part(part, context, value)).collect();
+        if !lines.is_empty() {
+            return lines.join("\n");
+        }
+        match self.gathered("experiment_details") {
+            Some(experiment) => tell::part_of_experiment(part, experiment),
+            None => {
+                "I did not find out which context that is about. Ask me for the list of contexts.".to_owned()
+            }
+        }
+    }
+
+    fn experiments(&self) -> String {
+        let gathered = self.gathered("all_experiments").or_else(|| self.gathered("experiments"));
+        let value = gathered.filter(|value| !wire::experiments(value).is_empty());
+        let all = wire::experiments(value.unwrap_or_else(|| self.stored("get_stored_experiments")));
+        let status = slots::status_word(self.text);
+        tell::list(&all, status)
+    }
+
+    fn experiment(&self, ask: &Ask) -> String {
+        match (self.gathered("experiment_details"), ask) {
+            (Some(experiment), Ask::StatusOf) => tell::status(experiment),
+            (Some(experiment), _) => tell::details(experiment),
+            (None, Ask::StatusOf) => format!("{}\n\nTell me a name for more.", self.experiments()),
+            (None, _) => self.experiments(),
+        }
+    }
+
+    fn enrollment(&self) -> String {
+        let experiment = self.gathered("experiment_details");
+        match self.gathered("enrollment_details").or_else(|| self.gathered("enrollment")) {
+            Some(enrollment) => tell::enrollment(experiment, enrollment),
+            None => {
+                format!("Of which experiment do you want to know the enrolment?\n\n{}", self.experiments())
+            }
+        }
+    }
+}
+
+const GREETING: &str = "Hello! I can explain A/B testing, show you contexts and experiments, and create, change, start, stop \
+                        and delete experiments; whatever changes something I ask back first. What would you like to do?";

@@ -1,0 +1,277 @@
+//! Data as sentences. Knows no request; whoever calls decides what is told.
+
+use serde_json::Value;
+
+use super::super::intent::{Action, Part};
+use super::super::knowledge::effect_of;
+use super::super::wire;
+
+pub(super) fn verb(action: Action) -> &'static str {
+    match action {
+        Action::Create => "create an experiment",
+        Action::Update => "change an experiment",
+        Action::Status(_) => "change an experiment's status",
+        Action::Delete => "delete an experiment",
+        Action::Init => "initialise a student",
+        Action::Assign => "get a student's conditions",
+        Action::Mark => "mark a decision point for a student",
+    }
+}
+
+/// How an action is asked for here, and what it does.
+pub(super) fn how_to(action: Action) -> String {
+    match action {
+        Action::Create => "To create an experiment, say for example: create experiment Hints in assign-prog. I ask for what is \
+                           missing, show you the whole and create it after your yes. It begins as inactive."
+            .to_owned(),
+        Action::Update => "To change an experiment, say what shall change, for example: set the weights of Hints to 70/30. I \
+                           ask back first. The conditions and decision points of an experiment that runs or is paused \
+                           are changed only if you insist."
+            .to_owned(),
+        Action::Status(Some(status)) => format!(
+            "Say it with the experiment's name, for example: {} Hints. I show you the status it has and the one it would get \
+             ({status}), and do it after your yes. Then {}.",
+            word_for(status),
+            effect_of(status)
+        ),
+        Action::Status(None) => "Say which experiment and which status, for example: start Hints, stop Hints, cancel Hints. I \
+                                 show you both statuses and do it after your yes."
+            .to_owned(),
+        Action::Delete => "To delete an experiment, say for example: delete experiment Hints. I show you its name and id, and you \
+                           type DELETE. It is gone for good then, with all its enrolments; stopping or archiving it would \
+                           keep them."
+            .to_owned(),
+        Action::Init => "To try out a student, say for example: initialise user ada in class c1. I ask back first.".to_owned(),
+        Action::Assign => "Say for example: which conditions does user ada get in assign-prog? That enrols nobody.".to_owned(),
+        Action::Mark => "Say for example: mark SelectSection for user ada. Marking enrols the student for good; the server cannot \
+                         take it back."
+            .to_owned(),
+    }
+}
+
+fn word_for(status: &str) -> &'static str {
+    match status {
+        "enrolling" => "start",
+        "enrollmentComplete" => "stop",
+        "cancelled" => "cancel",
+        "archived" => "archive",
+        _ => "move",
+    }
+}
+
+/// What an action needs, from its JSON schema.
+pub(super) fn schema(action: Action, schema: Option<&Value>) -> String {
+    let Some((properties, required)) = schema.and_then(properties) else {
+        return format!("I have no list of what is needed to {}.", verb(action));
+    };
+    let is_required = |name: &str| required.iter().any(|known| known == name);
+    let line = |name: &String, about: &Value| {
+        let text = wire::text(about, &["description"]).unwrap_or_default().replace('\n', " ");
+        if text.is_empty() { format!("- {name}") } else { format!("- {name}: {text}") }
+    };
+    let lines = |wanted: bool| {
+        let fitting = properties.iter().filter(|(name, _)| is_required(name) == wanted);
+        fitting.map(|(name, about)| line(name, about)).collect::<Vec<_>>().join("\n")
+    };
+    let (must, may) = (lines(true), lines(false));
+    let may = if may.is_empty() { String::new() } else { format!("\n\nOptional:\n{may}") };
+    format!("To {}, these parameters are required:\n{must}{may}", verb(action))
+}
+
+/// The properties of a schema, however deep it lies.
+fn properties(value: &Value) -> Option<(&serde_json::Map<String, Value>, Vec<String>)> {
+    if let Some(properties) = value.get("properties").and_then(Value::as_object) {
+        return Some((properties, wire::texts(wire::field(value, &["required"]))));
+    }
+    value.as_object()?.values().find_map(properties)
+}
+
+pub(super) fn part(part: Part, context: &str, value: &Value) -> String {
+    match part {
+        Part::Points => points_of_context(context, value),
+        Part::Conditions => listed("conditions", context, value),
+        Part::Groups => listed("group types", context, value),
+    }
+}
+
+fn listed(what: &str, context: &str, value: &Value) -> String {
+    let words = words(value);
+    if words.is_empty() {
+        return format!("The context {context} has no {what}.");
+    }
+    format!("The {what} of {context} are: {}.", words.join(", "))
+}
+
+fn points_of_context(context: &str, value: &Value) -> String {
+    let sites = wire::texts(wire::field(value, &["sites"]));
+    let targets = wire::texts(wire::field(value, &["targets"]));
+    if sites.is_empty() && targets.is_empty() {
+        return listed("decision points", context, value);
+    }
+    format!(
+        "A decision point of {context} is made of a site and a target. Sites: {}. Targets: {}.",
+        sites.join(", "),
+        targets.join(", ")
+    )
+}
+
+/// The texts in a value, at whatever depth, in order.
+fn words(value: &Value) -> Vec<String> {
+    match value {
+        Value::String(text) => vec![text.clone()],
+        Value::Array(all) => all.iter().flat_map(words).collect(),
+        Value::Object(map) => match (wire::text(value, &["site"]), wire::text(value, &["target"])) {
+            (Some(site), target) => vec![format!("{site} / {}", target.unwrap_or_default())],
+            (None, _) => match wire::text(value, &["code", "condition_code"]) {
+                Some(code) => vec![code.to_owned()],
+                None => map
+                    .iter()
+                    .filter(|(name, _)| *name != "context")
+                    .flat_map(|(_, value)| words(value))
+                    .collect(),
+            },
+        },
+        _ => Vec::new(),
+    }
+}
+
+pub(super) fn part_of_experiment(part: Part, experiment: &Value) -> String {
+    let name = name(experiment);
+    match part {
+        Part::Conditions => format!("The conditions of {name} are: {}.", conditions(experiment)),
+        Part::Points => format!("The decision points of {name} are: {}.", points(experiment)),
+        Part::Groups => match wire::text(experiment, &["group_type"]) {
+            Some(kind) => format!("{name} assigns whole groups of the type {kind}."),
+            None => format!("{name} assigns students one by one, not groups."),
+        },
+    }
+}
+
+fn name(experiment: &Value) -> String {
+    format!("'{}'", wire::text(experiment, &["name"]).unwrap_or("?"))
+}
+
+fn conditions(experiment: &Value) -> String {
+    let all = wire::conditions(experiment);
+    let each = all.iter().map(|(code, weight)| format!("{code} {weight}%"));
+    or_none(each.collect::<Vec<_>>().join(", "))
+}
+
+fn points(experiment: &Value) -> String {
+    let all = wire::points(experiment);
+    or_none(all.iter().map(|(site, target)| format!("{site} / {target}")).collect::<Vec<_>>().join(", "))
+}
+
+fn or_none(text: String) -> String {
+    if text.is_empty() { "none".to_owned() } else { text }
+}
+
+pub(super) fn status(experiment: &Value) -> String {
+    let status = wire::status(experiment);
+    format!("Experiment {} is {status}: {}.", name(experiment), effect_of(status))
+}
+
+pub(super) fn details(experiment: &Value) -> String {
+    let mut lines = vec![format!(
+        "Experiment {} ({})",
+        name(experiment),
+        wire::text(experiment, &["id"]).unwrap_or("no id")
+    )];
+    let mut line =
+        |title: &str, text: Option<String>| lines.extend(text.map(|text| format!("- {title}: {text}")));
+    let plain = |names: &[&str]| wire::text(experiment, names).map(str::to_owned);
+    line("status", Some(format!("{}: {}", wire::status(experiment), effect_of(wire::status(experiment)))));
+    line("context", wire::context_of(experiment));
+    line("description", plain(&["description"]));
+    line("conditions", Some(conditions(experiment)));
+    line("decision points", Some(points(experiment)));
+    line("assigned", plain(&["assignment_unit"]));
+    line("group type", plain(&["group_type"]));
+    line("consistency rule", plain(&["consistency_rule"]));
+    let rule = wire::field(experiment, &["post_rule", "post_experiment_rule"]);
+    line("after enrolment", wire::text(rule, &["rule"]).map(str::to_owned));
+    line("filter mode", plain(&["filter_mode"]));
+    let tags = wire::texts(wire::field(experiment, &["tags"]));
+    line("tags", (!tags.is_empty()).then(|| tags.join(", ")));
+    lines.join("\n")
+}
+
+/// The experiments in alphabetical order, those of one status if one is asked for.
+pub(super) fn list(all: &[&Value], wanted: Option<&str>) -> String {
+    let mut fitting: Vec<&&Value> =
+        all.iter().filter(|one| wanted.is_none_or(|wanted| wire::status(one) == wanted)).collect();
+    fitting.sort_by_key(|one| wire::text(one, &["name"]).unwrap_or_default().to_lowercase());
+    let of = wanted.map_or_else(String::new, |status| format!(" that are {status}"));
+    if fitting.is_empty() {
+        return format!("There are no experiments{}.", if of.is_empty() { " yet".to_owned() } else { of });
+    }
+    let line = |one: &&&Value| {
+        let context = wire::context_of(one).map_or_else(String::new, |context| format!(" in {context}"));
+        format!("- {} ({}{context})", wire::text(one, &["name"]).unwrap_or("?"), wire::status(one))
+    };
+    let (verb, noun) = if fitting.len() == 1 { ("is", "experiment") } else { ("are", "experiments") };
+    let head = format!("There {verb} {} {noun}{of}:", fitting.len());
+    std::iter::once(head).chain(fitting.iter().map(line)).collect::<Vec<_>>().join("\n")
+}
+
+pub(super) fn enrollment(experiment: Option<&Value>, enrollment: &Value) -> String {
+    let count = |value: &Value, name: &str| value.get(name).and_then(Value::as_u64).unwrap_or(0);
+    let name = experiment
+        .map_or_else(|| "The experiment".to_owned(), |experiment| format!("Experiment {}", name(experiment)));
+    let (users, groups) = (count(enrollment, "users"), count(enrollment, "groups"));
+    let mut lines = vec![format!("{name} has {users} enrolled students and {groups} enrolled groups.")];
+    let excluded = (count(enrollment, "users_excluded"), count(enrollment, "groups_excluded"));
+    if excluded != (0, 0) {
+        lines.push(format!("{} students and {} groups are excluded.", excluded.0, excluded.1));
+    }
+    let all = wire::field(enrollment, &["conditions"]).as_array().map(Vec::as_slice).unwrap_or_default();
+    for one in all {
+        let id = wire::text(one, &["id"]).unwrap_or_default();
+        let code = wire::text(one, &["code", "condition_code"])
+            .map(str::to_owned)
+            .or_else(|| code_of(experiment?, id));
+        lines.push(format!(
+            "- {}: {} students, {} groups",
+            code.as_deref().unwrap_or(id),
+            count(one, "users"),
+            count(one, "groups")
+        ));
+    }
+    lines.join("\n")
+}
+
+fn code_of(experiment: &Value, id: &str) -> Option<String> {
+    let all = wire::field(experiment, &["conditions"]).as_array()?;
+    let own = all.iter().find(|one| wire::text(one, &["id"]) == Some(id))?;
+    wire::text(own, &["code", "condition_code"]).map(str::to_owned)
+}
+
+pub(super) fn health(health: Option<&Value>) -> String {
+    match health {
+        Some(health) => {
+            let version = wire::text(health, &["version"])
+                .map_or_else(String::new, |version| format!(" version {version}"));
+            let name = wire::text(health, &["name"]).unwrap_or("UpGrade");
+            format!("The server is up: {name}{version}.")
+        }
+        None => "I could not find out how the server is.".to_owned(),
+    }
+}
+
+/// What was done in this conversation.
+pub(super) fn report(log: &Value) -> String {
+    let entries = log.as_array().or_else(|| wire::field(log, &["execution_log", "entries"]).as_array());
+    let entries = entries.map(Vec::as_slice).unwrap_or_default();
+    if entries.is_empty() {
+        return "Nothing was changed in this conversation so far.".to_owned();
+    }
+    let line = |(at, entry): (usize, &Value)| {
+        let failed = wire::text(entry, &["status"]) == Some("error");
+        let text =
+            wire::text(entry, &["summary"]).or_else(|| wire::text(entry, &["action"])).unwrap_or("an action");
+        format!("{}. {}{text}", at + 1, if failed { "failed: " } else { "" })
+    };
+    let lines: Vec<String> = entries.iter().enumerate().map(line).collect();
+    let noun = if entries.len() == 1 { "action" } else { "actions" };
+    format!("So far we did {} {noun}:\n{}", entries.len(), lines.join("\n"))
+}

@@ -1,0 +1,200 @@
+//! The parts of a request that name something: an experiment, a status, a user.
+//!
+//! What is written is looked for first; what is meant among the server's own names is found in `names.rs`.
+
+pub(super) mod conditions;
+pub(super) mod names;
+pub(super) mod points;
+
+use super::lexicon::{self, Concept as C};
+use super::text::{Text, Word, is_slip_of};
+
+const STATUSES: &[(&str, &[&str])] = &[
+    ("inactive", &["inactive", "dormant", "unstarted"]),
+    ("draft", &["draft"]),
+    ("preview", &["preview", "previewing"]),
+    ("scheduled", &["scheduled"]),
+    ("enrolling", &["enrolling", "running", "live", "active", "started", "ongoing", "underway"]),
+    ("enrollmentComplete", &["enrollmentcomplete", "paused", "stopped", "suspended", "halted"]),
+    ("cancelled", &["cancelled", "canceled", "completed", "ended", "finished", "aborted"]),
+    ("archived", &["archived", "shelved"]),
+];
+
+/// Words at which a name ends.
+const STOPS: &[&str] = &[
+    "in", "with", "for", "using", "on", "from", "to", "of", "by", "and", "or", "but", "having", "where",
+    "that", "which", "has", "have", "is", "are", "be", "was", "as", "at", "so", "now", "please", "right",
+    "should", "needs", "need", "must", "into", "within", "under", "then", "because", "if", "when", "can",
+    "will", "called", "named", "titled", "doing", "today", "again", "instead", "does", "do", "did", "gets",
+    "get", "like", "we", "i", "you", "me", "about",
+];
+
+/// The status that a word names.
+pub(super) fn status_of(word: &Word) -> Option<&'static str> {
+    let exact = STATUSES.iter().find(|(_, words)| word.is(words));
+    let near = || {
+        let slip = |written: &&str| written.len() > 6 && is_slip_of(&word.low, written);
+        STATUSES.iter().find(|(_, words)| words.iter().any(slip))
+    };
+    exact.or_else(near).map(|(status, _)| *status)
+}
+
+/// The status that the message names somewhere.
+pub(super) fn status_word(text: &Text) -> Option<&'static str> {
+    text.words.iter().filter(|word| !word.quoted && !word.is_capital()).find_map(status_of)
+}
+
+/// The status that is to be reached: after "to" and the like, or at the very end.
+pub(super) fn target_status(text: &Text) -> Option<&'static str> {
+    let count = text.words.len();
+    text.words.iter().enumerate().rev().filter(|(_, word)| !word.quoted).find_map(|(at, word)| {
+        let before = at.checked_sub(1).and_then(|at| text.words.get(at));
+        let led = before.is_some_and(|word| {
+            word.is(&["to", "as", "into", "be", "status", "state", "it", "becomes", "become", "back", "one"])
+        });
+        (led || at + 1 == count).then(|| status_of(word)).flatten()
+    })
+}
+
+/// "That experiment", "it", "the one we made".
+pub(super) fn refers_back(text: &Text) -> bool {
+    let noun = "experiment|experiments|test|study|trial|one|exp";
+    let points_back = "that|this|same|said|latest|last|previous|above|former|recent";
+    let near_noun = text.words.iter().enumerate().any(|(at, word)| {
+        word.is(&points_back.split('|').collect::<Vec<_>>())
+            && text.words.iter().skip(at + 1).take(2).any(|next| {
+                let nouns: Vec<&str> = noun.split('|').collect();
+                next.is(&nouns) || (lexicon::concepts(next).contains(&C::Experiment) && !next.is_capital())
+            })
+    });
+    near_noun || pronoun(text)
+}
+
+fn pronoun(text: &Text) -> bool {
+    let idle =
+        ["possible", "safe", "ok", "okay", "take", "takes", "mean", "works", "work", "clear", "time", "true"];
+    text.words.iter().enumerate().any(|(at, word)| {
+        let next = text.words.get(at + 1);
+        word.is(&["it", "its"]) && !next.is_some_and(|next| next.is(&idle) || next.is(&["is"]) && at == 0)
+    })
+}
+
+/// A word that can only be a name: neither grammar nor anything of the trade.
+pub(super) fn is_free(word: &Word) -> bool {
+    word.quoted || (!lexicon::is_function(word) && lexicon::concepts(word).is_empty())
+}
+
+/// The experiment that a message names, as it is written there.
+pub(super) fn mention(text: &Text) -> Option<String> {
+    let quoted = text.quotes.first().cloned();
+    quoted
+        .or_else(|| after_called(text))
+        .or_else(|| capitals(text))
+        .or_else(|| beside_noun(text))
+        .or_else(|| after_word(text))
+        .filter(|name| !name.trim().is_empty())
+}
+
+/// The name that a new experiment shall have.
+pub(super) fn new_name(text: &Text) -> Option<String> {
+    let quoted = text.quotes.first().cloned();
+    let beside = || beside_noun(text).filter(|name| name.chars().any(char::is_alphanumeric));
+    quoted.or_else(|| after_called(text)).or_else(beside).or_else(|| capitals(text))
+}
+
+/// What follows a word like "to" at the end of a wish for another name or description.
+pub(super) fn text_after(text: &Text, words: &[&str]) -> Option<String> {
+    let at = text.words.iter().rposition(|word| !word.quoted && word.is(words))?;
+    joined(text.words.iter().skip(at + 1))
+}
+
+fn after_called(text: &Text) -> Option<String> {
+    let at = text.words.iter().position(|word| word.is(&["called", "named", "titled"]))?;
+    let name = text.words.iter().skip(at + 1).enumerate();
+    joined(
+        name.take_while(|(at, word)| *at == 0 || (!word.new_clause && !word.is(STOPS))).map(|(_, word)| word),
+    )
+}
+
+/// The longest run of words in capitals which no sentence asks for.
+fn capitals(text: &Text) -> Option<String> {
+    let mut best: &[Word] = &[];
+    let mut at = 0;
+    while at < text.words.len() {
+        let run = text.words[at..].iter().take_while(|word| belongs_to_name(word)).count();
+        if run > best.len() && text.words[at..at + run].iter().any(starts_upper) {
+            best = &text.words[at..at + run];
+        }
+        at += run.max(1);
+    }
+    joined(best.iter())
+}
+
+fn belongs_to_name(word: &Word) -> bool {
+    let known = word.is(&["upgrade", "a/b", "ab", "i", "delete", "ok"]);
+    let leads = word.leads && (lexicon::is_function(word) || !lexicon::concepts(word).is_empty());
+    let numbered = word.raw.chars().all(|sign| sign.is_ascii_digit()) && word.raw.len() < 3;
+    !known && !leads && (starts_upper(word) || numbered)
+}
+
+fn starts_upper(word: &Word) -> bool {
+    word.raw.chars().next().is_some_and(char::is_uppercase)
+}
+
+/// "Experiment foo bar", "the foo bar experiment".
+fn beside_noun(text: &Text) -> Option<String> {
+    let noun = text.words.iter().position(|word| {
+        !word.quoted
+            && !word.is_capital()
+            && lexicon::concepts(word).contains(&C::Experiment)
+            && !word.low.ends_with('s')
+    })?;
+    let after = text.words.iter().skip(noun + 1).take_while(|word| !word.new_clause && !word.is(STOPS));
+    let after: Vec<&Word> = after.collect();
+    if after.iter().any(|word| is_free(word)) {
+        return joined(after.into_iter());
+    }
+    let before: Vec<&Word> = text.words[..noun].iter().rev().take_while(|word| is_free(word)).collect();
+    joined(before.into_iter().rev())
+}
+
+/// "Status of foo", "tell me about foo", "pause foo": free words after a word that leads to one.
+fn after_word(text: &Text) -> Option<String> {
+    let leads = |word: &Word| {
+        word.is(&["of", "about", "is", "for", "in", "has", "show", "pause", "did", "on"])
+            || lexicon::concepts(word).first().is_some_and(|concept| *concept <= C::Mark)
+    };
+    let mut words = text.words.iter().enumerate();
+    words.find_map(|(at, word)| {
+        if word.quoted || !leads(word) {
+            return None;
+        }
+        let rest =
+            text.words.iter().skip(at + 1).skip_while(|word| word.is(&["the", "my", "our", "me", "us"]));
+        joined(rest.take_while(|word| is_free(word) && !word.new_clause))
+    })
+}
+
+fn joined<'a>(words: impl Iterator<Item = &'a Word>) -> Option<String> {
+    let name = words.map(|word| word.raw.as_str()).collect::<Vec<_>>().join(" ");
+    (!name.is_empty()).then_some(name)
+}
+
+/// The user a message speaks of: the word after "user" or "student".
+pub(super) fn user(text: &Text) -> Option<String> {
+    let mut words = text.words.iter().enumerate();
+    words.find_map(|(at, word)| {
+        let next = text
+            .words
+            .iter()
+            .skip(at + 1)
+            .find(|next| !next.is(&["id", "with", "named", "called", "whose", "is"]))?;
+        let noun = lexicon::concepts(word).contains(&C::User) && !word.low.ends_with('s');
+        (noun && (is_free(next) || starts_upper(next)) && !next.new_clause).then(|| next.raw.clone())
+    })
+}
+
+/// Whether the message gives shares: "70/30", "40 percent".
+pub(super) fn has_weights(text: &Text) -> bool {
+    text.words.iter().any(|word| !word.quoted && conditions::ratio(&word.raw).is_some())
+}

@@ -1,0 +1,203 @@
+//! Conditions with their weights: "50/50", "control 30, variant 70", "30% control and the rest variant", "evenly".
+
+use super::super::text::{Text, Word, folded, is_slip_of};
+
+/// A condition's code and its weight in percent.
+pub(in super::super) type Share = (String, f64);
+
+enum Item {
+    Number(f64),
+    Code(String),
+    Rest,
+}
+
+/// The conditions that a message gives, as far as it does: of the `known` codes, or of the `current` ones of an
+/// experiment when only shares are given.
+pub(in super::super) fn shares(text: &Text, known: &[String], current: &[String]) -> Option<Vec<Share>> {
+    let items = items(text, known);
+    let codes: Vec<String> = unique(items.iter().filter_map(|item| match item {
+        Item::Code(code) => Some(code.clone()),
+        _ => None,
+    }));
+    let paired = paired(&items);
+    if paired.len() >= 2
+        || (paired.len() == 1 && codes.len() == 1 && paired.iter().all(|(_, weight)| *weight == 100.0))
+    {
+        return Some(paired);
+    }
+    if let (1, [first, second]) = (paired.len(), codes.as_slice()) {
+        // "40% control, the rest variant"
+        let (given, weight) = &paired[0];
+        let (rest, other) = (100.0 - weight, if given == first { second } else { first });
+        return Some(vec![(given.clone(), *weight), (other.clone(), rest)]);
+    }
+    let ratio = text.words.iter().find_map(|word| ratio(&word.raw)).or_else(|| bare_numbers(&items));
+    let of = if codes.len() >= 2 {
+        &codes
+    } else if current.is_empty() {
+        known
+    } else {
+        current
+    };
+    match ratio {
+        Some(ratio) if ratio.len() == of.len() => Some(of.iter().cloned().zip(ratio).collect()),
+        Some(_) => None,
+        None if is_even(text) && of.len() >= 2 => Some(evenly(of)),
+        None if codes.len() >= 2 => Some(evenly(&codes)),
+        None => None,
+    }
+}
+
+/// `50/50`, `70:30`, `20/30/50`.
+pub(in super::super) fn ratio(raw: &str) -> Option<Vec<f64>> {
+    let parts: Vec<f64> = raw
+        .split(['/', ':', '-'])
+        .map(|part| part.trim_end_matches('%').parse().ok())
+        .collect::<Option<_>>()?;
+    let positive = parts.iter().all(|part: &f64| part.is_finite() && *part >= 0.0 && *part <= 100.0);
+    (parts.len() >= 2 && positive && parts.iter().sum::<f64>() > 0.0).then_some(parts)
+}
+
+/// The same weight for each, to the second place, and what is left for the first.
+pub(in super::super) fn evenly(codes: &[String]) -> Vec<Share> {
+    let each = (10_000.0 / codes.len() as f64).floor() / 100.0;
+    let first = ((100.0 - each * (codes.len() - 1) as f64) * 100.0).round() / 100.0;
+    let weight = |at: usize| if at == 0 { first } else { each };
+    codes.iter().enumerate().map(|(at, code)| (code.clone(), weight(at))).collect()
+}
+
+fn is_even(text: &Text) -> bool {
+    text.has(&[
+        "even",
+        "evenly",
+        "equal",
+        "equally",
+        "half",
+        "halves",
+        "fifty-fifty",
+        "same",
+        "uniform",
+        "uniformly",
+        "balanced",
+    ])
+}
+
+fn items(text: &Text, known: &[String]) -> Vec<Item> {
+    let mut items = Vec::new();
+    for word in text.words.iter().filter(|word| ratio(&word.raw).is_none()) {
+        let parts: Vec<&str> = word.raw.split(['=', ':']).filter(|part| !part.is_empty()).collect();
+        items.extend(parts.into_iter().filter_map(|part| item(part, word, known)));
+    }
+    items
+}
+
+fn item(part: &str, word: &Word, known: &[String]) -> Option<Item> {
+    if let Some(number) = number(part) {
+        return Some(Item::Number(number));
+    }
+    if word.is(&["rest", "remainder", "remaining"]) {
+        return Some(Item::Rest);
+    }
+    let written = folded(part);
+    let exact = known.iter().find(|code| folded(code) == written);
+    let last_part = || {
+        // `question-hint-tutorbot` is often just called `tutorbot`.
+        let mut ending = known.iter().filter(|code| folded(code).split(' ').any(|piece| piece == written));
+        ending.next().filter(|_| ending.next().is_none())
+    };
+    let near = || known.iter().find(|code| is_slip_of(&written, &folded(code)));
+    exact.or_else(last_part).or_else(near).map(|code| Item::Code(code.clone()))
+}
+
+fn number(part: &str) -> Option<f64> {
+    let number: f64 = part.trim_end_matches('%').parse().ok()?;
+    let digits = part.starts_with(|sign: char| sign.is_ascii_digit());
+    (digits && (0.0..=100.0).contains(&number)).then_some(number)
+}
+
+/// Codes with the numbers beside them; whether the number comes first is the same throughout a message.
+fn paired(items: &[Item]) -> Vec<Share> {
+    let leading = items.iter().find(|item| !matches!(item, Item::Rest));
+    let number_first = matches!(leading, Some(Item::Number(_)));
+    let mut shares: Vec<Share> = Vec::new();
+    for pair in items.windows(2) {
+        let share = match pair {
+            [Item::Number(number), Item::Code(code)] if number_first => Some((code, *number)),
+            [Item::Code(code), Item::Number(number)] if !number_first => Some((code, *number)),
+            _ => None,
+        };
+        if let Some((code, number)) = share.filter(|(code, _)| shares.iter().all(|(known, _)| known != *code))
+        {
+            shares.push((code.clone(), number));
+        }
+    }
+    shares
+}
+
+/// "70 and 30", when the numbers could be weights together.
+fn bare_numbers(items: &[Item]) -> Option<Vec<f64>> {
+    let numbers: Vec<f64> = items
+        .iter()
+        .filter_map(|item| match item {
+            Item::Number(number) => Some(*number),
+            _ => None,
+        })
+        .collect();
+    (numbers.len() >= 2 && (numbers.iter().sum::<f64>() - 100.0).abs() < 0.01).then_some(numbers)
+}
+
+fn unique(codes: impl Iterator<Item = String>) -> Vec<String> {
+    let mut all = Vec::new();
+    for code in codes {
+        if !all.contains(&code) {
+            all.push(code);
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(message: &str) -> Option<Vec<(String, f64)>> {
+        let known = ["control".to_owned(), "variant".to_owned()];
+        shares(&Text::read(message), &known, &known)
+    }
+
+    fn is(message: &str, control: f64, variant: f64) {
+        let mut found = of(message).unwrap_or_else(|| panic!("{message}: nothing found"));
+        found.sort_by(|one, other| one.0.cmp(&other.0));
+        assert_eq!(found, [("control".to_owned(), control), ("variant".to_owned(), variant)], "{message}");
+    }
+
+    #[test]
+    fn shares_are_read_in_the_ways_people_write_them() {
+        is("50/50", 50.0, 50.0);
+        is("make it 70:30", 70.0, 30.0);
+        is("control 30 variant 70", 30.0, 70.0);
+        is("control: 30%, variant: 70%", 30.0, 70.0);
+        is("control=25 variant=75", 25.0, 75.0);
+        is("30% control and 70% variant", 30.0, 70.0);
+        is("variant gets 80 and control 20", 20.0, 80.0);
+        is("80 percent for variant, 20 percent for control", 20.0, 80.0);
+        is("40% control, the rest variant", 40.0, 60.0);
+        is("split control and variant evenly", 50.0, 50.0);
+        is("contrl and varient, half each", 50.0, 50.0);
+        is("70 and 30 please", 70.0, 30.0);
+    }
+
+    #[test]
+    fn what_gives_no_shares_gives_none() {
+        for message in ["", "grade 7", "what is control", "10/20/70", "yes", "1e400/1"] {
+            assert_eq!(of(message), None, "{message}");
+        }
+    }
+
+    #[test]
+    fn three_even_shares_make_a_hundred() {
+        let codes = ["a".to_owned(), "b".to_owned(), "c".to_owned()];
+        let sum: f64 = evenly(&codes).iter().map(|(_, weight)| weight).sum();
+        assert!((sum - 100.0).abs() < 1e-9);
+    }
+}
