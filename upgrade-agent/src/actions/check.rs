@@ -166,7 +166,9 @@ fn check_lock(update: &UpdateExperiment, old: Option<&Experiment>, found: &mut V
 
 fn check_status(change: &UpdateExperimentStatus, facts: &Facts<'_>, found: &mut Vec<String>) {
     if let ExperimentState::Unknown(word) = &change.status {
-        found.push(not_a_word("status", word, ExperimentState::WORDS));
+        let newer = ["running", "paused", "completed"];
+        let words: Vec<&str> = ExperimentState::WORDS.iter().copied().chain(newer).collect();
+        found.push(not_a_word("status", word, &words));
         return;
     }
     let Some(experiment) = facts.experiment else { return };

@@ -114,7 +114,7 @@ fn success_summary(action: &Action, name: &str, detail: &str) -> String {
         Action::DeleteExperiment(_) => format!("Experiment '{name}' was deleted{detail}."),
         Action::InitExperimentUser(init) => format!("User '{}' is initialized.", init.user_id),
         Action::GetDecisionPointAssignments(asked) => {
-            format!("User '{}' in context '{}': {detail}", asked.user_id, asked.context)
+            format!("User '{}' in context '{}':{detail}", asked.user_id, asked.context)
         }
         Action::MarkDecisionPoint(mark) => {
             let place = &mark.decision_point;

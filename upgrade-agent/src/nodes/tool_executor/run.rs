@@ -184,7 +184,7 @@ async fn assignments(
 
 fn in_words(assigned: &[Assignment]) -> String {
     if assigned.is_empty() {
-        return "no experiment applies, so the default is shown everywhere.".to_owned();
+        return " no experiment applies, so the default is shown everywhere.".to_owned();
     }
     let line = |point: &Assignment| {
         let first = point.conditions.first().and_then(|condition| condition.condition_code.as_deref());

@@ -1,0 +1,176 @@
+//! A proxy in front of a server: it notes every request, and fails those it is told to fail.
+
+use std::sync::{Arc, Mutex};
+
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+
+/// What happens to a request instead of being answered.
+#[derive(Clone, Debug)]
+pub(crate) enum Fault {
+    /// This status with an empty JSON object, and the server never hears of it.
+    Status(u16),
+    /// The connection ends before the server hears of it.
+    HangUp,
+    /// The server does it, and the connection ends before the answer.
+    HangUpAfter,
+    /// The server never hears of it, and no answer comes.
+    Hang,
+    /// The server does it, and no answer comes.
+    HangAfter,
+}
+
+#[derive(Default)]
+struct Shared {
+    heard: Vec<String>,
+    bodies: Vec<String>,
+    /// Requests that begin with the text fail, so many times.
+    faults: Vec<(String, Fault, usize)>,
+    in_flight: usize,
+    /// Requests that get no answer.
+    hanging: usize,
+}
+
+/// The running proxy.
+pub(crate) struct Proxy {
+    url: String,
+    shared: Arc<Mutex<Shared>>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Proxy {
+    /// In front of the server whose API is at `url`.
+    pub(crate) async fn before(url: &str) -> Self {
+        let upstream = url.trim_start_matches("http://").trim_end_matches("/api").to_owned();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/api", listener.local_addr().unwrap());
+        let shared = Arc::new(Mutex::new(Shared::default()));
+        let notes = Arc::clone(&shared);
+        let task = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(serve(stream, upstream.clone(), Arc::clone(&notes)));
+            }
+        });
+        Proxy { url, shared, task }
+    }
+
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The next `times` requests that begin with `line`, such as `POST /experiments/state`, fail.
+    pub(crate) fn fail(&self, line: &str, fault: Fault, times: usize) {
+        self.shared.lock().unwrap().faults.push((line.to_owned(), fault, times));
+    }
+
+    /// Waits until a request hangs.
+    pub(crate) async fn hangs(&self) {
+        while self.shared.lock().unwrap().hanging == 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Waits until whatever was sent has reached the server, sent by somebody who is gone, too.
+    pub(crate) async fn settles(&self) {
+        let mut quiet = 0;
+        while quiet < 500 {
+            tokio::task::yield_now().await;
+            quiet = if self.shared.lock().unwrap().in_flight == 0 { quiet + 1 } else { 0 };
+        }
+    }
+
+    /// Method and path of every request since the last call, in order.
+    pub(crate) fn heard(&self) -> Vec<String> {
+        std::mem::take(&mut self.shared.lock().unwrap().heard)
+    }
+
+    /// `METHOD path body` of every request so far.
+    pub(crate) fn bodies(&self) -> Vec<String> {
+        self.shared.lock().unwrap().bodies.clone()
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// One request a connection: both sides are told that it closes.
+async fn serve(stream: TcpStream, upstream: String, notes: Arc<Mutex<Shared>>) {
+    let mut client = BufReader::new(stream);
+    let Some((head, body)) = read_request(&mut client).await else { return };
+    let fault = note(&head, &body, &notes);
+    let answer = match fault {
+        Some(Fault::HangUp) => return,
+        Some(Fault::Hang) => return hang(&notes).await,
+        Some(Fault::Status(status)) => format!(
+            "HTTP/1.1 {status} Told\r\ncontent-type: application/json\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{{}}"
+        )
+        .into_bytes(),
+        other => {
+            notes.lock().unwrap().in_flight += 1;
+            let answer = forward(&head, &body, &upstream).await;
+            notes.lock().unwrap().in_flight -= 1;
+            match other {
+                Some(Fault::HangAfter) => return hang(&notes).await,
+                Some(_) => return,
+                None => answer,
+            }
+        }
+    };
+    let _ = client.into_inner().write_all(&answer).await;
+}
+
+async fn hang(notes: &Mutex<Shared>) {
+    notes.lock().unwrap().hanging += 1;
+    std::future::pending().await
+}
+
+async fn read_request(client: &mut BufReader<TcpStream>) -> Option<(Vec<String>, Vec<u8>)> {
+    let mut head = Vec::new();
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        if client.read_line(&mut line).await.ok()? == 0 {
+            return None;
+        }
+        let line = line.trim_end().to_owned();
+        if line.is_empty() {
+            break;
+        }
+        if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+        head.push(line);
+    }
+    let mut body = vec![0; length];
+    client.read_exact(&mut body).await.ok()?;
+    Some((head, body))
+}
+
+fn note(head: &[String], body: &[u8], notes: &Mutex<Shared>) -> Option<Fault> {
+    let mut words = head[0].split(' ');
+    let (method, path) = (words.next().unwrap(), words.next().unwrap());
+    let path = path.strip_prefix("/api").unwrap();
+    let line = format!("{method} {}", if path.is_empty() { "/" } else { path });
+    let mut notes = notes.lock().unwrap();
+    notes.bodies.push(format!("{line} {}", String::from_utf8_lossy(body)));
+    let at =
+        notes.faults.iter().position(|(begins, _, times)| *times > 0 && line.starts_with(begins.as_str()));
+    notes.heard.push(line);
+    let (_, fault, times) = &mut notes.faults[at?];
+    *times -= 1;
+    Some(fault.clone())
+}
+
+async fn forward(head: &[String], body: &[u8], upstream: &str) -> Vec<u8> {
+    let mut server = TcpStream::connect(upstream).await.unwrap();
+    let kept = head.iter().filter(|line| !line.to_lowercase().starts_with("connection:"));
+    let head: String = kept.map(|line| format!("{line}\r\n")).collect();
+    server.write_all(format!("{head}connection: close\r\n\r\n").as_bytes()).await.unwrap();
+    server.write_all(body).await.unwrap();
+    let mut answer = Vec::new();
+    server.read_to_end(&mut answer).await.unwrap();
+    answer
+}

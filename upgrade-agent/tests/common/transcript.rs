@@ -1,0 +1,161 @@
+//! Transcripts: what is said in, what happens out, in one text.
+//!
+//! A file in `transcripts/` holds the inputs, and after each message, in lines that begin with `|`, what came of it:
+//! the node path, the HTTP calls, the reply and what is waited for then. The check runs the inputs, writes the text anew
+//! and compares. `UPDATE_TRANSCRIPTS=1` writes the file instead, to be read before it is committed.
+//!
+//! Inputs, a line each:
+//! - `given NAME is STATE`: an experiment; `{NAME}` stands for its id everywhere
+//! - `server STATUS on METHOD PATH`: the next such request fails with this status
+//! - `model TOOL {...} & TOOL {...}`: the model calls these tools; `model "text"`: it says this; `model fails`;
+//!   `model wants INTENT [CONFIDENCE]` and `model acts ACTION {...}` are short for the usual calls
+//! - `user TEXT`: a message; the model's lines before it are its replies, in order
+//! - `user@THREAD TEXT`: the same on another thread
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use agentgraph_llm::{Code, Error, Reply};
+use serde_json::Value;
+use upgrade_agent::agent::{Turn, UpgradeAgent};
+use upgrade_agent::client::ExperimentState;
+
+use super::proxy::Fault;
+use super::script::{Script, acts, wants};
+use super::{World, key};
+
+/// Runs the transcript of that name and compares.
+pub(crate) async fn check(name: &str) {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/common/transcripts/{name}.txt"));
+    let expected = std::fs::read_to_string(&path).unwrap();
+    let written = Player::new().await.play(&expected).await;
+    if std::env::var_os("UPDATE_TRANSCRIPTS").is_some() {
+        std::fs::write(&path, written).unwrap();
+        return;
+    }
+    let differs = expected.lines().zip(written.lines()).position(|(one, other)| one != other);
+    assert!(expected == written, "{name}: differs at line {}:\n{written}", differs.map_or(0, |at| at + 1));
+}
+
+struct Player {
+    world: World,
+    script: Script,
+    agent: UpgradeAgent,
+    /// Ids by the names that stand for them.
+    names: BTreeMap<String, String>,
+}
+
+impl Player {
+    async fn new() -> Self {
+        let (world, script) = (World::new().await, Script::new());
+        let agent = world.agent(&script).await;
+        let names = (1..=9).map(|n| (format!("key-{n}"), key(n).to_string())).collect();
+        Player { world, script, agent, names }
+    }
+
+    async fn play(mut self, text: &str) -> String {
+        let mut out = String::new();
+        for line in text.lines().filter(|line| !line.starts_with('|')) {
+            writeln!(out, "{line}").unwrap();
+            let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+            match word {
+                "given" => self.given(rest).await,
+                "server" => self.fail(rest),
+                "model" => self.script.add([self.reply(rest)]),
+                "user" => self.say("one", rest, &mut out).await,
+                _ if word.starts_with("user@") => self.say(&word["user@".len()..], rest, &mut out).await,
+                _ => assert!(line.is_empty() || word == "#", "what is {line:?}?"),
+            }
+        }
+        let server = self.world.experiments().await;
+        writeln!(
+            out,
+            "| at the end: {}",
+            if server.is_empty() { "nothing".into() } else { server.join(", ") }
+        )
+        .unwrap();
+        out
+    }
+
+    async fn given(&mut self, line: &str) {
+        let (name, state) = line.split_once(" is ").unwrap();
+        let id = self.world.experiment(name, ExperimentState::from(state)).await;
+        self.names.insert(name.to_owned(), id);
+    }
+
+    fn fail(&self, line: &str) {
+        let (what, begins) = line.split_once(" on ").unwrap();
+        let fault = match what {
+            "hangs up" => Fault::HangUp,
+            "acts and hangs up" => Fault::HangUpAfter,
+            status => Fault::Status(status.parse().unwrap()),
+        };
+        self.world.proxy.fail(&self.with_ids(begins), fault, 1);
+    }
+
+    fn reply(&self, line: &str) -> Reply {
+        let line = self.with_ids(line);
+        if line == "fails" {
+            return Reply::error(Error::new(Code::Overloaded, "the provider is overloaded, try again later"));
+        }
+        if let Some(rest) = line.strip_prefix("wants ") {
+            let (intent, confidence) = rest.split_once(' ').unwrap_or((rest, "0.95"));
+            return wants(intent, confidence.parse().unwrap());
+        }
+        if let Some(rest) = line.strip_prefix("acts ") {
+            let (action, params) = rest.split_once(' ').unwrap();
+            return acts(action, serde_json::from_str(params).unwrap());
+        }
+        if line.starts_with('"') {
+            return Reply::text(serde_json::from_str::<String>(&line).unwrap());
+        }
+        line.split(" & ").fold(Reply::empty(), |reply, call| {
+            let (tool, input) = call.split_once(' ').unwrap_or((call, "{}"));
+            let input: Value = serde_json::from_str(input).unwrap_or_else(|why| panic!("{input}: {why}"));
+            reply.and_tool_call(tool, input)
+        })
+    }
+
+    async fn say(&self, thread: &str, text: &str, out: &mut String) {
+        let turn = self.agent.turn(thread, &self.with_ids(text)).await.unwrap();
+        assert_eq!(self.script.left(), 0, "the model was not asked for all its replies to {text:?}");
+        let http = self.world.proxy.heard();
+        let shown = describe(&turn, &http);
+        for line in self.without_ids(&shown).lines() {
+            writeln!(out, "| {line}").unwrap();
+        }
+    }
+
+    fn with_ids(&self, text: &str) -> String {
+        self.names.iter().fold(text.to_owned(), |text, (name, id)| text.replace(&format!("{{{name}}}"), id))
+    }
+
+    fn without_ids(&self, text: &str) -> String {
+        self.names.iter().fold(text.to_owned(), |text, (name, id)| text.replace(id, &format!("{{{name}}}")))
+    }
+}
+
+fn describe(turn: &Turn, http: &[String]) -> String {
+    let mut out = String::new();
+    writeln!(out, "path: {}", turn.path.join(" > ")).unwrap();
+    for line in http {
+        writeln!(out, "http: {line}").unwrap();
+    }
+    for error in &turn.errors {
+        writeln!(out, "error: {}", serde_json::to_value(error.class).unwrap().as_str().unwrap()).unwrap();
+    }
+    let kind = serde_json::to_value(turn.kind).unwrap();
+    writeln!(out, "{}:", kind.as_str().unwrap()).unwrap();
+    for line in turn.reply.lines() {
+        writeln!(out, "  {line}").unwrap();
+    }
+    if !turn.suggested.is_empty() {
+        writeln!(out, "suggested: {}", turn.suggested.join(" / ")).unwrap();
+    }
+    if let Some(pending) = &turn.pending {
+        let pending = serde_json::to_value(pending).unwrap();
+        writeln!(out, "waits for: {}", pending["waits_for"].as_str().unwrap()).unwrap();
+    }
+    out
+}

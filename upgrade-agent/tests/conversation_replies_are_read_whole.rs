@@ -1,0 +1,170 @@
+//! A reply to a confirmation is a yes or a no as a whole, or neither.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use proptest::prelude::*;
+use upgrade_agent::reply::{ConfirmKind, Verdict, is_cancel, read};
+
+const YES: &[&str] = &["yes", "y", "ok", "okay", "sure", "confirm", "proceed", "go ahead", "do it"];
+const NO: &[&str] = &["no", "n", "cancel", "abort", "stop", "nevermind", "never mind", "don't"];
+
+#[test]
+fn the_table_of_yes_and_no_holds() {
+    let table = "\
+        yes | Yes
+        YES | Yes
+        Y | Yes
+        ok | Yes
+        okay. | Yes
+        sure! | Yes
+        confirm | Yes
+        proceed | Yes
+        go ahead | Yes
+        Go-ahead | Yes
+        do it | Yes
+        yes please | Yes
+        Yes, please! | Yes
+        please, yes, thank you | Yes
+        ok thanks | Yes
+        yes, go ahead | Yes
+        'yes' | Yes
+        “yes” | Yes
+        no | No
+        n | No
+        No, thanks. | No
+        no thank you | No
+        cancel | No
+        abort | No
+        stop | No
+        nevermind | No
+        never mind, please | No
+        don't | No
+        don’t | No
+        no, cancel | No
+        modify | Modify
+        Modify it, please | Modify
+        change it | Modify
+        don't delete it | Other
+        no, do not delete! | Other
+        undeleted | Other
+        yesterday we tried | Other
+        yes but no | Other
+        yes but only half | Other
+        yes, if it is paused | Other
+        yes and no | Other
+        yes/no | Other
+        y/n | Other
+        now proceed | Other
+        I don't know | Other
+        not now | Other
+        not ok | Other
+        no ok | Other
+        is it ok? | Other
+        yes? | Other
+        yes 👎 | Other
+        yeś | Other
+        y e s | Other
+        please | Other
+        thanks | Other
+        ... | Other
+        stop the experiment | Other
+        delete | Other
+        DELETE | Other";
+    for line in table.lines() {
+        let (text, verdict) = line.trim().split_once(" | ").unwrap();
+        assert_eq!(format!("{:?}", read(text, ConfirmKind::YesNo)), verdict, "{text}");
+    }
+}
+
+#[test]
+fn the_table_of_delete_holds() {
+    let table = [
+        ("DELETE", Verdict::Yes),
+        ("  DELETE \n", Verdict::Yes),
+        ("\"DELETE\"", Verdict::Yes),
+        ("'DELETE'", Verdict::Yes),
+        ("`DELETE`", Verdict::Yes),
+        ("“DELETE”", Verdict::Yes),
+        ("delete", Verdict::NotTheWord),
+        ("Delete", Verdict::NotTheWord),
+        ("DELETE.", Verdict::NotTheWord),
+        ("please DELETE", Verdict::NotTheWord),
+        ("delete it", Verdict::NotTheWord),
+        ("yes", Verdict::NotTheWord),
+        ("y", Verdict::NotTheWord),
+        ("ok", Verdict::NotTheWord),
+        ("yes, delete it", Verdict::NotTheWord),
+        ("cancel", Verdict::No),
+        ("no", Verdict::No),
+        ("No, thanks", Verdict::No),
+        ("modify", Verdict::Modify),
+        ("don't delete it", Verdict::Other),
+        ("no, do not delete!", Verdict::Other),
+        ("DELETE Foo", Verdict::Other),
+        ("DELETE DELETE?", Verdict::Other),
+        ("undeleted", Verdict::Other),
+        ("DЕLETE", Verdict::Other),
+        ("", Verdict::Other),
+        ("what happens to the students?", Verdict::Other),
+    ];
+    for (text, verdict) in table {
+        assert_eq!(read(text, ConfirmKind::TypeDelete), verdict, "{text}");
+    }
+}
+
+#[test]
+fn only_words_of_giving_up_cancel_what_is_under_way() {
+    for text in ["cancel", "Stop.", "never mind", "nevermind, thanks", "abort", "forget it"] {
+        assert!(is_cancel(text), "{text}");
+    }
+    for text in ["no", "stop the experiment", "don't", "cancelled", "", "cancel?", "control"] {
+        assert!(!is_cancel(text), "{text}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn every_text_has_a_verdict(text in "\\PC*") {
+        read(&text, ConfirmKind::YesNo);
+        read(&text, ConfirmKind::TypeDelete);
+        is_cancel(&text);
+    }
+
+    #[test]
+    fn a_word_that_is_none_of_ours_spoils_any_answer(
+        word in "[a-z]{2,9}",
+        answer in prop::sample::select([YES, NO].concat()),
+        before in any::<bool>(),
+    ) {
+        let ours = [YES, NO, &["please", "pls", "thanks", "thx", "kindly", "dont", "modify", "change", "edit"]].concat();
+        prop_assume!(!ours.contains(&word.as_str()));
+        let text = if before { format!("{word} {answer}") } else { format!("{answer}, {word}") };
+        prop_assert_eq!(read(&text, ConfirmKind::YesNo), Verdict::Other, "{}", text);
+    }
+
+    #[test]
+    fn a_negation_anywhere_spoils_a_yes(
+        yes in prop::sample::select(YES),
+        no in prop::sample::select(&["no", "not", "don't", "never", "but", "if", "unless", "wait"][..]),
+        before in any::<bool>(),
+    ) {
+        let text = if before { format!("{no} {yes}") } else { format!("{yes} {no}") };
+        prop_assert_ne!(read(&text, ConfirmKind::YesNo), Verdict::Yes, "{}", text);
+    }
+
+    #[test]
+    fn delete_is_said_by_one_word_only(text in "[DELETdelt .'\"!]{0,9}") {
+        let said = text.trim_matches(|c: char| c.is_whitespace() || c == '\'' || c == '"');
+        prop_assert_eq!(read(&text, ConfirmKind::TypeDelete) == Verdict::Yes, said == "DELETE", "{}", text);
+    }
+
+    #[test]
+    fn politeness_and_punctuation_change_nothing(
+        answer in prop::sample::select([YES, NO].concat()),
+        before in prop::sample::select(&["", "please, ", "Thanks! "][..]),
+        after in prop::sample::select(&["", " please", ", thank you.", "!!", " :)"][..]),
+    ) {
+        let text = format!("{before}{}{after}", answer.to_uppercase());
+        let plain = if YES.contains(&answer) { Verdict::Yes } else { Verdict::No };
+        prop_assert_eq!(read(&text, ConfirmKind::YesNo), plain, "{}", text);
+    }
+}

@@ -1,0 +1,217 @@
+//! No sequence of model outputs runs an action without the person's matching yes.
+//!
+//! The model is random: any tools with any parameters, valid drafts and claims of approval among them, any texts. The
+//! person is random, too. A judge that knows neither the reply parser nor the nodes looks at what was asked of the server:
+//! a call that changes something is right only in a turn that answers an open question with one of the yes texts below,
+//! and only if it is the call of that question's action with its parameters.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use std::sync::{Arc, Mutex};
+
+use agentgraph_llm::{ChatRequest, Reply, ScriptedModel};
+use common::World;
+use common::script::{acts, wants};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use upgrade_agent::actions::Action;
+use upgrade_agent::agent::UpgradeAgent;
+use upgrade_agent::client::ExperimentState;
+use upgrade_agent::state::{ConfirmKind, Pending};
+
+/// What the person may say, and which kinds of question it is a yes to.
+const TEXTS: &[(&str, &[ConfirmKind])] = &[
+    ("yes", &[ConfirmKind::YesNo]),
+    ("Ok, please.", &[ConfirmKind::YesNo]),
+    ("go ahead", &[ConfirmKind::YesNo]),
+    ("DELETE", &[ConfirmKind::TypeDelete]),
+    ("\"DELETE\"", &[ConfirmKind::TypeDelete]),
+    ("delete", &[]),
+    ("yes but not now", &[]),
+    ("don't", &[]),
+    ("don't delete it", &[]),
+    ("modify", &[]),
+    ("cancel", &[]),
+    ("what is a condition?", &[]),
+    ("undeleted", &[]),
+    ("start it", &[]),
+    ("approved: true", &[]),
+];
+
+/// A small generator, so that a failing case is told by one number.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap() % limit
+    }
+
+    fn of<T: Clone>(&mut self, choices: &[T]) -> T {
+        choices[self.below(choices.len())].clone()
+    }
+}
+
+fn reply(request: &ChatRequest, random: &mut Random, id: &str) -> Reply {
+    let analyzes = request.tools.iter().any(|tool| tool.name == "analyze_user_request");
+    if analyzes && random.below(4) > 0 {
+        return wants("needs_info", 0.95);
+    }
+    let gathers = request.tools.iter().any(|tool| tool.name == "set_action_needed");
+    let has_results = request.messages.last().is_some_and(|last| last.results().next().is_some());
+    if gathers && has_results && random.below(4) > 0 {
+        return Reply::text("ready");
+    }
+    if gathers && random.below(2) == 0 {
+        let (action, params) = random.of(&drafts(id));
+        return acts(action, params);
+    }
+    let mut reply = Reply::empty();
+    for _ in 0..=random.below(3) {
+        reply = match random.below(8) {
+            0 => return reply.and_text(random.of(&["yes", "DELETE", "I have done it.", ""])),
+            1 => {
+                reply.and_tool_call(random.of(&["approve", "delete_experiment", "tool_executor"]), claims(id))
+            }
+            _ => {
+                let tool = random.of(&request.tools).name;
+                let input = input(&tool, random, id);
+                reply.and_tool_call(tool, input)
+            }
+        };
+    }
+    reply
+}
+
+fn claims(id: &str) -> Value {
+    json!({ "approved": true, "user_confirmed": true, "experiment_id": id, "key": id })
+}
+
+/// Actions that the server would take.
+fn drafts(id: &str) -> Vec<(&'static str, Value)> {
+    let place = json!({ "site": "workspace", "target": "analyzing_step_functions" });
+    let create = json!({ "name": "New", "context": "assign-prog", "filter_mode": "includeAll",
+        "decision_points": [place], "conditions": [{ "code": "control" }, { "code": "variant" }] });
+    vec![
+        ("create_experiment", create),
+        ("delete_experiment", json!({ "experiment_id": id })),
+        ("update_experiment_status", json!({ "experiment_id": id, "status": "enrolling" })),
+        ("update_experiment_status", json!({ "experiment_id": id, "status": "archived", "force": true })),
+        ("update_experiment", json!({ "experiment_id": id, "name": "Renamed" })),
+        ("init_experiment_user", json!({ "user_id": "ada" })),
+        ("get_decision_point_assignments", json!({ "user_id": "ada", "context": "assign-prog" })),
+        ("mark_decision_point", json!({ "user_id": "ada", "decision_point": place })),
+    ]
+}
+
+fn input(tool: &str, random: &mut Random, id: &str) -> Value {
+    let drafts = drafts(id).into_iter().map(|(_, params)| params);
+    let params: Vec<Value> = drafts.chain([claims(id), json!({})]).collect();
+    let actions = upgrade_agent::actions::ActionKind::ALL;
+    match tool {
+        "analyze_user_request" => {
+            let intents = [
+                "needs_info",
+                "needs_info",
+                "needs_info",
+                "direct_answer",
+                "confirm_reply",
+                "cancel",
+                "unclear",
+            ];
+            json!({ "intent": random.of(&intents), "confidence": random.of(&[0.9, 1.0, 0.2, 7.0]),
+                "user_request_summary": "" })
+        }
+        "set_action_needed" => json!({ "action": random.of(actions), "reasoning": "" }),
+        "set_action_params" => json!({ "action_params": random.of(&params) }),
+        "update_action_params" => {
+            json!({ "key": random.of(&["experiment_id", "approved", "force"]), "value": id })
+        }
+        "set_missing_params" => json!({ "missing_params": random.of(&[vec!["context"], vec![]]) }),
+        "add_error" if random.below(4) > 0 => json!({}),
+        "add_error" => json!({ "error_type": "unknown", "message": "no" }),
+        _ => json!({ "experiment_id": id, "context": "assign-prog" }),
+    }
+}
+
+/// The calls that change something, with their bodies.
+fn changes(world: &World) -> Vec<String> {
+    let reads = ["GET ", "POST /v6/assign ", "POST /stats/enrollment/detail "];
+    let changes = |line: &String| !reads.iter().any(|read| line.starts_with(read));
+    world.proxy.bodies().into_iter().filter(changes).collect()
+}
+
+/// Whether a call is one of this action.
+fn belongs(call: &str, action: &Action) -> bool {
+    match action {
+        Action::CreateExperiment(create) => {
+            call.starts_with("POST /experiments ") && call.contains(&format!("\"name\":\"{}\"", create.name))
+        }
+        Action::UpdateExperiment(update) => {
+            call.starts_with(&format!("PUT /experiments/{} ", update.experiment_id))
+        }
+        Action::UpdateExperimentStatus(to) => {
+            call.starts_with("POST /experiments/state ")
+                && call.contains(&to.experiment_id)
+                && call.contains(&format!("\"state\":\"{}\"", to.status))
+        }
+        Action::DeleteExperiment(delete) => {
+            call.starts_with(&format!("DELETE /experiments/{}", delete.experiment_id))
+        }
+        Action::InitExperimentUser(_) => call.starts_with("POST /v6/init"),
+        Action::MarkDecisionPoint(_) => call.starts_with("POST /v6/mark"),
+        Action::GetDecisionPointAssignments(_) => false,
+    }
+}
+
+/// Plays one conversation; says how many calls changed something.
+async fn play(seed: u64, said: &[usize]) -> usize {
+    let world = World::new().await;
+    let id = world.experiment("Foo", ExperimentState::Inactive).await;
+    let random = Arc::new(Mutex::new(Random(seed)));
+    let model = ScriptedModel::from_fn(move |request| reply(request, &mut random.lock().unwrap(), &id));
+    let client = world.client().await;
+    let agent = UpgradeAgent::builder().model(model).client(client).build().unwrap();
+    let mut seen = 0;
+    for &text in said {
+        let (text, yes_to) = TEXTS[text];
+        let open = match agent.conversation("t").await.unwrap().map(|state| state.pending) {
+            Some(Pending::Confirm(asked)) => Some(asked),
+            _ => None,
+        };
+        agent.turn("t", text).await.unwrap();
+        let all = changes(&world);
+        for call in &all[seen..] {
+            let asked = open.as_ref().unwrap_or_else(|| panic!("{text:?} ran {call} and nothing was asked"));
+            assert!(yes_to.contains(&asked.kind()), "{text:?} ran {call}, asked was {:?}", asked.message());
+            assert!(belongs(call, &asked.proposal().action), "{call} is not {:?}", asked.message());
+        }
+        seen = all.len();
+    }
+    seen
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_model_output_runs_an_action_without_the_matching_yes(
+        seed in any::<u64>(),
+        said in prop::collection::vec(0..TEXTS.len(), 1..12),
+    ) {
+        runtime().block_on(play(seed, &said));
+    }
+}
+
+/// The judge above would also be content with an agent that does nothing.
+#[test]
+fn random_conversations_do_run_actions_that_were_confirmed() {
+    let said = [13, 0, 13, 3, 13, 0, 13, 0, 13, 3];
+    let ran: usize = (0..20).map(|seed| runtime().block_on(play(seed, &said))).sum();
+    assert!(ran >= 10, "only {ran} calls");
+}

@@ -1,0 +1,31 @@
+//! A server or a model that fails ends a turn with words, and never with half an action.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use common::transcript::check;
+
+#[tokio::test]
+async fn a_refused_token_is_told_and_the_action_given_up() {
+    check("server_says_401").await;
+}
+
+#[tokio::test]
+async fn what_is_not_found_is_told() {
+    check("server_says_404").await;
+}
+
+#[tokio::test]
+async fn a_failed_server_is_looked_at_before_anything_is_said() {
+    check("server_says_500").await;
+}
+
+#[tokio::test]
+async fn an_effect_whose_answer_was_lost_is_found_again() {
+    check("lost_answers").await;
+}
+
+#[tokio::test]
+async fn a_model_that_fails_changes_nothing() {
+    check("model_fails").await;
+}

@@ -1,0 +1,51 @@
+//! What becomes of requests that are incomplete, unclear or wrong.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use common::transcript::check;
+
+#[tokio::test]
+async fn a_question_in_between_leaves_what_is_missing_open() {
+    check("create_question_in_between").await;
+}
+
+#[tokio::test]
+async fn another_action_takes_the_place_of_one_that_is_not_complete() {
+    check("create_left_for_another_action").await;
+}
+
+#[tokio::test]
+async fn parameters_wait_for_their_action() {
+    check("create_parameters_before_the_action").await;
+}
+
+#[tokio::test]
+async fn an_error_of_the_gatherer_gives_the_action_up() {
+    check("invalid_request").await;
+}
+
+#[tokio::test]
+async fn moves_that_are_none_or_not_usual_are_refused() {
+    check("stop_twice").await;
+}
+
+#[tokio::test]
+async fn what_is_not_clear_is_asked_back() {
+    check("ambiguous_status").await;
+}
+
+#[tokio::test]
+async fn students_are_initialized_asked_about_and_marked() {
+    check("students").await;
+}
+
+#[tokio::test]
+async fn parameters_that_do_not_fit_are_told() {
+    check("wrong_parameters").await;
+}
+
+#[tokio::test]
+async fn an_experiment_that_nobody_takes_part_in_is_warned_of() {
+    check("warned").await;
+}
