@@ -1,0 +1,196 @@
+//! What a checkpoint costs: bytes and rows in proportion to what changed, never to the state, the graph or the past.
+//! Bytes and rows are counted; nothing is timed.
+
+mod common;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use agentgraph::checkpoint::{ListQuery, Place, RowKind, Tail};
+use agentgraph::prelude::*;
+use agentgraph::{CheckpointId, Checkpointer};
+use common::saver::NotingSaver;
+use serde::{Deserialize, Serialize};
+
+#[derive(State, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+struct Long {
+    n: u64,
+    /// Written once, and large.
+    page: String,
+    #[reduce(append)]
+    lines: Vec<String>,
+    #[reduce(by_id)]
+    notes: Vec<Note>,
+    /// Written whole in every superstep.
+    #[reduce(last)]
+    draft: String,
+}
+
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+struct Note {
+    id: String,
+    text: String,
+}
+
+impl Keyed for Note {
+    fn key(&self) -> Cow<'_, str> {
+        Cow::Borrowed(&self.id)
+    }
+}
+
+/// One node that runs until `n` is `steps`.
+fn looped(steps: u64, write: impl Fn(u64) -> LongUpdate + Clone + Send + Sync + 'static) -> StateGraph<Long> {
+    let node = move |state: Snapshot<Long>| {
+        let update = write(state.n).n(state.n + 1);
+        std::future::ready(update)
+    };
+    let more = move |state: &Long| if state.n < steps { "step" } else { END };
+    StateGraph::new().node("step", node).edge(START, "step").branch("step", more, ["step", END])
+}
+
+async fn run(graph: &CompiledGraph<Long>) -> Long {
+    let outcome = graph.invoke(Long::update()).thread("t").max_supersteps(u64::MAX).await.unwrap();
+    outcome.into_finished().unwrap()
+}
+
+fn bytes(tail: &Tail) -> u64 {
+    tail.rows.iter().map(|row| row.record.len() as u64).sum()
+}
+
+#[tokio::test]
+async fn a_list_of_a_megabyte_takes_little_more_than_a_megabyte() {
+    let saver = NotingSaver::memory().at_once();
+    let graph = looped(1000, |_| Long::update().lines(["x".repeat(1000)]))
+        .compile()
+        .unwrap()
+        .checkpointer(saver.clone());
+    run(&graph).await;
+    assert!(saver.put_bytes() < 1_200_000, "{} bytes", saver.put_bytes());
+}
+
+#[tokio::test]
+async fn messages_by_id_of_a_megabyte_take_little_more_than_a_megabyte() {
+    let note = |n: u64| Note { id: format!("note-{n}"), text: "x".repeat(1000) };
+    let saver = NotingSaver::memory().at_once();
+    let graph =
+        looped(1000, move |n| Long::update().notes([note(n)])).compile().unwrap().checkpointer(saver.clone());
+    assert_eq!(run(&graph).await.notes.len(), 1000);
+    assert!(saver.put_bytes() < 1_200_000, "{} bytes", saver.put_bytes());
+}
+
+#[tokio::test]
+async fn a_large_field_that_does_not_change_is_stored_once_also_over_fulls_and_processes() {
+    let saver = NotingSaver::memory().at_once();
+    let build = || {
+        let write = |n: u64| match n {
+            0 => Long::update().page("p".repeat(1_000_000)),
+            _ => Long::update().draft("d".repeat(3500)),
+        };
+        looped(1000, write).compile().unwrap().checkpointer(saver.clone())
+    };
+    build().invoke(Long::update()).thread("t").max_supersteps(100).await.unwrap();
+    while let Outcome::Stopped { .. } = build().proceed().thread("t").max_supersteps(100).await.unwrap() {}
+    assert_eq!(build().state("t").await.unwrap().unwrap().values.page.len(), 1_000_000);
+    // 1,000 drafts of 3,500 bytes are all there is besides.
+    assert!(saver.put_bytes() < 4_800_000, "{} bytes", saver.put_bytes());
+    let fulls = rows(&saver, RowKind::Full).await;
+    assert!(fulls.len() > 2, "there were fulls in between: {}", fulls.len());
+}
+
+async fn rows(saver: &impl Checkpointer, kind: RowKind) -> Vec<agentgraph::checkpoint::Row> {
+    let mut rows = saver.list(Place::root("t"), ListQuery::default()).await.unwrap();
+    rows.retain(|row| row.kind == kind);
+    rows
+}
+
+#[tokio::test]
+async fn the_bytes_of_a_step_do_not_grow_with_the_number_of_steps() {
+    let saver = NotingSaver::memory().at_once();
+    let graph = looped(2500, |_| Long::update().lines(["x"])).compile().unwrap().checkpointer(saver.clone());
+    run(&graph).await;
+    let deltas = rows(&saver, RowKind::Delta).await;
+    let longest = deltas.iter().map(|row| row.record.len()).max().unwrap();
+    let shortest = deltas.iter().map(|row| row.record.len()).min().unwrap();
+    assert!(longest < shortest + 40, "{shortest} to {longest} bytes");
+}
+
+#[tokio::test]
+async fn the_bytes_of_a_step_do_not_grow_with_the_graph() {
+    let mut longest = Vec::new();
+    for nodes in [1, 400] {
+        let saver = NotingSaver::memory().at_once();
+        let mut graph = looped(20, |_| Long::update());
+        for extra in 0..nodes {
+            graph = graph.node(format!("extra{extra}"), || async {}).edge(format!("extra{extra}"), "step");
+        }
+        run(&graph.compile().unwrap().checkpointer(saver.clone())).await;
+        longest.push(rows(&saver, RowKind::Delta).await.iter().map(|row| row.record.len()).max());
+    }
+    assert_eq!(longest[0], longest[1]);
+}
+
+#[tokio::test]
+async fn a_thread_of_three_thousand_steps_is_read_right_at_every_step_and_cheaply() {
+    let write = |n: u64| {
+        let note = |n: u64| Note { id: (n % 7).to_string(), text: n.to_string() };
+        match n % 5 {
+            0 => Long::update().lines([n.to_string()]),
+            1 => Long::update().notes([note(n)]),
+            2 => Long::update().remove_notes([(n % 7).to_string()]),
+            3 if n % 1000 == 3 => Long::update().overwrite_lines(vec![n.to_string()]),
+            _ => Long::update().draft(n.to_string()),
+        }
+    };
+    let saver = Arc::new(MemorySaver::new());
+    let graph = looped(3000, write).compile().unwrap().checkpointer(Arc::clone(&saver));
+    let end = run(&graph).await;
+    let mut expected = Long::default();
+    let mut history = graph.history("t").await.unwrap();
+    history.reverse();
+    assert_eq!(history.len(), 3001);
+    for checkpoint in &history {
+        assert_eq!(checkpoint.values, expected, "{}", checkpoint.id);
+        if expected.n < 3000 {
+            let update = write(expected.n).n(expected.n + 1);
+            expected.apply(&(), update).unwrap();
+        }
+    }
+    assert_eq!(end, history.last().unwrap().values);
+    let mut segments = 0;
+    for step in 0..=3000 {
+        let tail = saver.get(Place::root("t"), Some(CheckpointId::new(0, step))).await.unwrap().unwrap();
+        let count = |kind| tail.rows.iter().filter(|row| row.kind == kind).count();
+        assert_eq!(count(RowKind::Full), 1);
+        assert!(count(RowKind::Delta) <= 1024 && count(RowKind::Segment) <= 3, "step {step}");
+        segments += count(RowKind::Segment);
+    }
+    assert!(segments > 0, "segments are among what is read");
+    // Each step of the history is also read alone, not only as one more row after the step before.
+    for step in [1, 1023, 1024, 1025, 2047, 2048, 2049, 2999, 3000] {
+        let alone = graph.history("t").before(CheckpointId::new(0, step + 1)).limit(1).await.unwrap();
+        assert_eq!(alone[0].values, history[step as usize].values, "step {step}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_read_is_at_most_twice_the_live_bytes_and_sixty_four_kibibytes() {
+    let saver = Arc::new(MemorySaver::new());
+    let write = |n: u64| match n {
+        0..300 => Long::update().draft("d".repeat(1 + (n as usize * 37) % 9000)),
+        _ => Long::update().overwrite_lines(vec!["l".repeat(3000)]),
+    };
+    let graph = looped(600, write).compile().unwrap().checkpointer(Arc::clone(&saver));
+    run(&graph).await;
+    for checkpoint in graph.history("t").await.unwrap() {
+        let tail = saver.get(Place::root("t"), Some(checkpoint.id)).await.unwrap().unwrap();
+        let live = serde_json::to_string(&checkpoint.values).unwrap().len() as u64;
+        // A row's header is not part of a field: some fifty bytes each.
+        let headers = 64 * tail.rows.len() as u64 + 300;
+        assert!(
+            bytes(&tail) <= 2 * live + 64 * 1024 + headers,
+            "{}: {} for {live}",
+            checkpoint.id,
+            bytes(&tail)
+        );
+    }
+}

@@ -1,0 +1,229 @@
+//! A run that is dropped at any of its polls leaves a thread that proceeds to the same end. What a task did before its
+//! record was stored may happen again, once a drop; what it did after never.
+
+mod common;
+mod sqlite_folder;
+
+use std::collections::BTreeMap;
+use std::future::IntoFuture;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use agentgraph::checkpoint::SqliteSaver;
+use agentgraph::prelude::*;
+use agentgraph::{IntoGoto, RunBuilder};
+use common::clock::Clock;
+use common::poll::{at_most, pending_for};
+use common::saver::NotingSaver;
+use common::words::{Words, text};
+use sqlite_folder::Folder;
+
+/// The world outside: every effect, each checked against what is stored.
+#[derive(Clone)]
+struct Effects {
+    seen: Arc<Mutex<Vec<String>>>,
+    saver: NotingSaver,
+}
+
+impl Effects {
+    fn happen(&self, task: &str) {
+        assert!(!self.saver.has_stored(task), "`{task}` happens although it is stored");
+        self.seen.lock().unwrap().push(task.to_owned());
+    }
+
+    fn counts(&self) -> BTreeMap<String, usize> {
+        let mut counts = BTreeMap::new();
+        for task in self.seen.lock().unwrap().iter() {
+            *counts.entry(task.clone()).or_default() += 1;
+        }
+        counts
+    }
+
+    /// A node whose every execution has an effect and a word of its own, and which is pending before and after.
+    fn node(&self, name: &'static str, polls: u32) -> agentgraph::Node<Words> {
+        let effects = self.clone();
+        let node = move |words: Snapshot<Words>| {
+            let effects = effects.clone();
+            let word = format!("<{name}{}>", words.seen.len());
+            async move {
+                pending_for(polls).await;
+                effects.happen(&word);
+                pending_for(polls).await;
+                Words::update().seen([word])
+            }
+        };
+        node.into_node()
+    }
+}
+
+type Build = fn(&Effects) -> StateGraph<Words>;
+
+fn sequence(effects: &Effects) -> StateGraph<Words> {
+    StateGraph::new()
+        .node("a", effects.node("a", 1))
+        .node("b", effects.node("b", 0))
+        .node("c", effects.node("c", 2))
+        .edge(START, "a")
+        .edge("a", "b")
+        .edge("b", "c")
+}
+
+fn fan_out(effects: &Effects) -> StateGraph<Words> {
+    StateGraph::new()
+        .node("a", effects.node("a", 3))
+        .node("b", effects.node("b", 0))
+        .node("c", effects.node("c", 1))
+        .node("join", effects.node("join", 0))
+        .edge(START, "a")
+        .edge(START, "b")
+        .edge(START, "c")
+        .edge(["a", "b", "c"], "join")
+}
+
+fn interrupt(effects: &Effects) -> StateGraph<Words> {
+    let effects_of_ask = effects.clone();
+    let ask = move |ctx: Ctx| {
+        let effects = effects_of_ask.clone();
+        async move {
+            pending_for(1).await;
+            let first: String = ctx.interrupt("first?")?;
+            let second: String = ctx.interrupt("second?")?;
+            effects.happen("<asked>");
+            pending_for(1).await;
+            Ok::<_, agentgraph::BoxError>(Words::update().seen(["<asked>".to_owned(), first, second]))
+        }
+    };
+    StateGraph::new()
+        .node("ask", ask)
+        .node("beside", effects.node("beside", 2))
+        .node("after", effects.node("after", 1))
+        .edge(START, "ask")
+        .edge(START, "beside")
+        .edge("ask", "after")
+}
+
+fn dispatch(effects: &Effects) -> StateGraph<Words> {
+    async fn split() -> Command<Words> {
+        pending_for(1).await;
+        Command::new().goto([2_u32, 0, 1].map(|n| Dispatch::new("work", n).into_goto()).to_vec())
+    }
+    let effects_of_work = effects.clone();
+    let work = move |Input(n): Input<u32>| {
+        let effects = effects_of_work.clone();
+        async move {
+            pending_for(n).await;
+            effects.happen(&format!("<work{n}>"));
+            Words::update().seen([format!("<work{n}>")])
+        }
+    };
+    let graph = StateGraph::new().node("split", split).node("work", work).node("end", effects.node("end", 0));
+    graph.edge(START, "split").edge("work", "end")
+}
+
+fn retry(effects: &Effects) -> StateGraph<Words> {
+    let effects_of_flaky = effects.clone();
+    let flaky = move |ctx: Ctx| {
+        let effects = effects_of_flaky.clone();
+        async move {
+            pending_for(1).await;
+            if ctx.attempt() < 3 {
+                return Err("not yet".into());
+            }
+            effects.happen("<flaky>");
+            Ok::<_, agentgraph::BoxError>(Words::update().seen(["<flaky>"]))
+        }
+    };
+    StateGraph::new()
+        .node("flaky", flaky.retry(RetryPolicy::attempts(3).initial(Duration::from_secs(60))))
+        .node("beside", effects.node("beside", 1))
+        .node("after", effects.node("after", 0))
+        .edge(START, "flaky")
+        .edge(START, "beside")
+        .edge(["flaky", "beside"], "after")
+}
+
+/// One process: a graph of its own on the saver that all share.
+fn process(build: Build, effects: &Effects) -> CompiledGraph<Words> {
+    build(effects).compile().unwrap().services(Clock::default()).checkpointer(effects.saver.clone())
+}
+
+/// Calls until the run has finished, each call in a process of its own; the call with the number `cut` is dropped after
+/// `polls` polls. Gives the words, and whether anything was dropped.
+async fn live(build: Build, effects: &Effects, cut: usize, polls: u32) -> (String, bool) {
+    let mut dropped = false;
+    for call in 0..20 {
+        let graph = process(build, effects);
+        let Some(run) = next_call(&graph).await else { break };
+        let run = run.thread("t");
+        if call == cut {
+            dropped = at_most(Box::pin(run.into_future()), polls).await.is_none();
+        } else {
+            run.await.unwrap();
+        }
+    }
+    let end = process(build, effects).history("t").limit(1).await.unwrap().remove(0);
+    assert!(end.next.is_empty(), "the run has not come to its end");
+    (text(&end.values), dropped)
+}
+
+/// What somebody does who knows nothing but the thread; nothing when its run has finished.
+async fn next_call(graph: &CompiledGraph<Words>) -> Option<RunBuilder<Words>> {
+    let Some(state) = graph.state("t").await.unwrap() else { return Some(graph.invoke(Words::update())) };
+    if let Some(open) = state.interrupts.first() {
+        return Some(graph.resume(format!("yes to {}", open.value)));
+    }
+    // Tasks that are finished and not merged are no longer among those that the state lists as next.
+    let newest = graph.history("t").limit(1).await.unwrap();
+    (!newest[0].next.is_empty()).then(|| graph.proceed())
+}
+
+async fn at_every_poll(build: Build, saver: impl AsyncFn() -> NotingSaver) {
+    let effects = |saver| Effects { seen: Arc::default(), saver };
+    let whole = effects(saver().await);
+    let (expected, _) = live(build, &whole, usize::MAX, 0).await;
+    let once = whole.counts();
+    assert!(once.values().all(|count| *count == 1), "{once:?}");
+    let mut drops = 0;
+    for cut in 0.. {
+        let mut reached = false;
+        for polls in 1.. {
+            let effects = effects(saver().await);
+            let (end, dropped) = live(build, &effects, cut, polls).await;
+            assert_eq!(end, expected, "call {cut} dropped after {polls} polls");
+            let counts = effects.counts();
+            assert!(counts.keys().eq(once.keys()) && counts.values().all(|count| *count <= 2), "{counts:?}");
+            if !dropped {
+                break;
+            }
+            reached = true;
+            drops += 1;
+        }
+        if !reached {
+            break;
+        }
+    }
+    assert!(drops >= 8, "only {drops} places to drop");
+}
+
+const GRAPHS: [Build; 5] = [sequence, fan_out, interrupt, dispatch, retry];
+
+#[tokio::test]
+async fn in_memory() {
+    for build in GRAPHS {
+        at_every_poll(build, async || NotingSaver::memory()).await;
+    }
+}
+
+#[tokio::test]
+async fn in_sqlite() {
+    let folder = Folder::new();
+    let files = AtomicUsize::new(0);
+    let saver = async || {
+        let file = format!("{}.db", files.fetch_add(1, Ordering::SeqCst));
+        NotingSaver::new(SqliteSaver::open(folder.file(&file)).await.unwrap())
+    };
+    for build in GRAPHS {
+        at_every_poll(build, &saver).await;
+    }
+}
