@@ -34,6 +34,9 @@ pub(crate) trait ErasedNode<S: State>: Send + Sync + 'static {
 /// Anything that can be a node: an `async fn` or closure of up to eight extractors that returns something
 /// [`IntoStep`], or a [`Node`].
 ///
+/// A closure that captures is written `move || { let url = url.clone(); async move { .. } }`: the future of an
+/// `async move || { .. }` borrows what it captures, so that one is a node only if it captures nothing.
+///
 /// ```
 /// # use agentgraph::prelude::*;
 /// # use serde::{Deserialize, Serialize};

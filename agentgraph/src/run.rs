@@ -132,7 +132,9 @@ impl<S: State> RunBuilder<S> {
         self
     }
 
-    /// How many events the run may be ahead of the reader; 64 by default. A run that is further ahead waits.
+    /// How many events the run may be ahead of the reader; 64 by default. A run that is further ahead waits: at once in
+    /// [`Ctx::emit`](crate::Ctx::emit), and otherwise before its next superstep. The updates of one superstep are not held
+    /// back, so one of 10,000 tasks is ahead by so many.
     pub fn stream_capacity(mut self, events: usize) -> Self {
         self.capacity = events;
         self
