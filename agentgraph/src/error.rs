@@ -161,6 +161,11 @@ impl Error {
         self
     }
 
+    /// What happened, without the code and the place.
+    pub(crate) fn message(&self) -> &str {
+        &self.0.message
+    }
+
     /// The stable code.
     pub fn code(&self) -> Code {
         self.0.code

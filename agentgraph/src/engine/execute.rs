@@ -200,7 +200,7 @@ impl<T: Future + Unpin> Future for Running<T> {
 }
 
 /// The error of a run for the error of a node.
-fn node_error(error: BoxError) -> Error {
+pub(crate) fn node_error(error: BoxError) -> Error {
     let error = match error.downcast::<Error>() {
         Ok(error) => return *error,
         Err(error) => error,

@@ -17,6 +17,7 @@ use crate::checkpoint::codec::Codec;
 use crate::checkpoint::delta::DeltaWriter;
 use crate::checkpoint::fold::{Folded, Value as FieldValue};
 use crate::context::{Answer, CheckpointId, Control, Request, RunId, RunShared, Standing, TaskRequest};
+use crate::engine::execute::node_error;
 use crate::engine::stored::StoredStep;
 use crate::error::{BoxError, Code, Error};
 use crate::extract::Task;
@@ -98,7 +99,7 @@ enum Reply {
     Done(Vec<u8>),
     Waits { n: u32, value: Value, schema: Option<Value> },
     Refused { n: u32, problem: String },
-    Failed(String),
+    Failed { code: String, problem: String },
 }
 
 /// A node failed where the host ran it; only its text came back.
@@ -133,7 +134,7 @@ impl<S: State> TaskRunner<S> for HostRunner<S> {
                 })?;
                 match reply.0 {
                     Reply::Done(bytes) => Ok(StoredStep::from_bytes(&bytes)?.into_step(&codec, &schema)?),
-                    Reply::Failed(text) => Err(RemoteFailure(text).into()),
+                    Reply::Failed { code, problem } => Err(remote_error(&code, problem).into()),
                     Reply::Waits { n, value, schema } => {
                         Err(shared.control.put_request(request, Request { n, value, schema }).into())
                     }
@@ -144,6 +145,12 @@ impl<S: State> TaskRunner<S> for HostRunner<S> {
             })
         })
     }
+}
+
+/// The error of a node that failed elsewhere. The other side may know codes that this one does not.
+fn remote_error(code: &str, problem: String) -> Error {
+    let code = Code::ALL.iter().copied().find(|known| known.as_str() == code).unwrap_or(Code::NodeFailed);
+    Error::new(code, problem.clone()).with_source(RemoteFailure(problem))
 }
 
 impl<S: State> HostRunner<S> {
@@ -205,7 +212,10 @@ impl<S: StoredState> CompiledGraph<S> {
                 Reply::Waits { n: request.n, value: request.value, schema: request.schema }
             }
             (Some(Standing::Refused { n, problem }), _) => Reply::Refused { n, problem },
-            (None, Err(error)) => Reply::Failed(error.to_string()),
+            (None, Err(error)) => {
+                let error = node_error(error);
+                Reply::Failed { code: error.code().as_str().to_owned(), problem: error.message().to_owned() }
+            }
             (None, Ok(step)) => {
                 let codec = Codec::<S>::of();
                 Reply::Done(StoredStep::of_step(step, &codec, &core.schema)?.to_bytes()?)
