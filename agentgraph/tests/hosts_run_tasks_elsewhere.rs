@@ -1,0 +1,195 @@
+//! A host runs tasks in another place, through nothing but bytes, and the run comes to the same.
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use agentgraph::prelude::*;
+use agentgraph::{BoxError, Code, Host, TaskCall, TaskReply};
+use common::clock::Clock;
+use common::words::{Words, WordsUpdate, said, says, text};
+
+/// Another process: a graph of its own, in a tokio task of its own, that is sent JSON and answers with JSON.
+struct Elsewhere {
+    graph: CompiledGraph<Words>,
+    carried: Arc<AtomicU32>,
+}
+
+#[async_trait::async_trait]
+impl Host for Elsewhere {
+    async fn run(&self, call: TaskCall) -> Result<TaskReply, BoxError> {
+        let sent = serde_json::to_vec(&call)?;
+        let graph = self.graph.clone();
+        self.carried.fetch_add(1, Ordering::SeqCst);
+        let far = tokio::spawn(async move {
+            let call: TaskCall = serde_json::from_slice(&sent)?;
+            let reply = graph.run_task(call).await?;
+            Ok::<_, BoxError>(serde_json::to_vec(&reply)?)
+        });
+        Ok(serde_json::from_slice(&far.await??)?)
+    }
+}
+
+/// The same graph twice: in process, and with its tasks elsewhere.
+fn both(build: impl Fn() -> StateGraph<Words>) -> [CompiledGraph<Words>; 2] {
+    let compiled = || build().compile().unwrap().services(Clock::default());
+    let host = Elsewhere { graph: compiled(), carried: Arc::default() };
+    [compiled().checkpointer(MemorySaver::new()), compiled().host(host).checkpointer(MemorySaver::new())]
+}
+
+async fn start(graph: &CompiledGraph<Words>) -> Result<Outcome<Words>, agentgraph::Error> {
+    graph.invoke(Words::update().seen(["i"])).thread("t").await
+}
+
+#[tokio::test]
+async fn updates_commands_dispatches_routes_and_the_context_are_the_same() {
+    #[derive(serde::Serialize, serde::Deserialize, Clone)]
+    struct Job {
+        page: u32,
+    }
+    async fn split(ctx: Ctx, words: Snapshot<Words>) -> Command<Words> {
+        let jobs = [2, 1].map(|page| Dispatch::new("work", Job { page }));
+        said(&format!("{}@{} of {:?} sees {}", ctx.node(), ctx.step(), ctx.thread(), words.seen.len()))
+            .also_goto(jobs)
+    }
+    async fn work(Input(job): Input<Job>) -> WordsUpdate {
+        Words::update().seen([format!("page {}", job.page)])
+    }
+    let outcomes = both(|| {
+        StateGraph::new()
+            .node("split", split)
+            .node("work", work)
+            .node("beside", says("beside"))
+            .node("end", says("end"))
+            .edge(START, "split")
+            .edge("split", "beside")
+            .branch("work", |_: &Words| "end", ["end"])
+            .edge(["split", "beside"], END)
+    });
+    for graph in outcomes {
+        let outcome = start(&graph).await.unwrap();
+        assert_eq!(text(outcome.output()), "i split@1 of Some(\"t\") sees 1 beside page 2 page 1 end");
+    }
+}
+
+#[tokio::test]
+async fn every_task_is_carried_and_none_runs_here() {
+    let carried = Arc::new(AtomicU32::new(0));
+    let far = StateGraph::new().node("a", says("far")).edge(START, "a").compile().unwrap();
+    let host = Elsewhere { graph: far, carried: Arc::clone(&carried) };
+    let near = StateGraph::new().node("a", says("near")).edge(START, "a").compile().unwrap().host(host);
+    assert_eq!(text(near.invoke(Words::update()).await.unwrap().output()), "far");
+    assert_eq!(carried.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn interrupts_are_asked_answered_and_refused_the_same() {
+    async fn asks(ctx: Ctx) -> Result<WordsUpdate> {
+        let name: String = ctx.interrupt("name?")?;
+        let age: u8 = ctx.interrupt_with_schema("age?")?;
+        Ok(Words::update().seen([format!("{name} is {age}")]))
+    }
+    for graph in both(|| {
+        StateGraph::new().node("asks", asks).node("b", says("b")).edge(START, "asks").edge(START, "b")
+    }) {
+        let first = start(&graph).await.unwrap();
+        assert_eq!(first.interrupts()[0].value, "name?");
+        let second = graph.resume("Ada").thread("t").await.unwrap();
+        assert_eq!(second.interrupts()[0].value, "age?");
+        assert!(second.interrupts()[0].schema.is_some());
+        let error = graph.resume("old").thread("t").await.unwrap_err();
+        assert_eq!((error.code(), error.node()), (Code::BadAnswer, Some("asks")));
+        assert_eq!(text(graph.resume(36).thread("t").await.unwrap().output()), "i Ada is 36 b");
+    }
+}
+
+#[tokio::test]
+async fn failures_have_the_same_code_and_text_and_the_thread_proceeds() {
+    #[derive(Debug, thiserror::Error)]
+    #[error("far away")]
+    struct Far;
+    let builds: [(fn() -> StateGraph<Words>, Code); 4] = [
+        (|| StateGraph::new().node("a", || async { Err::<(), _>(Far) }), Code::NodeFailed),
+        (
+            || {
+                StateGraph::new().node("a", || async {
+                    if true {
+                        panic!("far")
+                    }
+                })
+            },
+            Code::NodePanicked,
+        ),
+        (|| StateGraph::new().node("a", |Input(_): Input<u8>| async {}), Code::BadInput),
+        (
+            || StateGraph::new().node("a", || async { Command::<Words>::new().goto("nobody") }),
+            Code::UnknownTarget,
+        ),
+    ];
+    for (build, code) in builds {
+        let [near, far] = both(|| build().edge(START, "a"));
+        let (near, far) = (start(&near).await.unwrap_err(), start(&far).await.unwrap_err());
+        assert_eq!((near.code(), far.code()), (code, code), "{near} / {far}");
+        assert_eq!(near.to_string(), far.to_string());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn retries_and_timeouts_happen_where_the_task_runs() {
+    let slow_once = |ctx: Ctx| async move {
+        if ctx.attempt() == 1 {
+            tokio::time::sleep(Duration::from_secs(60)).await;
+        }
+        Words::update().seen([format!("attempt {}", ctx.attempt())])
+    };
+    let policy = RetryPolicy::attempts(2).initial(Duration::from_secs(1));
+    let build = || {
+        StateGraph::new()
+            .node("a", slow_once.timeout(Duration::from_secs(5)).retry(policy.clone()))
+            .edge(START, "a")
+    };
+    let host = Elsewhere { graph: build().compile().unwrap(), carried: Arc::default() };
+    let graph = build().compile().unwrap().host(host);
+    assert_eq!(text(graph.invoke(Words::update()).await.unwrap().output()), "attempt 2");
+}
+
+struct Broken;
+
+#[async_trait::async_trait]
+impl Host for Broken {
+    async fn run(&self, _: TaskCall) -> Result<TaskReply, BoxError> {
+        Err("the line is dead".into())
+    }
+}
+
+#[tokio::test]
+async fn a_host_that_fails_is_not_a_node_that_fails_and_the_thread_proceeds() {
+    let saver = Arc::new(MemorySaver::new());
+    let build = || {
+        StateGraph::new()
+            .node("a", says("a"))
+            .edge(START, "a")
+            .compile()
+            .unwrap()
+            .checkpointer(Arc::clone(&saver))
+    };
+    let error = start(&build().host(Broken)).await.unwrap_err();
+    assert_eq!(error.code(), Code::Host);
+    assert_eq!(
+        error.to_string(),
+        "E_HOST: node `a`: the host could not run the task: the line is dead (thread `t`)"
+    );
+    assert_eq!(text(build().proceed().thread("t").await.unwrap().output()), "i a");
+}
+
+#[tokio::test]
+async fn a_far_side_without_the_node_says_so() {
+    let far = StateGraph::new().node("other", says("x")).edge(START, "other").compile().unwrap();
+    let host = Elsewhere { graph: far, carried: Arc::default() };
+    let graph = StateGraph::new().node("a", says("a")).edge(START, "a").compile().unwrap().host(host);
+    let error = graph.invoke(Words::update()).await.unwrap_err();
+    assert_eq!(error.code(), Code::Host);
+    assert!(error.to_string().contains("`a`, which this graph does not have"), "{error}");
+}
