@@ -82,9 +82,9 @@
 //! # What is not here
 //!
 //! No threads are spawned for a run and no executor is chosen: a run is a future, and a CPU-heavy node should hand its
-//! work to a thread pool itself. Timeouts and the waits between attempts use tokio's timer unless [`Services`] gives another
-//! one, and `SqliteSaver` needs a tokio runtime. There is no scheduler for waiting threads: a run that waits is a row in a store, not a task.
-//! Chat models and tools are in `agentgraph-llm`.
+//! work to a thread pool itself. Timeouts and the waits between attempts use tokio's timer unless [`Services`] gives
+//! another one, and `SqliteSaver` needs a tokio runtime. There is no scheduler for waiting threads: a run that waits is a
+//! row in a store, not a task. Chat models and tools are in `agentgraph-llm`.
 
 pub mod checkpoint;
 mod context;
