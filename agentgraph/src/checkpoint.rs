@@ -234,7 +234,9 @@ pub fn stale(place: Place<'_>, id: CheckpointId) -> Error {
 pub(crate) fn corrupt(place: Place<'_>, id: CheckpointId, problem: impl std::fmt::Display) -> Error {
     Error::new(
         Code::CorruptCheckpoint,
-        format!("checkpoint {id} cannot be read: {problem}; earlier checkpoints of the thread are not affected"),
+        format!(
+            "checkpoint {id} cannot be read: {problem}; earlier checkpoints of the thread are not affected"
+        ),
     )
     .on_thread(Some(place.thread))
 }
