@@ -11,7 +11,9 @@ pub(crate) mod merge;
 pub(crate) mod plan;
 pub(crate) mod stored;
 
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use tokio_util::sync::CancellationToken;
 
@@ -25,14 +27,15 @@ use crate::engine::merge::{ChannelUses, Done, Merge};
 use crate::engine::plan::{Frontier, LeftOver, StepPlace, task_id};
 use crate::engine::stored::{StoredAnswer, StoredRequest, StoredStep, StoredTarget, to_bytes};
 use crate::error::{Code, Error};
-use crate::extract::Snapshot;
+use crate::extract::{Snapshot, Task};
 use crate::graph::GraphCore;
 use crate::graph::topology::Joins;
 use crate::node::NodeResult;
+use crate::policy::{CatchPanic, guarded};
 use crate::run::event::{EventKind, EventQueue};
 use crate::run::{Interrupt, InterruptId, InterruptKind, StopReason};
 use crate::state::{Lifetime, State, WriteKind};
-use crate::step::{Goto, InputValue};
+use crate::step::{Goto, InputValue, Step};
 
 /// One run in the making: what a step reads and changes.
 pub(crate) struct Loop<S: State, R> {
@@ -77,12 +80,14 @@ impl<S: State> Default for Scratch<S> {
     }
 }
 
-/// How a superstep of one task ended.
-enum Single {
+/// How a superstep of one task stands.
+enum Single<S: State> {
+    /// Its update is in the state, and the frontier is the next one.
     Merged,
-    Cancelled,
     /// It failed or waits: its end is in the scratch.
     NotDone,
+    /// It was not ready at its first poll.
+    Pending(CatchPanic<S>),
 }
 
 /// Why a call ends without an error.
@@ -125,26 +130,34 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 return Ok(pause);
             }
             self.scratch.step += 1;
-            let pause = if self.frontier.len() == 1 && self.left_over.is_empty() {
-                let task = self.start_single();
-                let result = match &self.cancel {
-                    None => Some(task.await),
-                    Some(cancel) => cancel.run_until_cancelled(task).await,
-                };
-                match self.end_single(result)? {
-                    Single::Merged => None,
-                    Single::Cancelled => Some(Pause::Stopped(StopReason::Cancelled)),
-                    Single::NotDone => Some(self.pause(Vec::new()).await?),
+            let mut stop = None;
+            if self.frontier.len() == 1 && self.left_over.is_empty() {
+                let (node, _) = self.frontier.task(0);
+                let mut single = poll_fn(|cx| Poll::Ready(self.start_single(node, cx))).await?;
+                if let Single::Pending(task) = single {
+                    let result = match &self.cancel {
+                        None => Some(task.await),
+                        Some(cancel) => cancel.run_until_cancelled(task).await,
+                    };
+                    let Some(result) = result else { return Ok(Pause::Stopped(StopReason::Cancelled)) };
+                    single = self.end_single(node, result)?;
+                }
+                match single {
+                    Single::Merged if self.core.breaks.is_some() => stop = self.break_after(&[node]),
+                    Single::Merged => {}
+                    _ => return self.pause(Vec::new()).await,
                 }
             } else {
-                self.many().await?
-            };
-            if let Some(pause) = pause {
-                return Ok(pause);
+                if let Some(pause) = self.many().await? {
+                    return Ok(pause);
+                }
+                std::mem::swap(&mut self.frontier, &mut self.scratch.next);
+                if self.core.breaks.is_some() {
+                    let ended: Vec<u32> = self.scratch.next.nodes().collect();
+                    stop = self.break_after(&ended);
+                }
+                self.scratch.next.clear();
             }
-            let stop = self.break_after();
-            std::mem::swap(&mut self.frontier, &mut self.scratch.next);
-            self.scratch.next.clear();
             self.shared.control.clear();
             self.announce_values();
             if self.journal.is_some() {
@@ -161,16 +174,15 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     /// What may end the call between two supersteps. Static interrupts come before the limit and the token: whoever goes
     /// on from here goes past them, so they must have been told.
+    #[inline]
     fn boundary(&mut self) -> Option<Pause> {
         if self.frontier.is_empty() {
             return Some(Pause::Finished);
         }
-        let past = std::mem::take(&mut self.past_breaks);
-        if let Some(breaks) = self.core.breaks.as_ref().filter(|_| !past) {
-            let stops = self.frontier.nodes().filter(|node| breaks.before[*node as usize]);
-            if let Some(pause) = self.static_interrupts(stops, InterruptKind::Before) {
-                return Some(pause);
-            }
+        if self.core.breaks.is_some()
+            && let Some(pause) = self.break_before()
+        {
+            return Some(pause);
         }
         if self.cancel.as_ref().is_some_and(CancellationToken::is_cancelled) {
             return Some(Pause::Stopped(StopReason::Cancelled));
@@ -181,10 +193,18 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         None
     }
 
-    fn break_after(&self) -> Option<Pause> {
+    fn break_before(&mut self) -> Option<Pause> {
+        let past = std::mem::take(&mut self.past_breaks);
+        let breaks = self.core.breaks.as_ref().filter(|_| !past)?;
+        let stops = self.frontier.nodes().filter(|node| breaks.before[*node as usize]);
+        self.static_interrupts(stops, InterruptKind::Before)
+    }
+
+    /// `ended` are the nodes of the superstep that was merged; the frontier is the next one.
+    fn break_after(&self, ended: &[u32]) -> Option<Pause> {
         let breaks = self.core.breaks.as_ref()?;
-        let stops = self.frontier.nodes().filter(|node| breaks.after[*node as usize]);
-        if self.scratch.next.is_empty() {
+        let stops = ended.iter().copied().filter(|node| breaks.after[*node as usize]);
+        if self.frontier.is_empty() {
             return None;
         }
         self.static_interrupts(stops, InterruptKind::After)
@@ -201,21 +221,57 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         (!interrupts.is_empty()).then_some(Pause::Interrupted(interrupts))
     }
 
-    /// A superstep of one task is awaited in the loop itself: one more async function costs more than the rest of it.
-    fn start_single(&self) -> R::Task {
-        let (node, input) = self.frontier.task(0);
-        self.executor().start(&ToRun { request: self.single_request(node), input })
+    /// Starts the only task of a superstep, and merges what it gives if it is ready. In one poll and with no async
+    /// function of its own, which would cost more than the rest of it.
+    #[inline]
+    fn start_single(&mut self, node: u32, cx: &mut Context<'_>) -> Result<Single<S>, Error> {
+        let started = guarded(|guard| {
+            let (_, input) = self.frontier.task(0);
+            let request = self.single_request(node);
+            let task = Task { state: &self.state, shared: &self.shared, request, input };
+            let mut future = self.runner.call(&self.core, &task);
+            match future.as_mut().poll(cx) {
+                Poll::Ready(result) => {
+                    drop(future);
+                    guard.lift();
+                    self.end_single(node, result)
+                }
+                Poll::Pending => Ok(Single::Pending(CatchPanic::of(future))),
+            }
+        });
+        started.unwrap_or_else(|panicked| self.end_single_slowly(node, Err(panicked.into())))
     }
 
+    #[inline]
     fn single_request(&self, node: u32) -> TaskRequest {
         TaskRequest { step: self.scratch.step, node, index: 0, attempt: 1 }
     }
 
-    fn end_single(&mut self, result: Option<NodeResult<S>>) -> Result<Single, Error> {
-        let Some(result) = result else { return Ok(Single::Cancelled) };
-        let (node, _) = self.frontier.task(0);
+    #[inline]
+    fn end_single(&mut self, node: u32, result: NodeResult<S>) -> Result<Single<S>, Error> {
+        let plain = !self.shared.control.in_use() && self.events.is_none();
+        match result {
+            Ok(Step::Update(update)) if plain => {
+                let writes = self.core.has_ephemeral && writes_ephemeral(&self.core, &update);
+                let (state, mut merge) = self.begin_single_merge(writes)?;
+                merge.update(state, node, update)?;
+                Ok(Single::Merged)
+            }
+            result => self.end_single_slowly(node, result),
+        }
+    }
+
+    /// What did not just return an update, or is watched.
+    fn end_single_slowly(&mut self, node: u32, result: NodeResult<S>) -> Result<Single<S>, Error> {
         match self.executor().end(self.single_request(node), result) {
-            TaskEnd::Done(done) => self.merge_single(node, done).map(|()| Single::Merged),
+            TaskEnd::Done(done) => {
+                let mut updates = done.update.iter();
+                let writes =
+                    self.core.has_ephemeral && updates.any(|update| writes_ephemeral(&self.core, update));
+                let (state, mut merge) = self.begin_single_merge(writes)?;
+                merge.single(state, node, done)?;
+                Ok(Single::Merged)
+            }
             end => {
                 self.scratch.ends.clear();
                 self.scratch.ends.push(Some(end));
@@ -224,24 +280,20 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
-    fn merge_single(&mut self, node: u32, done: Done<S>) -> Result<(), Error> {
-        let core = &*self.core;
-        let state = Arc::make_mut(&mut self.state);
-        if let Some(journal) = &mut self.journal {
-            journal.begin();
-        }
-        if core.has_ephemeral {
-            let writes = done.update.iter().any(|update| writes_ephemeral(core, update));
-            forget_ephemeral(core, state, &mut self.journal, &mut self.scratch.ephemeral, writes)?;
-        }
-        let mut merge = Merge {
-            core,
+    /// The state and what else the merge of an only task changes. The task is done, so its frontier becomes the next one
+    /// where it stands.
+    #[inline]
+    fn begin_single_merge(&mut self, writes: bool) -> Result<(&mut S, Merge<'_, S>), Error> {
+        self.frontier.clear();
+        let state = begin_merge(&self.core, &mut self.state, &mut self.journal, &mut self.scratch.ephemeral, writes)?;
+        let merge = Merge {
+            core: &self.core,
             joins: &mut self.joins,
-            next: &mut self.scratch.next,
+            next: &mut self.frontier,
             recorder: self.journal.as_mut().map(Journal::recorder),
             gotos: &mut self.scratch.gotos,
         };
-        merge.single(state, node, done)
+        Ok((state, merge))
     }
 
     /// A superstep of several tasks, or one that goes on where an earlier call stopped.
@@ -315,15 +367,9 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 _ => None,
             })
             .collect();
-        let state = Arc::make_mut(&mut self.state);
-        if let Some(journal) = &mut self.journal {
-            journal.begin();
-        }
-        if core.has_ephemeral {
-            let mut updates = tasks.iter().filter_map(|(_, done)| done.update.as_ref());
-            let writes = updates.any(|update| writes_ephemeral(core, update));
-            forget_ephemeral(core, state, &mut self.journal, &mut self.scratch.ephemeral, writes)?;
-        }
+        let mut updates = tasks.iter().filter_map(|(_, done)| done.update.as_ref());
+        let writes = core.has_ephemeral && updates.any(|update| writes_ephemeral(core, update));
+        let state = begin_merge(core, &mut self.state, &mut self.journal, &mut self.scratch.ephemeral, writes)?;
         let mut merge = Merge {
             core,
             joins: &mut self.joins,
@@ -545,6 +591,26 @@ fn reset<S: State>(
         (journal.codec.record_channel)(state, &core.schema, channel, &mut journal.delta)?;
     }
     Ok(())
+}
+
+/// The state to merge into, with the last superstep's ephemeral values gone. `writes`: the tasks of this one write such
+/// channels.
+#[inline]
+fn begin_merge<'a, S: State>(
+    core: &GraphCore<S>,
+    state: &'a mut Arc<S>,
+    journal: &mut Option<Journal<S>>,
+    ephemeral: &mut bool,
+    writes: bool,
+) -> Result<&'a mut S, Error> {
+    let state = Arc::make_mut(state);
+    if let Some(journal) = journal {
+        journal.begin();
+    }
+    if core.has_ephemeral {
+        forget_ephemeral(core, state, journal, ephemeral, writes)?;
+    }
+    Ok(state)
 }
 
 /// Ephemeral channels hold what the last superstep wrote, and nothing after it.

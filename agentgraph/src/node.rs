@@ -7,9 +7,10 @@ use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use futures_util::FutureExt;
+use pin_project_lite::pin_project;
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -142,6 +143,29 @@ struct FnNode<F, M> {
     marker: PhantomData<fn() -> M>,
 }
 
+pin_project! {
+    /// The future of a user's function, as the loop wants it. The box it lives in holds nothing else: `map` would put a
+    /// flag beside it and move the result once more, an async block would hold it twice.
+    struct Call<F, S> {
+        #[pin]
+        function: F,
+        state: PhantomData<fn() -> S>,
+    }
+}
+
+impl<S, F> Future for Call<F, S>
+where
+    S: State,
+    F: Future,
+    F::Output: IntoStep<S>,
+{
+    type Output = NodeResult<S>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<NodeResult<S>> {
+        self.project().function.poll(cx).map(IntoStep::into_step)
+    }
+}
+
 macro_rules! function_nodes {
     ($($argument:ident)*) => {
         impl<S, F, Fut, Out, $($argument,)*> IntoNode<S, (Out, $($argument,)*)> for F
@@ -184,7 +208,7 @@ macro_rules! function_nodes {
                         Err(error) => return Box::pin(std::future::ready(Err(error.into()))),
                     };
                 )*
-                Box::pin((self.function)($($argument,)*).map(IntoStep::into_step))
+                Box::pin(Call { function: (self.function)($($argument,)*), state: PhantomData })
             }
         }
     };

@@ -4,7 +4,7 @@
 //! no second attempt starts while a request of its task is open.
 
 use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -184,19 +184,49 @@ async fn within<S: State>(
     }
 }
 
-/// A node's future whose panics are errors. It is not polled again after one.
-pub(crate) struct CatchPanic<S: State> {
-    future: Option<NodeFuture<S>>,
-    panicked: Option<NodePanic>,
+/// Does `work`, in which a panic is the node's until the guard is lifted, and anybody's after that.
+///
+/// The result of a task is judged and merged in the same closure that polls it: handing it out of the unwinding first
+/// would move it twice, which costs more than everything else in here.
+#[inline]
+pub(crate) fn guarded<T>(work: impl FnOnce(&mut Guard) -> T) -> Result<T, NodePanic> {
+    let mut guard = Guard { lifted: false };
+    match catch_unwind(AssertUnwindSafe(|| work(&mut guard))) {
+        Ok(done) => Ok(done),
+        Err(payload) if guard.lifted => resume_unwind(payload),
+        Err(payload) => Err(panic_of(&*payload)),
+    }
 }
+
+/// Whose panics are caught; see [`guarded`].
+pub(crate) struct Guard {
+    lifted: bool,
+}
+
+impl Guard {
+    /// The node is done.
+    #[inline]
+    pub(crate) fn lift(&mut self) {
+        self.lifted = true;
+    }
+}
+
+/// A node's future whose panics are errors. It is not polled again after one.
+pub(crate) struct CatchPanic<S: State>(Option<NodeFuture<S>>);
 
 impl<S: State> CatchPanic<S> {
     /// `call` makes the future; extractors and the first lines of a hand-written future run, and may panic, in it.
     pub(crate) fn new(call: impl FnOnce() -> NodeFuture<S>) -> Self {
-        match catch_unwind(AssertUnwindSafe(call)) {
-            Ok(future) => CatchPanic { future: Some(future), panicked: None },
-            Err(payload) => CatchPanic { future: None, panicked: Some(panic_of(&*payload)) },
-        }
+        let future = catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|payload| {
+            let panicked = panic_of(&*payload);
+            Box::pin(std::future::ready(Err(panicked.into())))
+        });
+        CatchPanic(Some(future))
+    }
+
+    /// A future that was made already.
+    pub(crate) fn of(future: NodeFuture<S>) -> Self {
+        CatchPanic(Some(future))
     }
 }
 
@@ -204,15 +234,14 @@ impl<S: State> Future for CatchPanic<S> {
     type Output = NodeResult<S>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<NodeResult<S>> {
-        let Some(future) = &mut self.future else {
-            let panicked =
-                self.panicked.take().unwrap_or(NodePanic { message: "polled after its end".into() });
+        let Some(future) = &mut self.0 else {
+            let panicked = NodePanic { message: "polled after its end".into() };
             return Poll::Ready(Err(panicked.into()));
         };
         match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
             Ok(poll) => poll,
             Err(payload) => {
-                self.future = None;
+                self.0 = None;
                 Poll::Ready(Err(panic_of(&*payload).into()))
             }
         }

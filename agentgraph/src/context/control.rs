@@ -58,11 +58,13 @@ pub(crate) enum Standing {
 }
 
 impl Control {
+    #[inline]
     pub(crate) fn in_use(&self) -> bool {
         self.used.load(Ordering::Acquire)
     }
 
     /// Empties the cells for the next superstep.
+    #[inline]
     pub(crate) fn clear(&self) {
         if self.in_use() {
             self.cells().clear();

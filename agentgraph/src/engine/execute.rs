@@ -20,8 +20,8 @@ use crate::engine::merge::{Done, resolve};
 use crate::error::{BoxError, Code, Error, caused_by};
 use crate::extract::{InputError, MissingDep, Task};
 use crate::graph::GraphCore;
-use crate::node::NodeResult;
-use crate::policy::{NodePanic, Timeout};
+use crate::node::{NodeFuture, NodeResult};
+use crate::policy::{CatchPanic, NodePanic, Timeout, guarded};
 use crate::run::event::{EventKind, EventQueue};
 use crate::session::MissingSession;
 use crate::state::State;
@@ -68,10 +68,9 @@ pub(crate) struct ToRun<'a> {
 }
 
 impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
-    /// Starts a task. The executor must be gone before the state is changed; the future borrows nothing of it.
-    pub(crate) fn start(&self, task: &ToRun<'_>) -> R::Task {
+    fn call(&self, task: &ToRun<'_>) -> NodeFuture<S> {
         let task = Task { state: self.state, shared: self.shared, request: task.request, input: task.input };
-        self.runner.start(self.core, &task)
+        self.runner.call(self.core, &task)
     }
 
     /// Judges a task's result. The control cell is read first: a task that asked waits, whatever it returned.
@@ -148,7 +147,7 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
         &self,
         waiting: &mut VecDeque<ToRun<'_>>,
         ready: &mut Vec<(TaskRequest, NodeResult<S>)>,
-        running: &mut FuturesUnordered<Running<R::Task>>,
+        running: &mut FuturesUnordered<Running<S>>,
         failed: bool,
     ) {
         if waiting.is_empty() || failed {
@@ -160,10 +159,20 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
             while pending.len() < room
                 && let Some(task) = waiting.pop_front()
             {
-                let mut task = Running { request: task.request, task: self.start(&task) };
-                match Pin::new(&mut task).poll(cx) {
-                    Poll::Ready(done) => ready.push(done),
-                    Poll::Pending => pending.push(task),
+                let request = task.request;
+                let polled = guarded(|guard| {
+                    let mut future = self.call(&task);
+                    match future.as_mut().poll(cx) {
+                        Poll::Ready(result) => {
+                            drop(future);
+                            guard.lift();
+                            ready.push((request, result));
+                        }
+                        Poll::Pending => pending.push(Running { request, task: CatchPanic::of(future) }),
+                    }
+                });
+                if let Err(panicked) = polled {
+                    ready.push((request, Err(panicked.into())));
                 }
             }
             Poll::Ready(())
@@ -175,7 +184,7 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
     /// The next task that finishes; `None` if the run is cancelled first.
     async fn next(
         &self,
-        running: &mut FuturesUnordered<Running<R::Task>>,
+        running: &mut FuturesUnordered<Running<S>>,
     ) -> Option<(TaskRequest, NodeResult<S>)> {
         match self.cancel {
             None => running.next().await,
@@ -185,13 +194,13 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
 }
 
 /// A started task that knows which one it is.
-struct Running<T> {
+struct Running<S: State> {
     request: TaskRequest,
-    task: T,
+    task: CatchPanic<S>,
 }
 
-impl<T: Future + Unpin> Future for Running<T> {
-    type Output = (TaskRequest, T::Output);
+impl<S: State> Future for Running<S> {
+    type Output = (TaskRequest, NodeResult<S>);
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let request = self.request;

@@ -5,13 +5,13 @@
 //! a task needs is in [`TaskCall`]: no closure, only names and bytes, so any process that built the same graph can
 //! run it with [`CompiledGraph::run_task`].
 
-use std::future::Future;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tracing::instrument::{Instrument, Instrumented};
+use tracing::instrument::Instrument;
+use tracing::level_filters::LevelFilter;
 
 use crate::checkpoint::codec::Codec;
 use crate::checkpoint::delta::DeltaWriter;
@@ -22,38 +22,52 @@ use crate::engine::stored::StoredStep;
 use crate::error::{BoxError, Code, Error};
 use crate::extract::Task;
 use crate::graph::{CompiledGraph, GraphCore};
-use crate::node::NodeResult;
+use crate::node::NodeFuture;
 use crate::policy::{CatchPanic, call_with_policy};
 use crate::session::Sessions;
 use crate::state::{State, StoredState};
 use crate::step::InputValue;
 
-/// Starts tasks. A task's future is polled in place by the loop and must not need to be pinned.
+/// Calls tasks. The loop polls the future in place and catches what panics, here or in the future.
 pub(crate) trait TaskRunner<S: State>: Send + Sync {
-    type Task: Future<Output = NodeResult<S>> + Send + Unpin;
-    fn start(&self, core: &GraphCore<S>, task: &Task<'_, S>) -> Self::Task;
+    fn call(&self, core: &GraphCore<S>, task: &Task<'_, S>) -> NodeFuture<S>;
 }
 
 /// Runs a task in this process: the call itself.
 pub(crate) struct LocalRunner;
 
 impl<S: State> TaskRunner<S> for LocalRunner {
-    type Task = Instrumented<CatchPanic<S>>;
+    /// In a span if anybody listens to spans; only then is there a box for it.
+    #[inline]
+    fn call(&self, core: &GraphCore<S>, task: &Task<'_, S>) -> NodeFuture<S> {
+        match LevelFilter::current() >= tracing::Level::INFO {
+            true => call_in_span(core, task),
+            false => call_with_policies(core, task),
+        }
+    }
+}
 
-    fn start(&self, core: &GraphCore<S>, task: &Task<'_, S>) -> Self::Task {
-        let node = &core.nodes[task.request.node as usize];
-        let span = tracing::info_span!(
-            target: "agentgraph",
-            "node",
-            otel.name = core.name(task.request.node),
-            node = core.name(task.request.node),
-            step = task.request.step,
-        );
-        let call = || match (&node.retry, node.timeout) {
-            (None, None) => node.call.call(task),
-            (retry, timeout) => call_with_policy(Arc::clone(&node.call), retry.clone(), timeout, task),
-        };
-        CatchPanic::new(call).instrument(span)
+fn call_in_span<S: State>(core: &GraphCore<S>, task: &Task<'_, S>) -> NodeFuture<S> {
+    let span = tracing::info_span!(
+        target: "agentgraph",
+        "node",
+        otel.name = core.name(task.request.node),
+        node = core.name(task.request.node),
+        step = task.request.step,
+    );
+    if span.is_disabled() {
+        return call_with_policies(core, task);
+    }
+    let future = span.in_scope(|| call_with_policies(core, task));
+    Box::pin(future.instrument(span))
+}
+
+#[inline]
+fn call_with_policies<S: State>(core: &GraphCore<S>, task: &Task<'_, S>) -> NodeFuture<S> {
+    let node = &core.nodes[task.request.node as usize];
+    match (&node.retry, node.timeout) {
+        (None, None) => node.call.call(task),
+        (retry, timeout) => call_with_policy(Arc::clone(&node.call), retry.clone(), timeout, task),
     }
 }
 
@@ -120,14 +134,11 @@ impl<S: State> Clone for HostRunner<S> {
 }
 
 impl<S: State> TaskRunner<S> for HostRunner<S> {
-    type Task = CatchPanic<S>;
-
-    fn start(&self, core: &GraphCore<S>, task: &Task<'_, S>) -> CatchPanic<S> {
-        let call = self.call(core, task);
+    fn call(&self, core: &GraphCore<S>, task: &Task<'_, S>) -> NodeFuture<S> {
+        let call = self.task_call(core, task);
         let (host, codec) = (Arc::clone(&self.host), self.codec);
         let (schema, shared, request) = (core.schema.clone(), Arc::clone(task.shared), task.request);
-        CatchPanic::new(|| {
-            Box::pin(async move {
+        Box::pin(async move {
                 let reply = host.run(call?).await.map_err(|error| {
                     Error::new(Code::Host, format!("the host could not run the task: {error}"))
                         .with_source(error)
@@ -143,7 +154,6 @@ impl<S: State> TaskRunner<S> for HostRunner<S> {
                     }
                 }
             })
-        })
     }
 }
 
@@ -154,7 +164,7 @@ fn remote_error(code: &str, problem: String) -> Error {
 }
 
 impl<S: State> HostRunner<S> {
-    fn call(&self, core: &GraphCore<S>, task: &Task<'_, S>) -> Result<TaskCall, Error> {
+    fn task_call(&self, core: &GraphCore<S>, task: &Task<'_, S>) -> Result<TaskCall, Error> {
         let channels = S::channels(&core.schema);
         let mut state = DeltaWriter::new(channels.len());
         state.begin(CheckpointId::default());
@@ -206,7 +216,7 @@ impl<S: StoredState> CompiledGraph<S> {
         });
         let input = call.input.map(|bytes| InputValue::Stored(bytes.into()));
         let task = Task { state: &state, shared: &shared, request, input: input.as_ref() };
-        let result = LocalRunner.start(core, &task).await;
+        let result = CatchPanic::new(|| LocalRunner.call(core, &task)).await;
         let reply = match (shared.control.standing(0), result) {
             (Some(Standing::Waits(request)), _) => {
                 Reply::Waits { n: request.n, value: request.value, schema: request.schema }

@@ -76,10 +76,28 @@ pub(crate) struct Merge<'a, S: State> {
 }
 
 impl<S: State> Merge<'_, S> {
+    /// Merges the only task of a superstep if it returned an update and nothing else: by value, and past everything that
+    /// its node does not have.
+    #[inline]
+    pub(crate) fn update(&mut self, state: &mut S, node: u32, update: S::Update) -> Result<(), Error> {
+        let exits = self.core.topology.exits(node);
+        if exits.fallible_routers {
+            let done = Done { update: Some(update), targets: Vec::new(), replaces_edges: false };
+            return self.single(state, node, done);
+        }
+        self.apply(state, update).map_err(|error| error.at_node(self.core.name(node)))?;
+        self.follow_edges(node);
+        if exits.routers {
+            self.ask_routers(node, state)?;
+        }
+        self.next.settle();
+        Ok(())
+    }
+
     /// Merges the only task of a superstep. Its routers look after its update was applied, except when they may yet fail:
     /// then they look first, so that a failure leaves the state as it was.
     pub(crate) fn single(&mut self, state: &mut S, node: u32, mut done: Done<S>) -> Result<(), Error> {
-        let routes_first = !done.replaces_edges && self.may_fail_to_route(node);
+        let routes_first = !done.replaces_edges && self.core.topology.exits(node).fallible_routers;
         if routes_first {
             self.route_on_own_update(state, node, &mut done)?;
         }
@@ -123,10 +141,10 @@ impl<S: State> Merge<'_, S> {
 
     /// Applies the input of a run and finds its first frontier.
     pub(crate) fn input(&mut self, state: &mut S, input: S::Update) -> Result<(), Error> {
-        let done = Done { update: Some(input), targets: Vec::new(), replaces_edges: false };
-        self.single(state, self.core.topology.start(), done)
+        self.update(state, self.core.topology.start(), input)
     }
 
+    #[inline]
     fn apply(&mut self, state: &mut S, update: S::Update) -> Result<(), Error> {
         let schema = &self.core.schema;
         let applied = match &mut self.recorder {
@@ -137,7 +155,7 @@ impl<S: State> Merge<'_, S> {
     }
 
     fn route_on_own_update(&mut self, state: &mut S, node: u32, done: &mut Done<S>) -> Result<(), Error> {
-        if self.core.topology.routers.row(node).is_empty() {
+        if !self.core.topology.exits(node).routers {
             return Ok(());
         }
         match &mut done.update {
@@ -149,15 +167,20 @@ impl<S: State> Merge<'_, S> {
         }
     }
 
-    /// Whether a router of the node names its targets, which may be wrong ones.
-    fn may_fail_to_route(&self, node: u32) -> bool {
-        let mut routers = self.core.topology.routers.row(node).iter();
-        routers.any(|router| matches!(self.core.routers[*router as usize].decide, RouterFn::Named(_)))
-    }
-
+    #[inline]
     fn follow_edges(&mut self, node: u32) {
         let topology: &Topology = &self.core.topology;
-        self.next.pulled.extend_from_slice(topology.successors.row(node));
+        match topology.successors.row(node) {
+            [only] => self.next.pull(*only),
+            several => self.next.pulled.extend_from_slice(several),
+        }
+        if topology.exits(node).joins {
+            self.arrive(node);
+        }
+    }
+
+    fn arrive(&mut self, node: u32) {
+        let topology: &Topology = &self.core.topology;
         for (join, place) in topology.join_sources.row(node) {
             if self.joins.arrive(topology, *join, *place) {
                 let target = topology.joins[*join as usize].target;

@@ -35,12 +35,14 @@ impl Frontier {
         self.pulled.len() + self.dispatched.len()
     }
 
+    #[inline]
     pub(crate) fn clear(&mut self) {
         self.pulled.clear();
         self.dispatched.clear();
     }
 
     /// The node of the task at `index`, and its input if it is a dispatch.
+    #[inline]
     pub(crate) fn task(&self, index: usize) -> (u32, Option<&InputValue>) {
         match self.pulled.get(index) {
             Some(node) => (*node, None),
@@ -65,6 +67,7 @@ impl Frontier {
     }
 
     /// Puts the pulled nodes in task order, each once.
+    #[inline]
     pub(crate) fn settle(&mut self) {
         if self.pulled.len() > 1 {
             self.pulled.sort_unstable();

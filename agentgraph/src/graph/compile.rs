@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use super::compiled::{Breaks, CompiledGraph, GraphCore, NodeEntry, Router};
 use super::draw::{Drawing, Line, LineKind};
 use super::problem::{CompileError, Problem, ProblemKind, Warning, WarningKind};
-use super::topology::{END_ID, Join, Rows, Topology};
+use super::topology::{END_ID, Exits, Join, Rows, Topology};
 use super::{Break, DeclaredBreak, DeclaredEdge, DeclaredNode, DeclaredRouter, Place, StateGraph};
 use crate::context::GraphShared;
 use crate::error::nearest;
@@ -461,8 +461,14 @@ impl Shape<'_> {
                 }
             }
         }
+        let mut exits = vec![Exits::default(); rows];
         for (router, route) in self.routes.iter().enumerate() {
             routers[route.from as usize].push(router as u32);
+            exits[route.from as usize].routers = true;
+            exits[route.from as usize].fallible_routers |= route.word == "branch";
+        }
+        for (source, joins) in join_sources.iter().enumerate() {
+            exits[source].joins = !joins.is_empty();
         }
         Topology {
             nodes: self.names.start(),
@@ -471,6 +477,7 @@ impl Shape<'_> {
             joins,
             join_words,
             routers: Rows::of(routers),
+            exits,
         }
     }
 }

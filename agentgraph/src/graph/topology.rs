@@ -25,6 +25,7 @@ impl<T: Copy> Rows<T> {
         Rows { starts, items }
     }
 
+    #[inline]
     pub(crate) fn row(&self, row: u32) -> &[T] {
         let row = row as usize;
         match (self.starts.get(row), self.starts.get(row + 1)) {
@@ -55,11 +56,27 @@ pub(crate) struct Topology {
     pub(crate) join_words: u32,
     /// For each source: its routers.
     pub(crate) routers: Rows<u32>,
+    /// For each source: what it has beside plain edges.
+    pub(crate) exits: Vec<Exits>,
+}
+
+/// What leaves a node beside plain edges: most nodes have nothing, and a step asks this once.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Exits {
+    pub(crate) joins: bool,
+    pub(crate) routers: bool,
+    /// A router that names its targets, which may be wrong ones.
+    pub(crate) fallible_routers: bool,
 }
 
 impl Topology {
     pub(crate) fn start(&self) -> u32 {
         self.nodes
+    }
+
+    #[inline]
+    pub(crate) fn exits(&self, node: u32) -> Exits {
+        self.exits.get(node as usize).copied().unwrap_or_default()
     }
 }
 
