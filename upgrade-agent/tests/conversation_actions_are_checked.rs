@@ -1,0 +1,240 @@
+//! Parameters become an action only if they fit, and an action is proposed only if it makes sense on this server.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use serde_json::{Value, json};
+use upgrade_agent::actions::{ActionKind, DecodeError, Facts, check, decode, is_usual, required, warnings};
+use upgrade_agent::client::{
+    Context, ContextMetadata, Experiment, ExperimentName, ExperimentState, UpgradeClient,
+};
+use upgrade_agent::server::EmbeddedServer;
+
+const ID: &str = "eeee0000-0000-4000-8000-000000000001";
+
+fn contexts() -> ContextMetadata {
+    let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
+    let context = Context {
+        conditions: words(&["control", "variant"]),
+        group_types: words(&["classId", "schoolId"]),
+        sites: words(&["workspace"]),
+        targets: words(&["steps"]),
+    };
+    ContextMetadata { contexts: [("assign-prog".to_owned(), context)].into() }
+}
+
+fn create(changes: Value) -> Value {
+    let mut whole = json!({ "name": "Foo", "context": "assign-prog",
+        "decision_points": [{ "site": "workspace", "target": "steps" }],
+        "conditions": [{ "code": "control", "weight": 50 }, { "code": "variant", "weight": 50 }] });
+    whole.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+    whole
+}
+
+/// What is wrong with a create; nothing if all is well.
+fn judged(changes: Value) -> Vec<String> {
+    let params = create(changes);
+    let names = [ExperimentName { id: ID.into(), name: "Taken".into() }];
+    let contexts = contexts();
+    let facts = Facts { contexts: Some(&contexts), names: &names, experiment: None };
+    match decode(ActionKind::CreateExperiment, params.as_object().unwrap()) {
+        Ok(action) => check(&action, &facts),
+        Err(DecodeError::Missing(names)) => names.iter().map(|name| format!("missing {name}")).collect(),
+        Err(DecodeError::Invalid(problems)) => problems,
+    }
+}
+
+#[test]
+fn what_a_create_needs_is_said_in_the_order_of_asking() {
+    assert_eq!(required(ActionKind::CreateExperiment), ["name", "context", "decision_points", "conditions"]);
+    let empty = serde_json::Map::new();
+    let missing = decode(ActionKind::CreateExperiment, &empty).unwrap_err();
+    assert_eq!(missing.to_string(), "still needed: name, context, decision_points, conditions");
+}
+
+#[test]
+fn a_create_is_held_against_the_context_and_against_itself() {
+    let cases = [
+        (json!({}), ""),
+        (json!({ "name": " " }), "missing name"),
+        (json!({ "conditions": [] }), "missing conditions"),
+        (json!({ "name": null }), "missing name"),
+        (json!({ "nme": "Foo" }), "`create_experiment` has no parameter `nme`; did you mean `name`?"),
+        (json!({ "approved": true }), "`create_experiment` has no parameter `approved`; it has"),
+        (json!({ "conditions": "both" }), "the parameter `conditions` of `create_experiment` does not fit"),
+        (
+            json!({ "tags": [1] }),
+            "the parameter `tags` of `create_experiment` does not fit: invalid type: integer",
+        ),
+        (json!({ "conditions": [{ "code": "control", "wait": 1 }] }), "unknown field `wait`"),
+        (json!({ "name": "Taken" }), "there is an experiment 'Taken' already"),
+        (
+            json!({ "context": "assign_prog" }),
+            "this server has no context `assign_prog`: did you mean `assign-prog`?",
+        ),
+        (json!({ "context": "ASSIGN-PROG" }), "did you mean `assign-prog`? Upper and lower case differ"),
+        (json!({ "context": "other" }), "this server has no context `other`: it has assign-prog"),
+        (json!({ "decision_points": [{ "site": "steps", "target": "workspace" }] }), "has no site `steps`"),
+        (json!({ "decision_points": [{ "site": "workspace", "target": "Steps" }] }), "did you mean `steps`?"),
+        (
+            json!({ "decision_points": [{ "site": "workspace", "target": "steps" },
+            { "site": "workspace", "target": "steps" }] }),
+            "the decision point `workspace / steps` is there twice",
+        ),
+        (json!({ "conditions": [{ "code": "control" }, { "code": "variant" }] }), ""),
+        (json!({ "conditions": [{ "code": "control", "weight": 100 }, { "code": "variant" }] }), ""),
+        (
+            json!({ "conditions": [{ "code": "control", "weight": 99.9 }] }),
+            "the weights must sum to 100, and they sum to 99.9",
+        ),
+        (
+            json!({ "conditions": [{ "code": "control", "weight": -10 }, { "code": "variant", "weight": 110 }] }),
+            "a weight is a percentage, and -10 is none",
+        ),
+        (
+            json!({ "conditions": [{ "code": "control", "weight": 50 }, { "code": "control", "weight": 50 }] }),
+            "the condition `control` is there twice",
+        ),
+        (json!({ "conditions": [{ "code": "default" }] }), "UpGrade keeps the code `default` for itself"),
+        (
+            json!({ "conditions": [{ "code": "controll" }] }),
+            "has no condition `controll`: did you mean `control`?",
+        ),
+        (json!({ "assignment_unit": "group" }), "the assignment unit group needs a group_type"),
+        (json!({ "assignment_unit": "group", "group_type": "classId", "consistency_rule": "group" }), ""),
+        (json!({ "assignment_unit": "group", "group_type": "classid" }), "did you mean `classId`?"),
+        (json!({ "group_type": "classId" }), "a group type goes with the assignment unit group only"),
+        (
+            json!({ "consistency_rule": "group" }),
+            "the consistency rule group goes with the assignment unit group only",
+        ),
+        (json!({ "consistency_rule": "experiment" }), "`experiment` is no consistency rule"),
+        (json!({ "assignment_unit": "within-subjects" }), "`within-subjects` is no assignment unit"),
+        (
+            json!({ "filter_mode": "includeall" }),
+            "`includeall` is no filter mode; did you mean `includeAll`?",
+        ),
+        (json!({ "post_experiment_rule": { "rule": "assign", "condition_code": "variant" } }), ""),
+        (
+            json!({ "post_experiment_rule": { "rule": "assign", "condition_code": "third" } }),
+            "which is none of the conditions",
+        ),
+        (
+            json!({ "post_experiment_rule": { "rule": "continue", "condition_code": "variant" } }),
+            "takes no condition",
+        ),
+        (json!({ "post_experiment_rule": { "rule": "revert" } }), "`revert` is no post-experiment rule"),
+        (
+            json!({ "inclusion_groups": [{ "type": "teamId", "group_id": "1" }] }),
+            "has no group type `teamId`",
+        ),
+    ];
+    for (changes, expected) in cases {
+        let told = judged(changes.clone()).join("; ");
+        match expected {
+            "" => assert_eq!(told, "", "{changes}"),
+            _ => assert!(told.contains(expected), "{changes}: {told}"),
+        }
+    }
+}
+
+#[test]
+fn weights_that_add_up_to_100_in_decimals_do() {
+    for weights in [vec![33.3, 33.3, 33.4], vec![0.1; 1000], vec![14.2857142857; 7]] {
+        let conditions: Vec<Value> = weights
+            .iter()
+            .enumerate()
+            .map(|(n, weight)| json!({ "code": n.to_string(), "weight": weight }))
+            .collect();
+        let params = create(json!({ "conditions": conditions }));
+        let action = decode(ActionKind::CreateExperiment, params.as_object().unwrap()).unwrap();
+        assert_eq!(check(&action, &Facts::default()), Vec::<String>::new(), "{weights:?}");
+    }
+}
+
+#[test]
+fn the_table_of_moves_between_statuses_holds() {
+    use ExperimentState::*;
+    let states = [Inactive, Draft, Preview, Scheduled, Enrolling, EnrollmentComplete, Cancelled, Archived];
+    let usual = [
+        (Inactive, vec![Preview, Scheduled, Enrolling, Cancelled]),
+        (Draft, vec![]),
+        (Preview, vec![Inactive, Enrolling]),
+        (Scheduled, vec![Inactive, Enrolling]),
+        (Enrolling, vec![EnrollmentComplete, Cancelled]),
+        (EnrollmentComplete, vec![Enrolling, Cancelled]),
+        (Cancelled, vec![Archived]),
+        (Archived, vec![]),
+    ];
+    for (from, expected) in usual {
+        let allowed: Vec<_> = states.iter().filter(|to| is_usual(&from, to)).cloned().collect();
+        assert_eq!(allowed, expected, "from {from}");
+    }
+    assert!(!is_usual(&Unknown("frozen".into()), &Inactive));
+}
+
+/// An experiment as the server tells it.
+async fn experiment(state: ExperimentState, points: bool, weights: [f64; 2]) -> Experiment {
+    let server = EmbeddedServer::builder().in_memory().start().await.unwrap();
+    let client = UpgradeClient::builder(server.url()).build().unwrap();
+    let mut new = upgrade_agent::client::NewExperiment::new("Foo", "assign-prog")
+        .id(ID)
+        .condition("control", weights[0])
+        .condition("variant", weights[1]);
+    if points {
+        new = new.point("workspace", "analyzing_step_functions");
+    }
+    client.create(&new).await.unwrap();
+    client.set_state(ID, &state).await.unwrap();
+    client.experiment(ID).await.unwrap()
+}
+
+fn told(kind: ActionKind, params: Value, experiment: &Experiment) -> String {
+    let action = decode(kind, params.as_object().unwrap()).unwrap();
+    let facts = Facts { experiment: Some(experiment), ..Facts::default() };
+    check(&action, &facts).join("; ")
+}
+
+#[tokio::test]
+async fn an_experiment_starts_only_when_it_is_ready_and_is_not_moved_to_where_it_is() {
+    let start = |force: bool| json!({ "experiment_id": ID, "status": "running", "force": force });
+    let kind = ActionKind::UpdateExperimentStatus;
+    let ready = experiment(ExperimentState::Inactive, true, [50.0, 50.0]).await;
+    assert_eq!(told(kind, start(false), &ready), "");
+    let pointless = experiment(ExperimentState::Inactive, false, [50.0, 50.0]).await;
+    assert!(told(kind, start(false), &pointless).contains("has no decision points"));
+    let light = experiment(ExperimentState::Inactive, true, [50.0, 20.0]).await;
+    assert!(told(kind, start(false), &light).contains("sum to 70, not to 100"));
+    assert_eq!(told(kind, start(true), &light), "");
+    let running = experiment(ExperimentState::Enrolling, true, [50.0, 50.0]).await;
+    assert_eq!(told(kind, start(true), &running), "experiment 'Foo' is enrolling already");
+    let archive = json!({ "experiment_id": ID, "status": "archived" });
+    assert!(
+        told(kind, archive, &running).contains("usually becomes enrollmentComplete, cancelled, not archived")
+    );
+}
+
+#[tokio::test]
+async fn conditions_of_an_experiment_that_students_are_in_change_only_by_force() {
+    let params = |force: bool| json!({ "experiment_id": ID, "force": force, "conditions": [{ "code": "control", "weight": 100 }] });
+    let kind = ActionKind::UpdateExperiment;
+    for state in [ExperimentState::Enrolling, ExperimentState::EnrollmentComplete] {
+        let experiment = experiment(state, true, [50.0, 50.0]).await;
+        assert!(told(kind, params(false), &experiment).contains("must not change while students are in it"));
+        assert_eq!(told(kind, params(true), &experiment), "");
+        assert_eq!(told(kind, json!({ "experiment_id": ID, "name": "Bar" }), &experiment), "");
+    }
+    let inactive = experiment(ExperimentState::Inactive, true, [50.0, 50.0]).await;
+    assert_eq!(told(kind, params(false), &inactive), "");
+    assert!(told(kind, json!({ "experiment_id": ID }), &inactive).contains("must change something"));
+    let rule = json!({ "experiment_id": ID, "post_experiment_rule": { "rule": "assign", "condition_code": "gone" } });
+    assert!(told(kind, rule, &inactive).contains("none of the conditions"));
+}
+
+#[test]
+fn an_action_read_back_from_its_own_parameters_is_the_same() {
+    let params = create(
+        json!({ "tags": ["a"], "post_experiment_rule": { "rule": "assign", "condition_code": "control" } }),
+    );
+    let action = decode(ActionKind::CreateExperiment, params.as_object().unwrap()).unwrap();
+    assert_eq!(decode(action.kind(), &action.params()).unwrap(), action);
+    assert!(warnings(&action, &Facts::default())[0].contains("nobody takes part"));
+}

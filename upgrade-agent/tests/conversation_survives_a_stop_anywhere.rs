@@ -1,0 +1,190 @@
+//! A turn that is stopped, at whatever point, is ended by the next one, and what was approved has its effect once.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use agentgraph::{MemorySaver, SqliteSaver};
+use agentgraph_llm::Reply;
+use common::proxy::Fault;
+use common::script::{Script, request, wants};
+use common::{World, key};
+use serde_json::{Value, json};
+use upgrade_agent::agent::{AgentError, Turn};
+use upgrade_agent::client::ExperimentState;
+
+fn create() -> Value {
+    json!({ "name": "Foo", "context": "assign-prog", "filter_mode": "includeAll",
+        "decision_points": [{ "site": "workspace", "target": "analyzing_step_functions" }],
+        "conditions": [{ "code": "control" }, { "code": "variant" }],
+        "post_experiment_rule": { "rule": "assign", "condition_code": "control" } })
+}
+
+/// Polls a turn at most so many times, then drops it.
+async fn poll_times(
+    mut turn: Pin<Box<dyn Future<Output = Result<Turn, AgentError>> + '_>>,
+    times: usize,
+) -> bool {
+    let mut left = times;
+    poll_fn(|cx| {
+        if left == 0 {
+            return Poll::Ready(false);
+        }
+        left -= 1;
+        turn.as_mut().poll(cx).map(|ended| ended.is_ok())
+    })
+    .await
+}
+
+fn hello(script: &Script) {
+    script.add([wants("greeting", 1.0), Reply::text("Hello!")]);
+}
+
+#[tokio::test]
+async fn a_yes_that_is_stopped_at_any_poll_creates_one_experiment_or_none_if_it_was_not_heard() {
+    let (mut heard, mut unheard) = (0, 0);
+    for times in 0.. {
+        let (world, script, saver) = (World::new().await, Script::new(), Arc::new(MemorySaver::new()));
+        let agent = world.agent_over(&script, Arc::clone(&saver)).await;
+        script.add(request("create_experiment", create()));
+        agent.turn("t", "Create Foo").await.unwrap();
+        let ended = poll_times(Box::pin(agent.turn("t", "yes")), times).await;
+        drop(agent);
+        world.proxy.settles().await;
+
+        let again = world.agent_over(&script, saver).await;
+        hello(&script);
+        let turn = again.turn("t", "hello").await.unwrap();
+        let all = world.behind().experiments().await.unwrap();
+        let effects: Vec<usize> = all.iter().map(|one| one.conditions.len()).collect();
+        match turn.recovered {
+            Some(reply) => {
+                heard += 1;
+                assert!(reply.starts_with("Experiment 'Foo' was created"), "{reply}");
+                assert_eq!(effects, [2], "stopped after {times} polls");
+                assert_eq!(all[0].id, key(1).to_string());
+                assert_eq!(all[0].post_rule.condition_code.as_deref(), Some("control"));
+            }
+            None if ended => {
+                assert_eq!(effects, [2]);
+                break;
+            }
+            None => {
+                unheard += 1;
+                assert!(effects.is_empty(), "stopped after {times} polls");
+            }
+        }
+    }
+    assert!(heard >= 5 && unheard >= 1, "{heard} heard, {unheard} unheard");
+}
+
+/// Stops a turn while the server owes an answer to `line`, and ends it with another agent over the same file.
+async fn stopped_at(line: &str, fault: Fault, action: &str, params: Value, yes: &str) -> (World, Turn) {
+    let (world, script) = (World::new().await, Script::new());
+    world.experiment("Foo", ExperimentState::Inactive).await;
+    world.behind().init_user(&upgrade_agent::client::NewUser::new("ada")).await.unwrap();
+    let folder = std::env::temp_dir().join(format!("upgrade-agent-{}", uuid::Uuid::new_v4()));
+    let saver = Arc::new(SqliteSaver::open(folder.join("threads.db")).await.unwrap());
+    let agent = world.agent_over(&script, Arc::clone(&saver)).await;
+    script.add(request(action, params));
+    agent.turn("t", "please").await.unwrap();
+    world.proxy.fail(line, fault, 1);
+    tokio::select! {
+        biased;
+        () = world.proxy.hangs() => {}
+        turn = agent.turn("t", yes) => panic!("it ended: {turn:?}"),
+    }
+    drop(agent);
+    world.proxy.settles().await;
+    let again = world.agent_over(&script, saver).await;
+    let turn = again.recover("t").await.unwrap().unwrap();
+    assert!(again.recover("t").await.unwrap().is_none());
+    assert_eq!(again.conversation("t").await.unwrap().unwrap().approved, None);
+    std::fs::remove_dir_all(folder).unwrap();
+    (world, turn)
+}
+
+#[tokio::test]
+async fn a_status_change_is_made_once_whether_the_server_heard_of_it_or_not() {
+    for fault in [Fault::Hang, Fault::HangAfter] {
+        let params = json!({ "experiment_id": common::id(1), "status": "enrolling" });
+        let (world, turn) =
+            stopped_at("POST /experiments/state", fault, "update_experiment_status", params, "yes").await;
+        assert_eq!(turn.path, ["confirmation_handler", "tool_executor", "response_generator"]);
+        assert!(turn.reply.contains("is now enrolling"), "{}", turn.reply);
+        let changes = world.behind().experiment(&common::id(1)).await.unwrap().state_log;
+        assert_eq!(changes.len(), 1, "{changes:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_delete_is_a_delete_whether_the_server_heard_of_it_or_not() {
+    for fault in [Fault::Hang, Fault::HangAfter] {
+        let params = json!({ "experiment_id": common::id(1) });
+        let (world, turn) =
+            stopped_at("DELETE /experiments", fault, "delete_experiment", params, "DELETE").await;
+        assert!(turn.reply.starts_with("Experiment 'Foo' was deleted"), "{}", turn.reply);
+        assert!(turn.errors.is_empty());
+        assert!(world.experiments().await.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_visit_is_marked_once_whether_the_server_heard_of_it_or_not() {
+    for fault in [Fault::Hang, Fault::HangAfter] {
+        let params = json!({ "user_id": "ada",
+            "decision_point": { "site": "SelectSection", "target": "absolute_value_plot_equality" } });
+        let (world, turn) = stopped_at("POST /v6/mark", fault, "mark_decision_point", params, "yes").await;
+        assert!(turn.reply.contains("was marked"), "{}", turn.reply);
+        let marks: Vec<String> =
+            world.proxy.bodies().into_iter().filter(|line| line.starts_with("POST /v6/mark")).collect();
+        assert_eq!(marks.len(), 2);
+        assert_eq!(marks[0], marks[1]);
+        assert!(marks[0].contains(&key(1).to_string()), "{}", marks[0]);
+    }
+}
+
+#[tokio::test]
+async fn an_update_that_is_sent_twice_changes_once() {
+    for fault in [Fault::Hang, Fault::HangAfter] {
+        let conditions = json!([{ "code": "control", "weight": 20 }, { "code": "variant", "weight": 80 }]);
+        let params = json!({ "experiment_id": common::id(1), "conditions": conditions });
+        let (world, turn) = stopped_at("PUT /experiments", fault, "update_experiment", params, "yes").await;
+        assert_eq!(turn.reply, "Experiment 'Foo' was updated.");
+        let now = world.behind().experiment(&common::id(1)).await.unwrap();
+        let weights: Vec<f64> = now.conditions.iter().map(|condition| condition.weight).collect();
+        assert_eq!(weights, [20.0, 80.0]);
+    }
+}
+
+#[tokio::test]
+async fn a_chat_on_an_unfinished_turn_ends_it_first_and_says_so() {
+    let (world, script, saver) = (World::new().await, Script::new(), Arc::new(MemorySaver::new()));
+    let agent = world.agent_over(&script, Arc::clone(&saver)).await;
+    script.add(request("init_experiment_user", json!({ "user_id": "ada" })));
+    agent.turn("t", "Initialize ada").await.unwrap();
+    world.proxy.fail("POST /v6/init", Fault::Hang, 1);
+    tokio::select! {
+        biased;
+        () = world.proxy.hangs() => {}
+        turn = agent.turn("t", "yes") => panic!("it ended: {turn:?}"),
+    }
+    hello(&script);
+    let turn = agent.turn("t", "are you there?").await.unwrap();
+    assert_eq!(turn.recovered.as_deref(), Some("User 'ada' is initialized."));
+    assert_eq!(turn.reply, "Hello!");
+    let said: Vec<String> = agent
+        .conversation("t")
+        .await
+        .unwrap()
+        .unwrap()
+        .history
+        .iter()
+        .map(agentgraph_llm::Message::text)
+        .collect();
+    assert_eq!(said[2..], ["yes", "User 'ada' is initialized.", "are you there?", "Hello!"]);
+}
