@@ -23,6 +23,7 @@ use crate::context::{Answer, Request, RunId, RunShared, TaskId, TaskRequest};
 use crate::engine::commit::{Commit, Journal};
 use crate::engine::execute::{Executor, Ledger, TaskEnd, ToRun};
 use crate::engine::host::TaskRunner;
+use crate::engine::load::finished_step;
 use crate::engine::merge::{ChannelUses, Done, Merge};
 use crate::engine::plan::{Frontier, LeftOver, StepPlace, task_id};
 use crate::engine::stored::{StoredAnswer, StoredRequest, StoredStep, StoredTarget, to_bytes};
@@ -342,7 +343,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 continue;
             };
             if let (Some(result), Some(journal)) = (&left.result, &self.journal) {
-                let step = StoredStep::from_bytes(result)?.into_step(&journal.codec, &self.core.schema)?;
+                let step = finished_step(&journal.codec, &self.core.schema, &journal.thread, result)?;
                 self.scratch.ends[index] = Some(TaskEnd::Done(merge::resolve(&self.core, step)?));
                 *stored = true;
             } else if let Some((n, request)) = left.open() {

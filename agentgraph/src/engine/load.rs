@@ -2,18 +2,19 @@
 
 use std::collections::HashMap;
 
+use crate::checkpoint::codec::Codec;
 use crate::checkpoint::delta::Weight;
 use crate::checkpoint::fold::{Folded, Value};
 use crate::checkpoint::format::{FormatError, Header, open};
 use crate::checkpoint::{PendingWrite, Place, RowKind, Tail, corrupt};
 use crate::context::{Answer, CheckpointId, TaskId};
 use crate::engine::plan::{Dispatched, Frontier, LeftOver, TaskLeft};
-use crate::engine::stored::{StoredAnswer, StoredRequest, from_bytes};
+use crate::engine::stored::{StoredAnswer, StoredRequest, StoredStep, from_bytes};
 use crate::error::{Code, Error};
 use crate::graph::topology::Joins;
 use crate::graph::{GraphCore, Persistence};
 use crate::state::State;
-use crate::step::InputValue;
+use crate::step::{InputValue, Step};
 use crate::{END, START};
 
 /// The fields and the header of a checkpoint, before anything of the graph is looked up.
@@ -209,6 +210,24 @@ fn stored_joins<S: State>(core: &GraphCore<S>, header: &Header, gone: &mut Vec<S
         }
     }
     joins
+}
+
+/// The step of a finished task, from its pending write.
+pub(crate) fn finished_step<S: State>(
+    codec: &Codec<S>,
+    schema: &S::Schema,
+    thread: &str,
+    record: &[u8],
+) -> Result<Step<S>, Error> {
+    let step = StoredStep::from_bytes(record).and_then(|step| step.into_step(codec, schema));
+    step.map_err(|error| {
+        let (code, remedy) = match error.code() {
+            Code::UnknownChannel => (Code::GraphChanged, "bring the channel back, or make its name an alias of the new one"),
+            _ => (Code::CorruptCheckpoint, "give the run up with `.abandon()` to go on without it"),
+        };
+        let problem = format!("the stored result of a finished task cannot be used: {}; {remedy}", error.message());
+        Error::new(code, problem).on_thread(Some(thread))
+    })
 }
 
 /// Sorts pending writes by task.

@@ -8,9 +8,8 @@ use std::time::SystemTime;
 use crate::checkpoint::format::Source;
 use crate::checkpoint::{ListQuery, Place, RowKind, Tail};
 use crate::context::{CheckpointId, RunId};
-use crate::engine::load::{Replayed, apply_row, fill_references, left_over, replay, restore};
+use crate::engine::load::{Replayed, apply_row, fill_references, finished_step, left_over, replay, restore};
 use crate::engine::plan::{Dispatched, Frontier, LeftOver, StepPlace, task_id};
-use crate::engine::stored::StoredStep;
 use crate::error::{Code, Error};
 use crate::graph::{CompiledGraph, Persistence};
 use crate::run::{Interrupt, InterruptId};
@@ -107,7 +106,7 @@ fn add_left_over<S: State>(
             continue;
         };
         if let Some(result) = &task.result {
-            let step = StoredStep::from_bytes(result)?.into_step(&persistence.codec, &graph.core.schema)?;
+            let step = finished_step(&persistence.codec, &graph.core.schema, place.thread, result)?;
             apply(graph, &mut checkpoint.values, step)?;
             continue;
         }
