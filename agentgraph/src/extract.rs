@@ -184,11 +184,16 @@ impl<S: State, I: DeserializeOwned + Clone + 'static> FromTask<S> for Input<I> {
         let wrong = |problem| InputError::Type { expected: type_name::<I>(), problem };
         match task.input {
             None => Err(InputError::Missing(type_name::<I>())),
-            Some(InputValue::Live { value, .. }) => {
-                value.downcast_ref::<I>().cloned().map(Input).ok_or_else(|| wrong(None))
-            }
+            Some(live @ InputValue::Live { value, .. }) => match value.downcast_ref::<I>() {
+                Some(value) => Ok(Input(value.clone())),
+                // Another type that reads the same: what it would be after a checkpoint, it is now.
+                None => {
+                    let bytes = live.encode().map_err(|error| wrong(Some(error.to_string())))?;
+                    delta::decode(&bytes).map(Input).map_err(|error| wrong(Some(error.to_string())))
+                }
+            },
             Some(InputValue::Stored(bytes)) => {
-                rmp_serde::from_slice(bytes).map(Input).map_err(|error| wrong(Some(error.to_string())))
+                crate::checkpoint::delta::decode(bytes).map(Input).map_err(|error| wrong(Some(error.to_string())))
             }
         }
     }

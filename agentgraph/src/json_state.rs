@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::checkpoint::delta::{DeltaWriter, EncodeError};
@@ -193,7 +194,7 @@ pub struct JsonUpdate {
     writes: Vec<(String, WriteOf)>,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 enum WriteOf {
     Reduce(Value),
     Overwrite(Value),
@@ -376,7 +377,7 @@ impl StoredState for JsonState {
         channel: usize,
         value: &[u8],
     ) -> Result<(), StateError> {
-        self.values[channel] = rmp_serde::from_slice(value).map_err(|error| StateError::BadValue {
+        self.values[channel] = crate::checkpoint::delta::decode(value).map_err(|error| StateError::BadValue {
             channel: schema.name(channel),
             problem: error.to_string(),
         })?;
@@ -387,12 +388,8 @@ impl StoredState for JsonState {
         check_names(schema, update)?;
         let mut bytes = encode_fields(update.writes.len());
         for (key, write) in &update.writes {
-            let (overwrites, value) = match write {
-                WriteOf::Reduce(value) => (false, value),
-                WriteOf::Overwrite(value) => (true, value),
-            };
             let mut encoded = Vec::new();
-            crate::checkpoint::delta::encode(&mut encoded, &(overwrites, value))
+            crate::checkpoint::delta::encode(&mut encoded, write)
                 .map_err(|error| StateError::Encode { channel: key.clone(), problem: error.to_string() })?;
             encode_field(&mut bytes, key, &encoded);
         }
@@ -403,9 +400,8 @@ impl StoredState for JsonState {
         let mut update = JsonUpdate::new();
         for (key, write) in decode_fields(bytes)? {
             schema.place(key)?;
-            let (overwrites, value): (bool, Value) = rmp_serde::from_slice(write)
+            let write = crate::checkpoint::delta::decode(write)
                 .map_err(|error| StateError::BadValue { channel: key.into(), problem: error.to_string() })?;
-            let write = if overwrites { WriteOf::Overwrite(value) } else { WriteOf::Reduce(value) };
             update.writes.push((key.to_owned(), write));
         }
         Ok(update)

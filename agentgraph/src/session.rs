@@ -123,7 +123,7 @@ impl SessionKind {
             name,
             id: TypeId::of::<T>(),
             open: |stored| {
-                let value = stored.map_or_else(|| Ok(T::default()), rmp_serde::from_slice)?;
+                let value = stored.map_or_else(|| Ok(T::default()), crate::checkpoint::delta::decode)?;
                 Ok(Arc::new(Cell { value: Mutex::new(value), used: AtomicBool::new(false) }))
             },
             take_used: |cell| {

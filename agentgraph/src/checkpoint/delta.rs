@@ -6,7 +6,7 @@
 
 use std::io;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::context::CheckpointId;
 
@@ -284,6 +284,16 @@ pub(crate) fn encode<T: Serialize + ?Sized>(bytes: &mut Vec<u8>, value: &T) -> R
     value
         .serialize(&mut rmp_serde::Serializer::new(bytes).with_struct_map())
         .map_err(|error| EncodeError(error.to_string()))
+}
+
+/// How deep stored values may be nested. A reader goes down one call a level, and the bytes are not trusted with the stack.
+const DEPTH: usize = 200;
+
+/// The reverse of [`encode`].
+pub(crate) fn decode<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, rmp_serde::decode::Error> {
+    let mut from = rmp_serde::Deserializer::from_read_ref(bytes);
+    from.set_max_depth(DEPTH);
+    T::deserialize(&mut from)
 }
 
 /// How many bytes a value takes; 0 for one that cannot be encoded, which was never stored either.

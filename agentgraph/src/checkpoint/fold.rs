@@ -109,7 +109,8 @@ impl Folded {
     }
 
     fn field(&mut self, number: u64) -> Result<&mut Field, FormatError> {
-        const MOST: u64 = 1 << 20;
+        // Each number up to it costs memory, and the bytes are not trusted with much of that.
+        const MOST: u64 = 1 << 16;
         let at = usize::try_from(number).ok().filter(|_| number < MOST);
         let at = at.ok_or_else(|| damaged("a field number is out of range"))?;
         if self.fields.len() <= at {

@@ -224,7 +224,7 @@ impl Header {
 }
 
 fn read<'de, T: Deserialize<'de>>(key: &str, value: &'de [u8]) -> Result<T, FormatError> {
-    rmp_serde::from_slice(value).map_err(|error| damaged(format!("its header key `{key}`: {error}")))
+    super::delta::decode(value).map_err(|error| damaged(format!("its header key `{key}`: {error}")))
 }
 
 /// The microseconds since 1970; 0 for times before.

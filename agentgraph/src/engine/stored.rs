@@ -119,7 +119,7 @@ pub(crate) fn to_bytes<T: Serialize>(value: &T) -> Result<Vec<u8>, Error> {
 
 /// The reverse of [`to_bytes`].
 pub(crate) fn from_bytes<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Error> {
-    rmp_serde::from_slice(bytes).map_err(|error| {
+    delta::decode(bytes).map_err(|error| {
         Error::new(Code::CorruptCheckpoint, format!("a pending write cannot be read: {error}"))
     })
 }

@@ -60,6 +60,7 @@ pub const fn reducer<T: Clone, R: Reducer<T, Write = W>, W>() -> ReducerTable<T,
         exclusive: R::EXCLUSIVE,
         reduce: R::reduce,
         combine: R::combine,
+        admit: R::admit,
         try_on: R::try_on,
         take_off: R::take_off,
     }
@@ -79,6 +80,10 @@ impl<F: Field> Reducer<F::Value> for By<F> {
 
     fn combine(write: &mut F::Write, later: F::Write) {
         (F::REDUCER.combine)(write, later);
+    }
+
+    fn admit(value: F::Value) -> F::Value {
+        (F::REDUCER.admit)(value)
     }
 
     fn try_on(value: &mut F::Value, write: &mut F::Write) -> Undo<F::Value> {
@@ -139,7 +144,7 @@ where
     }
 
     fn restore(bytes: &[u8]) -> Result<T, EncodeError> {
-        rmp_serde::from_slice(bytes).map_err(|error| EncodeError::new(error.to_string()))
+        crate::checkpoint::delta::decode(bytes).map_err(|error| EncodeError::new(error.to_string()))
     }
 
     fn encode(slot: &Slot<T, P>) -> Result<Option<Vec<u8>>, EncodeError> {

@@ -32,7 +32,7 @@ impl<T: Clone, R: Reducer<T>> Slot<T, R> {
 
     /// Replaces the value, whatever else is written in the superstep.
     pub fn overwrite(&mut self, value: T) {
-        self.0 = Some(Write::Overwrite(value));
+        self.0 = Some(Write::Overwrite(R::admit(value)));
     }
 
     /// How it writes, if it does.
@@ -124,7 +124,7 @@ where
     /// # Errors
     /// When the bytes are not a write of this channel.
     pub fn decode(bytes: &[u8]) -> Result<Self, EncodeError> {
-        match rmp_serde::from_slice(bytes) {
+        match delta::decode(bytes) {
             Ok(write) => Ok(Slot(Some(write))),
             Err(error) => Err(EncodeError::new(error.to_string())),
         }
