@@ -65,7 +65,7 @@ macro_rules! actions {
                 }
             }
 
-            fn from_params(self, params: serde_json::Value) -> Result<Action, serde_json::Error> {
+            fn with_params(self, params: serde_json::Value) -> Result<Action, serde_json::Error> {
                 match self {
                     $(ActionKind::$variant => serde_json::from_value(params).map(Action::$variant),)*
                 }

@@ -8,15 +8,15 @@ pub(crate) mod information_gatherer;
 pub(crate) mod response_generator;
 pub(crate) mod tool_executor;
 
-/// The name of [`conversation_analyzer`].
+/// The name of the node `conversation_analyzer`.
 pub const CONVERSATION_ANALYZER: &str = "conversation_analyzer";
-/// The name of [`information_gatherer`].
+/// The name of the node `information_gatherer`.
 pub const INFORMATION_GATHERER: &str = "information_gatherer";
-/// The name of [`confirmation_handler`].
+/// The name of the node `confirmation_handler`.
 pub const CONFIRMATION_HANDLER: &str = "confirmation_handler";
-/// The name of [`tool_executor`].
+/// The name of the node `tool_executor`.
 pub const TOOL_EXECUTOR: &str = "tool_executor";
-/// The name of [`response_generator`].
+/// The name of the node `response_generator`.
 pub const RESPONSE_GENERATOR: &str = "response_generator";
 
 use agentgraph::Ctx;

@@ -22,15 +22,18 @@ async fn everything_of_a_turn_is_gone_in_the_next_and_everything_of_the_thread_s
     let (world, script) = (World::new().await, Script::new());
     let id = world.experiment("Foo", ExperimentState::Inactive).await;
     let agent = world.agent(&script).await;
-    world.proxy.fail("GET /experiments/names", Fault::Status(500), 1);
-    let gathers = Reply::tool_call("get_experiment_names", json!({}))
+    world.proxy.fail("GET /experiments/single", Fault::Status(500), 1);
+    let gathers = Reply::tool_call("get_experiment_details", json!({ "experiment_id": id }))
+        .and_tool_call("get_experiment_names", json!({}))
+        .and_tool_call("get_all_experiments", json!({}))
         .and_tool_call("get_context_metadata", json!({}))
         .and_tool_call("get_core_terms", json!({}));
     script.add([wants("needs_info", 0.95), gathers, Reply::text("done")]);
     agent.turn("t", "first").await.unwrap();
     let first = agent.conversation("t").await.unwrap().unwrap();
     assert_eq!(first.errors.len(), 1);
-    assert_eq!(first.gathered_info.keys().collect::<Vec<_>>(), ["context_metadata", "core_terms"]);
+    let gathered: Vec<&str> = first.gathered_info.keys().map(String::as_str).collect();
+    assert_eq!(gathered, ["all_experiments", "context_metadata", "core_terms", "experiment_names"]);
     assert!(first.preset.is_some() && first.analysis.is_some());
 
     script.add([wants("greeting", 1.0), Reply::text("Hello!")]);
@@ -56,7 +59,9 @@ async fn everything_of_a_turn_is_gone_in_the_next_and_everything_of_the_thread_s
     assert_eq!(last.execution_log[0].timestamp, "2027-01-15T08:00:00.000Z");
     assert_eq!(last.last_experiment.unwrap().name, "Foo");
     assert!(last.approved.is_none() && last.pending == Pending::Nothing);
-    assert!(last.experiment_names.is_none(), "a change makes the stored names old");
+    assert!(second.experiment_names.is_some() && second.experiments.is_some());
+    assert!(last.experiment_names.is_none() && last.experiments.is_none(), "the change made them old");
+    assert!(last.context_metadata.is_some());
 }
 
 #[tokio::test]

@@ -49,3 +49,8 @@ async fn parameters_that_do_not_fit_are_told() {
 async fn an_experiment_that_nobody_takes_part_in_is_warned_of() {
     check("warned").await;
 }
+
+#[tokio::test]
+async fn what_goes_wrong_ends_an_action_that_waits() {
+    check("create_goes_wrong").await;
+}

@@ -36,7 +36,7 @@ pub fn decode(kind: ActionKind, params: &Params) -> Result<Action, DecodeError> 
     let given: Params = params.iter().filter(|(_, value)| !value.is_null()).map(owned).collect();
     let mut problems = unknown_parameters(kind, &given);
     let missing: Vec<String> = required(kind).into_iter().filter(|name| is_absent(&given, name)).collect();
-    match kind.from_params(Value::Object(given.clone())) {
+    match kind.with_params(Value::Object(given.clone())) {
         Ok(action) if missing.is_empty() => return Ok(action),
         Err(error) if problems.is_empty() && !is_about(&error, &missing) => {
             problems.push(misfit(kind, &given, &error));
@@ -112,7 +112,7 @@ fn misfit(kind: ActionKind, params: &Params, error: &serde_json::Error) -> Strin
     let fails_alike = |without: &str| {
         let mut rest = params.clone();
         rest.remove(without);
-        kind.from_params(Value::Object(rest)).is_err_and(|other| other.to_string() == said)
+        kind.with_params(Value::Object(rest)).is_err_and(|other| other.to_string() == said)
     };
     match params.keys().find(|name| !fails_alike(name)) {
         Some(name) => format!("the parameter `{name}` of `{kind}` does not fit: {said}"),

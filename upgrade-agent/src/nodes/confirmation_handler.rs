@@ -34,7 +34,7 @@ fn ask(update: ConversationStateUpdate, proposal: &Proposal, turn: u64) -> Conve
     let asked = Confirmation::ask(proposal.clone(), turn);
     let preset = Preset::new(ResponseKind::Confirmation, asked.text());
     let suggested = asked.suggested();
-    update.preset(Some(preset)).suggested(suggested).pending(Pending::Confirm(asked))
+    update.preset(Some(preset)).suggested(suggested).pending(Pending::Confirm(Box::new(asked)))
 }
 
 /// Reads the answer. A confirmation that this is not the next message to is dropped like one that was not answered.
@@ -66,7 +66,7 @@ fn settle(
             update
                 .preset(Some(Preset::new(ResponseKind::Confirmation, text)))
                 .suggested(suggested)
-                .pending(Pending::Confirm(again))
+                .pending(Pending::Confirm(Box::new(again)))
         }
         Verdict::Other => {
             let action = &asked.proposal().action;

@@ -15,8 +15,8 @@ use crate::agent::Settings;
 use crate::client::UpgradeClient;
 use crate::server::timestamp;
 use crate::state::{
-    Approved, ConversationState, ConversationStateUpdate, LogEntry, LogStatus, Preset, ResponseKind,
-    TurnError,
+    Approved, ConversationState, ConversationStateUpdate, ErrorClass, LogEntry, LogStatus, Preset,
+    ResponseKind, TurnError,
 };
 use run::{Done, Failed};
 
@@ -82,7 +82,7 @@ fn failure_summary(proposal: &Proposal, failed: &Failed, error: &TurnError) -> S
 
 /// A failure whose effect is not known makes the stored lists as doubtful as a success does.
 fn may_have_acted(entry: &LogEntry) -> bool {
-    entry.error.as_ref().is_some_and(|error| error.class == crate::state::ErrorClass::Api)
+    entry.error.as_ref().is_some_and(|error| error.class == ErrorClass::Api)
 }
 
 fn changes_experiments(kind: ActionKind) -> bool {
@@ -131,11 +131,9 @@ impl Failed {
     fn error(&self, node: &str) -> TurnError {
         match self {
             Failed::Server(error) => failure::of_server(error, node),
-            Failed::Changed(message) => TurnError {
-                class: crate::state::ErrorClass::Validation,
-                message: message.clone(),
-                node: node.to_owned(),
-            },
+            Failed::Changed(message) => {
+                TurnError { class: ErrorClass::Validation, message: message.clone(), node: node.to_owned() }
+            }
         }
     }
 }

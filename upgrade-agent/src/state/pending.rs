@@ -18,7 +18,7 @@ pub enum Pending {
     /// Parameters of an action.
     Missing(Missing),
     /// A yes to an action. Only the next message can give it.
-    Confirm(Confirmation),
+    Confirm(Box<Confirmation>),
 }
 
 /// An action that is not complete.

@@ -24,7 +24,7 @@ enum End {
     Facts,
     Errors(Vec<TurnError>),
     Ask(Missing),
-    Propose(Proposal),
+    Propose(Box<Proposal>),
 }
 
 impl Outcome {
@@ -42,7 +42,7 @@ impl Outcome {
                 .preset(Some(Preset::new(ResponseKind::Question, missing.question.clone())))
                 .suggested(missing.options.clone())
                 .pending(Pending::Missing(missing)),
-            End::Propose(proposal) => update.proposal(Some(proposal)).pending(Pending::Nothing),
+            End::Propose(proposal) => update.proposal(Some(*proposal)).pending(Pending::Nothing),
         };
         if let Some(left) = self.left {
             update = update.notes([format!("I will not {}, then; nothing was changed.", left.in_words())]);
@@ -126,7 +126,9 @@ async fn prepare(desk: &Desk, state: &ConversationState, draft: &Draft) -> Resul
     if let Some(kind) = kind {
         match actions::decode(kind, &params) {
             Err(DecodeError::Invalid(problems)) => return Err(Trouble::Invalid(problems)),
-            Ok(action) if missing.is_empty() => return propose(desk, action).await.map(End::Propose),
+            Ok(action) if missing.is_empty() => {
+                return Ok(End::Propose(Box::new(propose(desk, action).await?)));
+            }
             _ => {}
         }
     }

@@ -27,7 +27,7 @@ impl Question {
         missing: &[String],
     ) -> Self {
         let Some((kind, first)) = action.zip(missing.first()) else {
-            return Question { text: without_parameter(action), options: vec!["Cancel".to_owned()] };
+            return Question { text: without_parameter(action, missing), options: vec!["Cancel".to_owned()] };
         };
         // Everything else depends on the context.
         let first = if missing.iter().any(|name| name == "context") { "context" } else { first };
@@ -46,8 +46,12 @@ impl Question {
     }
 }
 
-fn without_parameter(action: Option<ActionKind>) -> String {
+fn without_parameter(action: Option<ActionKind>, missing: &[String]) -> String {
     match action {
+        None if !missing.is_empty() => {
+            let names: Vec<String> = missing.iter().map(|name| name.replace('_', " ")).collect();
+            format!("I still need to know: {}.", names.join(", "))
+        }
         Some(action) => format!("What should I change before I {}?", action.in_words()),
         None => "What would you like me to do with this?".to_owned(),
     }
