@@ -10,6 +10,7 @@
 mod analyzer;
 mod facts;
 mod gatherer;
+mod insistence;
 mod intent;
 mod knowledge;
 mod lexicon;

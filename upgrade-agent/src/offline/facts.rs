@@ -40,7 +40,9 @@ impl Facts {
         let system = request.system.as_deref().unwrap_or_default();
         let said = |message: &Message| message.role == Role::User && message.results().next().is_none();
         let last = request.messages.iter().rposition(said);
-        let message = last.map(|at| request.messages[at].text()).unwrap_or_default();
+        let spoken: Vec<String> =
+            request.messages.iter().filter(|message| said(message)).map(Message::text).collect();
+        let message = super::insistence::spelled_out(&spoken);
         let since = last.map_or(&[][..], |at| &request.messages[at + 1..]);
         Facts {
             node: node(system),

@@ -52,6 +52,14 @@ struct Draft {
     asked: Vec<String>,
 }
 
+impl Draft {
+    /// What the last question was about: the context before everything that depends on it.
+    fn asked_for(&self) -> Option<&str> {
+        let context = self.asked.iter().find(|name| *name == "context");
+        context.or(self.asked.first()).map(String::as_str)
+    }
+}
+
 impl Gatherer<'_> {
     fn run(&self) -> Next<Step> {
         let settled = ["set_action_needed", "add_error", "update_action_params"];
@@ -76,16 +84,19 @@ impl Gatherer<'_> {
                 | Ask::Contexts
                 | Ask::Experiments
                 | Ask::Health
-                | Ask::Explain(_) => false,
+                | Ask::Report
+                | Ask::Abilities
+                | Ask::Greeting
+                | Ask::Thanks
+                | Ask::Refused => false,
+                Ask::Explain(_) => {
+                    !self.text.asks && !self.text.has(&["what", "explain", "define", "describe"])
+                }
                 Ask::OfContext(_) | Ask::Details | Ask::StatusOf | Ask::Enrollment => !self.text.asks,
                 _ => true,
             };
             let params = pending["params"].as_object().cloned().unwrap_or_default();
-            return goes_on.then(|| Draft {
-                action,
-                params,
-                asked: wire::texts(&pending["missing"]),
-            });
+            return goes_on.then(|| Draft { action, params, asked: wire::texts(&pending["missing"]) });
         }
         let dropped = self.facts.told("dropped");
         let action = dropped["action"].as_str().and_then(Action::of_name)?;
@@ -106,6 +117,7 @@ impl Gatherer<'_> {
     fn begin(&self, ask: &Ask) -> Next<Step> {
         match ask {
             Ask::Do(action) => self.act(*action, None),
+            Ask::Refused => Ok(error("unknown", "you do not want it, so I left it alone".to_owned())),
             Ask::Schema(action) | Ask::HowTo(action) => {
                 self.need(schema_tool(*action), json!({}))?;
                 Ok(done())
@@ -228,7 +240,7 @@ impl Gatherer<'_> {
     }
 
     fn insists(&self) -> bool {
-        self.text.has(&["force", "forced", "forcibly", "anyway", "insist", "regardless", "nevertheless"])
+        slots::insists(self.text)
     }
 
     /// The answer of a tool; if it was not asked yet, asking it is the next step.

@@ -141,6 +141,12 @@ struct Reader<'a> {
 impl Reader<'_> {
     /// Words between people: greetings, thanks, yes and no.
     fn courtesy(&self) -> Option<Meaning> {
+        if let [word] = self.text.words.as_slice()
+            && word.raw == "DELETE"
+        {
+            // The answer to a question that is not open any more.
+            return Some(surely(Ask::Yes));
+        }
         let only = |words: &[&str]| {
             self.text.words.len() <= 5
                 && self.text.words.iter().all(|word| word.is(words) || word.is(topics::FILLERS))
@@ -183,7 +189,9 @@ impl Reader<'_> {
         if self.mood.needs && self.mood.asks {
             return Some(surely(Ask::Schema(action)));
         }
-        self.mood.how_to.then(|| surely(Ask::HowTo(action)))
+        let asks_last =
+            self.hits.first_in_later_sentence(self.text).is_some_and(|hit| hit.concept == C::Show);
+        (self.mood.how_to && !asks_last).then(|| surely(Ask::HowTo(action)))
     }
 
     fn shows(&self) -> bool {
@@ -200,17 +208,26 @@ impl Reader<'_> {
         if self.mood.is_question() {
             return None;
         }
-        let head = self.hits.head(self.text, self.mood.wishes)?;
-        if matches!(head.concept, C::Show | C::Explain) {
-            return None;
-        }
+        let Some(head) = self.hits.head(self.text, self.mood.wishes_for) else {
+            // "We need a new experiment" has no verb of doing.
+            let new = self.text.has(&["new", "another"]) && self.hits.has(C::Experiment);
+            return (self.mood.wishes && new).then(|| surely(Ask::Do(Action::Create)));
+        };
+        let head = match head.concept {
+            C::Show | C::Explain => self.hits.order_after(self.text, head)?,
+            _ => head,
+        };
         let action = self.action_of(head)?;
         Some(if self.mood.wishes || head.at <= 1 { surely(Ask::Do(action)) } else { likely(Ask::Do(action)) })
     }
 
     /// The action that a message speaks about, whatever its mood.
     fn topic_action(&self) -> Option<Action> {
-        let hit = self.hits.actions().find(|hit| !hit.masked)?;
+        let in_term = |hit: &&Hit| {
+            let wide = self.terms.iter().filter(|found| found.end - found.start > 1);
+            wide.into_iter().any(|found| (found.start..found.end).contains(&hit.at))
+        };
+        let hit = self.hits.actions().find(|hit| !hit.masked && !in_term(hit))?;
         self.action_of(hit)
     }
 
@@ -268,6 +285,10 @@ impl Reader<'_> {
             return None;
         }
         let found = || self.terms.iter().map(|found| found.term).collect::<Vec<_>>();
+        let lives = !self.hits.has(C::Explain) && topics::health(self.text, &self.hits).is_some();
+        if lives || topics::is_about_one_status(self.text, &self.hits) {
+            return None;
+        }
         if topics::defines(self.text, &self.hits, &self.terms) {
             return Some(surely(Ask::Explain(found())));
         }
@@ -293,7 +314,9 @@ impl Reader<'_> {
 
     /// A question about what the server knows.
     fn question(&self) -> Option<Meaning> {
-        let asks = self.mood.asks || self.mood.lists || self.hits.has(C::Show) || self.text.words.len() <= 4;
+        let noun = [C::Enrollment, C::Status, C::Health].into_iter().any(|topic| self.hits.has(topic));
+        let asks =
+            self.mood.asks || self.mood.lists || noun || self.hits.has(C::Show) || self.text.words.len() <= 4;
         if !asks {
             return None;
         }

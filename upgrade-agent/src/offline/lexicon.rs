@@ -49,10 +49,7 @@ pub(super) enum Concept {
 use Concept as C;
 
 const WORDS: &[(Concept, &[&str])] = &[
-    (
-        C::Create,
-        &["create", "make", "build", "add", "establish", "define", "setup", "compose", "craft", "generate"],
-    ),
+    (C::Create, &["create", "make", "build", "add", "establish", "setup", "compose", "craft", "generate"]),
     (
         C::Delete,
         &[
@@ -538,6 +535,7 @@ const LOOKALIKES: &[&str] = &[
     "edition",
     "hint",
     "hints",
+    "half",
     "joke",
     "lunch",
     "mask",

@@ -61,6 +61,15 @@ impl Responder<'_> {
         value.filter(|value| !value.is_null())
     }
 
+    /// The one thing that was gathered under a name and its id.
+    fn gathered_one(&self, name: &str) -> Option<&Value> {
+        let value = self.gathered(name)?;
+        match value.get("name") {
+            Some(_) => Some(value),
+            None => value.as_object()?.values().next(),
+        }
+    }
+
     fn answer(&self, ask: &Ask) -> String {
         if let Some(errors) = self.errors() {
             return errors;
@@ -105,7 +114,7 @@ impl Responder<'_> {
                 "Do you want me to {}? Say it with the experiment's name, please.",
                 tell::verb(*action)
             ),
-            _ => format!("I did not understand that. {}", knowledge::ABILITIES),
+            _ => UNCLEAR.to_owned(),
         }
     }
 
@@ -145,7 +154,7 @@ impl Responder<'_> {
         if !lines.is_empty() {
             return lines.join("\n");
         }
-        match self.gathered("experiment_details") {
+        match self.gathered_one("experiment_details") {
             Some(experiment) => tell::part_of_experiment(part, experiment),
             None => {
                 "I did not find out which context that is about. Ask me for the list of contexts.".to_owned()
@@ -162,7 +171,7 @@ impl Responder<'_> {
     }
 
     fn experiment(&self, ask: &Ask) -> String {
-        match (self.gathered("experiment_details"), ask) {
+        match (self.gathered_one("experiment_details"), ask) {
             (Some(experiment), Ask::StatusOf) => tell::status(experiment),
             (Some(experiment), _) => tell::details(experiment),
             (None, Ask::StatusOf) => format!("{}\n\nTell me a name for more.", self.experiments()),
@@ -171,15 +180,18 @@ impl Responder<'_> {
     }
 
     fn enrollment(&self) -> String {
-        let experiment = self.gathered("experiment_details");
-        match self.gathered("enrollment_details").or_else(|| self.gathered("enrollment")) {
-            Some(enrollment) => tell::enrollment(experiment, enrollment),
+        match self.gathered_one("enrollment_details") {
+            Some(enrollment) => tell::enrollment(enrollment),
             None => {
                 format!("Of which experiment do you want to know the enrolment?\n\n{}", self.experiments())
             }
         }
     }
 }
+
+const UNCLEAR: &str = "I did not understand that: I am the offline model and know plain requests about UpGrade only. Could \
+                       you say it in other words, for example \"list the experiments\" or \"start experiment Hints\"? \
+                       Say \"help\" for all that I can do.";
 
 const GREETING: &str = "Hello! I can explain A/B testing, show you contexts and experiments, and create, change, start, stop \
                         and delete experiments; whatever changes something I ask back first. What would you like to do?";

@@ -25,9 +25,19 @@ const STOPS: &[&str] = &[
     "in", "with", "for", "using", "on", "from", "to", "of", "by", "and", "or", "but", "having", "where",
     "that", "which", "has", "have", "is", "are", "be", "was", "as", "at", "so", "now", "please", "right",
     "should", "needs", "need", "must", "into", "within", "under", "then", "because", "if", "when", "can",
-    "will", "called", "named", "titled", "doing", "today", "again", "instead", "does", "do", "did", "gets",
-    "get", "like", "we", "i", "you", "me", "about",
+    "will", "called", "named", "titled", "doing", "away", "off", "out", "down", "up", "live", "today",
+    "again", "instead", "does", "do", "did", "gets", "get", "like", "we", "i", "you", "me", "about",
 ];
+
+/// Whether a word means "although you advise against it".
+pub(super) fn is_insisting(word: &Word) -> bool {
+    word.is(&["force", "forced", "forcibly", "anyway", "anyways", "insist", "regardless", "nevertheless"])
+}
+
+/// Whether the message has such a word.
+pub(super) fn insists(text: &Text) -> bool {
+    text.words.iter().any(|word| !word.quoted && is_insisting(word))
+}
 
 /// The status that a word names.
 pub(super) fn status_of(word: &Word) -> Option<&'static str> {
@@ -155,7 +165,16 @@ fn beside_noun(text: &Text) -> Option<String> {
         return joined(after.into_iter());
     }
     let before: Vec<&Word> = text.words[..noun].iter().rev().take_while(|word| is_free(word)).collect();
-    joined(before.into_iter().rev())
+    joined(before.into_iter().rev()).or_else(|| after_article(text))
+}
+
+/// "The running test experiment": what stands between the article and the noun, if it is more than one word.
+fn after_article(text: &Text) -> Option<String> {
+    let noun = text.words.iter().position(|word| word.is(&["experiment", "study", "trial"]))?;
+    let article = text.words[..noun].iter().rposition(lexicon::is_function)?;
+    let between = &text.words[article + 1..noun];
+    let article = text.words[article].is(&["the", "my", "our", "this", "that"]);
+    (article && between.len() > 1).then(|| joined(between.iter())).flatten()
 }
 
 /// "Status of foo", "tell me about foo", "pause foo": free words after a word that leads to one.
@@ -169,9 +188,16 @@ fn after_word(text: &Text) -> Option<String> {
         if word.quoted || !leads(word) {
             return None;
         }
-        let rest =
-            text.words.iter().skip(at + 1).skip_while(|word| word.is(&["the", "my", "our", "me", "us"]));
-        joined(rest.take_while(|word| is_free(word) && !word.new_clause))
+        let articles = ["the", "my", "our", "me", "us"];
+        let rest = text.words.iter().skip(at + 1).skip_while(|word| word.is(&articles));
+        let free = joined(rest.clone().take_while(|word| is_free(word) && !word.new_clause));
+        // "Status of runing test": two words after "of" are a name whatever they look like.
+        let run: Vec<&Word> = rest
+            .take_while(|word| !word.new_clause && !word.is(STOPS) && !lexicon::is_function(word))
+            .collect();
+        let named =
+            word.is(&["of", "about"]) && run.len() > 1 && run.iter().all(|word| !word.low.ends_with("ments"));
+        free.or_else(|| named.then(|| joined(run.into_iter())).flatten())
     })
 }
 

@@ -9,7 +9,7 @@ use super::{Draft, Gatherer, Next, Params};
 impl Gatherer<'_> {
     pub(super) fn create(&self, draft: Option<&Draft>) -> Next<(Params, Vec<&'static str>)> {
         let mut params = draft.map(|draft| draft.params.clone()).unwrap_or_default();
-        let asked = draft.and_then(|draft| draft.asked.first()).map(String::as_str);
+        let asked = draft.and_then(Draft::asked_for);
         let contexts = self.contexts()?;
         self.take_name(&mut params, asked);
         self.take_context(&mut params, &contexts, draft.is_some())?;
@@ -98,9 +98,11 @@ impl Gatherer<'_> {
         let open = asked == Some("conditions") && points::leaves_it_open(self.text);
         let given = given_codes(params);
         let shares = conditions::shares(self.text, &context.conditions, &given);
-        let even = |codes: &[String]| conditions::evenly(codes);
-        let shares =
-            shares.or_else(|| (open && !context.conditions.is_empty()).then(|| even(&context.conditions)));
+        let one = || names::word_of(self.text, context.conditions.iter().map(String::as_str));
+        let only =
+            (asked == Some("conditions")).then(one).flatten().map(|code| vec![(code.to_owned(), 100.0)]);
+        let even = || conditions::evenly(&context.conditions);
+        let shares = shares.or_else(|| (open && !context.conditions.is_empty()).then(even)).or(only);
         if let Some(shares) = shares {
             params.insert("conditions".into(), listed(&shares));
         }

@@ -70,7 +70,7 @@ impl Gatherer<'_> {
 
     fn with_user(&self, draft: Option<&Draft>) -> Params {
         let mut params = draft.map(|draft| draft.params.clone()).unwrap_or_default();
-        let asked = draft.and_then(|draft| draft.asked.first()).is_some_and(|asked| asked == "user_id");
+        let asked = draft.and_then(Draft::asked_for) == Some("user_id");
         let answer = || asked.then(|| self.facts.message.trim().to_owned());
         if is_absent(&params, "user_id") {
             let user = slots::user(self.text).or_else(|| self.text.quotes.first().cloned()).or_else(answer);

@@ -24,7 +24,7 @@ impl Hit {
         !self.negated
     }
 
-    fn is_action(&self) -> bool {
+    pub(super) fn is_action(&self) -> bool {
         self.concept <= C::Mark
     }
 
@@ -78,6 +78,11 @@ impl Hits {
         self.0.iter().find(|hit| hit.is_head() && !hit.masked)
     }
 
+    /// The word that begins a sentence after the first.
+    pub(super) fn first_in_later_sentence(&self, text: &Text) -> Option<&Hit> {
+        self.0.iter().find(|hit| hit.at > 0 && text.words.get(hit.at).is_some_and(|word| word.leads))
+    }
+
     pub(super) fn of_concept(&self, concept: C) -> impl Iterator<Item = &Hit> {
         self.0.iter().filter(move |hit| hit.concept == concept)
     }
@@ -87,10 +92,12 @@ impl Hits {
     }
 
     /// The verb that an order goes by: the first that orders; with a wish also one that describes ("I want it paused").
-    pub(super) fn head(&self, text: &Text, wishes: bool) -> Option<&Hit> {
-        let orders = |hit: &&Hit| hit.is_head() && !hit.masked && hit.counts() && (wishes || !hit.describes);
-        let mut heads = self.0.iter().filter(orders).filter(|hit| !follows_article(text, hit));
-        let first = heads.next()?;
+    pub(super) fn head(&self, text: &Text, describing: bool) -> Option<&Hit> {
+        let orders =
+            |hit: &&Hit| hit.is_head() && !hit.masked && hit.counts() && (describing || !hit.describes);
+        let heads = || self.0.iter().filter(orders).filter(|hit| !follows_article(text, hit));
+        // "Running Test should be stopped": among forms that describe, what is wished for comes last.
+        let first = heads().find(|hit| !hit.describes).or_else(|| heads().last())?;
         // "See to it that X is deleted", "get X started": a helping verb before the one that counts.
         if matches!(first.low.as_str(), "get" | "see" | "have") {
             let later =
@@ -98,6 +105,16 @@ impl Hits {
             return later.or(Some(first));
         }
         Some(first)
+    }
+
+    /// "Look at it, then delete it": an order in a clause of its own after a look.
+    pub(super) fn order_after(&self, text: &Text, look: &Hit) -> Option<&Hit> {
+        let begins = |hit: &&Hit| {
+            let clause =
+                text.words.iter().take(hit.at + 1).skip(look.at + 1).rposition(|word| word.new_clause);
+            clause.is_some_and(|place| place + look.at + 3 > hit.at)
+        };
+        self.actions().filter(|hit| hit.at > look.at && hit.counts() && !hit.describes).find(begins)
     }
 
     /// The noun a verb is about: the first one after it, up to a "with" or the end of the clause.

@@ -21,6 +21,8 @@ pub(super) struct Mood {
     pub(super) lists: bool,
     /// It says what the person wants done.
     pub(super) wishes: bool,
+    /// It says in what state the person wants something: "I want it paused", "get it started".
+    pub(super) wishes_for: bool,
     requests: bool,
     imperative: bool,
 }
@@ -29,16 +31,20 @@ impl Mood {
     pub(super) fn of(text: &Text, hits: &Hits) -> Self {
         let begins = text.words.first().is_some_and(|word| word.is(ASKERS))
             || text.find_phrase("do|can|could you|we|i|they|students|any") == Some(0);
+        let inside = text.has_phrase(
+            "know|wonder|wondering|ask|tell|curious|understand|learn what|which|who|how|whether|if|where|when|why",
+        );
         let requests = is_request(text);
         let asks_aloud = text.words.iter().any(|word| (word.leads || word.new_clause) && word.is(ASKERS));
-        let imperative = hits.first().is_some_and(|hit| hit.at <= 1 && !hit.describes);
+        let imperative = hits.first().is_some_and(|hit| hit.at <= 1 && !hit.describes && hit.is_action());
         let how_to = asks_how(text) && !requests_by_asking(text);
         Mood {
-            asks: begins || asks_aloud || text.asks,
+            asks: begins || asks_aloud || inside || text.asks,
             how_to,
             needs: text.has(&["need", "needed", "needs", "must", "required", "takes", "take"]),
             lists: text.words.first().is_some_and(|word| word.is(&["list", "show", "any", "all", "every"])),
             wishes: (requests || wishes(text)) && !how_to,
+            wishes_for: (wishes(text) || text.has(&["be", "get", "getting"])) && !how_to,
             requests,
             imperative,
         }
@@ -59,6 +65,7 @@ fn is_request(text: &Text) -> bool {
     let polite = text.has(&["please", "kindly", "pls", "plz"]);
     polite
         || text.has_phrase("can|could|would|will you")
+        || (text.has_phrase("can|could we") && !is_general(text))
         || text.has_phrase("you mind")
         || text.has_phrase("why not")
         || text.has_phrase("how about")
@@ -94,7 +101,8 @@ fn requests_by_asking(text: &Text) -> bool {
 }
 
 fn asks_how(text: &Text) -> bool {
-    text.has_phrase("how do|does|can|could|would|should|might|must|to|is|are")
+    text.has_phrase("how do|does|can|could|would|should|might|must|to")
+        || (text.has_phrase("how is|are") && !text.has(&["doing", "going", "it", "performing", "things"]))
         || text.has_phrase("how exactly")
         || text.has_phrase("what happens|happen|changes|follows")
         || text.has_phrase("what would|will|does|do")

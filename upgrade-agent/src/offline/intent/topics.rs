@@ -107,9 +107,18 @@ pub(super) fn defines(text: &Text, hits: &Hits, terms: &[Found]) -> bool {
     let explains = hits.has(C::Explain) || hits.has(C::Difference);
     let asks_why = text.has(&["why", "purpose", "idea", "point"]) && text.has_phrase("of|behind|use|do|is");
     let about = text.has_phrase("tell|teach me about|more") || text.has_phrase("tell|teach us about");
+    let puzzled =
+        text.has(&["understand", "get", "grasp", "know", "wonder", "wondering", "confused", "unsure"])
+            && text.has(&["what", "how", "why"]);
     let works = text.has_phrase("how") && text.has(&["work", "works", "function", "matter"]);
     let learns = text.has(&["learn", "new", "unfamiliar"]) && text.has(&["about", "with", "to"]);
-    ((explains || works || about || asks_why || learns) && !available) || is_what_is(text, terms)
+    ((explains || puzzled || works || about || asks_why || learns) && !available) || is_what_is(text, terms)
+}
+
+/// "What's the status?" asks for the status of something; what a status is, is asked otherwise.
+pub(super) fn is_about_one_status(text: &Text, hits: &Hits) -> bool {
+    let the = text.has_phrase("the|its|current status|state|phase|stage");
+    the && !hits.has(C::Explain) && !text.has(&["mean", "means"])
 }
 
 /// "What is a decision point (exactly, in UpGrade)?", and not "what are the decision points of X?".

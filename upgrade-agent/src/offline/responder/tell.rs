@@ -75,7 +75,10 @@ pub(super) fn schema(action: Action, schema: Option<&Value>) -> String {
     };
     let (must, may) = (lines(true), lines(false));
     let may = if may.is_empty() { String::new() } else { format!("\n\nOptional:\n{may}") };
-    format!("To {}, these parameters are required:\n{must}{may}", verb(action))
+    let rules = schema.map(|schema| wire::texts(wire::field(schema, &["rules"]))).unwrap_or_default();
+    let rules: String = rules.iter().map(|rule| format!("\n- {rule}")).collect();
+    let rules = if rules.is_empty() { rules } else { format!("\n\nRules:{rules}") };
+    format!("To {}, these parameters are required:\n{must}{may}{rules}", verb(action))
 }
 
 /// The properties of a schema, however deep it lies.
@@ -214,36 +217,35 @@ pub(super) fn list(all: &[&Value], wanted: Option<&str>) -> String {
     std::iter::once(head).chain(fitting.iter().map(line)).collect::<Vec<_>>().join("\n")
 }
 
-pub(super) fn enrollment(experiment: Option<&Value>, enrollment: &Value) -> String {
+pub(super) fn enrollment(enrollment: &Value) -> String {
     let count = |value: &Value, name: &str| value.get(name).and_then(Value::as_u64).unwrap_or(0);
-    let name = experiment
-        .map_or_else(|| "The experiment".to_owned(), |experiment| format!("Experiment {}", name(experiment)));
     let (users, groups) = (count(enrollment, "users"), count(enrollment, "groups"));
-    let mut lines = vec![format!("{name} has {users} enrolled students and {groups} enrolled groups.")];
+    let mut lines = vec![format!(
+        "Experiment {} has {} and {} enrolled.",
+        name(enrollment),
+        counted(users, "student"),
+        counted(groups, "group")
+    )];
     let excluded = (count(enrollment, "users_excluded"), count(enrollment, "groups_excluded"));
     if excluded != (0, 0) {
-        lines.push(format!("{} students and {} groups are excluded.", excluded.0, excluded.1));
-    }
-    let all = wire::field(enrollment, &["conditions"]).as_array().map(Vec::as_slice).unwrap_or_default();
-    for one in all {
-        let id = wire::text(one, &["id"]).unwrap_or_default();
-        let code = wire::text(one, &["code", "condition_code"])
-            .map(str::to_owned)
-            .or_else(|| code_of(experiment?, id));
         lines.push(format!(
-            "- {}: {} students, {} groups",
-            code.as_deref().unwrap_or(id),
-            count(one, "users"),
-            count(one, "groups")
+            "Excluded: {}, {}.",
+            counted(excluded.0, "student"),
+            counted(excluded.1, "group")
         ));
     }
+    let all = wire::field(enrollment, &["conditions"]).as_array().map(Vec::as_slice).unwrap_or_default();
+    lines.extend(all.iter().map(|one| {
+        let code = wire::text(one, &["condition", "code"]).unwrap_or("a removed condition");
+        let (users, groups) =
+            (counted(count(one, "users"), "student"), counted(count(one, "groups"), "group"));
+        format!("- {code}: {users}, {groups}")
+    }));
     lines.join("\n")
 }
 
-fn code_of(experiment: &Value, id: &str) -> Option<String> {
-    let all = wire::field(experiment, &["conditions"]).as_array()?;
-    let own = all.iter().find(|one| wire::text(one, &["id"]) == Some(id))?;
-    wire::text(own, &["code", "condition_code"]).map(str::to_owned)
+fn counted(count: u64, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 pub(super) fn health(health: Option<&Value>) -> String {

@@ -87,7 +87,8 @@ fn says_more(mention: &str, name: &[&str]) -> bool {
     let near = |one: &str, other: &str| one == other || is_slip_of(one, other);
     let covers = name.iter().all(|word| written.iter().any(|other| near(other, word)));
     let more = written.iter().filter(|other| !name.iter().any(|word| near(other, word)));
-    let mut more = more.filter(|other| Text::read(other).words.iter().all(super::is_free));
+    let number = |word: &&&str| ["one", "two", "three", "four", "five", "second", "third"].contains(word);
+    let mut more = more.filter(|other| number(other) || Text::read(other).words.iter().all(super::is_free));
     covers && more.next().is_some()
 }
 

@@ -1,0 +1,52 @@
+//! "Force it", "do it anyway": a message that repeats the last wish with more weight and does not say which.
+
+use super::intent::{Ask, understand};
+use super::slots;
+use super::text::Text;
+
+/// How many messages back a wish may lie.
+const REACH: usize = 4;
+
+/// The last message; if it only insists, with the wish that it insists on before it.
+pub(super) fn spelled_out(spoken: &[String]) -> String {
+    let Some((last, before)) = spoken.split_last() else { return String::new() };
+    if !only_insists(&Text::read(last)) {
+        return last.clone();
+    }
+    let near = &before[before.len().saturating_sub(REACH)..];
+    let wish = near.iter().rposition(|said| matches!(understand(&Text::read(said)).ask, Ask::Do(_)));
+    match wish {
+        Some(at) => near[at..].iter().chain([last]).map(String::as_str).collect::<Vec<_>>().join("\n"),
+        None => last.clone(),
+    }
+}
+
+/// Whether it insists and names nothing.
+fn only_insists(text: &Text) -> bool {
+    slots::insists(text) && text.words.iter().all(|word| !slots::is_free(word) || slots::is_insisting(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spelled(spoken: &[&str]) -> String {
+        spelled_out(&spoken.iter().map(|&said| said.to_owned()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_bare_insistence_is_about_the_last_wish() {
+        let said = spelled(&["hi", "set the weights of Foo to 70/30", "force it"]);
+        assert_eq!(said, "set the weights of Foo to 70/30\nforce it");
+        let said = spelled(&["change the weights of Foo", "70/30", "do it anyway"]);
+        assert_eq!(said, "change the weights of Foo\n70/30\ndo it anyway");
+    }
+
+    #[test]
+    fn anything_else_stands_for_itself() {
+        assert_eq!(spelled(&["start Foo", "list the experiments"]), "list the experiments");
+        assert_eq!(spelled(&["hello", "force it"]), "force it");
+        assert_eq!(spelled(&["start Foo", "force Bar to stop"]), "force Bar to stop");
+        assert_eq!(spelled(&[]), "");
+    }
+}

@@ -1,0 +1,234 @@
+//! `ask`, `graph`, `simulator` and `threads` of the real program, and what each says when something is wrong.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod shell;
+
+use std::net::TcpListener;
+
+use serde_json::{Value, json};
+use shell::{Folder, Simulator, agent, ask, create, embedded_experiments, finish, reply, run};
+use upgrade_agent::client::UpgradeClient;
+
+#[test]
+fn a_turn_is_one_line_of_json_with_these_fields() {
+    let folder = Folder::new();
+    let turn = ask(&folder, &[], "What is A/B testing?");
+    let fields: Vec<&String> = turn.as_object().unwrap().keys().collect();
+    assert_eq!(fields, ["errors", "kind", "path", "pending", "recovered", "reply", "suggested", "thread"]);
+    assert_eq!(
+        (&turn["thread"], &turn["kind"], &turn["errors"]),
+        (&json!("default"), &json!("answer"), &json!([]))
+    );
+    assert_eq!((&turn["pending"], &turn["recovered"]), (&Value::Null, &Value::Null));
+    assert_eq!(turn["path"], json!(["conversation_analyzer", "response_generator"]));
+}
+
+#[test]
+fn a_thread_goes_on_over_processes() {
+    let folder = Folder::new();
+    let asked = ask(&folder, &["--thread", "t"], &create("Foo"));
+    assert_eq!(
+        (&asked["kind"], &asked["suggested"]),
+        (&json!("confirmation"), &json!(["Yes", "No", "Modify"]))
+    );
+    assert_eq!(
+        (&asked["pending"]["waits_for"], &asked["pending"]["action"]),
+        (&json!("confirmation"), &json!("create_experiment"))
+    );
+    assert!(embedded_experiments(&folder).is_empty());
+    let elsewhere = ask(&folder, &["--thread", "u"], "yes");
+    assert_eq!(elsewhere["kind"], "clarification");
+    let done = ask(&folder, &["--thread", "t"], "yes");
+    assert!(reply(&done).contains("Experiment 'Foo' was created"), "{done}");
+    let again = ask(&folder, &["--thread", "t"], "yes");
+    assert_eq!(again["kind"], "clarification");
+    assert_eq!(embedded_experiments(&folder).len(), 1);
+    assert_eq!(run(&folder, &["threads"], "").good().out(), "t\nu\n");
+}
+
+#[test]
+fn without_json_the_reply_is_printed_and_nothing_else() {
+    let folder = Folder::new();
+    let ran = run(&folder, &["ask", "what is a payload?"], "").good();
+    assert!(ran.out().starts_with("A payload is data"), "{}", ran.out());
+    assert!(ran.err().contains("offline model answers"), "{}", ran.err());
+}
+
+#[test]
+fn the_graph_is_drawn_without_a_server_a_model_or_a_folder() {
+    let folder = Folder::new();
+    let out = run(&folder, &["graph"], "").good().out();
+    assert!(out.contains("flowchart") && out.contains("tool_executor") && out.contains("START"), "{out}");
+    assert!(!folder.file("data").exists());
+}
+
+#[test]
+fn the_simulator_tells_its_address_first_and_answers() {
+    let folder = Folder::new();
+    let simulator = Simulator::start(&folder);
+    let client = UpgradeClient::builder(&simulator.url).build().unwrap();
+    let health = tokio::runtime::Runtime::new().unwrap().block_on(client.health()).unwrap();
+    assert_eq!(health.version, "6.5.0");
+    let turn = ask(&folder, &["--url", &simulator.url], "which contexts are there?");
+    assert!(reply(&turn).contains("assign-prog, mathstream"), "{turn}");
+}
+
+#[cfg(unix)]
+#[test]
+fn the_simulator_ends_on_an_interrupt_and_on_a_request_to_terminate() {
+    for signal in ["-INT", "-TERM"] {
+        let folder = Folder::new();
+        let simulator = Simulator::start(&folder);
+        let id = simulator.id().to_string();
+        assert!(std::process::Command::new("kill").args([signal, &id]).status().unwrap().success());
+        assert_eq!(simulator.wait(), 0, "{signal}");
+    }
+}
+
+#[test]
+fn a_port_that_is_taken_is_told() {
+    let folder = Folder::new();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let ran = run(&folder, &["simulator", "--port", &port], "");
+    assert_eq!(ran.code(), 1);
+    assert!(ran.err().contains("E_SERVER_BIND") && ran.err().contains(&port), "{}", ran.err());
+}
+
+#[test]
+fn a_server_that_is_not_there_is_told_and_the_open_question_stays() {
+    let folder = Folder::new();
+    let simulator = Simulator::start(&folder);
+    let nowhere = {
+        let free = TcpListener::bind("127.0.0.1:0").unwrap();
+        format!("http://{}/api", free.local_addr().unwrap())
+    };
+    ask(&folder, &["--url", &simulator.url], &create("Foo"));
+    let ran = run(&folder, &["ask", "--json", "--url", &nowhere, "yes"], "");
+    assert_eq!((ran.code(), ran.out().as_str()), (1, ""));
+    assert!(
+        ran.err().contains("E_UPGRADE_CONNECT") && ran.err().contains("check that the server runs"),
+        "{}",
+        ran.err()
+    );
+    let done = ask(&folder, &["--url", &simulator.url], "yes");
+    assert!(reply(&done).contains("was created"), "{done}");
+    assert_eq!(simulator.experiments().len(), 1);
+}
+
+#[test]
+fn an_address_that_is_none_or_another_servers_is_told() {
+    let folder = Folder::new();
+    let ran = run(&folder, &["ask", "hi", "--url", "localhost:3030"], "");
+    assert_eq!(ran.code(), 2);
+    assert!(ran.err().contains("E_UPGRADE_CONFIG") && ran.err().contains("http://"), "{}", ran.err());
+    let simulator = Simulator::start(&folder);
+    let wrong = simulator.url.replace("/api", "/other");
+    let ran = run(&folder, &["ask", "hi", "--url", &wrong], "");
+    assert_eq!(ran.code(), 1);
+    assert!(ran.err().contains("E_UPGRADE_") && ran.err().contains("/api"), "{}", ran.err());
+}
+
+#[test]
+fn a_login_that_is_refused_is_told_without_the_token() {
+    let folder = Folder::new();
+    let url = shell::gate::refusing();
+    let mut command = agent(&folder, &["ask", "list the experiments", "--url", &url]);
+    command.env("UPGRADE_TOKEN", "hunter2-token");
+    let ran = finish(command, "");
+    assert_eq!(ran.code(), 1);
+    assert!(
+        ran.out().contains("E_UPGRADE_AUTH") && ran.out().contains("give a valid token"),
+        "{}",
+        ran.out()
+    );
+    assert!(!format!("{}{}", ran.out(), ran.err()).contains("hunter2"));
+}
+
+#[test]
+fn settings_are_read_from_the_folder_and_unknown_ones_refused() {
+    let folder = Folder::new();
+    std::fs::create_dir_all(folder.file("data")).unwrap();
+    let file = folder.file("data").join("upgrade-agent.json");
+    std::fs::write(&file, r#"{"confidense": 0.9}"#).unwrap();
+    let ran = run(&folder, &["ask", "hi"], "");
+    assert_eq!(ran.code(), 2);
+    assert!(
+        ran.err().contains("E_CONFIG_FILE") && ran.err().contains("did you mean `confidence`?"),
+        "{}",
+        ran.err()
+    );
+    std::fs::write(&file, r#"{"confidence": 0.95}"#).unwrap();
+    let turn = ask(&folder, &[], "list all experiments");
+    assert_eq!(turn["kind"], "clarification", "{turn}");
+    let turn = ask(&folder, &["--confidence", "0.5"], "list all experiments");
+    assert_eq!(turn["kind"], "answer", "{turn}");
+}
+
+#[test]
+fn commands_and_flags_that_are_wrong_are_refused() {
+    let folder = Folder::new();
+    for args in [
+        &["ask"][..],
+        &["asc", "hi"],
+        &["ask", "hi", "--modle", "x"],
+        &["simulator", "--port", "high"],
+        &["--confidence", "2", "ask", "x"],
+    ] {
+        let ran = run(&folder, args, "");
+        assert_eq!(ran.code(), 2, "{args:?}: {}", ran.err());
+        assert!(!ran.err().is_empty());
+    }
+    let ran = run(&folder, &["ask", "  "], "");
+    assert!(ran.code() == 1 && ran.err().contains("E_AGENT_EMPTY"), "{}", ran.err());
+}
+
+#[test]
+fn a_file_of_threads_that_is_none_is_told_and_left_alone() {
+    let folder = Folder::new();
+    std::fs::create_dir_all(folder.file("data")).unwrap();
+    let file = folder.file("data").join("threads.db");
+    std::fs::write(&file, "this is not a database, but my only copy of something").unwrap();
+    for args in [&["ask", "hi"][..], &["threads"], &[]] {
+        let ran = run(&folder, args, "hello\n");
+        assert_eq!(ran.code(), 1, "{args:?}");
+        assert!(ran.err().contains("E_STORE") && ran.err().contains("threads.db"), "{}", ran.err());
+    }
+    assert!(std::fs::read_to_string(&file).unwrap().starts_with("this is not a database"));
+}
+
+#[test]
+fn a_data_folder_that_cannot_be_made_is_told() {
+    let folder = Folder::new();
+    std::fs::write(folder.file("data"), "a file stands in the way").unwrap();
+    let ran = run(&folder, &["ask", "hi"], "");
+    assert_eq!(ran.code(), 1);
+    assert!(ran.err().contains("E_DATA_DIR") && ran.err().contains("--data-dir"), "{}", ran.err());
+}
+
+#[test]
+fn two_programs_on_one_folder_are_told_apart() {
+    let folder = Folder::new();
+    let mut chat = shell::Running::start(agent(&folder, &[]));
+    chat.expect("a new one.");
+    let ran = run(&folder, &["ask", "hi"], "");
+    assert_eq!(ran.code(), 1);
+    assert!(ran.err().contains("E_SERVER_IN_USE"), "{}", ran.err());
+    chat.say("hello");
+    chat.expect("Hello!");
+}
+
+#[test]
+fn keys_are_printed_by_nothing() {
+    let folder = Folder::new();
+    let mut command = agent(&folder, &["ask", "hi"]);
+    command
+        .env("ANTHROPIC_API_KEY", "sk-hunter2")
+        .env("ANTHROPIC_BASE_URL", "http://127.0.0.1:9")
+        .env("RUST_LOG", "trace");
+    command.env("UPGRADE_AGENT_MODEL_TIMEOUT", "2");
+    let ran = finish(command, "");
+    assert_eq!(ran.code(), 1, "{}", ran.out());
+    assert!(!format!("{}{}", ran.out(), ran.err()).contains("hunter2"), "{}", ran.err());
+    assert!(ran.out().contains("E_LLM_"), "{}", ran.out());
+}

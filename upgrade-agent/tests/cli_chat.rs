@@ -1,0 +1,141 @@
+//! The chat of the real program, through a pipe.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod shell;
+
+use shell::{Folder, Running, agent, create, embedded_experiments, run};
+
+#[test]
+fn a_fresh_folder_is_made_and_a_whole_session_runs_through_a_pipe() {
+    let folder = Folder::new();
+    let script = format!(
+        "hello\n{}\nyes\ndelete experiment Foo\nyes\nDELETE\nlist the experiments\n/quit\n",
+        create("Foo")
+    );
+    let ran = run(&folder, &[], &script).good();
+    let out = ran.out();
+    for text in [
+        "the offline model answers",
+        "Hello!",
+        "Create experiment 'Foo' in context 'assign-prog'?",
+        "Experiment 'Foo' was created",
+        "PERMANENTLY DELETE experiment 'Foo'",
+        "type the word DELETE in capitals",
+        "Experiment 'Foo' was deleted",
+        "There are no experiments yet",
+    ] {
+        assert!(out.contains(text), "{text:?} is not in:\n{out}");
+    }
+    assert!(!out.contains('\u{1b}'), "no colours in a pipe");
+    assert!(
+        !out.contains("conversation_analyzer") && ran.err().is_empty(),
+        "no progress in a pipe: {}",
+        ran.err()
+    );
+    assert!(embedded_experiments(&folder).is_empty());
+}
+
+#[test]
+fn the_input_may_end_anywhere() {
+    let folder = Folder::new();
+    assert_eq!(run(&folder, &[], "").code(), 0);
+    assert_eq!(run(&folder, &[], "hello").code(), 0);
+    assert_eq!(run(&folder, &[], "\n\n  \n").code(), 0);
+}
+
+#[test]
+fn quick_answers_are_chosen_by_number() {
+    let folder = Folder::new();
+    let out = run(&folder, &[], "create experiment Foo\n1\n").good().out();
+    assert!(out.contains("1) assign-prog   2) mathstream   3) Cancel"), "{out}");
+    assert!(out.contains("At which decision points"), "{out}");
+    let out = run(&folder, &["--thread", "other"], "create experiment Foo\n3\n99\n").good().out();
+    assert!(out.contains("Nothing was changed"), "{out}");
+}
+
+#[test]
+fn a_thread_goes_on_where_it_stood_in_another_process() {
+    let folder = Folder::new();
+    run(&folder, &["--thread", "plans"], &format!("{}\n", create("Foo"))).good();
+    let out = run(&folder, &["--thread", "plans"], "1\n").good().out();
+    assert!(
+        out.contains("Thread plans, where we were:") && out.contains("[you] create experiment Foo"),
+        "{out}"
+    );
+    assert!(
+        out.contains("That question is still open.") && out.contains("1) Yes   2) No   3) Modify"),
+        "{out}"
+    );
+    assert!(out.contains("Experiment 'Foo' was created"), "{out}");
+    assert_eq!(embedded_experiments(&folder).len(), 1);
+}
+
+#[test]
+fn threads_are_listed_and_changed() {
+    let folder = Folder::new();
+    let out =
+        run(&folder, &[], "/threads\nhello\n/thread second\nhello\n/threads\n/thread\n/nonsense\n/help\n")
+            .good()
+            .out();
+    assert!(out.contains("There are no conversations yet."), "{out}");
+    assert!(out.contains("Thread second, a new one.") && out.contains("default\nsecond (this one)"), "{out}");
+    assert!(out.contains("There is no command /nonsense") && out.contains("/thread NAME"), "{out}");
+    assert_eq!(run(&folder, &["threads"], "").good().out(), "default\nsecond\n");
+}
+
+#[test]
+fn two_threads_do_not_mix() {
+    let folder = Folder::new();
+    let script = format!("{}\n/thread b\nyes\n/thread a\nyes\n", create("Foo"));
+    let out = run(&folder, &["--thread", "a"], &script).good().out();
+    assert!(out.contains("I am not waiting for a yes or no"), "{out}");
+    assert!(out.contains("Experiment 'Foo' was created"), "{out}");
+    assert_eq!(embedded_experiments(&folder).len(), 1);
+}
+
+#[test]
+fn what_is_not_text_is_read_as_well_as_it_can_be() {
+    let folder = Folder::new();
+    let mut chat = Running::start(agent(&folder, &[]));
+    chat.expect("a new one.");
+    chat.say("what is \u{0} a condition? \u{1F980}");
+    chat.expect("one of the versions");
+    let (code, _) = chat.end();
+    assert_eq!(code, 0);
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_at_the_prompt_leaves() {
+    let folder = Folder::new();
+    let mut chat = Running::start(agent(&folder, &[]));
+    chat.expect("a new one.");
+    chat.say("hello");
+    chat.expect("What would you like to do?");
+    interrupt(chat.id());
+    assert_eq!(chat.wait(), 0);
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_in_a_turn_stops_the_turn_and_not_the_chat() {
+    use shell::gate::{Gate, Hold};
+    let folder = Folder::new();
+    let simulator = shell::Simulator::start(&folder);
+    let gate = Gate::before(&simulator.url, "GET /experiments/contextMetaData", Hold::Before);
+    let mut chat = Running::start(agent(&folder, &["--url", &gate.url]));
+    chat.expect("a new one.");
+    chat.say("which contexts are there?");
+    gate.wait();
+    interrupt(chat.id());
+    chat.expect("Stopped.");
+    chat.say("hello");
+    chat.expect("had not ended; it has now:\nThere are 2 contexts");
+    chat.expect("Hello!");
+    assert_eq!(chat.end().0, 0);
+}
+
+#[cfg(unix)]
+fn interrupt(id: u32) {
+    assert!(std::process::Command::new("kill").args(["-INT", &id.to_string()]).status().unwrap().success());
+}

@@ -1,0 +1,267 @@
+//! The nine flows of the graph document with the offline model, over HTTP, against the embedded server: what is said, which
+//! nodes ran, which calls were made and what is answered.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use common::proxy::Proxy;
+use upgrade_agent::agent::{Turn, UpgradeAgent};
+use upgrade_agent::client::{ExperimentState, NewExperiment, UpgradeClient};
+use upgrade_agent::offline::OfflineModel;
+use upgrade_agent::server::{EmbeddedServer, ServerHandle};
+use upgrade_agent::state::ResponseKind;
+
+const ANALYZED: &str = "conversation_analyzer response_generator";
+const GATHERED: &str = "conversation_analyzer information_gatherer response_generator";
+const ASKED: &str = "conversation_analyzer information_gatherer confirmation_handler response_generator";
+const COMPLETED: &str = "information_gatherer confirmation_handler response_generator";
+const REASKED: &str = "information_gatherer response_generator";
+const DONE: &str = "confirmation_handler tool_executor response_generator";
+const SETTLED: &str = "confirmation_handler response_generator";
+
+struct Stage {
+    server: ServerHandle,
+    proxy: Proxy,
+    agent: UpgradeAgent,
+}
+
+/// What a message led to.
+struct Scene {
+    turn: Turn,
+    /// The calls that change something.
+    writes: Vec<String>,
+}
+
+impl Stage {
+    async fn with(experiments: &[(&str, ExperimentState)]) -> Self {
+        let server = EmbeddedServer::builder().in_memory().seed(3).start().await.unwrap();
+        let proxy = Proxy::before(server.url()).await;
+        let behind = UpgradeClient::builder(server.url()).build().unwrap();
+        for (name, state) in experiments {
+            let new = NewExperiment::new(*name, "assign-prog")
+                .point("SelectSection", "absolute_value_plot_equality")
+                .condition("control", 50.0)
+                .condition("variant", 50.0)
+                .include_all();
+            let made = behind.create(&new).await.unwrap();
+            behind.set_state(&made.id, state).await.unwrap();
+        }
+        let client = UpgradeClient::builder(proxy.url()).build().unwrap();
+        let agent = UpgradeAgent::builder().model(OfflineModel::new()).client(client).build().unwrap();
+        Stage { server, proxy, agent }
+    }
+
+    /// Says something, and checks the nodes and a part of the reply.
+    async fn say(&self, text: &str, path: &str, reply: &str) -> Scene {
+        self.proxy.heard();
+        let turn = self.agent.turn("t", text).await.unwrap();
+        assert!(turn.reply.contains(reply), "{text:?} brought {}", turn.reply);
+        assert_eq!(turn.path.join(" "), path, "{text:?} brought {}", turn.reply);
+        let reads = ["GET ", "POST /stats/"];
+        let heard = self.proxy.heard().into_iter();
+        Scene {
+            turn,
+            writes: heard.filter(|call| !reads.iter().any(|read| call.starts_with(read))).collect(),
+        }
+    }
+
+    async fn experiments(&self) -> Vec<(String, ExperimentState)> {
+        let client = UpgradeClient::builder(self.server.url()).build().unwrap();
+        client.experiments().await.unwrap().into_iter().map(|one| (one.name, one.state)).collect()
+    }
+}
+
+#[tokio::test]
+async fn a_simple_question_is_answered_without_a_call() {
+    let stage = Stage::with(&[]).await;
+    let scene = stage.say("What is A/B testing?", ANALYZED, "compares two or more versions").await;
+    assert!(scene.writes.is_empty() && scene.turn.kind == ResponseKind::Answer);
+    assert_eq!(stage.proxy.bodies().len(), 0);
+}
+
+#[tokio::test]
+async fn information_is_gathered_and_told() {
+    let stage = Stage::with(&[]).await;
+    let scene =
+        stage.say("What conditions are available for assign-prog?", GATHERED, "control, variant").await;
+    assert!(scene.writes.is_empty());
+    let heard: Vec<String> = stage.proxy.bodies();
+    assert!(heard.iter().any(|call| call.starts_with("GET /experiments/contextMetaData")), "{heard:?}");
+}
+
+#[tokio::test]
+async fn a_schema_is_explained() {
+    let stage = Stage::with(&[]).await;
+    let scene =
+        stage.say("What parameters are required to create an experiment?", GATHERED, "- conditions:").await;
+    assert!(scene.writes.is_empty());
+    assert!(scene.turn.reply.contains("weights sum to exactly 100"));
+}
+
+#[tokio::test]
+async fn a_status_is_changed_after_a_yes() {
+    let stage = Stage::with(&[("Math Hints", ExperimentState::Inactive)]).await;
+    let question = "Change experiment 'Math Hints' status from 'inactive' to 'enrolling'?";
+    let scene = stage.say("Start the Math Hints experiment", ASKED, question).await;
+    assert_eq!((scene.turn.kind, scene.turn.suggested.len()), (ResponseKind::Confirmation, 3));
+    assert!(scene.writes.is_empty());
+    let scene = stage.say("yes", DONE, "'Math Hints' is now enrolling").await;
+    assert_eq!(scene.writes, ["POST /experiments/state"]);
+    assert_eq!(stage.experiments().await, [("Math Hints".to_owned(), ExperimentState::Enrolling)]);
+    let scene = stage.say("yes", ANALYZED, "not waiting for a yes or no").await;
+    assert!(scene.writes.is_empty());
+}
+
+#[tokio::test]
+async fn a_status_is_not_changed_after_a_no_or_another_topic() {
+    let stage = Stage::with(&[("Math Hints", ExperimentState::Inactive)]).await;
+    stage.say("Start the Math Hints experiment", ASKED, "to 'enrolling'?").await;
+    stage.say("no", SETTLED, "Nothing was changed").await;
+    stage.say("Start the Math Hints experiment", ASKED, "to 'enrolling'?").await;
+    let path = "confirmation_handler conversation_analyzer information_gatherer response_generator";
+    stage.say("which contexts are there?", path, "assign-prog, mathstream").await;
+    let scene = stage.say("yes", ANALYZED, "not waiting").await;
+    assert!(scene.writes.is_empty());
+    assert_eq!(stage.experiments().await, [("Math Hints".to_owned(), ExperimentState::Inactive)]);
+}
+
+#[tokio::test]
+async fn missing_information_is_asked_for_one_by_one() {
+    let stage = Stage::with(&[]).await;
+    stage.say("Create experiment Foo", GATHERED, "Which context should experiment 'Foo' run in?").await;
+    let scene = stage.say("assign-prog", REASKED, "At which decision points").await;
+    assert_eq!(scene.turn.suggested[0], "SelectSection / absolute_value_plot_equality");
+    stage.say("SelectSection / absolute_value_plot_equality", REASKED, "Which conditions").await;
+    stage.say("control 30, variant 70", COMPLETED, "conditions: control 30%, variant 70%").await;
+    let scene = stage.say("yes", DONE, "Experiment 'Foo' was created").await;
+    assert_eq!(scene.writes, ["POST /experiments"]);
+    assert_eq!(stage.experiments().await, [("Foo".to_owned(), ExperimentState::Inactive)]);
+}
+
+#[tokio::test]
+async fn a_question_in_between_does_not_lose_what_was_said() {
+    let stage = Stage::with(&[]).await;
+    stage.say("Create experiment Foo in assign-prog", GATHERED, "At which decision points").await;
+    let scene = stage.say("what is a decision point?", REASKED, "asks UpGrade which condition to show").await;
+    assert!(scene.turn.reply.contains("At which decision points"));
+    stage
+        .say("workspace / analyzing_step_functions, 50/50", COMPLETED, "workspace / analyzing_step_functions")
+        .await;
+}
+
+#[tokio::test]
+async fn a_delete_needs_the_word() {
+    let stage = Stage::with(&[("Foo", ExperimentState::Inactive)]).await;
+    stage.say("Delete experiment Foo", ASKED, "PERMANENTLY DELETE experiment 'Foo'").await;
+    stage.say("yes", SETTLED, "type the word DELETE").await;
+    let scene = stage.say("DELETE", DONE, "'Foo' was deleted").await;
+    assert_eq!(scene.writes.len(), 1);
+    assert!(scene.writes[0].starts_with("DELETE /experiments/"));
+    assert!(stage.experiments().await.is_empty());
+}
+
+#[tokio::test]
+async fn a_delete_is_called_off_in_many_ways() {
+    let stage = Stage::with(&[("Foo", ExperimentState::Inactive)]).await;
+    for words in ["cancel", "no", "No, thanks.", "don't delete it", "never mind", "what is a weight?"] {
+        stage.say("Delete experiment Foo", ASKED, "Type DELETE").await;
+        let turn = stage.agent.turn("t", words).await.unwrap();
+        assert!(turn.pending.is_none(), "{words}: {}", turn.reply);
+        let scene = stage.agent.turn("t", "DELETE").await.unwrap();
+        assert!(!scene.path.iter().any(|node| node == "tool_executor"), "{words}");
+    }
+    assert_eq!(stage.experiments().await.len(), 1);
+}
+
+#[tokio::test]
+async fn an_unknown_context_is_an_error_that_names_the_known_ones() {
+    let stage = Stage::with(&[]).await;
+    let scene = stage
+        .say("Create experiment with invalid-context", GATHERED, "there is no context `invalid-context`")
+        .await;
+    assert_eq!(scene.turn.errors.len(), 1);
+    assert!(scene.turn.reply.contains("assign-prog, mathstream") && scene.turn.pending.is_none());
+}
+
+#[tokio::test]
+async fn a_session_of_several_actions_is_reported_from_the_log() {
+    let stage = Stage::with(&[]).await;
+    let create = "Create experiment Foo in assign-prog at SelectSection / absolute_value_plot_equality, 50/50, for everybody";
+    stage.say(create, ASKED, "Create experiment 'Foo'").await;
+    stage.say("yes", DONE, "was created").await;
+    stage
+        .say("Start that experiment", ASKED, "Change experiment 'Foo' status from 'inactive' to 'enrolling'?")
+        .await;
+    stage.say("yes", DONE, "is now enrolling").await;
+    stage.say("Update that experiment's weights", GATHERED, "conditions").await;
+    stage.say("70/30", REASKED, "say that you want it forced").await;
+    stage.say("force it", ASKED, "control 70%, variant 30%").await;
+    let scene = stage.say("yes", DONE, "'Foo'").await;
+    assert_eq!(scene.writes.len(), 1);
+    assert!(scene.writes[0].starts_with("PUT /experiments/"));
+    let scene = stage.say("What have we accomplished?", ANALYZED, "So far we did 3 actions").await;
+    assert_eq!(scene.turn.kind, ResponseKind::Report);
+    let lines: Vec<&str> = scene.turn.reply.lines().collect();
+    assert!(
+        lines[1].contains("was created") && lines[2].contains("enrolling") && lines[3].contains("updated"),
+        "{lines:?}"
+    );
+}
+
+#[tokio::test]
+async fn stop_means_that_nobody_new_is_enrolled() {
+    let stage = Stage::with(&[("Running Test", ExperimentState::Enrolling)]).await;
+    let scene = stage.say("Stop the Running Test experiment", ASKED, "to 'enrollmentComplete'?").await;
+    assert!(scene.turn.reply.contains("Nobody new is enrolled") && scene.turn.reply.contains("cancelled"));
+    let scene = stage.say("ok", DONE, "is now enrollmentComplete").await;
+    assert_eq!(scene.writes, ["POST /experiments/state"]);
+}
+
+#[tokio::test]
+async fn a_changed_parameter_is_asked_about_again() {
+    let stage = Stage::with(&[]).await;
+    let create =
+        "Create experiment Foo in assign-prog at SelectSection / absolute_value_plot_equality, 50/50";
+    stage.say(create, ASKED, "control 50%, variant 50%").await;
+    let path = "confirmation_handler conversation_analyzer information_gatherer confirmation_handler response_generator";
+    stage.say("make it 70/30", path, "control 70%, variant 30%").await;
+    stage.say("modify", SETTLED, "What should I change").await;
+    stage.say("call it Bar and take everybody in", COMPLETED, "filter mode: includeAll").await;
+    stage.say("yes", DONE, "was created").await;
+    assert_eq!(stage.experiments().await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_student_is_tried_out() {
+    let stage = Stage::with(&[("Hints", ExperimentState::Enrolling)]).await;
+    stage.say("initialize user ada in class c1", ASKED, "Initialize user 'ada'").await;
+    let scene = stage.say("yes", DONE, "ada").await;
+    assert_eq!(scene.writes, ["POST /v6/init"]);
+    stage
+        .say(
+            "which condition does user ada get in assign-prog?",
+            ASKED,
+            "of user 'ada' for context 'assign-prog'",
+        )
+        .await;
+    stage.say("yes", DONE, "SelectSection").await;
+    stage.say("mark SelectSection / absolute_value_plot_equality for user ada", ASKED, "of user 'ada'").await;
+    stage.say("yes", DONE, "ada").await;
+    stage.say("how many students are in Hints?", GATHERED, "has 1 student and 0 groups enrolled").await;
+}
+
+#[tokio::test]
+async fn two_conversations_do_not_mix() {
+    let stage = Stage::with(&[("Foo", ExperimentState::Inactive), ("Bar", ExperimentState::Inactive)]).await;
+    let (foo, bar) = (stage.agent.turn("a", "start Foo"), stage.agent.turn("b", "start Bar"));
+    let (foo, bar) = tokio::join!(foo, bar);
+    assert!(foo.unwrap().reply.contains("'Foo'") && bar.unwrap().reply.contains("'Bar'"));
+    let (foo, bar) = tokio::join!(stage.agent.turn("a", "yes"), stage.agent.turn("b", "no"));
+    assert!(
+        foo.unwrap().reply.contains("'Foo' is now enrolling")
+            && bar.unwrap().reply.contains("Nothing was changed")
+    );
+    let mut found = stage.experiments().await;
+    found.sort_by(|one, other| one.0.cmp(&other.0));
+    assert_eq!(found[0], ("Bar".to_owned(), ExperimentState::Inactive));
+}

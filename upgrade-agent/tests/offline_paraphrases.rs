@@ -1,0 +1,503 @@
+//! Each of the nine flows, asked for in words of its own: five paraphrases and a slip of the keyboard at least. What is
+//! asked must come out the same as in the plain wording.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use upgrade_agent::agent::{Turn, UpgradeAgent};
+use upgrade_agent::client::{ExperimentState, NewExperiment, UpgradeClient};
+use upgrade_agent::offline::OfflineModel;
+use upgrade_agent::server::{EmbeddedServer, ServerHandle};
+
+struct Desk {
+    server: ServerHandle,
+    agent: UpgradeAgent,
+    client: UpgradeClient,
+}
+
+impl Desk {
+    /// A server with `Math Hints` (inactive), `Running Test` (enrolling) and `Foo` (inactive).
+    async fn new() -> Self {
+        let server = EmbeddedServer::builder().in_memory().seed(7).start().await.unwrap();
+        let client = UpgradeClient::builder(server.url()).build().unwrap();
+        for name in ["Math Hints", "Running Test", "Foo"] {
+            let new = NewExperiment::new(name, "assign-prog")
+                .point("SelectSection", "absolute_value_plot_equality")
+                .condition("control", 50.0)
+                .condition("variant", 50.0)
+                .include_all();
+            let made = client.create(&new).await.unwrap();
+            if name == "Running Test" {
+                client.set_state(&made.id, &ExperimentState::Enrolling).await.unwrap();
+            }
+        }
+        let agent =
+            UpgradeAgent::builder().model(OfflineModel::new()).client(client.clone()).build().unwrap();
+        Desk { server, agent, client }
+    }
+
+    async fn say(&self, thread: &str, text: &str) -> Turn {
+        self.agent.turn(thread, text).await.unwrap()
+    }
+
+    /// Every message, each on a thread of its own, must bring a reply with all of these texts.
+    async fn all_say(&self, messages: &[&str], wanted: &[&str]) {
+        let mut wrong = Vec::new();
+        for message in messages {
+            let turn = self.say(message, message).await;
+            if !wanted.iter().all(|text| turn.reply.contains(text)) {
+                wrong.push(format!(
+                    "{message:?} brought {:?}",
+                    turn.reply.chars().take(160).collect::<String>()
+                ));
+            }
+        }
+        assert!(wrong.is_empty(), "{wanted:?} was wanted:\n{}", wrong.join("\n"));
+    }
+
+    async fn end(self) {
+        self.server.shutdown().await;
+    }
+}
+
+#[tokio::test]
+async fn a_simple_question() {
+    let desk = Desk::new().await;
+    let messages = [
+        "What is A/B testing?",
+        "could you explain a/b testing to me",
+        "I'm new here. What does AB testing mean?",
+        "Please describe how split testing works",
+        "whats an a/b test",
+        "tell me about A/B tests",
+        "explain A/B testign",
+        "define split testing please",
+        "I don't get what A/B testing is for",
+    ];
+    desk.all_say(&messages, &["A/B testing compares two or more versions"]).await;
+    desk.end().await;
+}
+
+#[tokio::test]
+async fn terms_of_the_trade() {
+    let desk = Desk::new().await;
+    for (message, wanted) in [
+        ("what's the difference between a site and a target?", "made of a site"),
+        ("what does consistency rule mean", "whose earlier experience counts"),
+        ("can you explain the unit of assignment", "draws for each student"),
+        ("i don't understand post experiment rules", "once enrolment is complete"),
+        ("what is a payload good for", "data"),
+        ("define excludeIfReached", "visited"),
+        ("what are segments?", "set of students and groups"),
+        ("what is a decison point", "asks UpGrade which condition to show"),
+        ("what do you mean by enrollment", "marks a decision point"),
+        ("explain what the statuses mean", "where an experiment is in its life"),
+        ("how does random assignment work?", "by the weights"),
+    ] {
+        desk.all_say(&[message], &[wanted]).await;
+    }
+    desk.end().await;
+}
+
+#[tokio::test]
+async fn information_about_a_context() {
+    let desk = Desk::new().await;
+    let messages = [
+        "What conditions are available for assign-prog?",
+        "which variants does assign-prog offer",
+        "show me the possible conditions of the assign prog app",
+        "I'd like to know what treatments I can pick in assign-prog",
+        "list conditions in ASSIGN-PROG",
+        "what condtions can be used with assing-prog?",
+        "assign-prog conditions?",
+        "give me all the arms for the assign-prog context, please",
+    ];
+    desk.all_say(&messages, &["The conditions of assign-prog are: control, variant."]).await;
+    let points = [
+        "which decision points exist in mathstream",
+        "what sites and targets does mathstream have?",
+        "where can I run an experiment in mathstream? list the decison points",
+    ];
+    desk.all_say(&points, &["lesson-stream", "question-hint"]).await;
+    let groups = [
+        "what kinds of groups are there for assign-prog?",
+        "group types of assign-prog",
+        "assign-prog gruops?",
+    ];
+    desk.all_say(&groups, &["schoolId, classId, instructorId"]).await;
+    let contexts = [
+        "what contexts are there",
+        "which apps can I use?",
+        "list the available contxts",
+        "show all app contexts",
+    ];
+    desk.all_say(&contexts, &["assign-prog, mathstream"]).await;
+    desk.end().await;
+}
+
+#[tokio::test]
+async fn information_about_experiments() {
+    let desk = Desk::new().await;
+    let lists = [
+        "list all experiments",
+        "what experiments do we have?",
+        "show me every test",
+        "which studies exist right now",
+        "are there any experiments",
+        "how many experiments are there?",
+        "lst the experimnets",
+        "give me an overview of the experiments",
+    ];
+    desk.all_say(&lists, &["There are 3 experiments", "Math Hints (inactive"]).await;
+    let running = [
+        "which experiments are running?",
+        "list the enrolling tests",
+        "what's live at the moment?",
+        "show active experiments",
+    ];
+    desk.all_say(&running, &["There is 1 experiment that are enrolling:", "Running Test"]).await;
+    let status = [
+        "what's the status of Running Test?",
+        "is Running Test running?",
+        "how is the running test experiment doing",
+        "status of runing test",
+        "has Running Test started?",
+    ];
+    desk.all_say(&status, &["Experiment 'Running Test' is enrolling"]).await;
+    let details = [
+        "tell me about Math Hints",
+        "show me the details of math hints",
+        "describe experiment Math Hnits",
+        "what does Math Hints look like?",
+    ];
+    desk.all_say(&details, &["Experiment 'Math Hints' (", "control 50%, variant 50%"]).await;
+    let enrolled = [
+        "how many students are in Running Test?",
+        "enrollment numbers for running test please",
+        "who is enrolled in Running Test",
+        "show the enrolment of 'Running Test'",
+    ];
+    desk.all_say(&enrolled, &["Experiment 'Running Test' has 0 students and 0 groups enrolled"]).await;
+    let health = [
+        "is upgrade up?",
+        "is the server alive",
+        "check the health of UpGrade",
+        "which version is the server",
+        "are you connected to upgrade?",
+    ];
+    desk.all_say(&health, &["The server is up", "6.5.0"]).await;
+    desk.end().await;
+}
+
+#[tokio::test]
+async fn what_an_action_needs() {
+    let desk = Desk::new().await;
+    let messages = [
+        "What parameters are required to create an experiment?",
+        "which fields do I need to fill in for a new experiment",
+        "what information do you need from me to set up a study?",
+        "list the inputs needed for creating an experiment",
+        "what must be specified when making an experiment?",
+        "what paramters does creating an experiment take",
+        "show me the schema for experiment creation",
+        "what do I have to provide to build a new test?",
+    ];
+    desk.all_say(&messages, &["To create an experiment, these parameters are required", "- context:"]).await;
+    let status = [
+        "what parameters do I need to start an experiment?",
+        "which arguments does changing the status take?",
+    ];
+    desk.all_say(&status, &["To change an experiment's status, these parameters are required", "- status"])
+        .await;
+    desk.end().await;
+}
+
+#[tokio::test]
+async fn starting() {
+    let desk = Desk::new().await;
+    let messages = [
+        "Start the Math Hints experiment",
+        "please kick off math hints",
+        "could you launch \"Math Hints\"?",
+        "I want Math Hints to go live",
+        "let's get math hints running",
+        "activate Maht Hints",
+        "begin enrolling students in Math Hints",
+        "strat math hints",
+        "Math Hints is ready, turn it on",
+        "set the status of Math Hints to enrolling",
+        "can we start Math Hints now?",
+        "go ahead and begin MATH HINTS",
+        "make Math Hints live",
+    ];
+    desk.all_say(&messages, &["Change experiment 'Math Hints' status from 'inactive' to 'enrolling'?"]).await;
+    desk.end().await;
+}
+
+#[tokio::test]
+async fn stopping() {
+    let desk = Desk::new().await;
+    let messages = [
+        "Stop the Running Test experiment",
+        "halt running test",
+        "please pause \"Running Test\"",
+        "I'd like to put Running Test on hold",
+        "switch the Running Test study off",
+        "we need to end enrollment in Running Test",
+        "stpo the Running Test",
+        "can you shut down running test",
+        "Running Test should be stopped",
+        "suspend the Runing Test experiment please",
+    ];
+    desk.all_say(
+        &messages,
+        &["Change experiment 'Running Test' status from 'enrolling' to 'enrollmentComplete'?"],
+    )
+    .await;
+    let over = [
+        "cancel Running Test",
+        "abort the running test",
+        "call off Running Test",
+        "set Running Test to cancelled",
+    ];
+    desk.all_say(&over, &["Change experiment 'Running Test' status from 'enrolling' to 'cancelled'?"]).await;
+    desk.end().await;
+}
+
+#[tokio::test]
+async fn creating_with_missing_information() {
+    let desk = Desk::new().await;
+    let messages = [
+        "Create experiment Bar",
+        "set up a new experiment called Bar",
+        "I want to make a test named \"Bar\"",
+        "please add the experiment Bar",
+        "can you build a study called Bar for me?",
+        "craete experiment Bar",
+        "we need a new experiment named Bar",
+        "let's create an experiment called 'Bar'",
+    ];
+    desk.all_say(&messages, &["Which context should experiment 'Bar' run in?"]).await;
+    for (at, (context, point, conditions)) in [
+        ("assign-prog", "SelectSection / absolute_value_plot_equality", "50/50"),
+        (
+            "in the assign prog app please",
+            "the site is selectsection and the target absolute_value_plot_equality",
+            "control 50, variant 50",
+        ),
+        ("assing-prog", "SelectSection, absolute value plot equality", "split them evenly"),
+        (
+            "Let's use assign-prog.",
+            "absolute_value_plot_equality at SelectSection",
+            "half control, half variant",
+        ),
+        ("the first one", "SelectSection with absolute_value_plot_equality", "both, same weight"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let thread = format!("missing {at}");
+        desk.say(&thread, "Create experiment Bar").await;
+        for (message, wanted) in [
+            (context, "At which decision points"),
+            (point, "Which conditions"),
+            (conditions, "conditions: control 50%, variant 50%"),
+        ] {
+            let turn = desk.say(&thread, message).await;
+            assert!(turn.reply.contains(wanted), "{message:?} brought {}", turn.reply);
+        }
+    }
+    desk.end().await;
+}
+
+#[tokio::test]
+async fn creating_at_once() {
+    let desk = Desk::new().await;
+    let messages = [
+        "create experiment Bar in assign-prog at SelectSection / absolute_value_plot_equality with control 30 and variant 70",
+        "Please set up a test called Bar in the assign-prog context, site SelectSection, target absolute_value_plot_equality, 30% control and 70% variant",
+        "new experiment \"Bar\": context assign-prog, SelectSection / absolute_value_plot_equality, control 30, variant 70, please create it",
+    ];
+    let wanted = [
+        "Create experiment 'Bar' in context 'assign-prog'?",
+        "SelectSection / absolute_value_plot_equality",
+        "control 30%, variant 70%",
+    ];
+    desk.all_say(&messages, &wanted).await;
+    let grouped = "create experiment Bar in assign-prog at SelectSection / absolute_value_plot_equality, control and variant \
+                   evenly, per class, for everybody";
+    desk.all_say(&[grouped], &["assignment unit: group (classId)", "filter mode: includeAll"]).await;
+    desk.end().await;
+}
+
+#[tokio::test]
+async fn deleting() {
+    let desk = Desk::new().await;
+    let messages = [
+        "Delete experiment Foo",
+        "get rid of the Foo experiment",
+        "please remove Foo",
+        "I no longer need Foo, erase it",
+        "can you permanently delete 'Foo'?",
+        "dleete foo",
+        "throw experiment foo away",
+        "Foo can be deleted",
+        "I want foo gone, so wipe it",
+    ];
+    desk.all_say(&messages, &["PERMANENTLY DELETE experiment 'Foo'", "Type DELETE"]).await;
+    desk.end().await;
+}
+
+#[tokio::test]
+async fn a_context_that_does_not_exist() {
+    let desk = Desk::new().await;
+    let messages = [
+        "Create experiment with invalid-context",
+        "create an experiment in the moonbase context",
+        "set up experiment Bar in context moonbase",
+        "make a new study called Bar for no-such-app",
+        "creat experiment Bar in moonbase",
+        "please add an experiment named Bar within moonbase-app",
+    ];
+    desk.all_say(&messages, &["there is no context `", "assign-prog, mathstream"]).await;
+    desk.end().await;
+}
+
+#[tokio::test]
+async fn a_report_of_the_session() {
+    let desk = Desk::new().await;
+    desk.say("report", "start Math Hints").await;
+    desk.say("report", "yes").await;
+    let wanted = "The status of experiment 'Math Hints' is now enrolling";
+    for message in [
+        "What have we accomplished?",
+        "give me a recap of this session",
+        "what did you do so far?",
+        "summarize what we've done today",
+        "sum up our conversation",
+        "which changes were made by us",
+        "what have we acomplished so far",
+        "what did we get done?",
+        "show me the log of this session",
+    ] {
+        let turn = desk.say("report", message).await;
+        assert!(turn.reply.contains(wanted), "{message:?} brought {}", turn.reply);
+        assert_eq!(turn.path, ["conversation_analyzer", "response_generator"], "{message}");
+    }
+    desk.end().await;
+}
+
+#[tokio::test]
+async fn that_experiment() {
+    for (start, change) in [
+        ("Start that experiment", "Update that experiment's weights to 70/30"),
+        ("now launch it", "set its weights to 70/30"),
+        ("turn that one on", "make it 70/30 instead"),
+        (
+            "please activate the experiment we just made, that test",
+            "change the split of that experiment: control 70, variant 30",
+        ),
+        ("strat it", "give control 70% and variant 30% in this experiment, change it please"),
+    ] {
+        let desk = Desk::new().await;
+        let create =
+            "create experiment Bar in assign-prog at SelectSection / absolute_value_plot_equality with 50/50";
+        assert!(desk.say("t", create).await.reply.contains("Create experiment 'Bar'"));
+        desk.say("t", "yes").await;
+        let turn = desk.say("t", change).await;
+        assert!(turn.reply.contains("control 70%, variant 30%"), "{change:?} brought {}", turn.reply);
+        desk.say("t", "yes").await;
+        let turn = desk.say("t", start).await;
+        assert!(
+            turn.reply.contains("Change experiment 'Bar' status from 'inactive' to 'enrolling'?"),
+            "{start:?} brought {}",
+            turn.reply
+        );
+        desk.end().await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_asked_for_is_not_proposed() {
+    let desk = Desk::new().await;
+    let before = desk.client.experiments().await.unwrap();
+    for message in [
+        "how do I delete an experiment?",
+        "How would one go about removing Foo?",
+        "what happens if I delete Foo?",
+        "what would deleting Foo do?",
+        "can I delete a running experiment?",
+        "should I stop Running Test?",
+        "is it safe to delete Foo?",
+        "is it possible to restart a cancelled experiment?",
+        "don't start it",
+        "do not start Math Hints",
+        "please don't delete Foo",
+        "I don't want to stop Running Test",
+        "never delete Foo",
+        "I did not ask you to start Math Hints",
+        "who created Foo?",
+        "did you delete Foo?",
+        "why was Foo deleted?",
+        "when does Running Test end?",
+        "has Math Hints been started?",
+        "yes",
+        "DELETE",
+        "do it",
+        "no",
+        "what is the meaning of life?",
+        "tell me a joke",
+        "🦀",
+        "???",
+        "explain what stop does",
+        "what's the difference between pausing and cancelling?",
+    ] {
+        let turn = desk.say(message, message).await;
+        assert!(turn.pending.is_none(), "{message:?} brought {}", turn.reply);
+        assert!(
+            !turn.path.iter().any(|node| node == "confirmation_handler"),
+            "{message:?} went {:?}",
+            turn.path
+        );
+    }
+    assert_eq!(desk.client.experiments().await.unwrap(), before);
+    desk.end().await;
+}
+
+#[tokio::test]
+async fn how_something_is_done_is_told() {
+    let desk = Desk::new().await;
+    let deleting =
+        ["how do I delete an experiment?", "what happens if I delete Foo?", "how can experiments be removed"];
+    desk.all_say(&deleting, &["you type DELETE"]).await;
+    let stopping = ["what would happen if I stopped Running Test?", "how does one pause an experiment"];
+    desk.all_say(&stopping, &["nobody new is enrolled"]).await;
+    desk.end().await;
+}
+
+#[tokio::test]
+async fn what_it_cannot_do_it_says() {
+    let desk = Desk::new().await;
+    for message in
+        ["what's the weather like?", "tell me a joke", "asdf qwer uiop", "write me a poem about rust"]
+    {
+        let turn = desk.say(message, message).await;
+        assert!(turn.reply.contains("offline model"), "{message:?} brought {}", turn.reply);
+    }
+    desk.all_say(
+        &["help", "what can you do?", "who are you", "how can you help me?"],
+        &["I am the offline model"],
+    )
+    .await;
+    desk.end().await;
+}
+
+#[tokio::test]
+async fn unknown_and_ambiguous_names_are_told_and_not_guessed() {
+    let desk = Desk::new().await;
+    desk.all_say(
+        &["start Quux", "delete experiment Math Hints Two", "tell me about \"Nothing\""],
+        &["there is no experiment called"],
+    )
+    .await;
+    desk.all_say(&["start an experiment", "delete an experiment"], &["Which experiment do you mean?"]).await;
+    desk.end().await;
+}

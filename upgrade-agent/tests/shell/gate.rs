@@ -1,0 +1,152 @@
+//! A proxy that holds one request: before the server hears of it, or before the agent hears the answer. Whoever tests kills
+//! the agent meanwhile.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+
+/// Where a request is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hold {
+    /// The server does not hear of it.
+    Before,
+    /// The server has done it, the agent does not hear the answer.
+    After,
+}
+
+/// The proxy.
+pub(crate) struct Gate {
+    pub(crate) url: String,
+    held: Receiver<()>,
+    go: Sender<()>,
+    told: Receiver<()>,
+}
+
+impl Gate {
+    /// Before the server whose API is at `url`; the first request that begins with `line`, such as `POST /experiments `, is
+    /// held.
+    pub(crate) fn before(url: &str, line: &str, hold: Hold) -> Self {
+        let upstream = url.trim_start_matches("http://").trim_end_matches("/api").to_owned();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/api", listener.local_addr().unwrap());
+        let ((tell_held, held), (go, wait)) = (channel(), channel());
+        let (tell_told, told) = channel();
+        let trap =
+            Arc::new(Mutex::new(Some(Trap { line: line.to_owned(), hold, tell_held, wait, tell_told })));
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let (upstream, trap) = (upstream.clone(), Arc::clone(&trap));
+                std::thread::spawn(move || serve(stream.unwrap(), &upstream, &trap));
+            }
+        });
+        Gate { url, held, go, told }
+    }
+
+    /// Waits until the request is held.
+    pub(crate) fn wait(&self) {
+        self.held.recv().unwrap();
+    }
+
+    /// Lets the held answer go to the agent, and waits until it is written.
+    pub(crate) fn open(&self) {
+        self.go.send(()).unwrap();
+        self.told.recv().unwrap();
+    }
+}
+
+struct Trap {
+    line: String,
+    hold: Hold,
+    tell_held: Sender<()>,
+    wait: Receiver<()>,
+    tell_told: Sender<()>,
+}
+
+/// One request a connection: the agent is told that it closes.
+fn serve(stream: TcpStream, upstream: &str, trap: &Mutex<Option<Trap>>) {
+    let mut client = BufReader::new(stream);
+    let Some((head, body)) = read_request(&mut client) else { return };
+    let caught = {
+        let mut trap = trap.lock().unwrap();
+        let request = head[0].replacen(" /api", " ", 1);
+        let fits = trap.as_ref().is_some_and(|trap| request.starts_with(&trap.line));
+        if fits { trap.take() } else { None }
+    };
+    if let Some(trap) = caught.as_ref().filter(|trap| trap.hold == Hold::Before) {
+        let _ = trap.tell_held.send(());
+        // A request that is let go is forwarded; one whose agent died is not.
+        if trap.wait.recv().is_err() {
+            return;
+        }
+    }
+    let answer = forward(&head, &body, upstream);
+    if let Some(trap) = caught.as_ref().filter(|trap| trap.hold == Hold::After) {
+        let _ = trap.tell_held.send(());
+        if trap.wait.recv().is_err() {
+            return;
+        }
+    }
+    let mut client = client.into_inner();
+    let _ = client.write_all(&answer);
+    let _ = client.shutdown(Shutdown::Write);
+    if let Some(trap) = caught {
+        let _ = trap.tell_told.send(());
+    }
+}
+
+fn read_request(client: &mut BufReader<TcpStream>) -> Option<(Vec<String>, Vec<u8>)> {
+    let mut head = Vec::new();
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        if client.read_line(&mut line).ok()? == 0 {
+            return None;
+        }
+        let line = line.trim_end().to_owned();
+        if line.is_empty() {
+            break;
+        }
+        if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+        head.push(line);
+    }
+    let mut body = vec![0; length];
+    client.read_exact(&mut body).ok()?;
+    Some((head, body))
+}
+
+fn forward(head: &[String], body: &[u8], upstream: &str) -> Vec<u8> {
+    let mut server = TcpStream::connect(upstream).unwrap();
+    let kept = head.iter().filter(|line| !line.to_lowercase().starts_with("connection:"));
+    let head: String = kept.map(|line| format!("{line}\r\n")).collect();
+    server.write_all(format!("{head}connection: close\r\n\r\n").as_bytes()).unwrap();
+    server.write_all(body).unwrap();
+    let mut answer = Vec::new();
+    server.read_to_end(&mut answer).unwrap();
+    answer
+}
+
+/// A server that is well and lets nobody in; it lives as long as the test's process.
+pub(crate) fn refusing() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/api", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut client = BufReader::new(stream.unwrap());
+            let Some((head, _)) = read_request(&mut client) else { continue };
+            let health = r#"{"name":"upgrade","version":"6.5.0","description":""}"#;
+            let refusal =
+                r#"{"name":"AuthorizationRequiredError","message":"Token is not valid","errorCode":401}"#;
+            let is_health = head[0].starts_with("GET /api ") || head[0].starts_with("GET /api/ ");
+            let (status, body) = if is_health { ("200 OK", health) } else { ("401 Unauthorized", refusal) };
+            let answer = format!(
+                "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+                body.len()
+            );
+            let _ = client.into_inner().write_all(answer.as_bytes());
+        }
+    });
+    url
+}

@@ -1,0 +1,238 @@
+//! What the tests of the real program share: folders of their own, processes that die with the test, and a proxy that holds
+//! requests.
+#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+pub(crate) mod gate;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
+
+use serde_json::Value;
+use upgrade_agent::client::{Experiment, UpgradeClient};
+
+/// A folder that is gone with the test.
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("agent-{}", uuid::Uuid::new_v4()));
+        std::fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The program with this data folder, and nothing of the tester's own settings.
+pub(crate) fn agent(folder: &Folder, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_upgrade-agent"));
+    let kept: Vec<(String, String)> = std::env::vars().filter(|(name, _)| is_harmless(name)).collect();
+    command
+        .env_clear()
+        .envs(kept)
+        .env("HOME", folder.path())
+        .arg("--data-dir")
+        .arg(folder.file("data"))
+        .args(args);
+    command
+}
+
+/// What a process needs on some platforms to start at all.
+fn is_harmless(name: &str) -> bool {
+    ["PATH", "SYSTEMROOT", "LD_LIBRARY_PATH", "LLVM_PROFILE_FILE"].contains(&name)
+}
+
+/// Runs the program to its end with this input.
+pub(crate) fn run(folder: &Folder, args: &[&str], input: &str) -> Ran {
+    finish(agent(folder, args), input)
+}
+
+pub(crate) fn finish(mut command: Command, input: &str) -> Ran {
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    // A program that ends early closes its input.
+    let _ = stdin.write_all(input.as_bytes());
+    drop(stdin);
+    Ran(child.wait_with_output().unwrap())
+}
+
+/// A run that ended.
+pub(crate) struct Ran(Output);
+
+impl Ran {
+    pub(crate) fn code(&self) -> i32 {
+        self.0.status.code().unwrap()
+    }
+
+    pub(crate) fn out(&self) -> String {
+        String::from_utf8(self.0.stdout.clone()).unwrap()
+    }
+
+    pub(crate) fn err(&self) -> String {
+        String::from_utf8(self.0.stderr.clone()).unwrap()
+    }
+
+    /// The output as one line of JSON.
+    pub(crate) fn json(&self) -> Value {
+        let out = self.out();
+        assert_eq!(out.trim_end().lines().count(), 1, "{out}\n{}", self.err());
+        serde_json::from_str(&out).unwrap()
+    }
+
+    /// It ended well.
+    pub(crate) fn good(self) -> Self {
+        assert_eq!(self.code(), 0, "{}\n{}", self.out(), self.err());
+        self
+    }
+}
+
+/// `ask TEXT --json` that ends well.
+pub(crate) fn ask(folder: &Folder, more: &[&str], text: &str) -> Value {
+    let args: Vec<&str> = ["ask", "--json"].iter().chain(more).chain(&[text]).copied().collect();
+    run(folder, &args, "").good().json()
+}
+
+pub(crate) fn reply(turn: &Value) -> &str {
+    turn["reply"].as_str().unwrap()
+}
+
+/// A running program. It is killed with the test.
+pub(crate) struct Running {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    stdout: BufReader<ChildStdout>,
+    seen: String,
+}
+
+impl Running {
+    pub(crate) fn start(mut command: Command) -> Self {
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        Running { stdin: child.stdin.take(), stdout, child, seen: String::new() }
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn say(&mut self, line: &str) {
+        writeln!(self.stdin.as_mut().unwrap(), "{line}").unwrap();
+    }
+
+    /// Reads until the output holds a text, and forgets what came before its end.
+    pub(crate) fn expect(&mut self, text: &str) -> String {
+        let mut byte = [0];
+        let mut bytes = Vec::new();
+        loop {
+            let so_far = String::from_utf8_lossy(&bytes).into_owned();
+            if so_far.contains(text) {
+                return so_far;
+            }
+            let read = self.stdout.read(&mut byte).unwrap();
+            assert!(read > 0, "the program ended; wanted {text:?}, came {so_far:?}");
+            bytes.extend(byte);
+        }
+    }
+
+    pub(crate) fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    }
+
+    /// Kills it as the system would (SIGKILL), and waits until it is gone.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
+    /// Closes its input and waits for its end.
+    pub(crate) fn end(mut self) -> (i32, String) {
+        drop(self.stdin.take());
+        let mut rest = String::new();
+        self.stdout.read_to_string(&mut rest).unwrap();
+        (self.child.wait().unwrap().code().unwrap(), rest)
+    }
+
+    pub(crate) fn wait(mut self) -> i32 {
+        self.child.wait().unwrap().code().unwrap()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// `upgrade-agent simulator` as a process of its own.
+pub(crate) struct Simulator {
+    process: Running,
+    pub(crate) url: String,
+}
+
+impl Simulator {
+    pub(crate) fn start(folder: &Folder) -> Self {
+        Self::with(folder, &[])
+    }
+
+    /// Over the data of the agent's embedded server, which must not run.
+    pub(crate) fn over_embedded_data(folder: &Folder) -> Self {
+        let file = folder.file("data").join("server.db");
+        Self::with(folder, &["--data-file", file.to_str().unwrap()])
+    }
+
+    fn with(folder: &Folder, more: &[&str]) -> Self {
+        let args: Vec<&str> = ["simulator", "--port", "0"].iter().chain(more).copied().collect();
+        let mut process = Running::start(agent(folder, &args));
+        let url = process.line();
+        assert!(url.starts_with("http://127.0.0.1:"), "{url}");
+        Simulator { process, url }
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    pub(crate) fn wait(self) -> i32 {
+        self.process.wait()
+    }
+
+    /// The experiments, asked over HTTP.
+    pub(crate) fn experiments(&self) -> Vec<Experiment> {
+        let client = UpgradeClient::builder(&self.url).build().unwrap();
+        tokio::runtime::Runtime::new().unwrap().block_on(client.experiments()).unwrap()
+    }
+}
+
+/// The experiments that the agent's embedded server keeps, asked over HTTP.
+pub(crate) fn embedded_experiments(folder: &Folder) -> Vec<Experiment> {
+    Simulator::over_embedded_data(folder).experiments()
+}
+
+/// A complete request for an experiment.
+pub(crate) fn create(name: &str) -> String {
+    format!(
+        "create experiment {name} in assign-prog at SelectSection / absolute_value_plot_equality, 50/50, for everybody"
+    )
+}
