@@ -11,7 +11,7 @@ pub(crate) mod merge;
 pub(crate) mod plan;
 pub(crate) mod stored;
 
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -66,6 +66,8 @@ pub(crate) struct Scratch<S: State> {
     /// An ephemeral channel was written in the last superstep.
     ephemeral: bool,
     ends: Vec<Option<TaskEnd<S>>>,
+    /// A merge has begun and not ended, so the state is neither the last one nor the next.
+    pub(crate) merging: bool,
 }
 
 impl<S: State> Default for Scratch<S> {
@@ -77,8 +79,25 @@ impl<S: State> Default for Scratch<S> {
             step: 0,
             ephemeral: true,
             ends: Vec::new(),
+            merging: false,
         }
     }
+}
+
+/// Ready nodes never give the executor a turn by themselves; after so many supersteps the loop does, so that timeouts
+/// and cancellation from other tasks are heard.
+const STEPS_WITHOUT_YIELD: u64 = 256;
+
+/// Lets others run, once.
+fn yield_now() -> impl Future<Output = ()> {
+    let mut yielded = false;
+    poll_fn(move |cx| {
+        if std::mem::replace(&mut yielded, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
 }
 
 /// How a superstep of one task stands.
@@ -118,8 +137,10 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             next: &mut self.frontier,
             recorder: self.journal.as_mut().map(Journal::recorder),
             gotos: &mut self.scratch.gotos,
+            merging: &mut self.scratch.merging,
         };
         merge.input(state, input)?;
+        self.scratch.merging = false;
         self.announce_values();
         self.commit(Source::Input, abandoned).await
     }
@@ -131,6 +152,10 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 return Ok(pause);
             }
             self.scratch.step += 1;
+            self.shared.control.begin_step(self.scratch.step);
+            if self.scratch.step % STEPS_WITHOUT_YIELD == 0 {
+                yield_now().await;
+            }
             let mut stop = None;
             if self.frontier.len() == 1 && self.left_over.is_empty() {
                 let (node, _) = self.frontier.task(0);
@@ -159,6 +184,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 }
                 self.scratch.next.clear();
             }
+            self.scratch.merging = false;
             self.shared.control.clear();
             self.announce_values();
             if self.journal.is_some() {
@@ -286,13 +312,15 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     #[inline]
     fn begin_single_merge(&mut self, writes: bool) -> Result<(&mut S, Merge<'_, S>), Error> {
         self.frontier.clear();
-        let state = begin_merge(&self.core, &mut self.state, &mut self.journal, &mut self.scratch.ephemeral, writes)?;
+        let state =
+            begin_merge(&self.core, &mut self.state, &mut self.journal, &mut self.scratch.ephemeral, writes)?;
         let merge = Merge {
             core: &self.core,
             joins: &mut self.joins,
             next: &mut self.frontier,
             recorder: self.journal.as_mut().map(Journal::recorder),
             gotos: &mut self.scratch.gotos,
+            merging: &mut self.scratch.merging,
         };
         Ok((state, merge))
     }
@@ -370,13 +398,15 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             .collect();
         let mut updates = tasks.iter().filter_map(|(_, done)| done.update.as_ref());
         let writes = core.has_ephemeral && updates.any(|update| writes_ephemeral(core, update));
-        let state = begin_merge(core, &mut self.state, &mut self.journal, &mut self.scratch.ephemeral, writes)?;
+        let state =
+            begin_merge(core, &mut self.state, &mut self.journal, &mut self.scratch.ephemeral, writes)?;
         let mut merge = Merge {
             core,
             joins: &mut self.joins,
             next: &mut self.scratch.next,
             recorder: self.journal.as_mut().map(Journal::recorder),
             gotos: &mut self.scratch.gotos,
+            merging: &mut self.scratch.merging,
         };
         merge.many(state, tasks, &mut self.scratch.uses)
     }

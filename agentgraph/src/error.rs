@@ -183,7 +183,7 @@ impl Error {
 
     /// The last state before the failure: what was merged, without the failed superstep.
     ///
-    /// `None` when the run had not read or built a state yet, or when `S` is another type than the graph's.
+    /// `None` when the run had not read or built a state yet, when it failed in the middle of a merge, or when `S` is another type than the graph's.
     pub fn state<S: Any + Send + Sync>(&self) -> Option<&S> {
         self.0.state.as_deref()?.downcast_ref()
     }
@@ -274,8 +274,16 @@ pub(crate) fn caused_by<'a, T: StdError + 'static>(error: &'a (dyn StdError + 's
 }
 
 /// The known name that is nearest to a wrong one, if one is near enough to be a slip of the keyboard.
+///
+/// Looks at so many names that a graph of thousands with thousands of slips is still judged at once.
 pub(crate) fn nearest<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let allowed = (wrong.chars().count() / 3).max(1);
+    const LOOKED_AT: usize = 200;
+    let length = wrong.chars().count();
+    if length < 3 {
+        return None;
+    }
+    let allowed = length / 3;
+    let known = known.filter(|name| name.chars().count().abs_diff(length) <= allowed).take(LOOKED_AT);
     known
         .map(|name| (strsim::damerau_levenshtein(wrong, name), name))
         .filter(|(distance, _)| *distance <= allowed)

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 
+use crate::checkpoint::delta;
 use crate::context::{Ctx, RunShared, TaskRequest};
 use crate::error::BoxError;
 use crate::state::State;
@@ -193,7 +194,7 @@ impl<S: State, I: DeserializeOwned + Clone + 'static> FromTask<S> for Input<I> {
                 }
             },
             Some(InputValue::Stored(bytes)) => {
-                crate::checkpoint::delta::decode(bytes).map(Input).map_err(|error| wrong(Some(error.to_string())))
+                delta::decode(bytes).map(Input).map_err(|error| wrong(Some(error.to_string())))
             }
         }
     }

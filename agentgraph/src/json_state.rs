@@ -377,9 +377,8 @@ impl StoredState for JsonState {
         channel: usize,
         value: &[u8],
     ) -> Result<(), StateError> {
-        self.values[channel] = crate::checkpoint::delta::decode(value).map_err(|error| StateError::BadValue {
-            channel: schema.name(channel),
-            problem: error.to_string(),
+        self.values[channel] = crate::checkpoint::delta::decode(value).map_err(|error| {
+            StateError::BadValue { channel: schema.name(channel), problem: error.to_string() }
         })?;
         Ok(())
     }

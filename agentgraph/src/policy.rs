@@ -248,7 +248,7 @@ impl<S: State> Future for CatchPanic<S> {
     }
 }
 
-fn panic_of(payload: &(dyn std::any::Any + Send)) -> NodePanic {
+pub(crate) fn panic_of(payload: &(dyn std::any::Any + Send)) -> NodePanic {
     let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let message = text.or_else(|| payload.downcast_ref::<String>().cloned());
     NodePanic { message: message.unwrap_or_else(|| "(no message)".into()) }

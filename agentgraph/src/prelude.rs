@@ -3,7 +3,7 @@
 #[cfg(feature = "sqlite")]
 pub use crate::SqliteSaver;
 pub use crate::{
-    Checkpointer, Command, CompiledGraph, Ctx, Dep, Dispatch, END, EventKind, FromTask, Input, IntoNode,
-    JsonState, Keyed, MemorySaver, Outcome, Result, RetryPolicy, Route, START, Session, Snapshot, State,
-    StateGraph, Task, Terminal, View, node,
+    CancellationToken, Checkpointer, Command, CompiledGraph, Ctx, Dep, Dispatch, END, EventKind, FromTask,
+    Input, Interrupt, IntoNode, JsonState, Keyed, MemorySaver, Outcome, Result, RetryPolicy, Route, START,
+    Session, Snapshot, State, StateGraph, StopReason, Task, Terminal, View, node,
 };

@@ -77,6 +77,11 @@ pub trait Reducer<T: Clone>: 'static {
     /// Joins a second write of the same update to the first.
     fn combine(write: &mut Self::Write, later: Self::Write);
 
+    /// Makes a value that overwrites one that this reducer could have built. [`ById`] keeps each key once.
+    fn admit(value: T) -> T {
+        value
+    }
+
     /// [`reduce`](Reducer::reduce) for a look only. What is needed to undo it goes into the result; the default
     /// keeps a clone of the value.
     fn try_on(value: &mut T, write: &mut Self::Write) -> Undo<T> {

@@ -5,9 +5,11 @@ pub(crate) mod view;
 
 use std::fmt;
 use std::future::IntoFuture;
+use std::panic::AssertUnwindSafe;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
@@ -24,6 +26,7 @@ use crate::engine::{Answers, Loop, Pause, Scratch};
 use crate::error::{Code, Error};
 use crate::graph::topology::Joins;
 use crate::graph::{CompiledGraph, Persistence};
+use crate::policy::{NodePanic, panic_of};
 use crate::run::event::{EventQueue, EventStream, View, Views};
 use crate::session::{Sessions, StoredSessions};
 use crate::state::State;
@@ -204,11 +207,20 @@ impl<S: State> RunBuilder<S> {
             past_breaks: begun.past_breaks,
             scratch: Scratch::default(),
         };
-        match drive(&mut run, begun.next).await {
+        // Nodes' panics are caught where they run. What is left are routes, reducers and values that serialise themselves.
+        let driven = AssertUnwindSafe(drive(&mut run, begun.next)).catch_unwind().await;
+        match driven.unwrap_or_else(|payload| Err(panicked(&*payload))) {
             Ok(pause) => Ok(Outcome::of(run, pause)),
+            Err(error) if run.scratch.merging => Err(error),
             Err(error) => Err(error.with_state(run.state)),
         }
     }
+}
+
+fn panicked(payload: &(dyn std::any::Any + Send)) -> Error {
+    let NodePanic { message } = panic_of(payload);
+    let problem = format!("a route, a reducer or the serialisation of a value panicked: {message}");
+    Error::new(Code::NodePanicked, problem).with_source(NodePanic { message })
 }
 
 async fn drive<S: State, R: TaskRunner<S>>(run: &mut Loop<S, R>, next: Next<S>) -> Result<Pause, Error> {

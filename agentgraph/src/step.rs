@@ -115,6 +115,21 @@ impl<S: State> Command<S> {
         Command { update: Some(update), ..Command::new() }
     }
 
+    /// A command without an update that goes there instead of along the node's edges.
+    ///
+    /// ```
+    /// # use agentgraph::prelude::*;
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(State, Serialize, Deserialize, Clone, Default)]
+    /// # struct Triage { risk: u8 }
+    /// async fn skip() -> Command<Triage> {
+    ///     Command::to(END)
+    /// }
+    /// ```
+    pub fn to(targets: impl IntoGotos) -> Self {
+        Command::new().goto(targets)
+    }
+
     /// Goes there *instead of* along the node's edges, routes and joins, for this step. Call it again for more targets.
     pub fn goto(mut self, targets: impl IntoGotos) -> Self {
         self.replaces_edges = true;

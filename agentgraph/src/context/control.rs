@@ -4,7 +4,7 @@
 //! or a layer does with the error can hide that the task waits.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
@@ -37,6 +37,8 @@ pub(crate) struct Answer {
 /// One cell per task that has asked or was answered; none for the others, so a graph without interrupts pays one load.
 #[derive(Default)]
 pub(crate) struct Control {
+    /// The superstep whose cells these are.
+    step: AtomicU64,
     used: AtomicBool,
     cells: Mutex<HashMap<u32, Cell>>,
 }
@@ -47,6 +49,14 @@ struct Cell {
     next: u32,
     request: Option<Request>,
     refused: Option<(u32, String)>,
+    unencodable: Option<String>,
+}
+
+impl Cell {
+    /// Whether the task can ask nothing more.
+    fn is_closed(&self) -> bool {
+        self.request.is_some() || self.refused.is_some() || self.unencodable.is_some()
+    }
 }
 
 /// How a task stands with the outside.
@@ -55,12 +65,20 @@ pub(crate) enum Standing {
     Waits(Request),
     /// It was given an answer of the wrong type.
     Refused { n: u32, problem: String },
+    /// What it asked cannot be turned into JSON.
+    Unencodable(String),
 }
 
 impl Control {
     #[inline]
     pub(crate) fn in_use(&self) -> bool {
         self.used.load(Ordering::Acquire)
+    }
+
+    /// Says which superstep begins.
+    #[inline]
+    pub(crate) fn begin_step(&self, step: u64) {
+        self.step.store(step, Ordering::Release);
     }
 
     /// Empties the cells for the next superstep.
@@ -84,10 +102,7 @@ impl Control {
         let mut cells = self.cells();
         let Some(cell) = cells.get_mut(&request.index) else { return Ok(()) };
         cell.next = 0;
-        match cell.request {
-            Some(_) => Err(Interrupted),
-            None => Ok(()),
-        }
+        if cell.is_closed() { Err(Interrupted) } else { Ok(()) }
     }
 
     pub(crate) fn interrupt<T: DeserializeOwned>(
@@ -96,23 +111,35 @@ impl Control {
         request: impl Serialize,
         schema: Option<Value>,
     ) -> Result<T, Interrupted> {
+        // A context that outlived its superstep must not speak for whoever stands in its place now.
+        if task.step != self.step.load(Ordering::Acquire) {
+            return Err(Interrupted);
+        }
         self.used.store(true, Ordering::Release);
+        // Users' code runs in between, so the cells are not locked meanwhile.
+        let Some((n, answer)) = self.next_answer(task)? else {
+            let request = serde_json::to_value(request);
+            let mut cells = self.cells();
+            let cell = cells.entry(task.index).or_default();
+            match request {
+                Ok(value) => cell.request = Some(Request { n: cell.next - 1, value, schema }),
+                Err(error) => cell.unencodable = Some(error.to_string()),
+            }
+            return Err(Interrupted);
+        };
+        T::deserialize(answer).map_err(|error| self.put_refusal(task, n, error.to_string()))
+    }
+
+    /// The answer to the task's next request, and which one that is; `None` if there is no answer yet.
+    fn next_answer(&self, task: TaskRequest) -> Result<Option<(u32, Value)>, Interrupted> {
         let mut cells = self.cells();
         let cell = cells.entry(task.index).or_default();
-        if cell.request.is_some() || cell.refused.is_some() {
+        if cell.is_closed() {
             return Err(Interrupted);
         }
         let n = cell.next;
         cell.next += 1;
-        let Some(answer) = cell.answers.iter().find(|answer| answer.n == n) else {
-            let value = serde_json::to_value(request).unwrap_or(Value::Null);
-            cell.request = Some(Request { n, value, schema });
-            return Err(Interrupted);
-        };
-        T::deserialize(&answer.value).map_err(|error| {
-            cell.refused = Some((n, error.to_string()));
-            Interrupted
-        })
+        Ok(cell.answers.iter().find(|answer| answer.n == n).map(|answer| (n, answer.value.clone())))
     }
 
     /// The answers a task was given.
@@ -140,6 +167,9 @@ impl Control {
         let cell = cells.get(&index)?;
         if let Some((n, problem)) = &cell.refused {
             return Some(Standing::Refused { n: *n, problem: problem.clone() });
+        }
+        if let Some(problem) = &cell.unencodable {
+            return Some(Standing::Unencodable(problem.clone()));
         }
         cell.request.clone().map(Standing::Waits)
     }

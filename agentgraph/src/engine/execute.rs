@@ -80,6 +80,11 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
         {
             return match standing {
                 Standing::Waits(request) => TaskEnd::Waits(request),
+                Standing::Unencodable(problem) => {
+                    let text =
+                        format!("what it asked with `interrupt` cannot be turned into JSON: {problem}");
+                    TaskEnd::Failed(Error::new(Code::Encode, text).at_node(self.core.name(request.node)))
+                }
                 Standing::Refused { n, problem } => {
                     let text = format!("the answer does not have the type the node asks for: {problem}");
                     TaskEnd::Refused {
@@ -127,6 +132,9 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
                 let end = self.end(request, result);
                 failed |= matches!(end, TaskEnd::Failed(_) | TaskEnd::Refused { .. });
                 ledger.finished(request.index, end, others_run).await?;
+                if let Some(events) = self.events {
+                    events.room().await;
+                }
             }
             if running.is_empty() {
                 if waiting.is_empty() || failed {
@@ -182,10 +190,7 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
     }
 
     /// The next task that finishes; `None` if the run is cancelled first.
-    async fn next(
-        &self,
-        running: &mut FuturesUnordered<Running<S>>,
-    ) -> Option<(TaskRequest, NodeResult<S>)> {
+    async fn next(&self, running: &mut FuturesUnordered<Running<S>>) -> Option<(TaskRequest, NodeResult<S>)> {
         match self.cancel {
             None => running.next().await,
             Some(cancel) => cancel.run_until_cancelled(running.next()).await.flatten(),
@@ -208,13 +213,21 @@ impl<S: State> Future for Running<S> {
     }
 }
 
+/// An error that the engine itself made where a node's error is expected. It keeps its code.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub(crate) struct OwnError(#[from] pub(crate) Error);
+
 /// The error of a run for the error of a node.
 pub(crate) fn node_error(error: BoxError) -> Error {
-    let error = match error.downcast::<Error>() {
-        Ok(error) => return *error,
+    let error = match error.downcast::<OwnError>() {
+        Ok(own) => return own.0,
         Err(error) => error,
     };
-    let code = if caused_by::<NodePanic>(&*error).is_some() {
+    let code = if error.is::<Error>() {
+        // Another graph's run, called from within the node: its node and state are not this run's.
+        Code::NodeFailed
+    } else if caused_by::<NodePanic>(&*error).is_some() {
         Code::NodePanicked
     } else if caused_by::<Timeout>(&*error).is_some() {
         Code::NodeTimeout

@@ -17,7 +17,7 @@ use crate::checkpoint::codec::Codec;
 use crate::checkpoint::delta::DeltaWriter;
 use crate::checkpoint::fold::{Folded, Value as FieldValue};
 use crate::context::{Answer, CheckpointId, Control, Request, RunId, RunShared, Standing, TaskRequest};
-use crate::engine::execute::node_error;
+use crate::engine::execute::{OwnError, node_error};
 use crate::engine::stored::StoredStep;
 use crate::error::{BoxError, Code, Error};
 use crate::extract::Task;
@@ -139,21 +139,23 @@ impl<S: State> TaskRunner<S> for HostRunner<S> {
         let (host, codec) = (Arc::clone(&self.host), self.codec);
         let (schema, shared, request) = (core.schema.clone(), Arc::clone(task.shared), task.request);
         Box::pin(async move {
-                let reply = host.run(call?).await.map_err(|error| {
-                    Error::new(Code::Host, format!("the host could not run the task: {error}"))
-                        .with_source(error)
-                })?;
-                match reply.0 {
-                    Reply::Done(bytes) => Ok(StoredStep::from_bytes(&bytes)?.into_step(&codec, &schema)?),
-                    Reply::Failed { code, problem } => Err(remote_error(&code, problem).into()),
-                    Reply::Waits { n, value, schema } => {
-                        Err(shared.control.put_request(request, Request { n, value, schema }).into())
-                    }
-                    Reply::Refused { n, problem } => {
-                        Err(shared.control.put_refusal(request, n, problem).into())
-                    }
+            let call = call.map_err(OwnError)?;
+            let reply = host.run(call).await.map_err(|error| {
+                let problem = format!("the host could not run the task: {error}");
+                OwnError(Error::new(Code::Host, problem).with_source(error))
+            })?;
+            match reply.0 {
+                Reply::Done(bytes) => {
+                    let step = StoredStep::from_bytes(&bytes).map_err(OwnError)?;
+                    Ok(step.into_step(&codec, &schema).map_err(OwnError)?)
                 }
-            })
+                Reply::Failed { code, problem } => Err(OwnError(remote_error(&code, problem)).into()),
+                Reply::Waits { n, value, schema } => {
+                    Err(shared.control.put_request(request, Request { n, value, schema }).into())
+                }
+                Reply::Refused { n, problem } => Err(shared.control.put_refusal(request, n, problem).into()),
+            }
+        })
     }
 }
 
@@ -202,6 +204,7 @@ impl<S: StoredState> CompiledGraph<S> {
         let state = Arc::new(decode_state::<S>(&core.schema, &call.state)?);
         let request = TaskRequest { step: call.step, node, index: 0, attempt: 1 };
         let control = Control::default();
+        control.begin_step(call.step);
         if !call.answers.is_empty() {
             control.answer(0, call.answers.into_iter().map(|(n, value)| Answer { n, value }).collect());
         }
@@ -222,6 +225,10 @@ impl<S: StoredState> CompiledGraph<S> {
                 Reply::Waits { n: request.n, value: request.value, schema: request.schema }
             }
             (Some(Standing::Refused { n, problem }), _) => Reply::Refused { n, problem },
+            (Some(Standing::Unencodable(problem)), _) => {
+                let problem = format!("what it asked with `interrupt` cannot be turned into JSON: {problem}");
+                Reply::Failed { code: Code::Encode.as_str().to_owned(), problem }
+            }
             (None, Err(error)) => {
                 let error = node_error(error);
                 Reply::Failed { code: error.code().as_str().to_owned(), problem: error.message().to_owned() }

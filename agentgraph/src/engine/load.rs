@@ -222,10 +222,13 @@ pub(crate) fn finished_step<S: State>(
     let step = StoredStep::from_bytes(record).and_then(|step| step.into_step(codec, schema));
     step.map_err(|error| {
         let (code, remedy) = match error.code() {
-            Code::UnknownChannel => (Code::GraphChanged, "bring the channel back, or make its name an alias of the new one"),
+            Code::UnknownChannel => {
+                (Code::GraphChanged, "bring the channel back, or make its name an alias of the new one")
+            }
             _ => (Code::CorruptCheckpoint, "give the run up with `.abandon()` to go on without it"),
         };
-        let problem = format!("the stored result of a finished task cannot be used: {}; {remedy}", error.message());
+        let problem =
+            format!("the stored result of a finished task cannot be used: {}; {remedy}", error.message());
         Error::new(code, problem).on_thread(Some(thread))
     })
 }

@@ -73,6 +73,8 @@ pub(crate) struct Merge<'a, S: State> {
     pub(crate) next: &'a mut Frontier,
     pub(crate) recorder: Option<(&'a Codec<S>, &'a mut DeltaWriter)>,
     pub(crate) gotos: &'a mut Vec<Goto>,
+    /// Set once the state is no longer what it was.
+    pub(crate) merging: &'a mut bool,
 }
 
 impl<S: State> Merge<'_, S> {
@@ -146,6 +148,7 @@ impl<S: State> Merge<'_, S> {
 
     #[inline]
     fn apply(&mut self, state: &mut S, update: S::Update) -> Result<(), Error> {
+        *self.merging = true;
         let schema = &self.core.schema;
         let applied = match &mut self.recorder {
             None => state.apply(schema, update),

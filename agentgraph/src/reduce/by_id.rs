@@ -1,6 +1,8 @@
 //! [`ById`]: a list whose items have keys, such as chat messages.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -51,6 +53,21 @@ impl<T: Keyed + Clone + Send + Sync + 'static> Reducer<Vec<T>> for ById {
 
     fn combine(write: &mut Self::Write, mut later: Self::Write) {
         write.append(&mut later);
+    }
+
+    fn admit(value: Vec<T>) -> Vec<T> {
+        let mut places = HashMap::with_capacity(value.len());
+        let mut admitted: Vec<T> = Vec::with_capacity(value.len());
+        for item in value {
+            match places.entry(item.key().into_owned()) {
+                Entry::Occupied(place) => admitted[*place.get()] = item,
+                Entry::Vacant(place) => {
+                    place.insert(admitted.len());
+                    admitted.push(item);
+                }
+            }
+        }
+        admitted
     }
 
     fn try_on(value: &mut Vec<T>, write: &mut Self::Write) -> Undo<Vec<T>> {

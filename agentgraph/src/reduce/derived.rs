@@ -49,6 +49,7 @@ pub struct ReducerTable<T, W> {
     exclusive: bool,
     reduce: fn(&mut T, W),
     combine: fn(&mut W, W),
+    admit: fn(T) -> T,
     try_on: fn(&mut T, &mut W) -> Undo<T>,
     take_off: fn(&mut T, &mut W, Undo<T>),
 }

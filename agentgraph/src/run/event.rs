@@ -140,7 +140,14 @@ struct Inner<S: State> {
 
 impl<S: State> EventQueue<S> {
     pub(crate) fn new(views: Views, capacity: usize, names: &[Arc<str>]) -> Self {
-        let inner = Inner { events: VecDeque::new(), next: 0, step: 0, waiting: Vec::new(), reader: None, ended: false };
+        let inner = Inner {
+            events: VecDeque::new(),
+            next: 0,
+            step: 0,
+            waiting: Vec::new(),
+            reader: None,
+            ended: false,
+        };
         EventQueue {
             run: OnceLock::new(),
             views,
