@@ -150,3 +150,33 @@ pub(crate) fn refusing() -> String {
     });
     url
 }
+
+/// A server that takes a request and never answers.
+pub(crate) struct Silent {
+    pub(crate) url: String,
+    asked: Receiver<()>,
+}
+
+impl Silent {
+    /// Waits until somebody has asked.
+    pub(crate) fn wait(&self) {
+        self.asked.recv().unwrap();
+    }
+}
+
+pub(crate) fn silent() -> Silent {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let (tell, asked) = channel();
+    std::thread::spawn(move || {
+        let mut open = Vec::new();
+        for stream in listener.incoming() {
+            let mut client = BufReader::new(stream.unwrap());
+            if read_request(&mut client).is_some() && tell.send(()).is_err() {
+                return;
+            }
+            open.push(client);
+        }
+    });
+    Silent { url, asked }
+}

@@ -157,12 +157,17 @@ impl Running {
 
     /// Kills it as the system would (SIGKILL), and waits until it is gone.
     pub(crate) fn kill(mut self) {
-        self.child.kill().unwrap();
+        // It may have ended by itself.
+        let _ = self.child.kill();
         self.child.wait().unwrap();
     }
 
     pub(crate) fn has_ended(&mut self) -> bool {
         self.child.try_wait().unwrap().is_some()
+    }
+
+    pub(crate) fn close_input(&mut self) {
+        drop(self.stdin.take());
     }
 
     /// Closes its input and waits for its end.

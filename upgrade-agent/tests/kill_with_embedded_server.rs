@@ -1,0 +1,153 @@
+//! The program is killed (SIGKILL) with its embedded server in it, so both go at once. A new process goes on, and each action
+//! has happened once.
+//!
+//! Here no request can be held. What can be seen from outside are the two files, and how far they have grown is the clock:
+//! a kill falls at a size, not at a time.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod shell;
+
+use rusqlite::Connection;
+use serde_json::Value;
+use shell::{Folder, Running, agent, ask, create, embedded_experiments, reply};
+use upgrade_agent::client::ExperimentState;
+
+/// How many kills fall at seeded places of a whole session.
+const ROUNDS: u64 = 18;
+const SEED: u64 = 0x5EED;
+
+fn start_chat(folder: &Folder) -> Running {
+    Running::start(agent(folder, &["--thread", "t"]))
+}
+
+fn say(folder: &Folder, text: &str) -> Value {
+    ask(folder, &["--thread", "t"], text)
+}
+
+/// How many bytes the logs of both files hold: they only grow while the program runs.
+fn written(folder: &Folder) -> u64 {
+    ["threads.db-wal", "server.db-wal"].into_iter().map(|name| size(folder, name)).sum()
+}
+
+fn size(folder: &Folder, name: &str) -> u64 {
+    folder.file("data").join(name).metadata().map_or(0, |file| file.len())
+}
+
+/// How many actions the conversation says it has run; an unfinished turn is ended before.
+fn actions_told(folder: &Folder) -> usize {
+    let turn = say(folder, "what have we done so far?");
+    let told = reply(&turn);
+    let lines = told.lines().filter(|line| line.starts_with(|sign: char| sign.is_ascii_digit()));
+    assert!(told.contains("So far we did") || told.contains("Nothing was changed"), "{turn}");
+    lines.count()
+}
+
+#[test]
+fn killed_before_the_yes_it_still_asks() {
+    let folder = Folder::new();
+    let mut chat = start_chat(&folder);
+    chat.expect("a new one.");
+    chat.say(&create("Foo"));
+    chat.expect("1) Yes");
+    chat.kill();
+    assert!(embedded_experiments(&folder).is_empty());
+    let mut chat = start_chat(&folder);
+    chat.expect("That question is still open.");
+    chat.say("yes");
+    chat.expect("Experiment 'Foo' was created");
+    assert_eq!(chat.end().0, 0);
+    assert_eq!(embedded_experiments(&folder).len(), 1);
+}
+
+#[test]
+fn killed_before_the_commit_of_the_yes_it_still_asks() {
+    let folder = Folder::new();
+    say(&folder, &create("Foo"));
+    let mut chat = start_chat(&folder);
+    chat.expect("That question is still open.");
+    let lock = Connection::open(folder.file("data").join("threads.db")).unwrap();
+    lock.execute_batch("BEGIN IMMEDIATE").unwrap();
+    chat.say("yes");
+    chat.kill();
+    drop(lock);
+    assert!(embedded_experiments(&folder).is_empty());
+    assert!(reply(&say(&folder, "yes")).contains("Experiment 'Foo' was created"));
+    assert_eq!(embedded_experiments(&folder).len(), 1);
+}
+
+#[test]
+fn killed_as_soon_as_the_server_has_done_it_it_does_not_act_twice() {
+    for (wish, yes, left) in
+        [("start Foo", "yes", 1), ("delete Foo", "DELETE", 0), ("set the weights of Foo to 70/30", "yes", 1)]
+    {
+        let folder = Folder::new();
+        ask(&folder, &["--thread", "setup"], &create("Foo"));
+        ask(&folder, &["--thread", "setup"], "yes");
+        let mut chat = start_chat(&folder);
+        chat.expect("a new one.");
+        chat.say(wish);
+        chat.expect("1) ");
+        let before = size(&folder, "server.db-wal");
+        chat.say(yes);
+        while size(&folder, "server.db-wal") == before {
+            assert!(!chat.has_ended(), "{wish}");
+            std::thread::yield_now();
+        }
+        chat.kill();
+        assert_eq!(actions_told(&folder), 1, "{wish}");
+        let all = embedded_experiments(&folder);
+        assert_eq!(all.len(), left, "{wish}");
+        assert!(all.iter().all(|one| one.state_log.len() <= 1), "{wish}");
+        assert_eq!(say(&folder, yes)["kind"], "clarification", "{wish}");
+    }
+}
+
+#[test]
+fn killed_anywhere_in_a_session_everything_that_was_done_is_known_and_nothing_is_done_twice() {
+    let session = format!("{}\nyes\nstart that experiment\nyes\n", create("Foo"));
+    let whole = {
+        let folder = Folder::new();
+        run_until(&folder, &session, u64::MAX)
+    };
+    assert!(whole > 0);
+    let mut random = SEED;
+    for round in 0..ROUNDS {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let folder = Folder::new();
+        run_until(&folder, &session, (random >> 33) % whole);
+        check_and_finish(&folder, round);
+    }
+}
+
+/// Runs the session until so many bytes are written, then kills it. Says how many were.
+fn run_until(folder: &Folder, session: &str, bytes: u64) -> u64 {
+    let mut chat = start_chat(folder);
+    for line in session.lines() {
+        chat.say(line);
+    }
+    chat.close_input();
+    let mut most = 0;
+    while most < bytes && !chat.has_ended() {
+        most = most.max(written(folder));
+        std::thread::yield_now();
+    }
+    chat.kill();
+    most
+}
+
+/// What the conversation says and what the server says is the same, and the session can be brought to its end.
+fn check_and_finish(folder: &Folder, round: u64) {
+    let told = actions_told(folder);
+    let all = embedded_experiments(folder);
+    assert_eq!(all.len(), told.min(1), "round {round}: {told} actions told, {all:#?}");
+    let started = all.iter().filter(|one| one.state == ExperimentState::Enrolling).count();
+    assert_eq!(started, told.saturating_sub(1), "round {round}");
+    let left = [create("Foo"), "start Foo".to_owned()];
+    for wish in left.iter().skip(told) {
+        say(folder, wish);
+        say(folder, "yes");
+    }
+    let all = embedded_experiments(folder);
+    assert_eq!((all.len(), all[0].state_log.len()), (1, 1), "round {round}");
+    assert_eq!(actions_told(folder), 2, "round {round}");
+}

@@ -1,0 +1,239 @@
+//! The program is killed (SIGKILL) at every point of an action, with the server in a process of its own. A new process goes
+//! on, and each action has happened once.
+//!
+//! A gate between the two holds the request that matters, so that each point is hit exactly. Points that no request marks
+//! lie before a commit: there the test itself holds the write lock of the file of threads.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod shell;
+
+use rusqlite::Connection;
+use serde_json::json;
+use shell::gate::{Gate, Hold};
+use shell::{Folder, Running, Simulator, agent, ask, create, reply};
+use upgrade_agent::client::{Experiment, ExperimentState};
+
+/// An action: how it is asked for, how yes is said, the request that does it, and what must be true once it is done.
+struct Case {
+    wish: &'static str,
+    yes: &'static str,
+    request: &'static str,
+    done: fn(&[Experiment]) -> bool,
+}
+
+fn cases() -> Vec<Case> {
+    vec![
+        Case {
+            wish: "create experiment Bar in assign-prog at SelectSection / absolute_value_plot_equality, 50/50",
+            yes: "yes",
+            request: "POST /experiments ",
+            done: |all| names(all) == ["Bar", "Foo"] && all.iter().all(|one| one.conditions.len() == 2),
+        },
+        Case {
+            wish: "start Foo",
+            yes: "yes",
+            request: "POST /experiments/state",
+            done: |all| {
+                all.len() == 1 && all[0].state == ExperimentState::Enrolling && all[0].state_log.len() == 1
+            },
+        },
+        Case {
+            wish: "delete Foo",
+            yes: "DELETE",
+            request: "DELETE /experiments/",
+            done: <[Experiment]>::is_empty,
+        },
+        Case {
+            wish: "set the weights of Foo to 70/30",
+            yes: "yes",
+            request: "PUT /experiments/",
+            done: |all| {
+                all.len() == 1 && all[0].condition("control").is_some_and(|control| control.weight == 70.0)
+            },
+        },
+    ]
+}
+
+fn names(all: &[Experiment]) -> Vec<&str> {
+    let mut names: Vec<&str> = all.iter().map(|one| one.name.as_str()).collect();
+    names.sort_unstable();
+    names
+}
+
+/// A simulator with the experiment `Foo`, and the action asked for on the thread `t`.
+struct Stage {
+    folder: Folder,
+    simulator: Simulator,
+}
+
+impl Stage {
+    fn new(case: &Case) -> Self {
+        let folder = Folder::new();
+        let simulator = Simulator::start(&folder);
+        let stage = Stage { folder, simulator };
+        stage.ask("setup", &create("Foo"));
+        stage.ask("setup", "yes");
+        let asked = stage.ask("t", case.wish);
+        assert_eq!(asked["kind"], "confirmation", "{asked}");
+        stage
+    }
+
+    fn ask(&self, thread: &str, text: &str) -> serde_json::Value {
+        ask(&self.folder, &["--url", &self.simulator.url, "--thread", thread], text)
+    }
+
+    fn start_saying(&self, url: &str, text: &str) -> Running {
+        Running::start(agent(&self.folder, &["ask", "--url", url, "--thread", "t", text]))
+    }
+
+    /// The write lock of the file of threads: no commit gets through while it lives.
+    fn lock(&self) -> Connection {
+        let lock = Connection::open(self.folder.file("data").join("threads.db")).unwrap();
+        lock.busy_timeout(std::time::Duration::from_secs(30)).unwrap();
+        lock.execute_batch("BEGIN IMMEDIATE").unwrap();
+        lock
+    }
+
+    /// A new process goes on: the unfinished turn is ended first and told.
+    fn goes_on(&self, case: &Case) {
+        let turn = self.ask("t", "hello");
+        assert!(turn["recovered"].is_string(), "{}: {turn}", case.wish);
+        assert_eq!(turn["errors"], json!([]), "{turn}");
+        self.is_done_once(case);
+    }
+
+    fn is_done_once(&self, case: &Case) {
+        let all = self.simulator.experiments();
+        assert!((case.done)(&all), "{}: {all:#?}", case.wish);
+        let again = self.ask("t", case.yes);
+        assert_eq!(again["kind"], "clarification", "{again}");
+        assert!((case.done)(&self.simulator.experiments()), "{}", case.wish);
+        let log = self.ask("t", "what have we done so far?");
+        assert!(reply(&log).starts_with("So far we did 1 action:"), "{}: {log}", case.wish);
+    }
+}
+
+#[test]
+fn killed_before_the_yes_it_still_asks() {
+    for case in cases() {
+        let stage = Stage::new(&case);
+        let mut chat =
+            Running::start(agent(&stage.folder, &["--url", &stage.simulator.url, "--thread", "t"]));
+        chat.expect("That question is still open.");
+        chat.kill();
+        let turn = stage.ask("t", case.yes);
+        assert_eq!((&turn["recovered"], &turn["kind"]), (&json!(null), &json!("report")), "{turn}");
+        stage.is_done_once(&case);
+    }
+}
+
+#[test]
+fn killed_after_the_yes_and_before_its_commit_it_asks_for_the_yes_again() {
+    for case in cases() {
+        let stage = Stage::new(&case);
+        let lock = stage.lock();
+        let before = stage.simulator.experiments();
+        // The health call is the last sign of life before the turn, whose first commit the lock holds.
+        let gate = Gate::before(&stage.simulator.url, "GET ", Hold::After);
+        let process = stage.start_saying(&gate.url, case.yes);
+        gate.wait();
+        gate.open();
+        process.kill();
+        drop(lock);
+        assert_eq!(stage.simulator.experiments(), before, "{}", case.wish);
+        let turn = stage.ask("t", case.yes);
+        assert_eq!(turn["recovered"], json!(null), "{turn}");
+        stage.is_done_once(&case);
+    }
+}
+
+#[test]
+fn killed_before_the_call_it_makes_the_call_once() {
+    for case in cases() {
+        let stage = Stage::new(&case);
+        let before = stage.simulator.experiments();
+        let gate = Gate::before(&stage.simulator.url, case.request, Hold::Before);
+        let process = stage.start_saying(&gate.url, case.yes);
+        gate.wait();
+        process.kill();
+        assert_eq!(stage.simulator.experiments(), before, "{}", case.wish);
+        stage.goes_on(&case);
+    }
+}
+
+#[test]
+fn killed_in_the_middle_of_the_call_it_does_not_act_twice() {
+    for case in cases() {
+        let stage = Stage::new(&case);
+        let gate = Gate::before(&stage.simulator.url, case.request, Hold::After);
+        let process = stage.start_saying(&gate.url, case.yes);
+        gate.wait();
+        process.kill();
+        assert!((case.done)(&stage.simulator.experiments()), "{}: the server has done it", case.wish);
+        stage.goes_on(&case);
+    }
+}
+
+#[test]
+fn killed_after_the_answer_and_before_its_commit_it_does_not_act_twice() {
+    for case in cases() {
+        let stage = Stage::new(&case);
+        let gate = Gate::before(&stage.simulator.url, case.request, Hold::After);
+        let process = stage.start_saying(&gate.url, case.yes);
+        gate.wait();
+        let lock = stage.lock();
+        gate.open();
+        process.kill();
+        drop(lock);
+        stage.goes_on(&case);
+    }
+}
+
+#[test]
+fn killed_twice_it_still_acts_once() {
+    for case in cases() {
+        let stage = Stage::new(&case);
+        for _ in 0..2 {
+            let gate = Gate::before(&stage.simulator.url, case.request, Hold::Before);
+            let process = stage.start_saying(&gate.url, case.yes);
+            gate.wait();
+            process.kill();
+        }
+        stage.goes_on(&case);
+    }
+}
+
+#[test]
+fn a_chat_that_is_opened_on_an_unfinished_turn_ends_it_first_and_says_so() {
+    let case = &cases()[0];
+    let stage = Stage::new(case);
+    let gate = Gate::before(&stage.simulator.url, case.request, Hold::After);
+    let mut chat = Running::start(agent(&stage.folder, &["--url", &gate.url, "--thread", "t"]));
+    chat.expect("That question is still open.");
+    chat.say("yes");
+    gate.wait();
+    chat.kill();
+    let mut chat = Running::start(agent(&stage.folder, &["--url", &stage.simulator.url, "--thread", "t"]));
+    chat.expect("had not ended; it has now:\nExperiment 'Bar' was created");
+    chat.say("yes");
+    chat.expect("not waiting for a yes or no");
+    assert_eq!(chat.end().0, 0);
+    stage.is_done_once(case);
+}
+
+#[test]
+fn killed_while_a_language_model_thinks_it_goes_on_with_another_model() {
+    let case = &cases()[1];
+    let stage = Stage::new(case);
+    let model = shell::gate::silent();
+    let mut command =
+        agent(&stage.folder, &["ask", "--url", &stage.simulator.url, "--thread", "m", "start Foo"]);
+    command.env("ANTHROPIC_API_KEY", "sk-none").env("ANTHROPIC_BASE_URL", &model.url);
+    let process = Running::start(command);
+    model.wait();
+    process.kill();
+    let turn = stage.ask("m", "list the experiments");
+    let recovered = turn["recovered"].as_str().unwrap();
+    assert!(recovered.contains("Change experiment 'Foo' status from 'inactive' to 'enrolling'?"), "{turn}");
+    assert!(reply(&turn).contains("Foo (inactive"), "{turn}");
+}
