@@ -230,6 +230,25 @@ mod versions {
     }
 
     #[tokio::test]
+    async fn a_finished_task_that_wrote_a_channel_which_is_gone_is_told_with_the_remedy() {
+        async fn fails() -> Result<()> {
+            Err("no".into())
+        }
+        let saver = Arc::new(MemorySaver::new());
+        let write = || async { old::Notes::update().mood("fine") };
+        let graph = StateGraph::new().node("write", write).node("next", fails).edge(START, "write");
+        let graph = graph.edge(START, "next").compile().unwrap().checkpointer(Arc::clone(&saver));
+        graph.invoke(old::Notes::update()).thread("t").await.unwrap_err();
+        let graph = StateGraph::<new::Notes>::new().node("write", || async {}).node("next", || async {});
+        let graph = graph.edge(START, "write").edge(START, "next").compile().unwrap().checkpointer(saver);
+        for error in [graph.proceed().thread("t").await.unwrap_err(), graph.state("t").await.unwrap_err()] {
+            assert_eq!((error.code(), error.thread()), (Code::GraphChanged, Some("t")));
+            assert!(error.to_string().contains("there is no channel `mood`"), "{error}");
+            assert!(error.to_string().contains("bring the channel back"), "{error}");
+        }
+    }
+
+    #[tokio::test]
     async fn another_graph_records_its_fingerprint_with_its_first_commit() {
         let saver = Arc::new(MemorySaver::new());
         before(&saver).invoke(old::Notes::update()).thread("t").max_supersteps(1).await.unwrap();

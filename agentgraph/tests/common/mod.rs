@@ -7,5 +7,7 @@ pub mod model;
 pub mod poll;
 pub mod saver;
 pub mod shape;
+pub mod stories;
+pub mod tape;
 pub mod words;
 pub mod world;

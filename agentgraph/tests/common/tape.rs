@@ -1,0 +1,141 @@
+//! A thread as what was stored of it: can be recorded, written to a file as JSON and hexadecimal digits, and played back
+//! into a saver.
+
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex};
+
+use agentgraph::checkpoint::{ListQuery, PendingWrite, Place, Put, Row, RowKind, Tail};
+use agentgraph::{CheckpointId, Checkpointer, Error, MemorySaver, TaskId};
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Tape {
+    pub commits: Vec<Commit>,
+    pub writes: Vec<Write>,
+}
+
+/// One checkpoint, and the segment that stands beside it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Commit {
+    pub step: u64,
+    /// 0 for a full, 1 for a delta.
+    pub kind: u8,
+    pub record: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub segment: Option<String>,
+}
+
+/// A pending write on the last checkpoint.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Write {
+    pub task: String,
+    pub slot: u32,
+    pub bytes: String,
+}
+
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+pub fn unhex(text: &str) -> Vec<u8> {
+    (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap()).collect()
+}
+
+impl Tape {
+    /// Stores everything as it was stored, on thread `t`.
+    pub async fn play(&self) -> Arc<MemorySaver> {
+        let saver = Arc::new(MemorySaver::new());
+        let place = Place::root("t");
+        for commit in &self.commits {
+            let (record, segment) = (unhex(&commit.record), commit.segment.as_deref().map(unhex));
+            let put = Put {
+                place,
+                id: CheckpointId::new(0, commit.step),
+                fence: 0,
+                kind: RowKind::from_number(commit.kind).unwrap(),
+                record: &record,
+                segment: segment.as_deref(),
+                clears_writes: false,
+            };
+            saver.put(put).await.unwrap();
+        }
+        let writes = self.writes.iter().map(|write| PendingWrite {
+            task: write.task.parse().unwrap(),
+            slot: write.slot,
+            bytes: unhex(&write.bytes),
+        });
+        let head = self.commits.last().map_or(0, |commit| commit.step);
+        saver.put_writes(place, CheckpointId::new(0, head), &writes.collect::<Vec<_>>()).await.unwrap();
+        saver
+    }
+}
+
+/// Records what is stored on any thread, and stores it.
+#[derive(Clone, Default)]
+pub struct Recorder {
+    inner: Arc<MemorySaver>,
+    tape: Arc<Mutex<Tape>>,
+}
+
+impl Recorder {
+    /// What was stored, without the pending writes that a later checkpoint made obsolete.
+    pub fn tape(&self) -> Tape {
+        self.tape.lock().unwrap().clone()
+    }
+}
+
+#[async_trait::async_trait]
+impl Checkpointer for Recorder {
+    async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, Error> {
+        self.inner.get(place, at).await
+    }
+
+    async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, Error> {
+        self.inner.row(place, id).await
+    }
+
+    async fn put(&self, put: Put<'_>) -> Result<(), Error> {
+        self.inner.put(put).await?;
+        let mut tape = self.tape.lock().unwrap();
+        tape.writes.clear();
+        tape.commits.push(Commit {
+            step: put.id.step,
+            kind: put.kind.to_number(),
+            record: hex(put.record),
+            segment: put.segment.map(hex),
+        });
+        Ok(())
+    }
+
+    async fn put_writes(
+        &self,
+        place: Place<'_>,
+        at: CheckpointId,
+        writes: &[PendingWrite],
+    ) -> Result<(), Error> {
+        self.inner.put_writes(place, at, writes).await?;
+        let mut tape = self.tape.lock().unwrap();
+        let task = |task: TaskId| task.to_string();
+        tape.writes.extend(writes.iter().map(|write| Write {
+            task: task(write.task),
+            slot: write.slot,
+            bytes: hex(&write.bytes),
+        }));
+        Ok(())
+    }
+
+    async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, Error> {
+        self.inner.list(place, query).await
+    }
+
+    async fn threads(&self) -> Result<Vec<String>, Error> {
+        self.inner.threads().await
+    }
+
+    async fn delete_thread(&self, thread: &str) -> Result<(), Error> {
+        self.inner.delete_thread(thread).await
+    }
+}

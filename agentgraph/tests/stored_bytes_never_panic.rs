@@ -1,0 +1,279 @@
+//! Stored bytes are not trusted: whatever they are, reading them is a typed error or works, and never a panic.
+//!
+//! `PROPTEST_CASES` sets how many are tried, `PROPTEST_RNG_SEED` which ones; without them they are always the same.
+
+mod common;
+
+use std::sync::{Arc, OnceLock};
+
+use agentgraph::prelude::*;
+use agentgraph::{Code, MemorySaver};
+use common::stories::{Story, large, long, paused, recorded};
+use common::tape::{Tape, hex, unhex};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, FileFailurePersistence, RngSeed};
+
+fn config() -> Config {
+    let mut config = Config::default();
+    let failures = FileFailurePersistence::Direct("proptest-regressions/stored_bytes_never_panic.txt");
+    config.failure_persistence = Some(Box::new(failures));
+    if std::env::var_os("PROPTEST_CASES").is_none() {
+        config.cases = 600;
+    }
+    if std::env::var_os("PROPTEST_RNG_SEED").is_none() {
+        config.rng_seed = RngSeed::Fixed(0x00a9_e27f);
+    }
+    config
+}
+
+fn run<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+}
+
+fn tapes() -> &'static [Tape; 3] {
+    static TAPES: OnceLock<[Tape; 3]> = OnceLock::new();
+    TAPES.get_or_init(|| run(recorded()).map(|(_, tape)| tape))
+}
+
+/// One change to some bytes.
+#[derive(Clone, Debug)]
+enum Damage {
+    Flip { at: usize, mask: u8 },
+    Set { at: usize, to: u8 },
+    Cut { at: usize },
+    Insert { at: usize, bytes: Vec<u8> },
+    Remove { at: usize, count: usize },
+    Replace { with: Vec<u8> },
+}
+
+impl Damage {
+    fn apply(&self, bytes: &mut Vec<u8>) {
+        let place = |at: usize| at % bytes.len().max(1);
+        match self {
+            Damage::Replace { with } => *bytes = with.clone(),
+            _ if bytes.is_empty() => {}
+            Damage::Flip { at, mask } => {
+                let at = place(*at);
+                bytes[at] ^= mask;
+            }
+            Damage::Set { at, to } => {
+                let at = place(*at);
+                bytes[at] = *to;
+            }
+            Damage::Cut { at } => bytes.truncate(place(*at)),
+            Damage::Insert { at, bytes: more } => {
+                let at = place(*at);
+                bytes.splice(at..at, more.iter().copied());
+            }
+            Damage::Remove { at, count } => {
+                let from = place(*at);
+                let to = (from + count).min(bytes.len());
+                bytes.drain(from..to);
+            }
+        }
+    }
+}
+
+fn damage() -> impl Strategy<Value = Damage> {
+    let bytes = |most: usize| proptest::collection::vec(any::<u8>(), 0..most);
+    // The markers of MessagePack that promise much, and the bytes of operations.
+    let telling =
+        prop_oneof![0_u8..16, proptest::sample::select(vec![0x91, 0xc1, 0xc4, 0xc6, 0xcf, 0xdd, 0xdf, 0xff])];
+    prop_oneof![
+        4 => (any::<usize>(), any::<u8>()).prop_map(|(at, mask)| Damage::Flip { at, mask }),
+        4 => (any::<usize>(), telling).prop_map(|(at, to)| Damage::Set { at, to }),
+        2 => any::<usize>().prop_map(|at| Damage::Cut { at }),
+        2 => (any::<usize>(), bytes(12)).prop_map(|(at, bytes)| Damage::Insert { at, bytes }),
+        2 => (any::<usize>(), 1..12_usize).prop_map(|(at, count)| Damage::Remove { at, count }),
+        1 => bytes(80).prop_map(|with| Damage::Replace { with }),
+    ]
+}
+
+/// What a reader may say of damaged bytes. That a channel or node is not known is true as well: names are bytes too.
+fn is_fair(error: &agentgraph::Error) -> bool {
+    matches!(error.code(), Code::CorruptCheckpoint | Code::UnknownFormat | Code::GraphChanged)
+}
+
+/// Reads a thread in every way there is, and goes on with it.
+async fn read(graph: &CompiledGraph<Story>) {
+    if let Err(error) = graph.state("t").await {
+        assert!(is_fair(&error), "state: {error}");
+        assert_eq!(error.thread(), Some("t"), "{error}");
+    }
+    if let Err(error) = graph.history("t").await {
+        assert!(is_fair(&error), "history: {error}");
+    }
+    // What a damaged frontier or answer makes of the run is the run's own matter, as long as it ends.
+    let _ = graph.proceed().thread("t").max_supersteps(3).await;
+    let _ = graph.resume(1).thread("t").max_supersteps(3).await;
+    let _ = graph.invoke(Story::update()).thread("t").abandon().max_supersteps(3).await;
+}
+
+async fn graph_of(tape: &Tape, which: usize) -> CompiledGraph<Story> {
+    let saver: Arc<MemorySaver> = tape.play().await;
+    match which {
+        0 => paused(saver),
+        1 => long(saver),
+        _ => large(saver, 2),
+    }
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn a_damaged_thread_is_read_or_refused(
+        which in 0..3_usize,
+        target in any::<proptest::sample::Index>(),
+        damages in proptest::collection::vec(damage(), 1..4),
+    ) {
+        let mut tape = tapes()[which].clone();
+        let segments: Vec<usize> = (0..tape.commits.len()).filter(|at| tape.commits[*at].segment.is_some()).collect();
+        let (commits, writes) = (tape.commits.len(), tape.writes.len());
+        let target = target.index(commits + segments.len() + writes);
+        let text = if target < commits {
+            &mut tape.commits[target].record
+        } else if target < commits + segments.len() {
+            tape.commits[segments[target - commits]].segment.as_mut().unwrap()
+        } else {
+            &mut tape.writes[target - commits - segments.len()].bytes
+        };
+        let mut bytes = unhex(text);
+        damages.iter().for_each(|damage| damage.apply(&mut bytes));
+        *text = hex(&bytes);
+        run(async { read(&graph_of(&tape, which).await).await });
+    }
+
+    #[test]
+    fn any_operations_after_a_good_header_are_read_or_refused(
+        operations in proptest::collection::vec(operation(), 0..12),
+    ) {
+        let mut tape = tapes()[0].clone();
+        let mut record = unhex(&tape.commits[0].record);
+        let header = u32::from_be_bytes([record[1], record[2], record[3], record[4]]) as usize;
+        record.truncate(5 + header);
+        record.extend(operations.concat());
+        tape.commits[0].record = hex(&record);
+        run(async { read(&graph_of(&tape, 0).await).await });
+    }
+}
+
+/// One operation that is well formed by itself, on any field, with a fitting payload or not.
+fn operation() -> impl Strategy<Value = Vec<u8>> {
+    let field = prop_oneof![9 => 0..10_u64, 1 => any::<u64>()];
+    let number = prop_oneof![3 => 0..5_u64, 1 => any::<u64>()];
+    let value = prop_oneof![
+        Just(vec![0x90]),
+        Just(vec![0x80]),
+        Just(vec![0xa1, b'x']),
+        Just(vec![0x92, 1, 2]),
+        Just(vec![0xdd, 0xff, 0xff, 0xff, 0xff]),
+        proptest::collection::vec(any::<u8>(), 0..9),
+    ];
+    (field, 0..10_u8, number.clone(), number, value).prop_map(|(field, op, first, second, value)| {
+        let mut bytes = uint(field);
+        bytes.push(op);
+        match op {
+            0 => bytes.extend(bin(&value)),
+            1 => bytes.extend([uint(first), bin(&value)].concat()),
+            2 => bytes.extend([bin(&[0xa1, b'k']), bin(&value)].concat()),
+            3 => bytes.extend([vec![0xa1, b'k'], bin(&value)].concat()),
+            4 => bytes.extend([0xa1, b'k']),
+            5 => bytes.extend(uint(first)),
+            6 => bytes.extend([uint(first), uint(second)].concat()),
+            _ => {}
+        }
+        bytes
+    })
+}
+
+fn uint(number: u64) -> Vec<u8> {
+    match number {
+        0..128 => vec![number as u8],
+        _ => [&[0xcf][..], &number.to_be_bytes()].concat(),
+    }
+}
+
+fn bin(bytes: &[u8]) -> Vec<u8> {
+    [&[0xc4, bytes.len() as u8][..], bytes].concat()
+}
+
+/// A record of format 1 with this header map and these operations.
+fn record(header: &[u8], operations: &[u8]) -> Vec<u8> {
+    [&[1][..], &(header.len() as u32).to_be_bytes(), header, operations].concat()
+}
+
+/// Bytes that promise far more than follows.
+fn hostile() -> Vec<Vec<u8>> {
+    let deep = |marker: u8, depth: usize| vec![marker; depth];
+    let next = |value: &[u8]| [&[0x81, 0xa4][..], b"next", value].concat();
+    let fields = [&[0x81, 0xa6][..], b"fields", &[0x92, 0xa1, b'a', 0xa1, b'b']].concat();
+    let mut records = vec![
+        vec![1, 0xff, 0xff, 0xff, 0xff],
+        record(&[0xdf, 0xff, 0xff, 0xff, 0xff], &[]),
+        record(&next(&[0xdd, 0xff, 0xff, 0xff, 0xff]), &[]),
+        record(&next(&[0xdb, 0xff, 0xff, 0xff, 0xff]), &[]),
+        record(&next(&deep(0x91, 200_000)), &[]),
+        record(&next(&[&[0x91][..], &deep(0x81, 200_000)].concat()), &[]),
+        record(&[&[0x81, 0xa1, b'?'][..], &deep(0x91, 200_000), &[0xc0]].concat(), &[]),
+    ];
+    let operations: [&[u8]; 8] = [
+        &[0, 0, 0xc6, 0xff, 0xff, 0xff, 0xff],
+        &[0, 1, 0xcf, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xc4, 0, 0, 1, 5, 0xc4, 0],
+        &[0, 0, 0xc4, 1, 0x90, 0, 1, 0xce, 0xff, 0xff, 0xff, 0xff, 0xc4, 0],
+        &[0, 0, 0xc4, 5, 0xdd, 0xff, 0xff, 0xff, 0xff, 0, 5, 0xce, 0xff, 0xff, 0xff, 0xff],
+        &[0xce, 0x00, 0x0f, 0xff, 0xff, 7],
+        &[0xcf, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 7],
+        &[0, 6, 0, 0],
+        &[0, 6, 0xce, 0xff, 0xff, 0xff, 0xff, 0xcf, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff],
+    ];
+    records.extend(operations.map(|operations| record(&fields, operations)));
+    records
+}
+
+/// The most memory this process has used so far, in KiB; nothing where that cannot be told.
+fn most_memory() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+    line.split_whitespace().nth(1)?.parse().ok()
+}
+
+#[test]
+fn promises_of_much_cost_little() {
+    let before = most_memory();
+    for bytes in hostile() {
+        let tape = Tape {
+            commits: vec![common::tape::Commit { step: 0, kind: 0, record: hex(&bytes), segment: None }],
+            writes: Vec::new(),
+        };
+        run(async { read(&graph_of(&tape, 0).await).await });
+    }
+    for (slot, bytes) in [(0, 0x91), (1, 0x91), (1, 0x81), (2, 0x91), (4, 0x91)] {
+        let mut tape = tapes()[0].clone();
+        let target = tape.writes.iter_mut().find(|write| write.slot == slot);
+        if let Some(write) = target {
+            write.bytes = hex(&vec![bytes; 200_000]);
+        }
+        run(async { read(&graph_of(&tape, 0).await).await });
+    }
+    if let (Some(before), Some(after)) = (before, most_memory()) {
+        // The other tests of this file run beside this one; they need a few megabytes.
+        assert!(after - before < 64 * 1024, "{} KiB", after - before);
+    }
+}
+
+#[test]
+fn a_thread_with_one_damaged_checkpoint_keeps_its_earlier_ones() {
+    let mut tape = tapes()[1].clone();
+    let last = tape.commits.len() - 1;
+    tape.commits[last].record = hex(b"\x01rubbish");
+    run(async {
+        let graph = graph_of(&tape, 1).await;
+        let error = graph.state("t").await.unwrap_err();
+        assert_eq!(error.code(), Code::CorruptCheckpoint);
+        assert!(error.to_string().contains("checkpoint 0.1025 cannot be read"), "{error}");
+        let id = agentgraph::CheckpointId::new(0, 1025);
+        let earlier = graph.history("t").before(id).limit(1).await.unwrap();
+        assert_eq!(earlier[0].values.count, 1024);
+    });
+}

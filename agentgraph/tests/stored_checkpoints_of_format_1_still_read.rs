@@ -1,0 +1,155 @@
+//! Threads that an earlier release stored are read, and go on.
+//!
+//! The files under `fixtures/format-1` are never written again: they are what format 1 is. A new one, for something that
+//! format 1 could not say so far, is written by running these tests with `AGENTGRAPH_WRITE_FIXTURES=1`, which leaves files
+//! alone that are there.
+
+mod common;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use agentgraph::checkpoint::{ListQuery, Place, RowKind};
+use agentgraph::prelude::*;
+use agentgraph::{Code, MemorySaver, Source};
+use common::stories::{Story, large, long, long_step, paused, person, recorded};
+use common::tape::{Tape, hex, unhex};
+
+fn file(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/format-1").join(format!("{name}.json"))
+}
+
+async fn fixture(name: &str) -> Tape {
+    let path = file(name);
+    if std::env::var_os("AGENTGRAPH_WRITE_FIXTURES").is_some() && !path.exists() {
+        let (_, tape) = recorded().await.into_iter().find(|(known, _)| *known == name).unwrap();
+        std::fs::write(&path, serde_json::to_string_pretty(&tape).unwrap() + "\n").unwrap();
+    }
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    serde_json::from_str(&text).unwrap()
+}
+
+async fn stored(name: &str) -> Arc<MemorySaver> {
+    fixture(name).await.play().await
+}
+
+#[tokio::test]
+async fn a_paused_thread_with_dispatches_a_half_full_join_results_requests_and_answers() {
+    let graph = paused(stored("paused").await);
+    let state = graph.state("t").await.unwrap().unwrap();
+    assert_eq!(state.values.title, "paused");
+    assert_eq!(state.values.lines, ["early", "page 2"]);
+    assert_eq!((&state.values.longest[..], state.values.count), ("page one", 2));
+    assert_eq!(state.values.people, [person("ada", 36)]);
+    assert_eq!(state.values.table.get("pi"), Some(&3.25));
+    assert_eq!(state.next, ["ask", "read"], "page 3 failed, pages 2 and 1 are finished");
+    assert_eq!(state.interrupts.len(), 1);
+    assert_eq!(state.interrupts[0].value, serde_json::json!({ "ask": "age?", "of": "cy" }));
+    assert_eq!(state.interrupts[0].schema.as_ref().unwrap()["maximum"], 255);
+
+    let history = graph.history("t").await.unwrap();
+    let told: Vec<_> = history.iter().map(|one| (one.source, one.values.flash, &one.next[..])).collect();
+    assert_eq!(told[0], (Source::Loop, 9, &["ask", "read", "read", "read"].map(String::from)[..]));
+    assert_eq!(told[1], (Source::Input, 0, &["begin", "early"].map(String::from)[..]));
+
+    let error = graph.resume(41).thread("t").await.unwrap_err();
+    assert_eq!((error.code(), error.to_string().contains("page 3 is torn")), (Code::NodeFailed, true));
+    let left = graph.state("t").await.unwrap().unwrap();
+    assert_eq!(
+        (&left.next[..], &left.values.lines[..]),
+        (&["read".to_owned()][..], &["early", "asked", "page 2"].map(String::from)[..])
+    );
+}
+
+#[tokio::test]
+async fn a_long_thread_whose_middle_is_a_segment() {
+    let saver = stored("long").await;
+    let tail = agentgraph::Checkpointer::get(&*saver, Place::root("t"), None).await.unwrap().unwrap();
+    let kinds: Vec<RowKind> = tail.rows.iter().map(|row| row.kind).collect();
+    assert_eq!(kinds, [RowKind::Full, RowKind::Segment, RowKind::Delta]);
+    let graph = long(saver);
+    let state = graph.state("t").await.unwrap().unwrap();
+    let mut expected = Story { title: "long".into(), ..Story::default() };
+    for n in 0..1025 {
+        expected.apply(&(), long_step(n)).unwrap();
+    }
+    assert_eq!(state.values, expected);
+    let end = graph.proceed().thread("t").await.unwrap().into_finished().unwrap();
+    assert_eq!(end.count, 1030);
+}
+
+#[tokio::test]
+async fn a_full_that_refers_to_a_large_value_in_another_record() {
+    let saver = stored("large").await;
+    let graph = large(Arc::clone(&saver), 2);
+    let state = graph.state("t").await.unwrap().unwrap();
+    assert_eq!((state.values.title.len(), state.values.lines.join(", ")), (5000, "0 long, 5000 long".into()));
+    assert_eq!(state.next, ["new"]);
+    let rows = agentgraph::Checkpointer::list(&*saver, Place::root("t"), ListQuery::default()).await.unwrap();
+    assert!(rows[0].kind == RowKind::Full && rows[0].record.len() < 1000, "it is a reference");
+    assert_eq!(graph.proceed().thread("t").await.unwrap().into_finished().unwrap().title.len(), 5000);
+}
+
+/// A record with one more key in its header.
+fn with_key(record: &[u8], key: &str, value: &[u8]) -> Vec<u8> {
+    let (head, rest) = record.split_at(8);
+    assert_eq!((head[0], head[5]), (1, 0xde), "format 1, and a map of up to 65,535 keys");
+    let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize;
+    let keys = u16::from_be_bytes([head[6], head[7]]) + 1;
+    let (header, operations) = rest.split_at(length - 3);
+    let mut entry = vec![0xa0 | key.len() as u8];
+    entry.extend_from_slice(key.as_bytes());
+    entry.extend_from_slice(value);
+    let mut record = vec![1];
+    record.extend_from_slice(&((length + entry.len()) as u32).to_be_bytes());
+    record.push(0xde);
+    record.extend_from_slice(&keys.to_be_bytes());
+    record.extend_from_slice(header);
+    record.extend_from_slice(&entry);
+    record.extend_from_slice(operations);
+    record
+}
+
+#[tokio::test]
+async fn what_a_later_release_added_to_a_header_is_kept_and_written_with_the_next_full() {
+    let value = [0x93, 1, 0x81, 0xa1, b'x', 0xc3, 0xc0];
+    let mut tape = fixture("large").await;
+    tape.commits.truncate(2);
+    tape.commits[0].record = hex(&with_key(&unhex(&tape.commits[0].record), "overlay", &value));
+    let saver = tape.play().await;
+    large(Arc::clone(&saver), 2).proceed().thread("t").await.unwrap();
+    let rows = agentgraph::Checkpointer::list(&*saver, Place::root("t"), ListQuery::default()).await.unwrap();
+    let full = rows.iter().find(|row| row.kind == RowKind::Full).unwrap();
+    assert!(full.id.step > 1, "a full was written by this release");
+    let kept = [&b"\xa7overlay"[..], &value].concat();
+    assert!(full.record.windows(kept.len()).any(|window| window == kept));
+}
+
+#[tokio::test]
+async fn a_newer_format_is_refused_with_the_remedy() {
+    let mut tape = fixture("large").await;
+    let mut record = unhex(&tape.commits[0].record);
+    record[0] = 2;
+    tape.commits[0].record = hex(&record);
+    tape.commits.truncate(1);
+    let error = large(tape.play().await, 1).state("t").await.unwrap_err();
+    assert_eq!(error.code(), Code::UnknownFormat);
+    assert!(
+        error.to_string().contains("it has format 2, and this release reads up to 1: update agentgraph"),
+        "{error}"
+    );
+}
+
+/// The stories are written today byte for byte as they were, but for the ids of runs.
+#[tokio::test]
+async fn this_release_writes_format_1() {
+    for (name, tape) in recorded().await {
+        let before = fixture(name).await;
+        assert_eq!(tape.commits.len(), before.commits.len(), "{name}");
+        assert_eq!(tape.writes.len(), before.writes.len(), "{name}");
+        let shape = |tape: &Tape| {
+            tape.commits.iter().map(|one| (one.step, one.kind, one.record.len())).collect::<Vec<_>>()
+        };
+        assert_eq!(shape(&tape), shape(&before), "{name}");
+    }
+}
