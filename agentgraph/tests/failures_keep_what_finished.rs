@@ -251,10 +251,28 @@ async fn a_single_failed_node_is_run_again_by_proceed_and_the_nodes_before_it_ar
 }
 
 #[tokio::test]
-async fn an_engine_error_that_a_node_passes_on_keeps_its_code() {
+async fn another_graphs_error_stays_inside_the_node_that_called_it() {
     async fn inner() -> Result<(), agentgraph::Error> {
         Err(agentgraph::Error::new(Code::Store, "from within"))
     }
     let error = error_of(one(inner)).await;
-    assert_eq!(error.to_string(), "E_STORE: node `a`: from within (thread `t`)");
+    assert_eq!(error.to_string(), "E_NODE_FAILED: node `a`: E_STORE: from within (thread `t`)");
+    let source = std::error::Error::source(&error).unwrap().downcast_ref::<agentgraph::Error>();
+    assert_eq!(source.unwrap().code(), Code::Store);
+}
+
+#[tokio::test]
+async fn a_panic_in_a_route_is_an_error_and_the_thread_is_as_it_was() {
+    let graph = one(says("a")).node("b", says("b")).edge(START, "b");
+    let graph = graph.branch("a", |_: &Words| -> &'static str { panic!("no way") }, ["b"]);
+    let graph = graph.compile().unwrap().checkpointer(MemorySaver::new());
+    for _ in 0..2 {
+        let run = match graph.state("t").await.unwrap() {
+            None => graph.invoke(Words::update()),
+            Some(_) => graph.proceed(),
+        };
+        let error = run.thread("t").await.unwrap_err();
+        assert!(error.to_string().contains("no way"), "{error}");
+        assert_eq!(graph.history("t").await.unwrap().len(), 1);
+    }
 }

@@ -171,7 +171,10 @@ async fn a_branch_may_go_only_to_what_it_declared() {
         assert_eq!(error.code(), Code::UnknownTarget);
         assert_eq!(error.node(), Some("a"));
         assert!(error.to_string().contains(expected), "{error}");
-        assert_eq!(error.state::<Words>().unwrap(), &Words::default(), "nothing of the failed superstep");
+        assert!(
+            error.state::<Words>().is_none_or(|words| *words == Words::default()),
+            "never a half-merged state"
+        );
     }
 }
 
