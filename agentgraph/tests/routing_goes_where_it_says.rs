@@ -163,7 +163,7 @@ async fn an_unknown_dispatch_and_start_as_a_target_are_errors() {
 async fn a_branch_may_go_only_to_what_it_declared() {
     for (target, expected) in [
         ("d", "its branch went to `d`, which is not among the targets it declared: add it there"),
-        ("dd", "there is no node `dd` to go to; did you mean `d`?"),
+        ("nowhere", "there is no node `nowhere` to go to"),
         (END, "its branch went to `__end__`, which is not among the targets it declared: add it there"),
     ] {
         let graph = four(says("a")).branch("a", move |_: &Words| target, ["b", "c"]).compile().unwrap();
