@@ -213,6 +213,23 @@ async fn an_experiment_starts_only_when_it_is_ready_and_is_not_moved_to_where_it
 }
 
 #[tokio::test]
+async fn a_status_that_does_not_do_what_it_seems_to_is_warned_of() {
+    let warned = |status: &str, experiment: &Experiment| {
+        let params = json!({ "experiment_id": ID, "status": status });
+        let action = decode(ActionKind::UpdateExperimentStatus, params.as_object().unwrap()).unwrap();
+        warnings(&action, &Facts { experiment: Some(experiment), ..Facts::default() }).join("; ")
+    };
+    let mut experiment = experiment(ExperimentState::Enrolling, true, [50.0, 50.0]).await;
+    assert!(warned("enrolling", &experiment).contains("nobody takes part"));
+    assert_eq!(warned("enrollmentComplete", &experiment), "");
+    experiment.inclusion.users.push("ada".to_owned());
+    assert_eq!(warned("enrolling", &experiment), "");
+    experiment.post_rule = upgrade_agent::client::PostRule::assign("variant");
+    assert!(warned("enrollmentComplete", &experiment).contains("those enrolled get variant"));
+    assert_eq!(warned("cancelled", &experiment), "");
+}
+
+#[tokio::test]
 async fn conditions_of_an_experiment_that_students_are_in_change_only_by_force() {
     let params = |force: bool| json!({ "experiment_id": ID, "force": force, "conditions": [{ "code": "control", "weight": 100 }] });
     let kind = ActionKind::UpdateExperiment;

@@ -6,11 +6,11 @@ mod common;
 use std::sync::Arc;
 
 use agentgraph::MemorySaver;
-use agentgraph_llm::{ChatModel, ChatRequest, ChatResponse, Message, Reply};
+use agentgraph_llm::{ChatModel, ChatRequest, ChatResponse, Message, Reply, ScriptedModel};
 use common::World;
 use common::proxy::Fault;
 use common::script::{Script, acts, request, wants};
-use futures_util::future::join;
+use futures_util::future::{join, join_all};
 use serde_json::json;
 use tokio::sync::Notify;
 use upgrade_agent::agent::{AgentError, UpgradeAgent};
@@ -87,6 +87,45 @@ async fn two_turns_at_once_on_one_thread_wait_for_each_other() {
     let said: Vec<String> =
         agent.conversation("t").await.unwrap().unwrap().history.iter().map(Message::text).collect();
     assert_eq!(said, ["first", "one", "second", "two"]);
+}
+
+/// A model that initializes the user whose name is the person's first message.
+fn obliging() -> ScriptedModel {
+    ScriptedModel::from_fn(|request| {
+        let results = request.messages.iter().any(|message| message.results().next().is_some());
+        let name = request.messages.first().map(Message::text).unwrap_or_default();
+        match request.tools.first().map(|tool| tool.name.as_str()) {
+            Some("analyze_user_request") => wants("needs_info", 1.0),
+            _ if results => Reply::text("ready"),
+            _ => acts("init_experiment_user", json!({ "user_id": name })),
+        }
+    })
+}
+
+#[tokio::test]
+async fn conversations_at_once_in_one_process_do_not_mix() {
+    let world = World::new().await;
+    let agent = UpgradeAgent::builder().model(obliging()).client(world.client().await).build().unwrap();
+    let names: Vec<String> = (0..12).map(|n| format!("user-{n}")).collect();
+    let conversations = names.iter().map(|name| {
+        let agent = agent.clone();
+        async move {
+            let asked = agent.turn(name, name).await.unwrap();
+            assert!(asked.reply.starts_with(&format!("Initialize user '{name}'")), "{}", asked.reply);
+            assert_eq!(
+                agent.turn(name, "yes").await.unwrap().reply,
+                format!("User '{name}' is initialized.")
+            );
+        }
+    });
+    join_all(conversations).await;
+    for name in &names {
+        let state = agent.conversation(name).await.unwrap().unwrap();
+        assert_eq!((state.turns, state.history.len(), state.execution_log.len()), (2, 4, 1));
+        assert_eq!(state.execution_log[0].summary, format!("User '{name}' is initialized."));
+    }
+    let sent = world.proxy.heard().into_iter().filter(|line| line == "POST /v6/init").count();
+    assert_eq!(sent, names.len());
 }
 
 #[tokio::test]

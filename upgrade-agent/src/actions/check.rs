@@ -81,20 +81,33 @@ pub fn warnings(action: &Action, facts: &Facts<'_>) -> Vec<String> {
         Action::UpdateExperiment(update) if update.context.is_some() => {
             found.push("Changing the context drops every inclusion and exclusion list.".to_owned());
         }
-        Action::UpdateExperimentStatus(status) => {
-            let takes_nobody = |experiment: &Experiment| {
-                experiment.filter_mode == FilterMode::ExcludeAll && experiment.inclusion.is_empty()
-            };
-            if status.status == ExperimentState::Enrolling && facts.experiment.is_some_and(takes_nobody) {
-                found.push(
-                    "Its filter mode is excludeAll and its inclusion list is empty: nobody takes part."
-                        .to_owned(),
-                );
-            }
+        Action::UpdateExperimentStatus(change) => {
+            found.extend(facts.experiment.and_then(|experiment| status_warning(&change.status, experiment)));
         }
         _ => {}
     }
     found
+}
+
+fn status_warning(to: &ExperimentState, experiment: &Experiment) -> Option<String> {
+    let rule = &experiment.post_rule;
+    match to {
+        ExperimentState::Enrolling
+            if experiment.filter_mode == FilterMode::ExcludeAll && experiment.inclusion.is_empty() =>
+        {
+            Some(
+                "Its filter mode is excludeAll and its inclusion list is empty: nobody takes part."
+                    .to_owned(),
+            )
+        }
+        ExperimentState::EnrollmentComplete if rule.rule == PostExperimentRule::Assign => {
+            let code = rule.condition_code.as_deref().unwrap_or("the default");
+            Some(format!(
+                "Its post-experiment rule is assign: those enrolled get {code} instead of what they had."
+            ))
+        }
+        _ => None,
+    }
 }
 
 fn check_create(create: &CreateExperiment, facts: &Facts<'_>, found: &mut Vec<String>) {
