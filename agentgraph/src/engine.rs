@@ -26,7 +26,9 @@ use crate::engine::host::TaskRunner;
 use crate::engine::load::finished_step;
 use crate::engine::merge::{ChannelUses, Done, Merge};
 use crate::engine::plan::{Frontier, LeftOver, StepPlace, task_id};
-use crate::engine::stored::{StoredAnswer, StoredRequest, StoredStep, StoredTarget, to_bytes};
+use crate::engine::stored::{
+    OF_RUN, SESSIONS, StoredAnswer, StoredRequest, StoredStep, StoredTarget, TOLD, to_bytes,
+};
 use crate::error::{Code, Error};
 use crate::extract::{Snapshot, Task};
 use crate::graph::GraphCore;
@@ -35,6 +37,7 @@ use crate::node::NodeResult;
 use crate::policy::{CatchPanic, guarded};
 use crate::run::event::{EventKind, EventQueue};
 use crate::run::{Interrupt, InterruptId, InterruptKind, StopReason};
+use crate::session::Sessions;
 use crate::state::{Lifetime, State, WriteKind};
 use crate::step::{Goto, InputValue, Step};
 
@@ -54,6 +57,8 @@ pub(crate) struct Loop<S: State, R> {
     pub(crate) left_over: LeftOver,
     /// Static interrupts were met already: the first superstep goes past them.
     pub(crate) past_breaks: bool,
+    /// A static interrupt after these nodes stopped the run in an earlier call, whose caller was not told.
+    pub(crate) halted: Vec<String>,
     pub(crate) scratch: Scratch<S>,
 }
 
@@ -142,14 +147,19 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         merge.input(state, input)?;
         self.scratch.merging = false;
         self.announce_values();
-        self.commit(Source::Input, abandoned).await
+        self.commit(Source::Input, abandoned, None).await
     }
 
     /// Goes on until there is a reason to pause.
     pub(crate) async fn supersteps(&mut self) -> Result<Pause, Error> {
+        if !self.halted.is_empty() {
+            let nodes = std::mem::take(&mut self.halted);
+            let interrupts = nodes.into_iter().map(|node| Interrupt::fixed(node, InterruptKind::After));
+            return self.tell(Pause::Interrupted(interrupts.collect())).await;
+        }
         loop {
             if let Some(pause) = self.boundary() {
-                return Ok(pause);
+                return self.tell(pause).await;
             }
             self.scratch.step += 1;
             self.shared.control.begin_step(self.scratch.step);
@@ -188,10 +198,10 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             self.shared.control.clear();
             self.announce_values();
             if self.journal.is_some() {
-                self.commit(Source::Loop, None).await?;
+                self.commit(Source::Loop, None, stop.as_ref()).await?;
             }
             if let Some(pause) = stop {
-                return Ok(pause);
+                return self.tell(pause).await;
             }
             if let Some(events) = &self.events {
                 events.room().await;
@@ -344,6 +354,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             journal: journal.as_mut(),
             ends: &mut ends,
             stored: &mut stored,
+            sessions: &self.shared.sessions,
         };
         let completed = self.executor().many(tasks.collect(), &mut ledger).await;
         self.journal = journal;
@@ -417,6 +428,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let mut writes = Vec::new();
         let mut interrupts = Vec::new();
         let mut failed = None;
+        let mut finished = false;
         for (index, end) in ends.into_iter().enumerate() {
             let is_stored = stored.get(index).copied().unwrap_or(false);
             match end {
@@ -424,6 +436,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 Some(TaskEnd::Done(done)) => {
                     if let (Some(journal), false) = (&self.journal, is_stored) {
                         writes.push(result_write(&self.core, journal, &self.frontier, index, &done)?);
+                        finished = true;
                     }
                 }
                 Some(TaskEnd::Waits(request)) => {
@@ -440,6 +453,9 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                     failed.get_or_insert(error);
                 }
             }
+        }
+        if finished {
+            writes.extend(sessions_write(&self.shared.sessions)?);
         }
         if let Some(journal) = &mut self.journal {
             journal.put_writes(&writes).await?;
@@ -493,13 +509,31 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
-    async fn commit(&mut self, source: Source, abandoned: Option<RunId>) -> Result<(), Error> {
+    /// Notes that the caller is being told of a static interrupt, so that the next call goes past it. Only then: a caller
+    /// that was dropped before has not been asked.
+    async fn tell(&mut self, pause: Pause) -> Result<Pause, Error> {
+        if let (Pause::Interrupted(_), Some(journal)) = (&pause, &mut self.journal) {
+            journal.put_writes(&[PendingWrite { task: OF_RUN, slot: TOLD, bytes: Vec::new() }]).await?;
+        }
+        Ok(pause)
+    }
+
+    async fn commit(
+        &mut self,
+        source: Source,
+        abandoned: Option<RunId>,
+        stop: Option<&Pause>,
+    ) -> Result<(), Error> {
         let Some(journal) = &mut self.journal else { return Ok(()) };
         let services = &*self.shared.graph.services;
         let sessions = &self.shared.sessions;
         let sessions_used = source == Source::Input || sessions.take_used();
         let (frontier, joins) = (&self.frontier, &self.joins);
-        let commit = Commit { source, frontier, joins, abandoned, sessions, sessions_used };
+        let halt: Vec<String> = match stop {
+            Some(Pause::Interrupted(interrupts)) => interrupts.iter().map(|stop| stop.node.clone()).collect(),
+            _ => Vec::new(),
+        };
+        let commit = Commit { source, frontier, joins, abandoned, halt: &halt, sessions, sessions_used };
         journal.commit(&self.core, &self.state, services, commit).await
     }
 
@@ -572,19 +606,30 @@ struct SuperstepLedger<'a, S: State> {
     journal: Option<&'a mut Journal<S>>,
     ends: &'a mut [Option<TaskEnd<S>>],
     stored: &'a mut [bool],
+    sessions: &'a Sessions,
 }
 
 impl<S: State> Ledger<S> for SuperstepLedger<'_, S> {
     async fn finished(&mut self, index: u32, end: TaskEnd<S>, others_run: bool) -> Result<(), Error> {
         let index = index as usize;
         if let (Some(journal), true, TaskEnd::Done(done)) = (&mut self.journal, others_run, &end) {
-            let write = result_write(self.core, journal, self.frontier, index, done)?;
-            journal.put_writes(&[write]).await?;
+            let mut writes = vec![result_write(self.core, journal, self.frontier, index, done)?];
+            writes.extend(sessions_write(self.sessions)?);
+            journal.put_writes(&writes).await?;
             self.stored[index] = true;
         }
         self.ends[index] = Some(end);
         Ok(())
     }
+}
+
+/// The sessions, to be stored beside the record of a finished task: its changes must not be lost when it is never run
+/// again.
+fn sessions_write(sessions: &Sessions) -> Result<Option<PendingWrite>, Error> {
+    if sessions.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(PendingWrite { task: OF_RUN, slot: SESSIONS, bytes: to_bytes(&sessions.encode()?)? }))
 }
 
 /// The record of a finished task.

@@ -279,10 +279,10 @@ pub(crate) fn caused_by<'a, T: StdError + 'static>(error: &'a (dyn StdError + 's
 pub(crate) fn nearest<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     const LOOKED_AT: usize = 200;
     let length = wrong.chars().count();
-    if length < 3 {
+    if length < 2 {
         return None;
     }
-    let allowed = length / 3;
+    let allowed = (length / 3).max(1);
     let known = known.filter(|name| name.chars().count().abs_diff(length) <= allowed).take(LOOKED_AT);
     known
         .map(|name| (strsim::damerau_levenshtein(wrong, name), name))

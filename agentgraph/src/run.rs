@@ -20,7 +20,7 @@ use crate::checkpoint::Place;
 use crate::context::{CheckpointId, Control, CustomSink, InvalidId, Request, RunId, RunShared, TaskId};
 use crate::engine::commit::Journal;
 use crate::engine::host::{LocalRunner, TaskRunner};
-use crate::engine::load::{Replayed, left_over, look_up, replay, restore};
+use crate::engine::load::{LeftBehind, Replayed, left_behind, look_up, replay, restore};
 use crate::engine::plan::{Frontier, LeftOver};
 use crate::engine::{Answers, Loop, Pause, Scratch};
 use crate::error::{Code, Error};
@@ -185,7 +185,7 @@ impl<S: State> RunBuilder<S> {
             run: begun.run,
             thread: self.thread,
             control: Control::default(),
-            sessions: Sessions::open(&self.graph.shared.sessions, &begun.sessions)?,
+            sessions: Sessions::open(&self.graph.shared.sessions, &begun.sessions, begun.sessions_changed)?,
             custom: events
                 .as_ref()
                 .filter(|events| events.views.custom)
@@ -205,6 +205,7 @@ impl<S: State> RunBuilder<S> {
             max_concurrency: self.max_concurrency,
             left_over: begun.left_over,
             past_breaks: begun.past_breaks,
+            halted: begun.halted,
             scratch: Scratch::default(),
         };
         // Nodes' panics are caught where they run. What is left are routes, reducers and values that serialise themselves.
@@ -255,7 +256,7 @@ fn answer_value(answer: impl Serialize) -> Result<Value, Error> {
 struct Thread<'a, S: State> {
     persistence: &'a Persistence<S>,
     name: Arc<str>,
-    found: Option<(Replayed, LeftOver, bool)>,
+    found: Option<(Replayed, LeftBehind, bool)>,
 }
 
 impl<'a, S: State> Thread<'a, S> {
@@ -270,7 +271,7 @@ impl<'a, S: State> Thread<'a, S> {
         let found = match persistence.saver.get(place, None).await? {
             None => None,
             Some(tail) => {
-                let left = left_over(place, &tail.writes)?;
+                let left = left_behind(place, &tail.writes)?;
                 Some((replay(persistence, place, &tail).await?, left, !tail.writes.is_empty()))
             }
         };
@@ -287,7 +288,11 @@ struct Begun<S: State> {
     journal: Option<Journal<S>>,
     left_over: LeftOver,
     past_breaks: bool,
+    /// The nodes after which the run stopped, if its caller was not told.
+    halted: Vec<String>,
     sessions: StoredSessions,
+    /// They are newer than the checkpoint.
+    sessions_changed: bool,
     next: Next<S>,
 }
 
@@ -314,7 +319,9 @@ impl<S: State> Begun<S> {
             journal,
             left_over: LeftOver::new(),
             past_breaks: false,
+            halted: Vec::new(),
             sessions: StoredSessions::new(),
+            sessions_changed: false,
             next: Next::Input { input, abandoned: None },
         };
         let Some(Thread { persistence, name, found }) = thread else {
@@ -325,7 +332,7 @@ impl<S: State> Begun<S> {
         };
         let mut journal =
             Journal::new(persistence, Arc::clone(&name), new_run, S::channels(&core.schema).len());
-        let Some((replayed, left_over, has_writes)) = found else {
+        let Some((replayed, left, has_writes)) = found else {
             return match start {
                 Start::Invoke(input) => Ok(fresh(Some(journal), input)),
                 Start::Resume(_) | Start::Proceed => Err(nothing_to_resume("the thread does not exist")),
@@ -339,7 +346,7 @@ impl<S: State> Begun<S> {
         if let Start::Invoke(input) = start {
             let abandoned = unfinished.then_some(replayed.header.run);
             if unfinished && !abandons {
-                return Err(run_unfinished(&replayed, &left_over));
+                return Err(run_unfinished(&replayed, &left.tasks));
             }
             journal.run = new_run;
             return Ok(Begun {
@@ -357,9 +364,20 @@ impl<S: State> Begun<S> {
             _ => Next::GoOn,
         };
         let run = replayed.header.run;
-        let sessions = replayed.header.session;
-        let journal = Some(journal);
-        Ok(Begun { run, state, frontier, joins, journal, left_over, past_breaks: true, sessions, next })
+        let header = replayed.header;
+        Ok(Begun {
+            run,
+            state,
+            frontier,
+            joins,
+            journal: Some(journal),
+            left_over: left.tasks,
+            past_breaks: left.told,
+            halted: if left.told { Vec::new() } else { header.halt },
+            sessions_changed: left.sessions.is_some(),
+            sessions: left.sessions.unwrap_or(header.session),
+            next,
+        })
     }
 }
 
@@ -373,7 +391,9 @@ fn fresh_parts<S: State>(graph: &CompiledGraph<S>, journal: Journal<S>, run: Run
         journal: Some(journal),
         left_over: LeftOver::new(),
         past_breaks: false,
+        halted: Vec::new(),
         sessions: StoredSessions::new(),
+        sessions_changed: false,
         next: Next::GoOn,
     }
 }

@@ -62,8 +62,9 @@ struct Cell<T> {
 impl<T> Session<T> {
     /// Reads or changes the value. Do not call it again from within `change`: the cell is locked meanwhile.
     ///
-    /// The next commit stores the value, whether or not `change` changed it. What is changed in a superstep that is not
-    /// committed is lost with the process, as the superstep is.
+    /// The next commit stores the value, whether or not `change` changed it; so does the record of a task that finishes
+    /// while its superstep goes on. A task that fails or asks runs again on a session that it has changed already, unless
+    /// the process has ended in between.
     pub fn with<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
         self.0.used.store(true, Ordering::Release);
         change(&mut self.0.value.lock().unwrap_or_else(PoisonError::into_inner))
@@ -112,7 +113,7 @@ pub(crate) struct SessionKind {
     name: String,
     pub(crate) id: TypeId,
     /// From its bytes, or anew.
-    open: fn(Option<&[u8]>) -> Result<AnyCell, rmp_serde::decode::Error>,
+    open: fn(Option<&[u8]>, bool) -> Result<AnyCell, rmp_serde::decode::Error>,
     take_used: fn(&AnyCell) -> bool,
     encode: fn(&AnyCell, &mut Vec<u8>) -> Result<(), EncodeError>,
 }
@@ -122,9 +123,9 @@ impl SessionKind {
         SessionKind {
             name,
             id: TypeId::of::<T>(),
-            open: |stored| {
+            open: |stored, used| {
                 let value = stored.map_or_else(|| Ok(T::default()), crate::checkpoint::delta::decode)?;
-                Ok(Arc::new(Cell { value: Mutex::new(value), used: AtomicBool::new(false) }))
+                Ok(Arc::new(Cell { value: Mutex::new(value), used: AtomicBool::new(used) }))
             },
             take_used: |cell| {
                 cell.downcast_ref::<Cell<T>>().is_some_and(|cell| cell.used.swap(false, Ordering::AcqRel))
@@ -150,10 +151,16 @@ pub(crate) type StoredSessions = Vec<(String, Bytes)>;
 
 impl Sessions {
     /// The cells of a run: as stored, or new.
-    pub(crate) fn open(kinds: &Arc<[SessionKind]>, stored: &StoredSessions) -> Result<Self, Error> {
+    ///
+    /// `used` if they are newer than the checkpoint that the run goes on from, so that the next one stores them.
+    pub(crate) fn open(
+        kinds: &Arc<[SessionKind]>,
+        stored: &StoredSessions,
+        used: bool,
+    ) -> Result<Self, Error> {
         let open = |kind: &SessionKind| {
             let bytes = stored.iter().find(|(name, _)| *name == kind.name).map(|(_, bytes)| &bytes.0[..]);
-            (kind.open)(bytes).map_err(|error| {
+            (kind.open)(bytes, used).map_err(|error| {
                 Error::new(
                     Code::CorruptCheckpoint,
                     format!("the session `{}` cannot be read: {error}", kind.name),

@@ -123,3 +123,27 @@ async fn one_that_cannot_be_read_is_a_typed_error_that_names_it() {
     assert_eq!(error.code(), Code::CorruptCheckpoint);
     assert!(error.to_string().contains("`odd`"), "{error}");
 }
+
+#[tokio::test]
+async fn what_a_finished_task_did_to_it_outlives_a_sibling_that_asks() {
+    async fn write(notes: Session<Notes>) {
+        notes.with(|notes| notes.0.push("written".into()));
+    }
+    async fn wait(ctx: Ctx) -> Result<()> {
+        ctx.interrupt::<bool>("ok?")?;
+        Ok(())
+    }
+    async fn read(notes: Session<Notes>) -> TalkUpdate {
+        Talk::update().seen(notes.with(|notes| notes.0.clone()))
+    }
+    let saver = Arc::new(MemorySaver::new());
+    let graph = || {
+        let graph = StateGraph::new().session::<Notes>("notes").node("write", write).node("wait", wait);
+        let graph = graph.node("read", read).edge(START, "write").edge(START, "wait");
+        let graph = graph.edge(["write", "wait"], "read").compile().unwrap();
+        graph.checkpointer(Arc::clone(&saver))
+    };
+    graph().invoke(Talk::update()).thread("t").await.unwrap();
+    let state = graph().resume(true).thread("t").await.unwrap().into_finished().unwrap();
+    assert_eq!(state.seen, ["written"]);
+}

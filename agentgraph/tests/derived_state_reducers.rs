@@ -257,3 +257,11 @@ fn an_update_shows_which_channels_it_writes_and_no_values() {
     let update = Triage::update().question("the password is hunter2").overwrite_notes(vec![]);
     assert_eq!(format!("{update:?}"), "TriageUpdate { question: Reduce, notes: Overwrite }");
 }
+
+#[test]
+fn an_overwritten_keyed_list_keeps_each_key_once() {
+    let mut state = Triage::default();
+    let twice = vec![message("x", "1"), message("y", "2"), message("x", "3")];
+    state.apply(&(), Triage::update().overwrite_messages(twice)).unwrap();
+    assert_eq!(state.messages, [message("x", "3"), message("y", "2")]);
+}

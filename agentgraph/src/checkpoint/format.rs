@@ -10,7 +10,7 @@
 //! on fields numbered by the table of the newest full.
 //!
 //! Keys of format 1: `run`, `source`, `time` (microseconds since 1970), `next` (the frontier), `joins` (half-full ones),
-//! `abandoned`, `session` (name to value of each), and in fulls `fields`, `fingerprint`, `discipline`, `schema` (version), `fence`, `codec`, `parent`.
+//! `abandoned`, `halt` (a static interrupt after these nodes), `session` (name to value of each), and in fulls `fields`, `fingerprint`, `discipline`, `schema` (version), `fence`, `codec`, `parent`.
 //! Reserved for later: `overlay`, `skips`, `key`.
 
 use std::fmt;
@@ -144,6 +144,8 @@ pub(crate) struct Header {
     /// Flags of the codec: compression and encryption, none yet.
     pub(crate) codec: u32,
     pub(crate) parent: Option<(u32, u64)>,
+    /// The nodes after which a static interrupt stops the run here.
+    pub(crate) halt: Vec<String>,
     /// The run's sessions: name and MessagePack of each.
     pub(crate) session: Vec<(String, Bytes)>,
     /// What this release does not know: key and MessagePack value.
@@ -166,6 +168,7 @@ impl Default for Header {
             fence: 0,
             codec: 0,
             parent: None,
+            halt: Vec::new(),
             session: Vec::new(),
             unknown: Vec::new(),
         }
@@ -179,6 +182,7 @@ impl Header {
         let count = rmp::decode::read_map_len(&mut rest).map_err(|_| damaged("its header is not a map"))?;
         self.source = Source::Loop;
         self.abandoned = None;
+        self.halt.clear();
         for _ in 0..count {
             let (key, after) =
                 rmp::decode::read_str_from_slice(rest).map_err(|_| damaged("a header key is not text"))?;
@@ -209,6 +213,7 @@ impl Header {
             "fence" => self.fence = read(key, value)?,
             "codec" => self.codec = read(key, value)?,
             "parent" => self.parent = read(key, value)?,
+            "halt" => self.halt = read(key, value)?,
             "session" => self.session = read(key, value)?,
             _ => {
                 self.unknown.retain(|(known, _)| known != key);

@@ -74,6 +74,8 @@ pub(crate) struct Commit<'a> {
     pub(crate) frontier: &'a Frontier,
     pub(crate) joins: &'a Joins,
     pub(crate) abandoned: Option<RunId>,
+    /// The nodes after which a static interrupt stops the run here.
+    pub(crate) halt: &'a [String],
     pub(crate) sessions: &'a Sessions,
     /// They may have changed since the last commit.
     pub(crate) sessions_used: bool,
@@ -236,6 +238,9 @@ impl<S: State> Journal<S> {
         }
         if let Some(abandoned) = &commit.abandoned {
             header.value("abandoned", abandoned);
+        }
+        if !commit.halt.is_empty() {
+            header.value("halt", commit.halt);
         }
         let changes = repeat == Repeat::Changes;
         if !changes || commit.source == Source::Input {

@@ -9,10 +9,11 @@ use crate::checkpoint::format::{FormatError, Header, open};
 use crate::checkpoint::{PendingWrite, Place, RowKind, Tail, corrupt};
 use crate::context::{Answer, CheckpointId, TaskId};
 use crate::engine::plan::{Dispatched, Frontier, LeftOver, TaskLeft};
-use crate::engine::stored::{StoredAnswer, StoredRequest, StoredStep, from_bytes};
+use crate::engine::stored::{OF_RUN, SESSIONS, StoredAnswer, StoredRequest, StoredStep, TOLD, from_bytes};
 use crate::error::{Code, Error};
 use crate::graph::topology::Joins;
 use crate::graph::{GraphCore, Persistence};
+use crate::session::StoredSessions;
 use crate::state::State;
 use crate::step::{InputValue, Step};
 use crate::{END, START};
@@ -233,8 +234,33 @@ pub(crate) fn finished_step<S: State>(
     })
 }
 
-/// Sorts pending writes by task.
-pub(crate) fn left_over(place: Place<'_>, writes: &[PendingWrite]) -> Result<LeftOver, Error> {
+/// What pending writes say, sorted.
+#[derive(Default)]
+pub(crate) struct LeftBehind {
+    pub(crate) tasks: LeftOver,
+    /// The caller was told of the static interrupt here.
+    pub(crate) told: bool,
+    pub(crate) sessions: Option<StoredSessions>,
+}
+
+/// Sorts pending writes.
+pub(crate) fn left_behind(place: Place<'_>, writes: &[PendingWrite]) -> Result<LeftBehind, Error> {
+    let (of_run, of_tasks): (Vec<&PendingWrite>, _) = writes.iter().partition(|write| write.task == OF_RUN);
+    let mut left = LeftBehind { tasks: left_over(place, &of_tasks)?, ..LeftBehind::default() };
+    for write in of_run {
+        match write.slot {
+            TOLD => left.told = true,
+            SESSIONS => {
+                let stored = from_bytes(&write.bytes).map_err(|error| error.on_thread(Some(place.thread)))?;
+                left.sessions = Some(stored);
+            }
+            _ => {}
+        }
+    }
+    Ok(left)
+}
+
+fn left_over(place: Place<'_>, writes: &[&PendingWrite]) -> Result<LeftOver, Error> {
     let mut left: HashMap<TaskId, TaskLeft> = HashMap::new();
     for write in writes {
         let task = left.entry(write.task).or_default();

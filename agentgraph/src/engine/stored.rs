@@ -6,6 +6,7 @@ use serde_json::Value;
 use crate::checkpoint::codec::Codec;
 use crate::checkpoint::delta;
 use crate::checkpoint::format::Bytes;
+use crate::context::TaskId;
 use crate::error::{Code, Error};
 use crate::state::State;
 use crate::step::{Command, Dispatch, Goto, InputValue, Step};
@@ -27,6 +28,15 @@ pub(crate) struct StoredTarget {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) input: Option<Bytes>,
 }
+
+/// The "task" of pending writes that belong to the run and to none of its tasks.
+pub(crate) const OF_RUN: TaskId = TaskId::from_u128(0);
+
+/// Slot of [`OF_RUN`]: the caller was told of the static interrupt at this checkpoint. Empty.
+pub(crate) const TOLD: u32 = 0;
+
+/// Slot of [`OF_RUN`]: the sessions as the finished tasks of the superstep left them.
+pub(crate) const SESSIONS: u32 = 1;
 
 /// A request of a task, as a pending write.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

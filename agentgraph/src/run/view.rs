@@ -8,8 +8,10 @@ use std::time::SystemTime;
 use crate::checkpoint::format::Source;
 use crate::checkpoint::{ListQuery, Place, RowKind, Tail};
 use crate::context::{CheckpointId, RunId};
-use crate::engine::load::{Replayed, apply_row, fill_references, finished_step, left_over, replay, restore};
-use crate::engine::plan::{Dispatched, Frontier, LeftOver, StepPlace, task_id};
+use crate::engine::load::{
+    Replayed, apply_row, fill_references, finished_step, left_behind, replay, restore,
+};
+use crate::engine::plan::{Dispatched, Frontier, StepPlace, task_id};
 use crate::error::{Code, Error};
 use crate::graph::{CompiledGraph, Persistence};
 use crate::run::{Interrupt, InterruptId};
@@ -89,7 +91,7 @@ fn add_left_over<S: State>(
     tail: &Tail,
     checkpoint: &mut Checkpoint<S>,
 ) -> Result<(), Error> {
-    let mut left: LeftOver = left_over(place, &tail.writes)?;
+    let mut left = left_behind(place, &tail.writes)?.tasks;
     let (frontier, names) = named_frontier(replayed);
     let step = StepPlace {
         thread: place.thread,
