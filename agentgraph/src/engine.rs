@@ -163,7 +163,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             }
             self.scratch.step += 1;
             self.shared.control.begin_step(self.scratch.step);
-            if self.scratch.step % STEPS_WITHOUT_YIELD == 0 {
+            if self.scratch.step.is_multiple_of(STEPS_WITHOUT_YIELD) {
                 yield_now().await;
             }
             let mut stop = None;
@@ -383,7 +383,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             };
             if let (Some(result), Some(journal)) = (&left.result, &self.journal) {
                 let step = finished_step(&journal.codec, &self.core.schema, &journal.thread, result)?;
-                self.scratch.ends[index] = Some(TaskEnd::Done(merge::resolve(&self.core, step)?));
+                self.scratch.ends[index] =
+                    Some(TaskEnd::Done(merge::resolve(&self.core, self.frontier.task(index).0, step)?));
                 *stored = true;
             } else if let Some((n, request)) = left.open() {
                 let request = Request { n: *n, value: request.value.clone(), schema: request.schema.clone() };
@@ -535,6 +536,16 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         };
         let commit = Commit { source, frontier, joins, abandoned, halt: &halt, sessions, sessions_used };
         journal.commit(&self.core, &self.state, services, commit).await
+    }
+
+    /// Whether what finished tasks left behind can be used, before anything is stored on top of it.
+    pub(crate) fn check_left_over(&self) -> Result<(), Error> {
+        let Some(journal) = &self.journal else { return Ok(()) };
+        let results = self.left_over.values().filter_map(|left| left.result.as_deref());
+        for result in results {
+            finished_step(&journal.codec, &self.core.schema, &journal.thread, result)?;
+        }
+        Ok(())
     }
 
     /// The answers to give, checked against what is open, as pending writes. Must be stored before the tasks run.

@@ -90,7 +90,8 @@ pub trait IntoNode<S: State, M>: Sized {
         node
     }
 
-    /// Says where the commands of this node may go, so that `compile()` and the drawing know.
+    /// Says where the commands of this node may go, so that `compile()` and the drawing know. Going elsewhere is then an
+    /// error of the node.
     fn targets<T: AsRef<str>>(self, targets: impl IntoIterator<Item = T>) -> Node<S> {
         let mut node = self.into_node();
         node.settings.targets = Some(targets.into_iter().map(|name| name.as_ref().to_owned()).collect());

@@ -228,6 +228,7 @@ async fn drive<S: State, R: TaskRunner<S>>(run: &mut Loop<S, R>, next: Next<S>) 
     match next {
         Next::Input { input, abandoned } => run.input(input, abandoned).await?,
         Next::Answer(answers) => {
+            run.check_left_over()?;
             let writes = run.take_answers(answers)?;
             if let Some(journal) = &mut run.journal {
                 journal.put_writes(&writes).await?;

@@ -1,5 +1,7 @@
 //! `Session<T>`: one cell per run, kept over an interrupt, new with the next run.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use std::sync::Arc;
 
 use agentgraph::prelude::*;
@@ -79,7 +81,7 @@ async fn it_is_read_back_through_a_segment_and_a_full() {
     }
     async fn count(steps: Snapshot<Steps>, total: Session<u64>) -> StepsUpdate {
         // Only now and then, so that most records leave the session out.
-        if steps.left % 100 == 0 {
+        if steps.left.is_multiple_of(100) {
             total.with(|total| *total += 1);
         }
         Steps::update().left(steps.left - 1)

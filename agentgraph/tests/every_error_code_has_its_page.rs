@@ -1,5 +1,7 @@
 //! `docs/errors/` and the codes of the engine say the same.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;

@@ -1,5 +1,7 @@
 //! A context that outlived its superstep, and a graph that a node runs, say nothing in another task's name.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use agentgraph::{BoxError, Code, prelude::*};
 use serde::{Deserialize, Serialize};
 use std::error::Error as _;

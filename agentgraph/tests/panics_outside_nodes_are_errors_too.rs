@@ -1,5 +1,7 @@
 //! A route or a reducer that panics fails the run: it does not unwind through it, and the thread can go on.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 

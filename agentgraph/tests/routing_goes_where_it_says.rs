@@ -162,9 +162,9 @@ async fn an_unknown_dispatch_and_start_as_a_target_are_errors() {
 #[tokio::test]
 async fn a_branch_may_go_only_to_what_it_declared() {
     for (target, expected) in [
-        ("d", "its branch went to `d`, which is not among the targets it declared: add it there"),
+        ("d", "its branch went to `d`, which is not among the targets it declared: add it to its list"),
         ("nowhere", "there is no node `nowhere` to go to"),
-        (END, "its branch went to `__end__`, which is not among the targets it declared: add it there"),
+        (END, "its branch went to `__end__`, which is not among the targets it declared: add it to its list"),
     ] {
         let graph = four(says("a")).branch("a", move |_: &Words| target, ["b", "c"]).compile().unwrap();
         let error = graph.invoke(Words::update()).await.unwrap_err();

@@ -94,7 +94,7 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
                 }
             };
         }
-        let done = result.map_err(node_error).and_then(|step| resolve(self.core, step));
+        let done = result.map_err(node_error).and_then(|step| resolve(self.core, request.node, step));
         match done {
             Ok(done) => {
                 self.announce(request, &done);

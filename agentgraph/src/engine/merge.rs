@@ -30,17 +30,33 @@ pub(crate) struct Target {
 /// Looks up where a step goes.
 ///
 /// # Errors
-/// [`Code::UnknownTarget`] for a name that is not in the graph.
-pub(crate) fn resolve<S: State>(core: &GraphCore<S>, step: Step<S>) -> Result<Done<S>, Error> {
+/// [`Code::UnknownTarget`] for a name that is not in the graph, or not among those that the node declared.
+pub(crate) fn resolve<S: State>(core: &GraphCore<S>, node: u32, step: Step<S>) -> Result<Done<S>, Error> {
     match step {
         Step::None => Ok(Done { update: None, targets: Vec::new(), replaces_edges: false }),
         Step::Update(update) => Ok(Done { update: Some(update), targets: Vec::new(), replaces_edges: false }),
         Step::Command(command) => {
             let Command { update, targets, replaces_edges } = *command;
-            let targets: Result<_, Error> = targets.into_iter().map(|goto| target(core, goto)).collect();
-            Ok(Done { update, targets: targets?, replaces_edges })
+            let declared = core.nodes.get(node as usize).and_then(|node| node.targets.as_deref());
+            let targets = targets.into_iter().map(|goto| {
+                let target = target(core, goto)?;
+                match declared {
+                    Some(declared) if !declared.contains(&target.node) => {
+                        Err(undeclared_target(core, "command", "`.targets([..])`", target.node))
+                    }
+                    _ => Ok(target),
+                }
+            });
+            Ok(Done { update, targets: targets.collect::<Result<_, Error>>()?, replaces_edges })
         }
     }
+}
+
+fn undeclared_target<S: State>(core: &GraphCore<S>, word: &str, place: &str, node: u32) -> Error {
+    let name = core.name(node);
+    let problem =
+        format!("its {word} went to `{name}`, which is not among the targets it declared: add it to {place}");
+    Error::new(Code::UnknownTarget, problem)
 }
 
 fn target<S: State>(core: &GraphCore<S>, goto: Goto) -> Result<Target, Error> {
@@ -223,10 +239,7 @@ impl<S: State> Merge<'_, S> {
         if declared.contains(&found.node) {
             return Ok(found);
         }
-        let name = self.core.name(found.node);
-        let problem =
-            format!("its branch went to `{name}`, which is not among the targets it declared: add it there");
-        Err(Error::new(Code::UnknownTarget, problem).at_node(from))
+        Err(undeclared_target(self.core, "branch", "its list", found.node).at_node(from))
     }
 
     fn follow_targets(&mut self, node: u32, targets: Vec<Target>) {

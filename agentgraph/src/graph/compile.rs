@@ -55,7 +55,11 @@ pub(super) fn compile<S: State>(graph: StateGraph<S>) -> Result<CompiledGraph<S>
     let (has_ephemeral, has_run_channels) = (has(Lifetime::Ephemeral), has(Lifetime::Run));
     let names = names.list;
     let by_name = names.iter().enumerate().map(|(id, name)| (Arc::clone(name), id as u32)).collect();
-    let nodes = nodes.into_iter().map(|node| NodeEntry {
+    let nodes = nodes.into_iter().zip(targets).map(|(node, targets)| NodeEntry {
+        targets: match targets {
+            CommandTargets::Declared(targets) => Some(targets),
+            CommandTargets::None | CommandTargets::Anywhere => None,
+        },
         call: node.node.call,
         retry: node.node.settings.retry,
         timeout: node.node.settings.timeout,

@@ -9,11 +9,13 @@ use super::problem::Warning;
 use super::topology::{END_ID, Topology};
 use crate::checkpoint::Checkpointer;
 use crate::checkpoint::codec::Codec;
+use crate::checkpoint::delta::decode;
 use crate::context::GraphShared;
 use crate::engine::host::{Host, HostRunner};
-use crate::error::Error;
+use crate::error::{Code, Error};
 use crate::node::ErasedNode;
 use crate::policy::RetryPolicy;
+use crate::reduce::derived::decode_fields;
 use crate::route::Pick;
 use crate::run::RunBuilder;
 use crate::run::view::{Checkpoint, History};
@@ -49,6 +51,8 @@ pub(crate) struct NodeEntry<S: State> {
     pub(crate) call: Arc<dyn ErasedNode<S>>,
     pub(crate) retry: Option<RetryPolicy>,
     pub(crate) timeout: Option<Duration>,
+    /// Where its commands may go, if it said so.
+    pub(crate) targets: Option<Vec<u32>>,
 }
 
 /// The nodes with static interrupts, by dense id.
@@ -173,6 +177,40 @@ impl<S: State> CompiledGraph<S> {
     {
         self.persistence = Some(Persistence { saver: Arc::new(saver), codec: Codec::of() });
         self
+    }
+
+    /// What an update writes, as a JSON object of channel names: for a screen, a log or another program. A reduced channel
+    /// shows what was handed to its reducer, an overwritten one `{"Overwrite": value}`. Untracked channels are left out.
+    ///
+    /// ```
+    /// # use agentgraph::prelude::*;
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(State, Serialize, Deserialize, Clone, Default)]
+    /// # struct Triage { risk: u8, #[reduce(append)] notes: Vec<String> }
+    /// # async fn plan() {}
+    /// # let graph = StateGraph::<Triage>::new().node("plan", plan).edge(START, "plan").compile().unwrap();
+    /// let update = Triage::update().risk(3).overwrite_notes(vec!["anew".into()]);
+    /// let json = graph.update_json(&update).unwrap();
+    /// assert_eq!(json.to_string(), r#"{"notes":{"Overwrite":["anew"]},"risk":3}"#);
+    /// ```
+    ///
+    /// # Errors
+    /// [`Code::Encode`](crate::Code::Encode) when a value cannot be JSON.
+    pub fn update_json(&self, update: &S::Update) -> Result<serde_json::Value, Error>
+    where
+        S: StoredState,
+    {
+        let bytes = S::encode_update(&self.core.schema, update)?;
+        let mut writes = serde_json::Map::new();
+        for (channel, write) in decode_fields(&bytes)? {
+            let unreadable = |error| Error::new(Code::Encode, format!("channel `{channel}`: {error}"));
+            let mut write: serde_json::Value = decode(write).map_err(unreadable)?;
+            if let Some(reduced) = write.get_mut("Reduce") {
+                write = reduced.take();
+            }
+            writes.insert(channel.to_owned(), write);
+        }
+        Ok(serde_json::Value::Object(writes))
     }
 
     /// What `compile()` found that is allowed and probably not meant.

@@ -40,7 +40,8 @@ pub enum EventKind<S: State> {
     Update {
         /// Its node.
         node: String,
-        /// What it returned; `None` if it changed nothing.
+        /// What it returned; `None` if it changed nothing. [`CompiledGraph::update_json`](crate::CompiledGraph::update_json)
+        /// shows it.
         update: Option<S::Update>,
     },
     /// View *custom*: a node called [`Ctx::emit`](crate::Ctx::emit).

@@ -88,6 +88,11 @@ impl SqliteSaverBuilder {
     /// As [`SqliteSaver::open`].
     pub async fn open(self) -> Result<SqliteSaver, Error> {
         let home = Home::File(self.path.clone());
+        if self.path.as_os_str() == ":memory:" {
+            return Err(
+                home.error("is SQLite's name for no file: use `MemorySaver`, or `SqliteSaver::in_memory()`")
+            );
+        }
         let mut patience = Patience::new(self.busy_timeout);
         loop {
             match self.attempt(&home).await {
