@@ -63,6 +63,8 @@ async fn a_simple_question() {
     let desk = Desk::new().await;
     let messages = [
         "What is A/B testing?",
+        "Could you give me a quick intro to A/B tests?",
+        "I've never heard of split tests, what are they?",
         "could you explain a/b testing to me",
         "I'm new here. What does AB testing mean?",
         "Please describe how split testing works",
@@ -103,6 +105,7 @@ async fn information_about_a_context() {
     let messages = [
         "What conditions are available for assign-prog?",
         "which variants does assign-prog offer",
+        "I need to know the conditions supported by assign-prog",
         "show me the possible conditions of the assign prog app",
         "I'd like to know what treatments I can pick in assign-prog",
         "list conditions in ASSIGN-PROG",
@@ -216,6 +219,7 @@ async fn starting() {
     let messages = [
         "Start the Math Hints experiment",
         "please kick off math hints",
+        "Get Math Hints enrolling students",
         "could you launch \"Math Hints\"?",
         "I want Math Hints to go live",
         "let's get math hints running",
@@ -238,6 +242,8 @@ async fn stopping() {
     let messages = [
         "Stop the Running Test experiment",
         "halt running test",
+        "Running Test has run long enough, please end it",
+        "Bring the Running Test experiment to a close",
         "please pause \"Running Test\"",
         "I'd like to put Running Test on hold",
         "switch the Running Test study off",
@@ -334,6 +340,8 @@ async fn deleting() {
     let messages = [
         "Delete experiment Foo",
         "get rid of the Foo experiment",
+        "please dispose of Foo",
+        "kill Foo",
         "please remove Foo",
         "I no longer need Foo, erase it",
         "can you permanently delete 'Foo'?",
@@ -370,6 +378,8 @@ async fn a_report_of_the_session() {
     for message in [
         "What have we accomplished?",
         "give me a recap of this session",
+        "What's been done?",
+        "progress report please",
         "what did you do so far?",
         "summarize what we've done today",
         "sum up our conversation",
@@ -430,6 +440,9 @@ async fn what_is_not_asked_for_is_not_proposed() {
         "is it possible to restart a cancelled experiment?",
         "don't start it",
         "do not start Math Hints",
+        "stop! don't delete Foo",
+        "I'd rather not start Foo",
+        "do not under any circumstances delete Foo",
         "please don't delete Foo",
         "I don't want to stop Running Test",
         "never delete Foo",
@@ -459,6 +472,32 @@ async fn what_is_not_asked_for_is_not_proposed() {
         );
     }
     assert_eq!(desk.client.experiments().await.unwrap(), before);
+    desk.end().await;
+}
+
+#[tokio::test]
+async fn other_things_people_say() {
+    let desk = Desk::new().await;
+    for (message, wanted) in [
+        ("I want to run an A/B test in mathstream", "What should the experiment be called?"),
+        ("start a new experiment", "Which context should the experiment run in?"),
+        ("tag Foo with math and fractions", "- tags: math, fractions"),
+        ("rename Foo to Bar", "- name: Bar"),
+        ("add the description 'about hints' to Foo", "- description: about hints"),
+        ("what are the valid statuses?", "where an experiment is in its life"),
+        (
+            "show me everything you know about assign-prog",
+            "The conditions of assign-prog are: control, variant.",
+        ),
+        ("bye", "Goodbye"),
+        ("what would student bob get in assign-prog?", "user 'bob' for context 'assign-prog'"),
+        ("did we do anything?", "Nothing was changed in this conversation so far"),
+        ("what is your name?", "I am the offline model"),
+        ("which conditions does Foo have?", "The conditions of 'Foo' are: control 50%, variant 50%."),
+        ("thanks!", "You're welcome"),
+    ] {
+        desk.all_say(&[message], &[wanted]).await;
+    }
     desk.end().await;
 }
 

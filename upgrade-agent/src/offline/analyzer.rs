@@ -42,7 +42,7 @@ fn may_change_a_draft(text: &Text) -> bool {
 
 fn intent(ask: &Ask) -> &'static str {
     match ask {
-        Ask::Greeting | Ask::Thanks => "greeting",
+        Ask::Greeting | Ask::Thanks | Ask::Farewell => "greeting",
         Ask::Abilities | Ask::Explain(_) | Ask::Report => "direct_answer",
         Ask::Yes => "confirm_reply",
         Ask::No | Ask::Refused => "cancel",

@@ -88,6 +88,7 @@ impl Gatherer<'_> {
                 | Ask::Abilities
                 | Ask::Greeting
                 | Ask::Thanks
+                | Ask::Farewell
                 | Ask::Refused => false,
                 Ask::Explain(_) => {
                     !self.text.asks && !self.text.has(&["what", "explain", "define", "describe"])
@@ -174,7 +175,7 @@ impl Gatherer<'_> {
         let experiment = match self.subject()? {
             Subject::One(experiment) => experiment,
             Subject::Several(all) => return Err(self.ambiguous(&all)),
-            Subject::Unknown(name) => return Err(self.unknown(&name)?),
+            Subject::Unknown(name) => return self.all_of_context(&name),
             Subject::Unsaid => {
                 self.need("get_all_experiments", json!({}))?;
                 return Ok(done());
@@ -182,6 +183,18 @@ impl Gatherer<'_> {
         };
         for tool in tools {
             self.need(tool, json!({ "experiment_id": experiment.id }))?;
+        }
+        Ok(done())
+    }
+
+    /// What was named is no experiment; it may be a context.
+    fn all_of_context(&self, name: &str) -> Next<Step> {
+        let contexts = self.contexts()?;
+        let Some(context) = self.named_context(&contexts) else { return self.unknown(name) };
+        for tool in
+            ["get_conditions_for_context", "get_decision_points_for_context", "get_group_types_for_context"]
+        {
+            self.need(tool, json!({ "context": context.name }))?;
         }
         Ok(done())
     }

@@ -69,6 +69,7 @@ pub(super) enum Part {
 pub(super) enum Ask {
     Greeting,
     Thanks,
+    Farewell,
     Abilities,
     Yes,
     No,
@@ -155,6 +156,13 @@ impl Reader<'_> {
         if has(topics::THANKS) && only(topics::PLEASED) {
             return Some(surely(Ask::Thanks));
         }
+        let parts = has(&["bye", "goodbye", "farewell", "cya"]) || self.text.has_phrase("see you");
+        if parts && only(topics::FAREWELLS) {
+            return Some(surely(Ask::Farewell));
+        }
+        if self.text.has_phrase("changed|change my mind") {
+            return Some(surely(Ask::No));
+        }
         if has(topics::NO) && only(topics::NO) {
             return Some(surely(Ask::No));
         }
@@ -199,7 +207,10 @@ impl Reader<'_> {
     }
 
     fn refusal(&self) -> Option<Meaning> {
-        let refused = self.hits.actions().any(|hit| hit.negated) && !self.hits.actions().any(Hit::counts);
+        // "Stop! Don't delete it": the first is said to me, not about an experiment.
+        let to_me = |hit: &Hit| hit.at == 0 && self.text.words.get(1).is_some_and(|word| word.new_clause);
+        let counts = |hit: &Hit| hit.counts() && !to_me(hit);
+        let refused = self.hits.actions().any(|hit| hit.negated) && !self.hits.actions().any(counts);
         (refused && !self.mood.is_question()).then(|| surely(Ask::Refused))
     }
 
@@ -207,6 +218,10 @@ impl Reader<'_> {
     fn order(&self) -> Option<Meaning> {
         if self.mood.is_question() {
             return None;
+        }
+        if self.text.words.first().is_some_and(|word| word.is(&["tag", "label"])) && self.text.words.len() > 2
+        {
+            return Some(surely(Ask::Do(Action::Update)));
         }
         let Some(head) = self.hits.head(self.text, self.mood.wishes_for) else {
             // "We need a new experiment" has no verb of doing.
@@ -234,6 +249,7 @@ impl Reader<'_> {
     fn action_of(&self, hit: &Hit) -> Option<Action> {
         let status = |word| Some(Action::Status(Some(word)));
         match hit.concept {
+            C::Start if self.begins_something_new(hit) => Some(Action::Create),
             C::Start | C::Resume => status("enrolling"),
             C::Stop | C::Pause => status("enrollmentComplete"),
             C::Cancel => status("cancelled"),
@@ -248,6 +264,14 @@ impl Reader<'_> {
             C::Change => Some(self.change()),
             _ => None,
         }
+    }
+
+    /// "Run an A/B test", "start a new experiment": there is none yet.
+    fn begins_something_new(&self, verb: &Hit) -> bool {
+        let after = self.text.words.iter().skip(verb.at + 1).take(2);
+        let new = after.clone().any(|word| word.is(&["new", "another"]));
+        let any = verb.low == "run" && after.clone().any(|word| word.is(&["a", "an"]));
+        (new || any) && self.hits.has(C::Experiment)
     }
 
     /// "Add a condition", "remove the tag", "make it 70/30": a part of an experiment is the object, not the experiment.
@@ -285,6 +309,10 @@ impl Reader<'_> {
             return None;
         }
         let found = || self.terms.iter().map(|found| found.term).collect::<Vec<_>>();
+        let counts = self.text.has(&["list", "many", "which"]);
+        if self.terms.iter().any(|found| found.term.title == "A/B testing") && !counts {
+            return Some(likely(Ask::Explain(found())));
+        }
         let lives = !self.hits.has(C::Explain) && topics::health(self.text, &self.hits).is_some();
         if lives || topics::is_about_one_status(self.text, &self.hits) {
             return None;
@@ -314,7 +342,8 @@ impl Reader<'_> {
 
     /// A question about what the server knows.
     fn question(&self) -> Option<Meaning> {
-        let noun = [C::Enrollment, C::Status, C::Health].into_iter().any(|topic| self.hits.has(topic));
+        let noun =
+            [C::Enrollment, C::Status, C::Health, C::Available].into_iter().any(|topic| self.hits.has(topic));
         let asks =
             self.mood.asks || self.mood.lists || noun || self.hits.has(C::Show) || self.text.words.len() <= 4;
         if !asks {

@@ -79,6 +79,9 @@ impl Responder<'_> {
             _ if unclear => self.clarification(ask),
             Ask::Greeting => GREETING.to_owned(),
             Ask::Thanks => "You're welcome. Is there anything else?".to_owned(),
+            Ask::Farewell => {
+                "Goodbye. This conversation is kept; you can go on with it at any time.".to_owned()
+            }
             Ask::Abilities => knowledge::ABILITIES.to_owned(),
             Ask::Yes => "There is nothing open to say yes to. What would you like to do?".to_owned(),
             Ask::No | Ask::Refused => "All right, nothing is done. Is there something else?".to_owned(),
@@ -174,6 +177,9 @@ impl Responder<'_> {
         match (self.gathered_one("experiment_details"), ask) {
             (Some(experiment), Ask::StatusOf) => tell::status(experiment),
             (Some(experiment), _) => tell::details(experiment),
+            (None, Ask::Details) if self.gathered("conditions_for_").is_some() => {
+                [Part::Conditions, Part::Points, Part::Groups].map(|part| self.of_context(part)).join("\n")
+            }
             (None, Ask::StatusOf) => format!("{}\n\nTell me a name for more.", self.experiments()),
             (None, _) => self.experiments(),
         }

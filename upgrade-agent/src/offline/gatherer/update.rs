@@ -28,6 +28,7 @@ impl Gatherer<'_> {
         }
         self.take_filter(&mut params);
         self.take_description(&mut params);
+        self.take_tags(&mut params, &experiment);
         self.take_rules(&mut params, &context.conditions);
         if self.insists() {
             params.insert("force".into(), json!(true));
@@ -113,6 +114,30 @@ impl Gatherer<'_> {
             params.remove("decision_points");
             self.take_points(params, context, None);
         }
+    }
+
+    /// "Tag Foo with a, b", "add the tag a", "set the tags to a and b": with "set" the old ones go.
+    fn take_tags(&self, params: &mut Params, experiment: &Value) {
+        let Some(at) = self.text.words.iter().position(|word| word.is(&["tag", "tags", "label", "labels"]))
+        else {
+            return;
+        };
+        let from =
+            self.text.words.iter().skip(at + 1).position(|word| word.is(&["with", "as", "to"])).unwrap_or(0);
+        let words =
+            self.text.words.iter().skip(at + 1 + from).skip_while(|word| word.is(&["with", "as", "to"]));
+        let words = words.take_while(|word| !word.is(&["on", "of", "for", "from", "please"]));
+        let new = words.filter(|word| !word.is(&["and"])).map(|word| word.raw.clone());
+        let replaces = self.text.has(&["set", "replace", "change"]);
+        let mut tags = if replaces { Vec::new() } else { wire::texts(wire::field(experiment, &["tags"])) };
+        for tag in new {
+            if self.text.has(&["remove", "delete", "drop"]) {
+                tags.retain(|known| *known != tag);
+            } else if !tags.contains(&tag) {
+                tags.push(tag);
+            }
+        }
+        params.insert("tags".into(), json!(tags));
     }
 
     /// The rules that have names of their own.

@@ -52,7 +52,7 @@ impl Hits {
                 low: word.low.clone(),
                 negated: is_negated(text, at),
                 masked,
-                describes: whole.is_none() && describes(word),
+                describes: whole.is_none() && (describes(word) || follows_has(text, at)),
             }));
         }
         Hits(hits).unmasked_if_nothing_else()
@@ -97,7 +97,7 @@ impl Hits {
             |hit: &&Hit| hit.is_head() && !hit.masked && hit.counts() && (describing || !hit.describes);
         let heads = || self.0.iter().filter(orders).filter(|hit| !follows_article(text, hit));
         // "Running Test should be stopped": among forms that describe, what is wished for comes last.
-        let first = heads().find(|hit| !hit.describes).or_else(|| heads().last())?;
+        let first = heads().find(|hit| !hit.describes).or_else(|| heads().next_back())?;
         // "See to it that X is deleted", "get X started": a helping verb before the one that counts.
         if matches!(first.low.as_str(), "get" | "see" | "have") {
             let later =
@@ -138,6 +138,12 @@ fn named_from(text: &Text) -> Option<usize> {
 fn describes(word: &Word) -> bool {
     let ends = |ending: &str| word.low.ends_with(ending) && word.low.len() > ending.len() + 2;
     ends("ing") || ends("ed") || ends("ion")
+}
+
+/// "It has run", "it had begun".
+fn follows_has(text: &Text, at: usize) -> bool {
+    let before = at.checked_sub(1).and_then(|at| text.words.get(at));
+    before.is_some_and(|word| word.is(&["has", "had", "been"]))
 }
 
 /// "the start", "a run", "your visit": a noun.

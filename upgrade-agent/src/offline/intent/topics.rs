@@ -23,6 +23,7 @@ pub(super) const GREETINGS: &[&str] = &[
 ];
 pub(super) const THANKS: &[&str] =
     &["thanks", "thank", "thx", "cheers", "ta", "great", "perfect", "awesome", "nice"];
+pub(super) const FAREWELLS: &[&str] = &["bye", "goodbye", "farewell", "cya", "see", "later", "good", "ok"];
 /// Thanks, and what stands before them.
 pub(super) const PLEASED: &[&str] =
     &["thanks", "thank", "thx", "cheers", "ta", "great", "perfect", "awesome", "nice", "ok", "okay", "cool"];
@@ -42,7 +43,7 @@ pub(super) const YES: &[&str] = &[
     "do",
 ];
 pub(super) const NO: &[&str] =
-    &["no", "n", "nope", "nah", "nevermind", "never", "abort", "cancel", "forget", "not"];
+    &["no", "n", "nope", "nah", "nevermind", "never", "abort", "cancel", "forget", "nothing", "not"];
 /// What may stand round such words.
 pub(super) const FILLERS: &[&str] = &[
     "please", "you", "there", "it", "that", "so", "much", "very", "a", "lot", "all", "and", "well", "then",
@@ -59,6 +60,7 @@ pub(super) fn asks_for_abilities(text: &Text) -> bool {
             && text.has(&["what", "how"])
         || text.has_phrase("you help me|us|with") && text.has(&["what", "how"])
         || text.has_phrase("who|what are you")
+        || text.has_phrase("your name")
         || text.has_phrase("you capable of")
         || text.has_phrase("you able to") && text.has(&["what"])
         || text.has_phrase("are you good") && text.has(&["what"])
@@ -91,9 +93,14 @@ pub(super) fn asks_for_report(text: &Text, hits: &Hits) -> bool {
     let about_one = hits.has(C::Experiment) && !together;
     let helps = text.has_phrase("how") && text.has_phrase("do i|we");
     (strong && !about_one)
-        || (recaps && (together || text.words.len() <= 2) && !helps && !is_list_of_experiments(text, hits))
+        || (recaps && (together || text.words.len() <= 3) && !helps && !is_list_of_experiments(text, hits))
         || text.has_phrase("so far") && asks
         || (asks && past && together && text.has_phrase("have|has|did|was|were|had") && !hits.has(C::User))
+        || (past
+            && text.has(&["anything", "something", "everything"])
+            && text.has_phrase("did|have|has we|you"))
+        || (text.has_phrase("did|have|has we|you do|done anything|something"))
+        || (asks && text.has_phrase("been done|changed|made|accomplished"))
         || text.has_phrase("what happened")
 }
 
@@ -112,7 +119,10 @@ pub(super) fn defines(text: &Text, hits: &Hits, terms: &[Found]) -> bool {
             && text.has(&["what", "how", "why"]);
     let works = text.has_phrase("how") && text.has(&["work", "works", "function", "matter"]);
     let learns = text.has(&["learn", "new", "unfamiliar"]) && text.has(&["about", "with", "to"]);
-    ((explains || puzzled || works || about || asks_why || learns) && !available) || is_what_is(text, terms)
+    let kinds = text.has(&["statuses", "states"]) && text.has(&["what", "which", "all", "possible", "valid"]);
+    kinds
+        || ((explains || puzzled || works || about || asks_why || learns) && !available)
+        || is_what_is(text, terms)
 }
 
 /// "What's the status?" asks for the status of something; what a status is, is asked otherwise.
@@ -149,7 +159,8 @@ pub(super) fn assignment(text: &Text, hits: &Hits) -> Option<Meaning> {
     let named = slots::user(text).is_some();
     let gets =
         hits.has(C::Assign) || (hits.has(C::Condition) && text.has(&["get", "gets", "got", "see", "sees"]));
-    (named && gets).then(|| surely(Ask::Do(Action::Assign)))
+    let asks_get = text.has(&["what", "which"]) && text.has(&["get", "gets", "receive", "receives"]);
+    (named && (gets || asks_get)).then(|| surely(Ask::Do(Action::Assign)))
 }
 
 pub(super) fn health(text: &Text, hits: &Hits) -> Option<Meaning> {
@@ -176,7 +187,7 @@ pub(super) fn status(text: &Text, hits: &Hits, asks: bool) -> Option<Meaning> {
         return None;
     }
     let named = slots::mention(text).is_some() || slots::refers_back(text);
-    if hits.has(C::Status) {
+    if hits.has(C::Status) && !text.has(&["statuses", "states"]) {
         return Some(if named {
             surely(Ask::StatusOf)
         } else {
