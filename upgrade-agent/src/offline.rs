@@ -30,8 +30,8 @@ use facts::{Facts, Node};
 use gatherer::Step;
 
 /// How the offline model introduces itself.
-pub const INTRODUCTION: &str = "No ANTHROPIC_API_KEY is set, so the offline model answers: it works by rules, without a \
-language model, and understands plain requests about UpGrade only.";
+pub const INTRODUCTION: &str = "The offline model answers: it works by rules, without a language model, and understands \
+plain requests about UpGrade only. Set ANTHROPIC_API_KEY for a language model.";
 
 /// The offline model.
 ///

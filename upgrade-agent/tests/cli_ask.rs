@@ -51,7 +51,7 @@ fn without_json_the_reply_is_printed_and_nothing_else() {
     let folder = Folder::new();
     let ran = run(&folder, &["ask", "what is a payload?"], "").good();
     assert!(ran.out().starts_with("A payload is data"), "{}", ran.out());
-    assert!(ran.err().contains("offline model answers"), "{}", ran.err());
+    assert!(ran.err().contains("The offline model answers"), "{}", ran.err());
 }
 
 #[test]

@@ -15,7 +15,7 @@ fn a_fresh_folder_is_made_and_a_whole_session_runs_through_a_pipe() {
     let ran = run(&folder, &[], &script).good();
     let out = ran.out();
     for text in [
-        "the offline model answers",
+        "The offline model answers",
         "Hello!",
         "Create experiment 'Foo' in context 'assign-prog'?",
         "Experiment 'Foo' was created",
