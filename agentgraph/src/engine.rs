@@ -514,6 +514,9 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// that was dropped before has not been asked.
     async fn tell(&mut self, pause: Pause) -> Result<Pause, Error> {
         if let (Pause::Interrupted(_), Some(journal)) = (&pause, &mut self.journal) {
+            if let Some(events) = &self.events {
+                events.read().await;
+            }
             journal.put_writes(&[PendingWrite { task: OF_RUN, slot: TOLD, bytes: Vec::new() }]).await?;
         }
         Ok(pause)

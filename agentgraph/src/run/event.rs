@@ -187,9 +187,18 @@ impl<S: State> EventQueue<S> {
 
     /// Waits until the reader has taken enough.
     pub(crate) async fn room(&self) {
+        self.at_most(self.capacity - 1).await;
+    }
+
+    /// Waits until the reader has taken everything.
+    pub(crate) async fn read(&self) {
+        self.at_most(0).await;
+    }
+
+    async fn at_most(&self, events: usize) {
         poll_fn(|cx| {
             let mut inner = self.inner();
-            if inner.events.len() < self.capacity || inner.ended {
+            if inner.events.len() <= events || inner.ended {
                 return Poll::Ready(());
             }
             inner.waiting.push(cx.waker().clone());
