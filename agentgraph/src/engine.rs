@@ -4,6 +4,7 @@
 //! Everything is by dense ids; names appear where something leaves the process.
 
 pub(crate) mod commit;
+mod ends;
 pub(crate) mod execute;
 pub(crate) mod host;
 pub(crate) mod load;
@@ -18,17 +19,16 @@ use std::task::{Context, Poll};
 use tokio_util::sync::CancellationToken;
 
 use crate::checkpoint::PendingWrite;
-use crate::checkpoint::format::{Bytes, Source};
+use crate::checkpoint::format::Source;
 use crate::context::{Answer, Request, RunId, RunShared, TaskId, TaskRequest};
-use crate::engine::commit::{Commit, Journal};
-use crate::engine::execute::{Executor, Ledger, TaskEnd, ToRun};
+use crate::engine::commit::{Commit, Journal, Prepared};
+use crate::engine::ends::{Ends, SuperstepLedger, result_write, sessions_write};
+use crate::engine::execute::{Executor, NotDone, ToRun};
 use crate::engine::host::TaskRunner;
 use crate::engine::load::finished_step;
-use crate::engine::merge::{ChannelUses, Done, Merge};
+use crate::engine::merge::{ChannelUses, Merge};
 use crate::engine::plan::{Frontier, LeftOver, StepPlace, task_id};
-use crate::engine::stored::{
-    OF_RUN, SESSIONS, StoredAnswer, StoredRequest, StoredStep, StoredTarget, TOLD, to_bytes,
-};
+use crate::engine::stored::{OF_RUN, StoredAnswer, StoredRequest, TOLD, to_bytes};
 use crate::error::{Code, Error};
 use crate::extract::{Snapshot, Task};
 use crate::graph::GraphCore;
@@ -37,9 +37,8 @@ use crate::node::NodeResult;
 use crate::policy::{CatchPanic, guarded};
 use crate::run::event::{EventKind, EventQueue};
 use crate::run::{Interrupt, InterruptId, InterruptKind, StopReason};
-use crate::session::Sessions;
 use crate::state::{Lifetime, State, WriteKind};
-use crate::step::{Goto, InputValue, Step};
+use crate::step::{Goto, Step};
 
 /// One run in the making: what a step reads and changes.
 pub(crate) struct Loop<S: State, R> {
@@ -70,7 +69,7 @@ pub(crate) struct Scratch<S: State> {
     step: u64,
     /// An ephemeral channel was written in the last superstep.
     ephemeral: bool,
-    ends: Vec<Option<TaskEnd<S>>>,
+    ends: Ends<S>,
     /// A merge has begun and not ended, so the state is neither the last one nor the next.
     pub(crate) merging: bool,
 }
@@ -83,7 +82,7 @@ impl<S: State> Default for Scratch<S> {
             uses: ChannelUses::default(),
             step: 0,
             ephemeral: true,
-            ends: Vec::new(),
+            ends: Ends::default(),
             merging: false,
         }
     }
@@ -147,10 +146,11 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         merge.input(state, input)?;
         self.scratch.merging = false;
         self.announce_values();
-        self.commit(Source::Input, abandoned, None).await
+        self.commit(Source::Input, abandoned).await
     }
 
-    /// Goes on until there is a reason to pause.
+    /// Goes on until there is a reason to pause. What is rarely awaited is boxed, so that every run need not have room for
+    /// it: the future of a short run would cost more than its steps.
     pub(crate) async fn supersteps(&mut self) -> Result<Pause, Error> {
         if !self.halted.is_empty() {
             let nodes = std::mem::take(&mut self.halted);
@@ -181,7 +181,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 match single {
                     Single::Merged if self.core.breaks.is_some() => stop = self.break_after(&[node]),
                     Single::Merged => {}
-                    _ => return self.pause(Vec::new()).await,
+                    _ => return Box::pin(self.pause()).await,
                 }
             } else {
                 if let Some(pause) = self.many().await? {
@@ -197,8 +197,10 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             self.scratch.merging = false;
             self.shared.control.clear();
             self.announce_values();
-            if self.journal.is_some() {
-                self.commit(Source::Loop, None, stop.as_ref()).await?;
+            if self.journal.is_some()
+                && let Some(prepared) = self.try_commit(Source::Loop, None, stop.as_ref())?
+            {
+                Box::pin(self.commit_later(prepared)).await?;
             }
             if let Some(pause) = stop {
                 return self.tell(pause).await;
@@ -301,7 +303,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// What did not just return an update, or is watched.
     fn end_single_slowly(&mut self, node: u32, result: NodeResult<S>) -> Result<Single<S>, Error> {
         match self.executor().end(self.single_request(node), result) {
-            TaskEnd::Done(done) => {
+            Ok(done) => {
                 let mut updates = done.update.iter();
                 let writes =
                     self.core.has_ephemeral && updates.any(|update| writes_ephemeral(&self.core, update));
@@ -309,9 +311,9 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 merge.single(state, node, done)?;
                 Ok(Single::Merged)
             }
-            end => {
-                self.scratch.ends.clear();
-                self.scratch.ends.push(Some(end));
+            Err(why) => {
+                self.scratch.ends.begin(1);
+                self.scratch.ends.not_done.push((0, why));
                 Ok(Single::NotDone)
             }
         }
@@ -337,78 +339,66 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     /// A superstep of several tasks, or one that goes on where an earlier call stopped.
     async fn many(&mut self) -> Result<Option<Pause>, Error> {
-        let count = self.frontier.len();
-        self.scratch.ends.clear();
-        self.scratch.ends.resize_with(count, || None);
-        let mut stored = vec![false; count];
-        let to_run = self.take_left_over(&mut stored)?;
+        self.scratch.ends.begin(self.frontier.len());
+        let chosen = self.take_left_over()?;
         let mut ends = std::mem::take(&mut self.scratch.ends);
         let mut journal = self.journal.take();
-        let tasks = to_run.into_iter().map(|index| {
-            let (node, input) = self.frontier.task(index as usize);
-            ToRun { request: TaskRequest { step: self.scratch.step, node, index, attempt: 1 }, input }
+        let (step, frontier) = (self.scratch.step, &self.frontier);
+        let count = chosen.as_ref().map_or(frontier.len(), Vec::len);
+        let tasks = (0..count).map(|at| {
+            let index = chosen.as_ref().map_or(at as u32, |chosen| chosen[at]);
+            let (node, input) = frontier.task(index as usize);
+            ToRun { request: TaskRequest { step, node, index, attempt: 1 }, input }
         });
-        let mut ledger = SuperstepLedger {
-            core: &self.core,
-            frontier: &self.frontier,
-            journal: journal.as_mut(),
-            ends: &mut ends,
-            stored: &mut stored,
-            sessions: &self.shared.sessions,
-        };
-        let completed = self.executor().many(tasks.collect(), &mut ledger).await;
+        let (core, sessions) = (&self.core, &self.shared.sessions);
+        let mut ledger =
+            SuperstepLedger { core, frontier, journal: journal.as_mut(), ends: &mut ends, sessions };
+        let completed = self.executor().many(tasks, &mut ledger).await;
         self.journal = journal;
         self.scratch.ends = ends;
         let completed = completed?;
-        if completed && self.scratch.ends.iter().all(|end| matches!(end, Some(TaskEnd::Done(_)))) {
+        if completed && self.scratch.ends.not_done.is_empty() {
             self.merge_many()?;
             return Ok(None);
         }
-        let pause = self.pause(stored).await?;
+        let pause = Box::pin(self.pause()).await?;
         Ok(Some(if completed { pause } else { Pause::Stopped(StopReason::Cancelled) }))
     }
 
     /// Takes over what the tasks left behind, and gives those that are to be run: not those that are finished, nor those
-    /// that still wait for an answer.
-    fn take_left_over(&mut self, stored: &mut [bool]) -> Result<Vec<u32>, Error> {
+    /// that still wait for an answer. `None` if that is all of them.
+    fn take_left_over(&mut self) -> Result<Option<Vec<u32>>, Error> {
         if self.left_over.is_empty() {
-            return Ok((0..self.frontier.len() as u32).collect());
+            return Ok(None);
         }
         let mut left_over = std::mem::take(&mut self.left_over);
         let mut to_run = Vec::with_capacity(self.frontier.len());
-        for (index, stored) in stored.iter_mut().enumerate() {
+        for index in 0..self.frontier.len() {
             let Some(left) = self.task_id(index).and_then(|id| left_over.remove(&id)) else {
                 to_run.push(index as u32);
                 continue;
             };
+            let ends = &mut self.scratch.ends;
             if let (Some(result), Some(journal)) = (&left.result, &self.journal) {
                 let step = finished_step(&journal.codec, &self.core.schema, &journal.thread, result)?;
-                self.scratch.ends[index] =
-                    Some(TaskEnd::Done(merge::resolve(&self.core, self.frontier.task(index).0, step)?));
-                *stored = true;
+                ends.done[index] = Some(merge::resolve(&self.core, self.frontier.task(index).0, step)?);
+                ends.stored[index] = true;
             } else if let Some((n, request)) = left.open() {
                 let request = Request { n: *n, value: request.value.clone(), schema: request.schema.clone() };
-                self.scratch.ends[index] = Some(TaskEnd::Waits(request));
-                *stored = true;
+                ends.not_done.push((index as u32, NotDone::Waits(request)));
+                ends.stored[index] = true;
             } else {
                 self.shared.control.answer(index as u32, left.answers);
                 to_run.push(index as u32);
             }
         }
-        Ok(to_run)
+        Ok(Some(to_run))
     }
 
     fn merge_many(&mut self) -> Result<(), Error> {
         let core = &*self.core;
-        let frontier = &self.frontier;
-        let ends = self.scratch.ends.drain(..).enumerate();
-        let tasks: Vec<(u32, Done<S>)> = ends
-            .filter_map(|(index, end)| match end {
-                Some(TaskEnd::Done(done)) => Some((frontier.task(index).0, done)),
-                _ => None,
-            })
-            .collect();
-        let mut updates = tasks.iter().filter_map(|(_, done)| done.update.as_ref());
+        let done = &mut self.scratch.ends.done;
+        let mut updates = done.iter().flatten().filter_map(|done| done.update.as_ref());
         let writes = core.has_ephemeral && updates.any(|update| writes_ephemeral(core, update));
         let state =
             begin_merge(core, &mut self.state, &mut self.journal, &mut self.scratch.ephemeral, writes)?;
@@ -420,37 +410,38 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             gotos: &mut self.scratch.gotos,
             merging: &mut self.scratch.merging,
         };
-        merge.many(state, tasks, &mut self.scratch.uses)
+        merge.many(state, &self.frontier, done, &mut self.scratch.uses)
     }
 
     /// A superstep that cannot be committed: stores what its tasks left behind, then says why.
-    async fn pause(&mut self, stored: Vec<bool>) -> Result<Pause, Error> {
-        let ends = std::mem::take(&mut self.scratch.ends);
+    async fn pause(&mut self) -> Result<Pause, Error> {
+        let mut ends = std::mem::take(&mut self.scratch.ends);
+        ends.not_done.sort_by_key(|(index, _)| *index);
         let mut writes = Vec::new();
         let mut interrupts = Vec::new();
         let mut failed = None;
         let mut finished = false;
-        for (index, end) in ends.into_iter().enumerate() {
-            let is_stored = stored.get(index).copied().unwrap_or(false);
-            match end {
-                None => {}
-                Some(TaskEnd::Done(done)) => {
-                    if let (Some(journal), false) = (&self.journal, is_stored) {
-                        writes.push(result_write(&self.core, journal, &self.frontier, index, &done)?);
-                        finished = true;
-                    }
-                }
-                Some(TaskEnd::Waits(request)) => {
-                    if !is_stored {
+        if let Some(journal) = &self.journal {
+            for (index, done) in ends.done.iter().enumerate().filter(|(index, _)| !ends.stored[*index]) {
+                let Some(done) = done else { continue };
+                writes.push(result_write(&self.core, journal, &self.frontier, index, done)?);
+                finished = true;
+            }
+        }
+        for (index, why) in ends.not_done {
+            let index = index as usize;
+            match why {
+                NotDone::Waits(request) => {
+                    if !ends.stored[index] {
                         writes.extend(self.request_write(index, &request)?);
                     }
                     interrupts.push(self.interrupt(index, request));
                 }
-                Some(TaskEnd::Refused { n, error }) => {
+                NotDone::Refused { n, error } => {
                     writes.extend(self.void_answer(index, n)?);
                     failed.get_or_insert(error);
                 }
-                Some(TaskEnd::Failed(error)) => {
+                NotDone::Failed(error) => {
                     failed.get_or_insert(error);
                 }
             }
@@ -522,14 +513,22 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         Ok(pause)
     }
 
-    async fn commit(
+    async fn commit(&mut self, source: Source, abandoned: Option<RunId>) -> Result<(), Error> {
+        match self.try_commit(source, abandoned, None)? {
+            Some(prepared) => Box::pin(self.commit_later(prepared)).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Commits, if the store needs no await for it; otherwise gives what is to be committed.
+    #[inline]
+    fn try_commit(
         &mut self,
         source: Source,
         abandoned: Option<RunId>,
         stop: Option<&Pause>,
-    ) -> Result<(), Error> {
-        let Some(journal) = &mut self.journal else { return Ok(()) };
-        let services = &*self.shared.graph.services;
+    ) -> Result<Option<Prepared>, Error> {
+        let Some(journal) = &mut self.journal else { return Ok(None) };
         let sessions = &self.shared.sessions;
         let sessions_used = source == Source::Input || sessions.take_used();
         let (frontier, joins) = (&self.frontier, &self.joins);
@@ -538,7 +537,18 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             _ => Vec::new(),
         };
         let commit = Commit { source, frontier, joins, abandoned, halt: &halt, sessions, sessions_used };
-        journal.commit(&self.core, &self.state, services, commit).await
+        let mut prepared = journal.prepare(&self.core, &self.state, &*self.shared.graph.services, &commit)?;
+        let committed = journal.try_commit(&prepared, &commit)?;
+        prepared.halt = halt;
+        Ok((!committed).then_some(prepared))
+    }
+
+    async fn commit_later(&mut self, prepared: Prepared) -> Result<(), Error> {
+        let Some(journal) = &mut self.journal else { return Ok(()) };
+        let Prepared { source, abandoned, sessions_used, ref halt, .. } = prepared;
+        let (frontier, joins, sessions) = (&self.frontier, &self.joins, &self.shared.sessions);
+        let commit = Commit { source, frontier, joins, abandoned, halt, sessions, sessions_used };
+        journal.commit(&self.core, &prepared, &commit).await
     }
 
     /// Whether what finished tasks left behind can be used, before anything is stored on top of it.
@@ -611,61 +621,6 @@ impl Answers {
             }
         }
     }
-}
-
-/// Stores the record of every task that ends while others run, so that a kill cannot make it run again.
-struct SuperstepLedger<'a, S: State> {
-    core: &'a GraphCore<S>,
-    frontier: &'a Frontier,
-    journal: Option<&'a mut Journal<S>>,
-    ends: &'a mut [Option<TaskEnd<S>>],
-    stored: &'a mut [bool],
-    sessions: &'a Sessions,
-}
-
-impl<S: State> Ledger<S> for SuperstepLedger<'_, S> {
-    async fn finished(&mut self, index: u32, end: TaskEnd<S>, others_run: bool) -> Result<(), Error> {
-        let index = index as usize;
-        if let (Some(journal), true, TaskEnd::Done(done)) = (&mut self.journal, others_run, &end) {
-            let mut writes = vec![result_write(self.core, journal, self.frontier, index, done)?];
-            writes.extend(sessions_write(self.sessions)?);
-            journal.put_writes(&writes).await?;
-            self.stored[index] = true;
-        }
-        self.ends[index] = Some(end);
-        Ok(())
-    }
-}
-
-/// The sessions, to be stored beside the record of a finished task: its changes must not be lost when it is never run
-/// again.
-fn sessions_write(sessions: &Sessions) -> Result<Option<PendingWrite>, Error> {
-    if sessions.is_empty() {
-        return Ok(None);
-    }
-    Ok(Some(PendingWrite { task: OF_RUN, slot: SESSIONS, bytes: to_bytes(&sessions.encode()?)? }))
-}
-
-/// The record of a finished task.
-fn result_write<S: State>(
-    core: &GraphCore<S>,
-    journal: &Journal<S>,
-    frontier: &Frontier,
-    index: usize,
-    done: &Done<S>,
-) -> Result<PendingWrite, Error> {
-    let update = done.update.as_ref().map(|update| (journal.codec.encode_update)(&core.schema, update));
-    let targets = done.targets.iter().map(|target| {
-        let input = target.input.as_ref().map(InputValue::encode).transpose()?;
-        Ok(StoredTarget { node: core.name(target.node).to_owned(), input: input.map(Bytes) })
-    });
-    let step = StoredStep {
-        update: update.transpose()?.map(Bytes),
-        targets: targets.collect::<Result<_, Error>>()?,
-        replaces_edges: done.replaces_edges,
-    };
-    let task = task_id(journal.step_place(), frontier, index, &|node| core.name(node).to_owned());
-    Ok(PendingWrite { task, slot: 0, bytes: step.to_bytes()? })
 }
 
 fn reset<S: State>(

@@ -161,7 +161,7 @@ impl<S: State> RunBuilder<S> {
         );
         let outcome = match self.graph.host.clone() {
             None => self.run_with(LocalRunner, events).instrument(span).await,
-            Some(host) => self.run_with(host, events).instrument(span).await,
+            Some(host) => Box::pin(self.run_with(host, events).instrument(span)).await,
         };
         outcome.map_err(|error| error.on_thread(thread.as_deref()))
     }
@@ -174,7 +174,7 @@ impl<S: State> RunBuilder<S> {
         let start = self.start?;
         let found = match &self.graph.persistence {
             None => None,
-            Some(persistence) => Some(Thread::open(persistence, self.thread.clone()).await?),
+            Some(persistence) => Some(Box::pin(Thread::open(persistence, self.thread.clone())).await?),
         };
         let begun = Begun::of(&self.graph, start, found, self.abandons)?;
         if let Some(events) = &events {
@@ -231,7 +231,7 @@ async fn drive<S: State, R: TaskRunner<S>>(run: &mut Loop<S, R>, next: Next<S>) 
             run.check_left_over()?;
             let writes = run.take_answers(answers)?;
             if let Some(journal) = &mut run.journal {
-                journal.put_writes(&writes).await?;
+                Box::pin(journal.put_writes(&writes)).await?;
             }
         }
         Next::GoOn => {}

@@ -272,7 +272,10 @@ proptest! {
             let lived = history(&graph).await;
             agree(&lived, &model.history);
             if is_whole {
-                assert_eq!(last.as_ref(), calls.last().map(|(_, came)| came));
+                // A call that was dropped behind its last commit came to nothing, and left nothing to go on with.
+                if last.is_some() {
+                    assert_eq!(last.as_ref(), calls.last().map(|(_, came)| came));
+                }
                 same(&lived, &model.history);
             }
             cut.check_effects(dropped);

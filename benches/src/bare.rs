@@ -140,9 +140,11 @@ impl FanOut {
             Poll::Ready(())
         })
         .await;
-        let mut pending: FuturesUnordered<_> = pending.into_iter().collect();
-        while let Some((at, items)) = pending.next().await {
-            done[at] = Some(items);
+        if !pending.is_empty() {
+            let mut pending: FuturesUnordered<_> = pending.into_iter().collect();
+            while let Some((at, items)) = pending.next().await {
+                done[at] = Some(items);
+            }
         }
         for mut items in done.into_iter().flatten() {
             state.items.append(&mut items);

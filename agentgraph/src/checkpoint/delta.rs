@@ -334,12 +334,23 @@ pub(crate) fn sized(
     Ok(size as u64)
 }
 
+#[inline]
 pub(crate) fn uint(bytes: &mut Vec<u8>, value: u64) {
-    // Writing to a Vec does not fail.
-    let _ = rmp::encode::write_uint(bytes, value);
+    match value {
+        // Most are small, and several are in every record.
+        0..128 => bytes.push(value as u8),
+        // Writing to a Vec does not fail.
+        _ => drop(rmp::encode::write_uint(bytes, value)),
+    }
 }
 
+#[inline]
 pub(crate) fn text(bytes: &mut Vec<u8>, value: &str) -> Result<(), EncodeError> {
+    if value.len() < 32 {
+        bytes.push(0xa0 | value.len() as u8);
+        bytes.extend_from_slice(value.as_bytes());
+        return Ok(());
+    }
     if u32::try_from(value.len()).is_err() {
         return Err(EncodeError("the key is longer than 4 GiB".into()));
     }

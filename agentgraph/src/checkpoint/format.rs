@@ -234,7 +234,8 @@ fn read<'de, T: Deserialize<'de>>(key: &str, value: &'de [u8]) -> Result<T, Form
 
 /// The microseconds since 1970; 0 for times before.
 pub(crate) fn micros(time: SystemTime) -> u64 {
-    time.duration_since(UNIX_EPOCH).map_or(0, |since| u64::try_from(since.as_micros()).unwrap_or(u64::MAX))
+    let Ok(since) = time.duration_since(UNIX_EPOCH) else { return 0 };
+    since.as_secs().saturating_mul(1_000_000).saturating_add(u64::from(since.subsec_micros()))
 }
 
 /// The two parts of a record.

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use crate::checkpoint::codec::Codec;
-use crate::checkpoint::delta::{DeltaWriter, encode};
+use crate::checkpoint::delta::{DeltaWriter, encode, text};
 use crate::checkpoint::fold::Folded;
 use crate::checkpoint::format::{
     Bytes, Header, HeaderWriter, Source, StoredDispatch, StoredJoin, micros, open,
@@ -66,6 +66,21 @@ enum Repeat {
     Run,
     /// All: a full.
     Everything,
+}
+
+/// A record that is to be committed.
+pub(crate) struct Prepared {
+    id: CheckpointId,
+    full: bool,
+    /// It ends a segment.
+    folds: bool,
+    /// The bytes that reading it will take.
+    replay: u64,
+    time: u64,
+    pub(crate) source: Source,
+    pub(crate) abandoned: Option<RunId>,
+    pub(crate) halt: Vec<String>,
+    pub(crate) sessions_used: bool,
 }
 
 /// What a commit says beside the state.
@@ -153,53 +168,85 @@ impl<S: State> Journal<S> {
         CheckpointId::new(self.branch, self.head.map_or(0, |head| head + 1))
     }
 
-    /// Commits what the merge wrote. On success the checkpoint is in the store and nothing before it is pending.
-    pub(crate) async fn commit(
+    /// Makes the record of what the merge wrote, to be committed next.
+    #[inline]
+    pub(crate) fn prepare(
         &mut self,
         core: &GraphCore<S>,
         state: &S,
         services: &dyn Services,
-        commit: Commit<'_>,
-    ) -> Result<(), Error> {
+        commit: &Commit<'_>,
+    ) -> Result<Prepared, Error> {
         let id = self.next_id();
         let would_replay = self.replay + self.delta.bytes().len() as u64;
         let full = self.must_be_full || would_replay > 2 * self.delta.live() + SLACK;
-        let referred = if full { self.record_whole(core, state, id)? } else { 0 };
+        let replay = match full {
+            true => self.record_whole(core, state, id)? + self.delta.bytes().len() as u64,
+            false => would_replay,
+        };
         let time = micros(services.now());
         let mut record = std::mem::take(&mut self.record);
-        self.encode(
-            &mut record,
-            core,
-            time,
-            &commit,
-            if full { Repeat::Everything } else { Repeat::Changes },
-        )?;
+        let repeat = if full { Repeat::Everything } else { Repeat::Changes };
+        let encoded = self.encode(&mut record, core, time, commit, repeat);
         self.record = record;
-        let segment = match !full && self.deltas + 1 == SEGMENT {
-            true => Some(self.fold(core, time, &commit).await?),
+        encoded?;
+        let folds = !full && self.deltas + 1 == SEGMENT;
+        let Commit { source, abandoned, sessions_used, .. } = *commit;
+        let halt = Vec::new();
+        Ok(Prepared { id, full, folds, replay, time, source, abandoned, halt, sessions_used })
+    }
+
+    /// Commits it if the store needs no await for it. Most commits end here, without an async function.
+    #[inline]
+    pub(crate) fn try_commit(&mut self, prepared: &Prepared, commit: &Commit<'_>) -> Result<bool, Error> {
+        if prepared.folds {
+            return Ok(false);
+        }
+        match self.saver.try_put(&self.put(prepared, None)) {
+            None => Ok(false),
+            Some(stored) => {
+                stored?;
+                self.stands(prepared, commit);
+                Ok(true)
+            }
+        }
+    }
+
+    /// Commits it. On success the checkpoint is in the store and nothing before it is pending.
+    pub(crate) async fn commit(
+        &mut self,
+        core: &GraphCore<S>,
+        prepared: &Prepared,
+        commit: &Commit<'_>,
+    ) -> Result<(), Error> {
+        let segment = match prepared.folds {
+            true => Some(self.fold(core, prepared.time, commit).await?),
             false => None,
         };
-        let put = Put {
+        self.saver.put(self.put(prepared, segment.as_deref())).await?;
+        self.stands(prepared, commit);
+        Ok(())
+    }
+
+    fn put<'a>(&'a self, prepared: &Prepared, segment: Option<&'a [u8]>) -> Put<'a> {
+        Put {
             place: Place::root(&self.thread),
-            id,
+            id: prepared.id,
             fence: 0,
-            kind: if full { RowKind::Full } else { RowKind::Delta },
+            kind: if prepared.full { RowKind::Full } else { RowKind::Delta },
             record: &self.record,
-            segment: segment.as_deref(),
+            segment,
             clears_writes: self.has_writes,
-        };
-        match self.saver.try_put(&put) {
-            Some(stored) => stored?,
-            None => self.saver.put(put).await?,
         }
-        let bytes = self.delta.bytes().len() as u64;
-        self.replay = if full { bytes + referred } else { would_replay };
-        self.deltas = if full || segment.is_some() { 0 } else { self.deltas + 1 };
-        self.head = Some(id.step);
+    }
+
+    fn stands(&mut self, prepared: &Prepared, commit: &Commit<'_>) {
+        self.replay = prepared.replay;
+        self.deltas = if prepared.full || prepared.folds { 0 } else { self.deltas + 1 };
+        self.head = Some(prepared.id.step);
         self.must_be_full = false;
         self.has_writes = false;
         self.had_open_joins = commit.joins.any_open();
-        Ok(())
     }
 
     /// Replaces the operations by those of a full record. Returns the bytes that stand in other records.
@@ -310,9 +357,12 @@ fn write_frontier<S: State>(
     frontier: &Frontier,
 ) -> Result<(), Error> {
     // Writing to a Vec does not fail.
-    let _ = rmp::encode::write_array_len(bytes, frontier.len() as u32);
+    match frontier.len() {
+        few @ 0..16 => bytes.push(0x90 | few as u8),
+        many => drop(rmp::encode::write_array_len(bytes, many as u32)),
+    }
     for node in &frontier.pulled {
-        let _ = rmp::encode::write_str(bytes, core.name(*node));
+        text(bytes, core.name(*node)).map_err(|error| Error::new(Code::Encode, error.to_string()))?;
     }
     for dispatch in &frontier.dispatched {
         let stored = StoredDispatch {

@@ -4,7 +4,6 @@
 //! pending ones go into a `FuturesUnordered`, which polls only what was woken. Nothing is spawned, so dropping the run
 //! stops everything.
 
-use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -25,11 +24,10 @@ use crate::policy::{CatchPanic, NodePanic, Timeout, guarded};
 use crate::run::event::{EventKind, EventQueue};
 use crate::session::MissingSession;
 use crate::state::State;
-use crate::step::InputValue;
+use crate::step::{InputValue, Step};
 
-/// How one task ended.
-pub(crate) enum TaskEnd<S: State> {
-    Done(Done<S>),
+/// Why a task is not done.
+pub(crate) enum NotDone {
     Waits(Request),
     /// Its n-th answer had the wrong type.
     Refused {
@@ -52,13 +50,10 @@ pub(crate) struct Executor<'a, S: State, R> {
 
 /// Who is told when a task of several ends.
 pub(crate) trait Ledger<S: State>: Send {
-    /// The task at `index` ended; `others_run` if some are still running. The next one is looked at when this is done.
-    fn finished(
-        &mut self,
-        index: u32,
-        end: TaskEnd<S>,
-        others_run: bool,
-    ) -> impl Future<Output = Result<(), Error>> + Send;
+    fn done(&mut self, index: u32, done: Done<S>);
+    fn not_done(&mut self, index: u32, why: NotDone);
+    /// Stores what is done and not stored yet, since others are not done.
+    fn store(&mut self) -> impl Future<Output = Result<(), Error>> + Send;
 }
 
 /// A task to be run: where it stands in its superstep, and what it is called with.
@@ -74,33 +69,39 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
     }
 
     /// Judges a task's result. The control cell is read first: a task that asked waits, whatever it returned.
-    pub(crate) fn end(&self, request: TaskRequest, result: NodeResult<S>) -> TaskEnd<S> {
+    #[inline]
+    pub(crate) fn end(&self, request: TaskRequest, result: NodeResult<S>) -> Result<Done<S>, NotDone> {
+        let plain = self.events.is_none() && !self.shared.control.in_use();
+        match result {
+            Ok(Step::Update(update)) if plain => Ok(Done { update: Some(update), goes: None }),
+            result => self.end_slowly(request, result),
+        }
+    }
+
+    fn end_slowly(&self, request: TaskRequest, result: NodeResult<S>) -> Result<Done<S>, NotDone> {
         if self.shared.control.in_use()
             && let Some(standing) = self.shared.control.standing(request.index)
         {
-            return match standing {
-                Standing::Waits(request) => TaskEnd::Waits(request),
+            return Err(match standing {
+                Standing::Waits(request) => NotDone::Waits(request),
                 Standing::Unencodable(problem) => {
                     let text =
                         format!("what it asked with `interrupt` cannot be turned into JSON: {problem}");
-                    TaskEnd::Failed(Error::new(Code::Encode, text).at_node(self.core.name(request.node)))
+                    NotDone::Failed(Error::new(Code::Encode, text).at_node(self.core.name(request.node)))
                 }
                 Standing::Refused { n, problem } => {
                     let text = format!("the answer does not have the type the node asks for: {problem}");
-                    TaskEnd::Refused {
-                        n,
-                        error: Error::new(Code::BadAnswer, text).at_node(self.core.name(request.node)),
-                    }
+                    let error = Error::new(Code::BadAnswer, text).at_node(self.core.name(request.node));
+                    NotDone::Refused { n, error }
                 }
-            };
+            });
         }
-        let done = result.map_err(node_error).and_then(|step| resolve(self.core, request.node, step));
-        match done {
+        match result.map_err(node_error).and_then(|step| resolve(self.core, request.node, step)) {
             Ok(done) => {
                 self.announce(request, &done);
-                TaskEnd::Done(done)
+                Ok(done)
             }
-            Err(error) => TaskEnd::Failed(error.at_node(self.core.name(request.node))),
+            Err(error) => Err(NotDone::Failed(error.at_node(self.core.name(request.node)))),
         }
     }
 
@@ -117,76 +118,102 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
     /// When a task fails, those that were started are finished and no further one is started.
     pub(crate) async fn many(
         &self,
-        tasks: Vec<ToRun<'_>>,
+        tasks: impl Iterator<Item = ToRun<'_>> + Send,
         ledger: &mut impl Ledger<S>,
     ) -> Result<bool, Error> {
-        let mut waiting = VecDeque::from(tasks);
-        let mut ready = Vec::new();
-        let mut running = FuturesUnordered::new();
+        let mut waiting = tasks.peekable();
+        // Made when a task is pending, which often none is.
+        let mut running: Option<FuturesUnordered<Running<S>>> = None;
         let mut failed = false;
         loop {
-            self.first_poll(&mut waiting, &mut ready, &mut running, failed).await;
+            if !failed && waiting.peek().is_some() {
+                failed = self.first_poll(&mut waiting, &mut running, ledger).await;
+            }
+            let started = running.as_mut().filter(|running| !running.is_empty());
+            if started.is_none() && (failed || waiting.peek().is_none()) {
+                return Ok(true);
+            }
             // Those that wait for room count too: with little room most of a superstep may be still to come.
-            let others_run = !(running.is_empty() && waiting.is_empty());
-            for (request, result) in ready.drain(..) {
-                let end = self.end(request, result);
-                failed |= matches!(end, TaskEnd::Failed(_) | TaskEnd::Refused { .. });
-                ledger.finished(request.index, end, others_run).await?;
-                if let Some(events) = self.events {
-                    events.room().await;
-                }
+            ledger.store().await?;
+            if let Some(running) = started {
+                let Some((request, result)) = self.next(running).await else { return Ok(false) };
+                failed |= self.tell(request, result, ledger);
             }
-            if running.is_empty() {
-                if waiting.is_empty() || failed {
-                    return Ok(true);
-                }
-                continue;
-            }
-            match self.next(&mut running).await {
-                Some(done) => ready.push(done),
-                None => return Ok(false),
+            if let Some(events) = self.events {
+                events.room().await;
             }
         }
     }
 
     /// Starts as many tasks as may run at once and polls each of them one time. Outside tokio's cooperative budget: with
-    /// more ready tasks than the budget allows, the rest would be put off for nothing.
+    /// more ready tasks than the budget allows, the rest would be put off for nothing. True if one of them failed.
+    ///
+    /// A reader who is behind holds up the start of further tasks, so that a wide superstep does not run away from it.
     async fn first_poll(
         &self,
-        waiting: &mut VecDeque<ToRun<'_>>,
-        ready: &mut Vec<(TaskRequest, NodeResult<S>)>,
-        running: &mut FuturesUnordered<Running<S>>,
-        failed: bool,
-    ) {
-        if waiting.is_empty() || failed {
-            return;
-        }
+        waiting: &mut (impl Iterator<Item = ToRun<'_>> + Send),
+        running: &mut Option<FuturesUnordered<Running<S>>>,
+        ledger: &mut impl Ledger<S>,
+    ) -> bool {
+        let mut failed = false;
         let mut pending = Vec::new();
-        let room = self.max_concurrency.saturating_sub(running.len());
+        let room = self.max_concurrency.saturating_sub(running.as_ref().map_or(0, FuturesUnordered::len));
         let pass = poll_fn(|cx| {
             while pending.len() < room
-                && let Some(task) = waiting.pop_front()
+                && self.events.is_none_or(EventQueue::has_room)
+                && let Some(task) = waiting.next()
             {
-                let request = task.request;
-                let polled = guarded(|guard| {
-                    let mut future = self.call(&task);
-                    match future.as_mut().poll(cx) {
-                        Poll::Ready(result) => {
-                            drop(future);
-                            guard.lift();
-                            ready.push((request, result));
-                        }
-                        Poll::Pending => pending.push(Running { request, task: CatchPanic::of(future) }),
-                    }
-                });
-                if let Err(panicked) = polled {
-                    ready.push((request, Err(panicked.into())));
-                }
+                failed |= self.start(&task, cx, &mut pending, ledger);
             }
             Poll::Ready(())
         });
         tokio::task::coop::unconstrained(pass).await;
-        running.extend(pending);
+        if !pending.is_empty() {
+            running.get_or_insert_default().extend(pending);
+        }
+        failed
+    }
+
+    #[inline]
+    fn start(
+        &self,
+        task: &ToRun<'_>,
+        cx: &mut Context<'_>,
+        pending: &mut Vec<Running<S>>,
+        ledger: &mut impl Ledger<S>,
+    ) -> bool {
+        let request = task.request;
+        let started = guarded(|guard| {
+            let mut future = self.call(task);
+            match future.as_mut().poll(cx) {
+                Poll::Ready(result) => {
+                    drop(future);
+                    guard.lift();
+                    self.tell(request, result, ledger)
+                }
+                Poll::Pending => {
+                    pending.push(Running { request, task: CatchPanic::of(future) });
+                    false
+                }
+            }
+        });
+        started.unwrap_or_else(|panicked| self.tell(request, Err(panicked.into()), ledger))
+    }
+
+    /// True if the task failed.
+    #[inline]
+    fn tell(&self, request: TaskRequest, result: NodeResult<S>, ledger: &mut impl Ledger<S>) -> bool {
+        match self.end(request, result) {
+            Ok(done) => {
+                ledger.done(request.index, done);
+                false
+            }
+            Err(why) => {
+                let failed = !matches!(why, NotDone::Waits(_));
+                ledger.not_done(request.index, why);
+                failed
+            }
+        }
     }
 
     /// The next task that finishes; `None` if the run is cancelled first.

@@ -16,8 +16,25 @@ use crate::{END, START};
 /// A finished task: what it writes and where it goes, by dense ids.
 pub(crate) struct Done<S: State> {
     pub(crate) update: Option<S::Update>,
-    pub(crate) targets: Vec<Target>,
-    pub(crate) replaces_edges: bool,
+    /// What a command said. Boxed, since every result has room for it and few have it.
+    pub(crate) goes: Option<Box<Goes>>,
+}
+
+/// Where a command goes.
+#[derive(Debug)]
+pub(crate) struct Goes {
+    targets: Vec<Target>,
+    replaces_edges: bool,
+}
+
+impl<S: State> Done<S> {
+    pub(crate) fn targets(&self) -> &[Target] {
+        self.goes.as_ref().map_or(&[], |goes| &goes.targets)
+    }
+
+    pub(crate) fn replaces_edges(&self) -> bool {
+        self.goes.as_ref().is_some_and(|goes| goes.replaces_edges)
+    }
 }
 
 /// A target that was looked up.
@@ -33,8 +50,8 @@ pub(crate) struct Target {
 /// [`Code::UnknownTarget`] for a name that is not in the graph, or not among those that the node declared.
 pub(crate) fn resolve<S: State>(core: &GraphCore<S>, node: u32, step: Step<S>) -> Result<Done<S>, Error> {
     match step {
-        Step::None => Ok(Done { update: None, targets: Vec::new(), replaces_edges: false }),
-        Step::Update(update) => Ok(Done { update: Some(update), targets: Vec::new(), replaces_edges: false }),
+        Step::None => Ok(Done { update: None, goes: None }),
+        Step::Update(update) => Ok(Done { update: Some(update), goes: None }),
         Step::Command(command) => {
             let Command { update, targets, replaces_edges } = *command;
             let declared = core.nodes.get(node as usize).and_then(|node| node.targets.as_deref());
@@ -47,7 +64,9 @@ pub(crate) fn resolve<S: State>(core: &GraphCore<S>, node: u32, step: Step<S>) -
                     _ => Ok(target),
                 }
             });
-            Ok(Done { update, targets: targets.collect::<Result<_, Error>>()?, replaces_edges })
+            let goes = Goes { targets: targets.collect::<Result<_, Error>>()?, replaces_edges };
+            let says = replaces_edges || !goes.targets.is_empty();
+            Ok(Done { update, goes: says.then(|| Box::new(goes)) })
         }
     }
 }
@@ -100,7 +119,7 @@ impl<S: State> Merge<'_, S> {
     pub(crate) fn update(&mut self, state: &mut S, node: u32, update: S::Update) -> Result<(), Error> {
         let exits = self.core.topology.exits(node);
         if exits.fallible_routers {
-            let done = Done { update: Some(update), targets: Vec::new(), replaces_edges: false };
+            let done = Done { update: Some(update), goes: None };
             return self.single(state, node, done);
         }
         self.apply(state, update).map_err(|error| error.at_node(self.core.name(node)))?;
@@ -115,20 +134,21 @@ impl<S: State> Merge<'_, S> {
     /// Merges the only task of a superstep. Its routers look after its update was applied, except when they may yet fail:
     /// then they look first, so that a failure leaves the state as it was.
     pub(crate) fn single(&mut self, state: &mut S, node: u32, mut done: Done<S>) -> Result<(), Error> {
-        let routes_first = !done.replaces_edges && self.core.topology.exits(node).fallible_routers;
+        let replaces_edges = done.replaces_edges();
+        let routes_first = !replaces_edges && self.core.topology.exits(node).fallible_routers;
         if routes_first {
             self.route_on_own_update(state, node, &mut done)?;
         }
         if let Some(update) = done.update {
             self.apply(state, update).map_err(|error| error.at_node(self.core.name(node)))?;
         }
-        if !done.replaces_edges {
+        if !replaces_edges {
             self.follow_edges(node);
             if !routes_first {
                 self.ask_routers(node, state)?;
             }
         }
-        self.follow_targets(node, done.targets);
+        self.follow_targets(node, done.goes);
         self.next.settle();
         Ok(())
     }
@@ -137,19 +157,22 @@ impl<S: State> Merge<'_, S> {
     pub(crate) fn many(
         &mut self,
         state: &mut S,
-        mut tasks: Vec<(u32, Done<S>)>,
+        frontier: &Frontier,
+        tasks: &mut [Option<Done<S>>],
         uses: &mut ChannelUses,
     ) -> Result<(), Error> {
-        for (node, done) in &mut tasks {
-            if !done.replaces_edges {
-                self.follow_edges(*node);
-                self.route_on_own_update(state, *node, done)?;
+        for (index, done) in tasks.iter_mut().enumerate() {
+            let (Some(done), (node, _)) = (done, frontier.task(index)) else { continue };
+            if !done.replaces_edges() {
+                self.follow_edges(node);
+                self.route_on_own_update(state, node, done)?;
             }
-            self.follow_targets(*node, std::mem::take(&mut done.targets));
+            self.follow_targets(node, done.goes.take());
         }
-        uses.settle_writes(self.core, &mut tasks)?;
-        for (node, done) in tasks {
-            if let Some(update) = done.update {
+        uses.settle_writes(self.core, frontier, tasks)?;
+        for (index, done) in tasks.iter_mut().enumerate() {
+            if let Some(Done { update: Some(update), .. }) = done.take() {
+                let node = frontier.task(index).0;
                 self.apply(state, update).map_err(|error| error.at_node(self.core.name(node)))?;
             }
         }
@@ -242,8 +265,9 @@ impl<S: State> Merge<'_, S> {
         Err(undeclared_target(self.core, "branch", "its list", found.node).at_node(from))
     }
 
-    fn follow_targets(&mut self, node: u32, targets: Vec<Target>) {
-        for target in targets {
+    fn follow_targets(&mut self, node: u32, goes: Option<Box<Goes>>) {
+        let Some(goes) = goes else { return };
+        for target in goes.targets {
             self.go(node, target.node, target.input);
         }
     }
@@ -276,7 +300,8 @@ impl ChannelUses {
     fn settle_writes<S: State>(
         &mut self,
         core: &GraphCore<S>,
-        tasks: &mut [(u32, Done<S>)],
+        frontier: &Frontier,
+        tasks: &mut [Option<Done<S>>],
     ) -> Result<(), Error> {
         let channels = S::channels(&core.schema);
         self.channels.resize(channels.len(), ChannelUse::default());
@@ -284,8 +309,9 @@ impl ChannelUses {
         let round = self.round;
         let mut conflict = None;
         let mut overwritten = Vec::new();
-        for (node, done) in tasks.iter() {
-            let Some(update) = &done.update else { continue };
+        for (index, done) in tasks.iter().enumerate() {
+            let Some(Done { update: Some(update), .. }) = done else { continue };
+            let (node, _) = frontier.task(index);
             S::writes(&core.schema, update, &mut |channel, kind| {
                 let Some(used) = self.channels.get_mut(channel) else { return };
                 if used.round != round {
@@ -300,9 +326,9 @@ impl ChannelUses {
                 };
                 match earlier {
                     Some(first) if clash && conflict.is_none() => {
-                        conflict = Some((channel, *first, *node, kind))
+                        conflict = Some((channel, *first, node, kind))
                     }
-                    _ => *earlier = Some(*node),
+                    _ => *earlier = Some(node),
                 }
             });
         }
@@ -316,9 +342,9 @@ impl ChannelUses {
     }
 }
 
-fn discard_reduced<S: State>(core: &GraphCore<S>, channel: usize, tasks: &mut [(u32, Done<S>)]) {
-    for (_, done) in tasks {
-        let Some(update) = &mut done.update else { continue };
+fn discard_reduced<S: State>(core: &GraphCore<S>, channel: usize, tasks: &mut [Option<Done<S>>]) {
+    for done in tasks {
+        let Some(Done { update: Some(update), .. }) = done else { continue };
         let mut reduces = false;
         S::writes(&core.schema, update, &mut |written, kind| {
             reduces |= written == channel && kind == WriteKind::Reduce;

@@ -185,6 +185,12 @@ impl<S: State> EventQueue<S> {
         inner.waiting.drain(..).for_each(Waker::wake);
     }
 
+    /// Whether the reader has taken enough.
+    pub(crate) fn has_room(&self) -> bool {
+        let inner = self.inner();
+        inner.events.len() < self.capacity || inner.ended
+    }
+
     /// Waits until the reader has taken enough.
     pub(crate) async fn room(&self) {
         self.at_most(self.capacity - 1).await;

@@ -1,0 +1,123 @@
+//! How the tasks of a superstep of several ended, and what of it is in the store.
+//!
+//! The buffers live as long as the run. A result is moved once, from the node's future to its place in task order, and
+//! is merged from there.
+
+use std::future::Future;
+
+use crate::checkpoint::PendingWrite;
+use crate::checkpoint::format::Bytes;
+use crate::engine::commit::Journal;
+use crate::engine::execute::{Ledger, NotDone};
+use crate::engine::merge::Done;
+use crate::engine::plan::{Frontier, task_id};
+use crate::engine::stored::{OF_RUN, SESSIONS, StoredStep, StoredTarget, to_bytes};
+use crate::error::Error;
+use crate::graph::GraphCore;
+use crate::session::Sessions;
+use crate::state::State;
+use crate::step::InputValue;
+
+pub(super) struct Ends<S: State> {
+    /// In task order; `None` for those that are not done.
+    pub(super) done: Vec<Option<Done<S>>>,
+    /// In the order in which they ended.
+    pub(super) not_done: Vec<(u32, NotDone)>,
+    /// Whose record, or request, is in the store.
+    pub(super) stored: Vec<bool>,
+    /// Done, and perhaps to be stored.
+    fresh: Vec<u32>,
+}
+
+impl<S: State> Default for Ends<S> {
+    fn default() -> Self {
+        Ends { done: Vec::new(), not_done: Vec::new(), stored: Vec::new(), fresh: Vec::new() }
+    }
+}
+
+impl<S: State> Ends<S> {
+    /// Makes room for so many tasks.
+    pub(super) fn begin(&mut self, tasks: usize) {
+        self.done.clear();
+        self.done.resize_with(tasks, || None);
+        self.not_done.clear();
+        self.stored.clear();
+        self.stored.resize(tasks, false);
+        self.fresh.clear();
+    }
+}
+
+/// Stores the record of every task that is done while others are not, so that a kill cannot make it run again.
+pub(super) struct SuperstepLedger<'a, S: State> {
+    pub(super) core: &'a GraphCore<S>,
+    pub(super) frontier: &'a Frontier,
+    pub(super) journal: Option<&'a mut Journal<S>>,
+    pub(super) ends: &'a mut Ends<S>,
+    pub(super) sessions: &'a Sessions,
+}
+
+impl<S: State> Ledger<S> for SuperstepLedger<'_, S> {
+    #[inline]
+    fn done(&mut self, index: u32, done: Done<S>) {
+        self.ends.done[index as usize] = Some(done);
+        if self.journal.is_some() {
+            self.ends.fresh.push(index);
+        }
+    }
+
+    fn not_done(&mut self, index: u32, why: NotDone) {
+        self.ends.not_done.push((index, why));
+    }
+
+    fn store(&mut self) -> impl Future<Output = Result<(), Error>> + Send {
+        let fresh = std::mem::take(&mut self.ends.fresh);
+        async move {
+            let Some(journal) = self.journal.as_deref_mut().filter(|_| !fresh.is_empty()) else {
+                return Ok(());
+            };
+            let mut writes = Vec::with_capacity(fresh.len());
+            for index in &fresh {
+                if let Some(done) = &self.ends.done[*index as usize] {
+                    writes.push(result_write(self.core, journal, self.frontier, *index as usize, done)?);
+                }
+            }
+            writes.extend(sessions_write(self.sessions)?);
+            journal.put_writes(&writes).await?;
+            for index in fresh {
+                self.ends.stored[index as usize] = true;
+            }
+            Ok(())
+        }
+    }
+}
+
+/// The sessions, to be stored beside the record of a finished task: its changes must not be lost when it is never run
+/// again.
+pub(super) fn sessions_write(sessions: &Sessions) -> Result<Option<PendingWrite>, Error> {
+    if sessions.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(PendingWrite { task: OF_RUN, slot: SESSIONS, bytes: to_bytes(&sessions.encode()?)? }))
+}
+
+/// The record of a finished task.
+pub(super) fn result_write<S: State>(
+    core: &GraphCore<S>,
+    journal: &Journal<S>,
+    frontier: &Frontier,
+    index: usize,
+    done: &Done<S>,
+) -> Result<PendingWrite, Error> {
+    let update = done.update.as_ref().map(|update| (journal.codec.encode_update)(&core.schema, update));
+    let targets = done.targets().iter().map(|target| {
+        let input = target.input.as_ref().map(InputValue::encode).transpose()?;
+        Ok(StoredTarget { node: core.name(target.node).to_owned(), input: input.map(Bytes) })
+    });
+    let step = StoredStep {
+        update: update.transpose()?.map(Bytes),
+        targets: targets.collect::<Result<_, Error>>()?,
+        replaces_edges: done.replaces_edges(),
+    };
+    let task = task_id(journal.step_place(), frontier, index, &|node| core.name(node).to_owned());
+    Ok(PendingWrite { task, slot: 0, bytes: step.to_bytes()? })
+}
