@@ -1,6 +1,8 @@
 //! What a checkpoint costs: bytes and rows in proportion to what changed, never to the state, the graph or the past.
 //! Bytes and rows are counted; nothing is timed.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod common;
 
 use std::borrow::Cow;

@@ -1,6 +1,8 @@
 //! Checkpoints: one after the input and one after each superstep, each with the state and what has still to run, whoever
 //! reads them and with whichever version of the graph.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod common;
 
 use std::sync::Arc;
@@ -175,7 +177,7 @@ mod versions {
 
     mod old {
         #[derive(agentgraph::State, serde::Serialize, serde::Deserialize, Clone, Debug, Default)]
-        pub struct Notes {
+        pub(super) struct Notes {
             pub title: String,
             #[reduce(append)]
             pub lines: Vec<String>,
@@ -185,7 +187,7 @@ mod versions {
 
     mod new {
         #[derive(agentgraph::State, serde::Serialize, serde::Deserialize, Clone, Debug, Default)]
-        pub struct Notes {
+        pub(super) struct Notes {
             pub added: u32,
             #[reduce(append)]
             #[channel(alias = "lines")]

@@ -1,6 +1,8 @@
 //! `compile()`: every problem at once, each with its place and a hint; warnings for what is allowed and probably not
 //! meant; the drawing; the fingerprint.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod common;
 
 use std::time::Duration;
@@ -285,25 +287,25 @@ mod other {
     use serde::{Deserialize, Serialize};
 
     #[derive(State, Serialize, Deserialize, Clone, Default)]
-    pub struct Renamed {
+    pub(super) struct Renamed {
         #[reduce(append)]
         heard: Vec<String>,
     }
 
     #[derive(State, Serialize, Deserialize, Clone, Default)]
-    pub struct Reduced {
+    pub(super) struct Reduced {
         #[reduce(last)]
         seen: Vec<String>,
     }
 
     #[derive(State, Serialize, Deserialize, Clone, Default)]
-    pub struct Lived {
+    pub(super) struct Lived {
         #[reduce(append)]
         #[channel(run)]
         seen: Vec<String>,
     }
 
-    pub fn field<S: State<Schema: Default>>() -> String {
+    pub(super) fn field<S: State<Schema: Default>>() -> String {
         let node = || async {};
         let graph = StateGraph::<S>::new().node("a", node).node("b", node).edge(START, "a").edge("a", "b");
         graph.compile().unwrap().fingerprint().to_owned()

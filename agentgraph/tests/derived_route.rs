@@ -1,5 +1,7 @@
 //! A derived route names the same targets by position, which the loop uses, and by name, which a `goto` uses.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use agentgraph::{END, Goto, IntoGoto, Route, RouteTarget};
 use serde::Serialize;
 

@@ -6,6 +6,8 @@
 //!
 //! `PROPTEST_CASES` sets the number of graphs, `PROPTEST_RNG_SEED` which ones; without them they are always the same.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod common;
 
 use std::collections::BTreeMap;

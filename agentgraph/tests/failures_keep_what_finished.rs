@@ -1,5 +1,7 @@
 //! Failure: what finished is kept, what failed is tried as its policy says, and the thread goes on from there.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod common;
 
 use std::sync::Arc;

@@ -1,5 +1,7 @@
 //! A host runs tasks in another place, through nothing but bytes, and the run comes to the same.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod common;
 
 use std::sync::Arc;
@@ -110,7 +112,8 @@ async fn failures_have_the_same_code_and_text_and_the_thread_proceeds() {
     #[derive(Debug, thiserror::Error)]
     #[error("far away")]
     struct Far;
-    let builds: [(fn() -> StateGraph<Words>, Code); 4] = [
+    type Build = fn() -> StateGraph<Words>;
+    let builds: [(Build, Code); 4] = [
         (|| StateGraph::new().node("a", || async { Err::<(), _>(Far) }), Code::NodeFailed),
         (
             || {

@@ -1,5 +1,7 @@
 //! Interrupts: a task that asks waits for its own answer, whatever happens around it, and nothing finished runs again.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod common;
 
 use std::sync::Arc;

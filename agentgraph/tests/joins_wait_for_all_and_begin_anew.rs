@@ -1,5 +1,7 @@
 //! Joins: they fire once, when all of their sources have arrived, and then begin anew.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod common;
 
 use agentgraph::prelude::*;

@@ -1,5 +1,7 @@
 //! Limits, cancellation and concurrency: exact, and with nothing lost.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod common;
 
 use std::sync::Arc;

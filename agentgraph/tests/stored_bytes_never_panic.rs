@@ -2,6 +2,8 @@
 //!
 //! `PROPTEST_CASES` sets how many are tried, `PROPTEST_RNG_SEED` which ones; without them they are always the same.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod common;
 
 use std::sync::{Arc, OnceLock};

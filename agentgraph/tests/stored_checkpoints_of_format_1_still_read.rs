@@ -4,6 +4,8 @@
 //! format 1 could not say so far, is written by running these tests with `AGENTGRAPH_WRITE_FIXTURES=1`, which leaves files
 //! alone that are there.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod common;
 
 use std::path::PathBuf;

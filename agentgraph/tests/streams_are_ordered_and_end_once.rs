@@ -1,6 +1,8 @@
 //! Streams: one ordered source of events, which ends once, holds the run back for a slow reader, and changes nothing of
 //! what the run does.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod common;
 
 use std::sync::Arc;

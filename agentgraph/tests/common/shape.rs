@@ -200,6 +200,9 @@ pub fn choose(options: &[Vec<Target>], seen: u64, from: From, slot: usize) -> Ve
     places.map(|(place, target)| (*target, dispatch_input(seen, from, slot, place))).collect()
 }
 
+/// Whether it replaces the edges, and where it goes with what.
+type Going = (bool, Vec<(Target, u64)>);
+
 /// What a node that succeeds returns.
 pub fn result(
     shape: &Shape,
@@ -207,7 +210,7 @@ pub fn result(
     world: &World,
     input: Option<u64>,
     answers: &[u64],
-) -> (Writes, Option<(bool, Vec<(Target, u64)>)>) {
+) -> (Writes, Option<Going>) {
     let told = answers.iter().fold(input.unwrap_or(7), |told, answer| told.wrapping_mul(31) ^ answer);
     let seen = digest(world) ^ told;
     let values = shape.nodes[node].writes.iter().enumerate();
