@@ -12,7 +12,8 @@ use agentgraph::Code;
 const COMPILE: &str = "E_COMPILE";
 
 /// The codes of the other crates, whose pages are checked there.
-const OTHERS: [&str; 4] = ["E_LLM_", "E_UPGRADE_", "E_SERVER_", "E_AGENT_"];
+const OTHERS: [&str; 7] =
+    ["E_LLM_", "E_UPGRADE_", "E_SERVER_", "E_AGENT_", "E_CONFIG_", "E_DATA_", "E_SYSTEM"];
 
 fn pages() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/errors")
