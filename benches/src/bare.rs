@@ -18,6 +18,7 @@ use crate::states::{Counter, Fan};
 pub(crate) type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 type Node = Box<dyn Fn(&Counter) -> Boxed<u64> + Send + Sync>;
 type Route = fn(&Counter) -> Option<&'static str>;
+type Join = Box<dyn Fn(&Fan) -> Boxed<u64> + Send + Sync>;
 pub(crate) type Branch = Box<dyn Fn(&Fan) -> Boxed<Vec<u64>> + Send + Sync>;
 
 /// The node of every sequential floor: adds one.
@@ -108,7 +109,7 @@ impl Routed {
 /// Branches that are started together, and a node that runs when all are done.
 pub(crate) struct FanOut {
     branches: Vec<Branch>,
-    join: Box<dyn Fn(&Fan) -> Boxed<u64> + Send + Sync>,
+    join: Join,
 }
 
 impl FanOut {

@@ -79,7 +79,7 @@ fn entrants(change: Change, input: fn() -> LogUpdate) -> Vec<Entrant> {
     let runtime = one_thread();
     let plain = || graph(change, ProcessTime::now(), &Times::default());
     let records = runtime.block_on(records(plain(), input(), STEPS));
-    let bare = Rc::new(Bare::open());
+    let bare = Rc::new(Bare::open(false));
     let floor = move |times| (0..times).for_each(|_| bare.insert_singly(&records));
     let folder = Folder::new();
     let saver = runtime.block_on(SqliteSaver::open(folder.file("engine.db"))).expect("a saver");

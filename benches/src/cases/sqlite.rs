@@ -66,8 +66,7 @@ impl Drop for Folder {
     }
 }
 
-/// What one writes by hand to keep records that can be found again by thread and step. `WITHOUT ROWID` is the faster
-/// kind of table for records as small as these.
+/// What one writes by hand to keep records that can be found again by thread and step.
 pub(crate) struct Bare {
     connection: Connection,
     threads: Cell<u64>,
@@ -77,9 +76,10 @@ pub(crate) struct Bare {
 const INSERT: &str = "INSERT INTO record (thread, step, bytes) VALUES (?1, ?2, ?3)";
 
 impl Bare {
-    pub(crate) fn open() -> Self {
+    /// `WITHOUT ROWID` is the faster kind of table for small records, and the slower one for those of a kilobyte.
+    pub(crate) fn open(small_records: bool) -> Self {
         let folder = Folder::new();
-        let connection = open(&folder.file("bare.db"));
+        let connection = open(&folder.file("bare.db"), if small_records { "WITHOUT ROWID" } else { "" });
         Bare { connection, threads: Cell::new(0), _folder: folder }
     }
 
@@ -116,18 +116,19 @@ impl Bare {
     }
 }
 
-fn open(path: &Path) -> Connection {
+fn open(path: &Path, kind: &str) -> Connection {
     let connection = Connection::open(path).expect("a database");
-    let settings = "
-        PRAGMA journal_mode = WAL;
+    let settings = format!(
+        "PRAGMA journal_mode = WAL;
         PRAGMA synchronous = NORMAL;
         CREATE TABLE record (
             thread TEXT NOT NULL,
             step INTEGER NOT NULL,
             bytes BLOB NOT NULL,
             PRIMARY KEY (thread, step)
-        ) WITHOUT ROWID;";
-    connection.execute_batch(settings).expect("a table");
+        ) {kind};"
+    );
+    connection.execute_batch(&settings).expect("a table");
     connection
 }
 
@@ -177,7 +178,7 @@ fn one_run() -> Vec<Entrant> {
     let runtime = one_thread();
     let records = runtime.block_on(records(looped(add_one, next), Counter::input(), STEPS));
     assert_eq!(records.len() as u64, ROWS);
-    let bare = Bare::open();
+    let bare = Bare::open(true);
     let floor = move |times| {
         for _ in 0..times * 10 {
             bare.insert_singly(&records);
@@ -199,7 +200,7 @@ fn one_run() -> Vec<Entrant> {
 
 fn runs(runtime: &Rc<Runtime>, runs: usize, budget: f64) -> Vec<Entrant> {
     let records = runtime.block_on(records(looped(add_one, next), Counter::input(), STEPS));
-    let bare = Bare::open();
+    let bare = Bare::open(true);
     let floor = move |times| {
         for _ in 0..times {
             bare.insert_batched(runs, &records);

@@ -1,0 +1,39 @@
+#!/bin/sh
+# Instructions a step, floor and engine, counted by valgrind: exact where times are not.
+#
+#   benches/instructions.sh                 the central cases
+#   benches/instructions.sh chain/100       one case
+#
+# An entrant is run twice, n and n + 10 times, so that what comes before and after the runs falls out.
+set -eu
+cd "$(dirname "$0")/.."
+command -v valgrind > /dev/null || { echo "valgrind is not installed" >&2; exit 1; }
+
+program=$(cargo bench -p agentgraph-benches --bench cost --no-run 2>&1 | sed -n 's/.*(\(.*\)).*/\1/p' | tail -n 1)
+[ -x "$program" ] || { echo "the bench was not built" >&2; exit 1; }
+
+refs() { # case entrant times
+    valgrind --tool=cachegrind --cache-sim=no --cachegrind-out-file=/dev/null \
+        "$program" --solo "$2" --times "$3" "$1" 2>&1 |
+        sed -n 's/.*I *refs: *\([0-9,]*\).*/\1/p' | tr -d ','
+}
+
+name() { # case entrant: label and units, as the program says them
+    "$program" --solo "$2" --times 0 "$1" 2>&1 | sed -n 's/^[^:]*: \(.*\), \([0-9]*\) [a-z]*s each$/\1|\2/p'
+}
+
+row() { # case entrant
+    said=$(name "$1" "$2")
+    [ -n "$said" ] || return 1
+    few=$(refs "$1" "$2" 2)
+    many=$(refs "$1" "$2" 12)
+    echo "| $1 | ${said%|*} | $(((many - few) / (10 * ${said#*|}))) |"
+}
+
+echo "| case | entrant | instructions a unit |"
+echo "|---|---|---|"
+for case in ${*:-chain/10 chain/100 chain/1000 loop fan_out/100 fan_out/1000 memory}; do
+    for entrant in 0 1 2 3; do
+        row "$case" "$entrant" 2> /dev/null || break
+    done
+done
