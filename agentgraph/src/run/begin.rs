@@ -1,0 +1,201 @@
+//! Where a call begins: what it finds on its thread, and what it may do with that.
+
+use std::sync::Arc;
+
+use crate::checkpoint::Place;
+use crate::context::RunId;
+use crate::engine::Answers;
+use crate::engine::commit::Journal;
+use crate::engine::load::{LeftBehind, Replayed, left_behind, look_up, replay, restore};
+use crate::engine::plan::{Frontier, LeftOver};
+use crate::error::{Code, Error};
+use crate::graph::topology::Joins;
+use crate::graph::{CompiledGraph, Persistence};
+use crate::run::interrupt::InterruptId;
+use crate::session::StoredSessions;
+use crate::state::State;
+
+/// What the caller asks for.
+pub(super) enum Start<S: State> {
+    Invoke(S::Update),
+    Resume(Answers),
+    Proceed,
+}
+
+/// What was found on a thread.
+pub(super) struct Thread<'a, S: State> {
+    persistence: &'a Persistence<S>,
+    name: Arc<str>,
+    found: Option<(Replayed, LeftBehind, bool)>,
+}
+
+impl<'a, S: State> Thread<'a, S> {
+    pub(super) async fn open(persistence: &'a Persistence<S>, name: Option<Arc<str>>) -> Result<Self, Error> {
+        let name = name.ok_or_else(|| {
+            Error::new(
+                Code::NoThread,
+                "the graph has a checkpointer, so a run needs a thread: add `.thread(\"..\")`",
+            )
+        })?;
+        let place = Place::root(&name);
+        let found = match persistence.saver.get(place, None).await? {
+            None => None,
+            Some(tail) => {
+                let left = left_behind(place, &tail.writes)?;
+                Some((replay(persistence, place, &tail).await?, left, !tail.writes.is_empty()))
+            }
+        };
+        Ok(Thread { persistence, name, found })
+    }
+}
+
+/// Where a call begins.
+pub(super) struct Begun<S: State> {
+    pub(super) run: RunId,
+    pub(super) state: Arc<S>,
+    pub(super) frontier: Frontier,
+    pub(super) joins: Joins,
+    pub(super) journal: Option<Journal<S>>,
+    pub(super) left_over: LeftOver,
+    pub(super) past_breaks: bool,
+    /// The nodes after which the run stopped, if its caller was not told.
+    pub(super) halted: Vec<String>,
+    pub(super) sessions: StoredSessions,
+    /// They are newer than the checkpoint.
+    pub(super) sessions_changed: bool,
+    pub(super) next: Next<S>,
+}
+
+/// What the call does first.
+pub(super) enum Next<S: State> {
+    Input { input: S::Update, abandoned: Option<RunId> },
+    Answer(Answers),
+    GoOn,
+}
+
+impl<S: State> Begun<S> {
+    pub(super) fn of(
+        graph: &CompiledGraph<S>,
+        start: Start<S>,
+        thread: Option<Thread<'_, S>>,
+        abandons: bool,
+    ) -> Result<Self, Error> {
+        let core = &*graph.core;
+        let new_run = RunId::new(&*graph.shared.services);
+        let fresh = |journal, input| Begun {
+            run: new_run,
+            state: Arc::new(S::initial(&core.schema)),
+            frontier: Frontier::default(),
+            joins: Joins::of(&core.topology),
+            journal,
+            left_over: LeftOver::new(),
+            past_breaks: false,
+            halted: Vec::new(),
+            sessions: StoredSessions::new(),
+            sessions_changed: false,
+            next: Next::Input { input, abandoned: None },
+        };
+        let Some(Thread { persistence, name, found }) = thread else {
+            return match start {
+                Start::Invoke(input) => Ok(fresh(None, input)),
+                Start::Resume(_) | Start::Proceed => Err(no_checkpointer()),
+            };
+        };
+        let mut journal =
+            Journal::new(persistence, Arc::clone(&name), new_run, S::channels(&core.schema).len());
+        let Some((replayed, left, has_writes)) = found else {
+            return match start {
+                Start::Invoke(input) => Ok(fresh(Some(journal), input)),
+                Start::Resume(_) | Start::Proceed => Err(nothing_to_resume("the thread does not exist")),
+            };
+        };
+        let place = Place::root(&name);
+        let restored = restore(core, persistence, place, &replayed)?;
+        journal.go_on(core, &replayed, &restored, has_writes);
+        let unfinished = !replayed.header.next.is_empty();
+        let state = Arc::new(restored.state);
+        if let Start::Invoke(input) = start {
+            let abandoned = unfinished.then_some(replayed.header.run);
+            if unfinished && !abandons {
+                return Err(run_unfinished(&replayed, &left.tasks));
+            }
+            journal.run = new_run;
+            return Ok(Begun {
+                state,
+                next: Next::Input { input, abandoned },
+                ..fresh_parts(graph, journal, new_run)
+            });
+        }
+        if !unfinished {
+            return Err(nothing_to_resume("its last run has finished"));
+        }
+        let (frontier, joins) = look_up(core, place, &replayed.header)?;
+        let next = match start {
+            Start::Resume(answers) => Next::Answer(answers),
+            _ => Next::GoOn,
+        };
+        let run = replayed.header.run;
+        let header = replayed.header;
+        Ok(Begun {
+            run,
+            state,
+            frontier,
+            joins,
+            journal: Some(journal),
+            left_over: left.tasks,
+            past_breaks: left.told,
+            halted: if left.told { Vec::new() } else { header.halt },
+            sessions_changed: left.sessions.is_some(),
+            sessions: left.sessions.unwrap_or(header.session),
+            next,
+        })
+    }
+}
+
+/// The parts of a new run on a thread that has a state.
+fn fresh_parts<S: State>(graph: &CompiledGraph<S>, journal: Journal<S>, run: RunId) -> Begun<S> {
+    Begun {
+        run,
+        state: Arc::new(S::initial(&graph.core.schema)),
+        frontier: Frontier::default(),
+        joins: Joins::of(&graph.core.topology),
+        journal: Some(journal),
+        left_over: LeftOver::new(),
+        past_breaks: false,
+        halted: Vec::new(),
+        sessions: StoredSessions::new(),
+        sessions_changed: false,
+        next: Next::GoOn,
+    }
+}
+
+fn no_checkpointer() -> Error {
+    let problem =
+        "a run can be continued only if the graph keeps it: add `.checkpointer(..)` to the compiled graph";
+    Error::new(Code::NoCheckpointer, problem)
+}
+
+fn nothing_to_resume(why: &str) -> Error {
+    Error::new(
+        Code::NothingToResume,
+        format!("there is nothing to go on with: {why}; use `invoke` to begin a run"),
+    )
+}
+
+fn run_unfinished(replayed: &Replayed, left_over: &LeftOver) -> Error {
+    let next: Vec<&str> = replayed.header.next.iter().map(|activation| &*activation.node).collect();
+    let mut open: Vec<String> = left_over
+        .iter()
+        .filter_map(|(task, left)| left.open().map(|(n, _)| InterruptId { task: *task, n: *n }.to_string()))
+        .collect();
+    open.sort();
+    let open = match open.is_empty() {
+        true => "use `proceed()` to go on with it".to_owned(),
+        false => format!("it waits for answers to {}: use `resume`", open.join(", ")),
+    };
+    let problem = format!(
+        "the thread's last run has not finished: {} still to run; {open}, or `.abandon()` to give it up",
+        next.iter().map(|node| format!("`{node}`")).collect::<Vec<_>>().join(", ")
+    );
+    Error::new(Code::RunUnfinished, problem)
+}

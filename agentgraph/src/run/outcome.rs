@@ -1,0 +1,170 @@
+//! What a call came to.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::context::{CheckpointId, RunId};
+use crate::engine::commit::Journal;
+use crate::engine::{Loop, Pause};
+use crate::run::interrupt::Interrupt;
+use crate::state::State;
+
+/// What a call came to, unless it failed. A failure is an [`Error`]; everything else is here and loses nothing.
+#[derive(Clone, Debug)]
+pub enum Outcome<O> {
+    /// The run is over.
+    #[non_exhaustive]
+    Finished {
+        /// The last state.
+        output: O,
+        /// Joins that were still waiting for some of their sources.
+        stuck: Vec<StuckJoin>,
+        /// The run.
+        run: RunId,
+        /// Its last checkpoint, if it has a checkpointer.
+        checkpoint: Option<CheckpointId>,
+    },
+    /// The run waits: for answers (`resume`), or at a static interrupt (`proceed`).
+    #[non_exhaustive]
+    Interrupted {
+        /// The last committed state.
+        output: O,
+        /// What it waits for, in task order.
+        interrupts: Vec<Interrupt>,
+        /// The run.
+        run: RunId,
+        /// Its last checkpoint, if it has a checkpointer.
+        checkpoint: Option<CheckpointId>,
+    },
+    /// The run was stopped and can go on by `proceed()`.
+    #[non_exhaustive]
+    Stopped {
+        /// The last committed state.
+        output: O,
+        /// Why.
+        reason: StopReason,
+        /// The run.
+        run: RunId,
+        /// Its last checkpoint, if it has a checkpointer.
+        checkpoint: Option<CheckpointId>,
+    },
+}
+
+impl<S: State> Outcome<S> {
+    pub(super) fn of<R>(run: Loop<S, R>, pause: Pause) -> Self {
+        let checkpoint = run.journal.as_ref().and_then(Journal::checkpoint);
+        let id = run.shared.run;
+        let stuck = StuckJoin::of(&run);
+        let output = Arc::unwrap_or_clone(run.state);
+        match pause {
+            Pause::Finished => Outcome::Finished { output, stuck, run: id, checkpoint },
+            Pause::Interrupted(interrupts) => {
+                Outcome::Interrupted { output, interrupts, run: id, checkpoint }
+            }
+            Pause::Stopped(reason) => Outcome::Stopped { output, reason, run: id, checkpoint },
+        }
+    }
+}
+
+impl<O> Outcome<O> {
+    /// The state, whatever the outcome.
+    pub fn output(&self) -> &O {
+        match self {
+            Outcome::Finished { output, .. }
+            | Outcome::Interrupted { output, .. }
+            | Outcome::Stopped { output, .. } => output,
+        }
+    }
+
+    /// The state of a finished run.
+    ///
+    /// # Errors
+    /// [`NotFinished`] if it was interrupted or stopped.
+    pub fn into_finished(self) -> Result<O, NotFinished> {
+        match self {
+            Outcome::Finished { output, .. } => Ok(output),
+            Outcome::Interrupted { interrupts, .. } => {
+                let nodes: Vec<String> = interrupts.into_iter().map(|interrupt| interrupt.node).collect();
+                Err(NotFinished(format!("is interrupted at {}", nodes.join(", "))))
+            }
+            Outcome::Stopped { reason, .. } => Err(NotFinished(format!("was stopped: {reason}"))),
+        }
+    }
+
+    /// What the run waits for; empty unless it was interrupted.
+    pub fn interrupts(&self) -> &[Interrupt] {
+        match self {
+            Outcome::Interrupted { interrupts, .. } => interrupts,
+            _ => &[],
+        }
+    }
+
+    /// The run's id.
+    pub fn run(&self) -> RunId {
+        match self {
+            Outcome::Finished { run, .. }
+            | Outcome::Interrupted { run, .. }
+            | Outcome::Stopped { run, .. } => *run,
+        }
+    }
+
+    /// The last checkpoint, if the graph has a checkpointer.
+    pub fn checkpoint(&self) -> Option<CheckpointId> {
+        match self {
+            Outcome::Finished { checkpoint, .. }
+            | Outcome::Interrupted { checkpoint, .. }
+            | Outcome::Stopped { checkpoint, .. } => *checkpoint,
+        }
+    }
+}
+
+/// A run that was expected to be finished is not.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the run {0}")]
+pub struct NotFinished(String);
+
+/// Why a run was stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum StopReason {
+    /// It took as many supersteps as the call allows.
+    Limit,
+    /// Its cancellation token was cancelled.
+    Cancelled,
+}
+
+impl fmt::Display for StopReason {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            StopReason::Limit => "the limit of supersteps was reached",
+            StopReason::Cancelled => "it was cancelled",
+        })
+    }
+}
+
+/// A join that did not fire because some of its sources never ran.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StuckJoin {
+    /// The node behind it.
+    pub to: String,
+    /// The sources that arrived.
+    pub arrived: Vec<String>,
+    /// The sources that did not.
+    pub missing: Vec<String>,
+}
+
+impl StuckJoin {
+    fn of<S: State, R>(run: &Loop<S, R>) -> Vec<StuckJoin> {
+        let name = |node: u32| run.core.name(node).to_owned();
+        let open = run.joins.half_full(&run.core.topology);
+        open.map(|(join, arrived)| {
+            let places = 0..join.sources.len() as u32;
+            let (here, missing): (Vec<u32>, Vec<u32>) = places.partition(|place| arrived.contains(place));
+            let names =
+                |places: Vec<u32>| places.iter().map(|place| name(join.sources[*place as usize])).collect();
+            StuckJoin { to: name(join.target), arrived: names(here), missing: names(missing) }
+        })
+        .collect()
+    }
+}
