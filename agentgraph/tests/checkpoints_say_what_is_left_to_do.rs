@@ -10,7 +10,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use agentgraph::checkpoint::{ListQuery, Place, RowKind};
 use agentgraph::prelude::*;
-use agentgraph::{CheckpointId, Code, Source};
+use agentgraph::{CheckpointId, Checkpointer, Code, Source};
 use common::clock::Clock;
 use common::saver::NotingSaver;
 use common::words::{Words, WordsUpdate, says, text, words_of};
@@ -141,6 +141,28 @@ async fn a_pending_write_that_cannot_be_stored_fails_the_run() {
     saver.fail_writes(1);
     assert_eq!(graph.invoke(Words::update()).thread("t").await.unwrap_err().code(), Code::Store);
     assert_eq!(text(graph.proceed().thread("t").await.unwrap().output()), "a slow");
+}
+
+#[tokio::test]
+async fn a_commit_takes_away_the_pending_writes_that_it_makes_obsolete() {
+    async fn slow() -> WordsUpdate {
+        common::poll::pending_for(2).await;
+        Words::update().seen(["slow"])
+    }
+    async fn asks(ctx: Ctx) -> Result<WordsUpdate> {
+        Ok(Words::update().seen([ctx.interrupt::<String>("?")?]))
+    }
+    let graph = StateGraph::new().node("a", says("a")).node("slow", slow).node("asks", asks);
+    let graph = graph.edge(START, "a").edge(START, "slow").edge("slow", "asks");
+    let saver = Arc::new(MemorySaver::new());
+    let graph = graph.compile().unwrap().checkpointer(Arc::clone(&saver));
+    graph.invoke(Words::update()).thread("t").await.unwrap();
+    let writes = async |step| {
+        saver.get(Place::root("t"), Some(CheckpointId::new(0, step))).await.unwrap().unwrap().writes
+    };
+    assert_eq!((writes(0).await.len(), writes(1).await.len()), (0, 1), "only the open request is left");
+    graph.resume("yes").thread("t").await.unwrap();
+    assert_eq!((writes(1).await.len(), writes(2).await.len()), (0, 0));
 }
 
 #[tokio::test]

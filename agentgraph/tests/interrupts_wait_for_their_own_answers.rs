@@ -133,6 +133,25 @@ async fn parallel_nodes_are_answered_one_after_the_other_and_finished_ones_do_no
 }
 
 #[tokio::test]
+async fn a_node_that_has_no_answer_yet_is_not_run_again() {
+    let begun = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&begun);
+    let patient = move |ctx: Ctx| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        asks(ctx)
+    };
+    let graph = kept(StateGraph::new().node("a", asks).node("b", patient).edge(START, "a").edge(START, "b"));
+    let open = ids(&start(&graph).await);
+    graph.resume_many([(open[0], "A")]).thread("t").await.unwrap();
+    for _ in 0..2 {
+        assert_eq!(ids(graph.proceed().thread("t").await.unwrap().interrupts()), [open[1]]);
+    }
+    assert_eq!(begun.load(Ordering::SeqCst), 1);
+    graph.resume("B").thread("t").await.unwrap();
+    assert_eq!(begun.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
 async fn all_that_ask_are_told_also_when_tasks_run_one_at_a_time() {
     let graph = parallel();
     let outcome = graph.invoke(Words::update()).thread("t").max_concurrency(1).await.unwrap();
