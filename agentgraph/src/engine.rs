@@ -3,42 +3,48 @@
 //! *Plan* and *merge* are pure and know no runtime. Only *execute* awaits users' code, and only *commit* awaits storage.
 //! Everything is by dense ids; names appear where something leaves the process.
 
+mod answers;
 pub(crate) mod commit;
 mod ends;
 pub(crate) mod execute;
 pub(crate) mod host;
+mod lifetimes;
 pub(crate) mod load;
 pub(crate) mod merge;
+mod pause;
 pub(crate) mod plan;
+mod single;
 pub(crate) mod stored;
+
+pub(crate) use answers::Answers;
 
 use std::future::{Future, poll_fn};
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::Poll;
 
 use tokio_util::sync::CancellationToken;
 
 use crate::checkpoint::PendingWrite;
 use crate::checkpoint::format::Source;
-use crate::context::{Answer, Request, RunId, RunShared, TaskId, TaskRequest};
+use crate::context::{Request, RunId, RunShared, TaskId, TaskRequest};
 use crate::engine::commit::{Commit, Journal, Prepared};
-use crate::engine::ends::{Ends, SuperstepLedger, result_write, sessions_write};
+use crate::engine::ends::{Ends, SuperstepLedger};
 use crate::engine::execute::{Executor, NotDone, ToRun};
 use crate::engine::host::TaskRunner;
+use crate::engine::lifetimes::{begin_merge, reset, writes_ephemeral};
 use crate::engine::load::finished_step;
 use crate::engine::merge::{ChannelUses, Merge};
-use crate::engine::plan::{Frontier, LeftOver, StepPlace, task_id};
-use crate::engine::stored::{OF_RUN, StoredAnswer, StoredRequest, TOLD, to_bytes};
-use crate::error::{Code, Error};
-use crate::extract::{Snapshot, Task};
+use crate::engine::plan::{Frontier, LeftOver, task_id};
+use crate::engine::stored::{OF_RUN, TOLD};
+use crate::error::Error;
+use crate::extract::Snapshot;
 use crate::graph::GraphCore;
 use crate::graph::topology::Joins;
-use crate::node::NodeResult;
-use crate::policy::{CatchPanic, guarded};
+use crate::policy::CatchPanic;
 use crate::run::event::{EventKind, EventQueue};
-use crate::run::{Interrupt, InterruptId, InterruptKind, StopReason};
-use crate::state::{Lifetime, State, WriteKind};
-use crate::step::{Goto, Step};
+use crate::run::{Interrupt, InterruptKind, StopReason};
+use crate::state::{Lifetime, State};
+use crate::step::Goto;
 
 /// One run in the making: what a step reads and changes.
 pub(crate) struct Loop<S: State, R> {
@@ -260,83 +266,6 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         (!interrupts.is_empty()).then_some(Pause::Interrupted(interrupts))
     }
 
-    /// Starts the only task of a superstep, and merges what it gives if it is ready. In one poll and with no async
-    /// function of its own, which would cost more than the rest of it.
-    #[inline]
-    fn start_single(&mut self, node: u32, cx: &mut Context<'_>) -> Result<Single<S>, Error> {
-        let started = guarded(|guard| {
-            let (_, input) = self.frontier.task(0);
-            let request = self.single_request(node);
-            let task = Task { state: &self.state, shared: &self.shared, request, input };
-            let mut future = self.runner.call(&self.core, &task);
-            match future.as_mut().poll(cx) {
-                Poll::Ready(result) => {
-                    drop(future);
-                    guard.lift();
-                    self.end_single(node, result)
-                }
-                Poll::Pending => Ok(Single::Pending(CatchPanic::of(future))),
-            }
-        });
-        started.unwrap_or_else(|panicked| self.end_single_slowly(node, Err(panicked.into())))
-    }
-
-    #[inline]
-    fn single_request(&self, node: u32) -> TaskRequest {
-        TaskRequest { step: self.scratch.step, node, index: 0, attempt: 1 }
-    }
-
-    #[inline]
-    fn end_single(&mut self, node: u32, result: NodeResult<S>) -> Result<Single<S>, Error> {
-        let plain = !self.shared.control.in_use() && self.events.is_none();
-        match result {
-            Ok(Step::Update(update)) if plain => {
-                let writes = self.core.has_ephemeral && writes_ephemeral(&self.core, &update);
-                let (state, mut merge) = self.begin_single_merge(writes)?;
-                merge.update(state, node, update)?;
-                Ok(Single::Merged)
-            }
-            result => self.end_single_slowly(node, result),
-        }
-    }
-
-    /// What did not just return an update, or is watched.
-    fn end_single_slowly(&mut self, node: u32, result: NodeResult<S>) -> Result<Single<S>, Error> {
-        match self.executor().end(self.single_request(node), result) {
-            Ok(done) => {
-                let mut updates = done.update.iter();
-                let writes =
-                    self.core.has_ephemeral && updates.any(|update| writes_ephemeral(&self.core, update));
-                let (state, mut merge) = self.begin_single_merge(writes)?;
-                merge.single(state, node, done)?;
-                Ok(Single::Merged)
-            }
-            Err(why) => {
-                self.scratch.ends.begin(1);
-                self.scratch.ends.not_done.push((0, why));
-                Ok(Single::NotDone)
-            }
-        }
-    }
-
-    /// The state and what else the merge of an only task changes. The task is done, so its frontier becomes the next one
-    /// where it stands.
-    #[inline]
-    fn begin_single_merge(&mut self, writes: bool) -> Result<(&mut S, Merge<'_, S>), Error> {
-        self.frontier.clear();
-        let state =
-            begin_merge(&self.core, &mut self.state, &mut self.journal, &mut self.scratch.ephemeral, writes)?;
-        let merge = Merge {
-            core: &self.core,
-            joins: &mut self.joins,
-            next: &mut self.frontier,
-            recorder: self.journal.as_mut().map(Journal::recorder),
-            gotos: &mut self.scratch.gotos,
-            merging: &mut self.scratch.merging,
-        };
-        Ok((state, merge))
-    }
-
     /// A superstep of several tasks, or one that goes on where an earlier call stopped.
     async fn many(&mut self) -> Result<Option<Pause>, Error> {
         self.scratch.ends.begin(self.frontier.len());
@@ -413,71 +342,6 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         merge.many(state, &self.frontier, done, &mut self.scratch.uses)
     }
 
-    /// A superstep that cannot be committed: stores what its tasks left behind, then says why.
-    async fn pause(&mut self) -> Result<Pause, Error> {
-        let mut ends = std::mem::take(&mut self.scratch.ends);
-        ends.not_done.sort_by_key(|(index, _)| *index);
-        let mut writes = Vec::new();
-        let mut interrupts = Vec::new();
-        let mut failed = None;
-        let mut finished = false;
-        if let Some(journal) = &self.journal {
-            for (index, done) in ends.done.iter().enumerate().filter(|(index, _)| !ends.stored[*index]) {
-                let Some(done) = done else { continue };
-                writes.push(result_write(&self.core, journal, &self.frontier, index, done)?);
-                finished = true;
-            }
-        }
-        for (index, why) in ends.not_done {
-            let index = index as usize;
-            match why {
-                NotDone::Waits(request) => {
-                    if !ends.stored[index] {
-                        writes.extend(self.request_write(index, &request)?);
-                    }
-                    interrupts.push(self.interrupt(index, request));
-                }
-                NotDone::Refused { n, error } => {
-                    writes.extend(self.void_answer(index, n)?);
-                    failed.get_or_insert(error);
-                }
-                NotDone::Failed(error) => {
-                    failed.get_or_insert(error);
-                }
-            }
-        }
-        if finished {
-            writes.extend(sessions_write(&self.shared.sessions)?);
-        }
-        if let Some(journal) = &mut self.journal {
-            journal.put_writes(&writes).await?;
-        }
-        match failed {
-            Some(error) => Err(error),
-            None => Ok(Pause::Interrupted(interrupts)),
-        }
-    }
-
-    fn request_write(&self, index: usize, request: &Request) -> Result<Option<PendingWrite>, Error> {
-        let Some(task) = self.task_id(index) else { return Ok(None) };
-        let node = self.core.name(self.frontier.task(index).0).to_owned();
-        let stored = StoredRequest { node, value: request.value.clone(), schema: request.schema.clone() };
-        Ok(Some(PendingWrite { task, slot: 1 + 2 * request.n, bytes: to_bytes(&stored)? }))
-    }
-
-    fn void_answer(&self, index: usize, n: u32) -> Result<Option<PendingWrite>, Error> {
-        let Some(task) = self.task_id(index) else { return Ok(None) };
-        Ok(Some(PendingWrite { task, slot: 2 + 2 * n, bytes: to_bytes(&StoredAnswer(None))? }))
-    }
-
-    fn interrupt(&self, index: usize, request: Request) -> Interrupt {
-        let nowhere = StepPlace { thread: "", run: self.shared.run, branch: 0, parent: 0 };
-        let place = self.journal.as_ref().map_or(nowhere, Journal::step_place);
-        let task = task_id(place, &self.frontier, index, &|node| self.core.name(node).to_owned());
-        let node = self.core.name(self.frontier.task(index).0).to_owned();
-        Interrupt::asked(InterruptId { task, n: request.n }, node, request)
-    }
-
     fn task_id(&self, index: usize) -> Option<TaskId> {
         let journal = self.journal.as_ref()?;
         Some(task_id(journal.step_place(), &self.frontier, index, &|node| self.core.name(node).to_owned()))
@@ -550,133 +414,4 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let commit = Commit { source, frontier, joins, abandoned, halt, sessions, sessions_used };
         journal.commit(&self.core, &prepared, &commit).await
     }
-
-    /// Whether what finished tasks left behind can be used, before anything is stored on top of it.
-    pub(crate) fn check_left_over(&self) -> Result<(), Error> {
-        let Some(journal) = &self.journal else { return Ok(()) };
-        let results = self.left_over.values().filter_map(|left| left.result.as_deref());
-        for result in results {
-            finished_step(&journal.codec, &self.core.schema, &journal.thread, result)?;
-        }
-        Ok(())
-    }
-
-    /// The answers to give, checked against what is open, as pending writes. Must be stored before the tasks run.
-    pub(crate) fn take_answers(&mut self, answers: Answers) -> Result<Vec<PendingWrite>, Error> {
-        let open: Vec<InterruptId> = (0..self.frontier.len())
-            .filter_map(|index| {
-                let task = self.task_id(index)?;
-                let (n, _) = self.left_over.get(&task)?.open()?;
-                Some(InterruptId { task, n: *n })
-            })
-            .collect();
-        let mut writes = Vec::new();
-        for (id, value) in answers.by_id(&open)? {
-            writes.push(PendingWrite {
-                task: id.task,
-                slot: 2 + 2 * id.n,
-                bytes: to_bytes(&StoredAnswer(Some(value.clone())))?,
-            });
-            self.left_over.entry(id.task).or_default().answers.push(Answer { n: id.n, value });
-        }
-        Ok(writes)
-    }
-}
-
-/// What a caller answers.
-pub(crate) enum Answers {
-    Bare(serde_json::Value),
-    ById(Vec<(InterruptId, serde_json::Value)>),
-}
-
-impl Answers {
-    fn by_id(self, open: &[InterruptId]) -> Result<Vec<(InterruptId, serde_json::Value)>, Error> {
-        let listed = || open.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-        match (self, open) {
-            (_, []) => Err(Error::new(
-                Code::NothingToResume,
-                "no interrupt is open: use `proceed()` to go on with a run that stopped for another reason",
-            )),
-            (Answers::Bare(value), [only]) => Ok(vec![(*only, value)]),
-            (Answers::Bare(_), _) => Err(Error::new(
-                Code::AmbiguousAnswer,
-                format!("several interrupts are open ({}): answer them by id with `resume_many`", listed()),
-            )),
-            (Answers::ById(answers), _) if answers.is_empty() => Err(Error::new(
-                Code::UnknownInterrupt,
-                format!("no answer was given; open are: {}", listed()),
-            )),
-            (Answers::ById(answers), _) => {
-                let mut seen = std::collections::HashSet::new();
-                for (id, _) in &answers {
-                    let problem = match (open.contains(id), seen.insert(*id)) {
-                        (false, _) => "is not open",
-                        (true, false) => "is answered twice",
-                        (true, true) => continue,
-                    };
-                    let text = format!("interrupt {id} {problem}; open are: {}", listed());
-                    return Err(Error::new(Code::UnknownInterrupt, text));
-                }
-                Ok(answers)
-            }
-        }
-    }
-}
-
-fn reset<S: State>(
-    core: &GraphCore<S>,
-    state: &mut S,
-    journal: &mut Option<Journal<S>>,
-    lifetime: Lifetime,
-) -> Result<(), Error> {
-    state.reset(&core.schema, lifetime);
-    let Some(journal) = journal else { return Ok(()) };
-    let channels = S::channels(&core.schema).iter().enumerate();
-    for (channel, _) in channels.filter(|(_, channel)| channel.lifetime == lifetime) {
-        (journal.codec.record_channel)(state, &core.schema, channel, &mut journal.delta)?;
-    }
-    Ok(())
-}
-
-/// The state to merge into, with the last superstep's ephemeral values gone. `writes`: the tasks of this one write such
-/// channels.
-#[inline]
-fn begin_merge<'a, S: State>(
-    core: &GraphCore<S>,
-    state: &'a mut Arc<S>,
-    journal: &mut Option<Journal<S>>,
-    ephemeral: &mut bool,
-    writes: bool,
-) -> Result<&'a mut S, Error> {
-    let state = Arc::make_mut(state);
-    if let Some(journal) = journal {
-        journal.begin();
-    }
-    if core.has_ephemeral {
-        forget_ephemeral(core, state, journal, ephemeral, writes)?;
-    }
-    Ok(state)
-}
-
-/// Ephemeral channels hold what the last superstep wrote, and nothing after it.
-fn forget_ephemeral<S: State>(
-    core: &GraphCore<S>,
-    state: &mut S,
-    journal: &mut Option<Journal<S>>,
-    written: &mut bool,
-    writes: bool,
-) -> Result<(), Error> {
-    if std::mem::replace(written, writes) {
-        reset(core, state, journal, Lifetime::Ephemeral)?;
-    }
-    Ok(())
-}
-
-fn writes_ephemeral<S: State>(core: &GraphCore<S>, update: &S::Update) -> bool {
-    let channels = S::channels(&core.schema);
-    let mut found = false;
-    S::writes(&core.schema, update, &mut |channel, _: WriteKind| {
-        found |= channels[channel].lifetime == Lifetime::Ephemeral;
-    });
-    found
 }

@@ -1,0 +1,86 @@
+//! Answers to interrupts: checked against what is open before anything is stored or run.
+
+use serde_json::Value;
+
+use crate::checkpoint::PendingWrite;
+use crate::context::Answer;
+use crate::engine::Loop;
+use crate::engine::host::TaskRunner;
+use crate::engine::load::finished_step;
+use crate::engine::stored::{StoredAnswer, to_bytes};
+use crate::error::{Code, Error};
+use crate::run::InterruptId;
+use crate::state::State;
+
+/// What a caller answers.
+pub(crate) enum Answers {
+    Bare(Value),
+    ById(Vec<(InterruptId, Value)>),
+}
+
+impl Answers {
+    fn by_id(self, open: &[InterruptId]) -> Result<Vec<(InterruptId, Value)>, Error> {
+        let listed = || open.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        match (self, open) {
+            (_, []) => Err(Error::new(
+                Code::NothingToResume,
+                "no interrupt is open: use `proceed()` to go on with a run that stopped for another reason",
+            )),
+            (Answers::Bare(value), [only]) => Ok(vec![(*only, value)]),
+            (Answers::Bare(_), _) => Err(Error::new(
+                Code::AmbiguousAnswer,
+                format!("several interrupts are open ({}): answer them by id with `resume_many`", listed()),
+            )),
+            (Answers::ById(answers), _) if answers.is_empty() => Err(Error::new(
+                Code::UnknownInterrupt,
+                format!("no answer was given; open are: {}", listed()),
+            )),
+            (Answers::ById(answers), _) => {
+                let mut seen = std::collections::HashSet::new();
+                for (id, _) in &answers {
+                    let problem = match (open.contains(id), seen.insert(*id)) {
+                        (false, _) => "is not open",
+                        (true, false) => "is answered twice",
+                        (true, true) => continue,
+                    };
+                    let text = format!("interrupt {id} {problem}; open are: {}", listed());
+                    return Err(Error::new(Code::UnknownInterrupt, text));
+                }
+                Ok(answers)
+            }
+        }
+    }
+}
+
+impl<S: State, R: TaskRunner<S>> Loop<S, R> {
+    /// Whether what finished tasks left behind can be used, before anything is stored on top of it.
+    pub(crate) fn check_left_over(&self) -> Result<(), Error> {
+        let Some(journal) = &self.journal else { return Ok(()) };
+        let results = self.left_over.values().filter_map(|left| left.result.as_deref());
+        for result in results {
+            finished_step(&journal.codec, &self.core.schema, &journal.thread, result)?;
+        }
+        Ok(())
+    }
+
+    /// The answers to give, checked against what is open, as pending writes. Must be stored before the tasks run.
+    pub(crate) fn take_answers(&mut self, answers: Answers) -> Result<Vec<PendingWrite>, Error> {
+        let open: Vec<InterruptId> = (0..self.frontier.len())
+            .filter_map(|index| {
+                let task = self.task_id(index)?;
+                let (n, _) = self.left_over.get(&task)?.open()?;
+                Some(InterruptId { task, n: *n })
+            })
+            .collect();
+        let mut writes = Vec::new();
+        for (id, value) in answers.by_id(&open)? {
+            writes.push(PendingWrite {
+                task: id.task,
+                slot: 2 + 2 * id.n,
+                bytes: to_bytes(&StoredAnswer(Some(value.clone())))?,
+            });
+            self.left_over.entry(id.task).or_default().answers.push(Answer { n: id.n, value });
+        }
+        Ok(writes)
+    }
+}

@@ -1,0 +1,67 @@
+//! Channels that do not live as long as their thread: run channels begin anew with a run, ephemeral ones hold what the last
+//! superstep wrote.
+
+use std::sync::Arc;
+
+use crate::engine::commit::Journal;
+use crate::error::Error;
+use crate::graph::GraphCore;
+use crate::state::{Lifetime, State, WriteKind};
+
+pub(super) fn reset<S: State>(
+    core: &GraphCore<S>,
+    state: &mut S,
+    journal: &mut Option<Journal<S>>,
+    lifetime: Lifetime,
+) -> Result<(), Error> {
+    state.reset(&core.schema, lifetime);
+    let Some(journal) = journal else { return Ok(()) };
+    let channels = S::channels(&core.schema).iter().enumerate();
+    for (channel, _) in channels.filter(|(_, channel)| channel.lifetime == lifetime) {
+        (journal.codec.record_channel)(state, &core.schema, channel, &mut journal.delta)?;
+    }
+    Ok(())
+}
+
+/// The state to merge into, with the last superstep's ephemeral values gone. `writes`: the tasks of this one write such
+/// channels.
+#[inline]
+pub(super) fn begin_merge<'a, S: State>(
+    core: &GraphCore<S>,
+    state: &'a mut Arc<S>,
+    journal: &mut Option<Journal<S>>,
+    ephemeral: &mut bool,
+    writes: bool,
+) -> Result<&'a mut S, Error> {
+    let state = Arc::make_mut(state);
+    if let Some(journal) = journal {
+        journal.begin();
+    }
+    if core.has_ephemeral {
+        forget_ephemeral(core, state, journal, ephemeral, writes)?;
+    }
+    Ok(state)
+}
+
+/// Ephemeral channels hold what the last superstep wrote, and nothing after it.
+fn forget_ephemeral<S: State>(
+    core: &GraphCore<S>,
+    state: &mut S,
+    journal: &mut Option<Journal<S>>,
+    written: &mut bool,
+    writes: bool,
+) -> Result<(), Error> {
+    if std::mem::replace(written, writes) {
+        reset(core, state, journal, Lifetime::Ephemeral)?;
+    }
+    Ok(())
+}
+
+pub(super) fn writes_ephemeral<S: State>(core: &GraphCore<S>, update: &S::Update) -> bool {
+    let channels = S::channels(&core.schema);
+    let mut found = false;
+    S::writes(&core.schema, update, &mut |channel, _: WriteKind| {
+        found |= channels[channel].lifetime == Lifetime::Ephemeral;
+    });
+    found
+}

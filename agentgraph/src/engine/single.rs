@@ -1,0 +1,95 @@
+//! A superstep of one task, the common one: called, judged and merged in one poll where it can be.
+
+use std::task::{Context, Poll};
+
+use crate::context::TaskRequest;
+use crate::engine::commit::Journal;
+use crate::engine::host::TaskRunner;
+use crate::engine::lifetimes::{begin_merge, writes_ephemeral};
+use crate::engine::merge::Merge;
+use crate::engine::{Loop, Single};
+use crate::error::Error;
+use crate::extract::Task;
+use crate::node::NodeResult;
+use crate::policy::{CatchPanic, guarded};
+use crate::state::State;
+use crate::step::Step;
+
+impl<S: State, R: TaskRunner<S>> Loop<S, R> {
+    /// Starts the only task of a superstep, and merges what it gives if it is ready. In one poll and with no async
+    /// function of its own, which would cost more than the rest of it.
+    #[inline]
+    pub(super) fn start_single(&mut self, node: u32, cx: &mut Context<'_>) -> Result<Single<S>, Error> {
+        let started = guarded(|guard| {
+            let (_, input) = self.frontier.task(0);
+            let request = self.single_request(node);
+            let task = Task { state: &self.state, shared: &self.shared, request, input };
+            let mut future = self.runner.call(&self.core, &task);
+            match future.as_mut().poll(cx) {
+                Poll::Ready(result) => {
+                    drop(future);
+                    guard.lift();
+                    self.end_single(node, result)
+                }
+                Poll::Pending => Ok(Single::Pending(CatchPanic::of(future))),
+            }
+        });
+        started.unwrap_or_else(|panicked| self.end_single_slowly(node, Err(panicked.into())))
+    }
+
+    #[inline]
+    pub(super) fn single_request(&self, node: u32) -> TaskRequest {
+        TaskRequest { step: self.scratch.step, node, index: 0, attempt: 1 }
+    }
+
+    #[inline]
+    pub(super) fn end_single(&mut self, node: u32, result: NodeResult<S>) -> Result<Single<S>, Error> {
+        let plain = !self.shared.control.in_use() && self.events.is_none();
+        match result {
+            Ok(Step::Update(update)) if plain => {
+                let writes = self.core.has_ephemeral && writes_ephemeral(&self.core, &update);
+                let (state, mut merge) = self.begin_single_merge(writes)?;
+                merge.update(state, node, update)?;
+                Ok(Single::Merged)
+            }
+            result => self.end_single_slowly(node, result),
+        }
+    }
+
+    /// What did not just return an update, or is watched.
+    pub(super) fn end_single_slowly(&mut self, node: u32, result: NodeResult<S>) -> Result<Single<S>, Error> {
+        match self.executor().end(self.single_request(node), result) {
+            Ok(done) => {
+                let mut updates = done.update.iter();
+                let writes =
+                    self.core.has_ephemeral && updates.any(|update| writes_ephemeral(&self.core, update));
+                let (state, mut merge) = self.begin_single_merge(writes)?;
+                merge.single(state, node, done)?;
+                Ok(Single::Merged)
+            }
+            Err(why) => {
+                self.scratch.ends.begin(1);
+                self.scratch.ends.not_done.push((0, why));
+                Ok(Single::NotDone)
+            }
+        }
+    }
+
+    /// The state and what else the merge of an only task changes. The task is done, so its frontier becomes the next one
+    /// where it stands.
+    #[inline]
+    pub(super) fn begin_single_merge(&mut self, writes: bool) -> Result<(&mut S, Merge<'_, S>), Error> {
+        self.frontier.clear();
+        let state =
+            begin_merge(&self.core, &mut self.state, &mut self.journal, &mut self.scratch.ephemeral, writes)?;
+        let merge = Merge {
+            core: &self.core,
+            joins: &mut self.joins,
+            next: &mut self.frontier,
+            recorder: self.journal.as_mut().map(Journal::recorder),
+            gotos: &mut self.scratch.gotos,
+            merging: &mut self.scratch.merging,
+        };
+        Ok((state, merge))
+    }
+}
