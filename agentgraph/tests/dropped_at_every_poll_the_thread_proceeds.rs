@@ -229,3 +229,28 @@ async fn in_sqlite() {
         at_every_poll(build, &saver).await;
     }
 }
+
+#[tokio::test]
+async fn no_static_interrupt_is_passed_before_somebody_was_told() {
+    for after in [false, true] {
+        let mut told_in_time = false;
+        for polls in 1.. {
+            let effects = Effects { seen: Arc::default(), saver: NotingSaver::memory() };
+            let graph = match after {
+                true => sequence(&effects).interrupt_after(["a"]),
+                false => sequence(&effects).interrupt_before(["b"]),
+            };
+            let graph = graph.compile().unwrap().checkpointer(effects.saver.clone());
+            let run = graph.invoke(Words::update()).thread("t");
+            if at_most(Box::pin(run.into_future()), polls).await.is_some() {
+                break;
+            }
+            let told = !effects.saver.writes().is_empty();
+            told_in_time |= told;
+            let Some(next) = next_call(&graph).await else { panic!("the run cannot have finished") };
+            let outcome = next.thread("t").await.unwrap();
+            assert_eq!(matches!(outcome, Outcome::Interrupted { .. }), !told, "dropped after {polls} polls");
+        }
+        assert!(told_in_time, "the telling was among the places where the run was dropped");
+    }
+}
