@@ -9,7 +9,7 @@ use crate::engine::{Loop, Pause};
 use crate::run::interrupt::Interrupt;
 use crate::state::State;
 
-/// What a call came to, unless it failed. A failure is an [`Error`]; everything else is here and loses nothing.
+/// What a call came to, unless it failed. A failure is an [`Error`](crate::Error); everything else is here and loses nothing.
 #[derive(Clone, Debug)]
 pub enum Outcome<O> {
     /// The run is over.
