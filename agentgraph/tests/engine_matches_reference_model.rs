@@ -29,14 +29,15 @@
 //! | a second answer goes to the first request | all |
 //! | the answers are not given to the task | all |
 //! | siblings of a failure are not stored | all |
-//! | a task that finishes beside running ones is not stored | drops |
 //! | two plain edges into a node run it twice | all |
 //! | nodes run in the order they were reached | all |
 //! | `proceed` stops at the same static interrupt for ever | states |
 //!
-//! Seen not to be caught here, with tests of their own elsewhere: pending writes that a commit leaves behind, a waiting task that is run
-//! again, a reference to a large value that has changed (`checkpoints_say_what_is_left_to_do.rs`,
-//! `interrupts_wait_for_their_own_answers.rs`, `checkpoint_cost_grows_with_the_change.rs`).
+//! Seen not to be caught here, with tests of their own elsewhere: pending writes that a commit leaves behind
+//! (`checkpoints_say_what_is_left_to_do.rs`), a waiting task that is run again
+//! (`interrupts_wait_for_their_own_answers.rs`), a task that finishes beside running ones and is not stored
+//! (`runs_stop_where_they_are_told.rs`, `dropped_at_every_poll_the_thread_proceeds.rs`), a reference to a large value that
+//! has changed (`checkpoint_cost_grows_with_the_change.rs`).
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
