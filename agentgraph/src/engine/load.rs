@@ -127,6 +127,17 @@ pub(crate) fn restore<S: State>(
     let stored = &replayed.header.fields;
     let same_fields = stored.len() == channels.len()
         && stored.iter().zip(channels).all(|(stored, channel)| *stored == channel.name);
+    let known = |name: &String| {
+        channels.iter().any(|channel| *name == channel.name || channel.aliases.contains(&name.as_str()))
+    };
+    if !stored.is_empty() && !channels.is_empty() && !stored.iter().any(known) {
+        let problem = format!(
+            "the thread holds the channels {} and this graph has none of them: it belongs to another graph, so give this one \
+             threads, or a file, of its own",
+            stored.join(", ")
+        );
+        return Err(Error::new(Code::GraphChanged, problem).on_thread(Some(place.thread)));
+    }
     let mut state = S::initial(&core.schema);
     let mut weights = vec![Weight::default(); channels.len()];
     for (at, channel) in channels.iter().enumerate().filter(|(_, channel)| channel.is_stored()) {
