@@ -13,6 +13,7 @@ use super::world::World;
 use crate::client::ContextMetadata;
 
 /// What a route is asked.
+#[derive(Debug, Default)]
 pub(super) struct Asked {
     /// The part of the path that is an id, if the route has one.
     pub(super) id: String,
@@ -30,7 +31,7 @@ pub(super) struct Core {
     ids: Ids,
 }
 
-/// What answers a route.
+/// What answers a route. `null` goes out as an answer without a body (204).
 pub(super) type Answer = fn(&mut Core, &Asked) -> Result<Value, Fault>;
 
 /// A core that all connections share, until the server ends and takes it away.

@@ -152,7 +152,7 @@ mod tests {
         journal.file.pragma_update(None, "query_only", true).unwrap();
         let clock = Box::new(|| SystemTime::UNIX_EPOCH);
         let mut core = Core::new(world, Some(journal), default_contexts(), clock, sources::seeded(1));
-        let asked = Asked { id: String::new(), user: Some("ada".into()), body: json!({}) };
+        let asked = Asked { user: Some("ada".into()), body: json!({}), ..Asked::default() };
         let fault = core.run(students::init, &asked).unwrap_err();
         assert_eq!(fault.status, 500);
         assert!(core.world.user("ada").is_none());

@@ -1,5 +1,11 @@
-//! The routes: the only file that knows HTTP. Each request is read whole, answered under the lock
-//! without waiting for anything, and written out.
+//! The routes: the only place that knows HTTP. Each request is read whole, answered under the lock
+//! without waiting for anything, and written out. Which path is answered by what, say the tables of
+//! the areas.
+
+mod experiments;
+mod general;
+mod statistics;
+mod students;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -10,62 +16,28 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, on};
 use serde_json::{Value, json};
 
-use super::core::{Answer, Asked, Core, Shared};
+use super::core::{Answer, Asked, Shared};
 use super::fault::Fault;
-use super::{body, create, experiments, page, statistics, students, update};
 
 const LARGEST_BODY: usize = 16 * 1024 * 1024;
 const JSON: &str = "application/json; charset=utf-8";
 const HTML: &str = "text/html; charset=utf-8";
 
-/// Every route: method, path, answer. `{id}` is an experiment's id.
-const ROUTES: [(MethodFilter, &str, Answer); 23] = [
-    (MethodFilter::GET, "/api", health),
-    (MethodFilter::GET, "/api/", health),
-    (MethodFilter::GET, "/api/version", version),
-    (MethodFilter::GET, "/api/version/", version),
-    (MethodFilter::GET, "/api/experiments", experiments::all),
-    (MethodFilter::POST, "/api/experiments", create::create),
-    (MethodFilter::GET, "/api/experiments/contextMetaData", experiments::contexts),
-    (MethodFilter::GET, "/api/experiments/names", experiments::names),
-    (MethodFilter::GET, "/api/experiments/partitions", experiments::partitions),
-    (MethodFilter::POST, "/api/experiments/paginated", page::paginated),
-    (MethodFilter::POST, "/api/experiments/state", experiments::set_state),
-    (MethodFilter::GET, "/api/experiments/single/{id}", experiments::single),
-    (MethodFilter::GET, "/api/experiments/conditions/{id}", experiments::conditions),
-    (MethodFilter::PUT, "/api/experiments/{id}", update::update),
-    (MethodFilter::DELETE, "/api/experiments/{id}", experiments::delete),
-    (MethodFilter::POST, "/api/stats/enrollment", statistics::enrollment),
-    (MethodFilter::POST, "/api/stats/enrollment/detail", statistics::detail),
-    (MethodFilter::POST, "/api/v6/init", students::init),
-    (MethodFilter::POST, "/api/v6/assign", students::assign),
-    (MethodFilter::POST, "/api/v6/mark", students::mark),
-    (MethodFilter::POST, "/api/v6/log", students::log),
-    (MethodFilter::PATCH, "/api/v6/groupmembership", students::set_groups),
-    (MethodFilter::PATCH, "/api/v6/workinggroup", students::set_working_group),
-];
+/// Method, path, answer. `{id}` is the id of what the path names.
+type Route = (MethodFilter, &'static str, Answer);
+
+/// Every route, area by area.
+const AREAS: [&[Route]; 4] = [general::ROUTES, experiments::ROUTES, statistics::ROUTES, students::ROUTES];
 
 /// The routes over a core that they share.
 pub(super) fn routes(core: &Shared) -> Router {
     let mut router = Router::new();
-    for (method, path, answer) in ROUTES {
+    for &(method, path, answer) in AREAS.into_iter().flatten() {
         let core = core.clone();
         let call = move |request: Request| serve(core, answer, request);
         router = router.route(path, on(method, call));
     }
     router.fallback(unknown).method_not_allowed_fallback(unknown)
-}
-
-fn health(_: &mut Core, _: &Asked) -> Result<Value, Fault> {
-    Ok(json!({
-        "name": "A/B Testing Backend",
-        "version": body::VERSION,
-        "description": "Backend for the UpGrade A/B Testing Platform",
-    }))
-}
-
-fn version(_: &mut Core, _: &Asked) -> Result<Value, Fault> {
-    Ok(json!(body::VERSION))
 }
 
 async fn serve(core: Shared, answer: Answer, request: Request) -> Response {
@@ -79,6 +51,7 @@ async fn serve(core: Shared, answer: Answer, request: Request) -> Response {
     };
     let asked = Asked { id, user, body };
     match core.run(answer, &asked) {
+        Some(Ok(Value::Null)) => StatusCode::NO_CONTENT.into_response(),
         Some(Ok(value)) => respond(StatusCode::OK, JSON, value.to_string()),
         Some(Err(fault)) => refuse(&fault, &endpoint, &asked.body),
         None => respond(StatusCode::SERVICE_UNAVAILABLE, JSON, "{}".to_owned()),

@@ -1,0 +1,20 @@
+//! Experiments: to read, make, change, move and delete them.
+
+use axum::routing::MethodFilter;
+
+use super::Route;
+use crate::server::{create, experiments, page, update};
+
+pub(super) const ROUTES: &[Route] = &[
+    (MethodFilter::GET, "/api/experiments", experiments::all),
+    (MethodFilter::POST, "/api/experiments", create::create),
+    (MethodFilter::GET, "/api/experiments/contextMetaData", experiments::contexts),
+    (MethodFilter::GET, "/api/experiments/names", experiments::names),
+    (MethodFilter::GET, "/api/experiments/partitions", experiments::partitions),
+    (MethodFilter::POST, "/api/experiments/paginated", page::paginated),
+    (MethodFilter::POST, "/api/experiments/state", experiments::set_state),
+    (MethodFilter::GET, "/api/experiments/single/{id}", experiments::single),
+    (MethodFilter::GET, "/api/experiments/conditions/{id}", experiments::conditions),
+    (MethodFilter::PUT, "/api/experiments/{id}", update::update),
+    (MethodFilter::DELETE, "/api/experiments/{id}", experiments::delete),
+];
