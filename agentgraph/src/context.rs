@@ -2,15 +2,19 @@
 
 mod control;
 mod ids;
+mod spending;
 
 pub use control::Interrupted;
 pub(crate) use control::{Answer, Control, Request, Standing};
 pub(crate) use ids::TaskPlace;
 pub use ids::{CheckpointId, InvalidId, RunId, TaskId};
+pub(crate) use spending::{Spending, Spent};
 
 use std::any::{Any, TypeId};
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -52,6 +56,9 @@ pub(crate) struct RunShared {
     pub(crate) sessions: Sessions,
     pub(crate) custom: Option<Arc<dyn CustomSink>>,
     pub(crate) max_supersteps: u64,
+    pub(crate) spending: Spending,
+    /// A node asked for the run to stop at the next boundary.
+    pub(crate) drains: AtomicBool,
 }
 
 impl RunShared {
@@ -148,6 +155,29 @@ impl Ctx {
     /// How many supersteps this call may still take after this one.
     pub fn remaining_steps(&self) -> u64 {
         self.shared.max_supersteps.saturating_sub(self.request.step)
+    }
+
+    /// Stops the run gracefully: this superstep is finished and committed, then the call ends with
+    /// [`StopReason::Drained`](crate::StopReason::Drained) and `proceed()` goes on. Asked for in the last superstep, the run
+    /// just finishes.
+    pub fn drain(&self) {
+        self.shared.drains.store(true, Ordering::Release);
+    }
+
+    /// Counts what this task used up, for the run's [`Budget`](crate::Budget): tokens, or money in its smallest coin. What
+    /// a failed attempt has spent is spent. Counted whether there is a budget or not.
+    pub fn spend(&self, unit: impl Into<Cow<'static, str>>, amount: u64) {
+        self.shared.spending.spend(unit.into(), amount);
+    }
+
+    /// How much of a unit the run has spent, in all its calls.
+    pub fn spent(&self, unit: &str) -> u64 {
+        self.shared.spending.spent(unit)
+    }
+
+    /// How much of a unit the run's budget has left; `None` if it does not limit that unit.
+    pub fn remaining(&self, unit: &str) -> Option<u64> {
+        self.shared.spending.left(unit)
     }
 
     /// The attempt under the node's retry policy, counted from 1.

@@ -7,6 +7,7 @@ mod answers;
 pub(crate) mod commit;
 mod ends;
 pub(crate) mod execute;
+pub(crate) mod halt;
 pub(crate) mod host;
 mod lifetimes;
 pub(crate) mod load;
@@ -20,27 +21,27 @@ pub(crate) use answers::Answers;
 
 use std::future::{Future, poll_fn};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::Poll;
-
-use tokio_util::sync::CancellationToken;
 
 use crate::checkpoint::PendingWrite;
 use crate::checkpoint::format::Source;
-use crate::context::{Request, RunId, RunShared, TaskId, TaskRequest};
+use crate::context::{Request, RunId, RunShared, Spent, TaskId, TaskRequest};
 use crate::engine::commit::{Commit, Journal, Prepared};
 use crate::engine::ends::{Ends, SuperstepLedger};
 use crate::engine::execute::{Executor, NotDone, ToRun};
+use crate::engine::halt::{Cut, Halt};
 use crate::engine::host::TaskRunner;
 use crate::engine::lifetimes::{begin_merge, reset, writes_ephemeral};
 use crate::engine::load::finished_step;
 use crate::engine::merge::{ChannelUses, Merge};
 use crate::engine::plan::{Frontier, LeftOver, task_id};
-use crate::engine::stored::{OF_RUN, TOLD};
-use crate::error::Error;
+use crate::engine::stored::{OF_RUN, SPENT, TOLD, to_bytes};
+use crate::error::{Code, Error};
 use crate::extract::Snapshot;
 use crate::graph::GraphCore;
 use crate::graph::topology::Joins;
-use crate::policy::CatchPanic;
+use crate::policy::{CatchPanic, Siblings};
 use crate::run::event::{EventKind, EventQueue};
 use crate::run::{Interrupt, InterruptKind, StopReason};
 use crate::state::{Lifetime, State};
@@ -56,7 +57,8 @@ pub(crate) struct Loop<S: State, R> {
     pub(crate) joins: Joins,
     pub(crate) journal: Option<Journal<S>>,
     pub(crate) events: Option<Arc<EventQueue<S>>>,
-    pub(crate) cancel: Option<CancellationToken>,
+    pub(crate) halt: Option<Box<Halt>>,
+    pub(crate) siblings: Siblings,
     pub(crate) max_concurrency: usize,
     /// What the tasks of the first superstep left behind in an earlier call.
     pub(crate) left_over: LeftOver,
@@ -120,6 +122,18 @@ enum Single<S: State> {
     Pending(CatchPanic<S>),
 }
 
+fn cut_off(cut: Cut) -> Result<Pause, Error> {
+    match cut {
+        Cut::Stop(reason) => Ok(Pause::Stopped(reason)),
+        Cut::StepTimeout(limit) => {
+            let problem = format!(
+                "a superstep took longer than {limit:?}: give it more time with `.step_timeout(..)`, then `proceed()`"
+            );
+            Err(Error::new(Code::StepTimeout, problem))
+        }
+    }
+}
+
 /// Why a call ends without an error.
 pub(crate) enum Pause {
     Finished,
@@ -169,6 +183,9 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             }
             self.scratch.step += 1;
             self.shared.control.begin_step(self.scratch.step);
+            if let Some(halt) = &mut self.halt {
+                halt.begin_step();
+            }
             if self.scratch.step.is_multiple_of(STEPS_WITHOUT_YIELD) {
                 yield_now().await;
             }
@@ -177,11 +194,13 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 let (node, _) = self.frontier.task(0);
                 let mut single = poll_fn(|cx| Poll::Ready(self.start_single(node, cx))).await?;
                 if let Single::Pending(task) = single {
-                    let result = match &self.cancel {
-                        None => Some(task.await),
-                        Some(cancel) => cancel.run_until_cancelled(task).await,
+                    let result = match &mut self.halt {
+                        None => task.await,
+                        Some(halt) => match halt.until(task).await {
+                            Ok(result) => result,
+                            Err(cut) => return cut_off(cut),
+                        },
                     };
-                    let Some(result) = result else { return Ok(Pause::Stopped(StopReason::Cancelled)) };
                     single = self.end_single(node, result)?;
                 }
                 match single {
@@ -229,11 +248,17 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         {
             return Some(pause);
         }
-        if self.cancel.as_ref().is_some_and(CancellationToken::is_cancelled) {
-            return Some(Pause::Stopped(StopReason::Cancelled));
+        if let Some(reason) = self.halt.as_mut().and_then(|halt| halt.at_boundary()) {
+            return Some(Pause::Stopped(reason));
+        }
+        if self.shared.drains.load(Ordering::Acquire) {
+            return Some(Pause::Stopped(StopReason::Drained));
         }
         if self.scratch.step >= self.shared.max_supersteps {
             return Some(Pause::Stopped(StopReason::Limit));
+        }
+        if self.shared.spending.has_budget() && self.shared.spending.is_used_up(self.scratch.step) {
+            return Some(Pause::Stopped(StopReason::Budget));
         }
         None
     }
@@ -282,16 +307,18 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let (core, sessions) = (&self.core, &self.shared.sessions);
         let mut ledger =
             SuperstepLedger { core, frontier, journal: journal.as_mut(), ends: &mut ends, sessions };
-        let completed = self.executor().many(tasks, &mut ledger).await;
+        let mut halt = self.halt.take();
+        let cut = self.executor().many(tasks, &mut ledger, halt.as_deref_mut()).await;
+        self.halt = halt;
         self.journal = journal;
         self.scratch.ends = ends;
-        let completed = completed?;
-        if completed && self.scratch.ends.not_done.is_empty() {
+        let cut = cut?;
+        if cut.is_none() && self.scratch.ends.not_done.is_empty() {
             self.merge_many()?;
             return Ok(None);
         }
         let pause = Box::pin(self.pause()).await?;
-        Ok(Some(if completed { pause } else { Pause::Stopped(StopReason::Cancelled) }))
+        cut.map_or(Ok(pause), cut_off).map(Some)
     }
 
     /// Takes over what the tasks left behind, and gives those that are to be run: not those that are finished, nor those
@@ -347,6 +374,33 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         Some(task_id(journal.step_place(), &self.frontier, index, &|node| self.core.name(node).to_owned()))
     }
 
+    /// What the run has used up, if that is counted.
+    #[inline]
+    fn counted(&self) -> Option<Spent> {
+        let spending = &self.shared.spending;
+        spending.counts().then(|| {
+            spending.take_unstored();
+            self.spent()
+        })
+    }
+
+    /// What the run has used up.
+    pub(crate) fn spent(&self) -> Spent {
+        self.shared.spending.total(self.scratch.step, || self.shared.graph.services.now())
+    }
+
+    /// Stores what was used up by tasks that did not finish: spent is spent.
+    pub(crate) async fn store_spent(&mut self) -> Result<(), Error> {
+        let unstored = self.shared.spending.take_unstored();
+        let bytes = to_bytes(&self.spent())?;
+        match &mut self.journal {
+            Some(journal) if unstored => {
+                journal.put_writes(&[PendingWrite { task: OF_RUN, slot: SPENT, bytes }]).await
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn executor(&self) -> Executor<'_, S, R> {
         Executor {
             core: &self.core,
@@ -354,7 +408,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             state: &self.state,
             shared: &self.shared,
             events: self.events.as_deref(),
-            cancel: self.cancel.as_ref(),
+            siblings: self.siblings,
             max_concurrency: self.max_concurrency,
         }
     }
@@ -392,6 +446,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         abandoned: Option<RunId>,
         stop: Option<&Pause>,
     ) -> Result<Option<Prepared>, Error> {
+        let spent = self.counted();
         let Some(journal) = &mut self.journal else { return Ok(None) };
         let sessions = &self.shared.sessions;
         let sessions_used = source == Source::Input || sessions.take_used();
@@ -400,7 +455,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             Some(Pause::Interrupted(interrupts)) => interrupts.iter().map(|stop| stop.node.clone()).collect(),
             _ => Vec::new(),
         };
-        let commit = Commit { source, frontier, joins, abandoned, halt: &halt, sessions, sessions_used };
+        let commit =
+            Commit { source, frontier, joins, abandoned, halt: &halt, sessions, sessions_used, spent };
         let mut prepared = journal.prepare(&self.core, &self.state, &*self.shared.graph.services, &commit)?;
         let committed = journal.try_commit(&prepared, &commit)?;
         prepared.halt = halt;
@@ -408,10 +464,11 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 
     async fn commit_later(&mut self, prepared: Prepared) -> Result<(), Error> {
+        let spent = self.counted();
         let Some(journal) = &mut self.journal else { return Ok(()) };
         let Prepared { source, abandoned, sessions_used, ref halt, .. } = prepared;
         let (frontier, joins, sessions) = (&self.frontier, &self.joins, &self.shared.sessions);
-        let commit = Commit { source, frontier, joins, abandoned, halt, sessions, sessions_used };
+        let commit = Commit { source, frontier, joins, abandoned, halt, sessions, sessions_used, spent };
         journal.commit(&self.core, &prepared, &commit).await
     }
 }

@@ -75,6 +75,8 @@ codes! {
     NodePanicked = "E_NODE_PANICKED",
     /// A node ran longer than its timeout.
     NodeTimeout = "E_NODE_TIMEOUT",
+    /// A superstep took longer than it may.
+    StepTimeout = "E_STEP_TIMEOUT",
     /// An extractor asked for a dependency that the graph was not given.
     MissingDependency = "E_MISSING_DEPENDENCY",
     /// The input of a dispatch is missing or of another type than the node asks for.

@@ -23,6 +23,7 @@ use serde::de::DeserializeOwned;
 
 use crate::context::Deps;
 use crate::node::{IntoNode, Node};
+use crate::policy::Siblings;
 use crate::route::{IntoPicks, Pick, Route, RouteTarget};
 use crate::session::SessionKind;
 use crate::state::State;
@@ -69,6 +70,7 @@ pub struct StateGraph<S: State> {
     breaks: Vec<DeclaredBreak>,
     deps: Deps,
     sessions: Vec<SessionKind>,
+    siblings: Siblings,
 }
 
 type Name = Cow<'static, str>;
@@ -138,6 +140,7 @@ impl<S: State> StateGraph<S> {
             breaks: Vec::new(),
             deps: Deps::new(),
             sessions: Vec::new(),
+            siblings: Siblings::default(),
         }
     }
 
@@ -237,6 +240,12 @@ impl<S: State> StateGraph<S> {
     {
         self.sessions.retain(|kind| kind.id != TypeId::of::<T>());
         self.sessions.push(SessionKind::of::<T>(name.into()));
+        self
+    }
+
+    /// What becomes of the other tasks of a superstep when one fails; they are drained by default.
+    pub fn siblings(mut self, policy: Siblings) -> Self {
+        self.siblings = policy;
         self
     }
 

@@ -120,13 +120,13 @@ pub use graph::{
 pub use json_state::JsonState;
 pub use layer::{NodeCall, NodeService};
 pub use node::{IntoNode, IsNode, Node};
-pub use policy::{NodePanic, RetryPolicy, Timeout};
+pub use policy::{NodePanic, RetryPolicy, Siblings, Timeout};
 pub use reduce::{Keyed, KeyedWrite};
 pub use route::{IntoPicks, Pick, Route, RouteTarget};
 pub use run::event::{Event, EventKind, EventStream, View};
 pub use run::view::{Checkpoint, History};
 pub use run::{
-    Interrupt, InterruptId, InterruptKind, NotFinished, Outcome, RunBuilder, StopReason, StuckJoin,
+    Budget, Interrupt, InterruptId, InterruptKind, NotFinished, Outcome, RunBuilder, StopReason, StuckJoin,
 };
 pub use services::{Services, SystemServices};
 pub use session::{MissingSession, Session};

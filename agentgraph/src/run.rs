@@ -1,17 +1,21 @@
 //! Runs: how a call is set up, and what comes out of it.
 
 mod begin;
+mod budget;
 pub(crate) mod event;
 mod interrupt;
 mod outcome;
 pub(crate) mod view;
 
+pub use budget::Budget;
 pub use interrupt::{Interrupt, InterruptId, InterruptKind};
 pub use outcome::{NotFinished, Outcome, StopReason, StuckJoin};
 
 use std::future::IntoFuture;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -20,12 +24,13 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use crate::context::{Control, CustomSink, RunShared};
+use crate::context::{Control, CustomSink, RunShared, Spending};
+use crate::engine::halt::{Halt, Limits};
 use crate::engine::host::{LocalRunner, TaskRunner};
 use crate::engine::{Answers, Loop, Pause, Scratch};
 use crate::error::{Code, Error};
 use crate::graph::CompiledGraph;
-use crate::policy::{NodePanic, panic_of};
+use crate::policy::{NodePanic, Siblings, panic_of};
 use crate::run::begin::{Begun, Next, Start, Thread};
 use crate::run::event::{EventQueue, EventStream, View, Views};
 use crate::session::Sessions;
@@ -48,7 +53,9 @@ pub struct RunBuilder<S: State> {
     thread: Option<Arc<str>>,
     max_supersteps: u64,
     max_concurrency: usize,
-    cancel: Option<CancellationToken>,
+    limits: Limits,
+    budget: Option<Budget>,
+    siblings: Option<Siblings>,
     views: Views,
     capacity: usize,
     abandons: bool,
@@ -62,7 +69,9 @@ impl<S: State> RunBuilder<S> {
             thread: None,
             max_supersteps: MAX_SUPERSTEPS,
             max_concurrency: usize::MAX,
-            cancel: None,
+            limits: Limits::default(),
+            budget: None,
+            siblings: None,
             views: Views::of([View::Updates, View::Custom]),
             capacity: STREAM_CAPACITY,
             abandons: false,
@@ -112,7 +121,38 @@ impl<S: State> RunBuilder<S> {
 
     /// Stops the run at the next await once the token is cancelled: [`Outcome::Stopped`], with what has finished stored.
     pub fn cancel(mut self, token: CancellationToken) -> Self {
-        self.cancel = Some(token);
+        self.limits.cancel = Some(token);
+        self
+    }
+
+    /// Stops the run gracefully once the token is cancelled: the superstep that is under way is finished and committed.
+    pub fn drain(mut self, token: CancellationToken) -> Self {
+        self.limits.drain = Some(token);
+        self
+    }
+
+    /// Stops this call after so much time, at the next await: [`Outcome::Stopped`], with what has finished stored.
+    pub fn deadline(mut self, limit: Duration) -> Self {
+        self.limits.deadline = Some(limit);
+        self
+    }
+
+    /// Fails a superstep that takes longer, with what has finished of it stored. No limit by default.
+    pub fn step_timeout(mut self, limit: Duration) -> Self {
+        self.limits.step_timeout = Some(limit);
+        self
+    }
+
+    /// Limits what the whole run may use up. Give it again when the run is resumed: what was spent is remembered, what may
+    /// be is not.
+    pub fn budget(mut self, budget: Budget) -> Self {
+        self.budget = Some(budget);
+        self
+    }
+
+    /// What becomes of the other tasks of a superstep when one fails; what the graph says, by default.
+    pub fn siblings(mut self, policy: Siblings) -> Self {
+        self.siblings = Some(policy);
         self
     }
 
@@ -174,6 +214,9 @@ impl<S: State> RunBuilder<S> {
         if let Some(events) = &events {
             events.begin(begun.run);
         }
+        let services = &self.graph.shared.services;
+        let spending = Spending::new(self.budget, begun.spent, || services.now());
+        let halt = Halt::of(self.limits, spending.time_left(), services);
         let shared = Arc::new(RunShared {
             graph: Arc::clone(&self.graph.shared),
             run: begun.run,
@@ -185,6 +228,8 @@ impl<S: State> RunBuilder<S> {
                 .filter(|events| events.views.custom)
                 .map(|events| Arc::clone(events) as Arc<dyn CustomSink>),
             max_supersteps: self.max_supersteps,
+            spending,
+            drains: AtomicBool::new(false),
         });
         let mut run = Loop {
             core: Arc::clone(&self.graph.core),
@@ -195,7 +240,8 @@ impl<S: State> RunBuilder<S> {
             joins: begun.joins,
             journal: begun.journal,
             events,
-            cancel: self.cancel,
+            halt,
+            siblings: self.siblings.unwrap_or(self.graph.core.siblings),
             max_concurrency: self.max_concurrency,
             left_over: begun.left_over,
             past_breaks: begun.past_breaks,
@@ -230,7 +276,11 @@ async fn drive<S: State, R: TaskRunner<S>>(run: &mut Loop<S, R>, next: Next<S>) 
         }
         Next::GoOn => {}
     }
-    run.supersteps().await
+    let paused = run.supersteps().await;
+    if run.shared.spending.counts() {
+        Box::pin(run.store_spent()).await?;
+    }
+    paused
 }
 
 impl<S: State> IntoFuture for RunBuilder<S> {

@@ -10,7 +10,7 @@
 //! on fields numbered by the table of the newest full.
 //!
 //! Keys of format 1: `run`, `source`, `time` (microseconds since 1970), `next` (the frontier), `joins` (half-full ones),
-//! `abandoned`, `halt` (a static interrupt after these nodes), `session` (name to value of each), and in fulls `fields`, `fingerprint`, `discipline`, `schema` (version), `fence`, `codec`, `parent`.
+//! `abandoned`, `halt` (a static interrupt after these nodes), `session` (name to value of each), `spent` (what the run has used up; after `run`, which sets it back), and in fulls `fields`, `fingerprint`, `discipline`, `schema` (version), `fence`, `codec`, `parent`.
 //! Reserved for later: `overlay`, `skips`, `key`.
 
 use std::fmt;
@@ -21,7 +21,7 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::delta::{encode, text, uint};
-use crate::context::RunId;
+use crate::context::{RunId, Spent};
 
 /// The format this release writes, and the newest it reads.
 pub(crate) const FORMAT: u8 = 1;
@@ -148,6 +148,8 @@ pub(crate) struct Header {
     pub(crate) halt: Vec<String>,
     /// The run's sessions: name and MessagePack of each.
     pub(crate) session: Vec<(String, Bytes)>,
+    /// What the run has used up.
+    pub(crate) spent: Spent,
     /// What this release does not know: key and MessagePack value.
     pub(crate) unknown: Vec<(String, Vec<u8>)>,
 }
@@ -170,6 +172,7 @@ impl Default for Header {
             parent: None,
             halt: Vec::new(),
             session: Vec::new(),
+            spent: Spent::default(),
             unknown: Vec::new(),
         }
     }
@@ -200,7 +203,13 @@ impl Header {
 
     fn set(&mut self, key: &str, value: &[u8]) -> Result<(), FormatError> {
         match key {
-            "run" => self.run = read(key, value)?,
+            "run" => {
+                let run = read(key, value)?;
+                if self.run != run {
+                    self.spent = Spent::default();
+                }
+                self.run = run;
+            }
             "source" => self.source = read(key, value)?,
             "time" => self.time = read(key, value)?,
             "next" => self.next = read(key, value)?,
@@ -215,6 +224,7 @@ impl Header {
             "parent" => self.parent = read(key, value)?,
             "halt" => self.halt = read(key, value)?,
             "session" => self.session = read(key, value)?,
+            "spent" => self.spent = read(key, value)?,
             _ => {
                 self.unknown.retain(|(known, _)| known != key);
                 self.unknown.push((key.to_owned(), value.to_vec()));

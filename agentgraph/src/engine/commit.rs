@@ -13,7 +13,7 @@ use crate::checkpoint::format::{
     Bytes, Header, HeaderWriter, Source, StoredDispatch, StoredJoin, micros, open,
 };
 use crate::checkpoint::{Checkpointer, PendingWrite, Place, Put, RowKind, corrupt};
-use crate::context::{CheckpointId, RunId};
+use crate::context::{CheckpointId, RunId, Spent};
 use crate::engine::load::{Replayed, Restored};
 use crate::engine::plan::{Frontier, StepPlace};
 use crate::error::{Code, Error};
@@ -94,6 +94,8 @@ pub(crate) struct Commit<'a> {
     pub(crate) sessions: &'a Sessions,
     /// They may have changed since the last commit.
     pub(crate) sessions_used: bool,
+    /// What the run has used up, if that is counted.
+    pub(crate) spent: Option<Spent>,
 }
 
 impl<S: State> Journal<S> {
@@ -292,6 +294,9 @@ impl<S: State> Journal<S> {
         let changes = repeat == Repeat::Changes;
         if !changes || commit.source == Source::Input {
             header.value("run", &self.run);
+        }
+        if let Some(spent) = &commit.spent {
+            header.value("spent", spent);
         }
         if !changes || self.had_open_joins || commit.joins.any_open() {
             header.value("joins", &stored_joins(core, commit.joins));

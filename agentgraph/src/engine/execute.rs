@@ -11,16 +11,16 @@ use std::task::{Context, Poll};
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use tokio_util::sync::CancellationToken;
 
 use crate::context::{Request, RunShared, Standing, TaskRequest};
+use crate::engine::halt::{Cut, Halt};
 use crate::engine::host::TaskRunner;
 use crate::engine::merge::{Done, resolve};
 use crate::error::{BoxError, Code, Error, caused_by};
 use crate::extract::{InputError, MissingDep, Task};
 use crate::graph::GraphCore;
 use crate::node::{NodeFuture, NodeResult};
-use crate::policy::{CatchPanic, NodePanic, Timeout, guarded};
+use crate::policy::{CatchPanic, NodePanic, Siblings, Timeout, guarded};
 use crate::run::event::{EventKind, EventQueue};
 use crate::session::MissingSession;
 use crate::state::State;
@@ -44,7 +44,7 @@ pub(crate) struct Executor<'a, S: State, R> {
     pub(crate) state: &'a Arc<S>,
     pub(crate) shared: &'a Arc<RunShared>,
     pub(crate) events: Option<&'a EventQueue<S>>,
-    pub(crate) cancel: Option<&'a CancellationToken>,
+    pub(crate) siblings: Siblings,
     pub(crate) max_concurrency: usize,
 }
 
@@ -112,15 +112,16 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
         }
     }
 
-    /// Runs several tasks and tells `ledger` of each in the order of completion. `false` if the run was cancelled
-    /// meanwhile.
+    /// Runs several tasks and tells `ledger` of each in the order of completion. Gives what cut them off, if something did.
     ///
-    /// When a task fails, those that were started are finished and no further one is started.
+    /// When a task fails, no further one is started; those that were are finished or dropped, as the policy for siblings
+    /// says.
     pub(crate) async fn many(
         &self,
         tasks: impl Iterator<Item = ToRun<'_>> + Send,
         ledger: &mut impl Ledger<S>,
-    ) -> Result<bool, Error> {
+        mut halt: Option<&mut Halt>,
+    ) -> Result<Option<Cut>, Error> {
         let mut waiting = tasks.peekable();
         // Made when a task is pending, which often none is.
         let mut running: Option<FuturesUnordered<Running<S>>> = None;
@@ -131,12 +132,19 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
             }
             let started = running.as_mut().filter(|running| !running.is_empty());
             if started.is_none() && (failed || waiting.peek().is_none()) {
-                return Ok(true);
+                return Ok(None);
             }
             // Those that wait for room count too: with little room most of a superstep may be still to come.
             ledger.store().await?;
+            if failed && self.siblings == Siblings::Cancel {
+                return Ok(None);
+            }
             if let Some(running) = started {
-                let Some((request, result)) = self.next(running).await else { return Ok(false) };
+                let (request, result) = match next(running, halt.as_deref_mut()).await {
+                    Ok(Some(ended)) => ended,
+                    Ok(None) => continue,
+                    Err(cut) => return Ok(Some(cut)),
+                };
                 failed |= self.tell(request, result, ledger);
             }
             if let Some(events) = self.events {
@@ -215,13 +223,16 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
             }
         }
     }
+}
 
-    /// The next task that finishes; `None` if the run is cancelled first.
-    async fn next(&self, running: &mut FuturesUnordered<Running<S>>) -> Option<(TaskRequest, NodeResult<S>)> {
-        match self.cancel {
-            None => running.next().await,
-            Some(cancel) => cancel.run_until_cancelled(running.next()).await.flatten(),
-        }
+/// The next task that finishes, unless something cuts them off first.
+async fn next<S: State>(
+    running: &mut FuturesUnordered<Running<S>>,
+    halt: Option<&mut Halt>,
+) -> Result<Option<(TaskRequest, NodeResult<S>)>, Cut> {
+    match halt {
+        None => Ok(running.next().await),
+        Some(halt) => halt.until(running.next()).await,
     }
 }
 

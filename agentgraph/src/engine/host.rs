@@ -6,6 +6,7 @@
 //! run it with [`CompiledGraph::run_task`].
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -16,7 +17,9 @@ use tracing::level_filters::LevelFilter;
 use crate::checkpoint::codec::Codec;
 use crate::checkpoint::delta::DeltaWriter;
 use crate::checkpoint::fold::{Folded, Value as FieldValue};
-use crate::context::{Answer, CheckpointId, Control, Request, RunId, RunShared, Standing, TaskRequest};
+use crate::context::{
+    Answer, CheckpointId, Control, Request, RunId, RunShared, Spending, Standing, TaskRequest,
+};
 use crate::engine::execute::{OwnError, node_error};
 use crate::engine::stored::StoredStep;
 use crate::error::{BoxError, Code, Error};
@@ -216,6 +219,8 @@ impl<S: StoredState> CompiledGraph<S> {
             sessions: Sessions::default(),
             custom: None,
             max_supersteps: call.max_supersteps,
+            spending: Spending::default(),
+            drains: AtomicBool::new(false),
         });
         let input = call.input.map(|bytes| InputValue::Stored(bytes.into()));
         let task = Task { state: &state, shared: &shared, request, input: input.as_ref() };

@@ -7,9 +7,11 @@ use crate::checkpoint::delta::Weight;
 use crate::checkpoint::fold::{Folded, Value};
 use crate::checkpoint::format::{FormatError, Header, open};
 use crate::checkpoint::{PendingWrite, Place, RowKind, Tail, corrupt};
-use crate::context::{Answer, CheckpointId, TaskId};
+use crate::context::{Answer, CheckpointId, Spent, TaskId};
 use crate::engine::plan::{Dispatched, Frontier, LeftOver, TaskLeft};
-use crate::engine::stored::{OF_RUN, SESSIONS, StoredAnswer, StoredRequest, StoredStep, TOLD, from_bytes};
+use crate::engine::stored::{
+    OF_RUN, SESSIONS, SPENT, StoredAnswer, StoredRequest, StoredStep, TOLD, from_bytes,
+};
 use crate::error::{Code, Error};
 use crate::graph::topology::Joins;
 use crate::graph::{GraphCore, Persistence};
@@ -252,19 +254,19 @@ pub(crate) struct LeftBehind {
     /// The caller was told of the static interrupt here.
     pub(crate) told: bool,
     pub(crate) sessions: Option<StoredSessions>,
+    pub(crate) spent: Option<Spent>,
 }
 
 /// Sorts pending writes.
 pub(crate) fn left_behind(place: Place<'_>, writes: &[PendingWrite]) -> Result<LeftBehind, Error> {
     let (of_run, of_tasks): (Vec<&PendingWrite>, _) = writes.iter().partition(|write| write.task == OF_RUN);
     let mut left = LeftBehind { tasks: left_over(place, &of_tasks)?, ..LeftBehind::default() };
+    let at = |error: Error| error.on_thread(Some(place.thread));
     for write in of_run {
         match write.slot {
             TOLD => left.told = true,
-            SESSIONS => {
-                let stored = from_bytes(&write.bytes).map_err(|error| error.on_thread(Some(place.thread)))?;
-                left.sessions = Some(stored);
-            }
+            SESSIONS => left.sessions = Some(from_bytes(&write.bytes).map_err(at)?),
+            SPENT => left.spent = Some(from_bytes(&write.bytes).map_err(at)?),
             _ => {}
         }
     }

@@ -38,6 +38,9 @@ pub(crate) const TOLD: u32 = 0;
 /// Slot of [`OF_RUN`]: the sessions as the finished tasks of the superstep left them.
 pub(crate) const SESSIONS: u32 = 1;
 
+/// Slot of [`OF_RUN`]: what the run has used up.
+pub(crate) const SPENT: u32 = 2;
+
 /// A request of a task, as a pending write.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct StoredRequest {

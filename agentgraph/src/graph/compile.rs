@@ -19,7 +19,7 @@ use crate::state::{Lifetime, State};
 use crate::{END, START};
 
 pub(super) fn compile<S: State>(graph: StateGraph<S>) -> Result<CompiledGraph<S>, CompileError> {
-    let StateGraph { schema, nodes, edges, routers, breaks, deps, sessions } = graph;
+    let StateGraph { schema, nodes, edges, routers, breaks, deps, sessions, siblings } = graph;
     let mut problems = Problems::default();
     let names = check_nodes(&nodes, &mut problems);
     for node in &nodes {
@@ -80,6 +80,7 @@ pub(super) fn compile<S: State>(graph: StateGraph<S>) -> Result<CompiledGraph<S>
         breaks,
         has_ephemeral,
         has_run_channels,
+        siblings,
         drawing,
     };
     let shared = GraphShared { names, deps, sessions: sessions.into(), services: Arc::new(SystemServices) };

@@ -14,7 +14,7 @@ use crate::context::GraphShared;
 use crate::engine::host::{Host, HostRunner};
 use crate::error::{Code, Error};
 use crate::node::ErasedNode;
-use crate::policy::RetryPolicy;
+use crate::policy::{RetryPolicy, Siblings};
 use crate::reduce::derived::decode_fields;
 use crate::route::Pick;
 use crate::run::RunBuilder;
@@ -44,6 +44,7 @@ pub(crate) struct GraphCore<S: State> {
     pub(crate) breaks: Option<Breaks>,
     pub(crate) has_ephemeral: bool,
     pub(crate) has_run_channels: bool,
+    pub(crate) siblings: Siblings,
     pub(crate) drawing: super::draw::Drawing,
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::checkpoint::Place;
-use crate::context::RunId;
+use crate::context::{RunId, Spent};
 use crate::engine::Answers;
 use crate::engine::commit::Journal;
 use crate::engine::load::{LeftBehind, Replayed, left_behind, look_up, replay, restore};
@@ -63,6 +63,8 @@ pub(super) struct Begun<S: State> {
     pub(super) sessions: StoredSessions,
     /// They are newer than the checkpoint.
     pub(super) sessions_changed: bool,
+    /// What earlier calls of the run used up.
+    pub(super) spent: Spent,
     pub(super) next: Next<S>,
 }
 
@@ -93,6 +95,7 @@ impl<S: State> Begun<S> {
             halted: Vec::new(),
             sessions: StoredSessions::new(),
             sessions_changed: false,
+            spent: Spent::default(),
             next: Next::Input { input, abandoned: None },
         };
         let Some(Thread { persistence, name, found }) = thread else {
@@ -147,6 +150,7 @@ impl<S: State> Begun<S> {
             halted: if left.told { Vec::new() } else { header.halt },
             sessions_changed: left.sessions.is_some(),
             sessions: left.sessions.unwrap_or(header.session),
+            spent: left.spent.unwrap_or(header.spent),
             next,
         })
     }
@@ -165,6 +169,7 @@ fn fresh_parts<S: State>(graph: &CompiledGraph<S>, journal: Journal<S>, run: Run
         halted: Vec::new(),
         sessions: StoredSessions::new(),
         sessions_changed: false,
+        spent: Spent::default(),
         next: Next::GoOn,
     }
 }

@@ -1,10 +1,13 @@
 //! What a call came to.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 use crate::context::{CheckpointId, RunId};
 use crate::engine::commit::Journal;
+use crate::engine::host::TaskRunner;
 use crate::engine::{Loop, Pause};
 use crate::run::interrupt::Interrupt;
 use crate::state::State;
@@ -23,6 +26,8 @@ pub enum Outcome<O> {
         run: RunId,
         /// Its last checkpoint, if it has a checkpointer.
         checkpoint: Option<CheckpointId>,
+        /// What the run has spent, by unit.
+        spent: BTreeMap<Cow<'static, str>, u64>,
     },
     /// The run waits: for answers (`resume`), or at a static interrupt (`proceed`).
     #[non_exhaustive]
@@ -35,6 +40,8 @@ pub enum Outcome<O> {
         run: RunId,
         /// Its last checkpoint, if it has a checkpointer.
         checkpoint: Option<CheckpointId>,
+        /// What the run has spent, by unit.
+        spent: BTreeMap<Cow<'static, str>, u64>,
     },
     /// The run was stopped and can go on by `proceed()`.
     #[non_exhaustive]
@@ -47,21 +54,24 @@ pub enum Outcome<O> {
         run: RunId,
         /// Its last checkpoint, if it has a checkpointer.
         checkpoint: Option<CheckpointId>,
+        /// What the run has spent, by unit.
+        spent: BTreeMap<Cow<'static, str>, u64>,
     },
 }
 
 impl<S: State> Outcome<S> {
-    pub(super) fn of<R>(run: Loop<S, R>, pause: Pause) -> Self {
+    pub(super) fn of<R: TaskRunner<S>>(run: Loop<S, R>, pause: Pause) -> Self {
         let checkpoint = run.journal.as_ref().and_then(Journal::checkpoint);
         let id = run.shared.run;
         let stuck = StuckJoin::of(&run);
+        let spent = run.spent().units;
         let output = Arc::unwrap_or_clone(run.state);
         match pause {
-            Pause::Finished => Outcome::Finished { output, stuck, run: id, checkpoint },
+            Pause::Finished => Outcome::Finished { output, stuck, run: id, checkpoint, spent },
             Pause::Interrupted(interrupts) => {
-                Outcome::Interrupted { output, interrupts, run: id, checkpoint }
+                Outcome::Interrupted { output, interrupts, run: id, checkpoint, spent }
             }
-            Pause::Stopped(reason) => Outcome::Stopped { output, reason, run: id, checkpoint },
+            Pause::Stopped(reason) => Outcome::Stopped { output, reason, run: id, checkpoint, spent },
         }
     }
 }
@@ -99,6 +109,14 @@ impl<O> Outcome<O> {
         }
     }
 
+    /// How much of a unit that nodes count the run has spent, in all its calls. See [`Budget`](crate::Budget).
+    pub fn spent(&self, unit: &str) -> u64 {
+        let (Outcome::Finished { spent, .. }
+        | Outcome::Interrupted { spent, .. }
+        | Outcome::Stopped { spent, .. }) = self;
+        spent.get(unit).copied().unwrap_or(0)
+    }
+
     /// The run's id.
     pub fn run(&self) -> RunId {
         match self {
@@ -131,6 +149,12 @@ pub enum StopReason {
     Limit,
     /// Its cancellation token was cancelled.
     Cancelled,
+    /// It was asked to stop between two supersteps, by a token or by [`Ctx::drain`](crate::Ctx::drain).
+    Drained,
+    /// The call took as long as it may.
+    Deadline,
+    /// The run's [`Budget`](crate::Budget) is used up.
+    Budget,
 }
 
 impl fmt::Display for StopReason {
@@ -138,6 +162,9 @@ impl fmt::Display for StopReason {
         out.write_str(match self {
             StopReason::Limit => "the limit of supersteps was reached",
             StopReason::Cancelled => "it was cancelled",
+            StopReason::Drained => "it was asked to stop",
+            StopReason::Deadline => "its deadline has passed",
+            StopReason::Budget => "its budget is used up",
         })
     }
 }

@@ -44,3 +44,27 @@ impl Services for Clock {
         self.0.random.load(Ordering::SeqCst)
     }
 }
+
+/// Tokio's clock as the wall clock too, so that paused time is all the time there is.
+pub struct TokioClock(tokio::time::Instant);
+
+impl Default for TokioClock {
+    fn default() -> Self {
+        TokioClock(tokio::time::Instant::now())
+    }
+}
+
+#[async_trait::async_trait]
+impl Services for TokioClock {
+    fn now(&self) -> SystemTime {
+        UNIX_EPOCH + self.0.elapsed()
+    }
+
+    async fn sleep(&self, duration: Duration) {
+        tokio::time::sleep(duration).await;
+    }
+
+    fn random(&self) -> u64 {
+        7
+    }
+}

@@ -1,0 +1,112 @@
+//! What a run has used up, and its budget beside it.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use serde::{Deserialize, Serialize};
+
+use crate::run::Budget;
+
+/// What a run has used up, as a checkpoint holds it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Spent {
+    #[serde(default)]
+    pub(crate) supersteps: u64,
+    #[serde(default)]
+    pub(crate) micros: u64,
+    #[serde(default)]
+    pub(crate) units: BTreeMap<Cow<'static, str>, u64>,
+}
+
+/// The meter of a run. It counts when there is a budget, or once a node has counted something.
+#[derive(Default)]
+pub(crate) struct Spending {
+    budget: Option<Budget>,
+    /// When the call began; only asked of the clock where there is a budget.
+    began: Option<SystemTime>,
+    /// What earlier calls of the run used up. The units go on in `units`.
+    before: Spent,
+    units: Mutex<BTreeMap<Cow<'static, str>, u64>>,
+    counts: AtomicBool,
+    /// Something was counted that no checkpoint and no pending write holds.
+    unstored: AtomicBool,
+}
+
+impl Spending {
+    pub(crate) fn new(budget: Option<Budget>, mut before: Spent, now: impl FnOnce() -> SystemTime) -> Self {
+        let units = std::mem::take(&mut before.units);
+        let counts = budget.is_some() || !units.is_empty();
+        Spending {
+            began: budget.is_some().then(now),
+            budget,
+            before,
+            units: Mutex::new(units),
+            counts: AtomicBool::new(counts),
+            unstored: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether anything is counted, so that checkpoints must say it.
+    pub(crate) fn counts(&self) -> bool {
+        self.counts.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn has_budget(&self) -> bool {
+        self.budget.is_some()
+    }
+
+    pub(crate) fn spend(&self, unit: Cow<'static, str>, amount: u64) {
+        let mut units = self.units();
+        let spent = units.entry(unit).or_insert(0);
+        *spent = spent.saturating_add(amount);
+        self.counts.store(true, Ordering::Release);
+        self.unstored.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn spent(&self, unit: &str) -> u64 {
+        self.units().get(unit).copied().unwrap_or(0)
+    }
+
+    /// What is left of a unit; `None` if the budget does not limit it.
+    pub(crate) fn left(&self, unit: &str) -> Option<u64> {
+        let limit = *self.budget.as_ref()?.units.get(unit)?;
+        Some(limit.saturating_sub(self.spent(unit)))
+    }
+
+    /// The time that is left; `None` if the budget does not limit it.
+    pub(crate) fn time_left(&self) -> Option<Duration> {
+        let limit = self.budget.as_ref()?.time?;
+        Some(limit.saturating_sub(Duration::from_micros(self.before.micros)))
+    }
+
+    /// Whether the budget is used up after so many supersteps of this call.
+    pub(crate) fn is_used_up(&self, steps: u64) -> bool {
+        let Some(budget) = &self.budget else { return false };
+        let steps = self.before.supersteps.saturating_add(steps);
+        budget.supersteps.is_some_and(|limit| steps >= limit)
+            || budget.units.iter().any(|(unit, limit)| self.spent(unit) >= *limit)
+    }
+
+    /// All that was used up, after so many supersteps of this call.
+    pub(crate) fn total(&self, steps: u64, now: impl FnOnce() -> SystemTime) -> Spent {
+        let passed = self.began.and_then(|began| now().duration_since(began).ok()).unwrap_or_default();
+        let micros = u64::try_from(passed.as_micros()).unwrap_or(u64::MAX);
+        Spent {
+            supersteps: self.before.supersteps.saturating_add(steps),
+            micros: self.before.micros.saturating_add(micros),
+            units: self.units().clone(),
+        }
+    }
+
+    /// Whether something was counted since this was last asked.
+    pub(crate) fn take_unstored(&self) -> bool {
+        self.counts() && self.unstored.swap(false, Ordering::AcqRel)
+    }
+
+    fn units(&self) -> MutexGuard<'_, BTreeMap<Cow<'static, str>, u64>> {
+        self.units.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

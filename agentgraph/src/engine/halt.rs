@@ -1,0 +1,116 @@
+//! What stops a call from outside its nodes: a token, a deadline, a request to drain, a superstep that takes too long.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use tokio_util::sync::CancellationToken;
+
+use crate::run::StopReason;
+use crate::services::Services;
+
+/// What a caller said about stopping.
+#[derive(Clone, Default)]
+pub(crate) struct Limits {
+    pub(crate) cancel: Option<CancellationToken>,
+    pub(crate) drain: Option<CancellationToken>,
+    pub(crate) deadline: Option<Duration>,
+    pub(crate) step_timeout: Option<Duration>,
+}
+
+/// Why work was cut off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cut {
+    Stop(StopReason),
+    StepTimeout(Duration),
+}
+
+/// Watches over one call. Exists only if something was said.
+pub(crate) struct Halt {
+    cancel: Option<CancellationToken>,
+    drain: Option<CancellationToken>,
+    /// What cuts work off, each until it has.
+    stops: Vec<(StopReason, BoxFuture<'static, ()>)>,
+    /// The one that did.
+    stopped: Option<StopReason>,
+    step_timeout: Option<Duration>,
+    step_timer: Option<BoxFuture<'static, ()>>,
+    services: Arc<dyn Services>,
+}
+
+impl Halt {
+    /// `None` if there is nothing to watch. `budget` is the time that is left of it.
+    pub(crate) fn of(
+        limits: Limits,
+        budget: Option<Duration>,
+        services: &Arc<dyn Services>,
+    ) -> Option<Box<Self>> {
+        let Limits { cancel, drain, deadline, step_timeout } = limits;
+        let mut stops = Vec::new();
+        if let Some(cancel) = cancel.clone() {
+            stops.push((StopReason::Cancelled, cancel.cancelled_owned().boxed()));
+        }
+        for (reason, limit) in [(StopReason::Deadline, deadline), (StopReason::Budget, budget)] {
+            stops.extend(limit.map(|limit| (reason, sleep(services, limit))));
+        }
+        if stops.is_empty() && drain.is_none() && step_timeout.is_none() {
+            return None;
+        }
+        let services = Arc::clone(services);
+        Some(Box::new(Halt { cancel, drain, stops, stopped: None, step_timeout, step_timer: None, services }))
+    }
+
+    /// Whether the call must end between two supersteps, and why.
+    pub(crate) fn at_boundary(&mut self) -> Option<StopReason> {
+        let is_cancelled =
+            |token: &Option<CancellationToken>| token.as_ref().is_some_and(CancellationToken::is_cancelled);
+        if is_cancelled(&self.cancel) {
+            return Some(StopReason::Cancelled);
+        }
+        let stopped = poll_fn(|cx| Poll::Ready(self.poll_stops(cx))).now_or_never().flatten();
+        stopped.or_else(|| is_cancelled(&self.drain).then_some(StopReason::Drained))
+    }
+
+    /// Says that a superstep begins.
+    pub(crate) fn begin_step(&mut self) {
+        self.step_timer = self.step_timeout.map(|limit| sleep(&self.services, limit));
+    }
+
+    /// Goes on with `work` until it is done or cut off.
+    pub(crate) async fn until<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Cut> {
+        let mut work = pin!(work);
+        poll_fn(|cx| {
+            if let Some(reason) = self.poll_stops(cx) {
+                return Poll::Ready(Err(Cut::Stop(reason)));
+            }
+            if let (Some(limit), Some(timer)) = (self.step_timeout, &mut self.step_timer)
+                && timer.as_mut().poll(cx).is_ready()
+            {
+                self.step_timer = None;
+                return Poll::Ready(Err(Cut::StepTimeout(limit)));
+            }
+            work.as_mut().poll(cx).map(Ok)
+        })
+        .await
+    }
+
+    fn poll_stops(&mut self, cx: &mut Context<'_>) -> Option<StopReason> {
+        if self.stopped.is_none() {
+            let fired = self
+                .stops
+                .iter_mut()
+                .find_map(|(reason, stop)| stop.as_mut().poll(cx).is_ready().then_some(*reason));
+            self.stopped = fired;
+        }
+        self.stopped
+    }
+}
+
+fn sleep(services: &Arc<dyn Services>, limit: Duration) -> BoxFuture<'static, ()> {
+    let services = Arc::clone(services);
+    async move { services.sleep(limit).await }.boxed()
+}
