@@ -288,7 +288,7 @@ fn schema_tool(action: Action) -> &'static str {
         Action::Status(_) => "get_update_experiment_status_schema",
         Action::Delete => "get_delete_experiment_schema",
         Action::Init => "get_init_experiment_user_schema",
-        Action::Assign => "get_decision_point_assignments_schema",
+        Action::Assign => "get_get_decision_point_assignments_schema",
         Action::Mark => "get_mark_decision_point_schema",
     }
 }

@@ -128,7 +128,7 @@ impl Responder<'_> {
             Action::Status(_) => "update_experiment_status_schema",
             Action::Delete => "delete_experiment_schema",
             Action::Init => "init_experiment_user_schema",
-            Action::Assign => "decision_point_assignments_schema",
+            Action::Assign => "get_decision_point_assignments_schema",
             Action::Mark => "mark_decision_point_schema",
         };
         let found = self.gathered(schema).or_else(|| self.gathered(&format!("get_{schema}")));

@@ -7,7 +7,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Desk, Nothing, terms, tool};
+use super::terms::{self, ByName};
+use super::{Desk, Nothing, tool};
 use crate::client::{Context, Experiment};
 
 #[derive(Deserialize, JsonSchema)]
@@ -78,13 +79,13 @@ pub(super) fn tools(desk: &Arc<Desk>) -> Vec<FnTool> {
     ];
     let about_terms = [
         tool(desk, "get_core_terms", "What UpGrade's words mean.", async |desk: Arc<Desk>, _: Nothing| {
-            desk.keep("core_terms", &terms::core())
+            desk.keep("core_terms", &ByName(terms::CORE))
         }),
         tool(
             desk,
             "get_assignment_terms",
             "How students are assigned: consistency, status, exclusion, what to test.",
-            async |desk: Arc<Desk>, _: Nothing| desk.keep("assignment_terms", &terms::assignment()),
+            async |desk: Arc<Desk>, _: Nothing| desk.keep("assignment_terms", &ByName(terms::ASSIGNMENT)),
         ),
     ];
     about_server.into_iter().chain(about_contexts).chain(about_terms).collect()

@@ -1,12 +1,17 @@
-//! The gatherer's tools that explain the parameters of an action.
+//! The gatherer's tools that explain an action: its parameters as JSON schema from the Rust types, and what the types
+//! cannot say (see [`guide`]).
+
+mod guide;
 
 use std::sync::Arc;
 
 use agentgraph_llm::FnTool;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
 use super::{Desk, Nothing, tool};
 use crate::actions::{self, ActionKind};
+use guide::Guide;
 
 /// One tool an action.
 pub(super) fn tools(desk: &Arc<Desk>) -> Vec<FnTool> {
@@ -14,68 +19,66 @@ pub(super) fn tools(desk: &Arc<Desk>) -> Vec<FnTool> {
 }
 
 fn schema_tool(desk: &Arc<Desk>, kind: ActionKind) -> FnTool {
-    let name = tool_name(kind);
-    let about = format!("The parameters of the action {kind}, and its rules.");
-    tool(desk, name, &about, move |desk: Arc<Desk>, _: Nothing| {
-        let key = name.trim_start_matches("get_");
-        std::future::ready(desk.keep(key, &explained(kind)))
+    let about = format!("The parameters of the action {kind}, how to gather them, and its rules.");
+    tool(desk, &format!("get_{kind}_schema"), &about, move |desk: Arc<Desk>, _: Nothing| {
+        std::future::ready(desk.keep(format!("{kind}_schema"), &Explained::of(kind)))
     })
 }
 
-fn tool_name(kind: ActionKind) -> &'static str {
-    match kind {
-        ActionKind::CreateExperiment => "get_create_experiment_schema",
-        ActionKind::UpdateExperiment => "get_update_experiment_schema",
-        ActionKind::UpdateExperimentStatus => "get_update_experiment_status_schema",
-        ActionKind::DeleteExperiment => "get_delete_experiment_schema",
-        ActionKind::InitExperimentUser => "get_init_experiment_user_schema",
-        ActionKind::GetDecisionPointAssignments => "get_decision_point_assignments_schema",
-        ActionKind::MarkDecisionPoint => "get_mark_decision_point_schema",
+/// Everything about an action's parameters.
+#[derive(Serialize)]
+struct Explained {
+    action: ActionKind,
+    required: Vec<String>,
+    parameters: Value,
+    #[serde(flatten)]
+    guide: &'static Guide,
+}
+
+impl Explained {
+    fn of(kind: ActionKind) -> Self {
+        let (required, parameters) = (actions::required(kind), kind.schema());
+        Explained { action: kind, required, parameters, guide: guide::of(kind) }
     }
 }
 
-fn explained(kind: ActionKind) -> Value {
-    json!({
-        "action": kind,
-        "required": actions::required(kind),
-        "parameters": kind.schema(),
-        "rules": rules(kind),
-    })
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn rules(kind: ActionKind) -> &'static [&'static str] {
-    match kind {
-        ActionKind::CreateExperiment => &[
-            "context, sites, targets, condition codes and group types are those of the context's metadata, spelt alike",
-            "weights sum to exactly 100; without any weights they are equal",
-            "no two experiments have one name",
-            "group_type is given exactly when assignment_unit is group; consistency_rule group needs it too",
-            "with filter_mode excludeAll (the default) only listed students and groups take part: with empty lists nobody",
-            "a new experiment is inactive; starting it is update_experiment_status",
-        ],
-        ActionKind::UpdateExperiment => &[
-            "only what is given changes; conditions and decision_points are given whole",
-            "a condition that keeps its code keeps its students",
-            "conditions and decision points of a running or paused experiment change only with force",
-            "inclusion and exclusion lists cannot be changed here",
-        ],
-        ActionKind::UpdateExperimentStatus => &[
-            "usual moves: inactive to enrolling, preview, scheduled or cancelled; preview and scheduled to inactive or \
-             enrolling; enrolling to enrollmentComplete or cancelled; enrollmentComplete to enrolling or cancelled; \
-             cancelled to archived; any other only with force",
-            "start = enrolling; stop or pause = enrollmentComplete; resume = enrolling; cancel or end = cancelled",
-            "an experiment starts only with decision points, conditions and weights that sum to 100",
-        ],
-        ActionKind::DeleteExperiment => &["the person confirms by typing DELETE; it cannot be undone"],
-        ActionKind::InitExperimentUser => {
-            &["a part that is not given leaves what the server knows of the student"]
+    #[test]
+    fn every_action_has_its_schema_its_flow_its_rules_and_its_next_steps() {
+        for &kind in ActionKind::ALL {
+            let told = serde_json::to_value(Explained::of(kind)).unwrap();
+            for part in ["required", "parameter_gathering_flow", "rules", "suggested_next_steps"] {
+                assert!(!told[part].as_array().unwrap().is_empty(), "{kind} has no {part}");
+            }
+            let properties = told["parameters"]["properties"].as_object().unwrap();
+            for (name, property) in properties {
+                let described = property["description"].is_string();
+                assert!(described, "{kind}: the parameter {name} is not described");
+            }
         }
-        ActionKind::GetDecisionPointAssignments => {
-            &["the student must be initialized first", "asking enrols nobody: only a mark does"]
+    }
+
+    /// A flow that speaks of a parameter which is none would send the model astray.
+    #[test]
+    fn a_flow_names_each_required_parameter() {
+        for &kind in ActionKind::ALL {
+            let flow = guide::of(kind).parameter_gathering_flow.join("\n");
+            for name in actions::required(kind) {
+                assert!(flow.contains(&name), "the flow of {kind} does not say how to come by {name}");
+            }
         }
-        ActionKind::MarkDecisionPoint => &[
-            "the student must be initialized first",
-            "the server enrols with the condition of its own draw; the code given is only checked to exist",
-        ],
+    }
+
+    #[test]
+    fn whoever_creates_is_told_of_the_empty_inclusion_list() {
+        for kind in
+            [ActionKind::CreateExperiment, ActionKind::UpdateExperiment, ActionKind::UpdateExperimentStatus]
+        {
+            let hints = guide::of(kind).suggested_next_steps.join("\n");
+            assert!(hints.contains("excludeAll") && hints.contains("nobody"), "{kind}: {hints}");
+        }
     }
 }

@@ -1,28 +1,28 @@
 //! The responder's tools: they read what is stored, and nothing else.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use agentgraph::Snapshot;
 use agentgraph_llm::{FnTool, ToolError};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{Nothing, tool};
-use crate::state::{Cached, ConversationState};
+use crate::state::{Cached, ConversationState, Pending};
 
 /// The stored data of one conversation, as tools see them.
 #[derive(Clone)]
 pub(crate) struct StoredData(Arc<Stored>);
 
 struct Stored {
-    state: Snapshot<ConversationState>,
+    state: Box<dyn Deref<Target = ConversationState> + Send + Sync>,
     read_the_log: AtomicBool,
 }
 
 impl StoredData {
-    pub(crate) fn new(state: Snapshot<ConversationState>) -> Self {
-        StoredData(Arc::new(Stored { state, read_the_log: AtomicBool::new(false) }))
+    pub(crate) fn new(state: impl Deref<Target = ConversationState> + Send + Sync + 'static) -> Self {
+        StoredData(Arc::new(Stored { state: Box::new(state), read_the_log: AtomicBool::new(false) }))
     }
 
     /// Whether a model looked at the execution log: then its reply is a report.
@@ -57,6 +57,12 @@ impl StoredData {
             log,
             reader("get_errors", "What went wrong with this message.", |state| json!(state.errors)),
             reader("get_current_state", "What is waited for and what happened with this message.", current),
+            reader(
+                "get_user_request_summary",
+                "What the person asked for, in a sentence, and how sure that is.",
+                |state| json!(state.analysis),
+            ),
+            reader("get_action_status", "How far the action is that this message is about.", action_status),
             reader("get_conversation_history", "Everything that was said, oldest first.", |state| {
                 let said = state.history.iter();
                 said.map(|message| json!({ "role": message.role, "text": message.text() })).collect()
@@ -75,6 +81,25 @@ fn cached<T: Serialize>(state: &ConversationState, cached: Option<&Cached<T>>) -
     match cached {
         Some(cached) => json!({ "fetched_turns_ago": cached.age(state.turns), "value": cached.value }),
         None => Value::Null,
+    }
+}
+
+/// The action of this turn and how far it has come: what was run goes before what is waited for.
+fn action_status(state: &ConversationState) -> Value {
+    let ran = state.executed().last();
+    match (ran, &state.pending, &state.dropped) {
+        (Some(entry), ..) => {
+            json!({ "phase": "executed", "action": entry.action.kind(), "status": entry.status, "summary": entry.summary })
+        }
+        (None, Pending::Confirm(asked), _) => {
+            let action = asked.proposal().action.kind();
+            json!({ "phase": "awaiting_confirmation", "action": action, "question": asked.message() })
+        }
+        (None, Pending::Missing(missing), _) => {
+            json!({ "phase": "gathering", "action": missing.action, "missing_params": missing.missing })
+        }
+        (None, Pending::Nothing, Some(dropped)) => json!({ "phase": "dropped", "action": dropped.action }),
+        (None, Pending::Nothing, None) => json!({ "phase": "none", "action": null }),
     }
 }
 

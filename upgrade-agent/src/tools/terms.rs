@@ -1,122 +1,165 @@
-//! What UpGrade's words mean, as the server really behaves.
+//! What UpGrade's words mean, as the server really behaves. Text only: nothing here asks a server.
 
-use std::collections::BTreeMap;
+mod assignment;
+mod core;
 
-type Terms = BTreeMap<&'static str, &'static str>;
+pub(super) use assignment::ASSIGNMENT;
+pub(super) use core::CORE;
 
-/// The words of an experiment's design.
-pub(super) fn core() -> Terms {
-    Terms::from([
-        (
-            "app_context",
-            "The application an experiment runs in. It fixes which sites, targets, conditions and group types \
-          there are. An experiment has one.",
-        ),
-        (
-            "unit_of_assignment",
-            "Who is given a condition: each student (individual), or a whole group such as a class \
-          (group), whose students then share it.",
-        ),
-        (
-            "consistency_rule",
-            "Whose earlier condition counts when a student comes again: his own (individual), his \
-          group's (group), or only enrolments, exclusions being ignored (experiment).",
-        ),
-        (
-            "post_experiment_rule",
-            "What happens once enrolment is complete: continue (the enrolled keep their condition) \
-          or assign (the enrolled, and only they, get one chosen condition; a student never seen gets the default).",
-        ),
-        (
-            "design_type",
-            "Simple: the conditions are listed. Factorial: they are the combinations of factors' levels.",
-        ),
-        (
-            "assignment_algorithm",
-            "How a condition is drawn: random draws by weight; a draw depends on the experiment and \
-          the student only, so that it is the same each time.",
-        ),
-        ("decision_point", "A place in the application where a condition is shown: a site and a target."),
-        (
-            "exclude_if_reached",
-            "A mark at a decision point: whoever was there before the experiment started is left out, \
-          with group consistency his group too.",
-        ),
-        (
-            "condition",
-            "One of the things compared, known to the application by its code, with a weight in percent. The \
-          code default is UpGrade's own.",
-        ),
-        ("payload", "Data that the application gets with a condition beside the code: text, JSON or CSV."),
-        (
-            "segment",
-            "A list of students and groups, for taking part (inclusion) or being left out (exclusion). With \
-          filter mode excludeAll only those included take part; with includeAll everybody who is not excluded does, and \
-          an included student even if his group is excluded.",
-        ),
-        (
-            "experiment_status",
-            "inactive (set up), enrolling (running: assigns and enrols), enrollmentComplete (paused: \
-          nobody new is enrolled), cancelled (completed: everybody gets the default), archived; besides draft, preview \
-          and scheduled. UpGrade's newer screens say running, paused and completed.",
-        ),
-    ])
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
+
+/// A word with what it means, what it can be, and what is easily got wrong about it.
+pub(super) struct Term {
+    name: &'static str,
+    definition: &'static str,
+    options: &'static [(&'static str, &'static str)],
+    notes: &'static [&'static str],
 }
 
-/// The words of assignment and of testing it.
-pub(super) fn assignment() -> Terms {
-    Terms::from([
-        (
-            "individual_individual",
-            "Unit individual, consistency individual: each student is drawn for himself and keeps \
-          what he got, whatever his group does.",
-        ),
-        (
-            "group_individual",
-            "Unit group, consistency individual: groups are drawn; a student who saw the place before \
-          the start stays out, though his class takes part.",
-        ),
-        (
-            "group_group",
-            "Unit group, consistency group: groups are drawn; one student who is out takes his whole group \
-          out, and a student who changes groups follows the new one.",
-        ),
-        (
-            "status_inactive",
-            "Nobody is assigned. A visit is remembered and may leave the student out later, see \
-          exclude_if_reached.",
-        ),
-        (
-            "status_enrolling",
-            "Who comes to a decision point is assigned; he is enrolled when the visit is marked, not \
-          when the assignment is asked for.",
-        ),
-        (
-            "status_enrollment_complete",
-            "The enrolled are treated by the post-experiment rule; newcomers get the default \
-          and are excluded.",
-        ),
-        (
-            "exclude_if_reached_on",
-            "Earlier visitors of the point, in any experiment, are excluded at the start.",
-        ),
-        ("exclude_if_reached_off", "Earlier visitors take part like everybody else."),
-        (
-            "consistency",
-            "The same student gets the same condition at each visit, on each point of the experiment.",
-        ),
-        (
-            "group_and_working_group",
-            "group lists all groups of a student, working_group the one he works in now; a group \
-          experiment looks at the latter, which must be one of the former.",
-        ),
-        ("late_arrivals", "Who comes after enrolment was completed is not enrolled and stays out."),
-        ("shared_points", "Of experiments that share a decision point a student gets one."),
-        (
-            "testing_verification",
-            "To try an experiment: initialize a user, get the assignments for the context, mark the \
-          decision point, look at the enrolment. The users stay in the statistics for good.",
-        ),
-        ("testing_balance", "With many users, the shares of the conditions come near to their weights."),
-    ])
+/// Terms under a heading.
+pub(super) struct Section {
+    name: &'static str,
+    terms: &'static [Term],
+}
+
+/// A list of things, written as a JSON object by their names.
+pub(super) struct ByName<T: 'static>(pub(super) &'static [T]);
+
+impl Serialize for ByName<Term> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_map(self.0.iter().map(|term| (term.name, term)))
+    }
+}
+
+impl Serialize for ByName<Section> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_map(self.0.iter().map(|section| (section.name, ByName(section.terms))))
+    }
+}
+
+impl Serialize for Term {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(None)?;
+        map.serialize_entry("definition", self.definition)?;
+        if !self.options.is_empty() {
+            map.serialize_entry("options", &Options(self.options))?;
+        }
+        if !self.notes.is_empty() {
+            map.serialize_entry("notes", self.notes)?;
+        }
+        map.end()
+    }
+}
+
+struct Options(&'static [(&'static str, &'static str)]);
+
+impl Serialize for Options {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_map(self.0.iter().copied())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told() -> String {
+        let (core, assignment) = (ByName(CORE), ByName(ASSIGNMENT));
+        serde_json::to_string(&(core, assignment)).unwrap()
+    }
+
+    #[test]
+    fn every_word_of_a_design_is_explained() {
+        let names: Vec<&str> = CORE.iter().map(|term| term.name).collect();
+        let expected = [
+            "app_context",
+            "unit_of_assignment",
+            "consistency_rule",
+            "post_experiment_rule",
+            "design_type",
+            "assignment_algorithm",
+            "decision_point",
+            "exclude_if_reached",
+            "condition",
+            "payload",
+            "segment",
+            "experiment_status",
+        ];
+        assert_eq!(names, expected);
+    }
+
+    #[test]
+    fn every_part_of_assignment_is_explained() {
+        let names: Vec<String> = ASSIGNMENT
+            .iter()
+            .map(|section| {
+                let terms: Vec<&str> = section.terms.iter().map(|term| term.name).collect();
+                format!("{}: {}", section.name, terms.join(", "))
+            })
+            .collect();
+        let expected = [
+            "assignment_combinations: individual_assignment_individual_consistency, \
+             group_assignment_individual_consistency, group_assignment_group_consistency",
+            "experiment_status_impact: inactive, enrolling, enrollment_complete, cancelled, preview_and_scheduled",
+            "exclude_if_reached_behavior: enabled, disabled",
+            "key_behavioral_patterns: consistency, group_and_working_group, late_arrivals, assign_and_mark, \
+             sticky_exclusion, shared_decision_points, global_exclusion",
+            "testing_verification_patterns: trying_one_student, condition_balance, what_to_verify, test_scenarios",
+            "common_patterns: classroom_experiments, individual_interventions, pilot_testing",
+        ];
+        assert_eq!(names, expected);
+    }
+
+    /// What a server of today was seen not to do, in the words in which it used to be told.
+    #[test]
+    fn nothing_is_told_that_the_server_does_not_do() {
+        let told = told().to_lowercase();
+        let wrong = [
+            "equal chance",
+            "all students will receive",
+            "everyone gets assigned",
+            "inclusion will be ignored",
+            "inclusion is ignored",
+            "new users get fresh random",
+            "not supported in mvp",
+            "includeall ignores",
+        ];
+        for text in wrong {
+            assert!(!told.contains(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_used_to_be_missing_is_told() {
+        let told = told();
+        let needed = [
+            "running",
+            "paused",
+            "completed",
+            "draft",
+            "preview",
+            "scheduled",
+            "archived",
+            "by its weight",
+            "only those enrolled",
+            "stores nothing",
+            "even if one of his groups is excluded",
+            "The server accepts any weights",
+            "does not insist on unique names",
+            "first condition",
+        ];
+        for text in needed {
+            assert!(told.contains(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_term_is_an_object_of_its_parts() {
+        let core = serde_json::to_value(ByName(CORE)).unwrap();
+        assert!(core["app_context"]["definition"].is_string());
+        assert!(core["experiment_status"]["options"]["enrolling"].as_str().unwrap().contains("running"));
+        let assignment = serde_json::to_value(ByName(ASSIGNMENT)).unwrap();
+        assert!(assignment["common_patterns"]["pilot_testing"]["definition"].is_string());
+    }
 }

@@ -1,0 +1,74 @@
+//! Every tool that the documents name is there, under the names decided on.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use agentgraph_llm::{FnTool, Tool};
+
+use super::*;
+use crate::client::UpgradeClient;
+
+fn desk() -> Arc<Desk> {
+    // Nobody listens there; these tools ask no server.
+    let client = UpgradeClient::builder("http://127.0.0.1:9/api").build().unwrap();
+    Arc::new(Desk::new(client, Draft::default()))
+}
+
+fn names(tools: &[FnTool]) -> BTreeSet<String> {
+    tools.iter().map(|tool| tool.spec().name).collect()
+}
+
+fn set(names: &[&str]) -> BTreeSet<String> {
+    names.iter().map(|&name| name.to_owned()).collect()
+}
+
+const FETCH: &[&str] = &[
+    "check_upgrade_health",
+    "get_context_metadata",
+    "get_experiment_names",
+    "get_all_experiments",
+    "get_experiment_details",
+    "get_enrollment_details",
+    "get_core_terms",
+    "get_assignment_terms",
+    "get_available_contexts",
+    "get_conditions_for_context",
+    "get_decision_points_for_context",
+    "get_group_types_for_context",
+];
+
+const STATE: &[&str] =
+    &["set_action_needed", "set_action_params", "set_missing_params", "update_action_params", "add_error"];
+
+const RESPONSE: &[&str] = &[
+    "get_stored_context_metadata",
+    "get_stored_experiment_names",
+    "get_stored_experiments",
+    "get_all_gathered_info",
+    "get_execution_log",
+    "get_errors",
+    "get_current_state",
+    "get_user_request_summary",
+    "get_action_status",
+    "get_conversation_history",
+];
+
+#[test]
+fn the_gatherer_has_the_tools_of_the_documents_and_one_schema_tool_an_action() {
+    let schemas = crate::actions::ActionKind::ALL.iter().map(|kind| format!("get_{kind}_schema"));
+    let expected: BTreeSet<String> = set(FETCH).into_iter().chain(set(STATE)).chain(schemas).collect();
+    assert_eq!(names(&gathering(&desk())), expected);
+}
+
+#[test]
+fn the_responder_has_the_tools_of_the_documents() {
+    let stored = StoredData::new(Arc::new(crate::state::ConversationState::default()));
+    assert_eq!(names(&stored.tools()), set(RESPONSE));
+}
+
+#[test]
+fn no_name_means_two_things() {
+    let stored = StoredData::new(Arc::new(crate::state::ConversationState::default()));
+    let both = names(&gathering(&desk())).intersection(&names(&stored.tools())).cloned().collect::<Vec<_>>();
+    assert_eq!(both, Vec::<String>::new());
+}
