@@ -4,6 +4,7 @@
 //! Everything is by dense ids; names appear where something leaves the process.
 
 mod answers;
+mod beyond_limit;
 pub(crate) mod commit;
 mod ends;
 pub(crate) mod execute;
@@ -25,7 +26,7 @@ use std::sync::atomic::Ordering;
 use std::task::Poll;
 
 use crate::checkpoint::PendingWrite;
-use crate::checkpoint::format::Source;
+use crate::checkpoint::format::{Source, micros};
 use crate::context::{Request, RunId, RunShared, Spent, TaskId, TaskRequest};
 use crate::engine::commit::{Commit, Journal, Prepared};
 use crate::engine::ends::{Ends, SuperstepLedger};
@@ -40,7 +41,7 @@ use crate::engine::stored::{OF_RUN, SPENT, TOLD, to_bytes};
 use crate::error::{Code, Error};
 use crate::extract::Snapshot;
 use crate::graph::GraphCore;
-use crate::graph::topology::Joins;
+use crate::graph::joins::Joins;
 use crate::policy::{CatchPanic, Siblings};
 use crate::run::event::{EventKind, EventQueue};
 use crate::run::{Interrupt, InterruptKind, StopReason};
@@ -122,6 +123,12 @@ enum Single<S: State> {
     Pending(CatchPanic<S>),
 }
 
+/// The time for joins that have a timeout, in microseconds since 1970; 0 where there are none.
+#[inline]
+fn now<S: State>(core: &GraphCore<S>, shared: &RunShared) -> u64 {
+    if core.topology.times_joins { micros(shared.graph.services.now()) } else { 0 }
+}
+
 fn cut_off(cut: Cut) -> Result<Pause, Error> {
     match cut {
         Cut::Stop(reason) => Ok(Pause::Stopped(reason)),
@@ -155,6 +162,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         if core.has_ephemeral {
             reset(&core, state, &mut self.journal, Lifetime::Ephemeral)?;
         }
+        let now = now(&core, &self.shared);
         let mut merge = Merge {
             core: &core,
             joins: &mut self.joins,
@@ -162,6 +170,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             recorder: self.journal.as_mut().map(Journal::recorder),
             gotos: &mut self.scratch.gotos,
             merging: &mut self.scratch.merging,
+            now,
         };
         merge.input(state, input)?;
         self.scratch.merging = false;
@@ -179,13 +188,14 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
         loop {
             if let Some(pause) = self.boundary() {
-                return self.tell(pause).await;
+                return match (pause, self.core.on_limit) {
+                    (Pause::Stopped(StopReason::Limit), Some(node)) => {
+                        Box::pin(self.beyond_limit(node)).await
+                    }
+                    (pause, _) => self.tell(pause).await,
+                };
             }
-            self.scratch.step += 1;
-            self.shared.control.begin_step(self.scratch.step);
-            if let Some(halt) = &mut self.halt {
-                halt.begin_step();
-            }
+            self.begin_step();
             if self.scratch.step.is_multiple_of(STEPS_WITHOUT_YIELD) {
                 yield_now().await;
             }
@@ -233,6 +243,15 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             if let Some(events) = &self.events {
                 events.room().await;
             }
+        }
+    }
+
+    #[inline]
+    fn begin_step(&mut self) {
+        self.scratch.step += 1;
+        self.shared.control.begin_step(self.scratch.step);
+        if let Some(halt) = &mut self.halt {
+            halt.begin_step();
         }
     }
 
@@ -358,6 +377,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let writes = core.has_ephemeral && updates.any(|update| writes_ephemeral(core, update));
         let state =
             begin_merge(core, &mut self.state, &mut self.journal, &mut self.scratch.ephemeral, writes)?;
+        let now = now(core, &self.shared);
+        self.scratch.next.deferred = std::mem::take(&mut self.frontier.deferred);
         let mut merge = Merge {
             core,
             joins: &mut self.joins,
@@ -365,6 +386,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             recorder: self.journal.as_mut().map(Journal::recorder),
             gotos: &mut self.scratch.gotos,
             merging: &mut self.scratch.merging,
+            now,
         };
         merge.many(state, &self.frontier, done, &mut self.scratch.uses)
     }

@@ -6,12 +6,15 @@
 mod compile;
 mod compiled;
 mod draw;
+pub(crate) mod joins;
 mod problem;
+mod sources;
 pub(crate) mod topology;
 
 pub use compiled::CompiledGraph;
 pub(crate) use compiled::{GraphCore, Persistence, RouterFn};
 pub use problem::{CompileError, Problem, ProblemKind, Warning, WarningKind};
+pub use sources::{IntoSources, Sources, all, any, n_of};
 
 use std::any::TypeId;
 use std::borrow::Cow;
@@ -71,6 +74,7 @@ pub struct StateGraph<S: State> {
     deps: Deps,
     sessions: Vec<SessionKind>,
     siblings: Siblings,
+    on_limit: Option<(Name, Place)>,
 }
 
 type Name = Cow<'static, str>;
@@ -84,8 +88,7 @@ struct DeclaredNode<S: State> {
 
 /// One source is an edge; several are a join.
 struct DeclaredEdge {
-    sources: Vec<Name>,
-    joins: bool,
+    from: Sources,
     target: Name,
     place: Place,
 }
@@ -141,6 +144,7 @@ impl<S: State> StateGraph<S> {
             deps: Deps::new(),
             sessions: Vec::new(),
             siblings: Siblings::default(),
+            on_limit: None,
         }
     }
 
@@ -155,12 +159,12 @@ impl<S: State> StateGraph<S> {
     /// From one node to another: the target runs in the superstep after the source.
     ///
     /// With a list of sources it is a *join*: the target runs once all of them have run, however many supersteps apart.
+    /// [`any`] and [`n_of`] wait for fewer, and [`Sources::timeout`] only for so long.
     /// A node with no way out ends its branch, as an edge to [`END`](crate::END) does.
     #[track_caller]
     pub fn edge(mut self, from: impl IntoSources, to: impl Into<Name>) -> Self {
         let place = Location::caller();
-        let (sources, joins) = from.into_sources();
-        self.edges.push(DeclaredEdge { sources, joins, target: to.into(), place });
+        self.edges.push(DeclaredEdge { from: from.into_sources(), target: to.into(), place });
         self
     }
 
@@ -249,46 +253,20 @@ impl<S: State> StateGraph<S> {
         self
     }
 
+    /// Runs this node on the last state when a call reaches its limit of supersteps, so that it does not end with nothing
+    /// to show. It is one superstep beyond the limit; its update counts, and where it would go does not. The outcome is
+    /// [`Outcome::Stopped`](crate::Outcome::Stopped) all the same, and `proceed()` goes on where the limit was met.
+    #[track_caller]
+    pub fn on_limit(mut self, node: impl Into<Name>) -> Self {
+        self.on_limit = Some((node.into(), Location::caller()));
+        self
+    }
+
     /// Checks the graph and makes it runnable.
     ///
     /// # Errors
     /// Every [`Problem`] there is, each with the file and line of the call it comes from.
     pub fn compile(self) -> Result<CompiledGraph<S>, CompileError> {
         compile::compile(self)
-    }
-}
-
-/// Where an edge may start: one name, or a list of names for a join.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` does not name the start of an edge",
-    label = "not a node's name or a list of names",
-    note = "use a name, such as `\"plan\"` or `START`, or an array or `Vec` of names for a join"
-)]
-pub trait IntoSources {
-    /// The names, and whether they are a join.
-    fn into_sources(self) -> (Vec<Cow<'static, str>>, bool);
-}
-
-impl IntoSources for &'static str {
-    fn into_sources(self) -> (Vec<Name>, bool) {
-        (vec![self.into()], false)
-    }
-}
-
-impl IntoSources for String {
-    fn into_sources(self) -> (Vec<Name>, bool) {
-        (vec![self.into()], false)
-    }
-}
-
-impl<T: Into<Name>, const N: usize> IntoSources for [T; N] {
-    fn into_sources(self) -> (Vec<Name>, bool) {
-        (self.into_iter().map(Into::into).collect(), true)
-    }
-}
-
-impl<T: Into<Name>> IntoSources for Vec<T> {
-    fn into_sources(self) -> (Vec<Name>, bool) {
-        (self.into_iter().map(Into::into).collect(), true)
     }
 }

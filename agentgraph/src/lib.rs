@@ -115,7 +115,8 @@ pub use engine::host::{Host, TaskCall, TaskReply};
 pub use error::{BoxError, Code, Error, Result, Terminal};
 pub use extract::{Dep, FromTask, Input, InputError, MissingDep, Requirement, Snapshot, Task};
 pub use graph::{
-    CompileError, CompiledGraph, IntoSources, Problem, ProblemKind, StateGraph, Warning, WarningKind,
+    CompileError, CompiledGraph, IntoSources, Problem, ProblemKind, Sources, StateGraph, Warning,
+    WarningKind, all, any, n_of,
 };
 pub use json_state::JsonState;
 pub use layer::{NodeCall, NodeService};

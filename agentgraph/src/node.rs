@@ -90,6 +90,42 @@ pub trait IntoNode<S: State, M>: Sized {
         node
     }
 
+    /// Lets the node wait until nothing else can run, and runs it once then, however often it was reached. Several deferred
+    /// nodes are released together. A dispatch to it does not wait.
+    ///
+    /// ```
+    /// # use agentgraph::prelude::*;
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # struct Words { #[reduce(append)] seen: Vec<String> }
+    /// async fn note(ctx: Ctx) -> WordsUpdate {
+    ///     Words::update().seen([ctx.node()])
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let graph = StateGraph::new()
+    ///     .node("short", note)
+    ///     .node("long", note)
+    ///     .node("longer", note)
+    ///     .node("report", note.defer())
+    ///     .edge(START, "short")
+    ///     .edge(START, "long")
+    ///     .edge("long", "longer")
+    ///     .edge("short", "report")
+    ///     .edge("longer", "report")
+    ///     .compile()?;
+    /// let words = graph.invoke(Words::update()).await?.into_finished()?;
+    /// assert_eq!(words.seen, ["short", "long", "longer", "report"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    fn defer(self) -> Node<S> {
+        let mut node = self.into_node();
+        node.settings.deferred = true;
+        node
+    }
+
     /// Says where the commands of this node may go, so that `compile()` and the drawing know. Going elsewhere is then an
     /// error of the node.
     fn targets<T: AsRef<str>>(self, targets: impl IntoIterator<Item = T>) -> Node<S> {
@@ -113,6 +149,7 @@ pub(crate) struct NodeSettings {
     pub(crate) targets: Option<Vec<String>>,
     pub(crate) requirements: Vec<Requirement>,
     pub(crate) commands: bool,
+    pub(crate) deferred: bool,
 }
 
 impl<S: State> Node<S> {

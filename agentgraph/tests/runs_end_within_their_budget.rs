@@ -245,3 +245,52 @@ async fn siblings_of_a_failed_task_are_drained_unless_they_are_to_be_cancelled()
         assert_eq!(state.next, left);
     }
 }
+
+/// `tick` for ever; `gives_up` has the last word at the limit and leads to `tick` if its edges were followed.
+fn with_a_last_word<M>(last: impl IntoNode<Words, M>) -> CompiledGraph<Words> {
+    let graph = StateGraph::new().node("tick", says("tick")).node("last", last).edge(START, "tick");
+    let graph = graph.edge("tick", "tick").edge("last", "last").on_limit("last").compile().unwrap();
+    assert!(graph.warnings().iter().all(|warning| !warning.to_string().contains("`last` can never run")));
+    graph.checkpointer(MemorySaver::new())
+}
+
+#[tokio::test]
+async fn the_node_for_the_limit_runs_once_on_the_last_state_and_leads_nowhere() {
+    async fn last(ctx: Ctx, words: Snapshot<Words>) -> Command<Words> {
+        let word = format!("last-{}-{}", words.seen.len(), ctx.remaining_steps());
+        Command::update(Words::update().seen([word])).goto("last")
+    }
+    let graph = with_a_last_word(last);
+    let outcome = graph.invoke(Words::update()).thread("t").max_supersteps(2).await.unwrap();
+    assert_eq!(
+        (reason(&outcome), text(outcome.output())),
+        (Some(StopReason::Limit), "tick tick last-2-0".into())
+    );
+    let state = graph.state("t").await.unwrap().unwrap();
+    assert_eq!((text(&state.values), state.next), ("tick tick last-2-0".into(), vec!["tick".to_owned()]));
+    let outcome = graph.proceed().thread("t").max_supersteps(1).await.unwrap();
+    assert_eq!(text(outcome.output()), "tick tick last-2-0 tick last-4-0");
+}
+
+#[tokio::test]
+async fn a_node_for_the_limit_that_fails_asks_or_says_nothing_leaves_the_run_as_it_was() {
+    async fn asks(ctx: Ctx) -> Result<WordsUpdate> {
+        ctx.interrupt::<bool>("more?")?;
+        Ok(Words::update())
+    }
+    async fn fails() -> Result<WordsUpdate> {
+        Err("no".into())
+    }
+    async fn says_nothing() {}
+    async fn stopped(graph: CompiledGraph<Words>) -> Result<Outcome<Words>, agentgraph::Error> {
+        let ended = graph.invoke(Words::update()).thread("t").max_supersteps(2).await;
+        let state = graph.state("t").await.unwrap().unwrap();
+        assert_eq!((text(&state.values), state.next), ("tick tick".into(), vec!["tick".to_owned()]));
+        assert!(state.interrupts.is_empty());
+        ended
+    }
+    assert_eq!(stopped(with_a_last_word(fails)).await.unwrap_err().node(), Some("last"));
+    let error = stopped(with_a_last_word(asks)).await.unwrap_err();
+    assert!(error.to_string().contains("nobody can answer it"), "{error}");
+    assert_eq!(reason(&stopped(with_a_last_word(says_nothing)).await.unwrap()), Some(StopReason::Limit));
+}

@@ -9,7 +9,7 @@
 //! this release does not know are kept and written again with the next full. The operations are those of `delta.rs`,
 //! on fields numbered by the table of the newest full.
 //!
-//! Keys of format 1: `run`, `source`, `time` (microseconds since 1970), `next` (the frontier), `joins` (half-full ones),
+//! Keys of format 1: `run`, `source`, `time` (microseconds since 1970), `next` (the frontier), `joins` (those whose round has begun), `deferred` (nodes that wait),
 //! `abandoned`, `halt` (a static interrupt after these nodes), `session` (name to value of each), `spent` (what the run has used up; after `run`, which sets it back), and in fulls `fields`, `fingerprint`, `discipline`, `schema` (version), `fence`, `codec`, `parent`.
 //! Reserved for later: `overlay`, `skips`, `key`.
 
@@ -90,12 +90,18 @@ impl<'de> Deserialize<'de> for StoredActivation {
     }
 }
 
-/// A join that some of its sources have reached.
+/// A join whose round has begun.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StoredJoin {
     pub(crate) sources: Vec<String>,
     pub(crate) to: String,
     pub(crate) arrived: Vec<String>,
+    /// It has fired in this round.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) fired: bool,
+    /// When it fires with what is there, in microseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) due: Option<u64>,
 }
 
 /// Bytes that serde writes as MessagePack `bin`.
@@ -135,6 +141,8 @@ pub(crate) struct Header {
     pub(crate) time: u64,
     pub(crate) next: Vec<StoredActivation>,
     pub(crate) joins: Vec<StoredJoin>,
+    /// Deferred nodes that were reached and wait.
+    pub(crate) deferred: Vec<String>,
     pub(crate) abandoned: Option<RunId>,
     pub(crate) fields: Vec<String>,
     pub(crate) fingerprint: String,
@@ -162,6 +170,7 @@ impl Default for Header {
             time: 0,
             next: Vec::new(),
             joins: Vec::new(),
+            deferred: Vec::new(),
             abandoned: None,
             fields: Vec::new(),
             fingerprint: String::new(),
@@ -214,6 +223,7 @@ impl Header {
             "time" => self.time = read(key, value)?,
             "next" => self.next = read(key, value)?,
             "joins" => self.joins = read(key, value)?,
+            "deferred" => self.deferred = read(key, value)?,
             "abandoned" => self.abandoned = Some(read(key, value)?),
             "fields" => self.fields = read(key, value)?,
             "fingerprint" => self.fingerprint = read(key, value)?,

@@ -17,7 +17,7 @@ use crate::context::{CheckpointId, RunId, Spent};
 use crate::engine::load::{Replayed, Restored};
 use crate::engine::plan::{Frontier, StepPlace};
 use crate::error::{Code, Error};
-use crate::graph::topology::Joins;
+use crate::graph::joins::Joins;
 use crate::graph::{GraphCore, Persistence};
 use crate::services::Services;
 use crate::session::Sessions;
@@ -54,6 +54,8 @@ pub(crate) struct Journal<S: State> {
     pub(crate) unknown: Vec<(String, Vec<u8>)>,
     /// The head says that joins are half full.
     pub(crate) had_open_joins: bool,
+    /// The head says that deferred nodes wait.
+    pub(crate) had_deferred: bool,
     record: Vec<u8>,
 }
 
@@ -114,6 +116,7 @@ impl<S: State> Journal<S> {
             has_writes: false,
             unknown: Vec::new(),
             had_open_joins: false,
+            had_deferred: false,
             record: Vec::new(),
         }
     }
@@ -135,6 +138,7 @@ impl<S: State> Journal<S> {
         self.must_be_full = !restored.same_fields || header.fingerprint != core.fingerprint;
         self.has_writes = has_writes;
         self.had_open_joins = !header.joins.is_empty();
+        self.had_deferred = !header.deferred.is_empty();
         self.unknown.clone_from(&header.unknown);
         for (channel, weight) in restored.weights.iter().enumerate() {
             self.delta.set_weight(channel, *weight);
@@ -249,6 +253,7 @@ impl<S: State> Journal<S> {
         self.must_be_full = false;
         self.has_writes = false;
         self.had_open_joins = commit.joins.any_open();
+        self.had_deferred = !commit.frontier.deferred.is_empty();
     }
 
     /// Replaces the operations by those of a full record. Returns the bytes that stand in other records.
@@ -300,6 +305,10 @@ impl<S: State> Journal<S> {
         }
         if !changes || self.had_open_joins || commit.joins.any_open() {
             header.value("joins", &stored_joins(core, commit.joins));
+        }
+        if !commit.frontier.deferred.is_empty() || (changes && self.had_deferred) {
+            let names = commit.frontier.deferred.iter().map(|node| core.name(*node));
+            header.value("deferred", &names.collect::<Vec<_>>());
         }
         if !commit.sessions.is_empty() && (!changes || commit.sessions_used) {
             header.value("session", &commit.sessions.encode()?);
@@ -383,10 +392,12 @@ fn write_frontier<S: State>(
 
 fn stored_joins<S: State>(core: &GraphCore<S>, joins: &Joins) -> Vec<StoredJoin> {
     let name = |node: &u32| core.name(*node).to_owned();
-    let open = joins.half_full(&core.topology).map(|(join, arrived)| StoredJoin {
-        sources: join.sources.iter().map(name).collect(),
-        to: name(&join.target),
-        arrived: arrived.iter().map(|place| name(&join.sources[*place as usize])).collect(),
+    let open = joins.open(&core.topology).map(|round| StoredJoin {
+        sources: round.join.sources.iter().map(name).collect(),
+        to: name(&round.join.target),
+        arrived: round.arrived.iter().map(|place| name(&round.join.sources[*place as usize])).collect(),
+        fired: round.fired,
+        due: round.due,
     });
     open.collect()
 }

@@ -13,7 +13,7 @@ use crate::engine::stored::{
     OF_RUN, SESSIONS, SPENT, StoredAnswer, StoredRequest, StoredStep, TOLD, from_bytes,
 };
 use crate::error::{Code, Error};
-use crate::graph::topology::Joins;
+use crate::graph::joins::Joins;
 use crate::graph::{GraphCore, Persistence};
 use crate::session::StoredSessions;
 use crate::state::State;
@@ -179,6 +179,7 @@ pub(crate) fn look_up<S: State>(
         }
     }
     frontier.settle();
+    frontier.deferred.extend(header.deferred.iter().map(|node| id_of(core, node, &mut gone)));
     let joins = stored_joins(core, header, &mut gone);
     if gone.is_empty() {
         return Ok((frontier, joins));
@@ -217,11 +218,10 @@ fn stored_joins<S: State>(core: &GraphCore<S>, header: &Header, gone: &mut Vec<S
             continue;
         };
         let sources = &core.topology.joins[found].sources;
-        for (at, source) in sources.iter().enumerate() {
-            if stored.arrived.iter().any(|arrived| arrived == core.name(*source)) {
-                joins.arrive(&core.topology, found as u32, at as u32);
-            }
-        }
+        let arrived = |source: &u32| stored.arrived.iter().any(|arrived| arrived == core.name(*source));
+        let places = (0..).zip(sources).filter(|(_, source)| arrived(source)).map(|(place, _)| place);
+        let places: Vec<u32> = places.collect();
+        joins.restore(&core.topology, found as u32, &places, stored.fired, stored.due);
     }
     joins
 }

@@ -7,7 +7,8 @@ use crate::checkpoint::codec::Codec;
 use crate::checkpoint::delta::DeltaWriter;
 use crate::engine::plan::Frontier;
 use crate::error::{Code, Error, nearest};
-use crate::graph::topology::{END_ID, Joins, Topology};
+use crate::graph::joins::Joins;
+use crate::graph::topology::{END_ID, Topology};
 use crate::graph::{GraphCore, RouterFn};
 use crate::state::{State, WriteKind};
 use crate::step::{Command, Goto, InputValue, Step};
@@ -110,6 +111,8 @@ pub(crate) struct Merge<'a, S: State> {
     pub(crate) gotos: &'a mut Vec<Goto>,
     /// Set once the state is no longer what it was.
     pub(crate) merging: &'a mut bool,
+    /// The time in microseconds since 1970; only looked at for joins with a timeout, 0 without.
+    pub(crate) now: u64,
 }
 
 impl<S: State> Merge<'_, S> {
@@ -127,7 +130,7 @@ impl<S: State> Merge<'_, S> {
         if exits.routers {
             self.ask_routers(node, state)?;
         }
-        self.next.settle();
+        self.settle();
         Ok(())
     }
 
@@ -149,7 +152,7 @@ impl<S: State> Merge<'_, S> {
             }
         }
         self.follow_targets(node, done.goes);
-        self.next.settle();
+        self.settle();
         Ok(())
     }
 
@@ -176,13 +179,49 @@ impl<S: State> Merge<'_, S> {
                 self.apply(state, update).map_err(|error| error.at_node(self.core.name(node)))?;
             }
         }
-        self.next.settle();
+        self.settle();
         Ok(())
+    }
+
+    /// Applies an update that leads nowhere.
+    pub(crate) fn apply_alone(&mut self, state: &mut S, node: u32, update: S::Update) -> Result<(), Error> {
+        self.apply(state, update).map_err(|error| error.at_node(self.core.name(node)))
     }
 
     /// Applies the input of a run and finds its first frontier.
     pub(crate) fn input(&mut self, state: &mut S, input: S::Update) -> Result<(), Error> {
         self.update(state, self.core.topology.start(), input)
+    }
+
+    /// Puts the next frontier in order, and finds out who must wait and who need not wait any longer.
+    #[inline]
+    fn settle(&mut self) {
+        let topology = &self.core.topology;
+        self.next.settle();
+        if topology.times_joins || !topology.deferred.is_empty() {
+            self.settle_waiting();
+        }
+    }
+
+    fn settle_waiting(&mut self) {
+        let topology: &Topology = &self.core.topology;
+        let put_off = |next: &mut Frontier| next.put_off(|node| topology.is_deferred(node));
+        put_off(self.next);
+        let nothing_else = self.next.is_empty();
+        let next = &mut *self.next;
+        self.joins.fire_due(topology, self.now, nothing_else, |target| {
+            if target != END_ID {
+                next.pull(target);
+            }
+        });
+        self.next.settle();
+        put_off(self.next);
+        if self.next.is_empty() {
+            self.next.pulled.append(&mut self.next.deferred);
+            for node in &self.next.pulled {
+                self.joins.release(topology, *node);
+            }
+        }
     }
 
     #[inline]
@@ -224,7 +263,7 @@ impl<S: State> Merge<'_, S> {
     fn arrive(&mut self, node: u32) {
         let topology: &Topology = &self.core.topology;
         for (join, place) in topology.join_sources.row(node) {
-            if self.joins.arrive(topology, *join, *place) {
+            if self.joins.arrive(topology, *join, *place, self.now) {
                 let target = topology.joins[*join as usize].target;
                 if target != END_ID {
                     self.next.pull(target);

@@ -13,6 +13,8 @@ use crate::step::InputValue;
 pub(crate) struct Frontier {
     pub(crate) pulled: Vec<u32>,
     pub(crate) dispatched: Vec<Dispatched>,
+    /// Deferred nodes that were reached: they wait until nothing else can run.
+    pub(crate) deferred: Vec<u32>,
 }
 
 /// One dispatch to come.
@@ -27,6 +29,7 @@ pub(crate) struct Dispatched {
 }
 
 impl Frontier {
+    /// Whether nothing runs next.
     pub(crate) fn is_empty(&self) -> bool {
         self.pulled.is_empty() && self.dispatched.is_empty()
     }
@@ -35,6 +38,7 @@ impl Frontier {
         self.pulled.len() + self.dispatched.len()
     }
 
+    /// Empties it of what runs next; what is deferred waits on.
     #[inline]
     pub(crate) fn clear(&mut self) {
         self.pulled.clear();
@@ -73,6 +77,13 @@ impl Frontier {
             self.pulled.sort_unstable();
             self.pulled.dedup();
         }
+    }
+
+    /// Puts the deferred nodes among the pulled aside.
+    pub(crate) fn put_off(&mut self, is_deferred: impl Fn(u32) -> bool) {
+        self.deferred.extend(self.pulled.extract_if(.., |node| is_deferred(*node)));
+        self.deferred.sort_unstable();
+        self.deferred.dedup();
     }
 }
 

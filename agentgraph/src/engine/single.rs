@@ -7,7 +7,7 @@ use crate::engine::commit::Journal;
 use crate::engine::host::TaskRunner;
 use crate::engine::lifetimes::{begin_merge, writes_ephemeral};
 use crate::engine::merge::Merge;
-use crate::engine::{Loop, Single};
+use crate::engine::{Loop, Single, now};
 use crate::error::Error;
 use crate::extract::Task;
 use crate::node::NodeResult;
@@ -80,6 +80,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     #[inline]
     pub(super) fn begin_single_merge(&mut self, writes: bool) -> Result<(&mut S, Merge<'_, S>), Error> {
         self.frontier.clear();
+        let now = now(&self.core, &self.shared);
         let state =
             begin_merge(&self.core, &mut self.state, &mut self.journal, &mut self.scratch.ephemeral, writes)?;
         let merge = Merge {
@@ -89,6 +90,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             recorder: self.journal.as_mut().map(Journal::recorder),
             gotos: &mut self.scratch.gotos,
             merging: &mut self.scratch.merging,
+            now,
         };
         Ok((state, merge))
     }

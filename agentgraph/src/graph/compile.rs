@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::{Dfs, Reversed};
@@ -9,9 +10,11 @@ use sha2::{Digest, Sha256};
 
 use super::compiled::{Breaks, CompiledGraph, GraphCore, NodeEntry, Router};
 use super::draw::{Drawing, Line, LineKind};
+use super::joins::Join;
 use super::problem::{CompileError, Problem, ProblemKind, Warning, WarningKind};
-use super::topology::{END_ID, Exits, Join, Rows, Topology};
-use super::{Break, DeclaredBreak, DeclaredEdge, DeclaredNode, DeclaredRouter, Place, StateGraph};
+use super::sources::JoinPolicy;
+use super::topology::{END_ID, Exits, Rows, Topology};
+use super::{Break, DeclaredBreak, DeclaredEdge, DeclaredNode, DeclaredRouter, Place, Sources, StateGraph};
 use crate::context::GraphShared;
 use crate::error::nearest;
 use crate::services::SystemServices;
@@ -19,7 +22,7 @@ use crate::state::{Lifetime, State};
 use crate::{END, START};
 
 pub(super) fn compile<S: State>(graph: StateGraph<S>) -> Result<CompiledGraph<S>, CompileError> {
-    let StateGraph { schema, nodes, edges, routers, breaks, deps, sessions, siblings } = graph;
+    let StateGraph { schema, nodes, edges, routers, breaks, deps, sessions, siblings, on_limit } = graph;
     let mut problems = Problems::default();
     let names = check_nodes(&nodes, &mut problems);
     for node in &nodes {
@@ -36,6 +39,10 @@ pub(super) fn compile<S: State>(graph: StateGraph<S>) -> Result<CompiledGraph<S>
     let edges = resolve_edges(&names, &edges, &mut problems);
     let routes = resolve_routers(&names, &routers, &mut problems);
     let breaks = resolve_breaks(&names, &breaks, &mut problems);
+    let on_limit = on_limit.and_then(|(name, place)| {
+        names.node("on_limit", &name).map_err(|kind| problems.add(kind, place)).ok()
+    });
+    let deferred = deferred(&nodes);
     let start = names.start();
     if !edges.iter().any(|edge| edge.sources.contains(&start))
         && !routes.iter().any(|route| route.from == start)
@@ -45,7 +52,14 @@ pub(super) fn compile<S: State>(graph: StateGraph<S>) -> Result<CompiledGraph<S>
     if !problems.list.is_empty() {
         return Err(CompileError::new(problems.in_order()));
     }
-    let shape = Shape { names: &names, edges: &edges, routes: &routes, targets: &targets };
+    let shape = Shape {
+        names: &names,
+        edges: &edges,
+        routes: &routes,
+        targets: &targets,
+        deferred: &deferred,
+        on_limit,
+    };
     let warnings = shape.warnings(&nodes);
     let drawing = shape.drawing();
     let fingerprint = shape.fingerprint::<S>(&schema);
@@ -81,10 +95,17 @@ pub(super) fn compile<S: State>(graph: StateGraph<S>) -> Result<CompiledGraph<S>
         has_ephemeral,
         has_run_channels,
         siblings,
+        on_limit,
         drawing,
     };
     let shared = GraphShared { names, deps, sessions: sessions.into(), services: Arc::new(SystemServices) };
     Ok(CompiledGraph { core: Arc::new(core), shared: Arc::new(shared), persistence: None, host: None })
+}
+
+/// The deferred nodes; empty if there are none.
+fn deferred<S: State>(nodes: &[DeclaredNode<S>]) -> Vec<bool> {
+    let deferred: Vec<bool> = nodes.iter().map(|node| node.node.settings.deferred).collect();
+    if deferred.contains(&true) { deferred } else { Vec::new() }
 }
 
 #[derive(Default)]
@@ -197,6 +218,8 @@ fn resolve_command_targets<S: State>(
 
 struct Edge {
     sources: Vec<u32>,
+    needed: u32,
+    timeout: Option<Duration>,
     target: u32,
     place: Place,
 }
@@ -211,8 +234,9 @@ fn resolve_edges(names: &Names, declared: &[DeclaredEdge], problems: &mut Proble
     let mut edges: Vec<Edge> = Vec::with_capacity(declared.len());
     let mut seen = HashSet::new();
     for edge in declared {
-        let what = if edge.joins { "join" } else { "edge" };
-        let resolved: Vec<_> = edge.sources.iter().map(|name| names.source(what, name)).collect();
+        let declared = &edge.from;
+        let what = if declared.joins { "join" } else { "edge" };
+        let resolved: Vec<_> = declared.names.iter().map(|name| names.source(what, name)).collect();
         let target = names.target(what, &edge.target);
         let mut sources = Vec::with_capacity(resolved.len());
         for source in resolved {
@@ -222,28 +246,41 @@ fn resolve_edges(names: &Names, declared: &[DeclaredEdge], problems: &mut Proble
             }
         }
         let Ok(target) = target.map_err(|kind| problems.add(kind, edge.place)) else { continue };
-        if sources.len() < edge.sources.len() {
+        if sources.len() < declared.names.len() {
             continue;
         }
-        if let Some(problem) = join_problem(&sources) {
+        if let Some(problem) = join_problem(&sources, declared) {
             problems.add(ProblemKind::BadJoin { to: edge.target.to_string(), problem }, edge.place);
             continue;
         }
         let mut key = sources.clone();
         key.sort_unstable();
         if !seen.insert((key, target)) {
-            let from: Vec<String> = edge.sources.iter().map(|name| format!("`{name}`")).collect();
+            let from: Vec<String> = declared.names.iter().map(|name| format!("`{name}`")).collect();
             let kind = ProblemKind::DuplicateEdge { from: from.join(" + "), to: edge.target.to_string() };
             problems.add(kind, edge.place);
             continue;
         }
-        edges.push(Edge { sources, target, place: edge.place });
+        let needed = match declared.policy {
+            JoinPolicy::All => sources.len(),
+            JoinPolicy::AtLeast(sources) => sources,
+        };
+        let (needed, timeout) = (needed as u32, declared.timeout);
+        edges.push(Edge { sources, needed, timeout, target, place: edge.place });
     }
     edges
 }
 
-fn join_problem(sources: &[u32]) -> Option<&'static str> {
+fn join_problem(sources: &[u32], declared: &Sources) -> Option<&'static str> {
     let distinct: HashSet<_> = sources.iter().collect();
+    if let JoinPolicy::AtLeast(needed) = declared.policy
+        && !(1..=sources.len().max(1)).contains(&needed)
+    {
+        return Some("waits for a number of sources that it cannot have: from 1 to as many as it names");
+    }
+    if declared.timeout.is_some_and(|limit| limit.is_zero()) {
+        return Some("has a timeout of zero: it would never wait");
+    }
     match sources.len() {
         0 => Some("has no sources: name the nodes it waits for"),
         count if distinct.len() < count => Some("names a source twice: it waits for each once"),
@@ -301,6 +338,8 @@ struct Shape<'a> {
     edges: &'a [Edge],
     routes: &'a [RouteShape],
     targets: &'a [CommandTargets],
+    deferred: &'a [bool],
+    on_limit: Option<u32>,
 }
 
 impl Shape<'_> {
@@ -330,6 +369,9 @@ impl Shape<'_> {
                     ways.add_edge(NodeIndex::new(node), index(*target), ());
                 }
             }
+        }
+        if let Some(node) = self.on_limit {
+            ways.add_edge(index(start), index(node), ());
         }
         for node in 0..start as usize {
             if ways.neighbors(NodeIndex::new(node)).next().is_none() {
@@ -408,7 +450,7 @@ impl Shape<'_> {
 
     /// SHA-256, cut to 128 bits, over lines of text sorted by themselves, so that the order of the builder's calls does
     /// not matter: `node N`, `edge A -> B`, `join A + B -> C` (sources sorted), `route A -> B`, `branch A -> B`,
-    /// `channel N R L`. Names are written with their length before them, so that no two graphs give one text.
+    /// `deferred N`, `limit N`, `channel N R L`. Names are written with their length before them, so that no two graphs give one text.
     fn fingerprint<S: State>(&self, schema: &S::Schema) -> String {
         let name = |id: u32| {
             let name = self.names.name(id);
@@ -419,7 +461,14 @@ impl Shape<'_> {
             let mut sources: Vec<String> = edge.sources.iter().map(|source| name(*source)).collect();
             sources.sort();
             let word = if edge.is_join() { "join" } else { "edge" };
-            lines.push(format!("{word} {} -> {}", sources.join(" + "), name(edge.target)));
+            let mut line = format!("{word} {} -> {}", sources.join(" + "), name(edge.target));
+            if edge.is_join() && edge.needed as usize != edge.sources.len() {
+                line.push_str(&format!(" at least {}", edge.needed));
+            }
+            if let Some(limit) = edge.timeout {
+                line.push_str(&format!(" within {}", limit.as_micros()));
+            }
+            lines.push(line);
         }
         for route in self.routes {
             let targets = route.targets.iter();
@@ -427,6 +476,9 @@ impl Shape<'_> {
                 targets.map(|(to, _)| format!("{} {} -> {}", route.word, name(route.from), name(*to))),
             );
         }
+        let deferred = self.deferred.iter().enumerate().filter(|(_, deferred)| **deferred);
+        lines.extend(deferred.map(|(id, _)| format!("deferred {}", name(id as u32))));
+        lines.extend(self.on_limit.map(|id| format!("limit {}", name(id))));
         lines.extend(S::channels(schema).iter().map(|channel| {
             let (name, reducer) = (&channel.name, &channel.reducer);
             format!("channel {}:{name} {}:{reducer} {:?}", name.len(), reducer.len(), channel.lifetime)
@@ -460,6 +512,9 @@ impl Shape<'_> {
                     joins.push(Join {
                         sources: sources.to_vec(),
                         target: edge.target,
+                        needed: edge.needed,
+                        timeout: edge.timeout,
+                        deferred: self.deferred.get(edge.target as usize).copied().unwrap_or(false),
                         first_word: join_words,
                     });
                     join_words += sources.len().div_ceil(64) as u32;
@@ -479,8 +534,10 @@ impl Shape<'_> {
             nodes: self.names.start(),
             successors: Rows::of(successors),
             join_sources: Rows::of(join_sources),
+            times_joins: joins.iter().any(|join: &Join| join.timeout.is_some()),
             joins,
             join_words,
+            deferred: self.deferred.to_vec(),
             routers: Rows::of(routers),
             exits,
         }

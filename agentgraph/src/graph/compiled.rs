@@ -45,6 +45,7 @@ pub(crate) struct GraphCore<S: State> {
     pub(crate) has_ephemeral: bool,
     pub(crate) has_run_channels: bool,
     pub(crate) siblings: Siblings,
+    pub(crate) on_limit: Option<u32>,
     pub(crate) drawing: super::draw::Drawing,
 }
 

@@ -3,6 +3,8 @@
 //! Nodes have the ids 0, 1, .. in order of declaration; START comes after the last. Nothing here is of the size of the
 //! graph at run time except the arrays themselves, which are only read.
 
+use super::joins::Join;
+
 /// The id of END, as a target.
 pub(crate) const END_ID: u32 = u32::MAX;
 
@@ -35,14 +37,6 @@ impl<T: Copy> Rows<T> {
     }
 }
 
-/// A join: its target, its sources, and where its bits stand in the run's table.
-#[derive(Clone, Debug)]
-pub(crate) struct Join {
-    pub(crate) sources: Vec<u32>,
-    pub(crate) target: u32,
-    pub(crate) first_word: u32,
-}
-
 /// Plain edges, joins and the places of the routers.
 #[derive(Debug, Default)]
 pub(crate) struct Topology {
@@ -54,6 +48,10 @@ pub(crate) struct Topology {
     pub(crate) join_sources: Rows<(u32, u32)>,
     pub(crate) joins: Vec<Join>,
     pub(crate) join_words: u32,
+    /// Some join has a timeout, so that merges look at the clock.
+    pub(crate) times_joins: bool,
+    /// The deferred nodes; empty if there are none.
+    pub(crate) deferred: Vec<bool>,
     /// For each source: its routers.
     pub(crate) routers: Rows<u32>,
     /// For each source: what it has beside plain edges.
@@ -70,6 +68,11 @@ pub(crate) struct Exits {
 }
 
 impl Topology {
+    #[inline]
+    pub(crate) fn is_deferred(&self, node: u32) -> bool {
+        self.deferred.get(node as usize).copied().unwrap_or(false)
+    }
+
     pub(crate) fn start(&self) -> u32 {
         self.nodes
     }
@@ -77,71 +80,5 @@ impl Topology {
     #[inline]
     pub(crate) fn exits(&self, node: u32) -> Exits {
         self.exits.get(node as usize).copied().unwrap_or_default()
-    }
-}
-
-/// How far the joins of one run have come. Two allocations for a graph with joins, none for one without.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Joins {
-    arrived: Vec<u64>,
-    missing: Vec<u32>,
-    /// The half-full ones, so that a commit looks at no other.
-    open: Vec<u32>,
-}
-
-impl Joins {
-    pub(crate) fn of(topology: &Topology) -> Self {
-        Joins {
-            arrived: vec![0; topology.join_words as usize],
-            missing: topology.joins.iter().map(|join| join.sources.len() as u32).collect(),
-            open: Vec::new(),
-        }
-    }
-
-    /// Notes that a source arrived. True if that was the last one missing: then the join has fired and begins anew.
-    pub(crate) fn arrive(&mut self, topology: &Topology, join: u32, place: u32) -> bool {
-        let shape = &topology.joins[join as usize];
-        let word = &mut self.arrived[(shape.first_word + place / 64) as usize];
-        let bit = 1_u64 << (place % 64);
-        if *word & bit != 0 {
-            return false;
-        }
-        *word |= bit;
-        let missing = &mut self.missing[join as usize];
-        if *missing == shape.sources.len() as u32 {
-            self.open.push(join);
-        }
-        *missing -= 1;
-        if *missing > 0 {
-            return false;
-        }
-        self.open.retain(|open| *open != join);
-        *missing = shape.sources.len() as u32;
-        let words = shape.sources.len().div_ceil(64);
-        self.arrived[shape.first_word as usize..][..words].fill(0);
-        true
-    }
-
-    /// Whether any join is half full.
-    pub(crate) fn any_open(&self) -> bool {
-        !self.open.is_empty()
-    }
-
-    /// The joins that some sources have reached and others not, in order of declaration: the join, and the places of
-    /// those that arrived.
-    pub(crate) fn half_full<'a>(
-        &'a self,
-        topology: &'a Topology,
-    ) -> impl Iterator<Item = (&'a Join, Vec<u32>)> {
-        let mut open = self.open.clone();
-        open.sort_unstable();
-        open.into_iter().map(|join| {
-            let join = &topology.joins[join as usize];
-            let arrived = (0..join.sources.len() as u32).filter(|place| {
-                let word = self.arrived[(join.first_word + place / 64) as usize];
-                word & (1 << (place % 64)) != 0
-            });
-            (join, arrived.collect())
-        })
     }
 }

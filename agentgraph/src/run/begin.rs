@@ -9,7 +9,7 @@ use crate::engine::commit::Journal;
 use crate::engine::load::{LeftBehind, Replayed, left_behind, look_up, replay, restore};
 use crate::engine::plan::{Frontier, LeftOver};
 use crate::error::{Code, Error};
-use crate::graph::topology::Joins;
+use crate::graph::joins::Joins;
 use crate::graph::{CompiledGraph, Persistence};
 use crate::run::interrupt::InterruptId;
 use crate::session::StoredSessions;

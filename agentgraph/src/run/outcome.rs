@@ -184,10 +184,12 @@ pub struct StuckJoin {
 impl StuckJoin {
     fn of<S: State, R>(run: &Loop<S, R>) -> Vec<StuckJoin> {
         let name = |node: u32| run.core.name(node).to_owned();
-        let open = run.joins.half_full(&run.core.topology);
-        open.map(|(join, arrived)| {
+        let open = run.joins.open(&run.core.topology).filter(|round| !round.fired);
+        open.map(|round| {
+            let join = round.join;
             let places = 0..join.sources.len() as u32;
-            let (here, missing): (Vec<u32>, Vec<u32>) = places.partition(|place| arrived.contains(place));
+            let (here, missing): (Vec<u32>, Vec<u32>) =
+                places.partition(|place| round.arrived.contains(place));
             let names =
                 |places: Vec<u32>| places.iter().map(|place| name(join.sources[*place as usize])).collect();
             StuckJoin { to: name(join.target), arrived: names(here), missing: names(missing) }

@@ -34,6 +34,8 @@ pub struct Checkpoint<S> {
     pub values: S,
     /// The nodes that run next, in task order; empty for a finished run. Those of a dispatch come once each.
     pub next: Vec<String>,
+    /// Deferred nodes that were reached and wait until nothing else can run.
+    pub deferred: Vec<String>,
     /// The interrupts that wait for answers, in task order; only for the newest checkpoint.
     pub interrupts: Vec<Interrupt>,
     /// The run that was given up when this one began.
@@ -76,6 +78,7 @@ fn checkpoint<S: State>(
         created: header.time(),
         values: restore(&graph.core, persistence, place, replayed)?.state,
         next: header.next.iter().map(|activation| activation.node.clone()).collect(),
+        deferred: header.deferred.clone(),
         interrupts: Vec::new(),
         abandoned: header.abandoned,
     })

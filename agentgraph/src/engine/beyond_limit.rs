@@ -1,0 +1,64 @@
+//! The superstep beyond the limit: the node that a graph keeps for the case that a call does not come to its end.
+
+use crate::checkpoint::format::Source;
+use crate::engine::execute::NotDone;
+use crate::engine::host::TaskRunner;
+use crate::engine::lifetimes::writes_ephemeral;
+use crate::engine::{Loop, Pause, cut_off};
+use crate::error::{Code, Error};
+use crate::extract::Task;
+use crate::policy::CatchPanic;
+use crate::run::StopReason;
+use crate::state::State;
+
+impl<S: State, R: TaskRunner<S>> Loop<S, R> {
+    /// Runs `node` on the last state and commits what it writes. The frontier stays as it is, so the run goes on there.
+    pub(super) async fn beyond_limit(&mut self, node: u32) -> Result<Pause, Error> {
+        let frontier = std::mem::take(&mut self.frontier);
+        self.frontier.pull(node);
+        let ended = self.call_beyond_limit(node).await;
+        let stopped = match ended {
+            Ok(None) => self.commit_beyond_limit(frontier).await,
+            Ok(Some(pause)) => Ok(pause),
+            Err(error) => Err(error),
+        };
+        self.shared.control.clear();
+        stopped
+    }
+
+    /// Its update is in the state, unless it has none or was cut off.
+    async fn call_beyond_limit(&mut self, node: u32) -> Result<Option<Pause>, Error> {
+        self.begin_step();
+        let request = self.single_request(node);
+        let task = Task { state: &self.state, shared: &self.shared, request, input: None };
+        let call = CatchPanic::new(|| self.runner.call(&self.core, &task));
+        let result = match &mut self.halt {
+            None => call.await,
+            Some(halt) => match halt.until(call).await {
+                Ok(result) => result,
+                Err(cut) => return cut_off(cut).map(Some),
+            },
+        };
+        let done = self.executor().end(request, result).map_err(|why| match why {
+            NotDone::Failed(error) | NotDone::Refused { error, .. } => error,
+            NotDone::Waits(_) => {
+                let problem =
+                    "it asks with `interrupt`, which the node for the limit cannot: nobody can answer it";
+                Error::new(Code::NodeFailed, problem).at_node(self.core.name(node))
+            }
+        })?;
+        let Some(update) = done.update else { return Ok(Some(Pause::Stopped(StopReason::Limit))) };
+        let writes = self.core.has_ephemeral && writes_ephemeral(&self.core, &update);
+        let (state, mut merge) = self.begin_single_merge(writes)?;
+        merge.apply_alone(state, node, update)?;
+        self.scratch.merging = false;
+        Ok(None)
+    }
+
+    async fn commit_beyond_limit(&mut self, frontier: super::Frontier) -> Result<Pause, Error> {
+        self.frontier = frontier;
+        self.announce_values();
+        self.commit(Source::Loop, None).await?;
+        Ok(Pause::Stopped(StopReason::Limit))
+    }
+}

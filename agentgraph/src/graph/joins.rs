@@ -1,0 +1,165 @@
+//! Joins: what each waits for, and how far those of one run have come.
+
+use std::time::Duration;
+
+use super::topology::Topology;
+
+/// A join: its target, its sources, when it fires, and where its bits stand in the run's table.
+#[derive(Clone, Debug)]
+pub(crate) struct Join {
+    pub(crate) sources: Vec<u32>,
+    pub(crate) target: u32,
+    /// So many sources make it fire.
+    pub(crate) needed: u32,
+    pub(crate) timeout: Option<Duration>,
+    /// Its target is deferred: what arrives before that is released belongs to the same round.
+    pub(crate) deferred: bool,
+    pub(crate) first_word: u32,
+}
+
+/// How far the joins of one run have come. Two allocations for a graph with joins, none for one without.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Joins {
+    arrived: Vec<u64>,
+    rounds: Vec<Round>,
+    /// Those whose round has begun, so that a commit looks at no other.
+    open: Vec<u32>,
+}
+
+/// The round of one join.
+#[derive(Clone, Copy, Debug)]
+struct Round {
+    missing: u32,
+    fired: bool,
+    /// When it fires with what is there, in microseconds since 1970.
+    due: Option<u64>,
+}
+
+/// A round that has begun and is not over.
+pub(crate) struct OpenRound<'a> {
+    pub(crate) join: &'a Join,
+    /// The places of the sources that arrived.
+    pub(crate) arrived: Vec<u32>,
+    pub(crate) fired: bool,
+    pub(crate) due: Option<u64>,
+}
+
+impl Joins {
+    pub(crate) fn of(topology: &Topology) -> Self {
+        Joins {
+            arrived: vec![0; topology.join_words as usize],
+            rounds: topology.joins.iter().map(Round::of).collect(),
+            open: Vec::new(),
+        }
+    }
+
+    /// Notes that a source arrived at `now` microseconds. True if the join fires.
+    pub(crate) fn arrive(&mut self, topology: &Topology, join: u32, place: u32, now: u64) -> bool {
+        let shape = &topology.joins[join as usize];
+        let fired = self.rounds[join as usize].fired;
+        let word = (shape.first_word + place / 64) as usize;
+        let bit = 1_u64 << (place % 64);
+        if self.arrived[word] & bit != 0 {
+            if !fired || shape.deferred {
+                return false;
+            }
+            // A source of a round that has fired, for the second time: the next round begins with it.
+            self.end_round(shape, join);
+        }
+        if self.rounds[join as usize].missing == shape.sources.len() as u32 {
+            self.open.push(join);
+            self.rounds[join as usize].due = shape.timeout.map(|limit| due(now, limit));
+        }
+        self.arrived[word] |= bit;
+        let round = &mut self.rounds[join as usize];
+        round.missing -= 1;
+        let (missing, arrived) = (round.missing, shape.sources.len() as u32 - round.missing);
+        let fires = !round.fired && arrived >= shape.needed;
+        round.fired |= fires;
+        if missing == 0 && !shape.deferred {
+            self.end_round(shape, join);
+        }
+        fires
+    }
+
+    /// Fires the joins whose time has come; all that have a time if nothing else can run, since nothing can arrive then.
+    pub(crate) fn fire_due(
+        &mut self,
+        topology: &Topology,
+        now: u64,
+        nothing_else: bool,
+        mut fire: impl FnMut(u32),
+    ) {
+        self.open.sort_unstable();
+        for join in &self.open {
+            let round = &mut self.rounds[*join as usize];
+            if !round.fired && round.due.is_some_and(|due| nothing_else || due <= now) {
+                round.fired = true;
+                fire(topology.joins[*join as usize].target);
+            }
+        }
+    }
+
+    /// Ends the rounds that led to a deferred node which is released now.
+    pub(crate) fn release(&mut self, topology: &Topology, node: u32) {
+        for join in self.open.clone() {
+            let shape = &topology.joins[join as usize];
+            if shape.target == node && self.rounds[join as usize].fired {
+                self.end_round(shape, join);
+            }
+        }
+    }
+
+    /// Puts a round where a checkpoint left it.
+    pub(crate) fn restore(
+        &mut self,
+        topology: &Topology,
+        join: u32,
+        places: &[u32],
+        fired: bool,
+        due: Option<u64>,
+    ) {
+        let shape = &topology.joins[join as usize];
+        for place in places {
+            self.arrived[(shape.first_word + place / 64) as usize] |= 1 << (place % 64);
+        }
+        let missing = shape.sources.len() as u32 - places.len() as u32;
+        self.rounds[join as usize] = Round { missing, fired, due };
+        self.open.push(join);
+    }
+
+    fn end_round(&mut self, shape: &Join, join: u32) {
+        self.open.retain(|open| *open != join);
+        self.rounds[join as usize] = Round::of(shape);
+        self.arrived[shape.first_word as usize..][..shape.sources.len().div_ceil(64)].fill(0);
+    }
+
+    /// Whether any round has begun.
+    pub(crate) fn any_open(&self) -> bool {
+        !self.open.is_empty()
+    }
+
+    /// The rounds that have begun and are not over, in order of declaration.
+    pub(crate) fn open<'a>(&'a self, topology: &'a Topology) -> impl Iterator<Item = OpenRound<'a>> {
+        let mut open = self.open.clone();
+        open.sort_unstable();
+        open.into_iter().map(|at| {
+            let (join, round) = (&topology.joins[at as usize], self.rounds[at as usize]);
+            let arrived = (0..join.sources.len() as u32).filter(|place| {
+                let word = self.arrived[(join.first_word + place / 64) as usize];
+                word & (1 << (place % 64)) != 0
+            });
+            OpenRound { join, arrived: arrived.collect(), fired: round.fired, due: round.due }
+        })
+    }
+}
+
+impl Round {
+    fn of(join: &Join) -> Self {
+        Round { missing: join.sources.len() as u32, fired: false, due: None }
+    }
+}
+
+fn due(now: u64, limit: Duration) -> u64 {
+    now.saturating_add(u64::try_from(limit.as_micros()).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,147 @@
+//! Where an edge may start: one node, or several that are joined.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+type Name = Cow<'static, str>;
+
+/// Where an edge starts. A list of names, [`all`], [`any`] and [`n_of`] make a *join*.
+#[derive(Clone, Debug)]
+#[must_use = "sources do nothing until an edge starts at them"]
+pub struct Sources {
+    pub(super) names: Vec<Name>,
+    pub(super) joins: bool,
+    pub(super) policy: JoinPolicy,
+    pub(super) timeout: Option<Duration>,
+}
+
+/// How many sources a join waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum JoinPolicy {
+    All,
+    AtLeast(usize),
+}
+
+impl Sources {
+    fn one(name: Name) -> Self {
+        Sources { names: vec![name], joins: false, policy: JoinPolicy::All, timeout: None }
+    }
+
+    fn joined<T: Into<Name>>(names: impl IntoIterator<Item = T>, policy: JoinPolicy) -> Self {
+        Sources { names: names.into_iter().map(Into::into).collect(), joins: true, policy, timeout: None }
+    }
+
+    /// Fires the join with what is there once so much time has passed since the first source of the round, by the clock
+    /// of the run's services. Looked at when a superstep is merged; when nothing else can run it fires at once, since
+    /// nothing more can arrive. Kept over a stop: the time at which it fires is in the checkpoint.
+    ///
+    /// ```
+    /// # use agentgraph::prelude::*;
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(State, Serialize, Deserialize, Clone, Default)]
+    /// # struct Offers { #[reduce(append)] prices: Vec<u32> }
+    /// use agentgraph::all;
+    /// use std::time::Duration;
+    ///
+    /// # async fn ask() {}
+    /// let graph = StateGraph::<Offers>::new()
+    ///     .node("ask_a", ask)
+    ///     .node("ask_b", ask)
+    ///     .node("choose", ask)
+    ///     .edge(START, "ask_a")
+    ///     .edge(START, "ask_b")
+    ///     .edge(all(["ask_a", "ask_b"]).timeout(Duration::from_secs(30)), "choose")
+    ///     .compile();
+    /// assert!(graph.is_ok());
+    /// ```
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.timeout = Some(limit);
+        self
+    }
+}
+
+/// A join that waits for all of these; what a plain list of names is too.
+pub fn all<T: Into<Name>>(sources: impl IntoIterator<Item = T>) -> Sources {
+    Sources::joined(sources, JoinPolicy::All)
+}
+
+/// A join that fires with the first of these. The others of the round are absorbed; the round is over when all have
+/// arrived, or when one arrives a second time, which begins the next.
+///
+/// ```
+/// # use agentgraph::prelude::*;
+/// # use serde::{Deserialize, Serialize};
+/// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+/// # struct Found { #[reduce(append)] by: Vec<String> }
+/// use agentgraph::any;
+///
+/// async fn note(ctx: Ctx) -> FoundUpdate {
+///     Found::update().by([ctx.node()])
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<()> {
+/// let graph = StateGraph::new()
+///     .node("cache", note)
+///     .node("web", note)
+///     .node("parse", note)
+///     .node("answer", note)
+///     .edge(START, "cache")
+///     .edge(START, "web")
+///     .edge("web", "parse")
+///     .edge(any(["cache", "parse"]), "answer")
+///     .compile()?;
+/// let found = graph.invoke(Found::update()).await?.into_finished()?;
+/// assert_eq!(found.by, ["cache", "web", "parse", "answer"]); // once: `parse` came too late to ask again
+/// # Ok(())
+/// # }
+/// ```
+pub fn any<T: Into<Name>>(sources: impl IntoIterator<Item = T>) -> Sources {
+    Sources::joined(sources, JoinPolicy::AtLeast(1))
+}
+
+/// A join that fires when `n` of these have arrived; see [`any`] for what becomes of the others.
+pub fn n_of<T: Into<Name>>(n: usize, sources: impl IntoIterator<Item = T>) -> Sources {
+    Sources::joined(sources, JoinPolicy::AtLeast(n))
+}
+
+/// Something that names where an edge starts: one name, a list of names for a join, or [`Sources`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not name the start of an edge",
+    label = "not a node's name or a list of names",
+    note = "use a name, such as `\"plan\"` or `START`; for a join an array or `Vec` of names, `any([..])` or `n_of(2, [..])`"
+)]
+pub trait IntoSources {
+    /// Names it.
+    fn into_sources(self) -> Sources;
+}
+
+impl IntoSources for Sources {
+    fn into_sources(self) -> Sources {
+        self
+    }
+}
+
+impl IntoSources for &'static str {
+    fn into_sources(self) -> Sources {
+        Sources::one(self.into())
+    }
+}
+
+impl IntoSources for String {
+    fn into_sources(self) -> Sources {
+        Sources::one(self.into())
+    }
+}
+
+impl<T: Into<Name>, const N: usize> IntoSources for [T; N] {
+    fn into_sources(self) -> Sources {
+        all(self)
+    }
+}
+
+impl<T: Into<Name>> IntoSources for Vec<T> {
+    fn into_sources(self) -> Sources {
+        all(self)
+    }
+}
