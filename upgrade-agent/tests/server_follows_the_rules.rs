@@ -309,12 +309,19 @@ async fn a_name_beyond_ascii_is_the_same_student_each_time() {
 #[tokio::test]
 async fn pages_are_searched_sorted_and_cut() {
     let stage = Stage::new().await;
+    let mut by_id = Vec::new();
     for name in ["beta", "alpha", "gamma"] {
-        stage.client.create(&plain(name)).await.unwrap();
+        by_id.push((stage.client.create(&plain(name)).await.unwrap().id, name));
     }
+    by_id.sort();
+    let newest_first = |page: &[(String, &'static str)]| -> Vec<&str> {
+        let is_on = |name: &&str| page.iter().any(|(_, other)| other == name);
+        ["gamma", "alpha", "beta"].into_iter().filter(is_on).collect()
+    };
     let cases = [
-        (json!({ "skip": 0, "take": 2 }), vec!["gamma", "alpha"]),
-        (json!({ "skip": 2, "take": 2 }), vec!["beta"]),
+        // Ids say who is on a page; the page alone is sorted.
+        (json!({ "skip": 0, "take": 2 }), newest_first(&by_id[..2])),
+        (json!({ "skip": 2, "take": 2 }), newest_first(&by_id[2..])),
         (
             json!({ "skip": 0, "take": 9, "sortParams": { "key": "name", "sortAs": "ASC" } }),
             vec!["alpha", "beta", "gamma"],
@@ -324,12 +331,22 @@ async fn pages_are_searched_sorted_and_cut() {
             json!({ "skip": 0, "take": 9, "searchParams": { "key": "all", "string": "workspace" } }),
             vec!["gamma", "alpha", "beta"],
         ),
+        (json!({ "skip": 0, "take": 9, "searchParams": { "key": "status", "string": "inact" } }), vec![]),
+        (
+            json!({ "skip": 0, "take": 9, "searchParams": { "key": "status", "string": "Inactive" } }),
+            vec!["gamma", "alpha", "beta"],
+        ),
+        (
+            json!({ "skip": 0, "take": 9, "searchParams": { "key": "id", "string": by_id[0].0 } }),
+            vec![by_id[0].1],
+        ),
     ];
     for (body, names) in cases {
         let answer = stage.raw("POST", "/api/experiments/paginated", &body).await.body;
         let told: Vec<_> = answer["nodes"].as_array().unwrap().iter().map(|n| &n["name"]).collect();
         assert_eq!(told, names, "{body}");
-        assert_eq!(answer["total"], 3);
+        let found = if body["searchParams"].is_null() { 3 } else { names.len() };
+        assert_eq!(answer["total"], found, "{body}");
     }
 }
 

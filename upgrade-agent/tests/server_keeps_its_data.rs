@@ -189,3 +189,47 @@ async fn the_same_sources_give_the_same_answers() {
     assert_eq!(answers[0], answers[1]);
     assert_eq!(answers[0].created_at.as_deref(), Some("2027-01-15T08:00:00.000Z"));
 }
+
+/// Writes a file as format 1 had it: the experiment holds its lists itself, and there are no
+/// segments.
+fn age(dir: &TempDir) {
+    let file = rusqlite::Connection::open(dir.file()).unwrap();
+    let row: String =
+        file.query_row("SELECT row FROM record WHERE kind = 'experiment'", [], |row| row.get(0)).unwrap();
+    let mut experiment: serde_json::Value = serde_json::from_str(&row).unwrap();
+    experiment["exclusion"] = serde_json::json!([{
+        "createdAt": "2026-01-01T00:00:00.000Z",
+        "updatedAt": "2026-01-01T00:00:00.000Z",
+        "versionNumber": 1,
+        "segmentId": "22e32d58-4f10-430b-b9a3-2c78046f8619",
+        "name": "old list",
+        "description": "",
+        "listType": null,
+        "context": "assign-prog",
+        "type": "private",
+        "users": ["bob"],
+        "groups": [],
+    }]);
+    file.execute("UPDATE record SET row = ? WHERE kind = 'experiment'", [experiment.to_string()]).unwrap();
+    file.execute_batch("DELETE FROM record WHERE kind = 'segment'; PRAGMA user_version = 1;").unwrap();
+}
+
+#[tokio::test]
+async fn a_file_of_the_first_format_is_opened_with_its_lists() {
+    let dir = TempDir::new();
+    let server = start(&dir).await;
+    work(&client(server.url())).await;
+    server.shutdown().await;
+    age(&dir);
+    for _ in 0..2 {
+        let server = start(&dir).await;
+        let client = client(server.url());
+        let lists = client.experiments().await.unwrap().remove(0).exclusion;
+        assert_eq!(lists.users, ["bob"]);
+        for (student, gets) in [("ada", 1), ("bob", 0)] {
+            client.init_user(&NewUser::new(student)).await.unwrap();
+            assert_eq!(client.assign(student, "assign-prog").await.unwrap().len(), gets, "{student}");
+        }
+        server.shutdown().await;
+    }
+}

@@ -152,6 +152,7 @@ const ALONE: &[&str] = &[
     "delete_bad_id",
     "enrollment_detail_unknown",
     "paginated_bad",
+    "segments_list",
     "state_bad_value",
     "update_bad_id",
     "update_unknown_id",
@@ -180,6 +181,11 @@ const WEIGHTS: &str = "c0f06a31-4f1d-4b80-bf77-a139894ad6ce";
 const VISITED: &str = "01a86126-dd44-4d39-8f9a-408677f6f090";
 const MERGED: &str = "e9a3ee0a-1864-43e9-83b8-dbffabb16ce0";
 const PAYLOAD: &str = "38972d41-5bec-4651-9a98-9e86dc7c07c9";
+
+#[tokio::test]
+async fn global_lists_are_told_as_recorded() {
+    play("global lists", &[Is("segments_global"), Is("segments_global_update")]).await;
+}
 
 #[tokio::test]
 async fn the_life_of_an_experiment_is_told_as_recorded() {

@@ -2,7 +2,7 @@
 //! enrolment, and whose earlier condition counts.
 
 use super::draw::draw;
-use super::lists::{Listed, listed};
+use super::lists::{Listed, is_out_everywhere, listed};
 use super::model::{Condition, Experiment, GroupEnrollment, User, UserEnrollment};
 use super::pools;
 use super::world::World;
@@ -36,6 +36,9 @@ pub(super) fn assignments<'w>(
     context: &str,
     user: &User,
 ) -> Vec<(&'w Experiment, &'w Condition)> {
+    if is_out_everywhere(world, context, user) {
+        return Vec::new();
+    }
     let open = world.experiments_in_order().into_iter();
     let open = open.filter(|e| e.columns.context.iter().any(|name| name == context));
     let open = open.filter(|e| is_open(e) && is_eligible(world, e, user));

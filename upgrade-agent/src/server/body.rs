@@ -4,7 +4,7 @@ use serde_json::{Number, Value};
 
 use super::core::Core;
 use super::fault::Fault;
-use super::model::{Columns, Condition, List, ListGroup, Partition, Payload, Stamp};
+use super::model::{Columns, Condition, Partition, Payload, Stamp};
 use crate::client::{
     AssignmentAlgorithm, AssignmentUnit, ConsistencyRule, ExperimentState, ExperimentType, FilterMode,
     PostExperimentRule,
@@ -111,23 +111,6 @@ pub(super) fn payload(entry: &Value) -> Payload {
     Payload {
         kind: text(payload, "type").unwrap_or_default(),
         value: text(payload, "value").unwrap_or_default(),
-    }
-}
-
-pub(super) fn list(entry: &Value, context: &str, id: String, stamp: Stamp) -> List {
-    let segment = &entry["segment"];
-    let member =
-        |group: &Value| Some(ListGroup { kind: text(group, "type")?, group_id: text(group, "groupId")? });
-    List {
-        stamp,
-        name: text(segment, "name").unwrap_or_else(|| format!("{id} Segment")),
-        segment_id: id,
-        description: text(segment, "description").unwrap_or_default(),
-        list_type: text(segment, "listType"),
-        context: text(segment, "context").unwrap_or_else(|| context.to_owned()),
-        kind: text(segment, "type").unwrap_or_default(),
-        users: entries(segment, "individualForSegment").filter_map(|user| text(user, "userId")).collect(),
-        groups: entries(segment, "groupForSegment").filter_map(member).collect(),
     }
 }
 

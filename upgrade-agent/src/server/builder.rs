@@ -104,6 +104,12 @@ impl EmbeddedServerBuilder {
         let journal = self.data_file.as_deref().map(Journal::open).transpose()?;
         let world = journal.as_ref().map_or_else(|| Ok(World::new()), Journal::load)?;
         let contexts = self.contexts.unwrap_or_else(default_contexts);
-        Ok(Core::new(world, journal, contexts, self.clock, self.ids))
+        let mut core = Core::new(world, journal, contexts, self.clock, self.ids);
+        let unwritten = |_| ServerError::Data {
+            path: self.data_file.unwrap_or_default(),
+            why: "it cannot be written".to_owned(),
+        };
+        core.found().map_err(unwritten)?;
+        Ok(core)
     }
 }

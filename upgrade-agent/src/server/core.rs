@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::fault::Fault;
 use super::journal::Journal;
+use super::segments;
 use super::sources::{Clock, Ids, timestamp};
 use super::world::World;
 use crate::client::ContextMetadata;
@@ -65,6 +66,12 @@ impl Core {
         ids: Ids,
     ) -> Self {
         Self { world, contexts, journal, clock, ids }
+    }
+
+    /// Sees that there is what the original makes when it starts, on disk as well.
+    pub(super) fn found(&mut self) -> Result<(), Fault> {
+        segments::found_global_lists(self);
+        self.commit()
     }
 
     /// Runs one call and writes down what it changed.

@@ -3,12 +3,14 @@
 
 use std::collections::HashMap;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::body;
 use super::core::{Asked, Core};
+use super::experiment_lists::{self, Side};
 use super::fault::Fault;
-use super::model::{Columns, Condition, ConditionPayload, Experiment, List, Partition, Stamp, StateTimeLog};
+use super::model::{Columns, Condition, ConditionPayload, Experiment, Partition, Stamp, StateTimeLog};
+use super::segment;
 use super::table::key;
 use super::validate;
 use super::view;
@@ -24,14 +26,23 @@ pub(super) fn create(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     }
     body::check(core, body)?;
     check_columns(body)?;
+    Ok(insert(core, body))
+}
+
+/// Makes the experiment of a body that passed all checks, or merges it into the one of its id.
+pub(super) fn insert(core: &mut Core, body: &Value) -> Value {
     let made = make(core, body);
-    let at = key(&[&made.columns.id]);
-    if core.world.experiments.contains(&at) {
-        return Ok(merge(core, &at, made));
-    }
-    let answer = view::created(&made, false);
-    core.world.experiments.insert(at, made);
-    Ok(answer)
+    let id = made.columns.id.clone();
+    let at = key(&[&id]);
+    let answer = if core.world.experiments.contains(&at) {
+        merge(core, &at, made)
+    } else {
+        let answer = view::created(&made, false);
+        core.world.experiments.insert(at, made);
+        answer
+    };
+    add_lists(core, &id, body);
+    answer
 }
 
 /// What the original leaves to its database to refuse.
@@ -63,8 +74,8 @@ fn make(core: &mut Core, body: &Value) -> Experiment {
     Experiment {
         sequence: core.world.next_sequence(),
         payloads: payloads(core, body, &now, &ids),
-        inclusion: lists(core, body, "experimentSegmentInclusion", &now),
-        exclusion: lists(core, body, "experimentSegmentExclusion", &now),
+        inclusion: Vec::new(),
+        exclusion: Vec::new(),
         log: first_log(core, &columns.state, &now),
         columns,
         conditions,
@@ -119,15 +130,27 @@ fn payloads(
     body::entries(body, "conditionPayloads").filter_map(payload).collect()
 }
 
-fn lists(core: &mut Core, body: &Value, field: &str, now: &str) -> Vec<List> {
-    let context = body["context"][0].as_str().unwrap_or_default();
-    let list = |entry: &Value| {
-        let given = &entry["segment"]["id"];
-        let given = given.as_str().filter(|_| validate::is_uuid(given)).map(str::to_owned);
-        let id = given.unwrap_or_else(|| core.new_id());
-        body::list(entry, context, id, Stamp::new(now))
-    };
-    body::entries(body, field).map(list).collect()
+/// Lists get new ids and the experiment's context, whatever the body says.
+fn add_lists(core: &mut Core, experiment: &str, body: &Value) {
+    let context = body["context"][0].as_str().unwrap_or_default().to_lowercase();
+    for (field, side) in
+        [("experimentSegmentExclusion", Side::Exclusion), ("experimentSegmentInclusion", Side::Inclusion)]
+    {
+        for entry in body::entries(body, field) {
+            let id = core.new_id();
+            let mut input = segment::unbound(&entry["segment"]);
+            input["name"] = json!(given(&input, "name").unwrap_or_else(|| format!("{id} Segment")));
+            input["description"] = json!(given(&input, "description").unwrap_or_default());
+            input["context"] = json!(context);
+            input["type"] = json!("private");
+            input["id"] = json!(id);
+            experiment_lists::add(core, experiment, &input, side);
+        }
+    }
+}
+
+fn given(input: &Value, field: &str) -> Option<String> {
+    body::text(input, field).filter(|text| !text.is_empty())
 }
 
 /// An experiment that begins anywhere but at rest has begun already.
@@ -153,8 +176,6 @@ fn merge(core: &mut Core, at: &str, mut made: Experiment) -> Value {
     old.conditions.extend(made.conditions);
     old.partitions.extend(made.partitions);
     old.payloads.extend(made.payloads);
-    old.inclusion.extend(made.inclusion);
-    old.exclusion.extend(made.exclusion);
     old.log.extend(made.log);
     answer
 }

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::core::{Asked, Core};
 use super::fault::Fault;
 use super::model::Experiment;
+use super::segment;
 use super::state;
 use super::table::key;
 use super::validate;
@@ -34,7 +35,8 @@ pub(super) fn names(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
 
 /// `GET /experiments`.
 pub(super) fn all(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
-    Ok(core.world.experiments_in_order().into_iter().map(view::listed).collect())
+    let world = &core.world;
+    Ok(world.experiments_in_order().into_iter().map(|e| view::listed(world, e)).collect())
 }
 
 /// `GET /experiments/partitions`: the points of all experiments, repeated as often as they occur.
@@ -46,7 +48,7 @@ pub(super) fn partitions(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
 
 /// `GET /experiments/single/:id`.
 pub(super) fn single(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
-    found(core, asked).map(view::single)
+    found(core, asked).map(|experiment| view::single(&core.world, experiment))
 }
 
 /// `GET /experiments/conditions/:id`.
@@ -80,6 +82,9 @@ pub(super) fn delete(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let id = path_id(asked)?;
     let world = &mut core.world;
     let gone = world.experiments.remove(&key(&[&id])).ok_or_else(Fault::nothing_to_delete)?;
+    for list in gone.inclusion.iter().chain(&gone.exclusion) {
+        segment::remove(world, &list.segment_id);
+    }
     world.enrolled.remove_under(&[&id], |_| true);
     world.enrolled_groups.remove_under(&[&id], |_| true);
     world.excluded.remove_under(&[&id], |_| true);

@@ -101,6 +101,32 @@ impl Fault {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "QueryFailedError", message).kind("Query Failed")
     }
 
+    /// The original's database refuses a value of a statement that nobody watches.
+    pub(super) fn unwatched(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "QueryFailedError", message)
+    }
+
+    /// The original throws a bare error.
+    pub(super) fn thrown(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "Error", message)
+    }
+
+    /// The original catches a failure and throws one of its own that quotes it.
+    pub(super) fn within(&self, what: &str) -> Self {
+        let message = format!("{what}: {}: {}", self.name, self.message);
+        Self::thrown(message).kind("Query Failed")
+    }
+
+    pub(super) fn no_segment() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "NotFoundException", "Segment not found.")
+    }
+
+    /// The original throws this one without a name.
+    pub(super) fn segment_name_is_taken(name: &str, context: &str) -> Self {
+        let message = format!("Segment name {name} already exists in context {context}");
+        Self::new(StatusCode::BAD_REQUEST, "", message).kind(SHAPE)
+    }
+
     /// A design that the original serves and this server does not.
     pub(super) fn not_served(what: &str) -> Self {
         let message = format!("the embedded server does not serve {what}");
@@ -115,12 +141,14 @@ impl Fault {
     /// The body: the request is echoed whole.
     pub(super) fn answer(&self, endpoint: &str, request: &Value) -> Value {
         let mut answer = json!({
-            "name": self.name,
             "message": self.message,
             "endPoint": endpoint,
             "errorCode": self.status.as_u16(),
             "request": request,
         });
+        if !self.name.is_empty() {
+            answer["name"] = json!(self.name);
+        }
         if let Some(kind) = self.kind {
             answer["type"] = json!(kind);
         }

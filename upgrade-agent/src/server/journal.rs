@@ -10,13 +10,14 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode, params};
 
 use super::error::ServerError;
+use super::migrate;
 use super::table::Change;
 use super::world::World;
 
 /// Tells our files from any other SQLite file ("UpGr").
 const APPLICATION: i32 = 0x5570_4772;
 /// The layout of the rows; raised when an old server could not read them.
-const FORMAT: i32 = 1;
+const FORMAT: i32 = 2;
 
 /// How long a server that is just ending may still hold the file.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -48,6 +49,8 @@ impl Journal {
         match kind {
             (APPLICATION, FORMAT) => Ok(()),
             (0, 0) if self.is_blank().map_err(failed)? => self.found().map_err(failed),
+            (APPLICATION, old) if old < FORMAT => migrate::migrate(&self.file, old, FORMAT)
+                .map_err(|why| self.wrong(format!("it cannot be brought up to date: {why}"))),
             (APPLICATION, newer) => {
                 Err(self.wrong(format!("it has the format {newer}, this version reads {FORMAT}")))
             }

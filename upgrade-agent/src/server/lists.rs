@@ -1,6 +1,10 @@
-//! Who an experiment's lists take in. Groups count by membership, not by where one works now.
+//! Who an experiment's lists take in, and whom a whole context leaves out. A list takes in the
+//! members of its sub-segments, however deep. Groups count by membership, not by where one works
+//! now; the global list alone asks where one works.
 
-use super::model::{Experiment, List, User};
+use std::collections::HashSet;
+
+use super::model::{Experiment, ListGroup, ListTie, Segment, SegmentKind, User};
 use super::world::World;
 use crate::client::{AssignmentUnit, ConsistencyRule, FilterMode};
 
@@ -24,24 +28,60 @@ pub(super) fn listed(world: &World, experiment: &Experiment, user: &User) -> Lis
     let beyond = columns.consistency_rule == Some(ConsistencyRule::Individual)
         && columns.assignment_unit == AssignmentUnit::Group
         && world.enrollment(&columns.id, &user.id).is_some();
-    let (inclusion, exclusion): (&[List], &[List]) =
-        if beyond { (&[], &[]) } else { (&experiment.inclusion, &experiment.exclusion) };
-    if names_user(exclusion, user) {
+    let segments = |ties: &[ListTie]| {
+        let ids = ties.iter().filter(|_| !beyond).map(|tie| tie.segment_id.as_str());
+        with_sub_segments(world, ids)
+    };
+    let (inclusion, exclusion) = (segments(&experiment.inclusion), segments(&experiment.exclusion));
+    if names_user(&exclusion, user) {
         return Listed::Out;
     }
-    if names_user(inclusion, user) {
+    if names_user(&inclusion, user) {
         return Listed::In;
     }
     if columns.filter_mode == FilterMode::IncludeAll {
-        by_exclusion(exclusion, user, columns.group.as_deref())
-    } else if group_kinds(inclusion, user).next().is_some() && group_kinds(exclusion, user).next().is_none() {
+        by_exclusion(&exclusion, user, columns.group.as_deref())
+    } else if group_kinds(&inclusion, user).next().is_some() && group_kinds(&exclusion, user).next().is_none()
+    {
         Listed::In
     } else {
         Listed::Out
     }
 }
 
-fn by_exclusion(exclusion: &[List], user: &User, assigned: Option<&str>) -> Listed {
+/// Whether the global list of a context leaves a student out, for himself or with a group in which
+/// he works. Who works in no group at all is out as soon as any group is on that list, as the
+/// original has it.
+pub(super) fn is_out_everywhere(world: &World, context: &str, user: &User) -> bool {
+    let is_global =
+        |segment: &&Segment| segment.kind == SegmentKind::GlobalExclude && segment.context == context;
+    let Some(global) = world.segments.values().find(is_global) else { return false };
+    let segments = with_sub_segments(world, [global.id.as_str()].into_iter());
+    if names_user(&segments, user) {
+        return true;
+    }
+    let mut groups = segments.iter().flat_map(|segment| &segment.groups);
+    match user.working_group.as_ref().filter(|working| !working.is_empty()) {
+        None => groups.next().is_some(),
+        Some(working) => groups.any(|group| working.get(&group.kind) == Some(&group.group_id)),
+    }
+}
+
+/// These segments and all below them, each once: segments may contain each other.
+fn with_sub_segments<'w, 'i>(world: &'w World, ids: impl Iterator<Item = &'i str>) -> Vec<&'w Segment> {
+    let mut waiting: Vec<&Segment> = ids.filter_map(|id| world.segment(id)).collect();
+    let mut seen = HashSet::new();
+    let mut found = Vec::new();
+    while let Some(segment) = waiting.pop() {
+        if seen.insert(segment.id.as_str()) {
+            waiting.extend(segment.sub_segments.iter().filter_map(|id| world.segment(id)));
+            found.push(segment);
+        }
+    }
+    found
+}
+
+fn by_exclusion(exclusion: &[&Segment], user: &User, assigned: Option<&str>) -> Listed {
     let mut kinds = group_kinds(exclusion, user).peekable();
     if kinds.peek().is_none() {
         Listed::In
@@ -52,15 +92,16 @@ fn by_exclusion(exclusion: &[List], user: &User, assigned: Option<&str>) -> List
     }
 }
 
-fn names_user(lists: &[List], user: &User) -> bool {
-    lists.iter().flat_map(|list| &list.users).any(|id| *id == user.id)
+fn names_user(segments: &[&Segment], user: &User) -> bool {
+    segments.iter().flat_map(|segment| &segment.users).any(|id| *id == user.id)
 }
 
 /// The kinds of the student's groups that are on a list.
-fn group_kinds<'a>(lists: &'a [List], user: &'a User) -> impl Iterator<Item = &'a str> {
-    let groups = lists.iter().flat_map(|list| &list.groups);
-    let is_of = |kind: &str, id: &String| {
-        user.group.as_ref().and_then(|all| all.get(kind)).is_some_and(|ids| ids.contains(id))
+fn group_kinds<'a>(segments: &'a [&Segment], user: &'a User) -> impl Iterator<Item = &'a str> {
+    let is_of = |group: &ListGroup| {
+        let own = user.group.as_ref().and_then(|all| all.get(&group.kind));
+        own.is_some_and(|ids| ids.contains(&group.group_id))
     };
-    groups.filter(move |group| is_of(&group.kind, &group.group_id)).map(|group| group.kind.as_str())
+    let groups = segments.iter().flat_map(|segment| &segment.groups);
+    groups.filter(move |group| is_of(group)).map(|group| group.kind.as_str())
 }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::assign::{Standing, condition};
 use super::fault::Fault;
-use super::lists::{Listed, listed};
+use super::lists::{Listed, is_out_everywhere, listed};
 use super::model::{Exclusion, Experiment, GroupEnrollment, User, UserEnrollment, Visit};
 use super::random;
 use super::state;
@@ -35,7 +35,11 @@ pub(super) fn mark(
     ids: &mut dyn FnMut() -> String,
 ) -> Result<Visit, Fault> {
     let found = experiment_at(world, user, report)?;
-    if let Some((experiment, partition)) = &found {
+    let is_out = |experiment: &Experiment| {
+        let context = experiment.columns.context.first();
+        context.is_some_and(|context| is_out_everywhere(world, context, user))
+    };
+    if let Some((experiment, partition)) = found.as_ref().filter(|(experiment, _)| !is_out(experiment)) {
         check_condition(experiment, report.condition)?;
         take_note(world, experiment, partition, user, report);
         end_if_enough(world, &experiment.columns.id, now, ids);

@@ -44,8 +44,8 @@ pub(super) struct Experiment {
     pub(super) conditions: Vec<Condition>,
     pub(super) partitions: Vec<Partition>,
     pub(super) payloads: Vec<ConditionPayload>,
-    pub(super) inclusion: Vec<List>,
-    pub(super) exclusion: Vec<List>,
+    pub(super) inclusion: Vec<ListTie>,
+    pub(super) exclusion: Vec<ListTie>,
     pub(super) log: Vec<StateTimeLog>,
 }
 
@@ -145,25 +145,54 @@ pub(super) struct Payload {
     pub(super) value: String,
 }
 
-/// A list of students and groups who are taken in or left out.
+/// That an experiment takes in, or leaves out, the members of a segment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct List {
+pub(super) struct ListTie {
     #[serde(flatten)]
     pub(super) stamp: Stamp,
     pub(super) segment_id: String,
+}
+
+/// A named set of students, groups and other segments. The lists of experiments and of segments are
+/// segments too, private ones.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Segment {
+    #[serde(flatten)]
+    pub(super) stamp: Stamp,
+    /// Counts segments in the order of their making.
+    pub(super) sequence: u64,
+    pub(super) id: String,
     pub(super) name: String,
-    pub(super) description: String,
+    pub(super) description: Option<String>,
     pub(super) list_type: Option<String>,
     pub(super) context: String,
     #[serde(rename = "type")]
-    pub(super) kind: String,
+    pub(super) kind: SegmentKind,
+    pub(super) tags: Option<Vec<String>>,
+    /// When the members were last written: all of them are, each time.
+    pub(super) enlisted_at: String,
     pub(super) users: Vec<String>,
     pub(super) groups: Vec<ListGroup>,
+    /// The ids of the segments whose members are members here.
+    pub(super) sub_segments: Vec<String>,
+}
+
+/// What a segment is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum SegmentKind {
+    /// Is offered to everybody by its name.
+    Public,
+    /// Belongs to an experiment or a segment as one of its lists.
+    Private,
+    /// Leaves its members out of a whole context.
+    GlobalExclude,
 }
 
 /// A group on a list.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ListGroup {
     #[serde(rename = "type")]

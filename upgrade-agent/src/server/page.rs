@@ -1,4 +1,4 @@
-//! Experiments page by page, newest first unless asked otherwise.
+//! Experiments page by page.
 
 use std::cmp::Ordering;
 
@@ -7,67 +7,94 @@ use serde_json::{Value, json};
 use super::core::{Asked, Core};
 use super::fault::Fault;
 use super::model::Experiment;
-use super::validate;
+use super::validate::{self, is_uuid};
 use super::view;
 
-/// `POST /experiments/paginated`. The total counts all experiments, found or not.
+const STATES: [&str; 8] =
+    ["inactive", "preview", "scheduled", "enrolling", "enrollmentComplete", "cancelled", "archived", "draft"];
+const RULES: [&str; 3] = ["continue", "revert", "assign"];
+
+/// `POST /experiments/paginated`. Which experiments are on a page follows from the order of their
+/// ids; only the page itself is sorted, by the last change unless asked otherwise.
 pub(super) fn paginated(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let body = &asked.body;
     if !validate::is_page(body) {
         return Err(Fault::body());
     }
-    let mut found = core.world.experiments_in_order();
-    let total = found.len();
+    let mut found: Vec<&Experiment> = core.world.experiments.values().collect();
     found.retain(|experiment| matches(experiment, &body["searchParams"]));
-    found.reverse();
-    sort(&mut found, &body["sortParams"]);
+    found.sort_by(|a, b| a.columns.id.cmp(&b.columns.id));
+    let total = found.len();
     let number = |field: &str| body[field].as_f64().unwrap_or(0.0) as usize;
-    let page = found.into_iter().skip(number("skip")).take(number("take"));
+    let mut page: Vec<_> = found.into_iter().skip(number("skip")).take(number("take")).collect();
+    sort(&mut page, &body["sortParams"]);
     let mut answer = json!({
         "total": total,
-        "nodes": page.map(view::node).collect::<Vec<_>>(),
-        "skip": body["skip"],
-        "take": body["take"],
+        "nodes": page.into_iter().map(view::node).collect::<Vec<_>>(),
     });
-    for field in ["searchParams", "sortParams"] {
-        if !body[field].is_null() {
-            answer[field] = body[field].clone();
-        }
+    if let (Some(answer), Some(asked)) = (answer.as_object_mut(), body.as_object()) {
+        answer.extend(asked.clone());
     }
     Ok(answer)
 }
 
+/// A state is found by its whole name, in either vocabulary. What has not the form of an id is
+/// compared with none, which finds all.
 fn matches(experiment: &Experiment, search: &Value) -> bool {
     let Some(wanted) = search["string"].as_str().map(str::to_lowercase) else { return true };
     let columns = &experiment.columns;
     let holds = |text: &str| text.to_lowercase().contains(&wanted);
     let any = |texts: &[String]| holds(&texts.join(","));
+    let in_state = || columns.state.as_str() == stored_state(&wanted);
     let in_points = || experiment.partitions.iter().any(|p| holds(p.place().0) || holds(p.place().1));
     match search["key"].as_str().unwrap_or("all") {
         "name" => holds(&columns.name),
-        "status" => holds(columns.state.as_str()),
+        "status" => in_state(),
         "context" => any(&columns.context),
         "tag" => any(&columns.tags),
+        "id" => !is_uuid(&search["string"]) || columns.id == wanted,
         _ => {
             holds(&columns.name)
-                || holds(columns.state.as_str())
+                || in_state()
                 || any(&columns.context)
                 || any(&columns.tags)
                 || in_points()
+                || columns.id == wanted
         }
     }
 }
 
-fn sort(found: &mut [&Experiment], by: &Value) {
+fn stored_state(word: &str) -> &str {
+    match word {
+        "running" => "enrolling",
+        "paused" => "enrollmentComplete",
+        "completed" => "cancelled",
+        other => other,
+    }
+}
+
+/// The columns that are enums in the original's database sort by the order of their values.
+fn sort(page: &mut [&Experiment], by: &Value) {
     let compare: fn(&Experiment, &Experiment) -> Ordering = match by["key"].as_str() {
-        Some("name") => |a, b| a.columns.name.cmp(&b.columns.name),
-        Some("state") => |a, b| a.columns.state.as_str().cmp(b.columns.state.as_str()),
-        Some("updatedAt") => |a, b| a.columns.stamp.updated_at.cmp(&b.columns.stamp.updated_at),
-        Some("postExperimentRule") => {
-            |a, b| a.columns.post_experiment_rule.as_str().cmp(b.columns.post_experiment_rule.as_str())
-        }
-        _ => return,
+        Some("name") => |a, b| by_name(&a.columns.name, &b.columns.name),
+        Some("state") => |a, b| place(&STATES, a.columns.state.as_str(), b.columns.state.as_str()),
+        Some("postExperimentRule") => |a, b| {
+            let rule = |e: &Experiment| e.columns.post_experiment_rule.as_str().to_owned();
+            place(&RULES, &rule(a), &rule(b))
+        },
+        _ => |a, b| a.columns.stamp.updated_at.cmp(&b.columns.stamp.updated_at),
     };
-    let descends = by["sortAs"] == "DESC";
-    found.sort_by(|a, b| if descends { compare(b, a) } else { compare(a, b) });
+    let descends = by["sortAs"] == "DESC" || by["key"].is_null();
+    page.sort_by_key(|experiment| std::cmp::Reverse(experiment.sequence));
+    page.sort_by(|a, b| if descends { compare(b, a) } else { compare(a, b) });
+}
+
+fn place(words: &[&str], a: &str, b: &str) -> Ordering {
+    let place = |word: &str| words.iter().position(|other| *other == word);
+    place(a).cmp(&place(b))
+}
+
+/// Names sort as people expect them: letters before their case.
+pub(super) fn by_name(a: &str, b: &str) -> Ordering {
+    a.to_lowercase().cmp(&b.to_lowercase()).then_with(|| b.cmp(a))
 }

@@ -4,6 +4,7 @@
 
 mod experiments;
 mod general;
+mod segments;
 mod statistics;
 mod students;
 
@@ -27,7 +28,8 @@ const HTML: &str = "text/html; charset=utf-8";
 type Route = (MethodFilter, &'static str, Answer);
 
 /// Every route, area by area.
-const AREAS: [&[Route]; 4] = [general::ROUTES, experiments::ROUTES, statistics::ROUTES, students::ROUTES];
+const AREAS: [&[Route]; 5] =
+    [general::ROUTES, experiments::ROUTES, segments::ROUTES, statistics::ROUTES, students::ROUTES];
 
 /// The routes over a core that they share.
 pub(super) fn routes(core: &Shared) -> Router {

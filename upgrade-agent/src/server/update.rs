@@ -12,6 +12,7 @@ use super::fault::Fault;
 use super::model::{
     Columns, Condition, ConditionPayload, Experiment, Partition, Payload, Stamp, StateTimeLog,
 };
+use super::segment;
 use super::state;
 use super::table::key;
 use super::validate;
@@ -34,8 +35,13 @@ pub(super) fn update(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let new = rewrite(core, body, &old);
     state::shut_out_early_visitors(&mut core.world, &id, &new.columns.state);
     drop_enrollments_of_removed_parts(core, &old, &new);
-    let answer = view::updated(&new);
-    core.world.experiments.insert(key(&[&id]), new);
+    let at = key(&[&id]);
+    let kept = |list: &str| new.inclusion.iter().chain(&new.exclusion).any(|tie| tie.segment_id == list);
+    for list in old.inclusion.iter().chain(&old.exclusion).filter(|list| !kept(&list.segment_id)) {
+        segment::remove(&mut core.world, &list.segment_id);
+    }
+    let answer = view::updated(&core.world, &new);
+    core.world.experiments.insert(at, new);
     Ok(answer)
 }
 

@@ -138,6 +138,34 @@ pub(super) fn is_page(body: &Value) -> bool {
         && has(body, "sortParams", optional(is_sort))
 }
 
+/// A segment, as it is made or rewritten.
+pub(super) fn is_segment(body: &Value) -> bool {
+    has(body, "id", optional(is_uuid))
+        && has(body, "name", filled)
+        && has(body, "description", optional(text))
+        && has(body, "listType", optional(text))
+        && has(body, "context", filled)
+        && has(body, "type", one_of(&SEGMENTS))
+        && has(body, "userIds", each(text))
+        && has(body, "tags", optional(each(text)))
+        && has(body, "groups", each(is_list_group))
+        && has(body, "subSegmentIds", each(text))
+}
+
+/// A page of segments.
+pub(super) fn is_segment_page(body: &Value) -> bool {
+    let is_search = |search: &Value| {
+        has(search, "key", one_of(&["all", "name", "tag", "context", "id"])) && has(search, "string", filled)
+    };
+    let is_sort = |sort: &Value| {
+        has(sort, "key", one_of(&["name", "updatedAt"])) && has(sort, "sortAs", one_of(&["ASC", "DESC"]))
+    };
+    has(body, "skip", number)
+        && has(body, "take", number)
+        && has(body, "searchParams", optional(is_search))
+        && has(body, "sortParams", optional(is_sort))
+}
+
 /// A student's groups; nothing else may be in the body.
 pub(super) fn is_user(body: &Value) -> bool {
     let known = |field: &String| field == "group" || field == "workingGroup";

@@ -3,15 +3,17 @@
 
 use serde_json::{Map, Value, json};
 
-use super::model::{Columns, Condition, ConditionPayload, Experiment, List, Partition, StateTimeLog, User};
+use super::model::{Columns, Condition, ConditionPayload, Experiment, Partition, StateTimeLog, User};
+use super::segment_view;
+use super::world::World;
 use crate::client::ExperimentState;
 
 /// Rows are made of texts, numbers and lists: their writing cannot fail.
-fn row(row: &impl serde::Serialize) -> Value {
+pub(super) fn row(row: &impl serde::Serialize) -> Value {
     serde_json::to_value(row).unwrap_or_default()
 }
 
-fn with<const N: usize>(mut base: Value, more: [(&str, Value); N]) -> Value {
+pub(super) fn with<const N: usize>(mut base: Value, more: [(&str, Value); N]) -> Value {
     if let Some(object) = base.as_object_mut() {
         object.extend(more.map(|(name, value)| (name.to_owned(), value)));
     }
@@ -19,7 +21,7 @@ fn with<const N: usize>(mut base: Value, more: [(&str, Value); N]) -> Value {
 }
 
 /// The name under which a state goes out from 6.3 on.
-fn outward(state: &ExperimentState) -> &str {
+pub(super) fn outward(state: &ExperimentState) -> &str {
     match state {
         ExperimentState::Enrolling => "running",
         ExperimentState::EnrollmentComplete => "paused",
@@ -50,39 +52,6 @@ fn payloads(payloads: &[ConditionPayload]) -> Value {
     payloads.iter().map(row).collect()
 }
 
-/// A list with its segment, and the segment's members with ties back to it.
-fn lists(lists: &[List], experiment: &str) -> Value {
-    lists.iter().map(|list| self::list(list, experiment)).collect()
-}
-
-fn list(list: &List, experiment: &str) -> Value {
-    let id = &list.segment_id;
-    let stamp = row(&list.stamp);
-    let user = |user: &String| with(stamp.clone(), [("segmentId", json!(id)), ("userId", json!(user))]);
-    let group = |group: &super::model::ListGroup| {
-        with(
-            stamp.clone(),
-            [("segmentId", json!(id)), ("type", json!(group.kind)), ("groupId", json!(group.group_id))],
-        )
-    };
-    let segment = with(
-        stamp.clone(),
-        [
-            ("id", json!(id)),
-            ("name", json!(list.name)),
-            ("description", json!(list.description)),
-            ("listType", json!(list.list_type)),
-            ("context", json!(list.context)),
-            ("type", json!(list.kind)),
-            ("tags", Value::Null),
-            ("individualForSegment", list.users.iter().map(user).collect()),
-            ("groupForSegment", list.groups.iter().map(group).collect()),
-            ("subSegments", json!([])),
-        ],
-    );
-    with(stamp, [("segmentId", json!(id)), ("experimentId", json!(experiment)), ("segment", segment)])
-}
-
 /// A condition with its payloads in the database's own columns.
 fn whole_condition(condition: &Condition, all: &[ConditionPayload]) -> Value {
     let own = all.iter().filter(|payload| payload.parent_condition == condition.id);
@@ -100,8 +69,12 @@ fn whole_condition(condition: &Condition, all: &[ConditionPayload]) -> Value {
 }
 
 /// One of `GET /experiments`.
-pub(super) fn listed(experiment: &Experiment) -> Value {
-    let id = &experiment.columns.id;
+pub(super) fn listed(world: &World, experiment: &Experiment) -> Value {
+    let lists = |lists| segment_view::lists(world, lists, &experiment.columns.id);
+    whole(experiment, lists(&experiment.inclusion), lists(&experiment.exclusion))
+}
+
+fn whole(experiment: &Experiment, inclusion: Value, exclusion: Value) -> Value {
     let conditions = experiment.conditions.iter();
     let conditions = conditions.map(|condition| whole_condition(condition, &experiment.payloads));
     with(
@@ -112,16 +85,18 @@ pub(super) fn listed(experiment: &Experiment) -> Value {
             ("factors", json!([])),
             ("queries", json!([])),
             ("stateTimeLogs", state_logs(&experiment.log)),
-            ("experimentSegmentInclusion", lists(&experiment.inclusion, id)),
-            ("experimentSegmentExclusion", lists(&experiment.exclusion, id)),
+            ("experimentSegmentInclusion", inclusion),
+            ("experimentSegmentExclusion", exclusion),
             ("conditionPayloads", payloads(&experiment.payloads)),
         ],
     )
 }
 
 /// `GET /experiments/single/:id`.
-pub(super) fn single(experiment: &Experiment) -> Value {
-    with(listed(experiment), [("stratificationFactor", Value::Null)])
+pub(super) fn single(world: &World, experiment: &Experiment) -> Value {
+    let lists = |lists| segment_view::typed_lists(world, lists, &experiment.columns.id);
+    let whole = whole(experiment, lists(&experiment.inclusion), lists(&experiment.exclusion));
+    with(whole, [("stratificationFactor", Value::Null)])
 }
 
 /// A node of `POST /experiments/paginated`.
@@ -130,7 +105,7 @@ pub(super) fn node(experiment: &Experiment) -> Value {
         columns(&experiment.columns),
         [
             ("partitions", partitions(&experiment.partitions)),
-            ("experimentSegmentInclusion", lists(&experiment.inclusion, &experiment.columns.id)),
+            ("experimentSegmentInclusion", segment_view::ties(&experiment.inclusion, &experiment.columns.id)),
             ("stateTimeLogs", state_logs(&experiment.log)),
         ],
     )
@@ -162,7 +137,7 @@ pub(super) fn created(made: &Experiment, merged: bool) -> Value {
 }
 
 /// The answer of an update.
-pub(super) fn updated(experiment: &Experiment) -> Value {
+pub(super) fn updated(world: &World, experiment: &Experiment) -> Value {
     let id = &experiment.columns.id;
     let tied = |part: Value| with(part, [("experimentId", json!(id))]);
     let conditions = experiment.conditions.iter().map(|condition| tied(row(condition)));
@@ -177,8 +152,8 @@ pub(super) fn updated(experiment: &Experiment) -> Value {
             ("factors", json!([])),
             ("conditionPayloads", payloads(&experiment.payloads)),
             ("queries", json!([])),
-            ("experimentSegmentInclusion", lists(&experiment.inclusion, id)),
-            ("experimentSegmentExclusion", lists(&experiment.exclusion, id)),
+            ("experimentSegmentInclusion", segment_view::typed_lists(world, &experiment.inclusion, id)),
+            ("experimentSegmentExclusion", segment_view::typed_lists(world, &experiment.exclusion, id)),
         ],
     )
 }

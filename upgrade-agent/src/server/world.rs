@@ -1,13 +1,14 @@
 //! All that the server knows, in memory. Rules read it, changes go through it, the journal writes
 //! down what changed; it knows neither HTTP nor disk.
 
-use super::model::{Exclusion, Experiment, GroupEnrollment, User, UserEnrollment, Visit};
+use super::model::{Exclusion, Experiment, GroupEnrollment, Segment, User, UserEnrollment, Visit};
 use super::table::{Change, Table, key};
 
 /// The tables.
 #[derive(Debug)]
 pub(super) struct World {
     pub(super) experiments: Table<Experiment>,
+    pub(super) segments: Table<Segment>,
     pub(super) users: Table<User>,
     /// Alias to the id of the student that it stands for.
     pub(super) aliases: Table<String>,
@@ -27,6 +28,7 @@ impl World {
     pub(super) fn new() -> Self {
         Self {
             experiments: Table::new("experiment"),
+            segments: Table::new("segment"),
             users: Table::new("user"),
             aliases: Table::new("alias"),
             visits: Table::new("visit"),
@@ -46,6 +48,21 @@ impl World {
 
     pub(super) fn next_sequence(&self) -> u64 {
         self.experiments.values().map(|e| e.sequence + 1).max().unwrap_or(0)
+    }
+
+    pub(super) fn segment(&self, id: &str) -> Option<&Segment> {
+        self.segments.get(&key(&[id]))
+    }
+
+    /// The segments in the order of their making.
+    pub(super) fn segments_in_order(&self) -> Vec<&Segment> {
+        let mut all: Vec<&Segment> = self.segments.values().collect();
+        all.sort_by_key(|segment| segment.sequence);
+        all
+    }
+
+    pub(super) fn next_segment(&self) -> u64 {
+        self.segments.values().map(|segment| segment.sequence + 1).max().unwrap_or(0)
     }
 
     /// The student of this id or alias.
@@ -98,13 +115,24 @@ impl World {
                 } )+
             };
         }
-        into!(experiments, users, aliases, visits, enrolled, enrolled_groups, excluded, excluded_groups);
+        into!(
+            experiments,
+            segments,
+            users,
+            aliases,
+            visits,
+            enrolled,
+            enrolled_groups,
+            excluded,
+            excluded_groups
+        );
         Ok(false)
     }
 
     /// Hands out all rows that changed, once.
     pub(super) fn changes(&mut self) -> Result<Vec<Change>, serde_json::Error> {
         let mut all = self.experiments.changes()?;
+        all.extend(self.segments.changes()?);
         all.extend(self.users.changes()?);
         all.extend(self.aliases.changes()?);
         all.extend(self.visits.changes()?);

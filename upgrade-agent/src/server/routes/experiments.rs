@@ -3,7 +3,7 @@
 use axum::routing::MethodFilter;
 
 use super::Route;
-use crate::server::{create, experiments, page, update};
+use crate::server::{create, experiment_lists as lists, experiments, page, update};
 
 pub(super) const ROUTES: &[Route] = &[
     (MethodFilter::GET, "/api/experiments", experiments::all),
@@ -15,6 +15,12 @@ pub(super) const ROUTES: &[Route] = &[
     (MethodFilter::POST, "/api/experiments/state", experiments::set_state),
     (MethodFilter::GET, "/api/experiments/single/{id}", experiments::single),
     (MethodFilter::GET, "/api/experiments/conditions/{id}", experiments::conditions),
+    (MethodFilter::POST, "/api/experiments/inclusionList", lists::add_inclusion),
+    (MethodFilter::PUT, "/api/experiments/inclusionList/{id}", lists::change_inclusion),
+    (MethodFilter::DELETE, "/api/experiments/inclusionList/{id}", lists::remove_inclusion),
+    (MethodFilter::POST, "/api/experiments/exclusionList", lists::add_exclusion),
+    (MethodFilter::PUT, "/api/experiments/exclusionList/{id}", lists::change_exclusion),
+    (MethodFilter::DELETE, "/api/experiments/exclusionList/{id}", lists::remove_exclusion),
     (MethodFilter::PUT, "/api/experiments/{id}", update::update),
     (MethodFilter::DELETE, "/api/experiments/{id}", experiments::delete),
 ];

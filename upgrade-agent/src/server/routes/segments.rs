@@ -1,0 +1,18 @@
+//! Segments and their lists.
+
+use axum::routing::MethodFilter;
+
+use super::Route;
+use crate::server::segments;
+
+pub(super) const ROUTES: &[Route] = &[
+    (MethodFilter::GET, "/api/segments", segments::all),
+    (MethodFilter::POST, "/api/segments", segments::upsert),
+    (MethodFilter::GET, "/api/segments/global", segments::global),
+    (MethodFilter::POST, "/api/segments/paginated", segments::paginated),
+    (MethodFilter::GET, "/api/segments/status/{id}", segments::status),
+    (MethodFilter::POST, "/api/segments/list", segments::add_list),
+    (MethodFilter::DELETE, "/api/segments/list/{id}", segments::delete_list),
+    (MethodFilter::GET, "/api/segments/{id}", segments::single),
+    (MethodFilter::DELETE, "/api/segments/{id}", segments::delete),
+];

@@ -1,0 +1,112 @@
+//! What uses which segments: experiments that have them as lists, lists that have them in them.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::{Value, json};
+
+use super::experiment_lists::Side;
+use super::model::{Experiment, ListTie, Segment, SegmentKind};
+use super::segment_view;
+use super::view::{outward, with};
+use super::world::World;
+use crate::client::ExperimentState;
+
+pub(super) const EXCLUDED: &str = "excluded";
+
+/// Segments with their status and all that is used anywhere.
+pub(super) struct Usage {
+    pub(super) answer: Value,
+}
+
+impl Usage {
+    pub(super) fn of(world: &World, segments: &[&Segment]) -> Self {
+        let parents = parents(world);
+        let used = used(world, segments, &parents);
+        let shown = segments.iter().map(|s| with_status(s, segment_view::whole(world, s), &used));
+        let parents = parents.iter().map(|(parent, lists)| {
+            let lists = lists.iter().map(|list| with_columns_of_subs(world, list));
+            let shown = with(segment_view::columns(parent), [("subSegments", lists.collect())]);
+            with_status(parent, shown, &used)
+        });
+        let answer = json!({
+            "segmentsData": shown.collect::<Vec<_>>(),
+            "experimentSegmentInclusionData": ties(world, Side::Inclusion),
+            "experimentSegmentExclusionData": ties(world, Side::Exclusion),
+            "featureFlagSegmentInclusionData": [],
+            "featureFlagSegmentExclusionData": [],
+            "allParentSegments": parents.collect::<Vec<_>>(),
+        });
+        Self { answer }
+    }
+}
+
+fn with_status(segment: &Segment, shown: Value, used: &HashSet<String>) -> Value {
+    let status = match segment.kind {
+        SegmentKind::GlobalExclude => EXCLUDED,
+        _ if used.contains(&segment.id) => "used",
+        _ => "unused",
+    };
+    with(shown, [("status", json!(status))])
+}
+
+/// Segments with lists of segments, and those lists.
+fn parents(world: &World) -> Vec<(&Segment, Vec<&Segment>)> {
+    let lists = |segment: &Segment| {
+        let lists = segment.sub_segments.iter().filter_map(|id| world.segment(id));
+        lists.filter(|list| list.list_type.as_deref() == Some("Segment")).collect::<Vec<_>>()
+    };
+    let all = world.segments_in_order().into_iter();
+    all.map(|segment| (segment, lists(segment))).filter(|(_, lists)| !lists.is_empty()).collect()
+}
+
+fn with_columns_of_subs(world: &World, list: &Segment) -> Value {
+    let subs = list.sub_segments.iter().filter_map(|id| world.segment(id)).map(segment_view::columns);
+    with(segment_view::columns(list), [("subSegments", subs.collect())])
+}
+
+/// The ids of segments that an experiment uses that is not archived, or a list of segments.
+fn used(world: &World, shown: &[&Segment], parents: &[(&Segment, Vec<&Segment>)]) -> HashSet<String> {
+    let in_lists = parents.iter().flat_map(|(_, lists)| lists).flat_map(|list| &list.sub_segments);
+    let mut used: HashSet<String> = in_lists.cloned().collect();
+    let below: HashMap<&str, &[String]> =
+        shown.iter().map(|segment| (segment.id.as_str(), segment.sub_segments.as_slice())).collect();
+    let live = world.experiments.values().filter(|e| e.columns.state != ExperimentState::Archived);
+    let ties = live.flat_map(|experiment| experiment.inclusion.iter().chain(&experiment.exclusion));
+    let mut waiting: Vec<&str> = Vec::new();
+    for list in ties.filter_map(|tie| world.segment(&tie.segment_id)) {
+        waiting.push(&list.id);
+        waiting.extend(list.sub_segments.iter().map(String::as_str));
+    }
+    while let Some(id) = waiting.pop() {
+        if used.insert(id.to_owned()) {
+            waiting.extend(below.get(id).into_iter().copied().flatten().map(String::as_str));
+        }
+    }
+    used
+}
+
+fn ties(world: &World, side: Side) -> Vec<Value> {
+    let of = |experiment| side.of(experiment).iter().filter_map(move |tie| tied(world, experiment, tie));
+    world.experiments_in_order().into_iter().flat_map(of).collect()
+}
+
+fn tied(world: &World, experiment: &Experiment, tie: &ListTie) -> Option<Value> {
+    let list = world.segment(&tie.segment_id)?;
+    let subs = list.sub_segments.iter().filter_map(|id| world.segment(id)).map(segment_view::columns);
+    let columns = &experiment.columns;
+    Some(with(
+        segment_view::tie(tie, &columns.id),
+        [
+            (
+                "experiment",
+                json!({
+                    "name": columns.name,
+                    "description": columns.description,
+                    "context": columns.context,
+                    "state": outward(&columns.state),
+                }),
+            ),
+            ("segment", json!({ "id": list.id, "subSegments": subs.collect::<Vec<_>>() })),
+        ],
+    ))
+}

@@ -1,0 +1,95 @@
+//! Segments in the bodies of answers.
+
+use serde_json::{Value, json};
+
+use super::model::{ListTie, Segment, Stamp};
+use super::view::{row, with};
+use super::world::World;
+
+/// A segment's own columns.
+pub(super) fn columns(segment: &Segment) -> Value {
+    with(
+        row(&segment.stamp),
+        [
+            ("id", json!(segment.id)),
+            ("name", json!(segment.name)),
+            ("description", json!(segment.description)),
+            ("listType", json!(segment.list_type)),
+            ("context", json!(segment.context)),
+            ("type", json!(segment.kind)),
+            ("tags", json!(segment.tags)),
+        ],
+    )
+}
+
+/// With its members, which have ties back to it, and the columns of its sub-segments.
+pub(super) fn whole(world: &World, segment: &Segment) -> Value {
+    let subs = segment.sub_segments.iter().filter_map(|id| world.segment(id));
+    with_members(segment, subs.map(columns).collect())
+}
+
+pub(super) fn with_members(segment: &Segment, sub_segments: Value) -> Value {
+    let id = &segment.id;
+    let stamp = row(&Stamp::new(&segment.enlisted_at));
+    let user = |user: &String| with(stamp.clone(), [("segmentId", json!(id)), ("userId", json!(user))]);
+    let group = |group: &super::model::ListGroup| {
+        with(
+            stamp.clone(),
+            [("segmentId", json!(id)), ("type", json!(group.kind)), ("groupId", json!(group.group_id))],
+        )
+    };
+    with(
+        columns(segment),
+        [
+            ("individualForSegment", segment.users.iter().map(user).collect()),
+            ("groupForSegment", segment.groups.iter().map(group).collect()),
+            ("subSegments", sub_segments),
+        ],
+    )
+}
+
+/// The ties alone.
+pub(super) fn ties(ties: &[ListTie], experiment: &str) -> Value {
+    ties.iter().map(|tie| self::tie(tie, experiment)).collect()
+}
+
+pub(super) fn tie(tie: &ListTie, experiment: &str) -> Value {
+    with(row(&tie.stamp), [("segmentId", json!(tie.segment_id)), ("experimentId", json!(experiment))])
+}
+
+/// The lists of an experiment, as they are stored.
+pub(super) fn lists(world: &World, ties: &[ListTie], experiment: &str) -> Value {
+    let list = |tie: &ListTie| {
+        let segment = world.segment(&tie.segment_id)?;
+        Some(with(self::tie(tie, experiment), [("segment", whole(world, segment))]))
+    };
+    ties.iter().filter_map(list).collect()
+}
+
+/// The lists of an experiment whose type is known or follows from their members; others are not
+/// shown.
+pub(super) fn typed_lists(world: &World, ties: &[ListTie], experiment: &str) -> Value {
+    let list = |tie: &ListTie| {
+        let segment = world.segment(&tie.segment_id)?;
+        let shown = with(whole(world, segment), [("listType", json!(list_type(segment)?))]);
+        Some(with(self::tie(tie, experiment), [("segment", shown)]))
+    };
+    ties.iter().filter_map(list).collect()
+}
+
+fn list_type(segment: &Segment) -> Option<&str> {
+    if let Some(known) = segment.list_type.as_deref().filter(|known| !known.is_empty()) {
+        return Some(known);
+    }
+    let (users, groups, subs) =
+        (!segment.users.is_empty(), &segment.groups, !segment.sub_segments.is_empty());
+    let first = groups.first().map(|group| group.kind.as_str());
+    match (users, first, subs) {
+        (true, None, false) => Some("individual"),
+        (false, None, true) => Some("segment"),
+        (false, Some(kind), false) if kind != "All" && groups.iter().all(|group| group.kind == kind) => {
+            Some(kind)
+        }
+        _ => None,
+    }
+}
