@@ -6,24 +6,30 @@
 mod check;
 mod decode;
 mod describe;
+mod facts;
 mod params;
+mod shown;
 mod transitions;
+mod warnings;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::client::{Experiment, ExperimentState};
-pub use check::{Facts, check, warnings};
+pub use check::check;
 pub(crate) use check::{unknown_context, unknown_experiment};
 pub use decode::{DecodeError, decode, required, unknown_parameters};
 pub(crate) use describe::{effect, question, title};
+pub use facts::Facts;
 pub(crate) use params::weights;
 pub use params::{
     AssignedConditionParam, ConditionParam, CreateExperiment, DecisionPointParam, DeleteExperiment,
     GetDecisionPointAssignments, GroupParam, InitExperimentUser, MarkDecisionPoint, PlaceParam,
     PostRuleParam, UpdateExperiment, UpdateExperimentStatus,
 };
+pub(crate) use shown::shown;
 pub use transitions::is_usual;
+pub use warnings::{Warning, warnings};
 
 macro_rules! actions {
     ($($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {
@@ -188,5 +194,5 @@ pub struct Proposal {
     /// That experiment's status when the action was checked.
     pub current: Option<ExperimentState>,
     /// What the person should know before he says yes.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Warning>,
 }

@@ -34,7 +34,7 @@ fn judged(changes: Value) -> Vec<String> {
     let params = create(changes);
     let names = [ExperimentName { id: ID.into(), name: "Taken".into() }];
     let contexts = contexts();
-    let facts = Facts { contexts: Some(&contexts), names: &names, experiment: None };
+    let facts = Facts { contexts: Some(&contexts), names: &names, ..Facts::default() };
     match decode(ActionKind::CreateExperiment, params.as_object().unwrap()) {
         Ok(action) => check(&action, &facts),
         Err(DecodeError::Missing(names)) => names.iter().map(|name| format!("missing {name}")).collect(),
@@ -217,7 +217,8 @@ async fn a_status_that_does_not_do_what_it_seems_to_is_warned_of() {
     let warned = |status: &str, experiment: &Experiment| {
         let params = json!({ "experiment_id": ID, "status": status });
         let action = decode(ActionKind::UpdateExperimentStatus, params.as_object().unwrap()).unwrap();
-        warnings(&action, &Facts { experiment: Some(experiment), ..Facts::default() }).join("; ")
+        let told = warnings(&action, &Facts { experiment: Some(experiment), ..Facts::default() });
+        told.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
     };
     let mut experiment = experiment(ExperimentState::Enrolling, true, [50.0, 50.0]).await;
     assert!(warned("enrolling", &experiment).contains("nobody takes part"));
@@ -253,5 +254,5 @@ fn an_action_read_back_from_its_own_parameters_is_the_same() {
     );
     let action = decode(ActionKind::CreateExperiment, params.as_object().unwrap()).unwrap();
     assert_eq!(decode(action.kind(), &action.params()).unwrap(), action);
-    assert!(warnings(&action, &Facts::default())[0].contains("nobody takes part"));
+    assert!(warnings(&action, &Facts::default())[0].to_string().contains("nobody takes part"));
 }

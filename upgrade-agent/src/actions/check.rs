@@ -4,7 +4,7 @@ use super::decode::nearest;
 use super::params::weights;
 use super::transitions::{is_usual, usual_targets};
 use super::{
-    Action, ConditionParam, CreateExperiment, DecisionPointParam, PostRuleParam, UpdateExperiment,
+    Action, ConditionParam, CreateExperiment, DecisionPointParam, Facts, PostRuleParam, UpdateExperiment,
     UpdateExperimentStatus,
 };
 use crate::client::{
@@ -14,17 +14,6 @@ use crate::client::{
 
 /// How far the sum of the weights may be from 100: what adding up decimals costs, and no more.
 const TOLERANCE: f64 = 1e-6;
-
-/// What is known of the server when an action is checked.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Facts<'a> {
-    /// The contexts.
-    pub contexts: Option<&'a ContextMetadata>,
-    /// The experiments' names.
-    pub names: &'a [ExperimentName],
-    /// The experiment that the action is about.
-    pub experiment: Option<&'a Experiment>,
-}
 
 /// Says what is wrong with an action, a sentence each. What the facts do not hold is not checked.
 ///
@@ -64,50 +53,6 @@ pub fn check(action: &Action, facts: &Facts<'_>) -> Vec<String> {
         Action::DeleteExperiment(_) | Action::InitExperimentUser(_) => {}
     }
     found
-}
-
-/// What is allowed and probably not meant.
-pub fn warnings(action: &Action, facts: &Facts<'_>) -> Vec<String> {
-    let mut found = Vec::new();
-    match action {
-        Action::CreateExperiment(create) => {
-            let listed = !create.inclusion_users.is_empty() || !create.inclusion_groups.is_empty();
-            if !listed && create.filter_mode.as_ref().is_none_or(|mode| *mode == FilterMode::ExcludeAll) {
-                let text = "With the filter mode excludeAll and nobody on the inclusion list, nobody takes part. \
-                            Say \"modify\" and choose includeAll to take everybody in.";
-                found.push(text.to_owned());
-            }
-        }
-        Action::UpdateExperiment(update) if update.context.is_some() => {
-            found.push("Changing the context drops every inclusion and exclusion list.".to_owned());
-        }
-        Action::UpdateExperimentStatus(change) => {
-            found.extend(facts.experiment.and_then(|experiment| status_warning(&change.status, experiment)));
-        }
-        _ => {}
-    }
-    found
-}
-
-fn status_warning(to: &ExperimentState, experiment: &Experiment) -> Option<String> {
-    let rule = &experiment.post_rule;
-    match to {
-        ExperimentState::Enrolling
-            if experiment.filter_mode == FilterMode::ExcludeAll && experiment.inclusion.is_empty() =>
-        {
-            Some(
-                "Its filter mode is excludeAll and its inclusion list is empty: nobody takes part."
-                    .to_owned(),
-            )
-        }
-        ExperimentState::EnrollmentComplete if rule.rule == PostExperimentRule::Assign => {
-            let code = rule.condition_code.as_deref().unwrap_or("the default");
-            Some(format!(
-                "Its post-experiment rule is assign: those enrolled get {code} instead of what they had."
-            ))
-        }
-        _ => None,
-    }
 }
 
 fn check_create(create: &CreateExperiment, facts: &Facts<'_>, found: &mut Vec<String>) {

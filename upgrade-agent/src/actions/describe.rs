@@ -1,14 +1,15 @@
 //! Actions in words: a title, the question before it is run, and what a status means.
 
 use super::params::weights;
+use super::shown::{on_one_line, shown};
 use super::{Action, ConditionParam, CreateExperiment, DecisionPointParam, Proposal, UpdateExperiment};
 use crate::client::{ExperimentState, FilterMode};
 
 /// The action in a few words, such as `delete experiment 'Foo'`.
 pub(crate) fn title(proposal: &Proposal) -> String {
     let name = name(proposal);
-    match &proposal.action {
-        Action::CreateExperiment(create) => format!("create experiment '{}'", create.name),
+    let title = match &proposal.action {
+        Action::CreateExperiment(create) => format!("create experiment '{}'", shown(&create.name)),
         Action::UpdateExperiment(_) => format!("update experiment '{name}'"),
         Action::UpdateExperimentStatus(to) => format!("change experiment '{name}' to {}", to.status),
         Action::DeleteExperiment(_) => format!("delete experiment '{name}'"),
@@ -20,7 +21,8 @@ pub(crate) fn title(proposal: &Proposal) -> String {
             let place = &mark.decision_point;
             format!("mark user '{}' at {} / {}", mark.user_id, place.site, place.target)
         }
-    }
+    };
+    on_one_line(&title)
 }
 
 /// The question to the person. How to say yes is not part of it.
@@ -60,7 +62,8 @@ pub(crate) fn question(proposal: &Proposal) -> String {
         }
     };
     lines.extend(proposal.warnings.iter().map(|warning| format!("Note: {warning}")));
-    lines.join("\n")
+    // Each line is the agent's: what others typed must not begin one.
+    lines.iter().map(|line| on_one_line(line)).collect::<Vec<_>>().join("\n")
 }
 
 /// What an experiment in this status does.
@@ -85,11 +88,11 @@ pub(crate) fn effect(state: &ExperimentState) -> &'static str {
     }
 }
 
-fn name(proposal: &Proposal) -> &str {
-    match &proposal.about {
+fn name(proposal: &Proposal) -> String {
+    shown(match &proposal.about {
         Some(about) => &about.name,
         None => proposal.action.experiment_id().unwrap_or_default(),
-    }
+    })
 }
 
 fn create_lines(create: &CreateExperiment) -> Vec<String> {

@@ -2,6 +2,7 @@
 //! is decided here, without it: an error ends the action, a gap is asked for, a complete action is checked and proposed.
 
 mod conclude;
+mod facts;
 mod question;
 
 use std::sync::Arc;

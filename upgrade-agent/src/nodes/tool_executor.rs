@@ -103,6 +103,7 @@ fn last_experiment(kind: ActionKind, entry: &LogEntry, state: &ConversationState
 
 /// What is said of an action that was done.
 fn success_summary(action: &Action, name: &str, detail: &str) -> String {
+    let name = actions::shown(name);
     match action {
         Action::CreateExperiment(create) => {
             format!("Experiment '{name}' was created in context '{}' ({detail}).", create.context)

@@ -1,7 +1,8 @@
 //! What becomes of a gathering.
 
+use super::facts::Known;
 use super::question::Question;
-use crate::actions::{self, Action, ActionKind, DecodeError, ExperimentRef, Facts, Proposal};
+use crate::actions::{self, Action, ActionKind, DecodeError, ExperimentRef, Proposal};
 use crate::client::{ClientError, ErrorKind, Experiment, ExperimentName};
 use crate::nodes::failure;
 use crate::state::{
@@ -153,7 +154,6 @@ async fn check_context(desk: &Desk, params: &Params) -> Result<(), Trouble> {
 }
 
 async fn propose(desk: &Desk, mut action: Action) -> Result<Proposal, Trouble> {
-    let kind = action.kind();
     let experiment = match action.experiment_id().map(str::to_owned) {
         None => None,
         Some(id) => {
@@ -162,31 +162,15 @@ async fn propose(desk: &Desk, mut action: Action) -> Result<Proposal, Trouble> {
             Some(experiment)
         }
     };
-    let contexts = match needs_contexts(kind) {
-        true => Some(desk.contexts().await?),
-        false => None,
-    };
-    let names = match needs_names(kind) {
-        true => desk.names().await?,
-        false => Vec::new(),
-    };
-    let facts = Facts { contexts: contexts.as_ref(), names: &names, experiment: experiment.as_ref() };
+    let known = Known::about(desk, &action, experiment).await?;
+    let facts = known.facts();
     let problems = actions::check(&action, &facts);
     if !problems.is_empty() {
         return Err(Trouble::Invalid(problems));
     }
     let warnings = actions::warnings(&action, &facts);
-    let current = experiment.as_ref().map(|experiment| experiment.state.clone());
-    Ok(Proposal { action, about: experiment.as_ref().map(ExperimentRef::from), current, warnings })
-}
-
-fn needs_contexts(kind: ActionKind) -> bool {
-    use ActionKind::{CreateExperiment, GetDecisionPointAssignments, UpdateExperiment};
-    matches!(kind, CreateExperiment | UpdateExperiment | GetDecisionPointAssignments)
-}
-
-fn needs_names(kind: ActionKind) -> bool {
-    matches!(kind, ActionKind::CreateExperiment | ActionKind::UpdateExperiment)
+    let current = known.experiment.as_ref().map(|experiment| experiment.state.clone());
+    Ok(Proposal { action, about: known.experiment.as_ref().map(ExperimentRef::from), current, warnings })
 }
 
 /// The experiment of that id, or, since a person speaks in names, of that name.

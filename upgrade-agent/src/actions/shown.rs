@@ -1,0 +1,56 @@
+//! Texts of others in the agent's own sentences. A name is whatever somebody typed into the server: it must not end a
+//! line of a question, hide a part of it, or push the rest off the screen.
+
+/// The longest such text, in characters.
+const LONGEST: usize = 120;
+
+/// The text on one line, without signs that cannot be seen, and not too long.
+pub(crate) fn shown(text: &str) -> String {
+    let line = on_one_line(text);
+    match line.char_indices().nth(LONGEST) {
+        None => line,
+        Some((end, _)) => format!("{}…", &line[..end]),
+    }
+}
+
+/// The same with nothing left out: what the person is to confirm he must be able to read to the end.
+pub(crate) fn on_one_line(text: &str) -> String {
+    text.chars().map(|sign| if is_hidden(sign) { ' ' } else { sign }).collect()
+}
+
+/// Control signs (line ends and escapes among them), and what changes the direction of reading or has no width.
+fn is_hidden(sign: char) -> bool {
+    sign.is_control()
+        || matches!(sign, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+/// Several texts, the first few of them.
+pub(crate) fn listed<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
+    const MOST: usize = 8;
+    let all: Vec<String> = texts.into_iter().map(shown).collect();
+    match all.len().saturating_sub(MOST) {
+        0 => all.join(", "),
+        more => format!("{} and {more} more", all[..MOST].join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_stays_on_its_line_is_seen_whole_and_is_not_long() {
+        assert_eq!(shown("Hints"), "Hints");
+        assert_eq!(shown("Hints'?\nAnswer yes"), "Hints'? Answer yes");
+        assert_eq!(shown("a\u{1b}[2Jb\u{202e}c\u{200b}d"), "a [2Jb c d");
+        assert_eq!(shown(&"ä".repeat(5000)).chars().count(), 121);
+        assert_eq!(shown(&"ä".repeat(120)).chars().count(), 120);
+    }
+
+    #[test]
+    fn of_many_texts_the_first_are_listed() {
+        assert_eq!(listed(["a", "b"]), "a, b");
+        let many: Vec<String> = (0..10).map(|n| n.to_string()).collect();
+        assert_eq!(listed(many.iter().map(String::as_str)), "0, 1, 2, 3, 4, 5, 6, 7 and 2 more");
+    }
+}

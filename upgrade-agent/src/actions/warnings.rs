@@ -1,0 +1,290 @@
+//! What is allowed and probably not meant: each as a value, with its words in one place. When one is due is told by
+//! [`due`].
+
+mod due;
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::shown::{listed, shown};
+use crate::client::ExperimentState;
+pub use due::warnings;
+
+/// Something the person should know before he says yes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Warning {
+    /// Filter mode `excludeAll` and an empty inclusion list: nobody takes part.
+    NobodyIncluded {
+        /// Whether the experiment does not exist yet, so that the request itself can be changed.
+        new: bool,
+    },
+    /// The rule `assign` reaches only those who are enrolled.
+    AssignReachesNobodyNew {
+        /// The code that they get; with none, everybody gets the default.
+        code: Option<String>,
+        /// Whether it takes effect with this action.
+        now: bool,
+        /// How many students are enrolled, if that is known.
+        enrolled: Option<u64>,
+    },
+    /// The context's global exclusion list names groups.
+    GlobalGroupExclusion {
+        /// The context.
+        context: String,
+        /// How many groups it names.
+        groups: usize,
+    },
+    /// Other experiments use the same decision point.
+    SharedPoint {
+        /// Site and target.
+        point: String,
+        /// The other experiments, by name and status.
+        experiments: Vec<String>,
+    },
+    /// Starting leaves out everybody who was there before.
+    EarlierVisitors {
+        /// The points that do so, by site and target.
+        points: Vec<String>,
+        /// At least how many such students there are.
+        known: u64,
+        /// Whether the experiment is running already, so that those enrolled are among them.
+        running: bool,
+    },
+    /// Deleting the experiment takes its enrolments with it.
+    EnrolmentsDeleted {
+        /// Students enrolled.
+        users: u64,
+        /// Groups enrolled.
+        groups: u64,
+    },
+    /// Students are enrolled while the status changes.
+    EnrolledMeanwhile {
+        /// Students enrolled.
+        users: u64,
+        /// Groups enrolled.
+        groups: u64,
+        /// The status they come to be in.
+        to: ExperimentState,
+    },
+    /// A condition or decision point that students are enrolled in is removed.
+    EnrolmentsDropped {
+        /// What is removed.
+        removed: Vec<String>,
+        /// Students enrolled in it.
+        users: u64,
+    },
+    /// Changing the context drops every list.
+    ListsDropped {
+        /// How many students and groups are on them.
+        entries: usize,
+        /// The context that is left.
+        from: String,
+    },
+    /// Weights of a running experiment change.
+    WeightsOfRunning {
+        /// Students who are enrolled, if that is known.
+        enrolled: Option<u64>,
+    },
+    /// The server gives payloads to conditions that have none.
+    DefaultPayloads {
+        /// To how many pairs of a condition and a decision point.
+        pairs: usize,
+    },
+    /// A name that differs from another one only in its spelling.
+    NearName {
+        /// The other name.
+        name: String,
+    },
+    /// A student works in a group that he is not in.
+    WorkingGroupElsewhere {
+        /// The kind of group.
+        kind: String,
+        /// The group he works in.
+        group: String,
+    },
+    /// A kind of group that no application reports.
+    UnknownGroupType {
+        /// The kind of group.
+        kind: String,
+        /// The one that may be meant.
+        near: Option<String>,
+    },
+    /// A place that no context knows.
+    UnknownPlace {
+        /// Site and target.
+        point: String,
+    },
+    /// A visit that enrols nobody, because of the experiment's status.
+    MarkEnrolsNobody {
+        /// That status.
+        state: ExperimentState,
+    },
+    /// The server did not tell what the warnings depend on.
+    Untold {
+        /// What it did not tell.
+        what: Vec<String>,
+    },
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.words())
+    }
+}
+
+impl Warning {
+    fn words(&self) -> String {
+        match self {
+            Warning::NobodyIncluded { new } => nobody_included(*new),
+            Warning::AssignReachesNobodyNew { code, now, enrolled } => {
+                assign(code.as_deref(), *now, *enrolled)
+            }
+            Warning::GlobalGroupExclusion { context, groups } => format!(
+                "The global exclusion list of {} names {}. UpGrade then leaves out every student without a working \
+                 group as well.",
+                shown(context),
+                counted(*groups as u64, "group")
+            ),
+            Warning::SharedPoint { point, experiments } => format!(
+                "The decision point {} is also used by {}. Of running experiments that share a point, a student takes \
+                 part in one only.",
+                shown(point),
+                listed(experiments.iter().map(String::as_str))
+            ),
+            Warning::EarlierVisitors { points, known, running } => earlier_visitors(points, *known, *running),
+            Warning::EnrolmentsDeleted { users, groups } => format!(
+                "{} enrolled in it; their enrolments are deleted with it. Cancelling and archiving it would keep them.",
+                are(*users, *groups)
+            ),
+            Warning::EnrolledMeanwhile { users, groups, to } => {
+                format!("{} enrolled in it; {}.", are(*users, *groups), fate(to))
+            }
+            Warning::EnrolmentsDropped { removed, users } => format!(
+                "{} enrolled in what is removed ({}) and {} that enrolment for good.",
+                are(*users, 0),
+                listed(removed.iter().map(String::as_str)),
+                if *users == 1 { "loses" } else { "lose" }
+            ),
+            Warning::ListsDropped { entries, from } => lists_dropped(*entries, from),
+            Warning::WeightsOfRunning { enrolled } => format!(
+                "The new weights count for those who are enrolled from now on{}. A student who was told a condition and \
+                 not marked yet may be told another one.",
+                enrolled.filter(|n| *n > 0).map_or_else(String::new, |n| format!(
+                    "; {} enrolled keep{} what {} got",
+                    counted(n, "student"),
+                    if n == 1 { "s" } else { "" },
+                    if n == 1 { "he" } else { "they" }
+                ))
+            ),
+            Warning::DefaultPayloads { pairs } => format!(
+                "With this, UpGrade gives {} of a condition and a decision point without a payload the condition's code \
+                 as its payload: the application gets a payload where it got none.",
+                counted(*pairs as u64, "pair")
+            ),
+            Warning::NearName { name } => {
+                format!("There is an experiment '{}' already, which differs in spelling only.", shown(name))
+            }
+            Warning::WorkingGroupElsewhere { kind, group } => format!(
+                "The working group {} is none of the student's groups of the type {}: group experiments skip him.",
+                shown(group),
+                shown(kind)
+            ),
+            Warning::UnknownGroupType { kind, near } => format!(
+                "No context of this server has the group type `{}`{}.",
+                shown(kind),
+                near.as_ref().map_or_else(String::new, |near| format!("; did you mean `{}`?", shown(near)))
+            ),
+            Warning::UnknownPlace { point } => format!(
+                "No context of this server has the decision point {}: the visit is written down and enrols nobody.",
+                shown(point)
+            ),
+            Warning::MarkEnrolsNobody { state } => {
+                format!("The experiment is {state}: the visit is written down and enrols nobody.")
+            }
+            Warning::Untold { what } => {
+                format!("The server did not tell me {}, so there may be more to know.", what.join(" and "))
+            }
+        }
+    }
+}
+
+fn nobody_included(new: bool) -> String {
+    let remedy = match new {
+        true => "Say \"modify\" and choose includeAll to take everybody in.",
+        false => "Set its filter mode to includeAll, or include somebody, to change that.",
+    };
+    format!("With the filter mode excludeAll and nobody on the inclusion list, nobody takes part. {remedy}")
+}
+
+fn assign(code: Option<&str>, now: bool, enrolled: Option<u64>) -> String {
+    let Some(code) = code.map(shown) else {
+        return "The post-experiment rule is assign without a condition: once enrolment is complete, everybody gets the \
+                default, the enrolled too."
+            .to_owned();
+    };
+    let when = if now { "" } else { "once enrolment is complete, " };
+    let who = match enrolled.filter(|_| now) {
+        Some(0) => " (nobody is enrolled, so nobody gets it)".to_owned(),
+        Some(count) => format!(" ({} now)", counted(count, "student")),
+        None => String::new(),
+    };
+    format!(
+        "Its post-experiment rule is assign: {when}those enrolled get {code} instead of what they had{who}; a student who \
+         was never enrolled gets the default."
+    )
+}
+
+fn earlier_visitors(points: &[String], known: u64, running: bool) -> String {
+    let points = listed(points.iter().map(String::as_str));
+    let known = match known {
+        0 => "How many that are the server does not say.".to_owned(),
+        count => format!("I know of at least {}.", counted(count, "such student")),
+    };
+    match running {
+        false => format!("Starting it leaves out, for good, everybody who was at {points} before. {known}"),
+        true => format!(
+            "It leaves out early visitors of {points}, and UpGrade looks for them anew with each change of a running \
+             experiment: those enrolled by now count as early visitors, too. {known}"
+        ),
+    }
+}
+
+fn lists_dropped(entries: usize, from: &str) -> String {
+    let whom = match entries {
+        0 => "There is nobody on its lists now".to_owned(),
+        count => {
+            format!("The inclusion and exclusion lists are dropped ({})", counted(count as u64, "entry"))
+        }
+    };
+    format!(
+        "The experiment leaves the context {}. {whom}, and UpGrade sets the filter mode excludeAll, so that nobody takes \
+         part until that is changed again.",
+        shown(from)
+    )
+}
+
+/// What becomes of those enrolled.
+fn fate(to: &ExperimentState) -> &'static str {
+    match to {
+        ExperimentState::EnrollmentComplete => "they keep what they got, and nobody is added",
+        ExperimentState::Enrolling => "they keep what they got",
+        _ => "they get the default from then on",
+    }
+}
+
+fn are(users: u64, groups: u64) -> String {
+    let groups_too = if groups == 0 { String::new() } else { format!(" and {}", counted(groups, "group")) };
+    let verb = if users == 1 && groups == 0 { "is" } else { "are" };
+    format!("{}{groups_too} {verb}", counted(users, "student"))
+}
+
+fn counted(count: u64, noun: &str) -> String {
+    match (count, noun.strip_suffix('y')) {
+        (1, _) => format!("1 {noun}"),
+        (_, Some(stem)) => format!("{count} {stem}ies"),
+        (_, None) => format!("{count} {noun}s"),
+    }
+}

@@ -1,0 +1,173 @@
+//! What has to be read from the server before an action can be judged: no more than its kind needs.
+//!
+//! Without the contexts and the names nothing can be checked, so that a failure there ends the request. The rest only
+//! feeds warnings: a failure is told among them.
+
+use crate::actions::{Action, ActionKind, Facts};
+use crate::client::{
+    ClientError, ContextMetadata, Dialect, EnrollmentDetail, Experiment, ExperimentName, ExperimentState,
+    UpgradeClient,
+};
+use crate::tools::Desk;
+
+/// The most experiments that are asked who was seen at a point.
+const MOST_ASKED: usize = 5;
+
+/// What was read.
+#[derive(Default)]
+pub(super) struct Known {
+    contexts: Option<ContextMetadata>,
+    names: Vec<ExperimentName>,
+    pub(super) experiment: Option<Experiment>,
+    experiments: Vec<Experiment>,
+    enrollment: Option<EnrollmentDetail>,
+    seen_before: Option<u64>,
+    dialect: Option<Dialect>,
+    untold: Vec<&'static str>,
+}
+
+impl Known {
+    /// Reads what this action is judged by.
+    pub(super) async fn about(
+        desk: &Desk,
+        action: &Action,
+        experiment: Option<Experiment>,
+    ) -> Result<Self, ClientError> {
+        let kind = action.kind();
+        let mut known = Known { experiment, ..Known::default() };
+        if needs_contexts(kind) {
+            known.contexts = Some(desk.contexts().await?);
+        }
+        if needs_names(kind) {
+            known.names = desk.names().await?;
+        }
+        known.read_more(desk, action).await;
+        Ok(known)
+    }
+
+    pub(super) fn facts(&self) -> Facts<'_> {
+        Facts {
+            contexts: self.contexts.as_ref(),
+            names: &self.names,
+            experiment: self.experiment.as_ref(),
+            experiments: &self.experiments,
+            enrollment: self.enrollment.as_ref(),
+            globally_excluded: None,
+            seen_before: self.seen_before,
+            dialect: self.dialect,
+            untold: &self.untold,
+        }
+    }
+
+    /// What the warnings depend on.
+    async fn read_more(&mut self, desk: &Desk, action: &Action) {
+        let client = desk.client();
+        self.dialect = client.dialect().await.ok();
+        if wants_contexts(action) {
+            match desk.contexts().await {
+                Ok(contexts) => self.contexts = Some(contexts),
+                Err(_) => self.untold.push("which contexts it has"),
+            }
+        }
+        if needs_neighbours(action) {
+            match client.experiments().await {
+                Ok(all) => self.experiments = all,
+                Err(_) => self.untold.push("which experiments share its decision points"),
+            }
+        }
+        let Some(experiment) = &self.experiment else { return };
+        if needs_enrollment(action, experiment) {
+            match client.enrollment(&experiment.id).await {
+                Ok(detail) => self.enrollment = Some(detail),
+                Err(_) => self.untold.push("who is enrolled"),
+            }
+        }
+        if shuts_out(action, experiment) {
+            self.seen_before = Some(self.seen_at(client, &marked(experiment)).await);
+        }
+    }
+
+    /// At least how many students were seen at these points. Each experiment tells those it enrolled at each of its points;
+    /// one student may be in several, so the greatest number is what is certain.
+    async fn seen_at(&self, client: &UpgradeClient, places: &[(String, String)]) -> u64 {
+        let own = self.experiment.iter();
+        let own_id = self.experiment.as_ref().map(|experiment| &experiment.id);
+        let others = self.experiments.iter().filter(|other| Some(&other.id) != own_id);
+        let here =
+            own.chain(others).filter(|one| one.decision_points.iter().any(|point| is_among(point, places)));
+        let mut most = 0;
+        for experiment in here.take(MOST_ASKED) {
+            let Ok(detail) = client.enrollment(&experiment.id).await else { continue };
+            for point in experiment.decision_points.iter().filter(|point| is_among(point, places)) {
+                let entries = detail.conditions.iter().flat_map(|condition| &condition.decision_points);
+                most = most.max(entries.filter(|one| one.id == point.id).map(|one| one.users).sum());
+            }
+        }
+        most
+    }
+}
+
+fn is_among(point: &crate::client::DecisionPoint, places: &[(String, String)]) -> bool {
+    places.iter().any(|(site, target)| *site == point.site && *target == point.target)
+}
+
+/// The points that leave early visitors out.
+fn marked(experiment: &Experiment) -> Vec<(String, String)> {
+    let marked = experiment.decision_points.iter().filter(|point| point.exclude_if_reached);
+    marked.map(|point| (point.site.clone(), point.target.clone())).collect()
+}
+
+fn needs_contexts(kind: ActionKind) -> bool {
+    use ActionKind::{CreateExperiment, GetDecisionPointAssignments, UpdateExperiment};
+    matches!(kind, CreateExperiment | UpdateExperiment | GetDecisionPointAssignments)
+}
+
+/// Whether words of the action are better held against the contexts, though it can do without.
+fn wants_contexts(action: &Action) -> bool {
+    match action {
+        Action::InitExperimentUser(init) => init.group.is_some() || init.working_group.is_some(),
+        Action::MarkDecisionPoint(mark) => mark.assigned_condition.is_none(),
+        _ => false,
+    }
+}
+
+fn needs_names(kind: ActionKind) -> bool {
+    matches!(kind, ActionKind::CreateExperiment | ActionKind::UpdateExperiment)
+}
+
+/// Whether the action puts an experiment beside others.
+fn needs_neighbours(action: &Action) -> bool {
+    match action {
+        Action::CreateExperiment(_) => true,
+        Action::UpdateExperiment(update) => update.decision_points.is_some() || update.context.is_some(),
+        Action::UpdateExperimentStatus(change) => change.status == ExperimentState::Enrolling,
+        _ => false,
+    }
+}
+
+/// Whether the action may take something from students who are enrolled.
+fn needs_enrollment(action: &Action, experiment: &Experiment) -> bool {
+    let live = matches!(experiment.state, ExperimentState::Enrolling | ExperimentState::EnrollmentComplete);
+    match action {
+        Action::DeleteExperiment(_) => true,
+        Action::UpdateExperimentStatus(change) => live && change.status != ExperimentState::Enrolling,
+        Action::UpdateExperiment(update) => {
+            let rule = update.post_experiment_rule.is_some() && live;
+            rule || update.conditions.is_some() || update.decision_points.is_some()
+        }
+        _ => false,
+    }
+}
+
+/// Whether the server looks for early visitors when it is done.
+fn shuts_out(action: &Action, experiment: &Experiment) -> bool {
+    let starts = match action {
+        Action::UpdateExperimentStatus(change) => {
+            let resumes = experiment.state == ExperimentState::EnrollmentComplete;
+            change.status == ExperimentState::Enrolling && !resumes
+        }
+        Action::UpdateExperiment(_) => experiment.state == ExperimentState::Enrolling,
+        _ => false,
+    };
+    starts && experiment.decision_points.iter().any(|point| point.exclude_if_reached)
+}

@@ -1,0 +1,371 @@
+//! Before an action is confirmed, the person is told what it does that is probably not meant; and only then.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use common::World;
+use common::script::{Script, request};
+use serde_json::{Value, json};
+use upgrade_agent::agent::Turn;
+use upgrade_agent::client::{
+    ExperimentPatch, ExperimentState, Mark, NewDecisionPoint, NewExperiment, NewUser, PostRule,
+};
+
+const SITE: &str = "SelectSection";
+const TARGET: &str = "absolute_value_plot_equality";
+const ELSEWHERE: (&str, &str) = ("workspace", "analyzing_step_functions");
+
+/// What the agent asks when the model proposes this action.
+async fn asks(world: &World, action: &str, params: Value) -> Turn {
+    let script = Script::new();
+    script.add(request(action, params));
+    let turn = world.agent(&script).await.turn("one", "please").await.unwrap();
+    assert!(turn.pending.is_some(), "{action}: {}", turn.reply);
+    turn
+}
+
+/// The notes with the question.
+async fn notes(world: &World, action: &str, params: Value) -> Vec<String> {
+    let turn = asks(world, action, params).await;
+    turn.reply.lines().filter_map(|line| line.strip_prefix("Note: ")).map(str::to_owned).collect()
+}
+
+async fn is_warned(world: &World, action: &str, params: Value, text: &str) {
+    let notes = notes(world, action, params.clone()).await;
+    assert!(notes.iter().any(|note| note.contains(text)), "{action} {params}: {notes:?}");
+}
+
+async fn is_not_warned(world: &World, action: &str, params: Value, text: &str) {
+    let notes = notes(world, action, params.clone()).await;
+    assert!(!notes.iter().any(|note| note.contains(text)), "{action} {params}: {notes:?}");
+}
+
+fn to(id: &str, status: &str) -> Value {
+    json!({ "experiment_id": id, "status": status })
+}
+
+fn forced(id: &str, status: &str) -> Value {
+    json!({ "experiment_id": id, "status": status, "force": true })
+}
+
+/// A create of an experiment that takes everybody in, with changes.
+fn new(changes: Value) -> Value {
+    let mut whole = json!({ "name": "New", "context": "assign-prog", "filter_mode": "includeAll",
+        "decision_points": [{ "site": SITE, "target": TARGET }],
+        "conditions": [{ "code": "control" }, { "code": "variant" }] });
+    whole.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+    whole
+}
+
+fn change(id: &str, changes: Value) -> Value {
+    let mut whole = json!({ "experiment_id": id });
+    whole.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+    whole
+}
+
+/// An experiment of one's own making, left inactive.
+async fn made(world: &World, new: NewExperiment) -> String {
+    world.behind().create(&new).await.unwrap().id
+}
+
+fn plain(name: &str) -> NewExperiment {
+    NewExperiment::new(name, "assign-prog")
+        .point(SITE, TARGET)
+        .condition("control", 50.0)
+        .condition("variant", 50.0)
+        .include_all()
+}
+
+async fn visits(world: &World, student: &str) {
+    let client = world.behind();
+    client.init_user(&NewUser::new(student)).await.unwrap();
+    client.mark(student, &Mark::new(SITE, TARGET)).await.unwrap();
+}
+
+#[tokio::test]
+async fn nobody_is_included() {
+    let (world, text) = (World::new().await, "nobody takes part");
+    is_warned(&world, "create_experiment", new(json!({ "filter_mode": "excludeAll" })), text).await;
+    is_warned(&world, "create_experiment", new(json!({ "filter_mode": null })), text).await;
+    is_not_warned(&world, "create_experiment", new(json!({})), text).await;
+    let listed = json!({ "filter_mode": "excludeAll", "inclusion_users": ["ada"] });
+    is_not_warned(&world, "create_experiment", new(listed), text).await;
+
+    let open = world.experiment("Open", ExperimentState::Inactive).await;
+    is_not_warned(&world, "update_experiment_status", to(&open, "enrolling"), text).await;
+    is_warned(&world, "update_experiment", change(&open, json!({ "filter_mode": "excludeAll" })), text).await;
+    is_not_warned(&world, "update_experiment", change(&open, json!({ "description": "x" })), text).await;
+    let closed =
+        NewExperiment { filter_mode: upgrade_agent::client::FilterMode::ExcludeAll, ..plain("Closed") };
+    let closed = made(&world, closed).await;
+    is_warned(&world, "update_experiment_status", to(&closed, "enrolling"), text).await;
+    is_not_warned(&world, "update_experiment_status", to(&closed, "cancelled"), text).await;
+}
+
+#[tokio::test]
+async fn the_rule_assign_reaches_nobody_new() {
+    let (world, text) = (World::new().await, "never enrolled gets the default");
+    let assign = json!({ "post_experiment_rule": { "rule": "assign", "condition_code": "variant" } });
+    let keep = json!({ "post_experiment_rule": { "rule": "continue" } });
+    is_warned(&world, "create_experiment", new(assign.clone()), text).await;
+    is_not_warned(&world, "create_experiment", new(keep.clone()), text).await;
+    let to_default = json!({ "post_experiment_rule": { "rule": "assign" } });
+    is_warned(&world, "create_experiment", new(to_default), "everybody gets the default, the enrolled too")
+        .await;
+
+    let id = world.experiment("Foo", ExperimentState::Enrolling).await;
+    is_warned(&world, "update_experiment", change(&id, assign), text).await;
+    is_not_warned(&world, "update_experiment", change(&id, keep), text).await;
+    is_not_warned(&world, "update_experiment_status", to(&id, "enrollmentComplete"), text).await;
+    let rule = ExperimentPatch { post_rule: Some(PostRule::assign("variant")), ..ExperimentPatch::default() };
+    world.behind().update(&id, &rule).await.unwrap();
+    let stop = to(&id, "enrollmentComplete");
+    is_warned(&world, "update_experiment_status", stop.clone(), "nobody is enrolled, so nobody gets it")
+        .await;
+    visits(&world, "ada").await;
+    is_warned(&world, "update_experiment_status", stop, "1 student now").await;
+    is_not_warned(&world, "update_experiment_status", to(&id, "cancelled"), text).await;
+}
+
+#[tokio::test]
+async fn a_decision_point_is_shared() {
+    let (world, text) = (World::new().await, "a student takes part in one only");
+    is_not_warned(&world, "create_experiment", new(json!({})), text).await;
+    let other = world.experiment("Other", ExperimentState::Enrolling).await;
+    let named = "SelectSection / absolute_value_plot_equality is also used by 'Other' (enrolling)";
+    is_warned(&world, "create_experiment", new(json!({})), named).await;
+    let apart = json!({ "decision_points": [{ "site": ELSEWHERE.0, "target": ELSEWHERE.1 }] });
+    is_not_warned(&world, "create_experiment", new(apart.clone()), text).await;
+
+    let mine = made(&world, plain("Mine")).await;
+    is_warned(&world, "update_experiment_status", to(&mine, "enrolling"), named).await;
+    is_not_warned(&world, "update_experiment", change(&mine, json!({ "description": "x" })), text).await;
+    let far = NewExperiment {
+        decision_points: vec![NewDecisionPoint::new(ELSEWHERE.0, ELSEWHERE.1)],
+        ..plain("Far")
+    };
+    let far = made(&world, far).await;
+    is_not_warned(&world, "update_experiment_status", to(&far, "enrolling"), text).await;
+    let near = json!({ "decision_points": [{ "site": SITE, "target": TARGET }] });
+    is_warned(&world, "update_experiment", change(&far, near), "'Other' (enrolling)").await;
+
+    // Experiments that are over share nothing.
+    for id in [&other, &mine] {
+        world.behind().set_state(id, &ExperimentState::Cancelled).await.unwrap();
+    }
+    is_not_warned(&world, "create_experiment", new(json!({})), text).await;
+}
+
+#[tokio::test]
+async fn earlier_visitors_are_left_out() {
+    let (world, text) = (World::new().await, "leaves out, for good, everybody who was at");
+    let other = world.experiment("Other", ExperimentState::Enrolling).await;
+    let strict = |name: &str| {
+        let point = NewDecisionPoint { exclude_if_reached: true, ..NewDecisionPoint::new(SITE, TARGET) };
+        NewExperiment { decision_points: vec![point], ..plain(name) }
+    };
+    let id = made(&world, strict("Strict")).await;
+    let start = to(&id, "enrolling");
+    is_warned(&world, "update_experiment_status", start.clone(), "How many that are the server does not say")
+        .await;
+    for student in ["ada", "bob"] {
+        let mark = Mark { experiment_id: Some(other.clone()), ..Mark::new(SITE, TARGET) };
+        world.behind().init_user(&NewUser::new(student)).await.unwrap();
+        world.behind().mark(student, &mark).await.unwrap();
+    }
+    is_warned(&world, "update_experiment_status", start, "I know of at least 2 such students").await;
+    is_not_warned(&world, "update_experiment_status", to(&id, "cancelled"), text).await;
+    let mild = made(&world, plain("Mild")).await;
+    is_not_warned(&world, "update_experiment_status", to(&mild, "enrolling"), text).await;
+
+    // Going on after a pause leaves nobody out.
+    let client = world.behind();
+    client.set_state(&other, &ExperimentState::Cancelled).await.unwrap();
+    client.set_state(&id, &ExperimentState::EnrollmentComplete).await.unwrap();
+    is_not_warned(&world, "update_experiment_status", to(&id, "enrolling"), text).await;
+}
+
+/// The warning is true: a change of a running experiment shuts its own students out.
+#[tokio::test]
+async fn a_change_of_a_running_experiment_looks_for_early_visitors_anew() {
+    let (world, text) = (World::new().await, "those enrolled by now count as early visitors");
+    let point = NewDecisionPoint { exclude_if_reached: true, ..NewDecisionPoint::new(SITE, TARGET) };
+    let id = made(&world, NewExperiment { decision_points: vec![point], ..plain("Strict") }).await;
+    let client = world.behind();
+    client.set_state(&id, &ExperimentState::Enrolling).await.unwrap();
+    visits(&world, "ada").await;
+    let shown = client.assign("ada", "assign-prog").await.unwrap();
+    assert_eq!(shown.len(), 1);
+    let rename = change(&id, json!({ "description": "x" }));
+    is_warned(&world, "update_experiment", rename.clone(), text).await;
+    let patch = ExperimentPatch { description: Some("x".into()), ..ExperimentPatch::default() };
+    client.update(&id, &patch).await.unwrap();
+    let shown = client.assign("ada", "assign-prog").await.unwrap();
+    assert!(shown.iter().all(|point| point.conditions.is_empty()), "{shown:?}");
+
+    client.set_state(&id, &ExperimentState::EnrollmentComplete).await.unwrap();
+    is_not_warned(&world, "update_experiment", rename, text).await;
+}
+
+#[tokio::test]
+async fn students_are_enrolled_in_what_is_deleted_or_stopped() {
+    let world = World::new().await;
+    let id = world.experiment("Foo", ExperimentState::Enrolling).await;
+    let delete = json!({ "experiment_id": id });
+    is_not_warned(&world, "delete_experiment", delete.clone(), "enrolled in it").await;
+    is_not_warned(&world, "update_experiment_status", to(&id, "paused"), "enrolled in it").await;
+    visits(&world, "ada").await;
+    is_warned(
+        &world,
+        "delete_experiment",
+        delete.clone(),
+        "1 student is enrolled in it; their enrolments are deleted",
+    )
+    .await;
+    visits(&world, "bob").await;
+    is_warned(&world, "delete_experiment", delete, "2 students are enrolled in it").await;
+    is_warned(&world, "update_experiment_status", to(&id, "paused"), "they keep what they got").await;
+    is_warned(&world, "update_experiment_status", to(&id, "cancelled"), "they get the default from then on")
+        .await;
+    is_warned(&world, "update_experiment_status", forced(&id, "inactive"), "they get the default").await;
+    // Those of an experiment that is over get the default already.
+    world.behind().set_state(&id, &ExperimentState::Cancelled).await.unwrap();
+    is_not_warned(&world, "update_experiment_status", to(&id, "archived"), "enrolled in it").await;
+}
+
+#[tokio::test]
+async fn a_new_context_drops_the_lists() {
+    let (world, text) = (World::new().await, "leaves the context assign-prog");
+    let mut new = plain("Foo");
+    new.exclusion.users = vec!["bob".into(), "eve".into()];
+    let id = made(&world, new).await;
+    let moved = json!({ "context": "mathstream",
+        "decision_points": [{ "site": "lesson-stream", "target": "question-hint" }],
+        "conditions": [{ "code": "question-hint-default" }, { "code": "question-hint-tutorbot" }] });
+    is_warned(&world, "update_experiment", change(&id, moved.clone()), text).await;
+    is_warned(&world, "update_experiment", change(&id, moved), "dropped (2 entries)").await;
+    is_not_warned(&world, "update_experiment", change(&id, json!({ "context": "assign-prog" })), text).await;
+    is_not_warned(&world, "update_experiment", change(&id, json!({ "name": "Bar" })), text).await;
+}
+
+#[tokio::test]
+async fn weights_and_conditions_of_a_running_experiment_change() {
+    let (world, text) = (World::new().await, "The new weights count for those who are enrolled from now on");
+    let id = world.experiment("Foo", ExperimentState::Enrolling).await;
+    let weights = |one: f64, other: f64| {
+        let all = json!([{ "code": "control", "weight": one }, { "code": "variant", "weight": other }]);
+        change(&id, json!({ "conditions": all, "force": true }))
+    };
+    is_warned(&world, "update_experiment", weights(70.0, 30.0), text).await;
+    is_not_warned(&world, "update_experiment", weights(50.0, 50.0), text).await;
+    let lost = "that enrolment for good";
+    is_not_warned(&world, "update_experiment", weights(70.0, 30.0), lost).await;
+    visits(&world, "ada").await;
+    is_warned(&world, "update_experiment", weights(70.0, 30.0), "1 student enrolled keeps what he got").await;
+    is_not_warned(&world, "update_experiment", weights(70.0, 30.0), lost).await;
+    let points =
+        json!({ "decision_points": [{ "site": ELSEWHERE.0, "target": ELSEWHERE.1 }], "force": true });
+    is_warned(&world, "update_experiment", change(&id, points), lost).await;
+    let detail = world.behind().enrollment(&id).await.unwrap();
+    let experiment = world.behind().experiment(&id).await.unwrap();
+    let taken = detail.conditions.iter().find(|one| one.users == 1).unwrap();
+    let (gone, kept): (Vec<_>, Vec<_>) = experiment.conditions.iter().partition(|known| known.id == taken.id);
+    let without =
+        |code: &str| change(&id, json!({ "conditions": [{ "code": code, "weight": 100 }], "force": true }));
+    is_warned(&world, "update_experiment", without(&kept[0].code), lost).await;
+    is_not_warned(&world, "update_experiment", without(&gone[0].code), lost).await;
+
+    let quiet = made(&world, plain("Quiet")).await;
+    let all =
+        json!({ "conditions": [{ "code": "control", "weight": 70 }, { "code": "variant", "weight": 30 }] });
+    is_not_warned(&world, "update_experiment", change(&quiet, all), text).await;
+}
+
+#[tokio::test]
+async fn an_update_gives_default_payloads_the_first_time() {
+    let (world, text) = (World::new().await, "gets a payload where it got none");
+    let id = world.experiment("Foo", ExperimentState::Inactive).await;
+    let rename = change(&id, json!({ "description": "x" }));
+    is_warned(&world, "update_experiment", rename.clone(), "2 pairs of a condition and a decision point")
+        .await;
+    let patch = ExperimentPatch { description: Some("x".into()), ..ExperimentPatch::default() };
+    world.behind().update(&id, &patch).await.unwrap();
+    is_not_warned(&world, "update_experiment", rename, text).await;
+    let point = json!({ "decision_points": [{ "site": SITE, "target": TARGET },
+        { "site": ELSEWHERE.0, "target": ELSEWHERE.1 }] });
+    is_warned(&world, "update_experiment", change(&id, point), "2 pairs").await;
+
+    let assign = json!({ "post_experiment_rule": { "rule": "assign", "condition_code": "variant" } });
+    is_warned(&world, "create_experiment", new(assign), text).await;
+    is_not_warned(&world, "create_experiment", new(json!({})), text).await;
+}
+
+#[tokio::test]
+async fn a_name_differs_in_spelling_only() {
+    let (world, text) = (World::new().await, "differs in spelling only");
+    let id = world.experiment("Math Hints", ExperimentState::Inactive).await;
+    is_warned(&world, "create_experiment", new(json!({ "name": "math-hints" })), "'Math Hints'").await;
+    is_not_warned(&world, "create_experiment", new(json!({ "name": "Math Hints 2" })), text).await;
+    is_not_warned(&world, "update_experiment", change(&id, json!({ "name": "math hints" })), text).await;
+    is_not_warned(&world, "create_experiment", new(json!({ "name": "!!!" })), text).await;
+}
+
+#[tokio::test]
+async fn a_student_works_in_a_group_that_he_is_not_in() {
+    let (world, text) = (World::new().await, "is none of the student's groups");
+    let init =
+        |group: Value, working: Value| json!({ "user_id": "ada", "group": group, "working_group": working });
+    let (classes, works) = (json!({ "classId": ["c1", "c2"] }), json!({ "classId": "c3" }));
+    is_warned(&world, "init_experiment_user", init(classes.clone(), works.clone()), text).await;
+    is_not_warned(&world, "init_experiment_user", init(classes.clone(), json!({ "classId": "c2" })), text)
+        .await;
+    // The server may know groups of the student that are not named here.
+    is_not_warned(&world, "init_experiment_user", init(Value::Null, works), text).await;
+    let (strange, hint) = (json!({ "classid": ["c1"] }), "did you mean `classId`?");
+    is_warned(&world, "init_experiment_user", init(strange, Value::Null), hint).await;
+    is_not_warned(&world, "init_experiment_user", init(classes, Value::Null), "has the group type").await;
+}
+
+#[tokio::test]
+async fn a_visit_enrols_nobody() {
+    let (world, text) = (World::new().await, "written down and enrols nobody");
+    let mark = |site: &str, id: Option<&str>| {
+        let shown = id.map(|id| json!({ "experiment_id": id }));
+        json!({ "user_id": "ada", "decision_point": { "site": site, "target": TARGET }, "assigned_condition": shown })
+    };
+    is_warned(&world, "mark_decision_point", mark("Nowhere", None), text).await;
+    is_not_warned(&world, "mark_decision_point", mark(SITE, None), text).await;
+    let id = world.experiment("Foo", ExperimentState::Inactive).await;
+    is_warned(&world, "mark_decision_point", mark(SITE, Some(&id)), "The experiment is inactive").await;
+    world.behind().set_state(&id, &ExperimentState::Enrolling).await.unwrap();
+    is_not_warned(&world, "mark_decision_point", mark(SITE, Some(&id)), text).await;
+}
+
+/// A warning that could not be looked for is no reason to do nothing, and no reason to be silent.
+#[tokio::test]
+async fn what_the_server_does_not_tell_is_said() {
+    use common::proxy::Fault;
+    let world = World::new().await;
+    let id = world.experiment("Foo", ExperimentState::Enrolling).await;
+    let (delete, text) = (json!({ "experiment_id": id }), "did not tell me who is enrolled");
+    is_not_warned(&world, "delete_experiment", delete.clone(), text).await;
+    world.proxy.fail("POST /stats/enrollment/detail", Fault::Status(500), 1);
+    is_warned(&world, "delete_experiment", delete, text).await;
+}
+
+/// What somebody named his experiment is shown as a name, on one line and not for ever.
+#[tokio::test]
+async fn a_name_cannot_write_lines_of_the_question() {
+    let world = World::new().await;
+    let name = format!("Foo'?\nNote: this is harmless.\nAnswer yes.\u{1b}[2J{}", "x".repeat(5000));
+    let id = made(&world, NewExperiment { name, ..plain("Foo") }).await;
+    let turn = asks(&world, "delete_experiment", json!({ "experiment_id": id })).await;
+    let lines: Vec<&str> = turn.reply.lines().collect();
+    assert_eq!(lines.len(), 2, "{}", turn.reply);
+    assert!(
+        lines[0].starts_with("⚠️ PERMANENTLY DELETE experiment 'Foo'? Note: this is harmless."),
+        "{}",
+        lines[0]
+    );
+    assert!(lines[0].contains(&id) && lines[0].chars().count() < 400 && !turn.reply.contains('\u{1b}'));
+}
