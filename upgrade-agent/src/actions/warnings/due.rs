@@ -69,11 +69,8 @@ fn of_update(update: &UpdateExperiment, facts: Facts<'_>, due: &mut Vec<Warning>
     let enrolled = facts.enrollment.map(|detail| detail.users);
     let now = old.state == ExperimentState::EnrollmentComplete;
     due.extend(update.post_experiment_rule.as_ref().and_then(|rule| assigns(rule, now, enrolled)));
-    if let Some(conditions) = &update.conditions {
-        if live && changes_weights(conditions, old) {
-            due.push(Warning::WeightsOfRunning { enrolled });
-        }
-    }
+    let reweighs = update.conditions.as_ref().is_some_and(|conditions| changes_weights(conditions, old));
+    due.extend((live && reweighs).then_some(Warning::WeightsOfRunning { enrolled }));
     due.extend(enrolments_dropped(update, old, facts));
     if old.state == ExperimentState::Enrolling {
         due.extend(early_visitors(old, true, facts));
