@@ -98,6 +98,26 @@ fn a_create_is_held_against_the_context_and_against_itself() {
             json!({ "conditions": [{ "code": "controll" }] }),
             "has no condition `controll`: did you mean `control`?",
         ),
+        (
+            json!({ "conditions": [{ "code": "control", "weight": 50 }, { "code": "variant" }] }),
+            "they sum to 50; variant has none: give all weights, or none for equal ones",
+        ),
+        (
+            json!({ "conditions": [{ "code": "control", "weight": 33.3 }, { "code": "variant", "weight": 66.6 }] }),
+            "they sum to 99.9",
+        ),
+        (json!({ "conditions": [{ "code": " " }] }), "a condition needs a code"),
+        (json!({ "conditions": [{ "code": "Default" }] }), "UpGrade keeps the code `default` for itself"),
+        (json!({ "inclusion_users": ["ada", ""] }), "it must not be empty"),
+        (
+            json!({ "inclusion_users": ["ada", "ada"] }),
+            "the student of the inclusion list `ada` is there twice",
+        ),
+        (json!({ "exclusion_users": ["a\nb"] }), "`a b` on the exclusion list is no id of a student"),
+        (
+            json!({ "exclusion_groups": [{ "type": "classId", "group_id": "" }] }),
+            "a group on the exclusion list has no group_id",
+        ),
         (json!({ "assignment_unit": "group" }), "the assignment unit group needs a group_type"),
         (json!({ "assignment_unit": "group", "group_type": "classId", "consistency_rule": "group" }), ""),
         (json!({ "assignment_unit": "group", "group_type": "classid" }), "did you mean `classId`?"),
@@ -245,6 +265,160 @@ async fn conditions_of_an_experiment_that_students_are_in_change_only_by_force()
     assert!(told(kind, json!({ "experiment_id": ID }), &inactive).contains("must change something"));
     let rule = json!({ "experiment_id": ID, "post_experiment_rule": { "rule": "assign", "condition_code": "gone" } });
     assert!(told(kind, rule, &inactive).contains("none of the conditions"));
+}
+
+#[test]
+fn a_student_is_named_by_an_id_that_can_travel() {
+    let told = |kind: ActionKind, params: Value| {
+        let action = decode(kind, params.as_object().unwrap()).unwrap();
+        check(&action, &Facts::default()).join("; ")
+    };
+    let init = |id: &str| json!({ "user_id": id });
+    let long = "x".repeat(256);
+    for id in ["a\u{0}b", "a\nb", " ada", "ada\t", &long] {
+        let said = told(ActionKind::InitExperimentUser, init(id));
+        assert!(said.contains("is no id of a student: it must not"), "{id:?}: {said}");
+        let asked = json!({ "user_id": id, "context": "c" });
+        assert!(
+            told(ActionKind::GetDecisionPointAssignments, asked).contains("is no id of a student"),
+            "{id:?}"
+        );
+        let visit = json!({ "user_id": id, "decision_point": { "site": "s", "target": "" } });
+        assert!(told(ActionKind::MarkDecisionPoint, visit).contains("is no id of a student"), "{id:?}");
+    }
+    for id in ["ada", "ada lovelace", "Zoë", "6f", &"x".repeat(255)] {
+        assert_eq!(told(ActionKind::InitExperimentUser, init(id)), "", "{id:?}");
+    }
+    let groups = [
+        (json!({ "user_id": "a", "group": { "": ["c1"] } }), "a group needs its type"),
+        (json!({ "user_id": "a", "group": { "classId": ["c1", "c1"] } }), "`c1` is there twice"),
+        (
+            json!({ "user_id": "a", "group": { "classId": [" "] } }),
+            "a group of the type `classId` has no name",
+        ),
+        (
+            json!({ "user_id": "a", "working_group": { "classId": "" } }),
+            "the working group of the type `classId`",
+        ),
+        (json!({ "user_id": "a", "group": { "classId": [] } }), ""),
+    ];
+    for (params, expected) in groups {
+        let said = told(ActionKind::InitExperimentUser, params.clone());
+        assert!(
+            if expected.is_empty() { said.is_empty() } else { said.contains(expected) },
+            "{params}: {said}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_visit_for_an_experiment_is_at_one_of_its_points_with_one_of_its_conditions() {
+    let experiment = experiment(ExperimentState::Enrolling, true, [50.0, 50.0]).await;
+    let visit = |target: &str, code: Value| {
+        json!({ "user_id": "ada", "decision_point": { "site": "workspace", "target": target },
+            "assigned_condition": { "experiment_id": ID, "condition_code": code } })
+    };
+    let kind = ActionKind::MarkDecisionPoint;
+    assert_eq!(told(kind, visit("analyzing_step_functions", json!("control")), &experiment), "");
+    assert_eq!(told(kind, visit("analyzing_step_functions", Value::Null), &experiment), "");
+    let said = told(kind, visit("analyzing_step_function", json!("contrl")), &experiment);
+    assert!(said.contains("has no condition `contrl`: did you mean `control`?"), "{said}");
+    assert!(said.contains("did you mean `workspace / analyzing_step_functions`?"), "{said}");
+}
+
+#[tokio::test]
+async fn an_update_is_held_against_what_stays() {
+    let kind = ActionKind::UpdateExperiment;
+    let change = |changes: Value| {
+        let mut whole = json!({ "experiment_id": ID });
+        whole.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+        whole
+    };
+    let mut old = experiment(ExperimentState::Inactive, true, [50.0, 50.0]).await;
+    let only = json!({ "conditions": [{ "code": "control", "weight": 100 }] });
+    assert_eq!(told(kind, change(only.clone()), &old), "");
+    old.post_rule = upgrade_agent::client::PostRule::assign("variant");
+    assert!(told(kind, change(only.clone()), &old).contains("assigns `variant`, which this update removes"));
+    let with_rule =
+        json!({ "conditions": only["conditions"], "post_experiment_rule": { "rule": "continue" } });
+    assert_eq!(told(kind, change(with_rule), &old), "");
+
+    old.assignment_unit = "group".into();
+    old.group_type = Some("classId".into());
+    old.consistency_rule = Some("group".into());
+    let single = json!({ "assignment_unit": "individual" });
+    assert!(
+        told(kind, change(single), &old)
+            .contains("the consistency rule group goes with the assignment unit group")
+    );
+    let both = json!({ "assignment_unit": "individual", "consistency_rule": "individual" });
+    assert_eq!(told(kind, change(both), &old), "");
+
+    old.design = "Factorial".into();
+    assert!(told(kind, change(only), &old).contains("is factorial"));
+    assert_eq!(told(kind, change(json!({ "name": "Bar" })), &old), "");
+    old.assignment_unit = "within-subjects".into();
+    assert!(
+        told(kind, change(json!({ "consistency_rule": "individual" })), &old).contains("is within-subjects")
+    );
+}
+
+#[tokio::test]
+async fn what_stays_must_be_known_in_the_new_context() {
+    let contexts = contexts();
+    let mut old = experiment(ExperimentState::Inactive, true, [50.0, 50.0]).await;
+    old.context = vec!["elsewhere".into()];
+    let params = json!({ "experiment_id": ID, "context": "assign-prog" });
+    let facts = Facts { experiment: Some(&old), contexts: Some(&contexts), ..Facts::default() };
+    let action = decode(ActionKind::UpdateExperiment, params.as_object().unwrap()).unwrap();
+    let said = check(&action, &facts).join("; ");
+    assert!(
+        said.contains("does not know the decision points of experiment 'Foo': give the decision_points"),
+        "{said}"
+    );
+    assert!(!said.contains("does not know the conditions"), "{said}");
+    old.conditions[0].code = "third".into();
+    old.group_type = Some("teamId".into());
+    let facts = Facts { experiment: Some(&old), contexts: Some(&contexts), ..Facts::default() };
+    let said = check(&action, &facts).join("; ");
+    assert!(said.contains("does not know the conditions of experiment 'Foo'"), "{said}");
+    assert!(said.contains("has no group type `teamId`"), "{said}");
+}
+
+#[tokio::test]
+async fn the_unit_and_the_context_of_an_experiment_that_students_are_in_change_only_by_force() {
+    let running = experiment(ExperimentState::Enrolling, true, [50.0, 50.0]).await;
+    let kind = ActionKind::UpdateExperiment;
+    let cases = [
+        (
+            json!({ "assignment_unit": "group", "group_type": "classId" }),
+            "its assignment unit must not change",
+        ),
+        (json!({ "context": "mathstream" }), "its context must not change"),
+        (json!({ "context": "assign-prog", "assignment_unit": "individual" }), ""),
+    ];
+    for (changes, expected) in cases {
+        let mut params = json!({ "experiment_id": ID });
+        params.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+        let said = told(kind, params.clone(), &running);
+        assert!(
+            if expected.is_empty() { said.is_empty() } else { said.contains(expected) },
+            "{params}: {said}"
+        );
+        params["force"] = json!(true);
+        assert_eq!(told(kind, params, &running), "");
+    }
+}
+
+#[tokio::test]
+async fn a_weight_that_is_none_keeps_an_experiment_from_starting() {
+    let bad = experiment(ExperimentState::Inactive, true, [-10.0, 110.0]).await;
+    let kind = ActionKind::UpdateExperimentStatus;
+    for status in ["enrolling", "scheduled"] {
+        let said = told(kind, json!({ "experiment_id": ID, "status": status }), &bad);
+        assert!(said.contains("has the weight -10, so it cannot start"), "{said}");
+    }
+    assert_eq!(told(kind, json!({ "experiment_id": ID, "status": "preview" }), &bad), "");
 }
 
 #[test]

@@ -301,6 +301,22 @@ async fn an_update_gives_default_payloads_the_first_time() {
 }
 
 #[tokio::test]
+async fn somebody_is_on_both_lists_or_a_date_is_missing() {
+    let (world, text) = (World::new().await, "Both included and excluded: ada");
+    let both = json!({ "inclusion_users": ["ada", "bob"], "exclusion_users": ["eve", "ada"] });
+    is_warned(&world, "create_experiment", new(both), text).await;
+    let apart = json!({ "inclusion_users": ["ada"], "exclusion_users": ["eve"] });
+    is_not_warned(&world, "create_experiment", new(apart), "Both included").await;
+    let group = json!([{ "type": "classId", "group_id": "c1" }]);
+    let both = json!({ "inclusion_groups": group, "exclusion_groups": group });
+    is_warned(&world, "create_experiment", new(both), "classId c1").await;
+
+    let id = world.experiment("Foo", ExperimentState::Inactive).await;
+    is_warned(&world, "update_experiment_status", to(&id, "scheduled"), "never starts by itself").await;
+    is_not_warned(&world, "update_experiment_status", to(&id, "enrolling"), "never starts by itself").await;
+}
+
+#[tokio::test]
 async fn a_name_differs_in_spelling_only() {
     let (world, text) = (World::new().await, "differs in spelling only");
     let id = world.experiment("Math Hints", ExperimentState::Inactive).await;

@@ -1,21 +1,23 @@
 //! Holding an action against what the server told: everything the server itself would let pass.
 
-use super::decode::nearest;
-use super::params::weights;
+mod parts;
+mod students;
+mod words;
+
 use super::transitions::{is_usual, usual_targets};
-use super::{
-    Action, ConditionParam, CreateExperiment, DecisionPointParam, Facts, PostRuleParam, UpdateExperiment,
-    UpdateExperimentStatus,
-};
+use super::{Action, CreateExperiment, Facts, UpdateExperiment, UpdateExperimentStatus};
 use crate::client::{
-    AssignmentUnit, ConsistencyRule, Context, ContextMetadata, Experiment, ExperimentName, ExperimentState,
-    FilterMode, PostExperimentRule,
+    AssignmentUnit, ContextMetadata, Experiment, ExperimentName, ExperimentState, ExperimentType,
+    PostExperimentRule,
 };
+use parts::{
+    Named, TOLERANCE, check_conditions, check_context, check_filter, check_list, check_name, check_points,
+    check_rule, check_unit, rounded,
+};
+use students::{check_init, check_mark, check_user};
+use words::{check_known, in_context, not_a_word};
 
-/// How far the sum of the weights may be from 100: what adding up decimals costs, and no more.
-const TOLERANCE: f64 = 1e-6;
-
-/// Says what is wrong with an action, a sentence each. What the facts do not hold is not checked.
+/// Says what is wrong with an action and what would do, a sentence each. What the facts do not hold is not checked.
 ///
 /// ```
 /// use serde_json::json;
@@ -34,25 +36,29 @@ pub fn check(action: &Action, facts: &Facts<'_>) -> Vec<String> {
         Action::UpdateExperiment(update) => check_update(update, facts, &mut found),
         Action::UpdateExperimentStatus(status) => check_status(status, facts, &mut found),
         Action::GetDecisionPointAssignments(asked) => {
+            check_user(&asked.user_id, &mut found);
             check_context(&asked.context, facts, &mut found);
         }
-        Action::MarkDecisionPoint(mark) => {
-            let code = mark.assigned_condition.as_ref().and_then(|shown| shown.condition_code.as_deref());
-            if let (Some(experiment), Some(code)) = (facts.experiment, code) {
-                let codes: Vec<&str> =
-                    experiment.conditions.iter().map(|known| known.code.as_str()).collect();
-                check_known(
-                    "condition",
-                    code,
-                    &codes,
-                    &format!("experiment '{}'", experiment.name),
-                    &mut found,
-                );
-            }
-        }
-        Action::DeleteExperiment(_) | Action::InitExperimentUser(_) => {}
+        Action::MarkDecisionPoint(mark) => check_mark(mark, facts, &mut found),
+        Action::InitExperimentUser(init) => check_init(init, &mut found),
+        Action::DeleteExperiment(_) => {}
     }
     found
+}
+
+/// What is wrong with the name of a context.
+pub(crate) fn unknown_context(name: &str, contexts: &ContextMetadata) -> Option<String> {
+    let mut found = Vec::new();
+    check_context(name, &Facts { contexts: Some(contexts), ..Facts::default() }, &mut found);
+    found.pop()
+}
+
+/// Says that there is no experiment of that name, and which one may be meant.
+pub(crate) fn unknown_experiment(name: &str, names: &[ExperimentName]) -> String {
+    let known: Vec<&str> = names.iter().map(|known| known.name.as_str()).collect();
+    let mut found = Vec::new();
+    check_known("experiment", name, &known, "this server", &mut found);
+    found.pop().unwrap_or_default()
 }
 
 fn check_create(create: &CreateExperiment, facts: &Facts<'_>, found: &mut Vec<String>) {
@@ -65,12 +71,8 @@ fn check_create(create: &CreateExperiment, facts: &Facts<'_>, found: &mut Vec<St
     check_filter(create.filter_mode.as_ref(), found);
     let codes: Vec<&str> = create.conditions.iter().map(|condition| condition.code.as_str()).collect();
     check_rule(create.post_experiment_rule.as_ref(), &codes, found);
-    for group in create.inclusion_groups.iter().chain(&create.exclusion_groups) {
-        if let Some((name, context)) = context {
-            let types: Vec<&str> = context.group_types.iter().map(String::as_str).collect();
-            check_known("group type", &group.group_type, &types, &in_context(name), found);
-        }
-    }
+    check_list("inclusion", &create.inclusion_users, &create.inclusion_groups, context, found);
+    check_list("exclusion", &create.exclusion_users, &create.exclusion_groups, context, found);
 }
 
 fn check_update(update: &UpdateExperiment, facts: &Facts<'_>, found: &mut Vec<String>) {
@@ -83,15 +85,7 @@ fn check_update(update: &UpdateExperiment, facts: &Facts<'_>, found: &mut Vec<St
     }
     let context = update.context.as_deref().or(old.and_then(|old| old.context.first().map(String::as_str)));
     let context = context.and_then(|name| check_context(name, facts, found));
-    if update.assignment_unit.is_some() || update.group_type.is_some() || update.consistency_rule.is_some() {
-        let unit = update.assignment_unit.as_ref().or(old.map(|old| &old.assignment_unit));
-        let group_type = update.group_type.as_deref().or_else(|| {
-            let stays = unit == Some(&AssignmentUnit::Group);
-            old.filter(|_| stays).and_then(|old| old.group_type.as_deref())
-        });
-        let unit = unit.unwrap_or(&AssignmentUnit::Individual);
-        check_unit(unit, group_type, update.consistency_rule.as_ref(), context, found);
-    }
+    check_new_unit(update, old, context, found);
     if let Some(conditions) = &update.conditions {
         check_conditions(conditions, context, found);
     }
@@ -99,25 +93,137 @@ fn check_update(update: &UpdateExperiment, facts: &Facts<'_>, found: &mut Vec<St
         check_points(points, context, found);
     }
     check_filter(update.filter_mode.as_ref(), found);
+    check_new_rule(update, old, found);
+    let Some(old) = old else { return };
+    check_lock(update, old, found);
+    check_design(update, old, found);
+    if let Some(context) = context.filter(|_| update.context.is_some()) {
+        check_kept_parts(update, old, context, found);
+    }
+}
+
+/// The unit with its group type and consistency rule, as they will be.
+fn check_new_unit(
+    update: &UpdateExperiment,
+    old: Option<&Experiment>,
+    context: Option<Named<'_>>,
+    found: &mut Vec<String>,
+) {
+    if update.assignment_unit.is_none() && update.group_type.is_none() && update.consistency_rule.is_none() {
+        return;
+    }
+    let unit = update.assignment_unit.as_ref().or(old.map(|old| &old.assignment_unit));
+    let group_type = update.group_type.as_deref().or_else(|| {
+        let stays = unit == Some(&AssignmentUnit::Group);
+        old.filter(|_| stays).and_then(|old| old.group_type.as_deref())
+    });
+    let unit = unit.unwrap_or(&AssignmentUnit::Individual);
+    let kept =
+        || old.filter(|_| update.assignment_unit.is_some()).and_then(|old| old.consistency_rule.as_ref());
+    let rule = update.consistency_rule.as_ref().or_else(kept);
+    check_unit(unit, group_type, rule, context, found);
+}
+
+/// The post-experiment rule against the conditions as they will be.
+fn check_new_rule(update: &UpdateExperiment, old: Option<&Experiment>, found: &mut Vec<String>) {
     let given =
         update.conditions.as_deref().unwrap_or_default().iter().map(|condition| condition.code.as_str());
     let kept = old.filter(|_| update.conditions.is_none()).map(|old| &old.conditions);
     let kept = kept.into_iter().flatten().map(|condition| condition.code.as_str());
     let codes: Vec<&str> = given.chain(kept).collect();
     check_rule(update.post_experiment_rule.as_ref(), &codes, found);
-    check_lock(update, old, found);
+    let standing = old.filter(|_| update.post_experiment_rule.is_none()).map(|old| &old.post_rule);
+    let assigned = standing.filter(|rule| rule.rule == PostExperimentRule::Assign);
+    if let Some(code) = assigned.and_then(|rule| rule.condition_code.as_deref())
+        && !codes.contains(&code)
+    {
+        found.push(format!(
+            "the post-experiment rule assigns `{code}`, which this update removes: keep it, or give another \
+             post_experiment_rule"
+        ));
+    }
 }
 
-/// Conditions and decision points of an experiment that students are in.
-fn check_lock(update: &UpdateExperiment, old: Option<&Experiment>, found: &mut Vec<String>) {
-    let Some(old) = old else { return };
+/// What must not change while students are in an experiment.
+fn check_lock(update: &UpdateExperiment, old: &Experiment, found: &mut Vec<String>) {
     let locked = matches!(old.state, ExperimentState::Enrolling | ExperimentState::EnrollmentComplete);
+    if !locked || update.force {
+        return;
+    }
     let touches = update.conditions.is_some() || update.decision_points.is_some();
-    if locked && touches && !update.force {
+    if touches {
         found.push(format!(
             "experiment '{}' is {}, and its conditions and decision points must not change while students are in it; \
              say that you want it forced if you mean it",
             old.name, old.state
+        ));
+    }
+    let moves = update.context.as_ref().is_some_and(|context| !old.context.contains(context));
+    let unit = update.assignment_unit.as_ref().is_some_and(|unit| *unit != old.assignment_unit);
+    let kind = update.group_type.is_some() && update.group_type != old.group_type;
+    for (changes, what) in [(moves, "context"), (unit, "assignment unit"), (kind, "group type")] {
+        if changes {
+            found.push(format!(
+                "experiment '{}' is {}, and its {what} must not change while students are in it; say that you want it \
+                 forced if you mean it",
+                old.name, old.state
+            ));
+        }
+    }
+}
+
+/// Designs that cannot be told in these parameters are left whole.
+fn check_design(update: &UpdateExperiment, old: &Experiment, found: &mut Vec<String>) {
+    if old.design == ExperimentType::Factorial && update.conditions.is_some() {
+        found.push(format!(
+            "experiment '{}' is factorial: its conditions are combinations of levels, which can be changed on UpGrade's \
+             own screen only",
+            old.name
+        ));
+    }
+    let unit = update.assignment_unit.is_some() || update.consistency_rule.is_some();
+    if old.assignment_unit == AssignmentUnit::WithinSubjects && unit {
+        found.push(format!(
+            "experiment '{}' is within-subjects: its unit and consistency can be changed on UpGrade's own screen only",
+            old.name
+        ));
+    }
+}
+
+/// In another context the parts that stay must be known there, too.
+fn check_kept_parts(
+    update: &UpdateExperiment,
+    old: &Experiment,
+    (name, context): Named<'_>,
+    found: &mut Vec<String>,
+) {
+    if old.context.iter().any(|known| known == name) {
+        return;
+    }
+    let strange_code = old.conditions.iter().any(|known| !context.conditions.contains(&known.code));
+    if update.conditions.is_none() && strange_code {
+        found.push(format!(
+            "{} does not know the conditions of experiment '{}': give the conditions for it, too",
+            in_context(name),
+            old.name
+        ));
+    }
+    let is_known =
+        |site: &String, target: &String| context.sites.contains(site) && context.targets.contains(target);
+    let strange_point = old.decision_points.iter().any(|point| !is_known(&point.site, &point.target));
+    if update.decision_points.is_none() && strange_point {
+        found.push(format!(
+            "{} does not know the decision points of experiment '{}': give the decision_points for it, too",
+            in_context(name),
+            old.name
+        ));
+    }
+    let kind =
+        old.group_type.as_ref().filter(|_| update.group_type.is_none() && update.assignment_unit.is_none());
+    if let Some(kind) = kind.filter(|kind| !context.group_types.contains(kind)) {
+        found.push(format!(
+            "{} has no group type `{kind}`: give the group_type for it, too",
+            in_context(name)
         ));
     }
 }
@@ -143,7 +249,7 @@ fn check_status(change: &UpdateExperimentStatus, facts: &Facts<'_>, found: &mut 
             "an experiment that is {from} usually becomes {targets}, not {to}; say that you want it forced if you mean it"
         ));
     }
-    if *to == ExperimentState::Enrolling && !change.force {
+    if matches!(to, ExperimentState::Enrolling | ExperimentState::Scheduled) && !change.force {
         check_ready(experiment, found);
     }
 }
@@ -152,189 +258,30 @@ fn check_status(change: &UpdateExperimentStatus, facts: &Facts<'_>, found: &mut 
 fn check_ready(experiment: &Experiment, found: &mut Vec<String>) {
     let name = &experiment.name;
     if experiment.decision_points.is_empty() {
-        found.push(format!("experiment '{name}' has no decision points, so it cannot start"));
+        found.push(format!(
+            "experiment '{name}' has no decision points, so it cannot start: give it one first"
+        ));
     }
     if experiment.conditions.is_empty() {
-        found.push(format!("experiment '{name}' has no conditions, so it cannot start"));
+        found.push(format!("experiment '{name}' has no conditions, so it cannot start: give it some first"));
         return;
     }
-    let sum: f64 = experiment.conditions.iter().map(|condition| condition.weight).sum();
-    if (sum - 100.0).abs() > TOLERANCE {
-        found
-            .push(format!("the weights of experiment '{name}' sum to {sum}, not to 100, so it cannot start"));
-    }
-}
-
-fn check_name(name: &str, own_id: Option<&str>, facts: &Facts<'_>, found: &mut Vec<String>) {
-    if name.trim().is_empty() {
-        found.push("an experiment needs a name".to_owned());
-    }
-    let taken = |known: &&ExperimentName| known.name == name && Some(known.id.as_str()) != own_id;
-    if let Some(other) = facts.names.iter().find(taken) {
-        found.push(format!("there is an experiment '{name}' already ({}); choose another name", other.id));
-    }
-}
-
-/// The context by name, if it is known what contexts there are and this is one.
-fn check_context<'a>(
-    name: &'a str,
-    facts: &Facts<'a>,
-    found: &mut Vec<String>,
-) -> Option<(&'a str, &'a Context)> {
-    let contexts = facts.contexts?;
-    let Some(context) = contexts.get(name) else {
-        let known: Vec<&str> = contexts.names().collect();
-        check_known("context", name, &known, "this server", found);
-        return None;
-    };
-    Some((name, context))
-}
-
-/// What is wrong with the name of a context.
-pub(crate) fn unknown_context(name: &str, contexts: &ContextMetadata) -> Option<String> {
-    let mut found = Vec::new();
-    check_context(name, &Facts { contexts: Some(contexts), ..Facts::default() }, &mut found);
-    found.pop()
-}
-
-/// Says that there is no experiment of that name, and which one may be meant.
-pub(crate) fn unknown_experiment(name: &str, names: &[ExperimentName]) -> String {
-    let known: Vec<&str> = names.iter().map(|known| known.name.as_str()).collect();
-    let mut found = Vec::new();
-    check_known("experiment", name, &known, "this server", &mut found);
-    found.pop().unwrap_or_default()
-}
-
-fn check_unit(
-    unit: &AssignmentUnit,
-    group_type: Option<&str>,
-    rule: Option<&ConsistencyRule>,
-    context: Option<(&str, &Context)>,
-    found: &mut Vec<String>,
-) {
-    match (unit, group_type) {
-        (AssignmentUnit::Individual, Some(_)) => {
-            found.push("a group type goes with the assignment unit group only".to_owned());
-        }
-        (AssignmentUnit::Group, None) => {
-            found.push("the assignment unit group needs a group_type".to_owned());
-        }
-        (AssignmentUnit::Group, Some(group_type)) => {
-            if let Some((name, context)) = context {
-                let types: Vec<&str> = context.group_types.iter().map(String::as_str).collect();
-                check_known("group type", group_type, &types, &in_context(name), found);
-            }
-        }
-        (AssignmentUnit::Individual, None) => {}
-        (other, _) => found.push(not_a_word("assignment unit", other.as_str(), &["individual", "group"])),
-    }
-    match rule {
-        None | Some(ConsistencyRule::Individual) => {}
-        Some(ConsistencyRule::Group) if *unit == AssignmentUnit::Group => {}
-        Some(ConsistencyRule::Group) => {
-            found.push("the consistency rule group goes with the assignment unit group only".to_owned());
-        }
-        Some(other) => found.push(not_a_word("consistency rule", other.as_str(), &["individual", "group"])),
-    }
-}
-
-fn check_conditions(
-    conditions: &[ConditionParam],
-    context: Option<(&str, &Context)>,
-    found: &mut Vec<String>,
-) {
-    let codes: Vec<&str> = conditions.iter().map(|condition| condition.code.as_str()).collect();
-    check_twice("condition", &codes, found);
-    for code in &codes {
-        if code.eq_ignore_ascii_case("default") {
-            found.push("UpGrade keeps the code `default` for itself; choose another".to_owned());
-        } else if let Some((name, context)) = context {
-            let known: Vec<&str> = context.conditions.iter().map(String::as_str).collect();
-            check_known("condition", code, &known, &in_context(name), found);
-        }
-    }
-    let weights = weights(conditions);
-    if let Some(bad) = weights.iter().find(|weight| !weight.is_finite() || **weight < 0.0) {
-        found.push(format!("a weight is a percentage, and {bad} is none"));
+    let weights = experiment.conditions.iter().map(|condition| condition.weight);
+    if let Some(bad) = weights.clone().find(|weight| !weight.is_finite() || *weight < 0.0) {
+        found.push(format!(
+            "a condition of experiment '{name}' has the weight {bad}, so it cannot start: give weights from 0 to 100"
+        ));
         return;
     }
-    let sum: f64 = weights.iter().sum();
-    if conditions.is_empty() {
-        found.push("an experiment needs at least one condition".to_owned());
-    } else if (sum - 100.0).abs() > TOLERANCE {
-        found.push(format!("the weights must sum to 100, and they sum to {sum}"));
+    let sum: f64 = weights.sum();
+    // Within-subjects experiments show each condition in turn and weigh none.
+    let weighs = experiment.assignment_unit != AssignmentUnit::WithinSubjects;
+    if weighs && (sum - 100.0).abs() > TOLERANCE {
+        let sum = rounded(sum);
+        found.push(format!(
+            "the weights of experiment '{name}' sum to {sum}, not to 100, so it cannot start: change them first"
+        ));
     }
-}
-
-fn check_points(points: &[DecisionPointParam], context: Option<(&str, &Context)>, found: &mut Vec<String>) {
-    if points.is_empty() {
-        found.push("an experiment needs at least one decision point".to_owned());
-    }
-    let places: Vec<String> =
-        points.iter().map(|point| format!("{} / {}", point.site, point.target)).collect();
-    check_twice("decision point", &places.iter().map(String::as_str).collect::<Vec<_>>(), found);
-    let Some((name, context)) = context else { return };
-    let sites: Vec<&str> = context.sites.iter().map(String::as_str).collect();
-    let targets: Vec<&str> = context.targets.iter().map(String::as_str).collect();
-    for point in points {
-        check_known("site", &point.site, &sites, &in_context(name), found);
-        check_known("target", &point.target, &targets, &in_context(name), found);
-    }
-}
-
-fn check_filter(mode: Option<&FilterMode>, found: &mut Vec<String>) {
-    if let Some(FilterMode::Unknown(word)) = mode {
-        found.push(not_a_word("filter mode", word, FilterMode::WORDS));
-    }
-}
-
-fn check_rule(rule: Option<&PostRuleParam>, codes: &[&str], found: &mut Vec<String>) {
-    let Some(rule) = rule else { return };
-    match (&rule.rule, &rule.condition_code) {
-        (PostExperimentRule::Continue, None) | (PostExperimentRule::Assign, None) => {}
-        (PostExperimentRule::Assign, Some(code)) if codes.contains(&code.as_str()) => {}
-        (PostExperimentRule::Assign, Some(code)) => {
-            found.push(format!("the post-experiment rule assigns `{code}`, which is none of the conditions"));
-        }
-        (PostExperimentRule::Continue, Some(_)) => {
-            found.push("the post-experiment rule `continue` takes no condition".to_owned());
-        }
-        (other, _) => found.push(not_a_word("post-experiment rule", other.as_str(), &["continue", "assign"])),
-    }
-}
-
-fn check_twice(what: &str, all: &[&str], found: &mut Vec<String>) {
-    for (at, one) in all.iter().enumerate() {
-        if all[..at].contains(one) {
-            found.push(format!("the {what} `{one}` is there twice"));
-        }
-    }
-}
-
-fn check_known(what: &str, word: &str, known: &[&str], place: &str, found: &mut Vec<String>) {
-    if known.contains(&word) {
-        return;
-    }
-    let hint = match nearest(word, known.iter().copied()) {
-        Some(near) if near.eq_ignore_ascii_case(word) => {
-            format!("did you mean `{near}`? Upper and lower case differ")
-        }
-        Some(near) => format!("did you mean `{near}`?"),
-        None if known.is_empty() => "it has none".to_owned(),
-        None => format!("it has {}", known.join(", ")),
-    };
-    found.push(format!("{place} has no {what} `{word}`: {hint}"));
-}
-
-fn not_a_word(what: &str, word: &str, known: &[&str]) -> String {
-    match nearest(word, known.iter().copied()) {
-        Some(near) => format!("`{word}` is no {what}; did you mean `{near}`?"),
-        None => format!("`{word}` is no {what}; there are {}", known.join(", ")),
-    }
-}
-
-fn in_context(name: &str) -> String {
-    format!("the context `{name}`")
 }
 
 impl UpdateExperiment {

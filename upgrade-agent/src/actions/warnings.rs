@@ -93,6 +93,13 @@ pub enum Warning {
         /// To how many pairs of a condition and a decision point.
         pairs: usize,
     },
+    /// Students or groups are on both lists: being excluded wins.
+    ListedTwice {
+        /// Who.
+        who: Vec<String>,
+    },
+    /// It is scheduled without a date.
+    NoDate,
     /// A name that differs from another one only in its spelling.
     NearName {
         /// The other name.
@@ -184,6 +191,15 @@ impl Warning {
                  as its payload: the application gets a payload where it got none.",
                 counted(*pairs as u64, "pair")
             ),
+            Warning::ListedTwice { who } => format!(
+                "Both included and excluded: {}. Who is excluded by his own id is left out whatever else is said; a group \
+                 that is excluded is left out but for its students who are included by their own id.",
+                listed(who.iter().map(String::as_str))
+            ),
+            Warning::NoDate => {
+                "It has no date, so that it never starts by itself. A date is set on UpGrade's own screen."
+                    .to_owned()
+            }
             Warning::NearName { name } => {
                 format!("There is an experiment '{}' already, which differs in spelling only.", shown(name))
             }

@@ -2,7 +2,7 @@
 
 use super::Warning;
 use crate::actions::{
-    Action, ConditionParam, CreateExperiment, DecisionPointParam, Facts, InitExperimentUser,
+    Action, ConditionParam, CreateExperiment, DecisionPointParam, Facts, GroupParam, InitExperimentUser,
     MarkDecisionPoint, PostRuleParam, UpdateExperiment, decode::nearest,
 };
 use crate::client::{
@@ -44,6 +44,10 @@ fn of_create(create: &CreateExperiment, facts: Facts<'_>, due: &mut Vec<Warning>
     if !listed && create.filter_mode.as_ref().is_none_or(|mode| *mode == FilterMode::ExcludeAll) {
         due.push(Warning::NobodyIncluded { new: true });
     }
+    due.extend(listed_twice(
+        (&create.inclusion_users, &create.inclusion_groups),
+        (&create.exclusion_users, &create.exclusion_groups),
+    ));
     due.extend(create.post_experiment_rule.as_ref().and_then(|rule| assigns(rule, false, None)));
     if assigns_anything(create.post_experiment_rule.as_ref()) && !facts.is_old() {
         let pairs = create.conditions.len() * create.decision_points.len();
@@ -86,6 +90,9 @@ fn of_status(to: &ExperimentState, facts: Facts<'_>, due: &mut Vec<Warning>) {
     let Some(experiment) = facts.experiment else { return };
     if *to == ExperimentState::Enrolling {
         return of_start(experiment, facts, due);
+    }
+    if *to == ExperimentState::Scheduled && experiment.start_on.is_none() {
+        due.push(Warning::NoDate);
     }
     let rule = &experiment.post_rule;
     if *to == ExperimentState::EnrollmentComplete && rule.rule == PostExperimentRule::Assign {
@@ -167,6 +174,16 @@ fn assigns(rule: &PostRuleParam, now: bool, enrolled: Option<u64>) -> Option<War
 
 fn assigns_anything(rule: Option<&PostRuleParam>) -> bool {
     rule.is_some_and(|rule| rule.rule == PostExperimentRule::Assign)
+}
+
+type List<'a> = (&'a [String], &'a [GroupParam]);
+
+fn listed_twice(inclusion: List<'_>, exclusion: List<'_>) -> Option<Warning> {
+    let users = inclusion.0.iter().filter(|user| exclusion.0.contains(user)).cloned();
+    let groups = inclusion.1.iter().filter(|group| exclusion.1.contains(group));
+    let groups = groups.map(|group| format!("{} {}", group.group_type, group.group_id));
+    let who: Vec<String> = users.chain(groups).collect();
+    (!who.is_empty()).then_some(Warning::ListedTwice { who })
 }
 
 /// The context that an update leaves, if it leaves one.

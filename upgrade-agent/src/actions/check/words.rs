@@ -1,0 +1,38 @@
+//! The sentences that several checks share, with the word that may be meant.
+
+use crate::actions::decode::nearest;
+use crate::actions::shown::{listed, shown};
+
+pub(super) fn check_twice(what: &str, all: &[&str], found: &mut Vec<String>) {
+    for (at, one) in all.iter().enumerate() {
+        if all[..at].contains(one) {
+            found.push(format!("the {what} `{}` is there twice", shown(one)));
+        }
+    }
+}
+
+pub(super) fn check_known(what: &str, word: &str, known: &[&str], place: &str, found: &mut Vec<String>) {
+    if known.contains(&word) {
+        return;
+    }
+    let hint = match nearest(word, known.iter().copied()) {
+        Some(near) if near.eq_ignore_ascii_case(word) => {
+            format!("did you mean `{near}`? Upper and lower case differ")
+        }
+        Some(near) => format!("did you mean `{near}`?"),
+        None if known.is_empty() => "it has none".to_owned(),
+        None => format!("it has {}", listed(known.iter().copied())),
+    };
+    found.push(format!("{place} has no {what} `{}`: {hint}", shown(word)));
+}
+
+pub(super) fn not_a_word(what: &str, word: &str, known: &[&str]) -> String {
+    match nearest(word, known.iter().copied()) {
+        Some(near) => format!("`{}` is no {what}; did you mean `{near}`?", shown(word)),
+        None => format!("`{}` is no {what}; there are {}", shown(word), known.join(", ")),
+    }
+}
+
+pub(super) fn in_context(name: &str) -> String {
+    format!("the context `{name}`")
+}
