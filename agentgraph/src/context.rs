@@ -20,6 +20,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::policy::Heartbeats;
 use crate::services::Services;
 use crate::session::{SessionKind, Sessions};
 
@@ -59,6 +60,7 @@ pub(crate) struct RunShared {
     pub(crate) spending: Spending,
     /// A node asked for the run to stop at the next boundary.
     pub(crate) drains: AtomicBool,
+    pub(crate) beats: Heartbeats,
 }
 
 impl RunShared {
@@ -121,10 +123,16 @@ impl Ctx {
     /// Gives a value to whoever streams this run; waits while the stream is full. Without a stream it does nothing, and
     /// the value is not even encoded.
     pub async fn emit(&self, value: impl Serialize) {
+        self.heartbeat();
         let Some(sink) = &self.shared.custom else { return };
         let value = serde_json::to_value(value)
             .unwrap_or_else(|error| serde_json::Value::String(format!("(not encodable: {error})")));
         sink.emit(self.request, value).await;
+    }
+
+    /// Says that the task is alive, for its [idle timeout](crate::IntoNode::idle_timeout). Without one it does nothing.
+    pub fn heartbeat(&self) {
+        self.shared.beats.beat(self.request);
     }
 
     /// Whether anybody streams this run's custom events.

@@ -20,13 +20,14 @@ use std::any::TypeId;
 use std::borrow::Cow;
 use std::panic::Location;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::context::Deps;
 use crate::node::{IntoNode, Node};
-use crate::policy::Siblings;
+use crate::policy::{Policies, RetryPolicy, Siblings};
 use crate::route::{IntoPicks, Pick, Route, RouteTarget};
 use crate::session::SessionKind;
 use crate::state::State;
@@ -75,6 +76,8 @@ pub struct StateGraph<S: State> {
     sessions: Vec<SessionKind>,
     siblings: Siblings,
     on_limit: Option<(Name, Place)>,
+    /// For nodes that say nothing else.
+    policies: Policies,
 }
 
 type Name = Cow<'static, str>;
@@ -145,6 +148,7 @@ impl<S: State> StateGraph<S> {
             sessions: Vec::new(),
             siblings: Siblings::default(),
             on_limit: None,
+            policies: Policies::default(),
         }
     }
 
@@ -244,6 +248,25 @@ impl<S: State> StateGraph<S> {
     {
         self.sessions.retain(|kind| kind.id != TypeId::of::<T>());
         self.sessions.push(SessionKind::of::<T>(name.into()));
+        self
+    }
+
+    /// The retry policy of nodes that have none of their own; see [`IntoNode::retry`](crate::IntoNode::retry).
+    /// `RetryPolicy::attempts(1)` on a node excepts it.
+    pub fn default_retry(mut self, policy: RetryPolicy) -> Self {
+        self.policies.retry.push(policy);
+        self
+    }
+
+    /// The timeout of nodes that have none of their own. Zero is none.
+    pub fn default_timeout(mut self, limit: Duration) -> Self {
+        self.policies.timeouts.run = Some(limit).filter(|limit| !limit.is_zero());
+        self
+    }
+
+    /// The idle timeout of nodes that have none of their own. Zero is none.
+    pub fn default_idle_timeout(mut self, limit: Duration) -> Self {
+        self.policies.timeouts.idle = Some(limit).filter(|limit| !limit.is_zero());
         self
     }
 

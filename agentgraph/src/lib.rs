@@ -121,7 +121,7 @@ pub use graph::{
 pub use json_state::JsonState;
 pub use layer::{NodeCall, NodeService};
 pub use node::{IntoNode, IsNode, Node};
-pub use policy::{NodePanic, RetryPolicy, Siblings, Timeout};
+pub use policy::{NodePanic, RetryPolicy, Siblings, Timeout, TimeoutKind};
 pub use reduce::{Keyed, KeyedWrite};
 pub use route::{IntoPicks, Pick, Route, RouteTarget};
 pub use run::event::{Event, EventKind, EventStream, View};

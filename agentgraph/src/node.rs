@@ -17,7 +17,7 @@ use tower_service::Service;
 use crate::error::BoxError;
 use crate::extract::{FromTask, Requirement, Task};
 use crate::layer::{Layered, NodeCall, NodeService};
-use crate::policy::RetryPolicy;
+use crate::policy::{Policies, RetryPolicy};
 use crate::state::State;
 use crate::step::{IntoStep, Step};
 
@@ -76,17 +76,42 @@ pub trait IntoNode<S: State, M>: Sized {
         self.into_node().layered(layer)
     }
 
-    /// Tries the node again when it fails.
+    /// Tries the node again when it fails. Called several times, the first policy that retries the error decides, so that
+    /// each kind of error can have its own; attempts are counted over all of them.
+    ///
+    /// ```
+    /// # use agentgraph::prelude::*;
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(State, Serialize, Deserialize, Clone, Default)]
+    /// # struct Triage { risk: u8 }
+    /// # async fn search() -> Result<()> { Ok(()) }
+    /// use std::time::Duration;
+    ///
+    /// let busy = RetryPolicy::attempts(6).initial(Duration::from_secs(5)).retry_on(|e| e.to_string().contains("429"));
+    /// let graph = StateGraph::<Triage>::new()
+    ///     .node("search", search.retry(busy).retry(RetryPolicy::attempts(2)))
+    ///     .edge(START, "search")
+    ///     .compile();
+    /// assert!(graph.is_ok());
+    /// ```
     fn retry(self, policy: RetryPolicy) -> Node<S> {
         let mut node = self.into_node();
-        node.settings.retry = Some(policy);
+        node.settings.policies.retry.push(policy);
         node
     }
 
     /// Fails an attempt that takes longer. A zero timeout is a problem at `compile()`.
     fn timeout(self, limit: Duration) -> Node<S> {
         let mut node = self.into_node();
-        node.settings.timeout = Some(limit);
+        node.settings.policies.timeouts.run = Some(limit);
+        node
+    }
+
+    /// Fails an attempt that gives no sign of life for so long: [`Ctx::heartbeat`](crate::Ctx::heartbeat) and
+    /// [`Ctx::emit`](crate::Ctx::emit) are signs. For work that may take long and must not hang.
+    fn idle_timeout(self, limit: Duration) -> Node<S> {
+        let mut node = self.into_node();
+        node.settings.policies.timeouts.idle = Some(limit);
         node
     }
 
@@ -144,8 +169,7 @@ pub struct Node<S: State> {
 /// What is said about a node beside its code.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NodeSettings {
-    pub(crate) retry: Option<RetryPolicy>,
-    pub(crate) timeout: Option<Duration>,
+    pub(crate) policies: Policies,
     pub(crate) targets: Option<Vec<String>>,
     pub(crate) requirements: Vec<Requirement>,
     pub(crate) commands: bool,

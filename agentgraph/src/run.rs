@@ -30,7 +30,7 @@ use crate::engine::host::{LocalRunner, TaskRunner};
 use crate::engine::{Answers, Loop, Pause, Scratch};
 use crate::error::{Code, Error};
 use crate::graph::CompiledGraph;
-use crate::policy::{NodePanic, Siblings, panic_of};
+use crate::policy::{Heartbeats, NodePanic, Siblings, panic_of};
 use crate::run::begin::{Begun, Next, Start, Thread};
 use crate::run::event::{EventQueue, EventStream, View, Views};
 use crate::session::Sessions;
@@ -230,6 +230,7 @@ impl<S: State> RunBuilder<S> {
             max_supersteps: self.max_supersteps,
             spending,
             drains: AtomicBool::new(false),
+            beats: Heartbeats::default(),
         });
         let mut run = Loop {
             core: Arc::clone(&self.graph.core),

@@ -26,7 +26,7 @@ use crate::error::{BoxError, Code, Error};
 use crate::extract::Task;
 use crate::graph::{CompiledGraph, GraphCore};
 use crate::node::NodeFuture;
-use crate::policy::{CatchPanic, call_with_policy};
+use crate::policy::{CatchPanic, Heartbeats, call_with_policies};
 use crate::session::Sessions;
 use crate::state::{State, StoredState};
 use crate::step::InputValue;
@@ -45,7 +45,7 @@ impl<S: State> TaskRunner<S> for LocalRunner {
     fn call(&self, core: &GraphCore<S>, task: &Task<'_, S>) -> NodeFuture<S> {
         match LevelFilter::current() >= tracing::Level::INFO {
             true => call_in_span(core, task),
-            false => call_with_policies(core, task),
+            false => call(core, task),
         }
     }
 }
@@ -59,18 +59,18 @@ fn call_in_span<S: State>(core: &GraphCore<S>, task: &Task<'_, S>) -> NodeFuture
         step = task.request.step,
     );
     if span.is_disabled() {
-        return call_with_policies(core, task);
+        return call(core, task);
     }
-    let future = span.in_scope(|| call_with_policies(core, task));
+    let future = span.in_scope(|| call(core, task));
     Box::pin(future.instrument(span))
 }
 
 #[inline]
-fn call_with_policies<S: State>(core: &GraphCore<S>, task: &Task<'_, S>) -> NodeFuture<S> {
+fn call<S: State>(core: &GraphCore<S>, task: &Task<'_, S>) -> NodeFuture<S> {
     let node = &core.nodes[task.request.node as usize];
-    match (&node.retry, node.timeout) {
-        (None, None) => node.call.call(task),
-        (retry, timeout) => call_with_policy(Arc::clone(&node.call), retry.clone(), timeout, task),
+    match &node.policies {
+        None => node.call.call(task),
+        Some(policies) => call_with_policies(Arc::clone(&node.call), Arc::clone(policies), task),
     }
 }
 
@@ -221,6 +221,7 @@ impl<S: StoredState> CompiledGraph<S> {
             max_supersteps: call.max_supersteps,
             spending: Spending::default(),
             drains: AtomicBool::new(false),
+            beats: Heartbeats::default(),
         });
         let input = call.input.map(|bytes| InputValue::Stored(bytes.into()));
         let task = Task { state: &state, shared: &shared, request, input: input.as_ref() };

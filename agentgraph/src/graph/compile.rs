@@ -22,7 +22,8 @@ use crate::state::{Lifetime, State};
 use crate::{END, START};
 
 pub(super) fn compile<S: State>(graph: StateGraph<S>) -> Result<CompiledGraph<S>, CompileError> {
-    let StateGraph { schema, nodes, edges, routers, breaks, deps, sessions, siblings, on_limit } = graph;
+    let StateGraph { schema, nodes, edges, routers, breaks, deps, sessions, siblings, on_limit, policies } =
+        graph;
     let mut problems = Problems::default();
     let names = check_nodes(&nodes, &mut problems);
     for node in &nodes {
@@ -75,8 +76,9 @@ pub(super) fn compile<S: State>(graph: StateGraph<S>) -> Result<CompiledGraph<S>
             CommandTargets::None | CommandTargets::Anywhere => None,
         },
         call: node.node.call,
-        retry: node.node.settings.retry,
-        timeout: node.node.settings.timeout,
+        policies: Some(node.node.settings.policies.or(&policies))
+            .filter(|policies| !policies.is_empty())
+            .map(Arc::new),
     });
     let routers = routers.into_iter().zip(routes).map(|(router, route)| Router {
         decide: router.decide,
@@ -177,7 +179,8 @@ fn check_nodes<S: State>(nodes: &[DeclaredNode<S>], problems: &mut Problems) -> 
         if name.is_empty() || name.starts_with("__") {
             problems.add(ProblemKind::ReservedName { name: name.to_string() }, node.place);
         }
-        if node.node.settings.timeout.is_some_and(|limit| limit.is_zero()) {
+        let timeouts = node.node.settings.policies.timeouts;
+        if [timeouts.run, timeouts.idle].into_iter().flatten().any(|limit| limit.is_zero()) {
             problems.add(ProblemKind::ZeroTimeout { node: name.to_string() }, node.place);
         }
         if names.ids.insert(Arc::clone(&name), names.list.len() as u32).is_some() {

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::problem::Warning;
 use super::topology::{END_ID, Topology};
@@ -14,7 +13,7 @@ use crate::context::GraphShared;
 use crate::engine::host::{Host, HostRunner};
 use crate::error::{Code, Error};
 use crate::node::ErasedNode;
-use crate::policy::{RetryPolicy, Siblings};
+use crate::policy::{Policies, Siblings};
 use crate::reduce::derived::decode_fields;
 use crate::route::Pick;
 use crate::run::RunBuilder;
@@ -51,8 +50,8 @@ pub(crate) struct GraphCore<S: State> {
 
 pub(crate) struct NodeEntry<S: State> {
     pub(crate) call: Arc<dyn ErasedNode<S>>,
-    pub(crate) retry: Option<RetryPolicy>,
-    pub(crate) timeout: Option<Duration>,
+    /// None if it has none, which most have not.
+    pub(crate) policies: Option<Arc<Policies>>,
     /// Where its commands may go, if it said so.
     pub(crate) targets: Option<Vec<u32>>,
 }

@@ -1,0 +1,87 @@
+//! Panics of nodes, as errors.
+
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use crate::node::{NodeFuture, NodeResult};
+use crate::state::State;
+
+/// A node panicked; the text is the panic's message.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("panicked: {message}")]
+pub struct NodePanic {
+    /// What it panicked with.
+    pub message: String,
+}
+
+/// Does `work`, in which a panic is the node's until the guard is lifted, and anybody's after that.
+///
+/// The result of a task is judged and merged in the same closure that polls it: handing it out of the unwinding first
+/// would move it twice, which costs more than everything else in here.
+#[inline]
+pub(crate) fn guarded<T>(work: impl FnOnce(&mut Guard) -> T) -> Result<T, NodePanic> {
+    let mut guard = Guard { lifted: false };
+    match catch_unwind(AssertUnwindSafe(|| work(&mut guard))) {
+        Ok(done) => Ok(done),
+        Err(payload) if guard.lifted => resume_unwind(payload),
+        Err(payload) => Err(panic_of(&*payload)),
+    }
+}
+
+/// Whose panics are caught; see [`guarded`].
+pub(crate) struct Guard {
+    lifted: bool,
+}
+
+impl Guard {
+    /// The node is done.
+    #[inline]
+    pub(crate) fn lift(&mut self) {
+        self.lifted = true;
+    }
+}
+
+/// A node's future whose panics are errors. It is not polled again after one.
+pub(crate) struct CatchPanic<S: State>(Option<NodeFuture<S>>);
+
+impl<S: State> CatchPanic<S> {
+    /// `call` makes the future; extractors and the first lines of a hand-written future run, and may panic, in it.
+    pub(crate) fn new(call: impl FnOnce() -> NodeFuture<S>) -> Self {
+        let future = catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|payload| {
+            let panicked = panic_of(&*payload);
+            Box::pin(std::future::ready(Err(panicked.into())))
+        });
+        CatchPanic(Some(future))
+    }
+
+    /// A future that was made already.
+    pub(crate) fn of(future: NodeFuture<S>) -> Self {
+        CatchPanic(Some(future))
+    }
+}
+
+impl<S: State> Future for CatchPanic<S> {
+    type Output = NodeResult<S>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<NodeResult<S>> {
+        let Some(future) = &mut self.0 else {
+            let panicked = NodePanic { message: "polled after its end".into() };
+            return Poll::Ready(Err(panicked.into()));
+        };
+        match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
+            Ok(poll) => poll,
+            Err(payload) => {
+                self.0 = None;
+                Poll::Ready(Err(panic_of(&*payload).into()))
+            }
+        }
+    }
+}
+
+pub(crate) fn panic_of(payload: &(dyn std::any::Any + Send)) -> NodePanic {
+    let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let message = text.or_else(|| payload.downcast_ref::<String>().cloned());
+    NodePanic { message: message.unwrap_or_else(|| "(no message)".into()) }
+}

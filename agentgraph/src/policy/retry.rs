@@ -1,0 +1,105 @@
+//! [`RetryPolicy`]: how often, when and for which errors a node is tried again.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::panic::NodePanic;
+use crate::error::{BoxError, Terminal, caused_by};
+
+/// How often, when and for which errors a node is tried again.
+///
+/// The wait before attempt n + 1 is `initial * factor^(n-1)`, at most `max`, and then a random part of up to half of it
+/// is taken off, so that nodes that failed together do not come back together.
+///
+/// ```
+/// use agentgraph::RetryPolicy;
+/// use std::time::Duration;
+/// let policy = RetryPolicy::attempts(4).initial(Duration::from_millis(200)).retry_on(|error| error.is::<std::io::Error>());
+/// assert_eq!(policy.max_attempts(), 4);
+/// ```
+#[derive(Clone)]
+pub struct RetryPolicy {
+    attempts: u32,
+    initial: Duration,
+    factor: f64,
+    max: Duration,
+    retry_on: Option<Arc<ErrorTest>>,
+}
+
+/// Says whether an error is worth another attempt.
+type ErrorTest = dyn Fn(&BoxError) -> bool + Send + Sync;
+
+impl RetryPolicy {
+    /// At most that many attempts, the first included (so 1 means no retry). Waits 0.5 s at first, twice as long each
+    /// time, 30 s at most. Retries every error that is not [`Terminal`] and every timeout; a panic is not retried.
+    pub fn attempts(attempts: u32) -> Self {
+        RetryPolicy {
+            attempts: attempts.max(1),
+            initial: Duration::from_millis(500),
+            factor: 2.0,
+            max: Duration::from_secs(30),
+            retry_on: None,
+        }
+    }
+
+    /// The wait before the second attempt.
+    #[must_use]
+    pub fn initial(mut self, wait: Duration) -> Self {
+        self.initial = wait;
+        self
+    }
+
+    /// How much longer each wait is than the one before; values under 1 count as 1.
+    #[must_use]
+    pub fn factor(mut self, factor: f64) -> Self {
+        self.factor = factor.max(1.0);
+        self
+    }
+
+    /// The longest wait.
+    #[must_use]
+    pub fn max(mut self, wait: Duration) -> Self {
+        self.max = wait;
+        self
+    }
+
+    /// Retries only the errors for which `test` is true; terminal ones never.
+    #[must_use]
+    pub fn retry_on(mut self, test: impl Fn(&BoxError) -> bool + Send + Sync + 'static) -> Self {
+        self.retry_on = Some(Arc::new(test));
+        self
+    }
+
+    /// The number of attempts.
+    pub fn max_attempts(&self) -> u32 {
+        self.attempts
+    }
+
+    pub(super) fn retries(&self, attempt: u32, error: &BoxError) -> bool {
+        attempt < self.attempts
+            && caused_by::<Terminal>(&**error).is_none()
+            && caused_by::<NodePanic>(&**error).is_none()
+            && self.retry_on.as_ref().is_none_or(|test| test(error))
+    }
+
+    /// The wait after `attempt`; `random` chooses within its upper half.
+    pub(super) fn wait(&self, attempt: u32, random: u64) -> Duration {
+        let grown = self.initial.as_secs_f64() * self.factor.powi(attempt.saturating_sub(1).min(1000) as i32);
+        let capped = grown.min(self.max.as_secs_f64());
+        let share = 1.0 - 0.5 * (random as f64 / u64::MAX as f64);
+        Duration::try_from_secs_f64(capped * share).unwrap_or(self.max)
+    }
+}
+
+impl fmt::Debug for RetryPolicy {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("RetryPolicy")
+            .field("attempts", &self.attempts)
+            .field("initial", &self.initial)
+            .field("factor", &self.factor)
+            .field("max", &self.max)
+            .field("retry_on", &self.retry_on.is_some())
+            .finish()
+    }
+}

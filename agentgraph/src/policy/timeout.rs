@@ -1,0 +1,133 @@
+//! Timeouts: on a whole attempt, and on its silence.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::{Either, select};
+use tokio::sync::Notify;
+
+use crate::context::TaskRequest;
+use crate::node::NodeResult;
+use crate::services::Services;
+use crate::state::State;
+
+/// An attempt took longer than the node's timeout, or was silent for longer than its idle timeout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .kind.text(*.limit))]
+#[non_exhaustive]
+pub struct Timeout {
+    /// The timeout that was set.
+    pub limit: Duration,
+    /// Which one.
+    pub kind: TimeoutKind,
+}
+
+/// Which timeout was met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum TimeoutKind {
+    /// The one on the whole attempt.
+    Run,
+    /// The one on silence.
+    Idle,
+}
+
+impl TimeoutKind {
+    fn text(self, limit: Duration) -> String {
+        match self {
+            TimeoutKind::Run => {
+                format!("no result after {limit:?}: raise the node's timeout, or make it faster")
+            }
+            TimeoutKind::Idle => format!(
+                "no sign of life for {limit:?}: call `ctx.heartbeat()` where it works, or raise the node's idle timeout"
+            ),
+        }
+    }
+}
+
+/// The timeouts of a node.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Timeouts {
+    pub(crate) run: Option<Duration>,
+    pub(crate) idle: Option<Duration>,
+}
+
+/// The signs of life of the tasks that are watched for them. Empty in a graph without idle timeouts.
+#[derive(Default)]
+pub(crate) struct Heartbeats(Mutex<HashMap<(u64, u32), Arc<Notify>>>);
+
+impl Heartbeats {
+    pub(crate) fn beat(&self, task: TaskRequest) {
+        if let Some(watcher) = self.watchers().get(&(task.step, task.index)) {
+            watcher.notify_one();
+        }
+    }
+
+    fn watch(&self, task: TaskRequest) -> Watched<'_> {
+        let heard = Arc::new(Notify::new());
+        self.watchers().insert((task.step, task.index), Arc::clone(&heard));
+        Watched { beats: self, task, heard }
+    }
+
+    fn watchers(&self) -> MutexGuard<'_, HashMap<(u64, u32), Arc<Notify>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A task that is watched until this is dropped.
+struct Watched<'a> {
+    beats: &'a Heartbeats,
+    task: TaskRequest,
+    heard: Arc<Notify>,
+}
+
+impl Drop for Watched<'_> {
+    fn drop(&mut self) {
+        self.beats.watchers().remove(&(self.task.step, self.task.index));
+    }
+}
+
+/// Gives an attempt the time it may take.
+pub(super) async fn within<S: State>(
+    timeouts: Timeouts,
+    task: TaskRequest,
+    beats: &Heartbeats,
+    services: &dyn Services,
+    attempt: impl Future<Output = NodeResult<S>>,
+) -> NodeResult<S> {
+    let mut attempt = pin!(attempt);
+    let watched = pin!(async {
+        match timeouts.idle {
+            None => attempt.await,
+            Some(limit) => alive(limit, beats.watch(task), services, attempt.as_mut()).await,
+        }
+    });
+    let Some(limit) = timeouts.run else { return watched.await };
+    match select(watched, pin!(services.sleep(limit))).await {
+        Either::Left((result, _)) => result,
+        Either::Right(_) => Err(Timeout { limit, kind: TimeoutKind::Run }.into()),
+    }
+}
+
+/// Goes on with an attempt as long as it is never silent for longer than that.
+async fn alive<S: State>(
+    limit: Duration,
+    watched: Watched<'_>,
+    services: &dyn Services,
+    mut attempt: Pin<&mut impl Future<Output = NodeResult<S>>>,
+) -> NodeResult<S> {
+    loop {
+        let sign = pin!(watched.heard.notified());
+        let silence = select(sign, services.sleep(limit));
+        match select(attempt.as_mut(), silence).await {
+            Either::Left((result, _)) => return result,
+            Either::Right((Either::Left(_), _)) => {}
+            Either::Right((Either::Right(_), _)) => {
+                return Err(Timeout { limit, kind: TimeoutKind::Idle }.into());
+            }
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Policies: several for the retries of one node, timeouts on silence, and what a graph says for all of its nodes.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use std::error::Error as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use agentgraph::prelude::*;
+use agentgraph::{BoxError, Code, Node, Timeout, TimeoutKind};
+use common::clock::Clock;
+use common::words::{Words, text};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Fails with these texts, one a call, and then says `good`.
+fn failing(texts: &'static [&'static str], calls: &Arc<AtomicU32>) -> Node<Words> {
+    let calls = Arc::clone(calls);
+    let node = move || {
+        let call = calls.fetch_add(1, Ordering::SeqCst) as usize;
+        std::future::ready(match texts.get(call) {
+            Some(text) => Err(BoxError::from(*text)),
+            None => Ok(Words::update().seen(["good"])),
+        })
+    };
+    IntoNode::into_node(node)
+}
+
+fn on(word: &'static str, attempts: u32, seconds: u64) -> RetryPolicy {
+    let policy = RetryPolicy::attempts(attempts).initial(SECOND * seconds as u32).factor(1.0);
+    policy.retry_on(move |error| error.to_string() == word)
+}
+
+async fn run(graph: StateGraph<Words>, clock: &Clock) -> Result<String, agentgraph::Error> {
+    let graph = graph.edge(START, "a").compile().unwrap().services(clock.clone());
+    Ok(text(graph.invoke(Words::update()).await?.output()))
+}
+
+#[tokio::test]
+async fn the_first_policy_that_retries_the_error_decides() {
+    let (clock, calls) = (Clock::default(), Arc::default());
+    let node = failing(&["busy", "lost", "busy"], &calls).retry(on("busy", 9, 5)).retry(on("lost", 9, 1));
+    assert_eq!(run(StateGraph::new().node("a", node), &clock).await.unwrap(), "good");
+    assert_eq!(clock.slept(), [SECOND * 5, SECOND, SECOND * 5]);
+}
+
+#[tokio::test]
+async fn attempts_are_counted_over_all_policies_and_other_errors_are_not_retried() {
+    let (clock, calls) = (Clock::default(), Arc::default());
+    let node = failing(&["busy", "lost", "lost"], &calls).retry(on("busy", 9, 1)).retry(on("lost", 2, 1));
+    let error = run(StateGraph::new().node("a", node), &clock).await.unwrap_err();
+    assert!(error.to_string().contains("lost"), "{error}");
+    assert_eq!(calls.load(Ordering::SeqCst), 2, "two attempts were made, and `lost` has two");
+    let (clock, calls) = (Clock::default(), Arc::default());
+    let node = failing(&["busy", "broken"], &calls).retry(on("busy", 9, 1)).retry(on("lost", 9, 1));
+    assert!(run(StateGraph::new().node("a", node), &clock).await.unwrap_err().to_string().contains("broken"));
+    assert_eq!(calls.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn a_graph_retries_for_nodes_that_do_not_say_otherwise() {
+    for (own, calls_made) in
+        [(None, 3), (Some(RetryPolicy::attempts(1)), 1), (Some(RetryPolicy::attempts(2)), 2)]
+    {
+        let (clock, calls) = (Clock::default(), Arc::default());
+        let mut node = failing(&["no"; 10], &calls);
+        if let Some(policy) = own {
+            node = node.retry(policy);
+        }
+        let graph = StateGraph::new().node("a", node).default_retry(RetryPolicy::attempts(3));
+        run(graph, &clock).await.unwrap_err();
+        assert_eq!(calls.load(Ordering::SeqCst), calls_made);
+    }
+}
+
+/// Works for so many seconds, with a sign of life after each.
+fn working(seconds: u32, sign: fn(&Ctx)) -> Node<Words> {
+    let node = move |ctx: Ctx| async move {
+        for _ in 0..seconds {
+            tokio::time::sleep(SECOND).await;
+            sign(&ctx);
+        }
+        Words::update().seen(["done"])
+    };
+    IntoNode::into_node(node)
+}
+
+async fn timed(node: Node<Words>) -> Result<String, (Code, Timeout)> {
+    timed_in(StateGraph::new().node("a", node)).await
+}
+
+async fn timed_in(graph: StateGraph<Words>) -> Result<String, (Code, Timeout)> {
+    let graph = graph.edge(START, "a").compile().unwrap();
+    match graph.invoke(Words::update()).await {
+        Ok(outcome) => Ok(text(outcome.output())),
+        Err(error) => Err((error.code(), *error.source().unwrap().downcast_ref::<Timeout>().unwrap())),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_shows_signs_of_life_may_take_as_long_as_it_likes() {
+    let limit = SECOND * 3 / 2;
+    assert_eq!(timed(working(60, Ctx::heartbeat).idle_timeout(limit)).await.unwrap(), "done");
+    let (code, timeout) = timed(working(60, |_| ()).idle_timeout(limit)).await.unwrap_err();
+    assert_eq!((code, timeout.kind, timeout.limit), (Code::NodeTimeout, TimeoutKind::Idle, limit));
+    assert_eq!(
+        timed(working(1, |_| ()).idle_timeout(limit)).await.unwrap(),
+        "done",
+        "one second is not silence"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_node_emits_is_a_sign_of_life() {
+    let node = async |ctx: Ctx| {
+        for _ in 0..10 {
+            tokio::time::sleep(SECOND).await;
+            ctx.emit("still here").await;
+        }
+        Words::update().seen(["done"])
+    };
+    assert_eq!(timed(node.idle_timeout(SECOND * 3 / 2)).await.unwrap(), "done");
+}
+
+#[tokio::test(start_paused = true)]
+async fn both_timeouts_hold_and_each_attempt_has_them_whole() {
+    let limits = |node: Node<Words>| node.timeout(SECOND * 5).idle_timeout(SECOND * 3 / 2);
+    let (_, timeout) = timed(limits(working(60, Ctx::heartbeat))).await.unwrap_err();
+    assert_eq!((timeout.kind, timeout.limit), (TimeoutKind::Run, SECOND * 5));
+    let slow_at_first = async |ctx: Ctx| {
+        if ctx.attempt() < 3 {
+            tokio::time::sleep(SECOND * 100).await;
+        }
+        tokio::time::sleep(SECOND).await;
+        Words::update().seen(["third"])
+    };
+    let node = slow_at_first.idle_timeout(SECOND * 3 / 2).retry(RetryPolicy::attempts(3));
+    assert_eq!(timed(node).await.unwrap(), "third");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_heartbeat_of_one_task_does_not_keep_another_alive() {
+    let graph = StateGraph::new()
+        .node("loud", working(60, Ctx::heartbeat).idle_timeout(SECOND * 2))
+        .node("silent", working(60, |_| ()).idle_timeout(SECOND * 2))
+        .edge(START, "loud")
+        .edge(START, "silent");
+    let error = graph.compile().unwrap().invoke(Words::update()).await.unwrap_err();
+    assert_eq!(error.node(), Some("silent"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_graph_limits_nodes_that_do_not_say_otherwise() {
+    let graph = |node| StateGraph::new().node("a", node).default_timeout(SECOND * 2);
+    assert_eq!(timed_in(graph(working(3, |_| ()))).await.unwrap_err().1.kind, TimeoutKind::Run);
+    assert_eq!(timed_in(graph(working(3, |_| ()).timeout(SECOND * 9))).await.unwrap(), "done");
+    let graph = |node| StateGraph::new().node("a", node).default_idle_timeout(SECOND / 2);
+    assert_eq!(timed_in(graph(working(3, |_| ()))).await.unwrap_err().1.kind, TimeoutKind::Idle);
+    assert_eq!(timed_in(graph(working(3, |_| ()).idle_timeout(SECOND * 9))).await.unwrap(), "done");
+}
+
+#[test]
+fn a_timeout_of_nothing_is_a_problem() {
+    for node in [working(1, |_| ()).timeout(Duration::ZERO), working(1, |_| ()).idle_timeout(Duration::ZERO)]
+    {
+        let error = StateGraph::new().node("a", node).edge(START, "a").compile().unwrap_err();
+        assert!(error.to_string().contains("timeout of zero"), "{error}");
+    }
+}
