@@ -35,6 +35,8 @@ pub(crate) struct TaskRequest {
     pub(crate) index: u32,
     /// The attempt, counted from 1.
     pub(crate) attempt: u32,
+    /// It handles the failure of the task that stood in its place.
+    pub(crate) handles: bool,
 }
 
 /// What all runs of one compiled graph share.

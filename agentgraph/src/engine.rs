@@ -29,14 +29,14 @@ use crate::checkpoint::PendingWrite;
 use crate::checkpoint::format::{Source, micros};
 use crate::context::{Request, RunId, RunShared, Spent, TaskId, TaskRequest};
 use crate::engine::commit::{Commit, Journal, Prepared};
-use crate::engine::ends::{Ends, SuperstepLedger};
-use crate::engine::execute::{Executor, NotDone, ToRun};
+use crate::engine::ends::{Ends, SuperstepLedger, id_of};
+use crate::engine::execute::{Executor, Ledger, NotDone, ToRun};
 use crate::engine::halt::{Cut, Halt};
 use crate::engine::host::TaskRunner;
 use crate::engine::lifetimes::{begin_merge, reset, writes_ephemeral};
 use crate::engine::load::finished_step;
 use crate::engine::merge::{ChannelUses, Merge};
-use crate::engine::plan::{Frontier, LeftOver, task_id};
+use crate::engine::plan::{Actors, Frontier, Handled, LeftOver, handled};
 use crate::engine::stored::{OF_RUN, SPENT, TOLD, to_bytes};
 use crate::error::{Code, Error};
 use crate::extract::Snapshot;
@@ -119,6 +119,8 @@ enum Single<S: State> {
     Merged,
     /// It failed or waits: its end is in the scratch.
     NotDone,
+    /// It failed, and its handler is to run.
+    Handled,
     /// It was not ready at its first poll.
     Pending(CatchPanic<S>),
 }
@@ -200,7 +202,10 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 yield_now().await;
             }
             let mut stop = None;
-            if self.frontier.len() == 1 && self.left_over.is_empty() {
+            let mut several = self.frontier.len() != 1
+                || !self.left_over.is_empty()
+                || !self.scratch.ends.handled.is_empty();
+            if !several {
                 let (node, _) = self.frontier.task(0);
                 let mut single = poll_fn(|cx| Poll::Ready(self.start_single(node, cx))).await?;
                 if let Single::Pending(task) = single {
@@ -216,18 +221,23 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 match single {
                     Single::Merged if self.core.breaks.is_some() => stop = self.break_after(&[node]),
                     Single::Merged => {}
+                    Single::Handled => several = true,
                     _ => return Box::pin(self.pause()).await,
                 }
-            } else {
+            }
+            if several {
                 if let Some(pause) = self.many().await? {
                     return Ok(pause);
                 }
                 std::mem::swap(&mut self.frontier, &mut self.scratch.next);
                 if self.core.breaks.is_some() {
-                    let ended: Vec<u32> = self.scratch.next.nodes().collect();
+                    let (frontier, handled) = (&self.scratch.next, &self.scratch.ends.handled[..]);
+                    let actors = Actors { frontier, handled };
+                    let ended: Vec<u32> = (0..frontier.len()).map(|index| actors.node(index)).collect();
                     stop = self.break_after(&ended);
                 }
                 self.scratch.next.clear();
+                self.scratch.ends.handled.clear();
             }
             self.scratch.merging = false;
             self.shared.control.clear();
@@ -316,16 +326,21 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let chosen = self.take_left_over()?;
         let mut ends = std::mem::take(&mut self.scratch.ends);
         let mut journal = self.journal.take();
+        let before: Vec<Handled> = ends.handled.iter().map(Handled::copy).collect();
         let (step, frontier) = (self.scratch.step, &self.frontier);
         let count = chosen.as_ref().map_or(frontier.len(), Vec::len);
         let tasks = (0..count).map(|at| {
             let index = chosen.as_ref().map_or(at as u32, |chosen| chosen[at]);
             let (node, input) = frontier.task(index as usize);
-            ToRun { request: TaskRequest { step, node, index, attempt: 1 }, input }
+            let handled = handled(&before, index);
+            let (node, handles) = handled.map_or((node, false), |handled| (handled.handler, true));
+            let request = TaskRequest { step, node, index, attempt: 1, handles };
+            ToRun { request, input, failure: handled.map(|handled| &handled.failure) }
         });
         let (core, sessions) = (&self.core, &self.shared.sessions);
         let mut ledger =
             SuperstepLedger { core, frontier, journal: journal.as_mut(), ends: &mut ends, sessions };
+        ledger.store().await?;
         let mut halt = self.halt.take();
         let cut = self.executor().many(tasks, &mut ledger, halt.as_deref_mut()).await;
         self.halt = halt;
@@ -353,10 +368,11 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 to_run.push(index as u32);
                 continue;
             };
+            let node = self.actors().node(index);
             let ends = &mut self.scratch.ends;
             if let (Some(result), Some(journal)) = (&left.result, &self.journal) {
                 let step = finished_step(&journal.codec, &self.core.schema, &journal.thread, result)?;
-                ends.done[index] = Some(merge::resolve(&self.core, self.frontier.task(index).0, step)?);
+                ends.done[index] = Some(merge::resolve(&self.core, node, step)?);
                 ends.stored[index] = true;
             } else if let Some((n, request)) = left.open() {
                 let request = Request { n: *n, value: request.value.clone(), schema: request.schema.clone() };
@@ -388,12 +404,35 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             merging: &mut self.scratch.merging,
             now,
         };
-        merge.many(state, &self.frontier, done, &mut self.scratch.uses)
+        let actors = Actors { frontier: &self.frontier, handled: &self.scratch.ends.handled };
+        merge.many(state, actors, done, &mut self.scratch.uses)
     }
 
     fn task_id(&self, index: usize) -> Option<TaskId> {
         let journal = self.journal.as_ref()?;
-        Some(task_id(journal.step_place(), &self.frontier, index, &|node| self.core.name(node).to_owned()))
+        let handled = &self.scratch.ends.handled;
+        Some(id_of(&self.core, journal.step_place(), &self.frontier, handled, index as u32))
+    }
+
+    fn actors(&self) -> Actors<'_> {
+        Actors { frontier: &self.frontier, handled: &self.scratch.ends.handled }
+    }
+
+    /// Lets handlers stand in the place of tasks that failed in an earlier call. A node that has no handler any more runs
+    /// again.
+    pub(crate) fn adopt_failures(&mut self) {
+        let tasks = if self.left_over.is_empty() { 0 } else { self.frontier.len() };
+        for index in 0..tasks {
+            let failed = self.frontier.task(index).0;
+            let Some(handler) = self.core.nodes.get(failed as usize).and_then(|node| node.on_error) else {
+                continue;
+            };
+            let left = self.task_id(index).and_then(|task| self.left_over.get_mut(&task));
+            if let Some(failure) = left.and_then(|left| left.failure.take()) {
+                let (index, failure) = (index as u32, Arc::new(failure));
+                self.scratch.ends.handled.push(Handled { index, handler, failure, stored: true });
+            }
+        }
     }
 
     /// What the run has used up, if that is counted.

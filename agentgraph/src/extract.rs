@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 use crate::checkpoint::delta;
 use crate::context::{Ctx, RunShared, TaskRequest};
 use crate::error::BoxError;
+use crate::failure::Failure;
 use crate::state::State;
 use crate::step::InputValue;
 
@@ -21,6 +22,8 @@ pub struct Task<'a, S: State> {
     pub(crate) shared: &'a Arc<RunShared>,
     pub(crate) request: TaskRequest,
     pub(crate) input: Option<&'a InputValue>,
+    /// What it handles, if it is there because another node failed.
+    pub(crate) failure: Option<&'a Arc<Failure>>,
 }
 
 impl<S: State> Clone for Task<'_, S> {
@@ -45,8 +48,8 @@ impl<'a, S: State> Task<'a, S> {
 
 /// Something a node can take as an argument.
 ///
-/// The engine has [`Snapshot<S>`](Snapshot), `S`, [`Ctx`], [`Input<I>`](Input), [`Dep<T>`](Dep) and
-/// [`Session<T>`](crate::Session); add your own:
+/// The engine has [`Snapshot<S>`](Snapshot), `S`, [`Ctx`], [`Input<I>`](Input), [`Dep<T>`](Dep),
+/// [`Session<T>`](crate::Session) and [`Failure`]; add your own:
 ///
 /// ```
 /// use agentgraph::prelude::*;

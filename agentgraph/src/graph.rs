@@ -78,6 +78,7 @@ pub struct StateGraph<S: State> {
     on_limit: Option<(Name, Place)>,
     /// For nodes that say nothing else.
     policies: Policies,
+    on_error: Option<(Name, Place)>,
 }
 
 type Name = Cow<'static, str>;
@@ -149,6 +150,7 @@ impl<S: State> StateGraph<S> {
             siblings: Siblings::default(),
             on_limit: None,
             policies: Policies::default(),
+            on_error: None,
         }
     }
 
@@ -267,6 +269,14 @@ impl<S: State> StateGraph<S> {
     /// The idle timeout of nodes that have none of their own. Zero is none.
     pub fn default_idle_timeout(mut self, limit: Duration) -> Self {
         self.policies.timeouts.idle = Some(limit).filter(|limit| !limit.is_zero());
+        self
+    }
+
+    /// The node that handles the failures of nodes that have no handler of their own; see
+    /// [`IntoNode::on_error`](crate::IntoNode::on_error).
+    #[track_caller]
+    pub fn default_on_error(mut self, handler: impl Into<Name>) -> Self {
+        self.on_error = Some((handler.into(), Location::caller()));
         self
     }
 

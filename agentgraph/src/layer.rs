@@ -12,6 +12,7 @@ use tower_service::Service;
 use crate::context::{RunShared, TaskRequest};
 use crate::error::BoxError;
 use crate::extract::Task;
+use crate::failure::Failure;
 use crate::node::{ErasedNode, NodeFuture};
 use crate::state::State;
 use crate::step::{InputValue, Step};
@@ -22,6 +23,7 @@ pub struct NodeCall<S: State> {
     shared: Arc<RunShared>,
     request: TaskRequest,
     input: Option<InputValue>,
+    failure: Option<Arc<Failure>>,
 }
 
 impl<S: State> NodeCall<S> {
@@ -31,12 +33,19 @@ impl<S: State> NodeCall<S> {
             shared: Arc::clone(task.shared),
             request: task.request,
             input: task.input.cloned(),
+            failure: task.failure.cloned(),
         }
     }
 
     /// The task, as extractors see it.
     pub fn task(&self) -> Task<'_, S> {
-        Task { state: &self.state, shared: &self.shared, request: self.request, input: self.input.as_ref() }
+        Task {
+            state: &self.state,
+            shared: &self.shared,
+            request: self.request,
+            input: self.input.as_ref(),
+            failure: self.failure.as_ref(),
+        }
     }
 }
 

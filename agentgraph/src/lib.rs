@@ -91,6 +91,7 @@ mod context;
 mod engine;
 mod error;
 mod extract;
+mod failure;
 mod graph;
 pub mod json_state;
 mod layer;
@@ -114,6 +115,7 @@ pub use context::{CheckpointId, Ctx, Interrupted, InvalidId, RunId, TaskId};
 pub use engine::host::{Host, TaskCall, TaskReply};
 pub use error::{BoxError, Code, Error, Result, Terminal};
 pub use extract::{Dep, FromTask, Input, InputError, MissingDep, Requirement, Snapshot, Task};
+pub use failure::{Failure, NoFailure};
 pub use graph::{
     CompileError, CompiledGraph, IntoSources, Problem, ProblemKind, Sources, StateGraph, Warning,
     WarningKind, all, any, n_of,

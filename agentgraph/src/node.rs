@@ -11,11 +11,13 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use pin_project_lite::pin_project;
+use serde::Serialize;
 use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::error::BoxError;
 use crate::extract::{FromTask, Requirement, Task};
+use crate::failure::KeptError;
 use crate::layer::{Layered, NodeCall, NodeService};
 use crate::policy::{Policies, RetryPolicy};
 use crate::state::State;
@@ -115,6 +117,23 @@ pub trait IntoNode<S: State, M>: Sized {
         node
     }
 
+    /// Lets another node of the graph handle what this one fails with, once its retries are used up. The handler stands in
+    /// its place in the superstep: it reads the same snapshot, the same [`Input`](crate::Input) and the
+    /// [`Failure`](crate::Failure), and its update and its way on count instead of the failed node's. If the handler fails
+    /// too, the run fails; when it goes on, only the handler runs again.
+    fn on_error(self, handler: impl Into<String>) -> Node<S> {
+        let mut node = self.into_node();
+        node.settings.on_error = Some(handler.into());
+        node
+    }
+
+    /// Keeps errors of this type whole for [`Failure::get`](crate::Failure::get).
+    fn keeps_error<E: std::error::Error + Serialize + 'static>(self) -> Node<S> {
+        let mut node = self.into_node();
+        node.settings.keeps.push(KeptError::of::<E>());
+        node
+    }
+
     /// Lets the node wait until nothing else can run, and runs it once then, however often it was reached. Several deferred
     /// nodes are released together. A dispatch to it does not wait.
     ///
@@ -174,6 +193,9 @@ pub(crate) struct NodeSettings {
     pub(crate) requirements: Vec<Requirement>,
     pub(crate) commands: bool,
     pub(crate) deferred: bool,
+    /// The node that handles its failures.
+    pub(crate) on_error: Option<String>,
+    pub(crate) keeps: Vec<KeptError>,
 }
 
 impl<S: State> Node<S> {

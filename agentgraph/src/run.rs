@@ -269,13 +269,14 @@ async fn drive<S: State, R: TaskRunner<S>>(run: &mut Loop<S, R>, next: Next<S>) 
     match next {
         Next::Input { input, abandoned } => run.input(input, abandoned).await?,
         Next::Answer(answers) => {
+            run.adopt_failures();
             run.check_left_over()?;
             let writes = run.take_answers(answers)?;
             if let Some(journal) = &mut run.journal {
                 Box::pin(journal.put_writes(&writes)).await?;
             }
         }
-        Next::GoOn => {}
+        Next::GoOn => run.adopt_failures(),
     }
     let paused = run.supersteps().await;
     if run.shared.spending.counts() {

@@ -90,6 +90,13 @@ impl Control {
         }
     }
 
+    /// Makes room for the handler of a task that failed: it has asked nothing yet, and its answers are its own.
+    pub(crate) fn hand_over(&self, index: u32) {
+        if self.in_use() {
+            self.cells().remove(&index);
+        }
+    }
+
     /// Gives a task its answers.
     pub(crate) fn answer(&self, index: u32, answers: Vec<Answer>) {
         self.cells().entry(index).or_default().answers = answers;

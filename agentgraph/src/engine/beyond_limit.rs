@@ -30,7 +30,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     async fn call_beyond_limit(&mut self, node: u32) -> Result<Option<Pause>, Error> {
         self.begin_step();
         let request = self.single_request(node);
-        let task = Task { state: &self.state, shared: &self.shared, request, input: None };
+        let task = Task { state: &self.state, shared: &self.shared, request, input: None, failure: None };
         let call = CatchPanic::new(|| self.runner.call(&self.core, &task));
         let result = match &mut self.halt {
             None => call.await,

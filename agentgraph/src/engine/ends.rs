@@ -4,15 +4,18 @@
 //! is merged from there.
 
 use std::future::Future;
+use std::sync::Arc;
 
 use crate::checkpoint::PendingWrite;
 use crate::checkpoint::format::Bytes;
+use crate::context::TaskId;
 use crate::engine::commit::Journal;
 use crate::engine::execute::{Ledger, NotDone};
 use crate::engine::merge::Done;
-use crate::engine::plan::{Frontier, task_id};
-use crate::engine::stored::{OF_RUN, SESSIONS, StoredStep, StoredTarget, to_bytes};
+use crate::engine::plan::{Frontier, Handled, StepPlace, handled, handler_id, task_id};
+use crate::engine::stored::{FAILED, OF_RUN, SESSIONS, StoredStep, StoredTarget, to_bytes};
 use crate::error::Error;
+use crate::failure::Failure;
 use crate::graph::GraphCore;
 use crate::session::Sessions;
 use crate::state::State;
@@ -27,16 +30,24 @@ pub(super) struct Ends<S: State> {
     pub(super) stored: Vec<bool>,
     /// Done, and perhaps to be stored.
     fresh: Vec<u32>,
+    /// Those that failed and have a handler, until the superstep is merged.
+    pub(super) handled: Vec<Handled>,
 }
 
 impl<S: State> Default for Ends<S> {
     fn default() -> Self {
-        Ends { done: Vec::new(), not_done: Vec::new(), stored: Vec::new(), fresh: Vec::new() }
+        Ends {
+            done: Vec::new(),
+            not_done: Vec::new(),
+            stored: Vec::new(),
+            fresh: Vec::new(),
+            handled: Vec::new(),
+        }
     }
 }
 
 impl<S: State> Ends<S> {
-    /// Makes room for so many tasks.
+    /// Makes room for so many tasks. Who handles whom stays.
     pub(super) fn begin(&mut self, tasks: usize) {
         self.done.clear();
         self.done.resize_with(tasks, || None);
@@ -69,16 +80,32 @@ impl<S: State> Ledger<S> for SuperstepLedger<'_, S> {
         self.ends.not_done.push((index, why));
     }
 
+    fn handled(&mut self, index: u32, handler: u32, failure: Arc<Failure>) {
+        self.ends.handled.push(Handled { index, handler, failure, stored: false });
+    }
+
+    fn input(&self, index: u32) -> Option<InputValue> {
+        self.frontier.task(index as usize).1.cloned()
+    }
+
     fn store(&mut self) -> impl Future<Output = Result<(), Error>> + Send {
         let fresh = std::mem::take(&mut self.ends.fresh);
         async move {
-            let Some(journal) = self.journal.as_deref_mut().filter(|_| !fresh.is_empty()) else {
+            let has_failures = self.ends.handled.iter().any(|handled| !handled.stored);
+            let Some(journal) = self.journal.as_deref_mut().filter(|_| !fresh.is_empty() || has_failures)
+            else {
                 return Ok(());
             };
             let mut writes = Vec::with_capacity(fresh.len());
+            for handled in self.ends.handled.iter_mut().filter(|handled| !handled.stored) {
+                writes.push(failure_write(self.core, journal, self.frontier, handled)?);
+                handled.stored = true;
+            }
             for index in &fresh {
                 if let Some(done) = &self.ends.done[*index as usize] {
-                    writes.push(result_write(self.core, journal, self.frontier, *index as usize, done)?);
+                    let task =
+                        id_of(self.core, journal.step_place(), self.frontier, &self.ends.handled, *index);
+                    writes.push(result_write(self.core, journal, task, done)?);
                 }
             }
             writes.extend(sessions_write(self.sessions)?);
@@ -104,8 +131,7 @@ pub(super) fn sessions_write(sessions: &Sessions) -> Result<Option<PendingWrite>
 pub(super) fn result_write<S: State>(
     core: &GraphCore<S>,
     journal: &Journal<S>,
-    frontier: &Frontier,
-    index: usize,
+    task: TaskId,
     done: &Done<S>,
 ) -> Result<PendingWrite, Error> {
     let update = done.update.as_ref().map(|update| (journal.codec.encode_update)(&core.schema, update));
@@ -118,6 +144,33 @@ pub(super) fn result_write<S: State>(
         targets: targets.collect::<Result<_, Error>>()?,
         replaces_edges: done.replaces_edges(),
     };
-    let task = task_id(journal.step_place(), frontier, index, &|node| core.name(node).to_owned());
     Ok(PendingWrite { task, slot: 0, bytes: step.to_bytes()? })
+}
+
+/// The record of a task that failed and is handled.
+fn failure_write<S: State>(
+    core: &GraphCore<S>,
+    journal: &Journal<S>,
+    frontier: &Frontier,
+    handled: &Handled,
+) -> Result<PendingWrite, Error> {
+    let task = id_of(core, journal.step_place(), frontier, &[], handled.index);
+    Ok(PendingWrite { task, slot: FAILED, bytes: to_bytes(&*handled.failure)? })
+}
+
+/// The id of whoever acts at `index`.
+pub(super) fn id_of<S: State>(
+    core: &GraphCore<S>,
+    place: StepPlace<'_>,
+    frontier: &Frontier,
+    all: &[Handled],
+    index: u32,
+) -> TaskId {
+    match handled(all, index) {
+        None => task_id(place, frontier, index as usize, &|node| core.name(node).to_owned()),
+        Some(handled) => {
+            let failed = core.name(frontier.task(index as usize).0);
+            handler_id(place, failed, index as usize, core.name(handled.handler))
+        }
+    }
 }

@@ -18,6 +18,7 @@ use crate::engine::host::TaskRunner;
 use crate::engine::merge::{Done, resolve};
 use crate::error::{BoxError, Code, Error, caused_by};
 use crate::extract::{InputError, MissingDep, Task};
+use crate::failure::Failure;
 use crate::graph::GraphCore;
 use crate::node::{NodeFuture, NodeResult};
 use crate::policy::{CatchPanic, NodePanic, Siblings, Timeout, guarded};
@@ -52,7 +53,11 @@ pub(crate) struct Executor<'a, S: State, R> {
 pub(crate) trait Ledger<S: State>: Send {
     fn done(&mut self, index: u32, done: Done<S>);
     fn not_done(&mut self, index: u32, why: NotDone);
-    /// Stores what is done and not stored yet, since others are not done.
+    /// It failed, and `handler` stands in its place.
+    fn handled(&mut self, index: u32, handler: u32, failure: Arc<Failure>);
+    /// The input of the task at `index`, if it is a dispatch.
+    fn input(&self, index: u32) -> Option<InputValue>;
+    /// Stores what is done or failed and not stored yet, since others are not done.
     fn store(&mut self) -> impl Future<Output = Result<(), Error>> + Send;
 }
 
@@ -60,12 +65,35 @@ pub(crate) trait Ledger<S: State>: Send {
 pub(crate) struct ToRun<'a> {
     pub(crate) request: TaskRequest,
     pub(crate) input: Option<&'a InputValue>,
+    pub(crate) failure: Option<&'a Arc<Failure>>,
+}
+
+/// A handler to be called.
+struct Handling {
+    request: TaskRequest,
+    failure: Arc<Failure>,
 }
 
 impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
     fn call(&self, task: &ToRun<'_>) -> NodeFuture<S> {
-        let task = Task { state: self.state, shared: self.shared, request: task.request, input: task.input };
+        let task = Task {
+            state: self.state,
+            shared: self.shared,
+            request: task.request,
+            input: task.input,
+            failure: task.failure,
+        };
         self.runner.call(self.core, &task)
+    }
+
+    /// Who handles the failure of a task, and what it leaves to him. Nobody handles that of a handler.
+    pub(crate) fn hand_over(&self, request: TaskRequest, why: &NotDone) -> Option<(u32, Arc<Failure>)> {
+        let NotDone::Failed(error) = why else { return None };
+        let node = self.core.nodes.get(request.node as usize)?;
+        let handler = node.on_error.filter(|_| !request.handles)?;
+        self.shared.control.hand_over(request.index);
+        let failure = Failure::of(self.core.name(request.node), error, &node.keeps);
+        Some((handler, Arc::new(failure)))
     }
 
     /// Judges a task's result. The control cell is read first: a task that asked waits, whatever it returned.
@@ -125,13 +153,20 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
         let mut waiting = tasks.peekable();
         // Made when a task is pending, which often none is.
         let mut running: Option<FuturesUnordered<Running<S>>> = None;
+        let mut handlers = Vec::new();
         let mut failed = false;
         loop {
-            if !failed && waiting.peek().is_some() {
-                failed = self.first_poll(&mut waiting, &mut running, ledger).await;
+            if !handlers.is_empty() {
+                // A failure is in the store before anybody acts on it.
+                ledger.store().await?;
+            }
+            if !handlers.is_empty() || (!failed && waiting.peek().is_some()) {
+                let begun = std::mem::take(&mut handlers);
+                failed |=
+                    self.first_poll(begun, &mut waiting, failed, &mut running, &mut handlers, ledger).await;
             }
             let started = running.as_mut().filter(|running| !running.is_empty());
-            if started.is_none() && (failed || waiting.peek().is_none()) {
+            if started.is_none() && handlers.is_empty() && (failed || waiting.peek().is_none()) {
                 return Ok(None);
             }
             // Those that wait for room count too: with little room most of a superstep may be still to come.
@@ -139,13 +174,16 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
             if failed && self.siblings == Siblings::Cancel {
                 return Ok(None);
             }
+            if !handlers.is_empty() {
+                continue;
+            }
             if let Some(running) = started {
                 let (request, result) = match next(running, halt.as_deref_mut()).await {
                     Ok(Some(ended)) => ended,
                     Ok(None) => continue,
                     Err(cut) => return Ok(Some(cut)),
                 };
-                failed |= self.tell(request, result, ledger);
+                failed |= self.tell(request, result, &mut handlers, ledger);
             }
             if let Some(events) = self.events {
                 events.room().await;
@@ -159,19 +197,28 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
     /// A reader who is behind holds up the start of further tasks, so that a wide superstep does not run away from it.
     async fn first_poll(
         &self,
+        begun: Vec<Handling>,
         waiting: &mut (impl Iterator<Item = ToRun<'_>> + Send),
+        mut failed: bool,
         running: &mut Option<FuturesUnordered<Running<S>>>,
+        handlers: &mut Vec<Handling>,
         ledger: &mut impl Ledger<S>,
     ) -> bool {
-        let mut failed = false;
-        let mut pending = Vec::new();
+        let (starts, mut pending) = (!failed, Vec::new());
         let room = self.max_concurrency.saturating_sub(running.as_ref().map_or(0, FuturesUnordered::len));
         let pass = poll_fn(|cx| {
-            while pending.len() < room
+            // Each has the place of a task that has ended.
+            for Handling { request, failure } in &begun {
+                let input = ledger.input(request.index);
+                let task = ToRun { request: *request, input: input.as_ref(), failure: Some(failure) };
+                failed |= self.start(&task, cx, &mut pending, handlers, ledger);
+            }
+            while starts
+                && pending.len() < room
                 && self.events.is_none_or(EventQueue::has_room)
                 && let Some(task) = waiting.next()
             {
-                failed |= self.start(&task, cx, &mut pending, ledger);
+                failed |= self.start(&task, cx, &mut pending, handlers, ledger);
             }
             Poll::Ready(())
         });
@@ -188,6 +235,7 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
         task: &ToRun<'_>,
         cx: &mut Context<'_>,
         pending: &mut Vec<Running<S>>,
+        handlers: &mut Vec<Handling>,
         ledger: &mut impl Ledger<S>,
     ) -> bool {
         let request = task.request;
@@ -197,7 +245,7 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
                 Poll::Ready(result) => {
                     drop(future);
                     guard.lift();
-                    self.tell(request, result, ledger)
+                    self.tell(request, result, handlers, ledger)
                 }
                 Poll::Pending => {
                     pending.push(Running { request, task: CatchPanic::of(future) });
@@ -205,18 +253,30 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
                 }
             }
         });
-        started.unwrap_or_else(|panicked| self.tell(request, Err(panicked.into()), ledger))
+        started.unwrap_or_else(|panicked| self.tell(request, Err(panicked.into()), handlers, ledger))
     }
 
     /// True if the task failed.
     #[inline]
-    fn tell(&self, request: TaskRequest, result: NodeResult<S>, ledger: &mut impl Ledger<S>) -> bool {
+    fn tell(
+        &self,
+        request: TaskRequest,
+        result: NodeResult<S>,
+        handlers: &mut Vec<Handling>,
+        ledger: &mut impl Ledger<S>,
+    ) -> bool {
         match self.end(request, result) {
             Ok(done) => {
                 ledger.done(request.index, done);
                 false
             }
             Err(why) => {
+                if let Some((handler, failure)) = self.hand_over(request, &why) {
+                    ledger.handled(request.index, handler, Arc::clone(&failure));
+                    let request = TaskRequest { node: handler, attempt: 1, handles: true, ..request };
+                    handlers.push(Handling { request, failure });
+                    return false;
+                }
                 let failed = !matches!(why, NotDone::Waits(_));
                 ledger.not_done(request.index, why);
                 failed

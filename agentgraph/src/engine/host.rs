@@ -24,6 +24,7 @@ use crate::engine::execute::{OwnError, node_error};
 use crate::engine::stored::StoredStep;
 use crate::error::{BoxError, Code, Error};
 use crate::extract::Task;
+use crate::failure::Failure;
 use crate::graph::{CompiledGraph, GraphCore};
 use crate::node::NodeFuture;
 use crate::policy::{CatchPanic, Heartbeats, call_with_policies};
@@ -103,6 +104,9 @@ pub struct TaskCall {
     state: Vec<u8>,
     /// The input of a dispatch.
     input: Option<Vec<u8>>,
+    /// What it handles.
+    #[serde(default)]
+    failure: Option<Failure>,
     /// The answers to its interrupts so far.
     answers: Vec<(u32, Value)>,
 }
@@ -185,6 +189,7 @@ impl<S: State> HostRunner<S> {
             node: core.name(task.request.node).to_owned(),
             state: state.bytes().to_vec(),
             input: task.input.map(InputValue::encode).transpose()?,
+            failure: task.failure.map(|failure| Failure::clone(failure)),
             answers: answers.into_iter().map(|answer| (answer.n, answer.value)).collect(),
         })
     }
@@ -205,7 +210,9 @@ impl<S: StoredState> CompiledGraph<S> {
             Error::new(Code::GraphChanged, problem)
         })?;
         let state = Arc::new(decode_state::<S>(&core.schema, &call.state)?);
-        let request = TaskRequest { step: call.step, node, index: 0, attempt: 1 };
+        let failure = call.failure.map(Arc::new);
+        let handles = failure.is_some();
+        let request = TaskRequest { step: call.step, node, index: 0, attempt: 1, handles };
         let control = Control::default();
         control.begin_step(call.step);
         if !call.answers.is_empty() {
@@ -224,7 +231,8 @@ impl<S: StoredState> CompiledGraph<S> {
             beats: Heartbeats::default(),
         });
         let input = call.input.map(|bytes| InputValue::Stored(bytes.into()));
-        let task = Task { state: &state, shared: &shared, request, input: input.as_ref() };
+        let (input, failure) = (input.as_ref(), failure.as_ref());
+        let task = Task { state: &state, shared: &shared, request, input, failure };
         let result = CatchPanic::new(|| LocalRunner.call(core, &task)).await;
         let reply = match (shared.control.standing(0), result) {
             (Some(Standing::Waits(request)), _) => {

@@ -5,7 +5,7 @@
 
 use crate::checkpoint::codec::Codec;
 use crate::checkpoint::delta::DeltaWriter;
-use crate::engine::plan::Frontier;
+use crate::engine::plan::{Actors, Frontier};
 use crate::error::{Code, Error, nearest};
 use crate::graph::joins::Joins;
 use crate::graph::topology::{END_ID, Topology};
@@ -160,22 +160,23 @@ impl<S: State> Merge<'_, S> {
     pub(crate) fn many(
         &mut self,
         state: &mut S,
-        frontier: &Frontier,
+        actors: Actors<'_>,
         tasks: &mut [Option<Done<S>>],
         uses: &mut ChannelUses,
     ) -> Result<(), Error> {
         for (index, done) in tasks.iter_mut().enumerate() {
-            let (Some(done), (node, _)) = (done, frontier.task(index)) else { continue };
+            let Some(done) = done else { continue };
+            let node = actors.node(index);
             if !done.replaces_edges() {
                 self.follow_edges(node);
                 self.route_on_own_update(state, node, done)?;
             }
             self.follow_targets(node, done.goes.take());
         }
-        uses.settle_writes(self.core, frontier, tasks)?;
+        uses.settle_writes(self.core, actors, tasks)?;
         for (index, done) in tasks.iter_mut().enumerate() {
             if let Some(Done { update: Some(update), .. }) = done.take() {
-                let node = frontier.task(index).0;
+                let node = actors.node(index);
                 self.apply(state, update).map_err(|error| error.at_node(self.core.name(node)))?;
             }
         }
@@ -339,7 +340,7 @@ impl ChannelUses {
     fn settle_writes<S: State>(
         &mut self,
         core: &GraphCore<S>,
-        frontier: &Frontier,
+        actors: Actors<'_>,
         tasks: &mut [Option<Done<S>>],
     ) -> Result<(), Error> {
         let channels = S::channels(&core.schema);
@@ -350,7 +351,7 @@ impl ChannelUses {
         let mut overwritten = Vec::new();
         for (index, done) in tasks.iter().enumerate() {
             let Some(Done { update: Some(update), .. }) = done else { continue };
-            let (node, _) = frontier.task(index);
+            let node = actors.node(index);
             S::writes(&core.schema, update, &mut |channel, kind| {
                 let Some(used) = self.channels.get_mut(channel) else { return };
                 if used.round != round {

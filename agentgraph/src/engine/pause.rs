@@ -1,12 +1,12 @@
 //! A superstep that cannot be committed: what its tasks leave behind, and what the caller is told.
 
 use crate::checkpoint::PendingWrite;
-use crate::context::Request;
+use crate::context::{Request, TaskId};
 use crate::engine::commit::Journal;
-use crate::engine::ends::{result_write, sessions_write};
+use crate::engine::ends::{id_of, result_write, sessions_write};
 use crate::engine::execute::NotDone;
 use crate::engine::host::TaskRunner;
-use crate::engine::plan::{StepPlace, task_id};
+use crate::engine::plan::{Actors, Handled, StepPlace};
 use crate::engine::stored::{StoredAnswer, StoredRequest, to_bytes};
 use crate::engine::{Loop, Pause};
 use crate::error::Error;
@@ -25,7 +25,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         if let Some(journal) = &self.journal {
             for (index, done) in ends.done.iter().enumerate().filter(|(index, _)| !ends.stored[*index]) {
                 let Some(done) = done else { continue };
-                writes.push(result_write(&self.core, journal, &self.frontier, index, done)?);
+                let task = self.acting(&ends.handled, index);
+                writes.push(result_write(&self.core, journal, task, done)?);
                 finished = true;
             }
         }
@@ -34,12 +35,12 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             match why {
                 NotDone::Waits(request) => {
                     if !ends.stored[index] {
-                        writes.extend(self.request_write(index, &request)?);
+                        writes.extend(self.request_write(&ends.handled, index, &request)?);
                     }
-                    interrupts.push(self.interrupt(index, request));
+                    interrupts.push(self.interrupt(&ends.handled, index, request));
                 }
                 NotDone::Refused { n, error } => {
-                    writes.extend(self.void_answer(index, n)?);
+                    writes.extend(self.void_answer(&ends.handled, index, n)?);
                     failed.get_or_insert(error);
                 }
                 NotDone::Failed(error) => {
@@ -59,27 +60,43 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
-    pub(super) fn request_write(
+    fn request_write(
         &self,
+        handled: &[Handled],
         index: usize,
         request: &Request,
     ) -> Result<Option<PendingWrite>, Error> {
-        let Some(task) = self.task_id(index) else { return Ok(None) };
-        let node = self.core.name(self.frontier.task(index).0).to_owned();
+        if self.journal.is_none() {
+            return Ok(None);
+        }
+        let node = self.actor_name(handled, index);
         let stored = StoredRequest { node, value: request.value.clone(), schema: request.schema.clone() };
-        Ok(Some(PendingWrite { task, slot: 1 + 2 * request.n, bytes: to_bytes(&stored)? }))
+        let (task, slot) = (self.acting(handled, index), 1 + 2 * request.n);
+        Ok(Some(PendingWrite { task, slot, bytes: to_bytes(&stored)? }))
     }
 
-    pub(super) fn void_answer(&self, index: usize, n: u32) -> Result<Option<PendingWrite>, Error> {
-        let Some(task) = self.task_id(index) else { return Ok(None) };
-        Ok(Some(PendingWrite { task, slot: 2 + 2 * n, bytes: to_bytes(&StoredAnswer(None))? }))
+    fn void_answer(&self, handled: &[Handled], index: usize, n: u32) -> Result<Option<PendingWrite>, Error> {
+        if self.journal.is_none() {
+            return Ok(None);
+        }
+        let (task, slot) = (self.acting(handled, index), 2 + 2 * n);
+        Ok(Some(PendingWrite { task, slot, bytes: to_bytes(&StoredAnswer(None))? }))
     }
 
-    pub(super) fn interrupt(&self, index: usize, request: Request) -> Interrupt {
+    fn interrupt(&self, handled: &[Handled], index: usize, request: Request) -> Interrupt {
+        let task = self.acting(handled, index);
+        Interrupt::asked(InterruptId { task, n: request.n }, self.actor_name(handled, index), request)
+    }
+
+    /// The id of whoever acts at `index`; without a journal one that only this call knows.
+    fn acting(&self, handled: &[Handled], index: usize) -> TaskId {
         let nowhere = StepPlace { thread: "", run: self.shared.run, branch: 0, parent: 0 };
         let place = self.journal.as_ref().map_or(nowhere, Journal::step_place);
-        let task = task_id(place, &self.frontier, index, &|node| self.core.name(node).to_owned());
-        let node = self.core.name(self.frontier.task(index).0).to_owned();
-        Interrupt::asked(InterruptId { task, n: request.n }, node, request)
+        id_of(&self.core, place, &self.frontier, handled, index as u32)
+    }
+
+    fn actor_name(&self, handled: &[Handled], index: usize) -> String {
+        let node = Actors { frontier: &self.frontier, handled }.node(index);
+        self.core.name(node).to_owned()
     }
 }

@@ -1,8 +1,10 @@
 //! Planning: from a frontier to the tasks of a superstep. Pure.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use crate::context::{RunId, TaskId, TaskPlace};
+use crate::failure::Failure;
 use crate::step::InputValue;
 
 /// What runs next: nodes whose trigger fired, and dispatches.
@@ -87,6 +89,45 @@ impl Frontier {
     }
 }
 
+/// A task that failed, and who stands in its place.
+#[derive(Debug)]
+pub(crate) struct Handled {
+    pub(crate) index: u32,
+    pub(crate) handler: u32,
+    pub(crate) failure: Arc<Failure>,
+    /// The failure is in the store.
+    pub(crate) stored: bool,
+}
+
+impl Handled {
+    pub(crate) fn copy(&self) -> Self {
+        Handled { failure: Arc::clone(&self.failure), ..*self }
+    }
+}
+
+/// The one that handles the task at `index`.
+pub(crate) fn handled(all: &[Handled], index: u32) -> Option<&Handled> {
+    all.iter().find(|handled| handled.index == index)
+}
+
+/// Who acts in a superstep.
+#[derive(Clone, Copy)]
+pub(crate) struct Actors<'a> {
+    pub(crate) frontier: &'a Frontier,
+    pub(crate) handled: &'a [Handled],
+}
+
+impl Actors<'_> {
+    /// The node that acts at `index`: the one of its task, or the one that handles its failure.
+    #[inline]
+    pub(crate) fn node(self, index: usize) -> u32 {
+        match handled(self.handled, index as u32) {
+            None => self.frontier.task(index).0,
+            Some(handled) => handled.handler,
+        }
+    }
+}
+
 /// Where a superstep stands, for the ids of its tasks.
 #[derive(Clone, Copy)]
 pub(crate) struct StepPlace<'a> {
@@ -117,6 +158,19 @@ pub(crate) fn task_id(
     })
 }
 
+/// The id of the task that handles the failure at `index`. Its origin begins as no node's name may.
+pub(crate) fn handler_id(place: StepPlace<'_>, failed: &str, index: usize, handler: &str) -> TaskId {
+    TaskId::derive(&TaskPlace {
+        thread: place.thread,
+        run: place.run,
+        namespace: "",
+        branch: place.branch,
+        parent: place.parent,
+        node: handler,
+        dispatch: Some((&format!("__error__{failed}"), index as u32)),
+    })
+}
+
 /// What tasks left behind when their superstep was not committed, by task.
 pub(crate) type LeftOver = HashMap<TaskId, TaskLeft>;
 
@@ -126,6 +180,8 @@ pub(crate) struct TaskLeft {
     pub(crate) result: Option<Vec<u8>>,
     pub(crate) requests: Vec<(u32, super::stored::StoredRequest)>,
     pub(crate) answers: Vec<crate::context::Answer>,
+    /// It failed, and its handler stands in its place.
+    pub(crate) failure: Option<Failure>,
 }
 
 impl TaskLeft {

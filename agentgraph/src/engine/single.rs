@@ -7,6 +7,7 @@ use crate::engine::commit::Journal;
 use crate::engine::host::TaskRunner;
 use crate::engine::lifetimes::{begin_merge, writes_ephemeral};
 use crate::engine::merge::Merge;
+use crate::engine::plan::Handled;
 use crate::engine::{Loop, Single, now};
 use crate::error::Error;
 use crate::extract::Task;
@@ -23,7 +24,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let started = guarded(|guard| {
             let (_, input) = self.frontier.task(0);
             let request = self.single_request(node);
-            let task = Task { state: &self.state, shared: &self.shared, request, input };
+            let (state, shared) = (&self.state, &self.shared);
+            let task = Task { state, shared, request, input, failure: None };
             let mut future = self.runner.call(&self.core, &task);
             match future.as_mut().poll(cx) {
                 Poll::Ready(result) => {
@@ -39,7 +41,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     #[inline]
     pub(super) fn single_request(&self, node: u32) -> TaskRequest {
-        TaskRequest { step: self.scratch.step, node, index: 0, attempt: 1 }
+        TaskRequest { step: self.scratch.step, node, index: 0, attempt: 1, handles: false }
     }
 
     #[inline]
@@ -68,6 +70,11 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 Ok(Single::Merged)
             }
             Err(why) => {
+                let request = self.single_request(node);
+                if let Some((handler, failure)) = self.executor().hand_over(request, &why) {
+                    self.scratch.ends.handled.push(Handled { index: 0, handler, failure, stored: false });
+                    return Ok(Single::Handled);
+                }
                 self.scratch.ends.begin(1);
                 self.scratch.ends.not_done.push((0, why));
                 Ok(Single::NotDone)

@@ -41,6 +41,9 @@ pub(crate) const SESSIONS: u32 = 1;
 /// Slot of [`OF_RUN`]: what the run has used up.
 pub(crate) const SPENT: u32 = 2;
 
+/// Slot of a task that failed and is handled: its [`Failure`](crate::Failure).
+pub(crate) const FAILED: u32 = u32::MAX;
+
 /// A request of a task, as a pending write.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct StoredRequest {

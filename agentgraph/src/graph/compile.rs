@@ -14,7 +14,9 @@ use super::joins::Join;
 use super::problem::{CompileError, Problem, ProblemKind, Warning, WarningKind};
 use super::sources::JoinPolicy;
 use super::topology::{END_ID, Exits, Rows, Topology};
-use super::{Break, DeclaredBreak, DeclaredEdge, DeclaredNode, DeclaredRouter, Place, Sources, StateGraph};
+use super::{
+    Break, DeclaredBreak, DeclaredEdge, DeclaredNode, DeclaredRouter, Name, Place, Sources, StateGraph,
+};
 use crate::context::GraphShared;
 use crate::error::nearest;
 use crate::services::SystemServices;
@@ -22,8 +24,19 @@ use crate::state::{Lifetime, State};
 use crate::{END, START};
 
 pub(super) fn compile<S: State>(graph: StateGraph<S>) -> Result<CompiledGraph<S>, CompileError> {
-    let StateGraph { schema, nodes, edges, routers, breaks, deps, sessions, siblings, on_limit, policies } =
-        graph;
+    let StateGraph {
+        schema,
+        nodes,
+        edges,
+        routers,
+        breaks,
+        deps,
+        sessions,
+        siblings,
+        on_limit,
+        policies,
+        on_error,
+    } = graph;
     let mut problems = Problems::default();
     let names = check_nodes(&nodes, &mut problems);
     for node in &nodes {
@@ -44,6 +57,7 @@ pub(super) fn compile<S: State>(graph: StateGraph<S>) -> Result<CompiledGraph<S>
         names.node("on_limit", &name).map_err(|kind| problems.add(kind, place)).ok()
     });
     let deferred = deferred(&nodes);
+    let handlers = resolve_handlers(&names, &nodes, on_error, &mut problems);
     let start = names.start();
     if !edges.iter().any(|edge| edge.sources.contains(&start))
         && !routes.iter().any(|route| route.from == start)
@@ -60,6 +74,7 @@ pub(super) fn compile<S: State>(graph: StateGraph<S>) -> Result<CompiledGraph<S>
         targets: &targets,
         deferred: &deferred,
         on_limit,
+        handlers: &handlers,
     };
     let warnings = shape.warnings(&nodes);
     let drawing = shape.drawing();
@@ -70,7 +85,9 @@ pub(super) fn compile<S: State>(graph: StateGraph<S>) -> Result<CompiledGraph<S>
     let (has_ephemeral, has_run_channels) = (has(Lifetime::Ephemeral), has(Lifetime::Run));
     let names = names.list;
     let by_name = names.iter().enumerate().map(|(id, name)| (Arc::clone(name), id as u32)).collect();
-    let nodes = nodes.into_iter().zip(targets).map(|(node, targets)| NodeEntry {
+    let nodes = nodes.into_iter().zip(targets).zip(handlers).map(|((node, targets), on_error)| NodeEntry {
+        on_error,
+        keeps: node.node.settings.keeps,
         targets: match targets {
             CommandTargets::Declared(targets) => Some(targets),
             CommandTargets::None | CommandTargets::Anywhere => None,
@@ -108,6 +125,23 @@ pub(super) fn compile<S: State>(graph: StateGraph<S>) -> Result<CompiledGraph<S>
 fn deferred<S: State>(nodes: &[DeclaredNode<S>]) -> Vec<bool> {
     let deferred: Vec<bool> = nodes.iter().map(|node| node.node.settings.deferred).collect();
     if deferred.contains(&true) { deferred } else { Vec::new() }
+}
+
+/// For each node the one that handles its failures. A handler by default does not handle its own.
+fn resolve_handlers<S: State>(
+    names: &Names,
+    nodes: &[DeclaredNode<S>],
+    default: Option<(Name, Place)>,
+    problems: &mut Problems,
+) -> Vec<Option<u32>> {
+    let mut look_up =
+        |name: &str, place| names.node("on_error", name).map_err(|kind| problems.add(kind, place)).ok();
+    let default = default.and_then(|(name, place)| look_up(&name, place));
+    let handlers = (0..).zip(nodes).map(|(id, node)| match &node.node.settings.on_error {
+        Some(own) => look_up(own, node.place),
+        None => default.filter(|handler| *handler != id),
+    });
+    handlers.collect()
 }
 
 #[derive(Default)]
@@ -343,6 +377,7 @@ struct Shape<'a> {
     targets: &'a [CommandTargets],
     deferred: &'a [bool],
     on_limit: Option<u32>,
+    handlers: &'a [Option<u32>],
 }
 
 impl Shape<'_> {
@@ -372,6 +407,9 @@ impl Shape<'_> {
                     ways.add_edge(NodeIndex::new(node), index(*target), ());
                 }
             }
+        }
+        for (node, handler) in self.handled() {
+            ways.add_edge(NodeIndex::new(node), index(handler), ());
         }
         if let Some(node) = self.on_limit {
             ways.add_edge(index(start), index(node), ());
@@ -417,6 +455,11 @@ impl Shape<'_> {
         warnings
     }
 
+    /// Nodes whose failures are handled, and by whom.
+    fn handled(&self) -> impl Iterator<Item = (usize, u32)> {
+        self.handlers.iter().enumerate().filter_map(|(node, handler)| Some((node, (*handler)?)))
+    }
+
     fn drawing(&self) -> Drawing {
         let mut lines = Vec::new();
         for edge in self.edges {
@@ -448,12 +491,17 @@ impl Shape<'_> {
                 CommandTargets::Anywhere => lines.push(Line { from, to: None, kind: LineKind::Command }),
             }
         }
+        lines.extend(self.handled().map(|(node, handler)| Line {
+            from: node as u32,
+            to: Some(handler),
+            kind: LineKind::Error,
+        }));
         Drawing { names: self.names.list.clone(), lines }
     }
 
     /// SHA-256, cut to 128 bits, over lines of text sorted by themselves, so that the order of the builder's calls does
     /// not matter: `node N`, `edge A -> B`, `join A + B -> C` (sources sorted), `route A -> B`, `branch A -> B`,
-    /// `deferred N`, `limit N`, `channel N R L`. Names are written with their length before them, so that no two graphs give one text.
+    /// `error A -> B`, `deferred N`, `limit N`, `channel N R L`. Names are written with their length before them, so that no two graphs give one text.
     fn fingerprint<S: State>(&self, schema: &S::Schema) -> String {
         let name = |id: u32| {
             let name = self.names.name(id);
@@ -481,6 +529,9 @@ impl Shape<'_> {
         }
         let deferred = self.deferred.iter().enumerate().filter(|(_, deferred)| **deferred);
         lines.extend(deferred.map(|(id, _)| format!("deferred {}", name(id as u32))));
+        lines.extend(
+            self.handled().map(|(id, handler)| format!("error {} -> {}", name(id as u32), name(handler))),
+        );
         lines.extend(self.on_limit.map(|id| format!("limit {}", name(id))));
         lines.extend(S::channels(schema).iter().map(|channel| {
             let (name, reducer) = (&channel.name, &channel.reducer);

@@ -12,6 +12,7 @@ use crate::checkpoint::delta::decode;
 use crate::context::GraphShared;
 use crate::engine::host::{Host, HostRunner};
 use crate::error::{Code, Error};
+use crate::failure::KeptError;
 use crate::node::ErasedNode;
 use crate::policy::{Policies, Siblings};
 use crate::reduce::derived::decode_fields;
@@ -52,6 +53,9 @@ pub(crate) struct NodeEntry<S: State> {
     pub(crate) call: Arc<dyn ErasedNode<S>>,
     /// None if it has none, which most have not.
     pub(crate) policies: Option<Arc<Policies>>,
+    /// The node that handles its failures.
+    pub(crate) on_error: Option<u32>,
+    pub(crate) keeps: Vec<KeptError>,
     /// Where its commands may go, if it said so.
     pub(crate) targets: Option<Vec<u32>>,
 }

@@ -28,6 +28,7 @@ pub(crate) enum LineKind {
     Route,
     Dispatch,
     Command,
+    Error,
 }
 
 impl Drawing {
@@ -67,6 +68,7 @@ impl LineKind {
             LineKind::Join => "-->|join|",
             LineKind::Route | LineKind::Command => "-.->",
             LineKind::Dispatch => "-.->|dispatch|",
+            LineKind::Error => "-.->|error|",
         }
     }
 }

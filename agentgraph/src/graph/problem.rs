@@ -65,7 +65,8 @@ pub enum ProblemKind {
     /// Something names a node that was not added.
     #[error("{} names `{name}`, which is not a node of this graph{}", with_article(.what), hint(.nearest))]
     UnknownNode {
-        /// What names it: `edge`, `join`, `route`, `branch`, `targets`, `interrupt_before`, `interrupt_after` or `on_limit`.
+        /// What names it: `edge`, `join`, `route`, `branch`, `targets`, `interrupt_before`, `interrupt_after`, `on_limit` or
+        /// `on_error`.
         what: &'static str,
         /// The name.
         name: String,
@@ -189,7 +190,7 @@ pub enum WarningKind {
 
 fn with_article(what: &str) -> String {
     match what {
-        "edge" | "interrupt_before" | "interrupt_after" | "on_limit" => format!("an `{what}`"),
+        "edge" | "interrupt_before" | "interrupt_after" | "on_limit" | "on_error" => format!("an `{what}`"),
         "targets" => "a `targets` list".into(),
         _ => format!("a `{what}`"),
     }

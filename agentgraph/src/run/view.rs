@@ -11,7 +11,7 @@ use crate::context::{CheckpointId, RunId};
 use crate::engine::load::{
     Replayed, apply_row, fill_references, finished_step, left_behind, replay, restore,
 };
-use crate::engine::plan::{Dispatched, Frontier, StepPlace, task_id};
+use crate::engine::plan::{Dispatched, Frontier, StepPlace, handler_id, task_id};
 use crate::error::{Code, Error};
 use crate::graph::{CompiledGraph, Persistence};
 use crate::run::{Interrupt, InterruptId};
@@ -106,7 +106,16 @@ fn add_left_over<S: State>(
     for index in 0..frontier.len() {
         let node = names[frontier.task(index).0 as usize].clone();
         let id = task_id(step, &frontier, index, &|node| names[node as usize].clone());
-        let Some(task) = left.remove(&id) else {
+        let (mut id, mut node) = (id, node);
+        let mut found = left.remove(&id);
+        if let Some(failure) = found.as_mut().and_then(|task| task.failure.take())
+            && let Some(handler) = handler_of(graph, failure.node())
+        {
+            id = handler_id(step, &node, index, handler);
+            handler.clone_into(&mut node);
+            found = left.remove(&id);
+        }
+        let Some(task) = found else {
             checkpoint.next.push(node);
             continue;
         };
@@ -130,6 +139,12 @@ fn add_left_over<S: State>(
         checkpoint.next.push(node);
     }
     Ok(())
+}
+
+/// Who handles the failures of a node today.
+fn handler_of<'a, S: State>(graph: &'a CompiledGraph<S>, failed: &str) -> Option<&'a str> {
+    let node = *graph.core.by_name.get(failed)?;
+    Some(graph.core.name(graph.core.nodes.get(node as usize)?.on_error?))
 }
 
 fn apply<S: State>(graph: &CompiledGraph<S>, values: &mut S, step: Step<S>) -> Result<(), Error> {
