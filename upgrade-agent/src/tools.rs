@@ -32,11 +32,13 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::prompts::bounded;
+
 /// The arguments of a tool that takes none.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Nothing {}
 
-/// A tool over something that its calls share.
+/// A tool over something that its calls share. What it answers is cut to what a model can read.
 fn tool<D, Args, F, Fut>(shared: &Arc<D>, name: &str, about: &str, call: F) -> FnTool
 where
     D: Send + Sync + 'static,
@@ -45,7 +47,10 @@ where
     Fut: Future<Output = Result<Value, ToolError>> + Send + 'static,
 {
     let shared = Arc::clone(shared);
-    FnTool::new(name, about, move |args: Args| call(Arc::clone(&shared), args))
+    FnTool::new(name, about, move |args: Args| {
+        let answer = call(Arc::clone(&shared), args);
+        async move { answer.await.map(bounded) }
+    })
 }
 
 /// The gatherer's tools over this desk.

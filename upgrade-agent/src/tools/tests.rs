@@ -72,3 +72,14 @@ fn no_name_means_two_things() {
     let both = names(&gathering(&desk())).intersection(&names(&stored.tools())).cloned().collect::<Vec<_>>();
     assert_eq!(both, Vec::<String>::new());
 }
+
+#[tokio::test]
+async fn what_a_tool_answers_is_cut_to_what_a_model_can_read() {
+    let said = agentgraph_llm::Message::user("x".repeat(1_000_000));
+    let state = crate::state::ConversationState { history: vec![said], ..Default::default() };
+    let tools = StoredData::new(Arc::new(state)).tools();
+    let tool = tools.iter().find(|tool| tool.spec().name == "get_conversation_history").unwrap();
+    let answer = tool.call(&agentgraph_llm::RawJson::from(serde_json::json!({}))).await.unwrap();
+    let answer = format!("{answer:?}");
+    assert!(answer.contains("998000 more characters") && answer.len() < 5_000, "{} bytes", answer.len());
+}
