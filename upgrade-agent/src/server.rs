@@ -24,7 +24,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
 //! ```
 
+mod accounts;
 mod assign;
+mod audit;
 mod body;
 mod builder;
 mod contexts;
@@ -32,9 +34,11 @@ mod core;
 mod create;
 mod draw;
 mod error;
+mod exchange;
 mod experiment_lists;
 mod experiments;
 mod fault;
+mod flags;
 mod handle;
 mod journal;
 mod lists;
@@ -43,12 +47,15 @@ mod migrate;
 mod model;
 mod page;
 mod pools;
+mod preview;
 mod random;
 mod routes;
 mod segment;
+mod segment_files;
 mod segment_usage;
 mod segment_view;
 mod segments;
+mod settings;
 mod shape;
 mod sources;
 mod state;

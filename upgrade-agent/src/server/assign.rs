@@ -41,17 +41,19 @@ pub(super) fn assignments<'w>(
     }
     let open = world.experiments_in_order().into_iter();
     let open = open.filter(|e| e.columns.context.iter().any(|name| name == context));
-    let open = open.filter(|e| is_open(e) && is_eligible(world, e, user));
+    let previews = world.is_preview_user(&user.id);
+    let open = open.filter(|e| is_open(e, previews) && is_eligible(world, e, user));
     let taken: Vec<_> = open.filter(|e| listed(world, e, user) == Listed::In).collect();
     let chosen = pools::choose(world, &taken, user).into_iter();
     chosen.filter_map(|e| Some((e, condition(e, user, &Standing::of(world, e, user))?))).collect()
 }
 
-/// Whether the experiment assigns anybody at all.
-fn is_open(experiment: &Experiment) -> bool {
+/// Whether the experiment assigns anybody at all, or anybody who may see it before it starts.
+fn is_open(experiment: &Experiment, previews: bool) -> bool {
     let columns = &experiment.columns;
     match columns.state {
         ExperimentState::Enrolling => true,
+        ExperimentState::Preview => previews,
         ExperimentState::EnrollmentComplete => {
             columns.post_experiment_rule != PostExperimentRule::Assign || columns.revert_to.is_some()
         }
@@ -74,7 +76,7 @@ pub(super) fn condition<'e>(
     standing: &Standing<'_>,
 ) -> Option<&'e Condition> {
     match experiment.columns.state {
-        ExperimentState::Enrolling => match kept(experiment, standing) {
+        ExperimentState::Enrolling | ExperimentState::Preview => match kept(experiment, standing) {
             Kept::Nothing => draw(experiment, user),
             Kept::Left => None,
             Kept::Condition(condition) => Some(condition),

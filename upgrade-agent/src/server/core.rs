@@ -6,9 +6,11 @@ use std::time::SystemTime;
 
 use serde_json::Value;
 
+use super::accounts;
 use super::fault::Fault;
 use super::journal::Journal;
 use super::segments;
+use super::settings;
 use super::sources::{Clock, Ids, timestamp};
 use super::world::World;
 use crate::client::ContextMetadata;
@@ -18,9 +20,23 @@ use crate::client::ContextMetadata;
 pub(super) struct Asked {
     /// The part of the path that is an id, if the route has one.
     pub(super) id: String,
+    /// What follows the question mark, as it came.
+    pub(super) query: String,
     /// The student in the header.
     pub(super) user: Option<String>,
     pub(super) body: Value,
+}
+
+impl Asked {
+    /// The values of a name after the question mark, which may be there more than once.
+    pub(super) fn values_of(&self, name: &str) -> Vec<&str> {
+        let pairs = self.query.split('&').filter_map(|pair| pair.split_once('='));
+        let is_named = |key: &str| {
+            let rest = key.strip_prefix(name);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('[') || rest.starts_with("%5B"))
+        };
+        pairs.filter(|(key, _)| is_named(key)).map(|(_, value)| value).collect()
+    }
 }
 
 /// Everything behind the routes.
@@ -71,6 +87,8 @@ impl Core {
     /// Sees that there is what the original makes when it starts, on disk as well.
     pub(super) fn found(&mut self) -> Result<(), Fault> {
         segments::found_global_lists(self);
+        settings::found_setting(self);
+        accounts::found_account(self);
         self.commit()
     }
 

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
+use super::audit;
 use super::body;
 use super::core::{Asked, Core};
 use super::experiment_lists::{self, Side};
@@ -24,9 +25,14 @@ pub(super) fn create(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     if !validate::is_experiment(body) {
         return Err(Fault::body());
     }
-    body::check(core, body)?;
-    check_columns(body)?;
+    check(core, body)?;
     Ok(insert(core, body))
+}
+
+/// What is refused of a body that has the right shape.
+pub(super) fn check(core: &Core, body: &Value) -> Result<(), Fault> {
+    body::check(core, body)?;
+    check_columns(body)
 }
 
 /// Makes the experiment of a body that passed all checks, or merges it into the one of its id.
@@ -38,9 +44,12 @@ pub(super) fn insert(core: &mut Core, body: &Value) -> Value {
         merge(core, &at, made)
     } else {
         let answer = view::created(&made, false);
-        core.world.experiments.insert(at, made);
+        core.world.experiments.insert(at.clone(), made);
         answer
     };
+    if let Some(made) = core.world.experiments.get(&at).map(|made| made.columns.clone()) {
+        audit::created(core, &made);
+    }
     add_lists(core, &id, body);
     answer
 }

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::audit;
 use super::core::{Asked, Core};
 use super::fault::Fault;
 use super::model::{Experiment, ListTie, Stamp};
@@ -115,7 +116,16 @@ pub(super) fn add(core: &mut Core, experiment: &str, input: &Value, side: Side) 
     if ties.iter().all(|other| other.segment_id != tie.segment_id) {
         ties.push(tie.clone());
     }
+    note(core, experiment, &tie.segment_id, side, "created");
     shown(&core.world, experiment, &tie)
+}
+
+fn note(core: &mut Core, experiment: &str, list: &str, side: Side, deed: &str) {
+    let owner = core.world.experiments.get(&key(&[experiment])).map(|owner| owner.columns.clone());
+    let name = core.world.segment(list).map(|segment| segment.name.clone());
+    if let (Some(columns), Some(name)) = (owner, name) {
+        audit::listed(core, &columns, (list, &name), side.word(), deed);
+    }
 }
 
 /// A tie with both its ends: the experiment by its stored names.
@@ -144,6 +154,7 @@ fn change(core: &mut Core, asked: &Asked, side: Side) -> Result<Value, Fault> {
     let failed = format!("Error in updating private segment for experiment {} list", side.word());
     segment::check(&core.world, list).map_err(|why| why.within(&failed))?;
     segment::write(core, list);
+    note(core, &experiment, &tie.segment_id, side, "updated");
     shown(&core.world, &experiment, &tie).ok_or_else(|| Fault::internal("lost list"))
 }
 
@@ -173,9 +184,12 @@ fn remove(core: &mut Core, asked: &Asked, side: Side) -> Result<Value, Fault> {
         return Err(Fault::database(format!("invalid input syntax for type uuid: \"{}\"", asked.id)));
     }
     let is_tied = |e: &Experiment| side.of(e).iter().any(|tie| tie.segment_id == id);
-    if !core.world.experiments.values().any(is_tied) {
+    let owners: Vec<String> =
+        core.world.experiments.values().filter(|e| is_tied(e)).map(|e| e.columns.id.clone()).collect();
+    if owners.is_empty() {
         return Err(Fault::thrown(format!("Segment with ID {} not found for {}", asked.id, side.word())));
     }
+    owners.iter().for_each(|owner| note(core, owner, &id, side, "deleted"));
     let gone = segment::remove_with_lists(&mut core.world, &id);
     Ok(gone.map_or(Value::Null, |segment| segment_view::columns(&segment)))
 }

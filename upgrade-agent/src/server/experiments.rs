@@ -2,15 +2,17 @@
 
 use serde_json::{Value, json};
 
+use super::audit;
 use super::core::{Asked, Core};
 use super::fault::Fault;
+use super::mark;
 use super::model::Experiment;
 use super::segment;
 use super::state;
 use super::table::key;
 use super::validate;
 use super::view;
-use crate::client::ExperimentState;
+use crate::client::{AssignmentUnit, ExperimentState};
 
 /// `GET /experiments/contextMetaData`.
 pub(super) fn contexts(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
@@ -56,6 +58,22 @@ pub(super) fn conditions(core: &mut Core, asked: &Asked) -> Result<Value, Fault>
     found(core, asked).map(view::conditions)
 }
 
+/// `GET /experiments/getGroupAssignmentStatus/:id`: how many groups have all the students that they
+/// need for the experiment to end; nothing if it does not end by groups.
+pub(super) fn full_groups(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+    let columns = &found(core, asked)?.columns;
+    let wanted = |field| columns.enrollment_complete_condition.as_ref()?.get(field)?.as_u64();
+    let (Some(users), Some(_)) =
+        (wanted("userCount").filter(|n| *n > 0), wanted("groupCount").filter(|n| *n > 0))
+    else {
+        return Ok(Value::Null);
+    };
+    if columns.assignment_unit != AssignmentUnit::Group {
+        return Ok(Value::Null);
+    }
+    Ok(json!(mark::full_groups(&core.world, &columns.id, users)))
+}
+
 /// `POST /experiments/state`.
 pub(super) fn set_state(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     if !validate::is_state_change(&asked.body) {
@@ -65,6 +83,7 @@ pub(super) fn set_state(core: &mut Core, asked: &Asked) -> Result<Value, Fault> 
     let to = ExperimentState::from(asked.body["state"].as_str().unwrap_or_default());
     let before = core.world.experiments.get(&key(&[&id])).cloned();
     let before = before.ok_or_else(|| Fault::reads_nothing("null", "context"))?;
+    audit::moved(core, &before.columns, &to, &asked.body["scheduleDate"]);
     let (now, log_id) = (core.now(), core.new_id());
     state::shut_out_early_visitors(&mut core.world, &id, &to);
     state::enter(&mut core.world, &id, &to, &now, log_id);
@@ -89,6 +108,7 @@ pub(super) fn delete(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     world.enrolled_groups.remove_under(&[&id], |_| true);
     world.excluded.remove_under(&[&id], |_| true);
     world.excluded_groups.remove_under(&[&id], |_| true);
+    audit::deleted(core, &gone.columns);
     Ok(view::deleted(&gone))
 }
 

@@ -117,6 +117,17 @@ impl Fault {
         Self::thrown(message).kind("Query Failed")
     }
 
+    /// The original calls what is none.
+    pub(super) fn is_no_function(what: &str) -> Self {
+        let message = format!("{what} is not a function");
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "TypeError", message)
+    }
+
+    pub(super) fn no_lists(side: &str) -> Self {
+        let message = format!("{side} lists not found.");
+        Self::new(StatusCode::NOT_FOUND, "NotFoundException", message)
+    }
+
     pub(super) fn no_segment() -> Self {
         Self::new(StatusCode::NOT_FOUND, "NotFoundException", "Segment not found.")
     }

@@ -102,7 +102,8 @@ fn take_note(world: &mut World, experiment: &Experiment, partition: &str, user: 
     if word == Listed::OutByOtherGroup {
         leave_out_groups(world, id, user);
     }
-    if !matches!(state, ExperimentState::Enrolling | ExperimentState::EnrollmentComplete) {
+    let is_live = matches!(state, ExperimentState::Enrolling | ExperimentState::EnrollmentComplete);
+    if !is_live || world.is_preview_user(&user.id) {
         return;
     }
     if report.failed {
@@ -260,7 +261,7 @@ fn students<'w>(world: &'w World, id: &str) -> BTreeSet<&'w str> {
     world.enrolled.under(&[id]).map(|(_, row)| row.user_id.as_str()).collect()
 }
 
-fn full_groups(world: &World, id: &str, users: u64) -> u64 {
+pub(super) fn full_groups(world: &World, id: &str, users: u64) -> u64 {
     let mut members: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for (_, row) in world.enrolled.under(&[id]) {
         if let Some(group) = &row.group_id {

@@ -282,3 +282,63 @@ pub(super) enum Exclusion {
     /// Works in a group that he does not belong to.
     InvalidGroup,
 }
+
+/// A student who sees experiments before they start.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PreviewUser {
+    #[serde(flatten)]
+    pub(super) stamp: Stamp,
+    pub(super) id: String,
+    pub(super) assignments: Vec<PreviewAssignment>,
+}
+
+/// A condition that was chosen for a preview user by hand.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PreviewAssignment {
+    #[serde(flatten)]
+    pub(super) stamp: Stamp,
+    pub(super) id: String,
+    pub(super) experiment_id: String,
+    pub(super) condition_id: String,
+}
+
+/// What holds for the whole server.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Setting {
+    #[serde(flatten)]
+    pub(super) stamp: Stamp,
+    pub(super) id: u64,
+    /// Applications must show a token.
+    pub(super) to_check_auth: bool,
+    /// Only metrics that are declared are taken.
+    pub(super) to_filter_metric: bool,
+}
+
+/// Who may use the admin routes.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Account {
+    #[serde(flatten)]
+    pub(super) stamp: Stamp,
+    pub(super) email: String,
+    pub(super) first_name: Option<String>,
+    pub(super) last_name: Option<String>,
+    pub(super) role: String,
+    pub(super) image_url: Option<String>,
+    pub(super) local_time_zone: Option<String>,
+}
+
+/// One thing that was done to an experiment.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Deed {
+    #[serde(flatten)]
+    pub(super) stamp: Stamp,
+    pub(super) id: String,
+    #[serde(rename = "type")]
+    pub(super) kind: String,
+    pub(super) data: Value,
+}

@@ -26,7 +26,8 @@ fn of_pool<'w>(world: &World, pool: &[&'w Experiment], user: &User, draw: f64) -
         }
         (None, _) => {}
     }
-    let open: Vec<_> = pool.iter().filter(|e| is_running(e) && !is_left_out(world, e, user)).collect();
+    let is_shown = |e: &Experiment| is_running(e) || e.columns.state == ExperimentState::Preview;
+    let open: Vec<_> = pool.iter().filter(|e| is_shown(e) && !is_left_out(world, e, user)).collect();
     open.get((draw * open.len() as f64) as usize).map(|experiment| **experiment)
 }
 

@@ -2,6 +2,7 @@
 //! without waiting for anything, and written out. Which path is answered by what, say the tables of
 //! the areas.
 
+mod administration;
 mod experiments;
 mod general;
 mod segments;
@@ -28,8 +29,14 @@ const HTML: &str = "text/html; charset=utf-8";
 type Route = (MethodFilter, &'static str, Answer);
 
 /// Every route, area by area.
-const AREAS: [&[Route]; 5] =
-    [general::ROUTES, experiments::ROUTES, segments::ROUTES, statistics::ROUTES, students::ROUTES];
+const AREAS: [&[Route]; 6] = [
+    general::ROUTES,
+    experiments::ROUTES,
+    segments::ROUTES,
+    statistics::ROUTES,
+    students::ROUTES,
+    administration::ROUTES,
+];
 
 /// The routes over a core that they share.
 pub(super) fn routes(core: &Shared) -> Router {
@@ -45,13 +52,14 @@ pub(super) fn routes(core: &Shared) -> Router {
 async fn serve(core: Shared, answer: Answer, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let endpoint = parts.uri.path_and_query().map_or_else(String::new, ToString::to_string);
+    let query = parts.uri.query().unwrap_or_default().to_owned();
     let id = parts.uri.path().rsplit('/').next().unwrap_or_default().to_owned();
     let user = user_id(&parts.headers);
     let body = match read(&parts.headers, body).await {
         Ok(body) => body,
         Err(fault) => return refuse(&fault, &endpoint, &json!({})),
     };
-    let asked = Asked { id, user, body };
+    let asked = Asked { id, query, user, body };
     match core.run(answer, &asked) {
         Some(Ok(Value::Null)) => StatusCode::NO_CONTENT.into_response(),
         Some(Ok(value)) => respond(StatusCode::OK, JSON, value.to_string()),

@@ -77,6 +77,10 @@ impl<T: Serialize + DeserializeOwned> Table<T> {
         Some(row)
     }
 
+    pub(super) fn last_key(&self) -> Option<&str> {
+        self.rows.last_key_value().map(|(key, _)| key.as_str())
+    }
+
     pub(super) fn values(&self) -> impl Iterator<Item = &T> {
         self.rows.values()
     }

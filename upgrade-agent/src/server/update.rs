@@ -5,6 +5,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
+use super::audit;
 use super::body;
 use super::core::{Asked, Core};
 use super::experiments::path_id;
@@ -41,6 +42,7 @@ pub(super) fn update(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
         segment::remove(&mut core.world, &list.segment_id);
     }
     let answer = view::updated(&core.world, &new);
+    audit::updated(core, &new.columns);
     core.world.experiments.insert(at, new);
     Ok(answer)
 }

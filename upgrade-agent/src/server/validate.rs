@@ -1,7 +1,7 @@
 //! Which bodies the routes take. The original checks shapes, enums and the agreement of group and
 //! unit, and nothing of sense: weights, names, sites and transitions are free.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::shape::{
     date, each, filled, flag, has, integer, number, object, one_of, optional, text, two_characters,
@@ -33,6 +33,43 @@ const SEGMENTS: [&str; 3] = ["public", "private", "global_exclude"];
 const STATUSES: [&str; 3] = ["condition applied", "condition not applied", "no condition assigned"];
 const SEARCH_KEYS: [&str; 6] = ["all", "name", "status", "tag", "context", "id"];
 const SORT_KEYS: [&str; 4] = ["name", "state", "updatedAt", "postExperimentRule"];
+
+/// The fields of an experiment, each with the first of its constraints.
+const EXPERIMENT_FIELDS: [(&str, &str); 21] = [
+    ("id", "isString"),
+    ("name", "isString"),
+    ("description", "isString"),
+    ("context", "isArray"),
+    ("state", "isEnum"),
+    ("startOn", "isDateString"),
+    ("consistencyRule", "isEnum"),
+    ("assignmentUnit", "isEnum"),
+    ("postExperimentRule", "isEnum"),
+    ("endOn", "isDateString"),
+    ("revertTo", "isString"),
+    ("tags", "isArray"),
+    ("group", "isString"),
+    ("assignmentAlgorithm", "isEnum"),
+    ("filterMode", "isEnum"),
+    ("conditions", "isArray"),
+    ("partitions", "isArray"),
+    ("factors", "isArray"),
+    ("conditionPayloads", "isArray"),
+    ("queries", "isArray"),
+    ("type", "isEnum"),
+];
+const SEGMENT_FIELDS: [(&str, &str); 10] = [
+    ("id", "isUuid"),
+    ("name", "isString"),
+    ("description", "isString"),
+    ("listType", "isString"),
+    ("context", "isString"),
+    ("type", "isEnum"),
+    ("userIds", "isArray"),
+    ("tags", "isArray"),
+    ("groups", "isArray"),
+    ("subSegmentIds", "isArray"),
+];
 
 /// A whole experiment, as create and update want it.
 pub(super) fn is_experiment(body: &Value) -> bool {
@@ -150,6 +187,39 @@ pub(super) fn is_segment(body: &Value) -> bool {
         && has(body, "tags", optional(each(text)))
         && has(body, "groups", each(is_list_group))
         && has(body, "subSegmentIds", each(text))
+}
+
+/// The fields of an experiment that keep it from being one, with the constraint that each fails: a
+/// body that is known to be good is spoilt with one field after the other.
+pub(super) fn failing_fields(body: &Value) -> Vec<(&'static str, &'static str)> {
+    let good = json!({
+        "name": "n", "context": ["c"], "state": "inactive", "consistencyRule": "individual",
+        "conditionOrder": "random", "assignmentUnit": "individual", "postExperimentRule": "continue",
+        "tags": [], "filterMode": "includeAll", "type": "Simple", "conditions": [], "partitions": [],
+    });
+    let fails = |(field, _): &(&str, &str)| {
+        let mut spoilt = good.clone();
+        spoilt[*field] = body.get(*field).cloned().unwrap_or_default();
+        if matches!(*field, "assignmentUnit" | "group") {
+            spoilt["assignmentUnit"] = body["assignmentUnit"].clone();
+            spoilt["group"] = body["group"].clone();
+        }
+        !is_experiment(&spoilt)
+    };
+    EXPERIMENT_FIELDS.into_iter().filter(fails).collect()
+}
+
+/// The same for a segment.
+pub(super) fn failing_segment_fields(body: &Value) -> Vec<(&'static str, &'static str)> {
+    let good = json!({
+        "name": "n", "context": "c", "type": "public", "userIds": [], "groups": [], "subSegmentIds": [],
+    });
+    let fails = |(field, _): &(&str, &str)| {
+        let mut spoilt = good.clone();
+        spoilt[*field] = body.get(*field).cloned().unwrap_or_default();
+        !is_segment(&spoilt)
+    };
+    SEGMENT_FIELDS.into_iter().filter(fails).collect()
 }
 
 /// A page of segments.

@@ -99,6 +99,20 @@ pub(super) fn single(world: &World, experiment: &Experiment) -> Value {
     with(whole, [("stratificationFactor", Value::Null)])
 }
 
+/// A file of `GET /experiments/export`: all that there is, by its stored names.
+pub(super) fn exported(world: &World, experiment: &Experiment) -> Value {
+    let logs = experiment.log.iter().map(row);
+    with(
+        listed(world, experiment),
+        [
+            ("state", json!(experiment.columns.state)),
+            ("stateTimeLogs", logs.collect()),
+            ("backendVersion", json!(super::body::VERSION)),
+            ("stratificationFactor", Value::Null),
+        ],
+    )
+}
+
 /// A node of `POST /experiments/paginated`.
 pub(super) fn node(experiment: &Experiment) -> Value {
     with(

@@ -1,7 +1,10 @@
 //! All that the server knows, in memory. Rules read it, changes go through it, the journal writes
 //! down what changed; it knows neither HTTP nor disk.
 
-use super::model::{Exclusion, Experiment, GroupEnrollment, Segment, User, UserEnrollment, Visit};
+use super::model::{
+    Account, Deed, Exclusion, Experiment, GroupEnrollment, PreviewUser, Segment, Setting, User,
+    UserEnrollment, Visit,
+};
 use super::table::{Change, Table, key};
 
 /// The tables.
@@ -9,6 +12,13 @@ use super::table::{Change, Table, key};
 pub(super) struct World {
     pub(super) experiments: Table<Experiment>,
     pub(super) segments: Table<Segment>,
+    pub(super) preview_users: Table<PreviewUser>,
+    /// By the one key that there is.
+    pub(super) settings: Table<Setting>,
+    /// By email.
+    pub(super) accounts: Table<Account>,
+    /// By number, in the order in which they were done.
+    pub(super) deeds: Table<Deed>,
     pub(super) users: Table<User>,
     /// Alias to the id of the student that it stands for.
     pub(super) aliases: Table<String>,
@@ -29,6 +39,10 @@ impl World {
         Self {
             experiments: Table::new("experiment"),
             segments: Table::new("segment"),
+            preview_users: Table::new("preview_user"),
+            settings: Table::new("setting"),
+            accounts: Table::new("account"),
+            deeds: Table::new("deed"),
             users: Table::new("user"),
             aliases: Table::new("alias"),
             visits: Table::new("visit"),
@@ -63,6 +77,11 @@ impl World {
 
     pub(super) fn next_segment(&self) -> u64 {
         self.segments.values().map(|segment| segment.sequence + 1).max().unwrap_or(0)
+    }
+
+    /// Whether a student sees experiments before they start.
+    pub(super) fn is_preview_user(&self, id: &str) -> bool {
+        self.preview_users.contains(&key(&[id]))
     }
 
     /// The student of this id or alias.
@@ -118,6 +137,10 @@ impl World {
         into!(
             experiments,
             segments,
+            preview_users,
+            settings,
+            accounts,
+            deeds,
             users,
             aliases,
             visits,
@@ -133,6 +156,10 @@ impl World {
     pub(super) fn changes(&mut self) -> Result<Vec<Change>, serde_json::Error> {
         let mut all = self.experiments.changes()?;
         all.extend(self.segments.changes()?);
+        all.extend(self.preview_users.changes()?);
+        all.extend(self.settings.changes()?);
+        all.extend(self.accounts.changes()?);
+        all.extend(self.deeds.changes()?);
         all.extend(self.users.changes()?);
         all.extend(self.aliases.changes()?);
         all.extend(self.visits.changes()?);

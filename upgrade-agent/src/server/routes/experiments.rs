@@ -3,7 +3,7 @@
 use axum::routing::MethodFilter;
 
 use super::Route;
-use crate::server::{create, experiment_lists as lists, experiments, page, update};
+use crate::server::{create, exchange, experiment_lists as lists, experiments, page, update};
 
 pub(super) const ROUTES: &[Route] = &[
     (MethodFilter::GET, "/api/experiments", experiments::all),
@@ -15,6 +15,15 @@ pub(super) const ROUTES: &[Route] = &[
     (MethodFilter::POST, "/api/experiments/state", experiments::set_state),
     (MethodFilter::GET, "/api/experiments/single/{id}", experiments::single),
     (MethodFilter::GET, "/api/experiments/conditions/{id}", experiments::conditions),
+    (MethodFilter::GET, "/api/experiments/getGroupAssignmentStatus/{id}", experiments::full_groups),
+    (MethodFilter::POST, "/api/experiments/batch", exchange::create_many),
+    (MethodFilter::POST, "/api/experiments/validation", exchange::validate),
+    (MethodFilter::POST, "/api/experiments/import", exchange::import),
+    (MethodFilter::GET, "/api/experiments/export", exchange::export),
+    (MethodFilter::GET, "/api/experiments/export/all", exchange::export_all),
+    (MethodFilter::GET, "/api/experiments/export/includeLists/{id}", exchange::export_inclusion),
+    (MethodFilter::GET, "/api/experiments/export/excludeLists/{id}", exchange::export_exclusion),
+    (MethodFilter::POST, "/api/experiments/lists/import", exchange::import_lists),
     (MethodFilter::POST, "/api/experiments/inclusionList", lists::add_inclusion),
     (MethodFilter::PUT, "/api/experiments/inclusionList/{id}", lists::change_inclusion),
     (MethodFilter::DELETE, "/api/experiments/inclusionList/{id}", lists::remove_inclusion),

@@ -3,7 +3,7 @@
 use axum::routing::MethodFilter;
 
 use super::Route;
-use crate::server::segments;
+use crate::server::{segment_files as files, segments};
 
 pub(super) const ROUTES: &[Route] = &[
     (MethodFilter::GET, "/api/segments", segments::all),
@@ -11,6 +11,13 @@ pub(super) const ROUTES: &[Route] = &[
     (MethodFilter::GET, "/api/segments/global", segments::global),
     (MethodFilter::POST, "/api/segments/paginated", segments::paginated),
     (MethodFilter::GET, "/api/segments/status/{id}", segments::status),
+    (MethodFilter::POST, "/api/segments/validation", files::validate),
+    (MethodFilter::POST, "/api/segments/import", files::import),
+    (MethodFilter::POST, "/api/segments/import/validation", files::validate_all),
+    (MethodFilter::POST, "/api/segments/list/import", files::import_lists),
+    (MethodFilter::POST, "/api/segments/list/import/validation", files::validate_lists),
+    (MethodFilter::GET, "/api/segments/export/json", files::export),
+    (MethodFilter::GET, "/api/segments/export/csv", files::export_csv),
     (MethodFilter::POST, "/api/segments/list", segments::add_list),
     (MethodFilter::DELETE, "/api/segments/list/{id}", segments::delete_list),
     (MethodFilter::GET, "/api/segments/{id}", segments::single),

@@ -1,0 +1,117 @@
+//! `/audit`: what was done to experiments, and `/error`, which stays empty: the original writes
+//! its errors down elsewhere.
+
+use serde_json::{Value, json};
+
+use super::core::{Asked, Core};
+use super::fault::Fault;
+use super::model::{Columns, Deed, Stamp};
+use super::shape::{has, number, one_of, optional};
+use super::table::key;
+use super::view::{outward, row, with};
+use crate::client::ExperimentState;
+
+const CREATED: &str = "experimentCreated";
+const UPDATED: &str = "experimentUpdated";
+const MOVED: &str = "experimentStateChanged";
+const DELETED: &str = "experimentDeleted";
+const EXPORTED: &str = "experimentDesignExported";
+const KINDS: [&str; 12] = [
+    CREATED,
+    UPDATED,
+    MOVED,
+    DELETED,
+    "experimentDataExported",
+    EXPORTED,
+    "featureFlagCreated",
+    "featureFlagUpdated",
+    "featureFlagStatusChanged",
+    "featureFlagDeleted",
+    "featureFlagDataExported",
+    "featureFlagDesignExported",
+];
+
+/// `POST /audit`: newest first.
+pub(super) fn paginated(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+    let body = &asked.body;
+    if !(is_page(body) && has(body, "filter", optional(one_of(&KINDS)))) {
+        return Err(Fault::body());
+    }
+    let part = |field: &str| body[field].as_f64().unwrap_or(0.0) as usize;
+    let is_meant = |deed: &&Deed| {
+        let of = |field: &str| body[field].is_null() || deed.data[field] == body[field];
+        (body["filter"].is_null() || body["filter"] == deed.kind) && of("experimentId") && of("flagId")
+    };
+    let found: Vec<&Deed> = core.world.deeds.values().filter(is_meant).collect();
+    let page = found.iter().rev().skip(part("skip")).take(part("take"));
+    let nodes = page.map(|deed| with(row(deed), [("user", Value::Null)])).collect();
+    Ok(page_of(found.len(), nodes, body))
+}
+
+/// `POST /error`.
+pub(super) fn errors(_: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+    if !is_page(&asked.body) {
+        return Err(Fault::body());
+    }
+    Ok(page_of(0, Vec::new(), &asked.body))
+}
+
+fn is_page(body: &Value) -> bool {
+    has(body, "skip", number) && has(body, "take", number)
+}
+
+fn page_of(total: usize, nodes: Vec<Value>, asked: &Value) -> Value {
+    let mut answer = json!({ "total": total, "nodes": nodes });
+    if let (Some(answer), Some(asked)) = (answer.as_object_mut(), asked.as_object()) {
+        answer.extend(asked.clone());
+    }
+    answer
+}
+
+pub(super) fn created(core: &mut Core, columns: &Columns) {
+    note(core, CREATED, of(columns));
+}
+
+pub(super) fn updated(core: &mut Core, columns: &Columns) {
+    note(core, UPDATED, of(columns));
+}
+
+pub(super) fn deleted(core: &mut Core, columns: &Columns) {
+    note(core, DELETED, of(columns));
+}
+
+pub(super) fn exported(core: &mut Core, columns: &Columns) {
+    note(core, EXPORTED, of(columns));
+}
+
+pub(super) fn moved(core: &mut Core, columns: &Columns, to: &ExperimentState, date: &Value) {
+    let mut data = with(
+        of(columns),
+        [("previousState", json!(outward(&columns.state))), ("newState", json!(outward(to)))],
+    );
+    if !date.is_null() {
+        data["startOn"] = date.clone();
+    }
+    note(core, MOVED, data);
+}
+
+/// A list was `created`, `updated` or `deleted`.
+pub(super) fn listed(core: &mut Core, columns: &Columns, (id, name): (&str, &str), side: &str, deed: &str) {
+    let list = json!({ "listId": id, "listName": name, "filterType": side, "operation": deed });
+    note(core, UPDATED, with(of(columns), [("list", list)]));
+}
+
+fn of(columns: &Columns) -> Value {
+    json!({ "experimentId": columns.id, "experimentName": columns.name })
+}
+
+fn note(core: &mut Core, kind: &str, data: Value) {
+    let deed = Deed { stamp: Stamp::new(&core.now()), id: core.new_id(), kind: kind.to_owned(), data };
+    let number = core.world.deeds.last_key().and_then(number_in).map_or(0, |number| number + 1);
+    // Zeros in front keep the order of the keys that of the numbers.
+    core.world.deeds.insert(key(&[&format!("{number:020}")]), deed);
+}
+
+fn number_in(at: &str) -> Option<u64> {
+    at.trim_matches(|c: char| !c.is_ascii_digit()).parse().ok()
+}

@@ -1,0 +1,49 @@
+//! `/setting`: what holds for the whole server.
+
+use serde_json::Value;
+
+use super::core::{Asked, Core};
+use super::fault::Fault;
+use super::model::{Setting, Stamp};
+use super::shape::{flag, has, optional};
+use super::table::key;
+use super::view::row;
+use super::world::World;
+
+/// `GET /setting`.
+pub(super) fn read(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
+    Ok(setting(&core.world).map_or(Value::Null, row))
+}
+
+/// `POST /setting`: what the body does not name stays.
+pub(super) fn write(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+    let body = &asked.body;
+    if !(has(body, "toCheckAuth", flag) && has(body, "toFilterMetric", optional(flag))) {
+        return Err(Fault::body());
+    }
+    let now = core.now();
+    let setting = core.world.settings.get_mut(&at()).ok_or_else(|| Fault::internal("lost setting"))?;
+    let was = (setting.to_check_auth, setting.to_filter_metric);
+    setting.to_check_auth = body["toCheckAuth"].as_bool().unwrap_or(was.0);
+    setting.to_filter_metric = body["toFilterMetric"].as_bool().unwrap_or(was.1);
+    if was != (setting.to_check_auth, setting.to_filter_metric) {
+        setting.stamp.touch(&now);
+    }
+    Ok(row(setting))
+}
+
+/// The one setting that there is.
+pub(super) fn setting(world: &World) -> Option<&Setting> {
+    world.settings.get(&at())
+}
+
+/// Sees that there is a setting.
+pub(super) fn found_setting(core: &mut Core) {
+    let stamp = Stamp::new(&core.now());
+    let setting = Setting { stamp, id: 1, to_check_auth: false, to_filter_metric: false };
+    core.world.settings.insert_first(at(), setting);
+}
+
+fn at() -> String {
+    key(&["1"])
+}

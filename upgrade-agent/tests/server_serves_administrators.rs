@@ -1,0 +1,304 @@
+//! The routes that only administrators need: preview users, settings, accounts, logs of deeds.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "fixtures/recording.rs"]
+mod recording;
+#[path = "fixtures/stage.rs"]
+mod stage;
+
+use recording::{Ids, recording};
+use serde_json::{Value, json};
+use stage::{Stage, plain};
+use upgrade_agent::client::ExperimentState;
+
+const NOBODY: &str = "00000000-0000-4000-8000-000000000000";
+
+impl Stage {
+    async fn ok(&self, method: &str, path: &str, body: &Value) -> Value {
+        let answer = self.raw(method, path, body).await;
+        assert_eq!(answer.status, 200, "{method} {path}: {}", answer.body);
+        answer.body
+    }
+
+    /// The status of an answer that has no body and says no type.
+    async fn nothing(&self, path: &str) -> u16 {
+        let root = self.server.url().strip_suffix("/api").unwrap();
+        recording::http().get(format!("{root}{path}")).send().await.unwrap().status().as_u16()
+    }
+
+    async fn status(&self, method: &str, path: &str, body: &Value) -> u16 {
+        self.raw(method, path, body).await.status
+    }
+}
+
+#[tokio::test]
+async fn preview_users_see_an_experiment_before_it_starts_and_nobody_else_does() {
+    let stage = Stage::new().await;
+    let made = stage.client.create(&plain("soon")).await.unwrap();
+    stage.moved(&made, ExperimentState::Preview).await;
+    let user = stage.ok("POST", "/api/previewusers", &json!({ "id": "pv" })).await;
+    assert_eq!(user["versionNumber"], 1);
+    for student in ["pv", "ada"] {
+        stage.student(student).await;
+    }
+    assert!(stage.code("pv").await.is_some());
+    assert_eq!(stage.code("ada").await, None);
+    stage.moved(&made, ExperimentState::Enrolling).await;
+    stage.visit("pv").await;
+    assert_eq!(stage.client.enrollment(&made.id).await.unwrap().users, 0);
+    assert_eq!(stage.ok("DELETE", "/api/previewusers/pv", &Value::Null).await[0]["id"], "pv");
+    assert_eq!(stage.ok("DELETE", "/api/previewusers/pv", &Value::Null).await, json!([]));
+    stage.visit("pv").await;
+    assert_eq!(stage.client.enrollment(&made.id).await.unwrap().users, 1);
+}
+
+#[tokio::test]
+async fn a_condition_chosen_for_a_preview_user_is_kept_and_decides_nothing() {
+    let stage = Stage::new().await;
+    let made = stage.running(&plain("chosen")).await;
+    for n in 0..12 {
+        let student = format!("pv-{n}");
+        stage.ok("POST", "/api/previewusers", &json!({ "id": student })).await;
+        stage.student(&student).await;
+        let drawn = stage.code(&student).await.unwrap();
+        let body = json!({ "id": student, "assignments": [
+            { "experiment": { "id": made.id }, "experimentCondition": { "id": made.conditions[0].id } },
+        ]});
+        let assigned = stage.ok("POST", "/api/previewusers/assign", &body).await;
+        assert_eq!(assigned["assignments"][0]["experimentCondition"]["conditionCode"], "control");
+        assert_eq!(stage.code(&student).await, Some(drawn));
+    }
+    let page = stage.ok("POST", "/api/previewusers/paginated", &json!({ "skip": 10, "take": 5 })).await;
+    assert_eq!((&page["total"], page["nodes"].as_array().unwrap().len()), (&json!(12), 2));
+    let path = "/api/previewusers/pv-0";
+    assert_eq!(stage.ok("GET", path, &Value::Null).await["assignments"][0]["experiment"]["name"], "chosen");
+    stage.ok("POST", "/api/previewusers/assign", &json!({ "id": "pv-0", "assignments": [] })).await;
+    assert!(stage.ok("GET", path, &Value::Null).await.get("assignments").is_none());
+    let unknown = json!({ "id": "nobody", "assignments": [
+        { "experiment": { "id": made.id }, "experimentCondition": { "id": made.conditions[0].id } },
+    ]});
+    assert_eq!(stage.status("POST", "/api/previewusers/assign", &unknown).await, 500);
+}
+
+#[tokio::test]
+async fn assignments_of_preview_users_are_shown_as_recorded() {
+    let stage = Stage::new().await;
+    let made = stage.client.create(&plain("prev")).await.unwrap();
+    stage.ok("POST", "/api/previewusers", &json!({ "id": "pv1" })).await;
+    let recorded = recording("v65/previewuser_assign");
+    let mut body = recorded.request;
+    body["assignments"][0]["experiment"]["id"] = json!(made.id);
+    body["assignments"][0]["experimentCondition"]["id"] = json!(made.conditions[0].id);
+    let answer = stage.ok(&recorded.method, &recorded.path, &body).await;
+    assert_eq!(Ids::default().compare(&recorded.response, &answer), Ok(()));
+}
+
+#[tokio::test]
+async fn settings_are_kept_and_count_their_changes() {
+    let stage = Stage::new().await;
+    let first = stage.ok("GET", "/api/setting", &Value::Null).await;
+    assert_eq!((&first["id"], &first["toCheckAuth"]), (&json!(1), &json!(false)));
+    let same = json!({ "toCheckAuth": false });
+    assert_eq!(stage.ok("POST", "/api/setting", &same).await["versionNumber"], 1);
+    let other = json!({ "toCheckAuth": false, "toFilterMetric": true });
+    let changed = stage.ok("POST", "/api/setting", &other).await;
+    assert_eq!((&changed["versionNumber"], &changed["toFilterMetric"]), (&json!(2), &json!(true)));
+    assert_eq!(stage.status("POST", "/api/setting", &json!({})).await, 400);
+}
+
+#[tokio::test]
+async fn accounts_are_made_by_login_without_a_role_and_changed_by_administrators() {
+    let stage = Stage::new().await;
+    let login = json!({ "email": "ada@example.com", "firstName": "Ada", "role": "admin" });
+    assert_eq!(stage.ok("POST", "/api/login/user", &login).await["role"], "reader");
+    let details = json!({ "email": "ada@example.com", "firstName": "Ada", "role": "creator" });
+    stage.ok("POST", "/api/users/details", &details).await;
+    let one = stage.ok("GET", "/api/users/ada@example.com", &Value::Null).await;
+    assert_eq!((&one[0]["role"], &one[0]["firstName"]), (&json!("creator"), &json!("Ada")));
+    let search = json!({ "skip": 0, "take": 9, "searchParams": { "key": "role", "string": "CREA" } });
+    let page = stage.ok("POST", "/api/users/paginated", &search).await;
+    assert_eq!((&page["total"], &page["nodes"][0]["email"]), (&json!(1), &json!("ada@example.com")));
+    assert_eq!(stage.status("POST", "/api/login/user", &json!({ "email": "no address" })).await, 400);
+    stage.ok("DELETE", "/api/users/ada@example.com", &Value::Null).await;
+    assert_eq!(stage.ok("GET", "/api/users/ada@example.com", &Value::Null).await, json!([]));
+}
+
+#[tokio::test]
+async fn what_was_done_is_told_newest_first() {
+    let stage = Stage::new().await;
+    let made = stage.running(&plain("watched")).await;
+    let list = json!({
+        "name": "few", "context": "assign-prog", "type": "private",
+        "userIds": ["ada"], "groups": [], "subSegmentIds": [],
+    });
+    let body = json!({ "experimentId": made.id, "list": list });
+    stage.ok("POST", "/api/experiments/inclusionList", &body).await;
+    stage.client.delete(&made.id).await.unwrap();
+    let page = stage.ok("POST", "/api/audit", &json!({ "skip": 0, "take": 9 })).await;
+    let kinds: Vec<_> = page["nodes"].as_array().unwrap().iter().map(|deed| &deed["type"]).collect();
+    let expected = ["experimentDeleted", "experimentUpdated", "experimentStateChanged", "experimentCreated"];
+    assert_eq!(kinds, expected);
+    assert_eq!(page["nodes"][1]["data"]["list"]["operation"], "created");
+    assert_eq!(page["nodes"][2]["data"]["newState"], "running");
+    let moved = json!({ "skip": 0, "take": 9, "filter": "experimentStateChanged" });
+    assert_eq!(stage.ok("POST", "/api/audit", &moved).await["total"], 1);
+    let other = json!({ "skip": 0, "take": 9, "experimentId": NOBODY });
+    assert_eq!(stage.ok("POST", "/api/audit", &other).await["total"], 0);
+    assert_eq!(
+        stage.status("POST", "/api/audit", &json!({ "skip": 0, "take": 9, "filter": "x" })).await,
+        400
+    );
+    let errors = stage.ok("POST", "/api/error", &json!({ "skip": 0, "take": 9 })).await;
+    assert_eq!(errors, json!({ "total": 0, "nodes": [], "skip": 0, "take": 9 }));
+}
+
+fn file(name: &str, content: &Value) -> Value {
+    json!({ "fileName": name, "fileContent": content.to_string() })
+}
+
+#[tokio::test]
+async fn what_is_exported_can_be_imported_as_something_new() {
+    let stage = Stage::new().await;
+    let mut new = plain("travels");
+    new.exclusion.users = vec!["bob".into()];
+    let made = stage.running(&new).await;
+    stage.client.create(&plain("stays")).await.unwrap();
+    let all = stage.ok("GET", "/api/experiments/export/all", &Value::Null).await;
+    assert_eq!(all.as_array().unwrap().len(), 2);
+    let one = stage.ok("GET", &format!("/api/experiments/export?ids={}", made.id), &Value::Null).await;
+    assert_eq!((one.as_array().unwrap().len(), &one[0]["state"]), (1, &json!("enrolling")));
+    let files = json!([file("it.json", &one[0])]);
+    let judged = json!([{ "fileName": "it.json", "error": null, "compatibilityType": "compatible" }]);
+    assert_eq!(stage.ok("POST", "/api/experiments/validation", &files).await, judged);
+    assert_eq!(stage.client.experiments().await.unwrap().len(), 2);
+    assert_eq!(stage.ok("POST", "/api/experiments/import", &files).await, judged);
+    let experiments = stage.client.experiments().await.unwrap();
+    let taken = experiments.iter().find(|e| e.name == "travels" && e.id != made.id).unwrap();
+    assert_eq!(taken.state, ExperimentState::Inactive);
+    assert_eq!(taken.exclusion.users, ["bob"]);
+    assert_ne!(taken.conditions[0].id, made.conditions[0].id);
+}
+
+#[tokio::test]
+async fn files_that_do_not_fit_are_told_and_passed_over() {
+    let stage = Stage::new().await;
+    let made = stage.client.create(&plain("old")).await.unwrap();
+    let exported = stage.ok("GET", &format!("/api/experiments/export?ids={}", made.id), &Value::Null).await;
+    let with = |field: &str, value: Value| {
+        let mut changed = exported[0].clone();
+        changed[field] = value;
+        changed
+    };
+    let cases = [
+        (
+            with("backendVersion", json!("6.2.0")),
+            "warning",
+            "Warning: this experiment file is incompatible(older)",
+        ),
+        (
+            with("backendVersion", json!("6.10.0")),
+            "warning",
+            "Warning: this experiment file is incompatible(newer)",
+        ),
+        (with("context", json!(["nope"])), "incompatible", "The app context \"nope\" is not defined"),
+        (with("name", json!(7)), "incompatible", "property name has failed the following constraints"),
+    ];
+    for (content, fit, why) in cases {
+        let judged = stage.ok("POST", "/api/experiments/validation", &json!([file("x", &content)])).await;
+        assert_eq!(judged[0]["compatibilityType"], fit);
+        assert!(judged[0]["error"].as_str().unwrap().starts_with(why), "{judged}");
+    }
+    let broken =
+        json!([{ "fileName": "x", "fileContent": "{" }, file("y", &with("context", json!(["nope"])))]);
+    let judged = stage.ok("POST", "/api/experiments/import", &broken).await;
+    assert_eq!(judged[0]["error"], "Invalid JSON");
+    assert_eq!(stage.client.experiments().await.unwrap().len(), 1);
+    assert_eq!(stage.status("POST", "/api/experiments/import", &json!({})).await, 500);
+}
+
+#[tokio::test]
+async fn many_experiments_are_made_at_once_or_none() {
+    let stage = Stage::new().await;
+    let body = recording("v65/create_simple").request;
+    let made = stage.ok("POST", "/api/experiments/batch", &json!([body, body])).await;
+    assert_eq!(made.as_array().unwrap().len(), 2);
+    let mut bad = body.clone();
+    bad["name"] = json!("");
+    assert_eq!(stage.status("POST", "/api/experiments/batch", &json!([body, bad])).await, 400);
+    assert_eq!(stage.client.experiments().await.unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn segments_travel_as_files() {
+    let stage = Stage::new().await;
+    let segment = json!({
+        "name": "seg", "description": "", "context": "assign-prog", "type": "public",
+        "userIds": ["ada", "o, \"b\""], "groups": [{ "type": "classId", "groupId": "c1" }], "subSegmentIds": [],
+    });
+    let id = stage.ok("POST", "/api/segments", &segment).await["id"].as_str().unwrap().to_owned();
+    let exported = stage.ok("GET", &format!("/api/segments/export/json?ids={id}"), &Value::Null).await;
+    let csv = stage.ok("GET", &format!("/api/segments/export/csv?ids={id}"), &Value::Null).await;
+    let table = "Type,UUID\r\nIndividual,ada\r\nIndividual,\"o, \"\"b\"\"\"\r\nclassId,c1";
+    assert_eq!(csv, json!([{ "fileName": "seg", "fileContent": table }]));
+    let same = json!([file("seg.json", &exported[0])]);
+    let judged = stage.ok("POST", "/api/segments/validation", &same).await;
+    assert!(judged[0]["error"].as_str().unwrap().contains("is already used by another segment"), "{judged}");
+    let mut other = exported[0].clone();
+    other["name"] = json!("copy");
+    let files = json!([file("copy.json", &other), file("ignored.txt", &other)]);
+    assert_eq!(stage.ok("POST", "/api/segments/validation", &files).await, json!([]));
+    assert_eq!(stage.ok("POST", "/api/segments/import", &files).await[0]["compatibilityType"], "compatible");
+    let all = stage.ok("GET", "/api/segments", &Value::Null).await;
+    assert_eq!(all["segmentsData"].as_array().unwrap().len(), 2);
+    let copy = all["segmentsData"].as_array().unwrap().iter().find(|s| s["name"] == "copy").unwrap();
+    assert_ne!(copy["id"], json!(id));
+    assert_eq!(copy["individualForSegment"].as_array().unwrap().len(), 2);
+    assert_eq!(
+        stage.status("GET", &format!("/api/segments/export/json?ids={NOBODY}"), &Value::Null).await,
+        500
+    );
+}
+
+#[tokio::test]
+async fn lists_of_experiments_travel_as_files() {
+    let stage = Stage::new().await;
+    let made = stage.client.create(&plain("lists")).await.unwrap();
+    let path = format!("/api/experiments/export/includeLists/{}", made.id);
+    let none = stage.raw("GET", &path, &Value::Null).await;
+    assert_eq!((none.status, &none.body["message"]), (404, &json!("Include lists not found.")));
+    let list = json!({
+        "name": "few", "description": "", "context": "assign-prog", "type": "private", "listType": "Individual",
+        "userIds": ["ada"], "groups": [], "subSegmentIds": [],
+    });
+    let body = json!({
+        "experimentId": made.id, "filterType": "inclusion",
+        "files": [file("few.json", &list), { "fileName": "bad.json", "fileContent": "{" }],
+    });
+    let told = stage.ok("POST", "/api/experiments/lists/import", &body).await;
+    let expected = json!([{ "fileName": "few.json", "error": null }, { "fileName": "bad.json", "error": "incompatible" }]);
+    assert_eq!(told, expected);
+    assert_eq!(stage.ok("GET", &path, &Value::Null).await, json!([list]));
+}
+
+#[tokio::test]
+async fn groups_that_are_full_are_counted_where_an_experiment_ends_by_them() {
+    let stage = Stage::new().await;
+    let made = stage.client.create(&plain("alone").per_group("classId")).await.unwrap();
+    let path = |id: &str| format!("/api/experiments/getGroupAssignmentStatus/{id}");
+    assert_eq!(stage.nothing(&path(&made.id)).await, 204);
+    let mut body = recording("v65/create_group").request;
+    body["enrollmentCompleteCondition"] = json!({ "userCount": 1, "groupCount": 2 });
+    let ending = stage.ok("POST", "/api/experiments", &body).await;
+    assert_eq!(stage.ok("GET", &path(ending["id"].as_str().unwrap()), &Value::Null).await, json!(0));
+    assert_eq!(stage.status("GET", &path(NOBODY), &Value::Null).await, 404);
+}
+
+#[tokio::test]
+async fn feature_flags_are_none_and_cannot_be_made() {
+    let stage = Stage::new().await;
+    assert_eq!(stage.ok("GET", "/api/flags", &Value::Null).await, json!([]));
+    let page = stage.ok("POST", "/api/flags/paginated", &json!({ "skip": 0, "take": 5 })).await;
+    assert_eq!(page["total"], 0);
+    let refused = stage.raw("POST", "/api/flags", &json!({ "name": "x" })).await;
+    assert_eq!((refused.status, &refused.body["name"]), (501, &json!("NotImplementedError")));
+}
