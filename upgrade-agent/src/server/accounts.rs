@@ -33,7 +33,7 @@ pub(super) fn paginated(core: &mut Core, asked: &Asked) -> Result<Value, Fault> 
     }
     let part = |field: &str| body[field].as_f64().unwrap_or(0.0) as usize;
     let page = found.iter().skip(part("skip")).take(part("take"));
-    let mut answer = json!({ "total": found.len(), "nodes": page.map(|a| row(a)).collect::<Vec<_>>() });
+    let mut answer = json!({ "total": found.len(), "nodes": page.map(row).collect::<Vec<_>>() });
     if let (Some(answer), Some(asked)) = (answer.as_object_mut(), body.as_object()) {
         answer.extend(asked.clone());
     }
