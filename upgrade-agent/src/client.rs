@@ -39,6 +39,7 @@ mod dialect;
 mod draft;
 mod error;
 mod experiments;
+mod lists;
 mod model;
 mod session;
 mod students;
@@ -51,11 +52,11 @@ mod words;
 pub use builder::UpgradeClientBuilder;
 pub use dialect::Dialect;
 pub use draft::{ExperimentPatch, NewCondition, NewDecisionPoint, NewExperiment};
-pub use error::{ClientError, ErrorKind};
+pub use error::{ClientError, ErrorKind, Unfinished};
 pub use model::{
     Condition, ConditionEnrollment, ConditionPayload, Context, ContextMetadata, DecisionPoint,
-    DeletedExperiment, EnrollmentDetail, Experiment, ExperimentName, GroupMember, Health, Members, Payload,
-    PointEnrollment, PostRule, StateChange,
+    DeletedExperiment, EnrollmentDetail, Experiment, ExperimentName, GlobalExclusion, GroupMember, Health,
+    Members, Payload, PointEnrollment, PostRule, Revision, SegmentRef, StateChange,
 };
 pub use session::UpgradeClient;
 pub use visit::{AssignedCondition, AssignedFactor, Assignment, Mark, MarkedPoint, NewUser, User};

@@ -19,11 +19,14 @@ impl UpgradeClient {
     /// client die between the two, the experiment exists with the rule `continue`; with an id of
     /// one's own it can be found again and the rule set by [`Self::update`].
     ///
+    /// An experiment that was created but cannot be read back is answered as far as it is known.
+    ///
     /// # Errors
     ///
     /// `E_UPGRADE_CONFLICT` if the id is taken, since the server would merge the two;
     /// `E_UPGRADE_BAD_REQUEST` if the server refuses the experiment or the rule names a condition
-    /// that it does not have; and those of any call.
+    /// that it does not have; `E_UPGRADE_UNFINISHED` if it was created and the rule could not be set
+    /// then; and those of any call.
     pub async fn create(&self, new: &NewExperiment) -> Result<Experiment, ClientError> {
         check_rule(CALL, &new.post_rule, new.conditions.iter().map(|c| c.code.as_str()))?;
         if let Some(id) = &new.id {
@@ -33,11 +36,21 @@ impl UpgradeClient {
         let answer = self.call(Call::post(&["experiments"], Value::Object(body))).await?;
         let raw = answer.as_object().ok_or_else(|| strange(CALL))?;
         let created = read_experiment(CALL, raw)?;
-        if created.post_rule == new.post_rule {
-            return self.experiment(&created.id).await;
+        if created.post_rule != new.post_rule {
+            return self.set_rule(&created.id, &new.post_rule).await;
         }
-        let rule = ExperimentPatch { post_rule: Some(new.post_rule.clone()), ..Default::default() };
-        self.update(&created.id, &rule).await
+        let known = || Experiment {
+            inclusion: new.inclusion.clone(),
+            exclusion: new.exclusion.clone(),
+            ..created.clone()
+        };
+        Ok(self.experiment(&created.id).await.unwrap_or_else(|_| known()))
+    }
+
+    async fn set_rule(&self, id: &str, rule: &PostRule) -> Result<Experiment, ClientError> {
+        let rule = ExperimentPatch { post_rule: Some(rule.clone()), ..ExperimentPatch::default() };
+        let done = "the experiment was created with the rule continue";
+        self.update(id, &rule).await.map_err(|why| why.in_the_middle(id, done, rule.clone()))
     }
 
     async fn refuse_taken(&self, id: &str) -> Result<(), ClientError> {

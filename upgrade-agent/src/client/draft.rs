@@ -190,6 +190,10 @@ pub struct ExperimentPatch {
     pub post_rule: Option<PostRule>,
     /// Who takes part when no list names him.
     pub filter_mode: Option<FilterMode>,
+    /// Who is listed as taking part, all of them. Segments on the list stay as they are.
+    pub inclusion: Option<Members>,
+    /// Who is listed as left out, all of them. Segments on the list stay as they are.
+    pub exclusion: Option<Members>,
     /// The conditions.
     pub conditions: Option<Vec<NewCondition>>,
     /// The decision points.
@@ -200,6 +204,16 @@ impl ExperimentPatch {
     /// Whether nothing would change.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// The part about the lists.
+    pub(super) fn lists(&self) -> Self {
+        Self { inclusion: self.inclusion.clone(), exclusion: self.exclusion.clone(), ..Self::default() }
+    }
+
+    /// All but the part about the lists.
+    pub(super) fn without_lists(&self) -> Self {
+        Self { inclusion: None, exclusion: None, ..self.clone() }
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::draft::ExperimentPatch;
+
 /// The kinds of trouble, each with a stable code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -18,8 +20,11 @@ pub enum ErrorKind {
     BadRequest,
     /// There is no such experiment, student or route.
     NotFound,
-    /// The id is taken.
+    /// The id is taken, or somebody else changed the experiment meanwhile.
     Conflict,
+    /// A change of several calls stopped between them: [`ClientError::unfinished`] tells what is
+    /// missing.
+    Unfinished,
     /// The server failed.
     Server,
     /// The answer is not one that an UpGrade server gives.
@@ -37,6 +42,7 @@ impl ErrorKind {
             Self::BadRequest => "E_UPGRADE_BAD_REQUEST",
             Self::NotFound => "E_UPGRADE_NOT_FOUND",
             Self::Conflict => "E_UPGRADE_CONFLICT",
+            Self::Unfinished => "E_UPGRADE_UNFINISHED",
             Self::Server => "E_UPGRADE_SERVER",
             Self::Protocol => "E_UPGRADE_PROTOCOL",
         }
@@ -50,7 +56,8 @@ impl ErrorKind {
             Self::Auth => "give a valid token",
             Self::BadRequest => "correct the request",
             Self::NotFound => "check the id against the list of experiments",
-            Self::Conflict => "choose another id, or update the existing experiment",
+            Self::Conflict => "read the experiment that is there; then choose another id, or update it",
+            Self::Unfinished => "update the experiment with what is missing; what is done stays",
             Self::Server => "see the server's log",
             Self::Protocol => "check that the URL is that of an UpGrade API (it ends in /api)",
         }
@@ -60,18 +67,45 @@ impl ErrorKind {
 /// A failed call: what was asked, how it failed, what the server said.
 ///
 /// Carries no headers, no body that was sent and no token, so it may be shown and logged.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ClientError {
     kind: ErrorKind,
     call: String,
     status: Option<u16>,
     message: String,
     broken: bool,
+    unfinished: Option<Box<Unfinished>>,
+}
+
+/// A change of which a part is done.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Unfinished {
+    /// The experiment, which exists.
+    pub experiment_id: String,
+    /// What it may still lack; given to [`super::UpgradeClient::update`] it finishes the change, and does no
+    /// harm if nothing was missing.
+    pub missing: ExperimentPatch,
 }
 
 impl ClientError {
     pub(super) fn new(kind: ErrorKind, call: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { kind, call: call.into(), status: None, message: message.into(), broken: false }
+        Self {
+            kind,
+            call: call.into(),
+            status: None,
+            message: message.into(),
+            broken: false,
+            unfinished: None,
+        }
+    }
+
+    /// This failure as one in the middle of a change.
+    pub(super) fn in_the_middle(self, experiment_id: &str, done: &str, missing: ExperimentPatch) -> Self {
+        let message = format!("{done}, but the rest failed: {} ({})", self.message, self.kind.code());
+        let experiment_id = experiment_id.to_owned();
+        let unfinished = Some(Box::new(Unfinished { experiment_id, missing }));
+        Self { kind: ErrorKind::Unfinished, message, unfinished, ..self }
     }
 
     /// Says that the connection stood before it failed.
@@ -104,10 +138,15 @@ impl ClientError {
     /// say that it refused. Read before you repeat such a call.
     pub fn may_have_acted(&self) -> bool {
         match self.kind {
-            ErrorKind::Timeout | ErrorKind::Server | ErrorKind::Protocol => true,
+            ErrorKind::Timeout | ErrorKind::Server | ErrorKind::Protocol | ErrorKind::Unfinished => true,
             ErrorKind::Connect => self.broken,
             _ => false,
         }
+    }
+
+    /// What a change of several calls still lacks, if it stopped between them.
+    pub fn unfinished(&self) -> Option<&Unfinished> {
+        self.unfinished.as_deref()
     }
 
     /// The HTTP status of the answer, if there was one.

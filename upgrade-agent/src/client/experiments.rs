@@ -3,7 +3,9 @@
 use serde_json::json;
 
 use super::error::{ClientError, ErrorKind};
-use super::model::{ContextMetadata, DeletedExperiment, EnrollmentDetail, Experiment, ExperimentName, Raw};
+use super::model::{
+    Condition, ContextMetadata, DeletedExperiment, EnrollmentDetail, Experiment, ExperimentName, Raw,
+};
 use super::session::UpgradeClient;
 use super::transport::Call;
 use super::wire;
@@ -49,6 +51,18 @@ impl UpgradeClient {
     /// UUID, and those of any call.
     pub async fn experiment(&self, id: &str) -> Result<Experiment, ClientError> {
         read_experiment("GET /experiments/single", &self.raw_experiment(id).await?)
+    }
+
+    /// The conditions of one experiment, in their order.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::experiment`].
+    pub async fn conditions(&self, id: &str) -> Result<Vec<Condition>, ClientError> {
+        let call = "GET /experiments/conditions";
+        check_id(call, id)?;
+        let answer = self.call(Call::get(&["experiments", "conditions", id])).await?;
+        wire::conditions(&answer).ok_or_else(|| strange(call))
     }
 
     /// Moves an experiment to a state. The server allows every move; what the answer leaves out is

@@ -102,6 +102,12 @@ pub struct Experiment {
     pub inclusion: Members,
     /// Who is listed as left out.
     pub exclusion: Members,
+    /// Segments whose members take part; a segment is shared and changed elsewhere.
+    #[serde(default)]
+    pub inclusion_segments: Vec<SegmentRef>,
+    /// Segments whose members are left out.
+    #[serde(default)]
+    pub exclusion_segments: Vec<SegmentRef>,
     /// What is compared.
     pub conditions: Vec<Condition>,
     /// Where it is compared (the wire's `partitions`).
@@ -127,6 +133,21 @@ impl Experiment {
     pub fn condition(&self, code: &str) -> Option<&Condition> {
         self.conditions.iter().find(|condition| condition.code == code)
     }
+
+    /// What tells this reading of the experiment from one after a change.
+    pub fn revision(&self) -> Revision {
+        Revision { number: self.version_number, updated_at: self.updated_at.clone() }
+    }
+}
+
+/// The state of an experiment's own record at a reading. Changes of its lists alone do not show
+/// in it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Revision {
+    /// The count of changes.
+    pub number: Option<u64>,
+    /// When it was changed last, RFC 3339.
+    pub updated_at: Option<String>,
 }
 
 /// A condition of an experiment.
@@ -210,12 +231,31 @@ impl Members {
 }
 
 /// A group on a list.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct GroupMember {
     /// The kind of group, such as `classId`.
     pub group_type: String,
     /// The group.
     pub group_id: String,
+}
+
+/// A segment that a list takes in whole.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SegmentRef {
+    /// The id, a UUID.
+    pub id: String,
+    /// The name.
+    pub name: String,
+}
+
+/// Whom a context leaves out of all its experiments.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GlobalExclusion {
+    /// Students and groups on the list. As soon as there is any group, the server leaves out every
+    /// student without a working group as well.
+    pub members: Members,
+    /// Segments whose members are left out as well.
+    pub segments: Vec<SegmentRef>,
 }
 
 /// Data that an application gets with a condition.

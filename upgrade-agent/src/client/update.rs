@@ -11,7 +11,7 @@ use super::dialect::Dialect;
 use super::draft::{ExperimentPatch, NewCondition, NewDecisionPoint};
 use super::error::{ClientError, ErrorKind};
 use super::experiments::{read_experiment, strange};
-use super::model::{Experiment, PostRule, Raw};
+use super::model::{Experiment, PostRule, Raw, Revision};
 use super::session::UpgradeClient;
 use super::transport::Call;
 use super::wire;
@@ -20,25 +20,114 @@ use super::words::AssignmentUnit;
 const CALL: &str = "PUT /experiments";
 
 impl UpgradeClient {
-    /// Changes an experiment. Conditions and points that stay keep their ids.
+    /// Changes an experiment. Conditions and points that stay keep their ids; lists are changed as
+    /// little as needed, and segments on them stay.
     ///
-    /// The server keeps no lock between the reading and the writing: of two updates at once the
-    /// later one wins whole.
+    /// The server keeps no lock: of two updates at once the later one wins whole. The experiment is
+    /// read right before it is written; [`Self::update_unchanged`] also refuses what somebody
+    /// changed before that.
     ///
     /// # Errors
     ///
-    /// As [`Self::experiment`], and `E_UPGRADE_BAD_REQUEST` if the post-experiment rule names a
-    /// condition that the changed experiment does not have, or if the server refuses the change.
+    /// As [`Self::experiment`]; `E_UPGRADE_BAD_REQUEST` if the post-experiment rule names a
+    /// condition that the changed experiment does not have, or if the server refuses the change;
+    /// `E_UPGRADE_UNFINISHED` if a part is done and a part is not, which only servers from 6.3 on
+    /// make possible: they take each list in a call of its own.
     pub async fn update(&self, id: &str, patch: &ExperimentPatch) -> Result<Experiment, ClientError> {
-        let mut whole = self.raw_experiment(id).await?;
+        let whole = self.raw_experiment(id).await?;
+        self.write_over(id, whole, patch).await
+    }
+
+    /// As [`Self::update`], but only if the experiment is as it was at an earlier reading.
+    ///
+    /// A change in the instant between the reading right before the write and the write itself is
+    /// not noticed, nor is a change of lists alone.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::update`], and `E_UPGRADE_CONFLICT` if somebody changed it; nothing was written
+    /// then.
+    pub async fn update_unchanged(
+        &self,
+        id: &str,
+        patch: &ExperimentPatch,
+        seen: &Revision,
+    ) -> Result<Experiment, ClientError> {
+        let whole = self.raw_experiment(id).await?;
+        if read_experiment(CALL, &whole)?.revision() != *seen {
+            let why = "somebody else changed the experiment meanwhile, so nothing was written";
+            return Err(ClientError::new(ErrorKind::Conflict, CALL, why));
+        }
+        self.write_over(id, whole, patch).await
+    }
+
+    async fn write_over(
+        &self,
+        id: &str,
+        whole: Raw,
+        patch: &ExperimentPatch,
+    ) -> Result<Experiment, ClientError> {
+        let dialect = self.dialect().await?;
+        if dialect == Dialect::V62 {
+            return read_experiment(CALL, &self.put(id, whole, patch, dialect).await?);
+        }
+        let (columns, mut rest) = (patch.without_lists(), patch.lists());
+        if columns.is_empty() && !rest.is_empty() {
+            return self.write_rest(id, whole, &rest, 0).await;
+        }
+        let written = self.put(id, whole, &columns, dialect).await?;
+        // A new context resets the filter, whatever the body says.
+        rest.filter_mode =
+            patch.filter_mode.clone().filter(|wanted| written.get("filterMode") != Some(&json!(wanted)));
+        if rest.is_empty() {
+            return read_experiment(CALL, &written);
+        }
+        let again = self.raw_experiment(id).await.map_err(|why| half_done(why, id, &rest))?;
+        self.write_rest(id, again, &rest, 1).await
+    }
+
+    /// What takes calls of its own from 6.3 on.
+    async fn write_rest(
+        &self,
+        id: &str,
+        mut whole: Raw,
+        rest: &ExperimentPatch,
+        mut done: usize,
+    ) -> Result<Experiment, ClientError> {
+        let stopped = |done, why: ClientError| match done > 0 || why.may_have_acted() {
+            true => half_done(why, id, rest),
+            false => why,
+        };
+        if rest.filter_mode.is_some() {
+            let filter = rest.without_lists();
+            whole = self.put(id, whole, &filter, Dialect::V65).await.map_err(|why| stopped(done, why))?;
+            done += 1;
+        }
+        let lists = self.write_lists(&whole, rest).await;
+        lists.map_err(|(more, why)| stopped(done + more, why))?;
+        self.experiment(id).await.map_err(|why| half_done(why, id, rest))
+    }
+
+    /// Writes the whole experiment with the change; answers it as it stands then.
+    async fn put(
+        &self,
+        id: &str,
+        mut whole: Raw,
+        patch: &ExperimentPatch,
+        dialect: Dialect,
+    ) -> Result<Raw, ClientError> {
         apply(patch, &mut whole)?;
-        if self.dialect().await? == Dialect::V62 {
-            wire::v62::complete_update(&mut whole, patch.filter_mode.as_ref());
+        if dialect == Dialect::V62 {
+            wire::v62::complete_update(&mut whole, patch);
         }
         let answer = self.call(Call::put(&["experiments", id], Value::Object(whole.clone()))).await?;
         whole.extend(answer.as_object().ok_or_else(|| strange(CALL))?.clone());
-        read_experiment(CALL, &whole)
+        Ok(whole)
     }
+}
+
+fn half_done(why: ClientError, id: &str, rest: &ExperimentPatch) -> ClientError {
+    why.in_the_middle(id, "a part of the change is done", rest.clone())
 }
 
 fn apply(patch: &ExperimentPatch, whole: &mut Raw) -> Result<(), ClientError> {

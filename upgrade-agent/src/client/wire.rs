@@ -6,6 +6,7 @@
 
 mod failure;
 mod fields;
+mod lists;
 mod read;
 mod students;
 pub(super) mod v62;
@@ -13,8 +14,10 @@ mod v65;
 mod write;
 
 pub(super) use failure::{short, success};
+pub(super) use lists::{ListStep, Side, steps as list_steps};
 pub(super) use read::{
-    context_metadata, deleted, enrollment, experiment, experiment_name, experiment_of, health, list,
+    conditions, context_metadata, deleted, enrollment, experiment, experiment_name, experiment_of,
+    global_exclusion, health, list,
 };
 pub(super) use students::{assignment, mark_body, marked, user};
 pub(super) use write::create_body;

@@ -5,8 +5,8 @@ use serde_json::Value;
 use super::fields::Fields;
 use crate::client::model::{
     Condition, ConditionEnrollment, ConditionPayload, Context, ContextMetadata, DecisionPoint,
-    DeletedExperiment, EnrollmentDetail, Experiment, ExperimentName, GroupMember, Health, Members, Payload,
-    PointEnrollment, PostRule, Raw, StateChange,
+    DeletedExperiment, EnrollmentDetail, Experiment, ExperimentName, GlobalExclusion, GroupMember, Health,
+    Members, Payload, PointEnrollment, PostRule, Raw, SegmentRef, StateChange,
 };
 use crate::client::transport::Body;
 use crate::client::words::{
@@ -73,6 +73,8 @@ pub(in crate::client) fn experiment_of(raw: &Raw) -> Option<Experiment> {
         filter_mode: fields.word("filterMode", FilterMode::IncludeAll),
         inclusion: members(fields.get("experimentSegmentInclusion")),
         exclusion: members(fields.get("experimentSegmentExclusion")),
+        inclusion_segments: segments(fields.get("experimentSegmentInclusion")),
+        exclusion_segments: segments(fields.get("experimentSegmentExclusion")),
         conditions,
         decision_points: ordered(&fields, "partitions", decision_point, |point| point.order),
         payloads: fields.entries("conditionPayloads").filter_map(condition_payload).collect(),
@@ -95,6 +97,12 @@ fn ordered<T, K: Ord>(
     let mut entries: Vec<T> = fields.entries(name).filter_map(read).collect();
     entries.sort_by_key(place);
     entries
+}
+
+pub(in crate::client) fn conditions(value: &Value) -> Option<Vec<Condition>> {
+    let mut conditions = list(value, condition)?;
+    conditions.sort_by_key(|condition| condition.order);
+    Some(conditions)
 }
 
 fn condition(value: &Value) -> Option<Condition> {
@@ -165,22 +173,55 @@ fn post_rule(fields: &Fields<'_>, conditions: &[Condition]) -> PostRule {
 }
 
 /// One object per list up to 6.2, an array of such objects from 6.3 on.
-fn members(value: &Value) -> Members {
-    let lists = match value {
+pub(super) fn lists(value: &Value) -> &[Value] {
+    match value {
         Value::Array(lists) => lists.as_slice(),
+        Value::Null => &[],
         one => std::slice::from_ref(one),
-    };
+    }
+}
+
+fn members(value: &Value) -> Members {
     let mut members = Members::default();
-    for segment in lists.iter().filter_map(|list| Fields::of(list.get("segment")?)) {
-        let users = segment.entries("individualForSegment");
-        members.users.extend(users.filter_map(|user| Some(user["userId"].as_str()?.to_owned())));
-        members.groups.extend(segment.entries("groupForSegment").filter_map(group_member));
+    for segment in lists(value).iter().filter_map(|list| Fields::of(list.get("segment")?)) {
+        add_members(&segment, &mut members);
     }
     members
 }
 
+pub(super) fn add_members(segment: &Fields<'_>, members: &mut Members) {
+    let users = segment.entries("individualForSegment");
+    members.users.extend(users.filter_map(|user| Some(user["userId"].as_str()?.to_owned())));
+    members.groups.extend(segment.entries("groupForSegment").filter_map(group_member));
+}
+
+fn segments(value: &Value) -> Vec<SegmentRef> {
+    let lists = lists(value).iter().filter_map(|list| Fields::of(list.get("segment")?));
+    lists.flat_map(|list| sub_segments(&list)).collect()
+}
+
+pub(super) fn sub_segments(segment: &Fields<'_>) -> Vec<SegmentRef> {
+    let read = |value| {
+        let fields = Fields::of(value)?;
+        Some(SegmentRef { id: fields.text("id")?, name: fields.text_or_empty("name") })
+    };
+    segment.entries("subSegments").filter_map(read).collect()
+}
+
+/// Servers of before 6.0 keep one list for all contexts.
+pub(in crate::client) fn global_exclusion(value: &Value, context: &str) -> Option<GlobalExclusion> {
+    let segments: Vec<Fields<'_>> = value.as_array()?.iter().filter_map(Fields::of).collect();
+    let of = |name: &str| segments.iter().find(|segment| segment.get("context") == name);
+    let Some(segment) = of(context).or_else(|| of("ALL")) else {
+        return Some(GlobalExclusion::default());
+    };
+    let mut global = GlobalExclusion { segments: sub_segments(segment), ..GlobalExclusion::default() };
+    add_members(segment, &mut global.members);
+    Some(global)
+}
+
 /// "Everybody", which servers up to 6.2 keep as a group, is no group but the filter's business.
-fn group_member(value: &Value) -> Option<GroupMember> {
+pub(super) fn group_member(value: &Value) -> Option<GroupMember> {
     let fields = Fields::of(value)?;
     if value["type"] == "All" && value["groupId"] == "All" {
         return None;

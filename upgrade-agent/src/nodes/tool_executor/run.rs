@@ -251,6 +251,7 @@ fn patch(update: &UpdateExperiment) -> ExperimentPatch {
         filter_mode: update.filter_mode.clone(),
         conditions: update.conditions.as_deref().map(conditions),
         decision_points: update.decision_points.as_deref().map(points),
+        ..ExperimentPatch::default()
     }
 }
 
