@@ -6,6 +6,7 @@
 mod answers;
 mod beyond_limit;
 pub(crate) mod commit;
+pub(crate) mod edit;
 mod ends;
 pub(crate) mod execute;
 pub(crate) mod halt;
@@ -153,11 +154,15 @@ pub(crate) enum Pause {
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// Begins a run on the state as it is: run channels are reset, the input goes in, and START's edges are followed.
     pub(crate) async fn input(&mut self, input: S::Update, abandoned: Option<RunId>) -> Result<(), Error> {
+        self.begin_input(input)?;
+        self.announce_values();
+        self.commit(Source::Input, abandoned).await
+    }
+
+    fn begin_input(&mut self, input: S::Update) -> Result<(), Error> {
         let core = Arc::clone(&self.core);
+        self.begin_record();
         let state = Arc::make_mut(&mut self.state);
-        if let Some(journal) = &mut self.journal {
-            journal.begin();
-        }
         if core.has_run_channels {
             reset(&core, state, &mut self.journal, Lifetime::Run)?;
         }
@@ -176,8 +181,41 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         };
         merge.input(state, input)?;
         self.scratch.merging = false;
-        self.announce_values();
-        self.commit(Source::Input, abandoned).await
+        Ok(())
+    }
+
+    /// Opens the record of a checkpoint that no superstep writes.
+    fn begin_record(&mut self) {
+        if let Some(journal) = &mut self.journal {
+            journal.begin();
+        }
+    }
+
+    /// Writes an update that leads nowhere.
+    fn write(&mut self, update: S::Update) -> Result<(), Error> {
+        self.begin_record();
+        let core = Arc::clone(&self.core);
+        let state = Arc::make_mut(&mut self.state);
+        let recorder = self.journal.as_mut().map(Journal::recorder);
+        merge::write(&core, state, recorder, update)
+    }
+
+    /// Merges updates as if these nodes had returned them.
+    fn merge_as(&mut self, actors: Actors<'_>, done: &mut [Option<merge::Done<S>>]) -> Result<(), Error> {
+        let now = now(&self.core, &self.shared);
+        let state = Arc::make_mut(&mut self.state);
+        let mut merge = Merge {
+            core: &self.core,
+            joins: &mut self.joins,
+            next: &mut self.scratch.next,
+            recorder: self.journal.as_mut().map(Journal::recorder),
+            gotos: &mut self.scratch.gotos,
+            merging: &mut self.scratch.merging,
+            now,
+        };
+        merge.many(state, actors, done, &mut self.scratch.uses)?;
+        self.scratch.merging = false;
+        Ok(())
     }
 
     /// Goes on until there is a reason to pause. What is rarely awaited is boxed, so that every run need not have room for

@@ -85,6 +85,8 @@ codes! {
     RunUnfinished = "E_RUN_UNFINISHED",
     /// `resume` or `proceed` on a thread that waits for nothing.
     NothingToResume = "E_NOTHING_TO_RESUME",
+    /// A call names a checkpoint that the thread does not have.
+    UnknownCheckpoint = "E_UNKNOWN_CHECKPOINT",
     /// The call needs a checkpointer and the graph has none.
     NoCheckpointer = "E_NO_CHECKPOINTER",
     /// The graph has a checkpointer and the call names no thread.

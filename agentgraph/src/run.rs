@@ -2,12 +2,15 @@
 
 mod begin;
 mod budget;
+mod edit;
 pub(crate) mod event;
 mod interrupt;
 mod outcome;
 pub(crate) mod view;
 
 pub use budget::Budget;
+pub(crate) use edit::Edit;
+pub use edit::StateEdit;
 pub use interrupt::{Interrupt, InterruptId, InterruptKind};
 pub use outcome::{NotFinished, Outcome, StopReason, StuckJoin};
 
@@ -24,9 +27,11 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use crate::context::{Control, CustomSink, RunShared, Spending};
+use crate::context::{CheckpointId, Control, CustomSink, RunShared, Spending};
+use crate::engine::edit::Behind;
 use crate::engine::halt::{Halt, Limits};
 use crate::engine::host::{LocalRunner, TaskRunner};
+use crate::engine::plan::StepPlace;
 use crate::engine::{Answers, Loop, Pause, Scratch};
 use crate::error::{Code, Error};
 use crate::graph::CompiledGraph;
@@ -59,6 +64,7 @@ pub struct RunBuilder<S: State> {
     views: Views,
     capacity: usize,
     abandons: bool,
+    from: Option<CheckpointId>,
 }
 
 impl<S: State> RunBuilder<S> {
@@ -75,6 +81,7 @@ impl<S: State> RunBuilder<S> {
             views: Views::of([View::Updates, View::Custom]),
             capacity: STREAM_CAPACITY,
             abandons: false,
+            from: None,
         }
     }
 
@@ -97,6 +104,10 @@ impl<S: State> RunBuilder<S> {
 
     pub(crate) fn proceed(graph: CompiledGraph<S>) -> Self {
         Self::new(graph, Ok(Start::Proceed))
+    }
+
+    pub(crate) fn edit(graph: CompiledGraph<S>, start: Start<S>) -> Self {
+        Self::new(graph, Ok(start))
     }
 
     /// The thread whose state the run reads and whose checkpoints it writes. Needed with a checkpointer; without one it
@@ -162,6 +173,37 @@ impl<S: State> RunBuilder<S> {
         self
     }
 
+    /// Goes on from an older checkpoint of the thread, on a new branch and as a new run: `proceed()` runs again what ran
+    /// next there, `invoke` begins a run on the state as it was. Nothing that was stored is changed. What interrupts were
+    /// answered after that checkpoint is forgotten on the new branch, so they ask again.
+    ///
+    /// ```
+    /// # use agentgraph::prelude::*;
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # struct Chat { #[reduce(append)] said: Vec<String> }
+    /// # async fn reply(chat: Snapshot<Chat>) -> ChatUpdate {
+    /// #     Chat::update().said([format!("so, {}", chat.said[chat.said.len() - 1])])
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// # let graph = StateGraph::new().node("reply", reply).edge(START, "reply").compile()?;
+    /// # let graph = graph.checkpointer(MemorySaver::new());
+    /// let first = graph.invoke(Chat::update().said(["tea?"])).thread("t-1").await?;
+    /// graph.invoke(Chat::update().said(["cofee?"])).thread("t-1").await?;
+    ///
+    /// // A slip: say it again as if it had not been said.
+    /// let before = first.checkpoint().expect("it is kept");
+    /// let chat = graph.invoke(Chat::update().said(["coffee?"])).thread("t-1").from(before).await?;
+    /// assert_eq!(chat.output().said, ["tea?", "so, tea?", "coffee?", "so, coffee?"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn from(mut self, checkpoint: CheckpointId) -> Self {
+        self.from = Some(checkpoint);
+        self
+    }
+
     /// What the stream shows; updates and custom events by default. It always ends with
     /// [`EventKind::Ended`](crate::EventKind::Ended).
     pub fn views(mut self, views: impl IntoIterator<Item = View>) -> Self {
@@ -208,7 +250,9 @@ impl<S: State> RunBuilder<S> {
         let start = self.start?;
         let found = match &self.graph.persistence {
             None => None,
-            Some(persistence) => Some(Box::pin(Thread::open(persistence, self.thread.clone())).await?),
+            Some(persistence) => {
+                Some(Box::pin(Thread::open(persistence, self.thread.clone(), self.from)).await?)
+            }
         };
         let begun = Begun::of(&self.graph, start, found, self.abandons)?;
         if let Some(events) = &events {
@@ -277,6 +321,22 @@ async fn drive<S: State, R: TaskRunner<S>>(run: &mut Loop<S, R>, next: Next<S>) 
             }
         }
         Next::GoOn => run.adopt_failures(),
+        Next::Fork => Box::pin(run.edit(Edit::Here(None), None)).await?,
+        Next::Edit(edit, from) => {
+            run.adopt_failures();
+            let thread = run.shared.thread.clone().unwrap_or_default();
+            let behind = from.map(|from| Behind {
+                place: StepPlace {
+                    thread: &thread,
+                    run: from.run,
+                    branch: from.id.branch,
+                    parent: from.id.step,
+                },
+                writes: from.writes,
+            });
+            Box::pin(run.edit(edit, behind)).await?;
+            return Ok(Pause::Finished);
+        }
     }
     let paused = run.supersteps().await;
     if run.shared.spending.counts() {

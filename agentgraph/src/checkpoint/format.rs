@@ -49,6 +49,10 @@ pub enum Source {
     /// A superstep.
     #[default]
     Loop,
+    /// Somebody edited the state.
+    Update,
+    /// A copy, where a branch begins.
+    Fork,
 }
 
 /// One task to come, by the names that survive a change of the graph. A node that was reached by an edge is stored as

@@ -56,6 +56,8 @@ pub(crate) struct Journal<S: State> {
     pub(crate) had_open_joins: bool,
     /// The head says that deferred nodes wait.
     pub(crate) had_deferred: bool,
+    /// The checkpoint that the branch began at.
+    parent: Option<CheckpointId>,
     record: Vec<u8>,
 }
 
@@ -117,6 +119,7 @@ impl<S: State> Journal<S> {
             unknown: Vec::new(),
             had_open_joins: false,
             had_deferred: false,
+            parent: None,
             record: Vec::new(),
         }
     }
@@ -139,10 +142,19 @@ impl<S: State> Journal<S> {
         self.has_writes = has_writes;
         self.had_open_joins = !header.joins.is_empty();
         self.had_deferred = !header.deferred.is_empty();
+        self.parent = header.parent.map(|(branch, step)| CheckpointId::new(branch, step));
         self.unknown.clone_from(&header.unknown);
         for (channel, weight) in restored.weights.iter().enumerate() {
             self.delta.set_weight(channel, *weight);
         }
+    }
+
+    /// Goes on from the checkpoint that was read on a branch of its own, which begins with a full.
+    pub(crate) fn fork(&mut self, branch: u32) {
+        self.parent = self.checkpoint();
+        self.branch = branch;
+        self.must_be_full = true;
+        self.has_writes = false;
     }
 
     pub(crate) fn place(&self) -> Place<'_> {
@@ -170,7 +182,7 @@ impl<S: State> Journal<S> {
         self.delta.begin(id);
     }
 
-    fn next_id(&self) -> CheckpointId {
+    pub(crate) fn next_id(&self) -> CheckpointId {
         CheckpointId::new(self.branch, self.head.map_or(0, |head| head + 1))
     }
 
@@ -287,7 +299,7 @@ impl<S: State> Journal<S> {
         let mut written = Ok(());
         header.raw("next", |bytes| written = write_frontier(bytes, core, commit.frontier));
         written?;
-        if commit.source == Source::Input {
+        if commit.source != Source::Loop {
             header.value("source", &commit.source);
         }
         if let Some(abandoned) = &commit.abandoned {
@@ -297,7 +309,7 @@ impl<S: State> Journal<S> {
             header.value("halt", commit.halt);
         }
         let changes = repeat == Repeat::Changes;
-        if !changes || commit.source == Source::Input {
+        if !changes || commit.source != Source::Loop {
             header.value("run", &self.run);
         }
         if let Some(spent) = &commit.spent {
@@ -315,6 +327,9 @@ impl<S: State> Journal<S> {
         }
         if repeat == Repeat::Everything {
             write_constants::<S>(&mut header, core, &self.unknown);
+            if let Some(parent) = self.parent {
+                header.value("parent", &(parent.branch, parent.step));
+            }
         }
         header.finish(if repeat == Repeat::Run { &[] } else { self.delta.bytes() });
         Ok(())
@@ -339,10 +354,22 @@ impl<S: State> Journal<S> {
 
     /// Stores what tasks left behind on the checkpoint that stands.
     pub(crate) async fn put_writes(&mut self, writes: &[PendingWrite]) -> Result<(), Error> {
-        let (Some(at), false) = (self.checkpoint(), writes.is_empty()) else { return Ok(()) };
-        self.saver.put_writes(self.place(), at, writes).await?;
-        self.has_writes = true;
-        Ok(())
+        match self.checkpoint() {
+            Some(at) if !writes.is_empty() => {
+                self.put_writes_at(at, writes).await?;
+                self.has_writes = true;
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Stores what tasks will have left behind on a checkpoint that is about to be committed.
+    pub(crate) async fn put_writes_at(&self, at: CheckpointId, writes: &[PendingWrite]) -> Result<(), Error> {
+        match writes {
+            [] => Ok(()),
+            writes => self.saver.put_writes(self.place(), at, writes).await,
+        }
     }
 }
 

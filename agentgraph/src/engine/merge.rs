@@ -45,6 +45,25 @@ pub(crate) struct Target {
     pub(crate) input: Option<InputValue>,
 }
 
+/// Applies an update that leads nowhere, outside a superstep.
+pub(crate) fn write<S: State>(
+    core: &GraphCore<S>,
+    state: &mut S,
+    recorder: Option<(&Codec<S>, &mut DeltaWriter)>,
+    update: S::Update,
+) -> Result<(), Error> {
+    let written = match recorder {
+        None => state.apply(&core.schema, update),
+        Some((codec, delta)) => (codec.apply_recorded)(state, &core.schema, update, delta),
+    };
+    written.map_err(Error::from)
+}
+
+/// The node that an edit is to be made as.
+pub(crate) fn node_to_act_as<S: State>(core: &GraphCore<S>, name: &str) -> Result<u32, Error> {
+    core.by_name.get(name).copied().ok_or_else(|| unknown_target(core, name))
+}
+
 /// Looks up where a step goes.
 ///
 /// # Errors

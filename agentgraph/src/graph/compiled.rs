@@ -17,8 +17,8 @@ use crate::node::ErasedNode;
 use crate::policy::{Policies, Siblings};
 use crate::reduce::derived::decode_fields;
 use crate::route::Pick;
-use crate::run::RunBuilder;
 use crate::run::view::{Checkpoint, History};
+use crate::run::{RunBuilder, StateEdit};
 use crate::services::Services;
 use crate::state::{State, StoredState};
 use crate::step::Goto;
@@ -144,6 +144,24 @@ impl<S: State> CompiledGraph<S> {
     /// Without a checkpointer, or when the store or its bytes fail.
     pub async fn state(&self, thread: &str) -> Result<Option<Checkpoint<S>>, Error> {
         crate::run::view::state(self, thread).await
+    }
+
+    /// A thread as it was at a checkpoint: what was committed, without what tasks left behind after it. `None` if there is
+    /// none with that id.
+    ///
+    /// # Errors
+    /// Without a checkpointer, or when the store or its bytes fail.
+    pub async fn state_at(
+        &self,
+        thread: &str,
+        checkpoint: crate::CheckpointId,
+    ) -> Result<Option<Checkpoint<S>>, Error> {
+        crate::run::view::state_at(self, thread, checkpoint).await
+    }
+
+    /// Changes the state of a thread without running anything; also how a checkpoint is forked.
+    pub fn update_state(&self, thread: impl Into<String>) -> StateEdit<S> {
+        StateEdit::new(self.clone(), thread.into())
     }
 
     /// The checkpoints of a thread, newest first. Choose a part with the methods of [`History`], then await it.

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::checkpoint::Place;
-use crate::context::{RunId, Spent};
+use crate::checkpoint::{ListQuery, PendingWrite, Place};
+use crate::context::{CheckpointId, RunId, Spent};
 use crate::engine::Answers;
 use crate::engine::commit::Journal;
 use crate::engine::load::{LeftBehind, Replayed, left_behind, look_up, replay, restore};
@@ -11,26 +11,41 @@ use crate::engine::plan::{Frontier, LeftOver};
 use crate::error::{Code, Error};
 use crate::graph::joins::Joins;
 use crate::graph::{CompiledGraph, Persistence};
+use crate::run::Edit;
 use crate::run::interrupt::InterruptId;
 use crate::session::StoredSessions;
 use crate::state::State;
 
 /// What the caller asks for.
-pub(super) enum Start<S: State> {
+pub(crate) enum Start<S: State> {
     Invoke(S::Update),
     Resume(Answers),
     Proceed,
+    Edit(Edit<S>),
 }
 
 /// What was found on a thread.
 pub(super) struct Thread<'a, S: State> {
     persistence: &'a Persistence<S>,
     name: Arc<str>,
-    found: Option<(Replayed, LeftBehind, bool)>,
+    found: Option<Found>,
+}
+
+struct Found {
+    replayed: Replayed,
+    left: LeftBehind,
+    writes: Vec<PendingWrite>,
+    /// The branch to begin, if the call goes on from an older checkpoint.
+    forks: Option<u32>,
 }
 
 impl<'a, S: State> Thread<'a, S> {
-    pub(super) async fn open(persistence: &'a Persistence<S>, name: Option<Arc<str>>) -> Result<Self, Error> {
+    /// Reads the checkpoint `from`, or the newest one.
+    pub(super) async fn open(
+        persistence: &'a Persistence<S>,
+        name: Option<Arc<str>>,
+        from: Option<CheckpointId>,
+    ) -> Result<Self, Error> {
         let name = name.ok_or_else(|| {
             Error::new(
                 Code::NoThread,
@@ -38,15 +53,39 @@ impl<'a, S: State> Thread<'a, S> {
             )
         })?;
         let place = Place::root(&name);
-        let found = match persistence.saver.get(place, None).await? {
+        let forks = match from {
             None => None,
-            Some(tail) => {
-                let left = left_behind(place, &tail.writes)?;
-                Some((replay(persistence, place, &tail).await?, left, !tail.writes.is_empty()))
-            }
+            Some(from) => Some(next_branch(persistence, place, from).await?),
+        };
+        let found = match (persistence.saver.get(place, from).await?, from) {
+            (None, None) => None,
+            (None, Some(from)) => return Err(unknown_checkpoint(place, from)),
+            (Some(tail), _) => Some(Found {
+                replayed: replay(persistence, place, &tail).await?,
+                left: left_behind(place, &tail.writes)?,
+                writes: tail.writes,
+                forks: forks.flatten(),
+            }),
         };
         Ok(Thread { persistence, name, found })
     }
+}
+
+/// The branch that a call from an older checkpoint begins; `None` if it is the newest one.
+async fn next_branch<S: State>(
+    persistence: &Persistence<S>,
+    place: Place<'_>,
+    from: CheckpointId,
+) -> Result<Option<u32>, Error> {
+    let newest = ListQuery { limit: Some(1), ..ListQuery::default() };
+    let newest = persistence.saver.list(place, newest).await?.first().map(|row| row.id);
+    let newest = newest.filter(|newest| *newest != from);
+    newest.map(|id| id.branch.checked_add(1).ok_or_else(|| unknown_checkpoint(place, from))).transpose()
+}
+
+pub(crate) fn unknown_checkpoint(place: Place<'_>, id: CheckpointId) -> Error {
+    let problem = format!("there is no checkpoint {id}: `history` lists those there are");
+    Error::new(Code::UnknownCheckpoint, problem).on_thread(Some(place.thread))
 }
 
 /// Where a call begins.
@@ -70,9 +109,22 @@ pub(super) struct Begun<S: State> {
 
 /// What the call does first.
 pub(super) enum Next<S: State> {
-    Input { input: S::Update, abandoned: Option<RunId> },
+    Input {
+        input: S::Update,
+        abandoned: Option<RunId>,
+    },
     Answer(Answers),
     GoOn,
+    /// Goes on from an older checkpoint, on a branch of its own.
+    Fork,
+    Edit(Edit<S>, Option<EditedFrom>),
+}
+
+/// The checkpoint that is edited: whose tasks left these writes.
+pub(super) struct EditedFrom {
+    pub(super) run: RunId,
+    pub(super) id: CheckpointId,
+    pub(super) writes: Vec<PendingWrite>,
 }
 
 impl<S: State> Begun<S> {
@@ -101,25 +153,32 @@ impl<S: State> Begun<S> {
         let Some(Thread { persistence, name, found }) = thread else {
             return match start {
                 Start::Invoke(input) => Ok(fresh(None, input)),
-                Start::Resume(_) | Start::Proceed => Err(no_checkpointer()),
+                Start::Resume(_) | Start::Proceed | Start::Edit(_) => Err(no_checkpointer()),
             };
         };
         let mut journal =
             Journal::new(persistence, Arc::clone(&name), new_run, S::channels(&core.schema).len());
-        let Some((replayed, left, has_writes)) = found else {
+        let Some(Found { replayed, left, writes, forks }) = found else {
             return match start {
                 Start::Invoke(input) => Ok(fresh(Some(journal), input)),
+                Start::Edit(Edit::Here(None)) => Err(nothing_to_resume("the thread does not exist")),
+                Start::Edit(edit) => {
+                    Ok(Begun { next: Next::Edit(edit, None), ..fresh_parts(graph, journal, new_run) })
+                }
                 Start::Resume(_) | Start::Proceed => Err(nothing_to_resume("the thread does not exist")),
             };
         };
         let place = Place::root(&name);
         let restored = restore(core, persistence, place, &replayed)?;
-        journal.go_on(core, &replayed, &restored, has_writes);
+        journal.go_on(core, &replayed, &restored, !writes.is_empty());
+        if let Some(branch) = forks {
+            journal.fork(branch);
+        }
         let unfinished = !replayed.header.next.is_empty();
         let state = Arc::new(restored.state);
         if let Start::Invoke(input) = start {
             let abandoned = unfinished.then_some(replayed.header.run);
-            if unfinished && !abandons {
+            if unfinished && !abandons && forks.is_none() {
                 return Err(run_unfinished(&replayed, &left.tasks));
             }
             journal.run = new_run;
@@ -129,16 +188,23 @@ impl<S: State> Begun<S> {
                 ..fresh_parts(graph, journal, new_run)
             });
         }
-        if !unfinished {
+        if !unfinished && !matches!(start, Start::Edit(_)) {
             return Err(nothing_to_resume("its last run has finished"));
         }
         let (frontier, joins) = look_up(core, place, &replayed.header)?;
+        let edits = matches!(start, Start::Edit(_));
+        let run = if edits || forks.is_some() { new_run } else { replayed.header.run };
+        journal.run = run;
+        let Replayed { header, id, .. } = replayed;
+        let edited = EditedFrom { run: header.run, id, writes };
         let next = match start {
+            Start::Edit(edit) => Next::Edit(edit, Some(edited).filter(|_| forks.is_none())),
             Start::Resume(answers) => Next::Answer(answers),
+            _ if forks.is_some() => Next::Fork,
             _ => Next::GoOn,
         };
-        let run = replayed.header.run;
-        let header = replayed.header;
+        // Answers and what siblings finished belong to the checkpoint, and a branch begins without them.
+        let left = if forks.is_some() { LeftBehind::default() } else { left };
         Ok(Begun {
             run,
             state,

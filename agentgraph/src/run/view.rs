@@ -24,6 +24,8 @@ use crate::step::{InputValue, Step};
 pub struct Checkpoint<S> {
     /// Which one.
     pub id: CheckpointId,
+    /// The one it stands on: the one before, or the one where its branch began. `None` for the first of a thread.
+    pub parent: Option<CheckpointId>,
     /// The run that wrote it.
     pub run: RunId,
     /// Why it was written.
@@ -64,6 +66,26 @@ pub(crate) async fn state<S: State>(
     Ok(Some(checkpoint))
 }
 
+pub(crate) async fn state_at<S: State>(
+    graph: &CompiledGraph<S>,
+    thread: &str,
+    id: CheckpointId,
+) -> Result<Option<Checkpoint<S>>, Error> {
+    let persistence = graph.persistence.as_ref().ok_or_else(no_checkpointer)?;
+    let place = Place::root(thread);
+    let Some(tail) = persistence.saver.get(place, Some(id)).await? else { return Ok(None) };
+    let replayed = replay(persistence, place, &tail).await?;
+    checkpoint(graph, persistence, place, &replayed).map(Some)
+}
+
+fn parent(replayed: &Replayed) -> Option<CheckpointId> {
+    let CheckpointId { branch, step, .. } = replayed.id;
+    let before = step.checked_sub(1)?;
+    let began = replayed.header.parent.filter(|(_, parent)| *parent == before);
+    let (branch, step) = began.unwrap_or((branch, before));
+    Some(CheckpointId::new(branch, step))
+}
+
 fn checkpoint<S: State>(
     graph: &CompiledGraph<S>,
     persistence: &Persistence<S>,
@@ -73,6 +95,7 @@ fn checkpoint<S: State>(
     let header = &replayed.header;
     Ok(Checkpoint {
         id: replayed.id,
+        parent: parent(replayed),
         run: header.run,
         source: header.source,
         created: header.time(),
@@ -184,23 +207,38 @@ fn named_frontier(replayed: &Replayed) -> (Frontier, Vec<String>) {
     (frontier, names)
 }
 
-/// A question about the history of a thread: `graph.history("t-1").limit(10).await?`.
+/// A question about the history of a thread: `graph.history("t-1").limit(10).await?`. It begins at the newest checkpoint and
+/// goes back over the branches that this one came from.
 #[must_use = "a question does nothing until it is awaited"]
 pub struct History<S: State> {
     graph: CompiledGraph<S>,
     thread: String,
-    before: Option<u64>,
+    branch: Option<u32>,
+    before: Option<CheckpointId>,
     limit: Option<usize>,
+    tests: Vec<CheckpointTest<S>>,
 }
+
+/// Says whether a checkpoint is wanted.
+type CheckpointTest<S> = Box<dyn Fn(&Checkpoint<S>) -> bool + Send + Sync>;
+
+/// Rows read at a time where not every one of them may be wanted.
+const PAGE: usize = 256;
 
 impl<S: State> History<S> {
     pub(crate) fn new(graph: CompiledGraph<S>, thread: String) -> Self {
-        History { graph, thread, before: None, limit: None }
+        History { graph, thread, branch: None, before: None, limit: None, tests: Vec::new() }
     }
 
-    /// Only checkpoints before that one.
+    /// Begins at the newest checkpoint of that branch instead of the newest branch.
+    pub fn branch(mut self, branch: u32) -> Self {
+        self.branch = Some(branch);
+        self
+    }
+
+    /// Only checkpoints before that one, on its branch and those it came from.
     pub fn before(mut self, checkpoint: CheckpointId) -> Self {
-        self.before = Some(checkpoint.step);
+        self.before = Some(checkpoint);
         self
     }
 
@@ -210,11 +248,57 @@ impl<S: State> History<S> {
         self
     }
 
+    /// Only checkpoints that were written for that reason.
+    pub fn source(self, source: Source) -> Self {
+        self.filter(move |checkpoint| checkpoint.source == source)
+    }
+
+    /// Only checkpoints for which `test` is true.
+    pub fn filter(mut self, test: impl Fn(&Checkpoint<S>) -> bool + Send + Sync + 'static) -> Self {
+        self.tests.push(Box::new(test));
+        self
+    }
+
     async fn read(self) -> Result<Vec<Checkpoint<S>>, Error> {
+        let limit = self.limit.unwrap_or(usize::MAX);
+        let mut found = Vec::new();
+        let (mut branch, mut before) = match self.before {
+            None => (self.branch, None),
+            Some(id) => self.older_than(id).await?,
+        };
+        while found.len() < limit {
+            let page = if self.tests.is_empty() { limit - found.len() } else { PAGE };
+            let mut query = ListQuery::default();
+            (query.branch, query.before, query.limit) = (branch, before, Some(page));
+            let read = self.page(query).await?;
+            let Some(oldest) = read.last() else { break };
+            let next = oldest.parent;
+            found.extend(read.into_iter().filter(|one| self.tests.iter().all(|test| test(one))));
+            let Some(next) = next else { break };
+            (branch, before) = (Some(next.branch), next.step.checked_add(1));
+        }
+        found.truncate(limit);
+        Ok(found)
+    }
+
+    /// Where to look for what is older than a checkpoint, which need not be readable: on its branch, or on the one that
+    /// this began on.
+    async fn older_than(&self, id: CheckpointId) -> Result<(Option<u32>, Option<u64>), Error> {
+        let persistence = self.graph.persistence.as_ref().ok_or_else(no_checkpointer)?;
+        let on_branch = (Some(id.branch), Some(id.step));
+        let before = CheckpointId::new(id.branch, id.step.saturating_sub(1));
+        if id.branch == 0 || persistence.saver.row(Place::root(&self.thread), before).await?.is_some() {
+            return Ok(on_branch);
+        }
+        let first = state_at(&self.graph, &self.thread, id).await?;
+        let parent = first.and_then(|first| first.parent);
+        Ok(parent.map_or(on_branch, |parent| (Some(parent.branch), parent.step.checked_add(1))))
+    }
+
+    /// The checkpoints of one branch, newest first.
+    async fn page(&self, query: ListQuery) -> Result<Vec<Checkpoint<S>>, Error> {
         let persistence = self.graph.persistence.as_ref().ok_or_else(no_checkpointer)?;
         let place = Place::root(&self.thread);
-        let mut query = ListQuery::default();
-        (query.before, query.limit) = (self.before, self.limit);
         let mut rows: VecDeque<_> = persistence.saver.list(place, query).await?.into_iter().rev().collect();
         let Some(first) = rows.pop_front() else { return Ok(Vec::new()) };
         // The oldest one wanted is read as a checkpoint, the rest follow from it row by row.

@@ -1,0 +1,133 @@
+//! [`StateEdit`]: changing what a thread holds without running anything.
+
+use std::borrow::Cow;
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+
+use crate::context::CheckpointId;
+use crate::error::{Code, Error};
+use crate::graph::CompiledGraph;
+use crate::run::RunBuilder;
+use crate::run::begin::Start;
+use crate::state::State;
+
+/// A change of a thread's state in the making: `graph.update_state("t-1").update(..).await?`. It gives the checkpoint it
+/// made.
+///
+/// Without [`at`](StateEdit::at) it goes onto the newest checkpoint. On an older one it begins a new branch, which is then
+/// the newest: nothing that was stored is changed. Updates go through the reducers. Whatever the edit, the thread goes on
+/// under a new run id.
+///
+/// ```
+/// # use agentgraph::prelude::*;
+/// # use serde::{Deserialize, Serialize};
+/// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+/// # struct Letter { #[reduce(append)] text: Vec<String>, sent: bool }
+/// async fn write() -> LetterUpdate {
+///     Letter::update().text(["Dear all,"])
+/// }
+/// async fn send(ctx: Ctx, letter: Snapshot<Letter>) -> Result<LetterUpdate> {
+///     let sent = ctx.interrupt(format!("send {:?}?", letter.text))?;
+///     Ok(Letter::update().sent(sent))
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<()> {
+/// let graph = StateGraph::new()
+///     .node("write", write)
+///     .node("send", send)
+///     .edge(START, "write")
+///     .edge("write", "send")
+///     .compile()?
+///     .checkpointer(MemorySaver::new());
+/// graph.invoke(Letter::update()).thread("t-1").await?;
+///
+/// // While it waits for the answer, somebody puts in a word.
+/// graph.update_state("t-1").update(Letter::update().text(["and yours,"])).await?;
+/// let letter = graph.resume(true).thread("t-1").await?.into_finished()?;
+/// assert_eq!((letter.text, letter.sent), (vec!["Dear all,".to_owned(), "and yours,".to_owned()], true));
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "an edit does nothing until it is awaited"]
+pub struct StateEdit<S: State> {
+    graph: CompiledGraph<S>,
+    thread: String,
+    at: Option<CheckpointId>,
+    edit: Edit<S>,
+}
+
+/// What is changed, and where the thread stands then.
+pub(crate) enum Edit<S: State> {
+    /// Where it stood.
+    Here(Option<S::Update>),
+    /// Where these nodes lead.
+    As(Vec<(Cow<'static, str>, S::Update)>),
+    AsStart(S::Update),
+    AsEnd(S::Update),
+}
+
+impl<S: State> StateEdit<S> {
+    pub(crate) fn new(graph: CompiledGraph<S>, thread: String) -> Self {
+        StateEdit { graph, thread, at: None, edit: Edit::Here(None) }
+    }
+
+    /// The checkpoint to go on from.
+    pub fn at(mut self, checkpoint: CheckpointId) -> Self {
+        self.at = Some(checkpoint);
+        self
+    }
+
+    /// Changes the state and nothing else: what is to run next, what waits for an answer and what siblings have finished
+    /// stays (only on the newest checkpoint; answers and finished siblings belong to it). Open interrupts get new ids.
+    ///
+    /// Without this and the others the edit is a copy: a fork of the checkpoint.
+    pub fn update(mut self, update: impl Into<S::Update>) -> Self {
+        self.edit = Edit::Here(Some(update.into()));
+        self
+    }
+
+    /// Changes the state as if that node had returned the update: what runs next is where its edges, routes and joins lead.
+    /// Call it again for several nodes of one superstep.
+    pub fn as_node(mut self, node: impl Into<Cow<'static, str>>, update: impl Into<S::Update>) -> Self {
+        let one = (node.into(), update.into());
+        match &mut self.edit {
+            Edit::As(several) => several.push(one),
+            _ => self.edit = Edit::As(vec![one]),
+        }
+        self
+    }
+
+    /// Changes the state as the input of a new run, which `proceed()` then runs.
+    pub fn as_start(mut self, input: impl Into<S::Update>) -> Self {
+        self.edit = Edit::AsStart(input.into());
+        self
+    }
+
+    /// Changes the state and ends the run: nothing runs next.
+    pub fn as_end(mut self, update: impl Into<S::Update>) -> Self {
+        self.edit = Edit::AsEnd(update.into());
+        self
+    }
+
+    async fn run(self) -> Result<CheckpointId, Error> {
+        let run = RunBuilder::edit(self.graph, Start::Edit(self.edit)).thread(self.thread);
+        let run = match self.at {
+            None => run,
+            Some(checkpoint) => run.from(checkpoint),
+        };
+        let made = run.await?.checkpoint();
+        made.ok_or_else(|| {
+            Error::new(Code::NoCheckpointer, "the graph keeps no threads: add `.checkpointer(..)`")
+        })
+    }
+}
+
+impl<S: State> IntoFuture for StateEdit<S> {
+    type Output = Result<CheckpointId, Error>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.run())
+    }
+}
