@@ -7,10 +7,12 @@
 //!
 //! Inside, each file has one noun: `world` holds what there is, `journal` keeps it on disk,
 //! `assign`, `mark`, `lists`, `pools`, `draw` and `random` are the rules, `create`, `update`,
-//! `experiments` and `students` answer calls, `validate` judges bodies, `view` writes them, and
-//! `routes` is the only file that knows HTTP. Within-subjects and factorial designs and the
-//! algorithms other than `random` are refused with 501; segments of their own, feature flags and
-//! metrics have no routes.
+//! `experiments` and `students` answer calls, `segments`, `experiment_lists`, `exchange`, `preview`,
+//! `settings`, `accounts` and `audit` those that only administrators make, `validate` judges bodies,
+//! `view` writes them, and `routes` is the only place that knows HTTP. Within-subjects and factorial designs and the algorithms other than `random` are
+//! refused with 501. Not simulated, and refused with 501 as well: whatever makes a feature flag
+//! (reading finds none), and data sent by mail. Nobody is sent a mail, and the log of deeds does not
+//! say how a changed experiment differed.
 //!
 //! ```
 //! # tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -29,6 +31,8 @@ mod assign;
 mod audit;
 mod body;
 mod builder;
+mod by_date;
+mod calendar;
 mod contexts;
 mod core;
 mod create;

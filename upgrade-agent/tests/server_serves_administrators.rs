@@ -6,10 +6,15 @@ mod recording;
 #[path = "fixtures/stage.rs"]
 mod stage;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
 use recording::{Ids, recording};
 use serde_json::{Value, json};
 use stage::{Stage, plain};
-use upgrade_agent::client::ExperimentState;
+use upgrade_agent::client::{ExperimentState, UpgradeClient};
+use upgrade_agent::server::EmbeddedServer;
 
 const NOBODY: &str = "00000000-0000-4000-8000-000000000000";
 
@@ -301,4 +306,48 @@ async fn feature_flags_are_none_and_cannot_be_made() {
     assert_eq!(page["total"], 0);
     let refused = stage.raw("POST", "/api/flags", &json!({ "name": "x" })).await;
     assert_eq!((refused.status, &refused.body["name"]), (501, &json!("NotImplementedError")));
+}
+
+#[tokio::test]
+async fn enrolments_are_counted_by_the_day_the_month_and_the_year() {
+    let day = Arc::new(AtomicU64::new(0));
+    let clock = day.clone();
+    // 2026-01-30, noon, and some days on.
+    let noon = SystemTime::UNIX_EPOCH + Duration::from_secs(1_769_774_400);
+    let now = move || noon + Duration::from_secs(86_400 * clock.load(Ordering::SeqCst));
+    let server = EmbeddedServer::builder().clock(now).seed(5).start().await.unwrap();
+    let client = UpgradeClient::builder(server.url()).build().unwrap();
+    let stage = Stage { server, client };
+    let made = stage.running(&plain("dated")).await;
+    for (at, student) in [(0, "ada"), (2, "bob"), (2, "eve")] {
+        day.store(at, Ordering::SeqCst);
+        stage.student(student).await;
+        stage.visit(student).await;
+    }
+    let counts = async |range: &str, offset: i64| {
+        let body = json!({ "experimentId": made.id, "dateEnum": range, "clientOffset": offset });
+        let spans = stage.ok("POST", "/api/stats/enrollment/date", &body).await;
+        let users = |span: &Value| -> u64 {
+            let conditions = span["stats"]["conditions"].as_array().unwrap().iter();
+            conditions.map(|c| c["partitions"][0]["users"].as_u64().unwrap()).sum()
+        };
+        let spans = spans.as_array().unwrap().clone();
+        spans.iter().map(|span| (span["date"].as_str().unwrap().to_owned(), users(span))).collect::<Vec<_>>()
+    };
+    let days = counts("last_seven_days", 0).await;
+    assert_eq!(days.len(), 7);
+    let expected = [("Sun Feb 01 2026", 2), ("Sat Jan 31 2026", 0), ("Fri Jan 30 2026", 1)];
+    assert_eq!(days[..3], expected.map(|(day, users)| (day.to_owned(), users)));
+    let ahead = counts("last_seven_days", 13 * 60).await;
+    assert_eq!(ahead[0], ("Mon Feb 02 2026".to_owned(), 2));
+    let months = counts("last_three_months", 0).await;
+    let expected = [("Sun Feb 01 2026", 2), ("Thu Jan 01 2026", 1), ("Mon Dec 01 2025", 0)];
+    assert_eq!(months, expected.map(|(day, users)| (day.to_owned(), users)));
+    assert_eq!(counts("total", 0).await, [("Thu Jan 01 2026".to_owned(), 3)]);
+    let body = json!({ "experimentId": NOBODY, "dateEnum": "total", "clientOffset": 0 });
+    assert_eq!(stage.status("POST", "/api/stats/enrollment/date", &body).await, 500);
+    assert_eq!(stage.status("POST", "/api/stats/enrollment/date", &json!({})).await, 400);
+    let csv = |id: &str| format!("/api/stats/csv?experimentId={id}&email=ada@example.com");
+    assert_eq!(stage.nothing(&csv(&made.id)).await, 501);
+    assert_eq!(stage.nothing(&csv(NOBODY)).await, 404);
 }

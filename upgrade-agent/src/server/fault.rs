@@ -34,6 +34,15 @@ impl Fault {
         Self::refused("Invalid params, check 'errors' property for more info.")
     }
 
+    /// What follows the question mark is not what the route takes.
+    pub(super) fn queries() -> Self {
+        Self::refused("Invalid queries, check 'errors' property for more info.")
+    }
+
+    pub(super) fn not_found(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "Error", message).kind("Query Failed")
+    }
+
     pub(super) fn unknown_context(name: &str) -> Self {
         Self::refused(format!("The app context \"{name}\" is not defined in CONTEXT_METADATA."))
     }

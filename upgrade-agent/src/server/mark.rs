@@ -24,6 +24,8 @@ pub(super) struct Report<'r> {
     pub(super) experiment_id: Option<&'r str>,
     /// The application could not show the condition.
     pub(super) failed: bool,
+    /// When it was told.
+    pub(super) now: &'r str,
 }
 
 /// Writes the visit down, with what follows from it. A repeated visit answers the first.
@@ -31,7 +33,6 @@ pub(super) fn mark(
     world: &mut World,
     user: &User,
     report: &Report<'_>,
-    now: &str,
     ids: &mut dyn FnMut() -> String,
 ) -> Result<Visit, Fault> {
     let found = experiment_at(world, user, report)?;
@@ -42,7 +43,7 @@ pub(super) fn mark(
     if let Some((experiment, partition)) = found.as_ref().filter(|(experiment, _)| !is_out(experiment)) {
         check_condition(experiment, report.condition)?;
         take_note(world, experiment, partition, user, report);
-        end_if_enough(world, &experiment.columns.id, now, ids);
+        end_if_enough(world, &experiment.columns.id, report.now, ids);
     }
     let chosen = found.as_ref().map(|(experiment, _)| experiment.columns.id.as_str());
     let place = key(&[report.site, report.target, &user.id]);
@@ -122,8 +123,8 @@ fn take_note(world: &mut World, experiment: &Experiment, partition: &str, user: 
     match (is_late, &columns.assignment_unit) {
         (true, AssignmentUnit::Group) => turn_away_with_group(world, experiment, partition, user),
         (true, _) => turn_away(world, experiment, partition, user),
-        (false, AssignmentUnit::Group) => enrol_with_group(world, experiment, partition, user),
-        (false, _) => enrol(world, experiment, partition, user),
+        (false, AssignmentUnit::Group) => enrol_with_group(world, experiment, partition, user, report.now),
+        (false, _) => enrol(world, experiment, partition, user, report.now),
     }
 }
 
@@ -152,13 +153,14 @@ fn standing<'w>(world: &'w World, experiment: &Experiment, partition: &str, user
     }
 }
 
-fn enrol(world: &mut World, experiment: &Experiment, partition: &str, user: &User) {
+fn enrol(world: &mut World, experiment: &Experiment, partition: &str, user: &User, now: &str) {
     let standing = standing(world, experiment, partition, user);
     if standing.own.is_some() || standing.excluded {
         return;
     }
     if let Some(condition) = condition(experiment, user, &standing) {
-        insert(world, experiment, partition, user, &condition.id, None);
+        let row = row(user, partition, &condition.id, None, now);
+        insert(world, experiment, row);
     }
 }
 
@@ -182,7 +184,7 @@ fn turn_away_with_group(world: &mut World, experiment: &Experiment, partition: &
     }
 }
 
-fn enrol_with_group(world: &mut World, experiment: &Experiment, partition: &str, user: &User) {
+fn enrol_with_group(world: &mut World, experiment: &Experiment, partition: &str, user: &User, now: &str) {
     let columns = &experiment.columns;
     let is_strict = columns.consistency_rule != Some(ConsistencyRule::Experiment);
     let group = assigned_group(experiment, user);
@@ -204,11 +206,15 @@ fn enrol_with_group(world: &mut World, experiment: &Experiment, partition: &str,
     }
     let Some(chosen) = chosen else { return };
     if group_is_new && !group_is_out {
-        let row = GroupEnrollment { partition_id: partition.into(), condition_id: chosen.clone() };
+        let row = GroupEnrollment {
+            partition_id: partition.into(),
+            condition_id: chosen.clone(),
+            created_at: Some(now.to_owned()),
+        };
         world.enrolled_groups.insert(key(&[&columns.id, group]), row);
     }
     if is_new && is_free && !shut_out {
-        insert(world, experiment, partition, user, &chosen, Some(group));
+        insert(world, experiment, row(user, partition, &chosen, Some(group), now));
     }
 }
 
@@ -218,23 +224,19 @@ fn lacking(user: &User) -> Exclusion {
     if has_groups && works { Exclusion::InvalidGroup } else { Exclusion::NoGroup }
 }
 
-fn insert(
-    world: &mut World,
-    experiment: &Experiment,
-    partition: &str,
-    user: &User,
-    condition: &str,
-    group: Option<&str>,
-) {
-    world.enrolled.insert(
-        key(&[&experiment.columns.id, &user.id, partition]),
-        UserEnrollment {
-            user_id: user.id.clone(),
-            partition_id: partition.to_owned(),
-            condition_id: condition.to_owned(),
-            group_id: group.map(str::to_owned),
-        },
-    );
+fn row(user: &User, partition: &str, condition: &str, group: Option<&str>, now: &str) -> UserEnrollment {
+    UserEnrollment {
+        user_id: user.id.clone(),
+        partition_id: partition.to_owned(),
+        condition_id: condition.to_owned(),
+        group_id: group.map(str::to_owned),
+        created_at: Some(now.to_owned()),
+    }
+}
+
+fn insert(world: &mut World, experiment: &Experiment, row: UserEnrollment) {
+    let at = key(&[&experiment.columns.id, &row.user_id, &row.partition_id]);
+    world.enrolled.insert(at, row);
 }
 
 /// Ends the enrolment of an experiment that set itself a number of students, or of groups with so

@@ -253,6 +253,9 @@ pub(super) struct UserEnrollment {
     pub(super) partition_id: String,
     pub(super) condition_id: String,
     pub(super) group_id: Option<String>,
+    /// Unknown of rows that are older than the column.
+    #[serde(default)]
+    pub(super) created_at: Option<String>,
 }
 
 /// That a group takes part.
@@ -261,6 +264,9 @@ pub(super) struct UserEnrollment {
 pub(super) struct GroupEnrollment {
     pub(super) partition_id: String,
     pub(super) condition_id: String,
+    /// Unknown of rows that are older than the column.
+    #[serde(default)]
+    pub(super) created_at: Option<String>,
 }
 
 /// Why somebody is left out for good.

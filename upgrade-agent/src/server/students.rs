@@ -74,16 +74,17 @@ pub(super) fn mark(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     }
     let data = &asked.body["data"];
     let condition = &data["assignedCondition"];
+    let now = core.now();
     let report = Report {
         site: data["site"].as_str().unwrap_or_default(),
         target: data["target"].as_str().unwrap_or_default(),
         condition: condition["conditionCode"].as_str(),
         experiment_id: condition["experimentId"].as_str(),
         failed: asked.body["status"] == "condition not applied",
+        now: &now,
     };
-    let now = core.now();
     let (world, mut ids) = core.world_and_ids();
-    let visit = mark::mark(world, &user, &report, &now, &mut ids)?;
+    let visit = mark::mark(world, &user, &report, &mut ids)?;
     Ok(json!({
         "id": visit.id,
         "condition": visit.condition,
