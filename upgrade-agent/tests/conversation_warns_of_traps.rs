@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
+#[path = "fixtures/recording.rs"]
+mod recording;
 
 use common::World;
 use common::script::{Script, request};
@@ -243,7 +245,11 @@ async fn a_new_context_drops_the_lists() {
         "decision_points": [{ "site": "lesson-stream", "target": "question-hint" }],
         "conditions": [{ "code": "question-hint-default" }, { "code": "question-hint-tutorbot" }] });
     is_warned(&world, "update_experiment", change(&id, moved.clone()), text).await;
-    is_warned(&world, "update_experiment", change(&id, moved), "dropped (2 entries)").await;
+    is_warned(&world, "update_experiment", change(&id, moved.clone()), "dropped (2 entries)").await;
+    is_warned(&world, "update_experiment", change(&id, moved.clone()), "so that nobody takes part").await;
+    let mut open = change(&id, moved);
+    open["filter_mode"] = json!("includeAll");
+    is_not_warned(&world, "update_experiment", open, "nobody takes part").await;
     is_not_warned(&world, "update_experiment", change(&id, json!({ "context": "assign-prog" })), text).await;
     is_not_warned(&world, "update_experiment", change(&id, json!({ "name": "Bar" })), text).await;
 }
@@ -298,6 +304,85 @@ async fn an_update_gives_default_payloads_the_first_time() {
     let assign = json!({ "post_experiment_rule": { "rule": "assign", "condition_code": "variant" } });
     is_warned(&world, "create_experiment", new(assign), text).await;
     is_not_warned(&world, "create_experiment", new(json!({})), text).await;
+}
+
+/// The warning is true: one excluded group shuts out a student who works in none.
+#[tokio::test]
+async fn a_group_is_excluded_from_everything() {
+    let (world, text) = (World::new().await, "leaves out every student without a working group");
+    let id = world.experiment("Foo", ExperimentState::Inactive).await;
+    let (start, ask) = (to(&id, "enrolling"), json!({ "user_id": "ada", "context": "assign-prog" }));
+    let client = world.behind();
+    client.init_user(&NewUser::new("ada")).await.unwrap();
+    globally_excluded(&world, &["eve"], &[]).await;
+    is_not_warned(&world, "update_experiment_status", start.clone(), text).await;
+    is_not_warned(&world, "get_decision_point_assignments", ask.clone(), text).await;
+    globally_excluded(&world, &["eve"], &["banned"]).await;
+    is_warned(&world, "update_experiment_status", start, "assign-prog names 1 group").await;
+    is_warned(&world, "get_decision_point_assignments", ask, text).await;
+    is_not_warned(&world, "update_experiment_status", to(&id, "preview"), text).await;
+
+    client.set_state(&id, &ExperimentState::Enrolling).await.unwrap();
+    assert!(client.assign("ada", "assign-prog").await.unwrap().is_empty());
+    globally_excluded(&world, &["eve"], &[]).await;
+    assert_eq!(client.assign("ada", "assign-prog").await.unwrap().len(), 1);
+}
+
+/// Sets the global exclusion list of `assign-prog`.
+async fn globally_excluded(world: &World, users: &[&str], classes: &[&str]) {
+    let (http, none) = (recording::http(), std::collections::HashMap::new());
+    let url = world.server.url();
+    let all = recording::send(&http, url, "GET", "/api/segments/global", &none, &Value::Null).await;
+    let ours = all.body.as_array().unwrap().iter().find(|list| list["context"] == "assign-prog").unwrap();
+    let groups: Vec<Value> = classes.iter().map(|id| json!({ "type": "classId", "groupId": id })).collect();
+    let body = json!({ "id": ours["id"], "name": ours["name"], "description": "", "context": "assign-prog",
+        "type": "global_exclude", "userIds": users, "groups": groups, "subSegmentIds": [] });
+    let answer = recording::send(&http, url, "POST", "/api/segments", &none, &body).await;
+    assert_eq!(answer.status, 200);
+}
+
+#[tokio::test]
+async fn lists_of_an_experiment_are_changed_whole_and_warned_of() {
+    let (world, text) = (World::new().await, "nobody takes part");
+    let mut new =
+        NewExperiment { filter_mode: upgrade_agent::client::FilterMode::ExcludeAll, ..plain("Foo") };
+    new.inclusion.users = vec!["ada".into()];
+    let id = made(&world, new).await;
+    let none = change(&id, json!({ "inclusion_users": [] }));
+    is_warned(&world, "update_experiment", none, text).await;
+    let opened = json!({ "inclusion_users": [], "filter_mode": "includeAll" });
+    is_not_warned(&world, "update_experiment", change(&id, opened), text).await;
+    let by_group =
+        json!({ "inclusion_users": [], "inclusion_groups": [{ "type": "classId", "group_id": "c1" }] });
+    is_not_warned(&world, "update_experiment", change(&id, by_group), text).await;
+    let both = change(&id, json!({ "exclusion_users": ["ada"] }));
+    is_warned(&world, "update_experiment", both.clone(), "Both included and excluded: ada").await;
+    // A list has a call of its own, which gives nobody a payload.
+    is_not_warned(&world, "update_experiment", both, "gets a payload").await;
+
+    let script = Script::new();
+    let agent = world.agent(&script).await;
+    let more = json!({ "inclusion_users": ["ada", "bob"], "exclusion_groups": [{ "type": "classId", "group_id": "c1" }] });
+    script.add(request("update_experiment", change(&id, more)));
+    let turn = agent.turn("one", "let bob in, and class c1 not").await.unwrap();
+    assert!(
+        turn.reply.contains("- included students: ada, bob\n- excluded groups: classId c1"),
+        "{}",
+        turn.reply
+    );
+    let turn = agent.turn("one", "yes").await.unwrap();
+    assert!(turn.reply.contains("was updated"), "{}", turn.reply);
+    let experiment = world.behind().experiment(&id).await.unwrap();
+    assert_eq!(experiment.inclusion.users, ["ada", "bob"]);
+    assert_eq!(experiment.exclusion.groups[0].group_id, "c1");
+    assert!(experiment.exclusion.users.is_empty());
+
+    // The half of a list that is not named stays.
+    script.add(request("update_experiment", change(&id, json!({ "exclusion_users": ["eve"] }))));
+    agent.turn("one", "leave eve out").await.unwrap();
+    agent.turn("one", "yes").await.unwrap();
+    let experiment = world.behind().experiment(&id).await.unwrap();
+    assert_eq!((experiment.exclusion.users, experiment.exclusion.groups.len()), (vec!["eve".to_owned()], 1));
 }
 
 #[tokio::test]

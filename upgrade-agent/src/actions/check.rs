@@ -93,6 +93,10 @@ fn check_update(update: &UpdateExperiment, facts: &Facts<'_>, found: &mut Vec<St
         check_points(points, context, found);
     }
     check_filter(update.filter_mode.as_ref(), found);
+    let (users, groups) = (update.inclusion_users.as_deref(), update.inclusion_groups.as_deref());
+    check_list("inclusion", users.unwrap_or_default(), groups.unwrap_or_default(), context, found);
+    let (users, groups) = (update.exclusion_users.as_deref(), update.exclusion_groups.as_deref());
+    check_list("exclusion", users.unwrap_or_default(), groups.unwrap_or_default(), context, found);
     check_new_rule(update, old, found);
     let Some(old) = old else { return };
     check_lock(update, old, found);

@@ -2,7 +2,9 @@
 
 use super::params::weights;
 use super::shown::{on_one_line, shown};
-use super::{Action, ConditionParam, CreateExperiment, DecisionPointParam, Proposal, UpdateExperiment};
+use super::{
+    Action, ConditionParam, CreateExperiment, DecisionPointParam, GroupParam, Proposal, UpdateExperiment,
+};
 use crate::client::{ExperimentState, FilterMode};
 
 /// The action in a few words, such as `delete experiment 'Foo'`.
@@ -148,6 +150,10 @@ fn update_lines(update: &UpdateExperiment, proposal: &Proposal) -> Vec<String> {
         }),
     );
     line("filter mode", update.filter_mode.as_ref().map(ToString::to_string));
+    line("included students", update.inclusion_users.as_deref().map(users));
+    line("included groups", update.inclusion_groups.as_deref().map(groups));
+    line("excluded students", update.exclusion_users.as_deref().map(users));
+    line("excluded groups", update.exclusion_groups.as_deref().map(groups));
     line("conditions", update.conditions.as_deref().map(conditions));
     line("decision points", update.decision_points.as_deref().map(points));
     if update.force {
@@ -170,6 +176,16 @@ fn conditions(conditions: &[ConditionParam]) -> String {
         format!("{} {weight}%", condition.code)
     });
     each.collect::<Vec<_>>().join(", ")
+}
+
+fn users(users: &[String]) -> String {
+    if users.is_empty() { "nobody any more".to_owned() } else { users.join(", ") }
+}
+
+fn groups(groups: &[GroupParam]) -> String {
+    let all: Vec<String> =
+        groups.iter().map(|group| format!("{} {}", group.group_type, group.group_id)).collect();
+    if all.is_empty() { "none any more".to_owned() } else { all.join(", ") }
 }
 
 fn points(points: &[DecisionPointParam]) -> String {

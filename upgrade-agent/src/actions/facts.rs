@@ -1,6 +1,8 @@
 //! What is known of the server when an action is judged. What is not known is not judged.
 
-use crate::client::{ContextMetadata, Dialect, EnrollmentDetail, Experiment, ExperimentName, Members};
+use crate::client::{
+    ContextMetadata, Dialect, EnrollmentDetail, Experiment, ExperimentName, GlobalExclusion,
+};
 
 /// What is known of the server.
 #[derive(Clone, Copy, Debug, Default)]
@@ -16,7 +18,7 @@ pub struct Facts<'a> {
     /// Who takes part in the experiment.
     pub enrollment: Option<&'a EnrollmentDetail>,
     /// Who is excluded from every experiment of the context that the action is about.
-    pub globally_excluded: Option<&'a Members>,
+    pub globally_excluded: Option<&'a GlobalExclusion>,
     /// At least how many students were at the points that leave early visitors out, as far as enrolments tell: of visits
     /// without one the server tells nothing.
     pub seen_before: Option<u64>,

@@ -87,6 +87,18 @@ pub struct UpdateExperiment {
     /// `includeAll` or `excludeAll`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filter_mode: Option<FilterMode>,
+    /// All students who shall take part by name; an empty list takes them all off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inclusion_users: Option<Vec<String>>,
+    /// All groups that shall take part by name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inclusion_groups: Option<Vec<GroupParam>>,
+    /// All students who shall be left out by name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exclusion_users: Option<Vec<String>>,
+    /// All groups that shall be left out by name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exclusion_groups: Option<Vec<GroupParam>>,
     /// All conditions as they shall be; one that keeps its code keeps its students.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conditions: Option<Vec<ConditionParam>>,

@@ -78,10 +78,12 @@ pub enum Warning {
     },
     /// Changing the context drops every list.
     ListsDropped {
-        /// How many students and groups are on them.
+        /// How many students, groups and segments are on them.
         entries: usize,
         /// The context that is left.
         from: String,
+        /// Whether nobody takes part then.
+        closed: bool,
     },
     /// Weights of a running experiment change.
     WeightsOfRunning {
@@ -175,7 +177,7 @@ impl Warning {
                 listed(removed.iter().map(String::as_str)),
                 if *users == 1 { "loses" } else { "lose" }
             ),
-            Warning::ListsDropped { entries, from } => lists_dropped(*entries, from),
+            Warning::ListsDropped { entries, from, closed } => lists_dropped(*entries, from, *closed),
             Warning::WeightsOfRunning { enrolled } => format!(
                 "The new weights count for those who are enrolled from now on{}. A student who was told a condition and \
                  not marked yet may be told another one.",
@@ -268,16 +270,19 @@ fn earlier_visitors(points: &[String], known: u64, running: bool) -> String {
     }
 }
 
-fn lists_dropped(entries: usize, from: &str) -> String {
+fn lists_dropped(entries: usize, from: &str, closed: bool) -> String {
     let whom = match entries {
         0 => "There is nobody on its lists now".to_owned(),
         count => {
-            format!("The inclusion and exclusion lists are dropped ({})", counted(count as u64, "entry"))
+            format!("Its inclusion and exclusion lists are dropped ({})", counted(count as u64, "entry"))
         }
     };
+    let then = match closed {
+        true => ", so that nobody takes part until that is changed again",
+        false => " before it takes what is given here",
+    };
     format!(
-        "The experiment leaves the context {}. {whom}, and UpGrade sets the filter mode excludeAll, so that nobody takes \
-         part until that is changed again.",
+        "The experiment leaves the context {}. {whom}, and UpGrade sets the filter mode excludeAll{then}.",
         shown(from)
     )
 }

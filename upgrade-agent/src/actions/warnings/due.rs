@@ -6,7 +6,8 @@ use crate::actions::{
     MarkDecisionPoint, PostRuleParam, UpdateExperiment, decode::nearest,
 };
 use crate::client::{
-    ConditionEnrollment, Experiment, ExperimentName, ExperimentState, FilterMode, PostExperimentRule,
+    ConditionEnrollment, Experiment, ExperimentName, ExperimentState, FilterMode, GroupMember, Members,
+    PostExperimentRule,
 };
 
 /// What is allowed and probably not meant.
@@ -62,13 +63,20 @@ fn of_update(update: &UpdateExperiment, facts: Facts<'_>, due: &mut Vec<Warning>
         due.extend(near_name(name, Some(&update.experiment_id), facts.names));
     }
     let Some(old) = facts.experiment else { return };
-    let moved = leaves_context(update, old);
-    if let (Some(from), false) = (moved, facts.is_old()) {
+    let moved = leaves_context(update, old).filter(|_| !facts.is_old());
+    let lists = Lists::after(update, old, moved.is_some());
+    if let Some(from) = moved {
         let entries = [&old.inclusion, &old.exclusion].map(|list| list.users.len() + list.groups.len());
-        due.push(Warning::ListsDropped { entries: entries.iter().sum(), from: from.to_owned() });
-    } else if update.filter_mode == Some(FilterMode::ExcludeAll) && old.inclusion.is_empty() {
+        let segments = old.inclusion_segments.len() + old.exclusion_segments.len();
+        let entries = entries.iter().sum::<usize>() + segments;
+        due.push(Warning::ListsDropped { entries, from: from.to_owned(), closed: lists.take_nobody_in() });
+    } else if lists.take_nobody_in() && lists.changed {
         due.push(Warning::NobodyIncluded { new: false });
     }
+    due.extend(listed_twice(
+        (&lists.inclusion.0, &lists.inclusion.1),
+        (&lists.exclusion.0, &lists.exclusion.1),
+    ));
     let live = is_live(&old.state);
     let enrolled = facts.enrollment.map(|detail| detail.users);
     let now = old.state == ExperimentState::EnrollmentComplete;
@@ -76,7 +84,7 @@ fn of_update(update: &UpdateExperiment, facts: Facts<'_>, due: &mut Vec<Warning>
     let reweighs = update.conditions.as_ref().is_some_and(|conditions| changes_weights(conditions, old));
     due.extend((live && reweighs).then_some(Warning::WeightsOfRunning { enrolled }));
     due.extend(enrolments_dropped(update, old, facts));
-    if old.state == ExperimentState::Enrolling {
+    if old.state == ExperimentState::Enrolling && !is_of_lists_alone(update) {
         due.extend(early_visitors(old, true, facts));
     }
     due.extend(default_payloads(update, old, facts));
@@ -105,7 +113,8 @@ fn of_status(to: &ExperimentState, facts: Facts<'_>, due: &mut Vec<Warning>) {
 }
 
 fn of_start(experiment: &Experiment, facts: Facts<'_>, due: &mut Vec<Warning>) {
-    if experiment.filter_mode == FilterMode::ExcludeAll && experiment.inclusion.is_empty() {
+    let listed = !experiment.inclusion.is_empty() || !experiment.inclusion_segments.is_empty();
+    if experiment.filter_mode == FilterMode::ExcludeAll && !listed {
         due.push(Warning::NobodyIncluded { new: false });
     }
     // Going on after a pause leaves nobody out.
@@ -174,6 +183,47 @@ fn assigns(rule: &PostRuleParam, now: bool, enrolled: Option<u64>) -> Option<War
 
 fn assigns_anything(rule: Option<&PostRuleParam>) -> bool {
     rule.is_some_and(|rule| rule.rule == PostExperimentRule::Assign)
+}
+
+/// The lists as they will be.
+struct Lists {
+    filter: FilterMode,
+    inclusion: (Vec<String>, Vec<GroupParam>),
+    exclusion: (Vec<String>, Vec<GroupParam>),
+    /// Whether a segment on the inclusion list stays, whose members nobody here knows.
+    segments: bool,
+    changed: bool,
+}
+
+impl Lists {
+    fn after(update: &UpdateExperiment, old: &Experiment, moved: bool) -> Self {
+        let filter = if moved { &FilterMode::ExcludeAll } else { &old.filter_mode };
+        let dropped = Members::default();
+        let kept = |list| if moved { &dropped } else { list };
+        let list = |users: &Option<Vec<String>>, groups: &Option<Vec<GroupParam>>, old: &Members| {
+            let old_groups = || old.groups.iter().map(group).collect();
+            (users.clone().unwrap_or_else(|| old.users.clone()), groups.clone().unwrap_or_else(old_groups))
+        };
+        let given = [update.inclusion_users.is_some(), update.exclusion_users.is_some()];
+        let given_groups = [update.inclusion_groups.is_some(), update.exclusion_groups.is_some()];
+        let changed = given.contains(&true) || given_groups.contains(&true) || update.filter_mode.is_some();
+        Lists {
+            filter: update.filter_mode.clone().unwrap_or_else(|| filter.clone()),
+            inclusion: list(&update.inclusion_users, &update.inclusion_groups, kept(&old.inclusion)),
+            exclusion: list(&update.exclusion_users, &update.exclusion_groups, kept(&old.exclusion)),
+            segments: !moved && !old.inclusion_segments.is_empty(),
+            changed,
+        }
+    }
+
+    fn take_nobody_in(&self) -> bool {
+        let empty = self.inclusion.0.is_empty() && self.inclusion.1.is_empty() && !self.segments;
+        self.filter == FilterMode::ExcludeAll && empty
+    }
+}
+
+fn group(member: &GroupMember) -> GroupParam {
+    GroupParam { group_type: member.group_type.clone(), group_id: member.group_id.clone() }
 }
 
 type List<'a> = (&'a [String], &'a [GroupParam]);
@@ -260,7 +310,7 @@ fn early_visitors(experiment: &Experiment, running: bool, facts: Facts<'_>) -> O
 
 /// The pairs of condition and decision point that the update's PUT fills, as the experiment will be then.
 fn default_payloads(update: &UpdateExperiment, old: &Experiment, facts: Facts<'_>) -> Option<Warning> {
-    if facts.is_old() {
+    if facts.is_old() || is_of_lists_alone(update) {
         return None;
     }
     let id_of = |code: &str| old.condition(code).map(|condition| condition.id.as_str());
@@ -286,6 +336,20 @@ fn default_payloads(update: &UpdateExperiment, old: &Experiment, facts: Facts<'_
     let pairs =
         all.filter(|pair| !matches!(pair, (Some(condition), Some(point)) if has(condition, point))).count();
     (pairs > 0).then_some(Warning::DefaultPayloads { pairs })
+}
+
+/// Lists are written in calls of their own, which leave the rest alone.
+fn is_of_lists_alone(update: &UpdateExperiment) -> bool {
+    let lists = UpdateExperiment {
+        experiment_id: update.experiment_id.clone(),
+        force: update.force,
+        inclusion_users: update.inclusion_users.clone(),
+        inclusion_groups: update.inclusion_groups.clone(),
+        exclusion_users: update.exclusion_users.clone(),
+        exclusion_groups: update.exclusion_groups.clone(),
+        ..UpdateExperiment::default()
+    };
+    *update == lists
 }
 
 /// The points of the experiment as it will be that it shares with nobody by this update's doing yet: the new ones, or all
@@ -326,7 +390,7 @@ fn shared_points<'a>(
 }
 
 fn global_groups(context: &str, facts: Facts<'_>) -> Option<Warning> {
-    let groups = facts.globally_excluded?.groups.len();
+    let groups = facts.globally_excluded?.members.groups.len();
     (groups > 0).then(|| Warning::GlobalGroupExclusion { context: context.to_owned(), groups })
 }
 

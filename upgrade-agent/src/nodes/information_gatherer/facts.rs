@@ -6,7 +6,7 @@
 use crate::actions::{Action, ActionKind, Facts};
 use crate::client::{
     ClientError, ContextMetadata, Dialect, EnrollmentDetail, Experiment, ExperimentName, ExperimentState,
-    UpgradeClient,
+    GlobalExclusion, UpgradeClient,
 };
 use crate::tools::Desk;
 
@@ -21,6 +21,7 @@ pub(super) struct Known {
     pub(super) experiment: Option<Experiment>,
     experiments: Vec<Experiment>,
     enrollment: Option<EnrollmentDetail>,
+    globally_excluded: Option<GlobalExclusion>,
     seen_before: Option<u64>,
     dialect: Option<Dialect>,
     untold: Vec<&'static str>,
@@ -52,7 +53,7 @@ impl Known {
             experiment: self.experiment.as_ref(),
             experiments: &self.experiments,
             enrollment: self.enrollment.as_ref(),
-            globally_excluded: None,
+            globally_excluded: self.globally_excluded.as_ref(),
             seen_before: self.seen_before,
             dialect: self.dialect,
             untold: &self.untold,
@@ -73,6 +74,12 @@ impl Known {
             match client.experiments().await {
                 Ok(all) => self.experiments = all,
                 Err(_) => self.untold.push("which experiments share its decision points"),
+            }
+        }
+        if let Some(context) = assigning_context(action, self.experiment.as_ref()) {
+            match client.global_exclusion(context).await {
+                Ok(excluded) => self.globally_excluded = Some(excluded),
+                Err(_) => self.untold.push("whom its context excludes from everything"),
             }
         }
         let Some(experiment) = &self.experiment else { return };
@@ -142,6 +149,17 @@ fn needs_neighbours(action: &Action) -> bool {
         Action::UpdateExperiment(update) => update.decision_points.is_some() || update.context.is_some(),
         Action::UpdateExperimentStatus(change) => change.status == ExperimentState::Enrolling,
         _ => false,
+    }
+}
+
+/// The context in which students are assigned because of the action, or about which it asks.
+fn assigning_context<'a>(action: &'a Action, experiment: Option<&'a Experiment>) -> Option<&'a str> {
+    match action {
+        Action::GetDecisionPointAssignments(asked) => Some(&asked.context),
+        Action::UpdateExperimentStatus(change) if change.status == ExperimentState::Enrolling => {
+            experiment?.context.first().map(String::as_str)
+        }
+        _ => None,
     }
 }
 

@@ -104,7 +104,7 @@ async fn update_experiment(client: &UpgradeClient, action: &Action, update: &Upd
     if !problems.is_empty() {
         return Err(Failed::Changed(problems.join("; ")));
     }
-    let updated = client.update(&update.experiment_id, &patch(update)).await?;
+    let updated = client.update(&update.experiment_id, &patch(update, &now)).await?;
     Ok(about_experiment(action, &updated, ""))
 }
 
@@ -238,7 +238,7 @@ fn new_experiment(create: &CreateExperiment, key: Uuid) -> NewExperiment {
     }
 }
 
-fn patch(update: &UpdateExperiment) -> ExperimentPatch {
+fn patch(update: &UpdateExperiment, now: &Experiment) -> ExperimentPatch {
     ExperimentPatch {
         name: update.name.clone(),
         description: update.description.clone(),
@@ -251,8 +251,21 @@ fn patch(update: &UpdateExperiment) -> ExperimentPatch {
         filter_mode: update.filter_mode.clone(),
         conditions: update.conditions.as_deref().map(conditions),
         decision_points: update.decision_points.as_deref().map(points),
-        ..ExperimentPatch::default()
+        inclusion: list(&update.inclusion_users, &update.inclusion_groups, &now.inclusion),
+        exclusion: list(&update.exclusion_users, &update.exclusion_groups, &now.exclusion),
     }
+}
+
+/// A list as it shall be: the half that is not given stays.
+fn list(users: &Option<Vec<String>>, groups: &Option<Vec<GroupParam>>, now: &Members) -> Option<Members> {
+    if users.is_none() && groups.is_none() {
+        return None;
+    }
+    let given = members(users.as_deref().unwrap_or_default(), groups.as_deref().unwrap_or_default());
+    Some(Members {
+        users: if users.is_some() { given.users } else { now.users.clone() },
+        groups: if groups.is_some() { given.groups } else { now.groups.clone() },
+    })
 }
 
 fn post_rule(rule: &PostRuleParam) -> PostRule {

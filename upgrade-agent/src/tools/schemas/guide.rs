@@ -59,6 +59,7 @@ const UPDATE: Guide = Guide {
         "look at it with get_experiment_details",
         "give only what changes; conditions, decision_points, tags and each list are given whole, what stays included",
         "new codes, sites, targets and group types: from the context, as when creating",
+        "to add or remove one on a list: the list as get_experiment_details tells it, with the change",
     ],
     rules: &[
         "only what is given changes",
