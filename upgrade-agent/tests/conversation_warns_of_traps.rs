@@ -106,10 +106,10 @@ async fn nobody_is_included() {
 
 #[tokio::test]
 async fn the_rule_assign_reaches_nobody_new() {
-    let (world, text) = (World::new().await, "never enrolled gets the default");
+    let (world, text) = (World::new().await, "post-experiment rule is assign");
     let assign = json!({ "post_experiment_rule": { "rule": "assign", "condition_code": "variant" } });
     let keep = json!({ "post_experiment_rule": { "rule": "continue" } });
-    is_warned(&world, "create_experiment", new(assign.clone()), text).await;
+    is_warned(&world, "create_experiment", new(assign.clone()), "never enrolled gets the default").await;
     is_not_warned(&world, "create_experiment", new(keep.clone()), text).await;
     let to_default = json!({ "post_experiment_rule": { "rule": "assign" } });
     is_warned(&world, "create_experiment", new(to_default), "everybody gets the default, the enrolled too")

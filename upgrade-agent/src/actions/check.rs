@@ -4,6 +4,7 @@ mod parts;
 mod students;
 mod words;
 
+use super::shown::shown;
 use super::transitions::{is_usual, usual_targets};
 use super::{Action, CreateExperiment, Facts, UpdateExperiment, UpdateExperimentStatus};
 use crate::client::{
@@ -159,7 +160,8 @@ fn check_lock(update: &UpdateExperiment, old: &Experiment, found: &mut Vec<Strin
         found.push(format!(
             "experiment '{}' is {}, and its conditions and decision points must not change while students are in it; \
              say that you want it forced if you mean it",
-            old.name, old.state
+            shown(&old.name),
+            old.state
         ));
     }
     let moves = update.context.as_ref().is_some_and(|context| !old.context.contains(context));
@@ -170,7 +172,8 @@ fn check_lock(update: &UpdateExperiment, old: &Experiment, found: &mut Vec<Strin
             found.push(format!(
                 "experiment '{}' is {}, and its {what} must not change while students are in it; say that you want it \
                  forced if you mean it",
-                old.name, old.state
+                shown(&old.name),
+            old.state
             ));
         }
     }
@@ -182,14 +185,14 @@ fn check_design(update: &UpdateExperiment, old: &Experiment, found: &mut Vec<Str
         found.push(format!(
             "experiment '{}' is factorial: its conditions are combinations of levels, which can be changed on UpGrade's \
              own screen only",
-            old.name
+            shown(&old.name)
         ));
     }
     let unit = update.assignment_unit.is_some() || update.consistency_rule.is_some();
     if old.assignment_unit == AssignmentUnit::WithinSubjects && unit {
         found.push(format!(
             "experiment '{}' is within-subjects: its unit and consistency can be changed on UpGrade's own screen only",
-            old.name
+            shown(&old.name)
         ));
     }
 }
@@ -209,7 +212,7 @@ fn check_kept_parts(
         found.push(format!(
             "{} does not know the conditions of experiment '{}': give the conditions for it, too",
             in_context(name),
-            old.name
+            shown(&old.name)
         ));
     }
     let is_known =
@@ -219,7 +222,7 @@ fn check_kept_parts(
         found.push(format!(
             "{} does not know the decision points of experiment '{}': give the decision_points for it, too",
             in_context(name),
-            old.name
+            shown(&old.name)
         ));
     }
     let kind =
@@ -240,7 +243,7 @@ fn check_status(change: &UpdateExperimentStatus, facts: &Facts<'_>, found: &mut 
         return;
     }
     let Some(experiment) = facts.experiment else { return };
-    let (name, from, to) = (&experiment.name, &experiment.state, &change.status);
+    let (name, from, to) = (shown(&experiment.name), &experiment.state, &change.status);
     if from == to {
         found.push(format!("experiment '{name}' is {to} already"));
         return;
@@ -260,7 +263,7 @@ fn check_status(change: &UpdateExperimentStatus, facts: &Facts<'_>, found: &mut 
 
 /// What UpGrade's own screen asks before it lets an experiment start.
 fn check_ready(experiment: &Experiment, found: &mut Vec<String>) {
-    let name = &experiment.name;
+    let name = shown(&experiment.name);
     if experiment.decision_points.is_empty() {
         found.push(format!(
             "experiment '{name}' has no decision points, so it cannot start: give it one first"
