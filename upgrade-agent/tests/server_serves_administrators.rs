@@ -25,12 +25,6 @@ impl Stage {
         answer.body
     }
 
-    /// The status of an answer that has no body and says no type.
-    async fn nothing(&self, path: &str) -> u16 {
-        let root = self.server.url().strip_suffix("/api").unwrap();
-        recording::http().get(format!("{root}{path}")).send().await.unwrap().status().as_u16()
-    }
-
     async fn status(&self, method: &str, path: &str, body: &Value) -> u16 {
         self.raw(method, path, body).await.status
     }
@@ -290,7 +284,7 @@ async fn groups_that_are_full_are_counted_where_an_experiment_ends_by_them() {
     let stage = Stage::new().await;
     let made = stage.client.create(&plain("alone").per_group("classId")).await.unwrap();
     let path = |id: &str| format!("/api/experiments/getGroupAssignmentStatus/{id}");
-    assert_eq!(stage.nothing(&path(&made.id)).await, 204);
+    assert_eq!(stage.status("GET", &path(&made.id), &Value::Null).await, 204);
     let mut body = recording("v65/create_group").request;
     body["enrollmentCompleteCondition"] = json!({ "userCount": 1, "groupCount": 2 });
     let ending = stage.ok("POST", "/api/experiments", &body).await;
@@ -348,6 +342,47 @@ async fn enrolments_are_counted_by_the_day_the_month_and_the_year() {
     assert_eq!(stage.status("POST", "/api/stats/enrollment/date", &body).await, 500);
     assert_eq!(stage.status("POST", "/api/stats/enrollment/date", &json!({})).await, 400);
     let csv = |id: &str| format!("/api/stats/csv?experimentId={id}&email=ada@example.com");
-    assert_eq!(stage.nothing(&csv(&made.id)).await, 501);
-    assert_eq!(stage.nothing(&csv(NOBODY)).await, 404);
+    assert_eq!(stage.status("GET", &csv(&made.id), &Value::Null).await, 501);
+    assert_eq!(stage.status("GET", &csv(NOBODY), &Value::Null).await, 404);
+}
+
+#[tokio::test]
+async fn what_administrators_did_outlives_the_server() {
+    let dir = std::env::temp_dir().join(format!("upgrade-administrators-{}", uuid::Uuid::new_v4()));
+    let open = async || {
+        let server = EmbeddedServer::builder().data_file(dir.join("server.db")).start().await.unwrap();
+        let client = UpgradeClient::builder(server.url()).build().unwrap();
+        Stage { server, client }
+    };
+    let told = async |stage: &Stage| {
+        let mut all = Vec::new();
+        for path in ["segments", "segments/global", "previewusers/pv", "setting", "users/ada@example.com"] {
+            all.push(stage.ok("GET", &format!("/api/{path}"), &Value::Null).await);
+        }
+        all.push(stage.ok("POST", "/api/audit", &json!({ "skip": 0, "take": 99 })).await);
+        all.push(stage.ok("GET", "/api/experiments", &Value::Null).await);
+        all
+    };
+    let stage = open().await;
+    let mut new = plain("kept");
+    new.exclusion.users = vec!["bob".into()];
+    let made = stage.client.create(&new).await.unwrap();
+    let segment = json!({
+        "name": "seg", "context": "assign-prog", "type": "public",
+        "userIds": ["ada"], "groups": [], "subSegmentIds": [],
+    });
+    stage.ok("POST", "/api/segments", &segment).await;
+    stage.ok("POST", "/api/previewusers", &json!({ "id": "pv" })).await;
+    let body = json!({ "id": "pv", "assignments": [
+        { "experiment": { "id": made.id }, "experimentCondition": { "id": made.conditions[0].id } },
+    ]});
+    stage.ok("POST", "/api/previewusers/assign", &body).await;
+    stage.ok("POST", "/api/setting", &json!({ "toCheckAuth": false, "toFilterMetric": true })).await;
+    stage.ok("POST", "/api/login/user", &json!({ "email": "ada@example.com" })).await;
+    let before = told(&stage).await;
+    stage.server.shutdown().await;
+    let stage = open().await;
+    assert_eq!(told(&stage).await, before);
+    stage.server.shutdown().await;
+    std::fs::remove_dir_all(&dir).unwrap();
 }

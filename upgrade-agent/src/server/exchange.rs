@@ -201,6 +201,7 @@ pub(super) fn import_lists(core: &mut Core, asked: &Asked) -> Result<Value, Faul
         .zip(&words)
         .filter(|(_, (_, passes))| *passes)
         .filter_map(|(file, _)| segment_files::input_of(file).ok())
+        .filter(Value::is_object)
         .collect();
     let id = text(&asked.body, "experimentId").unwrap_or_default().to_lowercase();
     let context = core.world.experiments.get(&key(&[&id])).and_then(|e| e.columns.context.first().cloned());
@@ -230,7 +231,8 @@ pub(super) fn export_exclusion(core: &mut Core, asked: &Asked) -> Result<Value, 
 }
 
 fn export_lists(core: &Core, asked: &Asked, side: Side) -> Result<Value, Fault> {
-    let id = path_id(asked)?;
+    let id = path_id(asked)
+        .map_err(|_| Fault::database(format!("invalid input syntax for type uuid: \"{}\"", asked.id)))?;
     let experiment = core.world.experiments.get(&key(&[&id])).ok_or_else(Fault::nothing_to_delete)?;
     let lists = side.of(experiment).iter().filter_map(|tie| core.world.segment(&tie.segment_id));
     let lists: Vec<Value> = lists.map(segment_files::as_input).collect();

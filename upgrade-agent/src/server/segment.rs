@@ -28,7 +28,10 @@ pub(super) fn check(world: &World, input: &Value) -> Result<(), Fault> {
         Some(word) if kind(input).is_none() => {
             Err(Fault::database(format!("invalid input value for enum segment_type_enum: \"{word}\"")))
         }
-        _ => Ok(()),
+        // Lists that come with a segment are made with it.
+        _ => entries(input, "subSegments")
+            .filter(|list| list["type"] == "private")
+            .try_for_each(|list| check(world, &unbound(list))),
     }
 }
 
@@ -110,8 +113,9 @@ fn sub_segments(core: &mut Core, input: &Value) -> Vec<String> {
     let mut known: Vec<String> = named.filter(|id| core.world.segment(id).is_some()).collect();
     dedup(&mut known);
     let is_private = |id: &String| core.world.segment(id).is_some_and(|s| s.kind == SegmentKind::Private);
-    let inline: Vec<&Value> = entries(input, "subSegments").collect();
-    let has_lists = known.iter().any(is_private) || inline.iter().any(|list| list["type"] == "private");
+    let inline: Vec<&Value> =
+        entries(input, "subSegments").filter(|list| list["type"] == "private").collect();
+    let has_lists = known.iter().any(is_private) || !inline.is_empty();
     if kind(input) != Some(SegmentKind::Public) || !has_lists {
         return known;
     }
