@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 
 use recording::{Ids, recording};
 use serde_json::{Value, json};
-use stage::{Stage, plain};
+use stage::{SITE, Stage, TARGET, plain};
 use upgrade_agent::client::{ExperimentState, UpgradeClient};
 use upgrade_agent::server::EmbeddedServer;
 
@@ -385,4 +385,27 @@ async fn what_administrators_did_outlives_the_server() {
     assert_eq!(told(&stage).await, before);
     stage.server.shutdown().await;
     std::fs::remove_dir_all(&dir).unwrap();
+}
+
+#[tokio::test]
+async fn the_conditions_of_many_at_one_place_are_those_of_each() {
+    let stage = Stage::new().await;
+    let made = stage.running(&plain("crowd")).await;
+    let ids: Vec<String> = (0..20).map(|n| format!("student-{n}")).collect();
+    for id in &ids {
+        stage.student(id).await;
+    }
+    let asked: Vec<&str> = ids.iter().map(String::as_str).chain(["nobody"]).collect();
+    let mut body = json!({ "context": "assign-prog", "site": SITE, "target": TARGET, "userIds": asked });
+    let all = stage.ok("POST", "/api/batch-assign", &body).await;
+    assert_eq!(all["nobody"], "NOT_FOUND");
+    for id in &ids {
+        let condition = &all[id]["assignedCondition"][0];
+        assert_eq!(condition["conditionCode"].as_str(), stage.code(id).await.as_deref());
+        assert_eq!(condition["experimentId"], json!(made.id));
+    }
+    body["target"] = json!("elsewhere");
+    assert_eq!(stage.ok("POST", "/api/batch-assign", &body).await["student-0"], Value::Null);
+    assert_eq!(stage.client.enrollment(&made.id).await.unwrap().users, 0);
+    assert_eq!(stage.status("POST", "/api/batch-assign", &json!({})).await, 400);
 }

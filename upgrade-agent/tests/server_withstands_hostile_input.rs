@@ -13,7 +13,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use upgrade_agent::server::{EmbeddedServer, ServerHandle};
 
-const POSTS: [&str; 33] = [
+const POSTS: [&str; 34] = [
     "/api/experiments",
     "/api/experiments/state",
     "/api/experiments/paginated",
@@ -47,6 +47,7 @@ const POSTS: [&str; 33] = [
     "/api/login/user",
     "/api/audit",
     "/api/error",
+    "/api/batch-assign",
 ];
 
 async fn start() -> ServerHandle {

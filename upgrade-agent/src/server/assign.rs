@@ -48,6 +48,27 @@ pub(super) fn assignments<'w>(
     chosen.filter_map(|e| Some((e, condition(e, user, &Standing::of(world, e, user))?))).collect()
 }
 
+/// The one experiment at a place in which a student gets a condition, with the condition. Nobody is
+/// passed over for want of a group here, and nobody sees what has not started.
+pub(super) fn assignment_at<'w>(
+    world: &'w World,
+    context: &str,
+    (site, target): (&str, &str),
+    user: &User,
+) -> Option<(&'w Experiment, &'w Condition)> {
+    if is_out_everywhere(world, context, user) {
+        return None;
+    }
+    let open = world.experiments_in_order().into_iter().filter(|e| {
+        e.columns.context.iter().any(|name| name == context)
+            && e.partitions.iter().any(|point| point.is_at(site, target))
+            && is_open(e, false)
+            && listed(world, e, user) == Listed::In
+    });
+    let chosen = pools::choose(world, &open.collect::<Vec<_>>(), user).into_iter().next()?;
+    Some((chosen, condition(chosen, user, &Standing::of(world, chosen, user))?))
+}
+
 /// Whether the experiment assigns anybody at all, or anybody who may see it before it starts.
 fn is_open(experiment: &Experiment, previews: bool) -> bool {
     let columns = &experiment.columns;

@@ -66,6 +66,25 @@ pub(super) fn assign(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
         .collect())
 }
 
+/// `POST /batch-assign`: what many students get at one place; stores nothing.
+pub(super) fn assign_many(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+    let body = &asked.body;
+    if !validate::is_batch(body) {
+        return Err(Fault::body());
+    }
+    let word = |field: &str| body[field].as_str().unwrap_or_default();
+    let world = &core.world;
+    let answer = |id: &str| {
+        let Some(user) = world.user(id) else { return json!("NOT_FOUND") };
+        let found = assign::assignment_at(world, word("context"), (word("site"), word("target")), user);
+        found
+            .and_then(|(experiment, condition)| view::assigned(experiment, condition).next())
+            .unwrap_or_default()
+    };
+    let ids = body["userIds"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    Ok(Value::Object(ids.map(|id| (id.to_owned(), answer(id))).collect()))
+}
+
 /// `POST /v6/mark`.
 pub(super) fn mark(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let user = known(core, asked)?;

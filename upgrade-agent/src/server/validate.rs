@@ -175,6 +175,12 @@ pub(super) fn is_page(body: &Value) -> bool {
         && has(body, "sortParams", optional(is_sort))
 }
 
+/// Students whose conditions at one place are asked for.
+pub(super) fn is_batch(body: &Value) -> bool {
+    ["context", "site", "target"].iter().all(|field| has(body, field, filled))
+        && has(body, "userIds", each(filled))
+}
+
 /// A segment, as it is made or rewritten.
 pub(super) fn is_segment(body: &Value) -> bool {
     has(body, "id", optional(is_uuid))

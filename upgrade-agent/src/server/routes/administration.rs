@@ -3,7 +3,7 @@
 use axum::routing::MethodFilter;
 
 use super::Route;
-use crate::server::{accounts, audit, flags, preview, settings};
+use crate::server::{accounts, audit, flags, preview, settings, students};
 
 pub(super) const ROUTES: &[Route] = &[
     (MethodFilter::POST, "/api/previewusers", preview::create),
@@ -20,6 +20,7 @@ pub(super) const ROUTES: &[Route] = &[
     (MethodFilter::GET, "/api/users/{id}", accounts::single),
     (MethodFilter::DELETE, "/api/users/{id}", accounts::delete),
     (MethodFilter::POST, "/api/login/user", accounts::login),
+    (MethodFilter::POST, "/api/batch-assign", students::assign_many),
     (MethodFilter::GET, "/api/stratification", flags::none),
     (MethodFilter::GET, "/api/flags", flags::none),
     (MethodFilter::POST, "/api/flags/paginated", flags::paginated),
