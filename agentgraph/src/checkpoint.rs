@@ -8,6 +8,7 @@
 //! steps folded into one). To read a checkpoint one takes the newest full at or before it, the segments after that
 //! full, and the deltas after the last segment.
 
+pub(crate) mod behind;
 pub(crate) mod codec;
 pub mod delta;
 pub(crate) mod fold;

@@ -29,7 +29,7 @@ use std::task::Poll;
 use crate::checkpoint::PendingWrite;
 use crate::checkpoint::format::{Source, micros};
 use crate::context::{Request, RunId, RunShared, Spent, TaskId, TaskRequest};
-use crate::engine::commit::{Commit, Journal, Prepared};
+use crate::engine::commit::{Commit, Journal, Prepared, Waited};
 use crate::engine::ends::{Ends, SuperstepLedger, id_of};
 use crate::engine::execute::{Executor, Ledger, NotDone, ToRun};
 use crate::engine::halt::{Cut, Halt};
@@ -521,6 +521,9 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// Notes that the caller is being told of a static interrupt, so that the next call goes past it. Only then: a caller
     /// that was dropped before has not been asked.
     async fn tell(&mut self, pause: Pause) -> Result<Pause, Error> {
+        if matches!(pause, Pause::Interrupted(_)) {
+            Box::pin(self.end_waiting()).await?;
+        }
         if let (Pause::Interrupted(_), Some(journal)) = (&pause, &mut self.journal) {
             if let Some(events) = &self.events {
                 events.read().await;
@@ -528,6 +531,46 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             journal.put_writes(&[PendingWrite { task: OF_RUN, slot: TOLD, bytes: Vec::new() }]).await?;
         }
         Ok(pause)
+    }
+
+    /// Whether the end of the call has more to do than to say what it came to.
+    #[inline]
+    pub(crate) fn has_to_settle(&self) -> bool {
+        self.journal
+            .as_ref()
+            .is_some_and(|journal| journal.waits() || journal.is_behind() || self.shared.spending.counts())
+    }
+
+    /// Stores what was put off and what was spent, and waits for what was handed over.
+    pub(crate) async fn settle(&mut self, paused: Result<Pause, Error>) -> Result<Pause, Error> {
+        let stored = match self.scratch.merging {
+            // The state is neither the last one nor the next.
+            true => Ok(()),
+            false => self.end_waiting().await,
+        };
+        let stored = match stored {
+            Ok(()) => self.store_spent().await,
+            failed => failed,
+        };
+        let settled = match &self.journal {
+            Some(journal) => journal.settle().await,
+            None => Ok(()),
+        };
+        let pause = paused?;
+        stored.and(settled).map(|()| pause)
+    }
+
+    /// Stores what was put off, and from now on as it comes.
+    async fn end_waiting(&mut self) -> Result<(), Error> {
+        let Some(journal) = &mut self.journal else { return Ok(()) };
+        let Some(Waited { source, abandoned, halt }) = journal.end_waiting().await? else { return Ok(()) };
+        let halts: Vec<_> =
+            halt.into_iter().map(|node| Interrupt::fixed(node, InterruptKind::After)).collect();
+        let stop = (!halts.is_empty()).then_some(Pause::Interrupted(halts));
+        match self.try_commit(source, abandoned, stop.as_ref())? {
+            Some(prepared) => self.commit_later(prepared).await,
+            None => Ok(()),
+        }
     }
 
     async fn commit(&mut self, source: Source, abandoned: Option<RunId>) -> Result<(), Error> {
@@ -554,6 +597,10 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             Some(Pause::Interrupted(interrupts)) => interrupts.iter().map(|stop| stop.node.clone()).collect(),
             _ => Vec::new(),
         };
+        if journal.waits() {
+            journal.put_off(Waited { source, abandoned, halt });
+            return Ok(None);
+        }
         let commit =
             Commit { source, frontier, joins, abandoned, halt: &halt, sessions, sessions_used, spent };
         let mut prepared = journal.prepare(&self.core, &self.state, &*self.shared.graph.services, &commit)?;

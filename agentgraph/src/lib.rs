@@ -129,8 +129,8 @@ pub use route::{IntoPicks, Pick, Route, RouteTarget};
 pub use run::event::{Event, EventKind, EventStream, View};
 pub use run::view::{Checkpoint, History};
 pub use run::{
-    Budget, Interrupt, InterruptId, InterruptKind, NotFinished, Outcome, RunBuilder, StateEdit, StopReason,
-    StuckJoin,
+    Budget, Durability, Interrupt, InterruptId, InterruptKind, NotFinished, Outcome, RunBuilder, StateEdit,
+    StopReason, StuckJoin,
 };
 pub use services::{Services, SystemServices};
 pub use session::{MissingSession, Session};

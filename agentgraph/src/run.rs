@@ -2,6 +2,7 @@
 
 mod begin;
 mod budget;
+mod durability;
 mod edit;
 pub(crate) mod event;
 mod interrupt;
@@ -9,6 +10,7 @@ mod outcome;
 pub(crate) mod view;
 
 pub use budget::Budget;
+pub use durability::Durability;
 pub(crate) use edit::Edit;
 pub use edit::StateEdit;
 pub use interrupt::{Interrupt, InterruptId, InterruptKind};
@@ -65,6 +67,7 @@ pub struct RunBuilder<S: State> {
     capacity: usize,
     abandons: bool,
     from: Option<CheckpointId>,
+    durability: Durability,
 }
 
 impl<S: State> RunBuilder<S> {
@@ -82,6 +85,7 @@ impl<S: State> RunBuilder<S> {
             capacity: STREAM_CAPACITY,
             abandons: false,
             from: None,
+            durability: Durability::default(),
         }
     }
 
@@ -173,6 +177,12 @@ impl<S: State> RunBuilder<S> {
         self
     }
 
+    /// When the run's checkpoints are in the store; [`Durability::Sync`] by default.
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+
     /// Goes on from an older checkpoint of the thread, on a new branch and as a new run: `proceed()` runs again what ran
     /// next there, `invoke` begins a run on the state as it was. Nothing that was stored is changed. What interrupts were
     /// answered after that checkpoint is forgotten on the new branch, so they ask again.
@@ -254,7 +264,14 @@ impl<S: State> RunBuilder<S> {
                 Some(Box::pin(Thread::open(persistence, self.thread.clone(), self.from)).await?)
             }
         };
-        let begun = Begun::of(&self.graph, start, found, self.abandons)?;
+        let mut begun = Begun::of(&self.graph, start, found, self.abandons)?;
+        if let (Some(journal), Some(persistence)) = (&mut begun.journal, &self.graph.persistence) {
+            match self.durability {
+                Durability::Sync => {}
+                Durability::Async => journal.hand_over_to(persistence.behind()?),
+                Durability::Exit => journal.wait_for_the_end(),
+            }
+        }
         if let Some(events) = &events {
             events.begin(begun.run);
         }
@@ -339,10 +356,10 @@ async fn drive<S: State, R: TaskRunner<S>>(run: &mut Loop<S, R>, next: Next<S>) 
         }
     }
     let paused = run.supersteps().await;
-    if run.shared.spending.counts() {
-        Box::pin(run.store_spent()).await?;
+    match run.has_to_settle() {
+        false => paused,
+        true => Box::pin(run.settle(paused)).await,
     }
-    paused
 }
 
 impl<S: State> IntoFuture for RunBuilder<S> {

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use crate::checkpoint::behind::Behind;
 use crate::checkpoint::codec::Codec;
 use crate::checkpoint::delta::{DeltaWriter, encode, text};
 use crate::checkpoint::fold::Folded;
@@ -34,7 +35,7 @@ const LARGE: u64 = 4 * 1024;
 
 /// Writes the checkpoints of one run.
 pub(crate) struct Journal<S: State> {
-    pub(crate) saver: Arc<dyn Checkpointer>,
+    saver: Arc<dyn Checkpointer>,
     pub(crate) codec: Codec<S>,
     pub(crate) thread: Arc<str>,
     pub(crate) branch: u32,
@@ -58,7 +59,28 @@ pub(crate) struct Journal<S: State> {
     pub(crate) had_deferred: bool,
     /// The checkpoint that the branch began at.
     parent: Option<CheckpointId>,
+    /// What is not stored before the call ends.
+    waiting: Option<Waiting>,
+    /// The queue before the saver, for a run that stores behind itself.
+    behind: Option<Arc<Behind>>,
     record: Vec<u8>,
+}
+
+/// What a call that stores at its end has not stored yet.
+#[derive(Default)]
+struct Waiting {
+    /// The last commit it would have made.
+    commit: Option<Waited>,
+    /// Writes on the checkpoint that stands, until a commit makes them obsolete.
+    writes: Vec<PendingWrite>,
+}
+
+/// A commit that was put off.
+#[derive(Default)]
+pub(crate) struct Waited {
+    pub(crate) source: Source,
+    pub(crate) abandoned: Option<RunId>,
+    pub(crate) halt: Vec<String>,
 }
 
 /// How much a header repeats of what earlier ones said.
@@ -120,6 +142,8 @@ impl<S: State> Journal<S> {
             had_open_joins: false,
             had_deferred: false,
             parent: None,
+            waiting: None,
+            behind: None,
             record: Vec::new(),
         }
     }
@@ -352,8 +376,58 @@ impl<S: State> Journal<S> {
         Ok(record)
     }
 
+    /// Puts off what is to be stored until [`end_waiting`](Self::end_waiting).
+    pub(crate) fn wait_for_the_end(&mut self) {
+        self.waiting = Some(Waiting::default());
+    }
+
+    pub(crate) fn is_behind(&self) -> bool {
+        self.behind.is_some()
+    }
+
+    pub(crate) fn waits(&self) -> bool {
+        self.waiting.is_some()
+    }
+
+    /// Notes a commit that would have been made here.
+    pub(crate) fn put_off(&mut self, commit: Waited) {
+        let Some(waiting) = &mut self.waiting else { return };
+        waiting.writes.clear();
+        let abandoned = waiting.commit.take().and_then(|earlier| earlier.abandoned);
+        waiting.commit = Some(Waited { abandoned: commit.abandoned.or(abandoned), ..commit });
+    }
+
+    /// Stores from now on. Gives the commit that is to be made first; without one, what was to be written is.
+    pub(crate) async fn end_waiting(&mut self) -> Result<Option<Waited>, Error> {
+        let Some(waiting) = self.waiting.take() else { return Ok(None) };
+        if waiting.commit.is_some() {
+            self.must_be_full = true;
+            return Ok(waiting.commit);
+        }
+        self.put_writes(&waiting.writes).await?;
+        Ok(None)
+    }
+
+    /// Hands everything over to a queue from now on.
+    pub(crate) fn hand_over_to(&mut self, behind: Arc<Behind>) {
+        self.saver = Arc::clone(&behind) as Arc<dyn Checkpointer>;
+        self.behind = Some(behind);
+    }
+
+    /// Waits for what was handed over.
+    pub(crate) async fn settle(&self) -> Result<(), Error> {
+        match &self.behind {
+            None => Ok(()),
+            Some(behind) => behind.settle(&self.thread).await,
+        }
+    }
+
     /// Stores what tasks left behind on the checkpoint that stands.
     pub(crate) async fn put_writes(&mut self, writes: &[PendingWrite]) -> Result<(), Error> {
+        if let Some(waiting) = &mut self.waiting {
+            waiting.writes.extend_from_slice(writes);
+            return Ok(());
+        }
         match self.checkpoint() {
             Some(at) if !writes.is_empty() => {
                 self.put_writes_at(at, writes).await?;

@@ -92,10 +92,9 @@ impl<S: State> Ledger<S> for SuperstepLedger<'_, S> {
         let fresh = std::mem::take(&mut self.ends.fresh);
         async move {
             let has_failures = self.ends.handled.iter().any(|handled| !handled.stored);
-            let Some(journal) = self.journal.as_deref_mut().filter(|_| !fresh.is_empty() || has_failures)
-            else {
-                return Ok(());
-            };
+            let writes_now =
+                |journal: &&mut Journal<S>| !journal.waits() && (!fresh.is_empty() || has_failures);
+            let Some(journal) = self.journal.as_deref_mut().filter(writes_now) else { return Ok(()) };
             let mut writes = Vec::with_capacity(fresh.len());
             for handled in self.ends.handled.iter_mut().filter(|handled| !handled.stored) {
                 writes.push(failure_write(self.core, journal, self.frontier, handled)?);
@@ -148,7 +147,7 @@ pub(super) fn result_write<S: State>(
 }
 
 /// The record of a task that failed and is handled.
-fn failure_write<S: State>(
+pub(super) fn failure_write<S: State>(
     core: &GraphCore<S>,
     journal: &Journal<S>,
     frontier: &Frontier,

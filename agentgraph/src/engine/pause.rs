@@ -3,7 +3,7 @@
 use crate::checkpoint::PendingWrite;
 use crate::context::{Request, TaskId};
 use crate::engine::commit::Journal;
-use crate::engine::ends::{id_of, result_write, sessions_write};
+use crate::engine::ends::{failure_write, id_of, result_write, sessions_write};
 use crate::engine::execute::NotDone;
 use crate::engine::host::TaskRunner;
 use crate::engine::plan::{Actors, Handled, StepPlace};
@@ -16,6 +16,7 @@ use crate::state::State;
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// A superstep that cannot be committed: stores what its tasks left behind, then says why.
     pub(super) async fn pause(&mut self) -> Result<Pause, Error> {
+        self.end_waiting().await?;
         let mut ends = std::mem::take(&mut self.scratch.ends);
         ends.not_done.sort_by_key(|(index, _)| *index);
         let mut writes = Vec::new();
@@ -23,6 +24,9 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let mut failed = None;
         let mut finished = false;
         if let Some(journal) = &self.journal {
+            for handled in ends.handled.iter().filter(|handled| !handled.stored) {
+                writes.push(failure_write(&self.core, journal, &self.frontier, handled)?);
+            }
             for (index, done) in ends.done.iter().enumerate().filter(|(index, _)| !ends.stored[*index]) {
                 let Some(done) = done else { continue };
                 let task = self.acting(&ends.handled, index);

@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::problem::Warning;
 use super::topology::{END_ID, Topology};
 use crate::checkpoint::Checkpointer;
+use crate::checkpoint::behind::Behind;
 use crate::checkpoint::codec::Codec;
 use crate::checkpoint::delta::decode;
 use crate::context::GraphShared;
@@ -83,11 +84,31 @@ pub(crate) enum RouterFn<S: State> {
 pub(crate) struct Persistence<S: State> {
     pub(crate) saver: Arc<dyn Checkpointer>,
     pub(crate) codec: Codec<S>,
+    /// The queue of runs whose checkpoints are stored behind them; none before the first such run.
+    behind: Arc<OnceLock<Arc<Behind>>>,
+}
+
+impl<S: State> Persistence<S> {
+    /// Waits for what earlier runs handed over. That something of it failed was theirs to hear.
+    pub(crate) async fn settle(&self, thread: &str) {
+        if let Some(behind) = self.behind.get() {
+            let _ = behind.settle(thread).await;
+        }
+    }
+
+    /// The queue before the saver.
+    pub(crate) fn behind(&self) -> Result<Arc<Behind>, Error> {
+        if let Some(behind) = self.behind.get() {
+            return Ok(Arc::clone(behind));
+        }
+        let started = Arc::new(Behind::start(Arc::clone(&self.saver))?);
+        Ok(Arc::clone(self.behind.get_or_init(|| started)))
+    }
 }
 
 impl<S: State> Clone for Persistence<S> {
     fn clone(&self) -> Self {
-        Persistence { saver: Arc::clone(&self.saver), codec: self.codec }
+        Persistence { saver: Arc::clone(&self.saver), codec: self.codec, behind: Arc::clone(&self.behind) }
     }
 }
 
@@ -198,7 +219,8 @@ impl<S: State> CompiledGraph<S> {
     where
         S: StoredState,
     {
-        self.persistence = Some(Persistence { saver: Arc::new(saver), codec: Codec::of() });
+        self.persistence =
+            Some(Persistence { saver: Arc::new(saver), codec: Codec::of(), behind: Arc::default() });
         self
     }
 

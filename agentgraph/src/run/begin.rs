@@ -52,6 +52,7 @@ impl<'a, S: State> Thread<'a, S> {
                 "the graph has a checkpointer, so a run needs a thread: add `.thread(\"..\")`",
             )
         })?;
+        persistence.settle(&name).await;
         let place = Place::root(&name);
         let forks = match from {
             None => None,

@@ -56,6 +56,7 @@ pub(crate) async fn state<S: State>(
     thread: &str,
 ) -> Result<Option<Checkpoint<S>>, Error> {
     let persistence = graph.persistence.as_ref().ok_or_else(no_checkpointer)?;
+    persistence.settle(thread).await;
     let place = Place::root(thread);
     let Some(tail) = persistence.saver.get(place, None).await? else { return Ok(None) };
     let replayed = replay(persistence, place, &tail).await?;
@@ -72,6 +73,7 @@ pub(crate) async fn state_at<S: State>(
     id: CheckpointId,
 ) -> Result<Option<Checkpoint<S>>, Error> {
     let persistence = graph.persistence.as_ref().ok_or_else(no_checkpointer)?;
+    persistence.settle(thread).await;
     let place = Place::root(thread);
     let Some(tail) = persistence.saver.get(place, Some(id)).await? else { return Ok(None) };
     let replayed = replay(persistence, place, &tail).await?;
@@ -298,6 +300,7 @@ impl<S: State> History<S> {
     /// The checkpoints of one branch, newest first.
     async fn page(&self, query: ListQuery) -> Result<Vec<Checkpoint<S>>, Error> {
         let persistence = self.graph.persistence.as_ref().ok_or_else(no_checkpointer)?;
+        persistence.settle(&self.thread).await;
         let place = Place::root(&self.thread);
         let mut rows: VecDeque<_> = persistence.saver.list(place, query).await?.into_iter().rev().collect();
         let Some(first) = rows.pop_front() else { return Ok(Vec::new()) };

@@ -1,0 +1,210 @@
+//! A checkpointer whose writes are carried out in order behind whoever asks for them.
+//!
+//! After a failure everything that is queued for that thread is dropped, since a checkpoint must not stand on one that is
+//! not there; the next to settle the thread gets the error.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::sync::oneshot;
+
+use super::{Checkpointer, ListQuery, PendingWrite, Place, Put, Row, RowKind, Tail};
+use crate::context::CheckpointId;
+use crate::error::{Code, Error};
+
+/// How many writes may be under way before whoever asks for another has to wait.
+const CAPACITY: usize = 256;
+
+/// The queue before a checkpointer.
+pub(crate) struct Behind {
+    inner: Arc<dyn Checkpointer>,
+    jobs: Sender<Job>,
+    failed: Arc<Failed>,
+}
+
+/// The threads that a write has failed on since they were settled last, with the error until somebody was given it.
+type Failed = Mutex<HashMap<String, Option<Error>>>;
+
+enum Job {
+    Put(OwnedPut),
+    Writes {
+        thread: String,
+        namespace: String,
+        at: CheckpointId,
+        writes: Vec<PendingWrite>,
+    },
+    /// Says when everything before it is done.
+    Settle(oneshot::Sender<()>),
+}
+
+struct OwnedPut {
+    thread: String,
+    namespace: String,
+    id: CheckpointId,
+    fence: u64,
+    kind: RowKind,
+    record: Vec<u8>,
+    segment: Option<Vec<u8>>,
+    clears_writes: bool,
+}
+
+impl Behind {
+    /// Starts the task that carries the writes out. It ends when this is dropped and its queue is empty.
+    pub(crate) fn start(inner: Arc<dyn Checkpointer>) -> Result<Self, Error> {
+        let runtime = tokio::runtime::Handle::try_current().map_err(|_| {
+            let problem = "`Durability::Async` writes from a tokio task: run it within a tokio runtime";
+            Error::new(Code::Store, problem)
+        })?;
+        let (jobs, received) = channel(CAPACITY);
+        let failed = Arc::new(Failed::default());
+        runtime.spawn(carry_out(Arc::clone(&inner), received, Arc::clone(&failed)));
+        Ok(Behind { inner, jobs, failed })
+    }
+
+    /// Waits until everything that was handed over for a thread is stored. Afterwards the thread can be written again.
+    ///
+    /// # Errors
+    /// What failed since the last time.
+    pub(crate) async fn settle(&self, thread: &str) -> Result<(), Error> {
+        let (done, is_done) = oneshot::channel();
+        self.send(Job::Settle(done)).await?;
+        is_done.await.map_err(|_| gone())?;
+        match lock(&self.failed).remove(thread).flatten() {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+
+    async fn send(&self, job: Job) -> Result<(), Error> {
+        self.jobs.send(job).await.map_err(|_| gone())
+    }
+
+    /// The error of an earlier write, once.
+    fn check(&self, thread: &str) -> Result<(), Error> {
+        match lock(&self.failed).get_mut(thread) {
+            None => Ok(()),
+            Some(error) => Err(error.take().unwrap_or_else(|| {
+                let problem = "an earlier commit of the run failed, so nothing can be stored after it";
+                Error::new(Code::Store, problem).on_thread(Some(thread))
+            })),
+        }
+    }
+}
+
+/// The runtime ended the task.
+fn gone() -> Error {
+    Error::new(Code::Store, "the task that stores checkpoints is gone: its runtime was shut down")
+}
+
+fn lock(failed: &Failed) -> MutexGuard<'_, HashMap<String, Option<Error>>> {
+    failed.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn carry_out(saver: Arc<dyn Checkpointer>, mut jobs: Receiver<Job>, failed: Arc<Failed>) {
+    while let Some(job) = jobs.recv().await {
+        let (thread, stored) = match job {
+            Job::Settle(done) => {
+                // Nobody may wait any more.
+                let _ = done.send(());
+                continue;
+            }
+            Job::Put(put) if lock(&failed).contains_key(&put.thread) => continue,
+            Job::Writes { thread, .. } if lock(&failed).contains_key(&thread) => continue,
+            Job::Put(put) => {
+                let stored = saver.put(put.borrowed()).await;
+                (put.thread, stored)
+            }
+            Job::Writes { thread, namespace, at, writes } => {
+                let place = Place { thread: &thread, namespace: &namespace };
+                let stored = saver.put_writes(place, at, &writes).await;
+                (thread, stored)
+            }
+        };
+        if let Err(error) = stored {
+            lock(&failed).insert(thread, Some(error));
+        }
+    }
+}
+
+impl OwnedPut {
+    fn of(put: &Put<'_>) -> Self {
+        OwnedPut {
+            thread: put.place.thread.to_owned(),
+            namespace: put.place.namespace.to_owned(),
+            id: put.id,
+            fence: put.fence,
+            kind: put.kind,
+            record: put.record.to_vec(),
+            segment: put.segment.map(<[u8]>::to_vec),
+            clears_writes: put.clears_writes,
+        }
+    }
+
+    fn borrowed(&self) -> Put<'_> {
+        Put {
+            place: Place { thread: &self.thread, namespace: &self.namespace },
+            id: self.id,
+            fence: self.fence,
+            kind: self.kind,
+            record: &self.record,
+            segment: self.segment.as_deref(),
+            clears_writes: self.clears_writes,
+        }
+    }
+}
+
+/// Writes are handed over; reads see everything that was.
+#[async_trait]
+impl Checkpointer for Behind {
+    async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, Error> {
+        self.settle(place.thread).await?;
+        self.inner.get(place, at).await
+    }
+
+    async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, Error> {
+        self.settle(place.thread).await?;
+        self.inner.row(place, id).await
+    }
+
+    async fn put(&self, put: Put<'_>) -> Result<(), Error> {
+        self.check(put.place.thread)?;
+        self.send(Job::Put(OwnedPut::of(&put))).await
+    }
+
+    fn try_put(&self, put: &Put<'_>) -> Option<Result<(), Error>> {
+        if let Err(error) = self.check(put.place.thread) {
+            return Some(Err(error));
+        }
+        let room = self.jobs.try_reserve().ok()?;
+        room.send(Job::Put(OwnedPut::of(put)));
+        Some(Ok(()))
+    }
+
+    async fn put_writes(
+        &self,
+        place: Place<'_>,
+        at: CheckpointId,
+        writes: &[PendingWrite],
+    ) -> Result<(), Error> {
+        self.check(place.thread)?;
+        let (thread, namespace) = (place.thread.to_owned(), place.namespace.to_owned());
+        self.send(Job::Writes { thread, namespace, at, writes: writes.to_vec() }).await
+    }
+
+    async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, Error> {
+        self.settle(place.thread).await?;
+        self.inner.list(place, query).await
+    }
+
+    async fn threads(&self) -> Result<Vec<String>, Error> {
+        self.inner.threads().await
+    }
+
+    async fn delete_thread(&self, thread: &str) -> Result<(), Error> {
+        // What failed to be stored is to be deleted anyway.
+        let _ = self.settle(thread).await;
+        self.inner.delete_thread(thread).await
+    }
+}

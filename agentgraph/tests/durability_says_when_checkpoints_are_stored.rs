@@ -1,0 +1,292 @@
+//! Sync, Async and Exit: the same runs and the same last states, and each keeps what it promises when a run ends early.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+
+use agentgraph::checkpoint::{ListQuery, PendingWrite, Place, Put, Row, Tail};
+use agentgraph::prelude::*;
+use agentgraph::{CheckpointId, Code, Durability, Error};
+use common::poll::pending_for;
+use common::words::{Words, WordsUpdate, says, text};
+
+const ALL: [Durability; 3] = [Durability::Sync, Durability::Async, Durability::Exit];
+
+fn said(word: &str) -> WordsUpdate {
+    Words::update().seen([word])
+}
+
+async fn asks(ctx: Ctx) -> Result<WordsUpdate> {
+    let answer: String = ctx.interrupt("?")?;
+    Ok(said(&answer))
+}
+
+/// START -> a -> ask -> b.
+fn asking() -> StateGraph<Words> {
+    let graph = StateGraph::new().node("a", says("a")).node("ask", asks).node("b", says("b"));
+    graph.edge(START, "a").edge("a", "ask").edge("ask", "b")
+}
+
+async fn steps(graph: &CompiledGraph<Words>) -> Vec<String> {
+    let history = graph.history("t").await.unwrap();
+    history.iter().map(|one| format!("{:?} {:?} {}", one.source, one.next, text(&one.values))).collect()
+}
+
+#[tokio::test]
+async fn every_mode_comes_to_the_same_and_exit_stores_once_a_call() {
+    for durability in ALL {
+        let graph = asking().compile().unwrap().checkpointer(MemorySaver::new());
+        let first = graph.invoke(said("i")).thread("t").durability(durability).await.unwrap();
+        assert_eq!((text(first.output()), first.interrupts().len()), ("i a".into(), 1));
+        let paused = steps(&graph).await;
+        let second = graph.resume("yes").thread("t").durability(durability).await.unwrap();
+        assert_eq!(text(second.output()), "i a yes b");
+        let done = steps(&graph).await;
+        if durability == Durability::Exit {
+            assert_eq!(paused, [r#"Loop ["ask"] i a"#]);
+            assert_eq!(done, ["Loop [] i a yes b", r#"Loop ["ask"] i a"#]);
+        } else {
+            assert_eq!((paused.len(), done.len()), (2, 4), "{durability:?}");
+        }
+        assert_eq!(second.checkpoint(), graph.state("t").await.unwrap().map(|one| one.id));
+    }
+}
+
+/// As many finish as the input says, some later than others, and one fails the first time.
+fn one_of_many_fails(calls: &Arc<AtomicU32>) -> CompiledGraph<Words> {
+    async fn send(words: Snapshot<Words>) -> Command<Words> {
+        let count = words.seen[0].parse::<u32>().unwrap();
+        Command::to((0..count).map(|n| Dispatch::new("work", n)).collect::<Vec<_>>()).also_goto("fails")
+    }
+    let counted = Arc::clone(calls);
+    let work = move |Input(n): Input<u32>| {
+        let counted = Arc::clone(&counted);
+        async move {
+            pending_for(n % 3).await;
+            counted.fetch_add(1, Ordering::SeqCst);
+            said("w")
+        }
+    };
+    let failed = AtomicU32::new(0);
+    let fails = move || {
+        let first = failed.fetch_add(1, Ordering::SeqCst) == 0;
+        async move {
+            pending_for(1).await;
+            if first { Err("no".into()) } else { Result::<_>::Ok(said("mended")) }
+        }
+    };
+    let graph =
+        StateGraph::new().node("send", send).node("work", work).node("fails", fails).edge(START, "send");
+    graph.compile().unwrap().checkpointer(MemorySaver::new())
+}
+
+#[tokio::test]
+async fn what_finished_beside_a_failure_is_kept_whatever_the_mode() {
+    for durability in ALL {
+        let calls = Arc::new(AtomicU32::new(0));
+        let graph = one_of_many_fails(&calls);
+        graph.invoke(said("200")).thread("t").durability(durability).await.unwrap_err();
+        let state = graph.state("t").await.unwrap().unwrap();
+        assert_eq!((state.values.seen.len(), state.next), (201, vec!["fails".to_owned()]), "{durability:?}");
+        let outcome = graph.proceed().thread("t").durability(durability).await.unwrap();
+        assert_eq!((outcome.output().seen.len(), calls.load(Ordering::SeqCst)), (202, 200));
+    }
+}
+
+#[tokio::test]
+async fn a_dropped_run_leaves_what_its_mode_says() {
+    for (durability, left) in [
+        (Durability::Sync, Some(r#"i a b ["stuck"]"#)),
+        (Durability::Async, Some(r#"i a b ["stuck"]"#)),
+        (Durability::Exit, None),
+    ] {
+        let stuck = std::future::pending::<WordsUpdate>;
+        let graph = StateGraph::new().node("a", says("a")).node("b", says("b")).node("stuck", stuck);
+        let graph = graph.edge(START, "a").edge("a", "b").edge("b", "stuck").compile().unwrap();
+        let graph = graph.checkpointer(MemorySaver::new());
+        let mut run = Box::pin(graph.invoke(said("i")).thread("t").durability(durability).into_future());
+        for _ in 0..20 {
+            assert!(futures_util::poll!(&mut run).is_pending());
+            tokio::task::yield_now().await;
+        }
+        drop(run);
+        let state = graph.state("t").await.unwrap();
+        let state = state.map(|state| format!("{} {:?}", text(&state.values), state.next));
+        assert_eq!(state.as_deref(), left, "{durability:?}");
+    }
+}
+
+#[tokio::test]
+async fn exit_keeps_answers_and_results_of_a_superstep_that_still_waits() {
+    let calls = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&calls);
+    let quick = move || {
+        counted.fetch_add(1, Ordering::SeqCst);
+        std::future::ready(said("quick"))
+    };
+    async fn asks_twice(ctx: Ctx) -> Result<WordsUpdate> {
+        let one: String = ctx.interrupt("one?")?;
+        let two: String = ctx.interrupt("two?")?;
+        Ok(said(&format!("{one}{two}")))
+    }
+    let graph = StateGraph::new().node("quick", quick).node("twice", asks_twice).node("once", asks);
+    let graph = graph.edge(START, "quick").edge(START, "twice").edge(START, "once").compile().unwrap();
+    let graph = graph.checkpointer(MemorySaver::new());
+    let exit = Durability::Exit;
+    let first = graph.invoke(said("i")).thread("t").durability(exit).await.unwrap();
+    let [twice, once] = [0, 1].map(|at| first.interrupts()[at].id.unwrap());
+    let second = graph.resume_many([(twice, "1")]).thread("t").durability(exit).await.unwrap();
+    let ids: Vec<_> = second.interrupts().iter().map(|one| (one.value.clone(), one.id.unwrap())).collect();
+    assert_eq!(ids.len(), 2);
+    assert_eq!((ids[0].0.as_str(), ids[1].1), (Some("two?"), once));
+    let third = graph.resume_many([(ids[0].1, "2"), (once, "3")]).thread("t").durability(exit).await.unwrap();
+    assert_eq!((text(third.output()), calls.load(Ordering::SeqCst)), ("i quick 12 3".into(), 1));
+}
+
+#[tokio::test]
+async fn exit_stores_the_state_before_a_failure_and_history_shows_the_abandoned_run() {
+    let fails = || std::future::ready(Err::<WordsUpdate, agentgraph::BoxError>("no".into()));
+    let graph =
+        StateGraph::new().node("a", says("a")).node("fails", fails).edge(START, "a").edge("a", "fails");
+    let graph = graph.compile().unwrap().checkpointer(MemorySaver::new());
+    let exit = Durability::Exit;
+    graph.invoke(said("i")).thread("t").durability(exit).await.unwrap_err();
+    assert_eq!(steps(&graph).await, [r#"Loop ["fails"] i a"#]);
+    let first = graph.state("t").await.unwrap().unwrap().run;
+    graph.invoke(said("j")).abandon().thread("t").durability(exit).await.unwrap_err();
+    assert_eq!(steps(&graph).await, [r#"Loop ["fails"] i a j a"#, r#"Loop ["fails"] i a"#]);
+    assert_eq!(graph.state("t").await.unwrap().unwrap().abandoned, Some(first));
+}
+
+#[tokio::test]
+async fn exit_goes_past_a_static_interrupt_that_was_told() {
+    for durability in ALL {
+        let graph =
+            StateGraph::new().node("a", says("a")).node("b", says("b")).edge(START, "a").edge("a", "b");
+        let graph = graph.interrupt_after(["a"]).compile().unwrap().checkpointer(MemorySaver::new());
+        let outcome = graph.invoke(said("i")).thread("t").durability(durability).await.unwrap();
+        assert_eq!(outcome.interrupts().len(), 1);
+        let outcome = graph.proceed().thread("t").durability(durability).await.unwrap();
+        assert_eq!(text(outcome.output()), "i a b", "{durability:?}");
+    }
+}
+
+/// Fails the commits for which the script says so.
+struct Failing {
+    inner: MemorySaver,
+    script: Mutex<VecDeque<bool>>,
+}
+
+impl Failing {
+    fn at(commit: usize) -> Self {
+        let script = (0..=commit).map(|n| n == commit).collect();
+        Failing { inner: MemorySaver::new(), script: Mutex::new(script) }
+    }
+}
+
+#[async_trait::async_trait]
+impl Checkpointer for Failing {
+    async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, Error> {
+        self.inner.get(place, at).await
+    }
+    async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, Error> {
+        self.inner.row(place, id).await
+    }
+    async fn put(&self, put: Put<'_>) -> Result<(), Error> {
+        tokio::task::yield_now().await;
+        match self.script.lock().unwrap().pop_front() {
+            Some(true) => Err(Error::new(Code::Store, "the disk is full")),
+            _ => self.inner.try_put(&put).unwrap(),
+        }
+    }
+    async fn put_writes(
+        &self,
+        place: Place<'_>,
+        at: CheckpointId,
+        writes: &[PendingWrite],
+    ) -> Result<(), Error> {
+        self.inner.put_writes(place, at, writes).await
+    }
+    async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, Error> {
+        self.inner.list(place, query).await
+    }
+    async fn threads(&self) -> Result<Vec<String>, Error> {
+        self.inner.threads().await
+    }
+    async fn delete_thread(&self, thread: &str) -> Result<(), Error> {
+        self.inner.delete_thread(thread).await
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_fails_is_an_error_in_every_mode_and_the_thread_goes_on() {
+    for durability in ALL {
+        let graph = StateGraph::new().node("a", says("a")).node("b", says("b")).node("c", says("c"));
+        let graph = graph.edge(START, "a").edge("a", "b").edge("b", "c").compile().unwrap();
+        let failing = if durability == Durability::Exit { 0 } else { 2 };
+        let graph = graph.checkpointer(Failing::at(failing));
+        let error = graph.invoke(said("i")).thread("t").durability(durability).await.unwrap_err();
+        assert_eq!((error.code(), error.thread()), (Code::Store, Some("t")), "{durability:?}");
+        assert!(error.to_string().contains("the disk is full"), "{error}");
+        let state = graph.state("t").await.unwrap();
+        let Some(state) = state else {
+            assert_eq!(durability, Durability::Exit);
+            continue;
+        };
+        assert_eq!(
+            (text(&state.values), state.next),
+            ("i a".into(), vec!["b".to_owned()]),
+            "nothing stands on a gap"
+        );
+        let outcome = graph.proceed().thread("t").durability(durability).await.unwrap();
+        assert_eq!(text(outcome.output()), "i a b c");
+    }
+}
+
+#[tokio::test]
+async fn a_failure_of_the_last_commit_surfaces_at_the_end() {
+    let graph = StateGraph::new().node("a", says("a")).edge(START, "a").compile().unwrap();
+    let graph = graph.checkpointer(Failing::at(1));
+    let error = graph.invoke(said("i")).thread("t").durability(Durability::Async).await.unwrap_err();
+    assert_eq!(error.code(), Code::Store);
+    assert_eq!(graph.state("t").await.unwrap().unwrap().next, ["a"]);
+}
+
+#[tokio::test]
+async fn threads_of_one_queue_do_not_fail_each_other() {
+    let graph = StateGraph::new().node("a", says("a")).edge(START, "a").compile().unwrap();
+    let graph = graph.checkpointer(Failing::at(0));
+    let run = |thread: &'static str| graph.invoke(said("i")).thread(thread).durability(Durability::Async);
+    assert_eq!(run("bad").await.unwrap_err().code(), Code::Store);
+    assert_eq!(text(run("good").await.unwrap().output()), "i a");
+    assert_eq!(
+        text(run("bad").await.unwrap().output()),
+        "i a",
+        "once heard, the thread can be written again"
+    );
+}
+
+#[tokio::test]
+async fn async_runs_are_read_as_they_were_written() {
+    let graph = StateGraph::new().node("a", says("a")).edge(START, "a").edge("a", "a").compile().unwrap();
+    let graph = graph.checkpointer(MemorySaver::new());
+    for call in 1..=4_usize {
+        let run = if call == 1 { graph.invoke(Words::update()) } else { graph.proceed() };
+        let outcome = run.thread("t").durability(Durability::Async).max_supersteps(700).await.unwrap();
+        assert_eq!(outcome.output().seen.len(), call * 700);
+        assert_eq!(graph.state("t").await.unwrap().unwrap().values.seen.len(), call * 700);
+    }
+}
+
+#[test]
+fn async_without_a_runtime_is_an_error_and_no_panic() {
+    let graph = StateGraph::new().node("a", says("a")).edge(START, "a").compile().unwrap();
+    let graph = graph.checkpointer(MemorySaver::new());
+    let run = graph.invoke(said("i")).thread("t").durability(Durability::Async).into_future();
+    let error = futures_util::FutureExt::now_or_never(run).unwrap().unwrap_err();
+    assert!(error.to_string().contains("within a tokio runtime"), "{error}");
+}
