@@ -1,59 +1,123 @@
 //! Settings of a client, checked once when it is built.
 
 use std::fmt;
-use std::net::IpAddr;
-use std::time::Duration;
+use std::hash::{BuildHasher, RandomState};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use reqwest::Url;
-use reqwest::header::HeaderValue;
 use secrecy::{ExposeSecret, SecretString};
 
-use super::error::{ClientError, ErrorKind};
+use super::auth::{self, Admin, KeyFile, ServiceAccount, TokenHttp, refused};
+use super::error::ClientError;
+use super::retry::Policy;
 use super::session::UpgradeClient;
-use super::transport::{Settings, Transport};
+use super::transport::{Settings, Times, Transport, client_for};
 
+const CONNECT: Duration = Duration::from_secs(10);
 const TIMEOUT: Duration = Duration::from_secs(30);
+const DEADLINE: Duration = Duration::from_secs(120);
 const RETRIES: u32 = 2;
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
+
+/// Longer than anybody waits, and short enough to be added to any time.
+const LONGEST: Duration = Duration::from_secs(86_400 * 365);
 
 /// Collects the settings of an [`UpgradeClient`].
 #[derive(Clone)]
 pub struct UpgradeClientBuilder {
     url: String,
     token: Option<SecretString>,
-    timeout: Duration,
-    retries: u32,
-    retry_pause: Duration,
+    service_account: Option<PathBuf>,
+    client_key: Option<(String, SecretString)>,
+    times: Times,
+    policy: Policy,
+    clock: Arc<dyn Fn() -> SystemTime + Send + Sync>,
+    jitter: Arc<dyn Fn() -> f64 + Send + Sync>,
 }
 
 impl UpgradeClientBuilder {
     pub(super) fn new(url: String) -> Self {
-        Self { url, token: None, timeout: TIMEOUT, retries: RETRIES, retry_pause: RETRY_PAUSE }
+        Self {
+            url,
+            token: None,
+            service_account: None,
+            client_key: None,
+            times: Times { connect: CONNECT, attempt: TIMEOUT, total: DEADLINE },
+            policy: Policy { retries: RETRIES, pause: RETRY_PAUSE },
+            clock: Arc::new(SystemTime::now),
+            jitter: Arc::new(random),
+        }
     }
 
-    /// Sends this bearer token with every call. It is never shown.
+    /// Sends this bearer token with every admin call. It is never shown, and not sent with the
+    /// health call, nor for a student.
     pub fn token(mut self, token: SecretString) -> Self {
         self.token = Some(token);
         self
     }
 
+    /// Authenticates admin calls as the Google service account of this key file (JSON): the client
+    /// fetches an access token from the file's `token_uri` and renews it before it ends.
+    ///
+    /// The file is read when the client is built. A token that the server refuses is replaced once.
+    pub fn service_account_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.service_account = Some(path.into());
+        self
+    }
+
+    /// Authenticates the calls of a student's application on a server that checks them: by the
+    /// server's client key, signed with its secret (HS256). Neither is ever shown.
+    pub fn client_key(mut self, api_key: impl Into<String>, secret: SecretString) -> Self {
+        self.client_key = Some((api_key.into(), secret));
+        self
+    }
+
     /// How long one attempt of a call may take, 30 seconds if not set.
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = timeout;
+        self.times.attempt = timeout;
         self
     }
 
-    /// How often a call that may safely be repeated is tried again after the server could not be
-    /// reached or was too busy, twice if not set. Calls that create, change or delete are never
-    /// repeated.
+    /// How long it may take until a connection stands, 10 seconds if not set.
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.times.connect = timeout;
+        self
+    }
+
+    /// How long a call may take with all its retries, two minutes if not set. A retry that cannot
+    /// begin before is not made.
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.times.total = deadline;
+        self
+    }
+
+    /// How often a call is tried again after the server could not be reached or was too busy, twice
+    /// if not set. A call that creates, changes or deletes is repeated only if it certainly was not
+    /// heard.
     pub fn retries(mut self, retries: u32) -> Self {
-        self.retries = retries;
+        self.policy.retries = retries;
         self
     }
 
-    /// The pause before the first retry, 200 milliseconds if not set; it doubles each time.
+    /// The pause before the first retry, 200 milliseconds if not set; it doubles each time, up to
+    /// 20 seconds. A server that asks for a longer one (`Retry-After`) gets it.
     pub fn retry_pause(mut self, pause: Duration) -> Self {
-        self.retry_pause = pause;
+        self.policy.pause = pause;
+        self
+    }
+
+    /// Where the time comes from, the system's clock if not set.
+    pub fn clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
+        self.clock = Arc::new(clock);
+        self
+    }
+
+    /// Where chance comes from, as a number from 0 to 1 that takes up to half off each pause, so
+    /// that many clients do not come back at once.
+    pub fn jitter(mut self, jitter: impl Fn() -> f64 + Send + Sync + 'static) -> Self {
+        self.jitter = Arc::new(jitter);
         self
     }
 
@@ -61,28 +125,57 @@ impl UpgradeClientBuilder {
     ///
     /// # Errors
     ///
-    /// `E_UPGRADE_CONFIG` if the URL is not an absolute `http` or `https` one, carries a user name
-    /// or a password, or if the token is empty or cannot be sent in a header.
+    /// `E_UPGRADE_CONFIG` if the URL is not an absolute `http` or `https` one or carries a user name
+    /// or a password; if a token or client key is empty or cannot be sent in a header; if there is
+    /// a token and a service account; or if the account's file cannot be read, has no RSA key or
+    /// names a token server that is neither `https` nor on this machine.
     pub fn build(self) -> Result<UpgradeClient, ClientError> {
         let base = base_url(&self.url)?;
+        let times = self.times.capped();
+        let admin = match (&self.token, &self.service_account) {
+            (None, None) => Admin::Nobody,
+            (Some(token), None) => Admin::Token(auth::bearer(token.expose_secret())?),
+            (None, Some(path)) => {
+                let file = KeyFile::read(path)?;
+                let client = client_for(file.token_uri(), times, 0)?;
+                let http = TokenHttp { client, clock: Arc::clone(&self.clock) };
+                Admin::Account(Arc::new(ServiceAccount::new(file, http)))
+            }
+            (Some(_), Some(_)) => return Err(refused("give a token or a service account, not both")),
+        };
+        let key = self.client_key.as_ref().map(|(key, secret)| auth::client_bearer(key, secret));
         let settings = Settings {
-            loopback: is_loopback(&base),
-            authorization: self.token.as_ref().map(authorization).transpose()?,
+            admin,
+            client_key: key.transpose()?,
             base,
-            timeout: self.timeout,
-            retries: self.retries,
-            retry_pause: self.retry_pause,
+            times,
+            policy: self.policy,
+            clock: self.clock,
+            jitter: self.jitter,
         };
         Ok(UpgradeClient::new(Transport::new(settings)?))
     }
+}
+
+impl Times {
+    fn capped(self) -> Self {
+        let Self { connect, attempt, total } = self;
+        Self { connect: connect.min(LONGEST), attempt: attempt.min(LONGEST), total: total.min(LONGEST) }
+    }
+}
+
+/// Good enough to spread clients out, which is all it is for.
+fn random() -> f64 {
+    let bits = u32::try_from(RandomState::new().hash_one(0) >> 32).unwrap_or(0);
+    f64::from(bits) / f64::from(u32::MAX)
 }
 
 /// Without the URL, which is not checked yet and may carry a password.
 impl fmt::Debug for UpgradeClientBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("UpgradeClientBuilder")
-            .field("timeout", &self.timeout)
-            .field("retries", &self.retries)
+            .field("times", &self.times)
+            .field("policy", &self.policy)
             .finish_non_exhaustive()
     }
 }
@@ -96,25 +189,4 @@ fn base_url(text: &str) -> Result<Url, ClientError> {
         return Err(refused("the URL must not carry a user name or password; give a token instead"));
     }
     Ok(url)
-}
-
-fn authorization(token: &SecretString) -> Result<HeaderValue, ClientError> {
-    if token.expose_secret().trim().is_empty() {
-        return Err(refused("the token is empty"));
-    }
-    let mut value = HeaderValue::from_str(&format!("Bearer {}", token.expose_secret().trim()))
-        .map_err(|_| refused("the token holds characters that a header cannot carry"))?;
-    value.set_sensitive(true);
-    Ok(value)
-}
-
-fn is_loopback(url: &Url) -> bool {
-    url.host_str().is_some_and(|host| {
-        let host = host.trim_start_matches('[').trim_end_matches(']');
-        host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
-    })
-}
-
-fn refused(message: impl Into<String>) -> ClientError {
-    ClientError::new(ErrorKind::Config, "building the client", message)
 }

@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
+use super::call::Call;
 use super::draft::{ExperimentPatch, NewExperiment};
 use super::error::{ClientError, ErrorKind};
 use super::experiments::{check_id, read_experiment, strange};
 use super::model::{Experiment, PostRule};
 use super::session::UpgradeClient;
-use super::transport::Call;
 use super::wire;
 
 const CALL: &str = "POST /experiments";

@@ -23,11 +23,19 @@ pub enum Dialect {
 impl Dialect {
     /// The dialect of a version such as `6.5.0`, or `None` if that is no version.
     pub fn of_version(version: &str) -> Option<Self> {
-        let mut parts = version.trim().trim_start_matches('v').split('.');
-        let major = number(parts.next()?)?;
-        let minor = parts.next().map_or(Some(0), number)?;
-        Some(if (major, minor) < (6, 3) { Self::V62 } else { Self::V65 })
+        Some(if parts(version)? < (6, 3) { Self::V62 } else { Self::V65 })
     }
+
+    /// Whether a version has no routes of version 6 for students' applications.
+    pub(super) fn is_before_6(version: &str) -> bool {
+        parts(version).is_some_and(|parts| parts < (6, 0))
+    }
+}
+
+/// The major and the minor number.
+fn parts(version: &str) -> Option<(u32, u32)> {
+    let mut parts = version.trim().trim_start_matches('v').split('.');
+    Some((number(parts.next()?)?, parts.next().map_or(Some(0), number)?))
 }
 
 fn number(part: &str) -> Option<u32> {

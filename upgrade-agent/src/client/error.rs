@@ -138,7 +138,9 @@ impl ClientError {
     /// say that it refused. Read before you repeat such a call.
     pub fn may_have_acted(&self) -> bool {
         match self.kind {
-            ErrorKind::Timeout | ErrorKind::Server | ErrorKind::Protocol | ErrorKind::Unfinished => true,
+            // Who asks too often is not heard.
+            ErrorKind::Server => self.status != Some(429),
+            ErrorKind::Timeout | ErrorKind::Protocol | ErrorKind::Unfinished => true,
             ErrorKind::Connect => self.broken,
             _ => false,
         }

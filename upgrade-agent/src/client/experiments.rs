@@ -2,12 +2,12 @@
 
 use serde_json::json;
 
+use super::call::Call;
 use super::error::{ClientError, ErrorKind};
 use super::model::{
     Condition, ContextMetadata, DeletedExperiment, EnrollmentDetail, Experiment, ExperimentName, Raw,
 };
 use super::session::UpgradeClient;
-use super::transport::Call;
 use super::wire;
 use super::words::ExperimentState;
 

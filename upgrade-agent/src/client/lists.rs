@@ -3,12 +3,12 @@
 
 use serde_json::json;
 
+use super::call::Call;
 use super::draft::ExperimentPatch;
 use super::error::ClientError;
 use super::experiments::strange;
 use super::model::{GlobalExclusion, Raw};
 use super::session::UpgradeClient;
-use super::transport::Call;
 use super::wire::{self, ListStep, Side};
 
 impl UpgradeClient {

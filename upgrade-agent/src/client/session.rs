@@ -7,17 +7,28 @@ use serde_json::Value;
 use tokio::sync::OnceCell;
 
 use super::builder::UpgradeClientBuilder;
+use super::call::Call;
 use super::dialect::Dialect;
 use super::error::{ClientError, ErrorKind};
 use super::model::Health;
-use super::transport::{Body, Call, Transport};
+use super::reply::{Body, Reply};
+use super::student_routes::Seen;
+use super::transport::Transport;
 use super::wire;
 
 /// A client of one UpGrade server. Cheap to clone; clones share connections and the dialect.
 #[derive(Clone)]
 pub struct UpgradeClient {
     transport: Arc<Transport>,
-    dialect: Arc<OnceCell<Dialect>>,
+    server: Arc<OnceCell<Server>>,
+    seen: Arc<Seen>,
+}
+
+/// What the version says.
+#[derive(Clone, Copy, Debug)]
+struct Server {
+    dialect: Dialect,
+    is_before_6: bool,
 }
 
 impl UpgradeClient {
@@ -28,7 +39,7 @@ impl UpgradeClient {
     }
 
     pub(super) fn new(transport: Transport) -> Self {
-        Self { transport: Arc::new(transport), dialect: Arc::new(OnceCell::new()) }
+        Self { transport: Arc::new(transport), server: Arc::default(), seen: Arc::default() }
     }
 
     /// Asks the server what it is and settles the dialect. Every other call does so when needed;
@@ -39,8 +50,7 @@ impl UpgradeClient {
     /// As [`Self::health`], and `E_UPGRADE_PROTOCOL` if the version is not one.
     pub async fn connect(&self) -> Result<Health, ClientError> {
         let health = self.health().await?;
-        let dialect = self.dialect.get_or_try_init(|| async { dialect_of(&health) });
-        dialect.await?;
+        self.server.get_or_try_init(|| async { server_of(&health) }).await?;
         Ok(health)
     }
 
@@ -50,8 +60,20 @@ impl UpgradeClient {
     ///
     /// As [`Self::connect`].
     pub async fn dialect(&self) -> Result<Dialect, ClientError> {
-        let ask = || async { dialect_of(&self.health().await?) };
-        self.dialect.get_or_try_init(ask).await.copied()
+        self.server().await.map(|server| server.dialect)
+    }
+
+    async fn server(&self) -> Result<Server, ClientError> {
+        let ask = || async { server_of(&self.health().await?) };
+        self.server.get_or_try_init(ask).await.copied()
+    }
+
+    pub(super) async fn is_before_6(&self) -> Result<bool, ClientError> {
+        self.server().await.map(|server| server.is_before_6)
+    }
+
+    pub(super) fn seen(&self) -> &Seen {
+        &self.seen
     }
 
     /// Whether the server is up, and which version it is. Needs no token.
@@ -61,32 +83,36 @@ impl UpgradeClient {
     /// `E_UPGRADE_CONNECT` or `E_UPGRADE_TIMEOUT` if nobody answers, `E_UPGRADE_PROTOCOL` if it is
     /// not an UpGrade server that does.
     pub async fn health(&self) -> Result<Health, ClientError> {
-        let call = Call::get(&[]);
-        let reply = self.transport.send(self.dialect.get().copied(), &call).await?;
+        let call = Call::health();
+        let dialect = self.server.get().map(|server| server.dialect);
+        let reply = self.transport.send(dialect, &call).await?;
         wire::health(&wire::success(reply)?).ok_or_else(|| not_upgrade(&call.name()))
     }
 
     /// Makes a call and hands back the body of a good answer; nothing (204) reads as `null`.
     pub(super) async fn call(&self, call: Call) -> Result<Value, ClientError> {
+        wire::success(self.send(&call).await?).map(Body::into_value)
+    }
+
+    /// Makes a call and hands back the answer, whatever it is.
+    pub(super) async fn send(&self, call: &Call) -> Result<Reply, ClientError> {
         let dialect = self.dialect().await?;
-        wire::success(self.transport.send(Some(dialect), &call).await?).map(|body| match body {
-            Body::Json(value) => value,
-            _ => Value::Null,
-        })
+        self.transport.send(Some(dialect), call).await
     }
 }
 
 impl fmt::Debug for UpgradeClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("UpgradeClient").field("dialect", &self.dialect.get()).finish()
+        f.debug_struct("UpgradeClient").field("server", &self.server.get()).finish()
     }
 }
 
-fn dialect_of(health: &Health) -> Result<Dialect, ClientError> {
-    Dialect::of_version(&health.version).ok_or_else(|| {
-        let why = format!("the server calls itself version {:?}", health.version);
+fn server_of(health: &Health) -> Result<Server, ClientError> {
+    let dialect = Dialect::of_version(&health.version).ok_or_else(|| {
+        let why = format!("the server calls itself version {:?}", wire::short(&health.version));
         ClientError::new(ErrorKind::Protocol, "GET /", why)
-    })
+    })?;
+    Ok(Server { dialect, is_before_6: Dialect::is_before_6(&health.version) })
 }
 
 fn not_upgrade(call: &str) -> ClientError {

@@ -1,14 +1,20 @@
 //! Sends one call and hands back status and body. Knows HTTP, timeouts and retries; knows nothing
 //! of experiments.
 
-use std::time::Duration;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
-use reqwest::{Client, Method, Response, StatusCode, Url, redirect};
-use serde_json::Value;
+use reqwest::{Client, Response, StatusCode, Url, redirect};
+use tokio::time::Instant;
 
+use super::auth::Admin;
+use super::call::{Audience, Call};
 use super::dialect::Dialect;
 use super::error::{ClientError, ErrorKind};
+use super::reply::{Body, Reply};
+use super::retry::{self, Policy};
 
 const USER_ID: HeaderName = HeaderName::from_static("user-id");
 
@@ -19,89 +25,24 @@ const LARGEST_BODY: usize = 64 * 1024 * 1024;
 #[derive(Clone)]
 pub(super) struct Settings {
     pub(super) base: Url,
-    pub(super) loopback: bool,
-    pub(super) authorization: Option<HeaderValue>,
-    pub(super) timeout: Duration,
-    pub(super) retries: u32,
-    pub(super) retry_pause: Duration,
+    pub(super) admin: Admin,
+    /// What a student's application sends.
+    pub(super) client_key: Option<HeaderValue>,
+    pub(super) times: Times,
+    pub(super) policy: Policy,
+    pub(super) clock: Arc<dyn Fn() -> SystemTime + Send + Sync>,
+    pub(super) jitter: Arc<dyn Fn() -> f64 + Send + Sync>,
 }
 
-/// One request to be made.
-pub(super) struct Call {
-    method: Method,
-    path: Vec<String>,
-    user: Option<HeaderValue>,
-    body: Option<Value>,
-    repeatable: bool,
-}
-
-impl Call {
-    /// A read, which may be repeated.
-    pub(super) fn get(path: &[&str]) -> Self {
-        Self { repeatable: true, ..Self::new(Method::GET, path) }
-    }
-
-    pub(super) fn post(path: &[&str], body: Value) -> Self {
-        Self { body: Some(body), ..Self::new(Method::POST, path) }
-    }
-
-    pub(super) fn put(path: &[&str], body: Value) -> Self {
-        Self { body: Some(body), ..Self::new(Method::PUT, path) }
-    }
-
-    pub(super) fn delete(path: &[&str]) -> Self {
-        Self::new(Method::DELETE, path)
-    }
-
-    fn new(method: Method, path: &[&str]) -> Self {
-        let path = path.iter().map(|&part| part.to_owned()).collect();
-        Self { method, path, user: None, body: None, repeatable: false }
-    }
-
-    /// Says that a second call does nothing that the first one did not.
-    pub(super) fn repeatable(self) -> Self {
-        Self { repeatable: true, ..self }
-    }
-
-    /// Speaks for a student.
-    pub(super) fn of_user(self, id: &str) -> Result<Self, ClientError> {
-        let header = HeaderValue::from_bytes(id.as_bytes()).ok().filter(|_| !id.trim().is_empty());
-        let Some(header) = header else {
-            let why = "a student's id must not be empty or hold control characters";
-            return Err(ClientError::new(ErrorKind::BadRequest, self.name(), why));
-        };
-        Ok(Self { user: Some(header), ..self })
-    }
-
-    /// How the call is named in errors.
-    pub(super) fn name(&self) -> String {
-        format!("{} /{}", self.method, self.path.join("/"))
-    }
-}
-
-/// An answer, whatever its status.
-pub(super) struct Reply {
-    pub(super) call: String,
-    pub(super) status: StatusCode,
-    pub(super) body: Body,
-}
-
-/// The body of an answer.
-#[derive(Debug, PartialEq)]
-pub(super) enum Body {
-    Empty,
-    Json(Value),
-    /// Anything else, such as the HTML that unknown routes answer.
-    Other,
-}
-
-impl Body {
-    fn of(bytes: &[u8]) -> Self {
-        if bytes.trim_ascii().is_empty() {
-            return Self::Empty;
-        }
-        serde_json::from_slice(bytes).map_or(Self::Other, Self::Json)
-    }
+/// How long things may take.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Times {
+    /// Until a connection stands.
+    pub(super) connect: Duration,
+    /// One attempt, from its beginning to the last byte of the answer.
+    pub(super) attempt: Duration,
+    /// A call with all its retries.
+    pub(super) total: Duration,
 }
 
 /// The way to one server.
@@ -115,7 +56,8 @@ pub(super) struct Transport {
 
 impl Transport {
     pub(super) fn new(settings: Settings) -> Result<Self, ClientError> {
-        Ok(Self { single: client(&settings, 0)?, pooled: client(&settings, 16)?, settings })
+        let client = |idle| client_for(&settings.base, settings.times, idle);
+        Ok(Self { single: client(0)?, pooled: client(16)?, settings })
     }
 
     /// Makes the call, again if it failed on the way and may be repeated.
@@ -124,22 +66,66 @@ impl Transport {
     /// call on it would die; the same goes for a server whose dialect is not known yet.
     pub(super) async fn send(&self, dialect: Option<Dialect>, call: &Call) -> Result<Reply, ClientError> {
         let http = if dialect == Some(Dialect::V65) { &self.pooled } else { &self.single };
-        let mut pause = self.settings.retry_pause;
-        let mut left = if call.repeatable { self.settings.retries } else { 0 };
+        let ends = Instant::now() + self.settings.times.total;
+        let (mut tries, mut has_renewed) = (0, false);
         loop {
-            let outcome = self.attempt(http, call).await;
-            if left == 0 || !is_passing(&outcome) {
-                return outcome;
+            let outcome = self.attempt(http, call, ends).await;
+            if !has_renewed && self.renews(call, &outcome).await {
+                has_renewed = true;
+                continue;
             }
-            left -= 1;
-            tokio::time::sleep(pause).await;
-            pause = pause.saturating_mul(2);
+            let wait = self.wait(call, &outcome, tries).filter(|wait| Instant::now() + *wait < ends);
+            let Some(wait) = wait else { return outcome };
+            tries += 1;
+            tokio::time::sleep(wait).await;
         }
     }
 
-    async fn attempt(&self, http: &Client, call: &Call) -> Result<Reply, ClientError> {
+    fn wait(&self, call: &Call, outcome: &Result<Reply, ClientError>, tries: u32) -> Option<Duration> {
+        let (passes, asked) = match outcome {
+            Ok(reply) => (retry::passes(reply.status.as_u16(), call.repeatable), reply.asked_wait),
+            Err(why) => (retry::may_pass(why, call.repeatable), None),
+        };
+        passes.then(|| self.settings.policy.wait(tries, asked, (self.settings.jitter)())).flatten()
+    }
+
+    /// Whether a call that was not let in may be with another token. It did nothing then.
+    async fn renews(&self, call: &Call, outcome: &Result<Reply, ClientError>) -> bool {
+        match outcome {
+            Ok(reply) if reply.status == StatusCode::UNAUTHORIZED && call.audience == Audience::Admin => {
+                self.settings.admin.renews(reply.sent.as_ref()).await
+            }
+            _ => false,
+        }
+    }
+
+    async fn attempt(&self, http: &Client, call: &Call, ends: Instant) -> Result<Reply, ClientError> {
+        let attempt = async {
+            let authorization = self.authorization(call.audience).await?;
+            self.exchange(http, call, authorization).await
+        };
+        tokio::time::timeout_at(ends, attempt).await.unwrap_or_else(|_| {
+            let why = format!("no answer within {:?}", self.settings.times.total);
+            Err(ClientError::new(ErrorKind::Timeout, call.name(), why))
+        })
+    }
+
+    async fn authorization(&self, audience: Audience) -> Result<Option<HeaderValue>, ClientError> {
+        match audience {
+            Audience::Anybody => Ok(None),
+            Audience::Student => Ok(self.settings.client_key.clone()),
+            Audience::Admin => self.settings.admin.header().await,
+        }
+    }
+
+    async fn exchange(
+        &self,
+        http: &Client,
+        call: &Call,
+        authorization: Option<HeaderValue>,
+    ) -> Result<Reply, ClientError> {
         let mut request = http.request(call.method.clone(), self.url(&call.path));
-        if let Some(authorization) = &self.settings.authorization {
+        if let Some(authorization) = &authorization {
             request = request.header(AUTHORIZATION, authorization);
         }
         if let Some(user) = &call.user {
@@ -148,11 +134,12 @@ impl Transport {
         if let Some(body) = &call.body {
             request = request.json(body);
         }
-        let failed = |why| failure(call, why);
-        let response = request.send().await.map_err(failed)?;
+        let name = call.name();
+        let response = request.send().await.map_err(|why| failure_of(&name, why))?;
         let status = response.status();
-        let bytes = read(call, response).await?;
-        Ok(Reply { call: call.name(), status, body: Body::of(&bytes) })
+        let asked_wait = retry::asked_wait(response.headers(), (self.settings.clock)());
+        let bytes = read_body(&name, response).await?;
+        Ok(Reply { call: name, status, body: Body::of(&bytes), asked_wait, sent: authorization })
     }
 
     fn url(&self, path: &[String]) -> Url {
@@ -166,17 +153,19 @@ impl Transport {
     }
 }
 
-fn client(settings: &Settings, idle: usize) -> Result<Client, ClientError> {
+/// A client that follows nobody elsewhere.
+pub(super) fn client_for(url: &Url, times: Times, idle: usize) -> Result<Client, ClientError> {
     // Whoever installed a provider before has made the choice for the process.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut builder = Client::builder()
-        .timeout(settings.timeout)
+        .connect_timeout(times.connect)
+        .timeout(times.attempt)
         .pool_max_idle_per_host(idle)
         .redirect(redirect::Policy::none());
-    if settings.loopback {
+    if is_loopback(url) {
         builder = builder.no_proxy();
     }
-    if settings.base.scheme() == "http" {
+    if url.scheme() == "http" {
         // Redirects are off, so no certificate is ever looked at: spare the system's store.
         builder = builder.tls_certs_only([]);
     }
@@ -185,28 +174,34 @@ fn client(settings: &Settings, idle: usize) -> Result<Client, ClientError> {
     })
 }
 
-async fn read(call: &Call, mut response: Response) -> Result<Vec<u8>, ClientError> {
+pub(super) fn is_loopback(url: &Url) -> bool {
+    url.host_str().is_some_and(|host| {
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+    })
+}
+
+pub(super) async fn read_body(call: &str, mut response: Response) -> Result<Vec<u8>, ClientError> {
     let mut bytes = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|why| failure(call, why))? {
+    while let Some(chunk) = response.chunk().await.map_err(|why| failure_of(call, why))? {
         if bytes.len() + chunk.len() > LARGEST_BODY {
-            let why = "the answer is too large";
-            return Err(ClientError::new(ErrorKind::Protocol, call.name(), why));
+            return Err(ClientError::new(ErrorKind::Protocol, call, "the answer is too large"));
         }
         bytes.extend_from_slice(&chunk);
     }
     Ok(bytes)
 }
 
-fn failure(call: &Call, why: reqwest::Error) -> ClientError {
+pub(super) fn failure_of(call: &str, why: reqwest::Error) -> ClientError {
     let is_broken = !why.is_connect() && (why.is_request() || why.is_body() || why.is_decode());
-    let kind = if why.is_timeout() {
+    let kind = if why.is_timeout() && !why.is_connect() {
         ErrorKind::Timeout
     } else if why.is_connect() || is_broken {
         ErrorKind::Connect
     } else {
         ErrorKind::Protocol
     };
-    let failure = ClientError::new(kind, call.name(), deepest(&why.without_url()));
+    let failure = ClientError::new(kind, call, deepest(&why.without_url()));
     if is_broken { failure.broken() } else { failure }
 }
 
@@ -217,11 +212,4 @@ fn deepest(why: &dyn std::error::Error) -> String {
         deepest = source;
     }
     deepest.to_string()
-}
-
-fn is_passing(outcome: &Result<Reply, ClientError>) -> bool {
-    match outcome {
-        Ok(reply) => matches!(reply.status.as_u16(), 429 | 502 | 503 | 504),
-        Err(why) => matches!(why.kind(), ErrorKind::Connect | ErrorKind::Timeout),
-    }
 }

@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use super::call::Call;
 use super::create::check_rule;
 use super::dialect::Dialect;
 use super::draft::{ExperimentPatch, NewCondition, NewDecisionPoint};
@@ -13,7 +14,6 @@ use super::error::{ClientError, ErrorKind};
 use super::experiments::{read_experiment, strange};
 use super::model::{Experiment, PostRule, Raw, Revision};
 use super::session::UpgradeClient;
-use super::transport::Call;
 use super::wire;
 use super::words::AssignmentUnit;
 

@@ -64,6 +64,13 @@ pub struct Assignment {
     pub factors: Vec<BTreeMap<String, AssignedFactor>>,
 }
 
+impl Assignment {
+    /// The condition of his next visit; none if he gets the default.
+    pub fn current(&self) -> Option<&AssignedCondition> {
+        self.conditions.first()
+    }
+}
+
 /// A condition that a student gets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AssignedCondition {

@@ -198,3 +198,45 @@ words! {
         NoneAssigned = "no condition assigned",
     }
 }
+
+words! {
+    /// Where to look for an experiment.
+    SearchKey {
+        /// Anywhere.
+        All = "all",
+        /// In its name.
+        Name = "name",
+        /// Its state.
+        Status = "status",
+        /// In its tags.
+        Tag = "tag",
+        /// In its context.
+        Context = "context",
+        /// Its id.
+        Id = "id",
+    }
+}
+
+words! {
+    /// What to sort experiments by.
+    SortKey {
+        /// The name.
+        Name = "name",
+        /// The state.
+        State = "state",
+        /// The last change.
+        UpdatedAt = "updatedAt",
+        /// The rule for the time after enrolment.
+        PostExperimentRule = "postExperimentRule",
+    }
+}
+
+words! {
+    /// Which end comes first.
+    SortDirection {
+        /// The smallest.
+        Ascending = "ASC",
+        /// The largest.
+        Descending = "DESC",
+    }
+}

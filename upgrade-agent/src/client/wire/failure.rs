@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::fields::Fields;
 use crate::client::error::{ClientError, ErrorKind};
-use crate::client::transport::{Body, Reply};
+use crate::client::reply::{Body, Reply};
 
 /// The longest message worth showing, in characters.
 const LONGEST: usize = 400;
@@ -13,18 +13,18 @@ const LONGEST: usize = 400;
 /// The body of a good answer; a bad one becomes an error.
 pub(in crate::client) fn success(reply: Reply) -> Result<Body, ClientError> {
     let status = reply.status;
-    if status.is_success() && reply.body != Body::Other {
+    if status.is_success() && matches!(reply.body, Body::Json(_) | Body::Empty) {
         return Ok(reply.body);
     }
-    let message = message(&reply);
-    let kind = kind(status, &reply.body, &message);
-    Err(ClientError::new(kind, reply.call, message).with_status(status.as_u16()))
+    let message = without_secret(&message(&reply), &reply);
+    let kind = kind(&reply, &message);
+    Err(ClientError::new(kind, reply.call, short(&message)).with_status(status.as_u16()))
 }
 
-fn kind(status: StatusCode, body: &Body, message: &str) -> ErrorKind {
-    match status.as_u16() {
+fn kind(reply: &Reply, message: &str) -> ErrorKind {
+    match reply.status.as_u16() {
         401 | 403 => ErrorKind::Auth,
-        404 if *body == Body::Other => ErrorKind::Protocol,
+        404 if reply.is_no_route() => ErrorKind::Protocol,
         404 => ErrorKind::NotFound,
         408 => ErrorKind::Timeout,
         409 => ErrorKind::Conflict,
@@ -39,25 +39,43 @@ fn kind(status: StatusCode, body: &Body, message: &str) -> ErrorKind {
 
 fn message(reply: &Reply) -> String {
     let said = match &reply.body {
-        Body::Json(value) => told(value),
-        Body::Empty | Body::Other => None,
+        Body::Json(value) => told(value, reply.status),
+        Body::Empty | Body::Torn | Body::Other(_) => None,
     };
-    said.map_or_else(|| untold(reply), |said| short(&said))
+    let said = said.unwrap_or_else(|| untold(reply));
+    match reply.asked_wait {
+        Some(wait) if !reply.status.is_success() => {
+            format!("{said} (the server asks to wait {} seconds)", wait.as_secs())
+        }
+        _ => said,
+    }
 }
 
 fn untold(reply: &Reply) -> String {
     match (&reply.body, reply.status.as_u16()) {
-        (Body::Other, 404) => "the server has no such route".into(),
         (_, 300..=399) => "the server sends elsewhere; use the URL it really has".into(),
-        (Body::Other, _) => "the answer is not JSON".into(),
+        (Body::Torn, _) => "the answer breaks off".into(),
+        (Body::Other(said), status) => {
+            let what = if status == 404 { "the server has no such route" } else { "the answer is not JSON" };
+            said.as_ref().map_or_else(|| what.into(), |said| format!("{what}: {said}"))
+        }
         _ => "the server does not say why".into(),
+    }
+}
+
+/// Servers repeat what they were sent.
+fn without_secret(message: &str, reply: &Reply) -> String {
+    let sent = reply.sent.as_ref().and_then(|sent| sent.to_str().ok());
+    match sent.map(|sent| sent.trim_start_matches("Bearer ")) {
+        Some(secret) if !secret.is_empty() => message.replace(secret, "[secret]"),
+        _ => message.to_owned(),
     }
 }
 
 /// From 6.3 on `{name, message, type, ...}`, up to 6.2 `{message, errors: [...]}` or only a
 /// `{type}`; the details of the latter are worth more than its message. Never the request, which
 /// newer servers echo.
-fn told(value: &Value) -> Option<String> {
+fn told(value: &Value, status: StatusCode) -> Option<String> {
     let fields = Fields::of(value)?;
     let mut details = Vec::new();
     fields.entries("errors").for_each(|error| constraints(error, &mut details));
@@ -65,8 +83,15 @@ fn told(value: &Value) -> Option<String> {
         return Some(details.join("; "));
     }
     let nested = fields.get("response").get("message").and_then(Value::as_str);
-    let told = fields.text("message").or_else(|| nested.map(str::to_owned));
-    told.or_else(|| fields.text("type")).filter(|told| !told.trim().is_empty())
+    let text = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
+    let message = text(fields.text("message").or_else(|| nested.map(str::to_owned)));
+    match (message, text(fields.text("type"))) {
+        // The type says why somebody was not let in.
+        (Some(message), Some(kind)) if status == StatusCode::UNAUTHORIZED && !message.contains(&kind) => {
+            Some(format!("{message} ({kind})"))
+        }
+        (message, kind) => message.or(kind),
+    }
 }
 
 fn constraints(error: &Value, into: &mut Vec<String>) {

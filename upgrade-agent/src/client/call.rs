@@ -1,0 +1,88 @@
+//! One request to be made, before it is known how and how often.
+
+use reqwest::Method;
+use reqwest::header::HeaderValue;
+use serde_json::Value;
+
+use super::error::{ClientError, ErrorKind};
+
+/// For whom the server's answer is, which decides who has to show himself how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Audience {
+    /// The health call, which may go to a server that is not the right one.
+    Anybody,
+    Admin,
+    /// A student's application.
+    Student,
+}
+
+/// One request to be made.
+#[derive(Clone)]
+pub(super) struct Call {
+    pub(super) method: Method,
+    pub(super) path: Vec<String>,
+    pub(super) user: Option<HeaderValue>,
+    pub(super) body: Option<Value>,
+    pub(super) repeatable: bool,
+    pub(super) audience: Audience,
+}
+
+impl Call {
+    /// A read, which may be repeated.
+    pub(super) fn get(path: &[&str]) -> Self {
+        Self { repeatable: true, ..Self::new(Method::GET, path) }
+    }
+
+    pub(super) fn health() -> Self {
+        Self { audience: Audience::Anybody, ..Self::get(&[]) }
+    }
+
+    pub(super) fn post(path: &[&str], body: Value) -> Self {
+        Self { body: Some(body), ..Self::new(Method::POST, path) }
+    }
+
+    pub(super) fn put(path: &[&str], body: Value) -> Self {
+        Self { body: Some(body), ..Self::new(Method::PUT, path) }
+    }
+
+    pub(super) fn patch(path: &[&str], body: Value) -> Self {
+        Self { body: Some(body), ..Self::new(Method::PATCH, path) }
+    }
+
+    pub(super) fn delete(path: &[&str]) -> Self {
+        Self::new(Method::DELETE, path)
+    }
+
+    fn new(method: Method, path: &[&str]) -> Self {
+        let path = path.iter().map(|&part| part.to_owned()).collect();
+        Self { method, path, user: None, body: None, repeatable: false, audience: Audience::Admin }
+    }
+
+    /// Says that a second call does nothing that the first one did not.
+    pub(super) fn repeatable(self) -> Self {
+        Self { repeatable: true, ..self }
+    }
+
+    /// Speaks for a student, who is named in the body.
+    pub(super) fn of_student(self) -> Self {
+        Self { audience: Audience::Student, ..self }
+    }
+
+    /// Names the student in a header, which the server reads as Latin-1.
+    pub(super) fn of_user(self, id: &str) -> Result<Self, ClientError> {
+        let bytes: Option<Vec<u8>> = id.chars().map(|c| u8::try_from(u32::from(c)).ok()).collect();
+        let header = bytes.and_then(|bytes| HeaderValue::from_bytes(&bytes).ok());
+        match header {
+            Some(header) => Ok(Self { user: Some(header), ..self }),
+            None => {
+                let why = "this server takes a student's id in a header, which cannot hold this one";
+                Err(ClientError::new(ErrorKind::BadRequest, self.name(), why))
+            }
+        }
+    }
+
+    /// How the call is named in errors.
+    pub(super) fn name(&self) -> String {
+        format!("{} /{}", self.method, self.path.join("/"))
+    }
+}

@@ -1,0 +1,136 @@
+//! The routes of a student's application. Version 6 names the student in a header, version 5 in the
+//! body; servers before 6.0 have only the older ones, and later ones have both.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::{Value, json};
+
+use super::call::Call;
+use super::error::{ClientError, ErrorKind};
+use super::reply::{Body, Reply};
+use super::session::UpgradeClient;
+use super::wire;
+
+/// A version of the routes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Version {
+    V5,
+    V6,
+}
+
+impl Version {
+    fn other(self) -> Self {
+        match self {
+            Self::V5 => Self::V6,
+            Self::V6 => Self::V5,
+        }
+    }
+
+    fn path(self) -> &'static str {
+        match self {
+            Self::V5 => "v5",
+            Self::V6 => "v6",
+        }
+    }
+}
+
+/// Which routes a server was seen to have, if not those that its version promises.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    is_other_way: AtomicBool,
+}
+
+/// A call for a student, before the routes' version is chosen.
+pub(super) struct StudentCall<'a> {
+    route: &'static str,
+    user: &'a str,
+    body: Value,
+    /// A change of what is known of a student, which is a PATCH.
+    is_change: bool,
+    repeatable: bool,
+}
+
+impl<'a> StudentCall<'a> {
+    /// `POST /v6/<route>`.
+    pub(super) fn post(route: &'static str, user: &'a str, body: Value) -> Self {
+        Self { route, user, body, is_change: false, repeatable: false }
+    }
+
+    /// `PATCH /v6/<route>`, which sets what it says however often it is called.
+    pub(super) fn set(route: &'static str, user: &'a str, body: Value) -> Self {
+        Self { is_change: true, ..Self::post(route, user, body).repeatable() }
+    }
+
+    /// Says that a second call does nothing that the first one did not.
+    pub(super) fn repeatable(self) -> Self {
+        Self { repeatable: true, ..self }
+    }
+
+    /// How the call is named in errors that are found before it is made.
+    pub(super) fn name(&self) -> String {
+        format!("{} /v6/{}", if self.is_change { "PATCH" } else { "POST" }, self.route)
+    }
+
+    fn of(&self, version: Version) -> Result<Call, ClientError> {
+        let mut body = self.body.clone();
+        if version == Version::V5 {
+            // Two routes take the student himself, the others speak of him.
+            let field = if matches!(self.route, "init" | "groupmembership" | "workinggroup") {
+                "id"
+            } else {
+                "userId"
+            };
+            body[field] = json!(self.user);
+        }
+        let path = [version.path(), self.route];
+        let call = if self.is_change { Call::patch(&path, body) } else { Call::post(&path, body) };
+        let call = Call { repeatable: self.repeatable, ..call }.of_student();
+        if version == Version::V6 { call.of_user(self.user) } else { Ok(call) }
+    }
+}
+
+impl UpgradeClient {
+    /// Makes a call for a student by the routes that the server has. A route that is not there did
+    /// nothing, so the other one may be tried whatever the call is.
+    pub(super) async fn student_call(&self, asked: StudentCall<'_>) -> Result<Value, ClientError> {
+        check_user(&asked)?;
+        let first = self.version_for(asked.user).await?;
+        let reply = self.send(&asked.of(first)?).await?;
+        if !reply.is_no_route() {
+            return good(reply);
+        }
+        let Ok(second) = asked.of(first.other()) else { return good(reply) };
+        let second = self.send(&second).await?;
+        if second.is_no_route() {
+            return good(reply);
+        }
+        if travels_in_a_header(asked.user) {
+            self.seen().is_other_way.fetch_xor(true, Ordering::Relaxed);
+        }
+        good(second)
+    }
+
+    async fn version_for(&self, user: &str) -> Result<Version, ClientError> {
+        let promised = if self.is_before_6().await? { Version::V5 } else { Version::V6 };
+        let is_other_way = self.seen().is_other_way.load(Ordering::Relaxed);
+        let usual = if is_other_way { promised.other() } else { promised };
+        Ok(if travels_in_a_header(user) { usual } else { Version::V5 })
+    }
+}
+
+fn good(reply: Reply) -> Result<Value, ClientError> {
+    wire::success(reply).map(Body::into_value)
+}
+
+/// Headers are read as Latin-1, and lose the space around them.
+fn travels_in_a_header(user: &str) -> bool {
+    user.trim() == user && user.chars().all(|c| u32::from(c) <= 0xff)
+}
+
+fn check_user(asked: &StudentCall<'_>) -> Result<(), ClientError> {
+    if asked.user.trim().is_empty() || asked.user.chars().any(char::is_control) {
+        let why = "a student's id must not be empty or hold control characters";
+        return Err(ClientError::new(ErrorKind::BadRequest, asked.name(), why));
+    }
+    Ok(())
+}
