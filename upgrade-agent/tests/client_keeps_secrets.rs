@@ -209,7 +209,7 @@ async fn what_the_token_server_says_is_told_without_what_it_was_sent() {
         (Says::Json(200, json!({ "access_token": "a\nb" })), ErrorKind::Protocol),
         (Says::Text(200, "text/html", "<html>".into()), ErrorKind::Protocol),
         (Says::Json(500, json!({})), ErrorKind::Server),
-        (Says::Head(302, "location: http://127.0.0.1:9/\n", Value::Null), ErrorKind::Auth),
+        (Says::Head(302, "location: http://127.0.0.1:9/\n".into(), Value::Null), ErrorKind::Auth),
     ];
     for (answer, kind) in strange {
         let world = World::new(vec![], vec![answer]).await;

@@ -9,13 +9,14 @@ mod scripted;
 
 use std::time::Duration;
 
+use proptest::prelude::*;
 use scripted::{Says, Scripted};
 use secrecy::SecretString;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use upgrade_agent::client::{
-    ClientError, ErrorKind, ExperimentState, Mark, NewExperiment, NewUser, UpgradeClient,
-    UpgradeClientBuilder,
+    ClientError, ErrorKind, ExperimentPatch, ExperimentState, Mark, Members, NewExperiment, NewUser,
+    PageQuery, UpgradeClient, UpgradeClientBuilder,
 };
 
 const ID: &str = "d6a003ca-be46-417b-9c13-8dac554f511c";
@@ -47,7 +48,14 @@ async fn each_answer_has_its_kind() {
     let html = |status| Says::Text(status, "text/html", "<!DOCTYPE html><pre>Cannot GET</pre>".into());
     let recorded = |name: &str| {
         let recorded = recording::recording(&format!("v65/{name}"));
-        Says::Json(recorded.status, recorded.response)
+        match recorded.response {
+            Value::String(page) => Says::Text(recorded.status, "text/html", page),
+            json => Says::Json(recorded.status, json),
+        }
+    };
+    let bytes = |body: &[u8]| {
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
+        Says::Raw([head.as_bytes(), body].concat())
     };
     let cases = [
         (recorded("auth_admin_no_token"), ErrorKind::Auth, "Authorization is required"),
@@ -58,7 +66,53 @@ async fn each_answer_has_its_kind() {
         (Says::Json(500, json!({})), ErrorKind::Server, "the server does not say why"),
         (Says::Nothing(500), ErrorKind::Server, "the server does not say why"),
         (Says::Nothing(404), ErrorKind::NotFound, "the server does not say why"),
-        (html(404), ErrorKind::Protocol, "the server has no such route"),
+        (html(404), ErrorKind::Protocol, "the server has no such route: Cannot GET"),
+        (recorded("v4_init"), ErrorKind::Protocol, "the server has no such route: Cannot POST /api/v4/init"),
+        (
+            recorded("client_auth_no_token"),
+            ErrorKind::Auth,
+            "Token is not present in request header from client",
+        ),
+        (recorded("client_auth_malformed"), ErrorKind::Auth, "jwt malformed (User ID not found)"),
+        (recorded("create_bad_json"), ErrorKind::BadRequest, "Expected property name"),
+        (Says::Json(403, json!({ "message": "forbidden", "type": "x" })), ErrorKind::Auth, "forbidden"),
+        (Says::Json(429, json!({})), ErrorKind::Server, "the server does not say why"),
+        (
+            Says::Json(400, json!({ "message": 7, "errors": "x" })),
+            ErrorKind::BadRequest,
+            "the server does not",
+        ),
+        (
+            Says::Json(500, json!({ "message": " ", "type": "Query Failed" })),
+            ErrorKind::Server,
+            "Query Failed",
+        ),
+        (Says::Json(500, json!("text")), ErrorKind::Server, "the server does not say why"),
+        (Says::Json(200, json!(null)), ErrorKind::Protocol, "the answer does not have"),
+        (
+            Says::Text(200, "application/json", "[{\"id\": \"a".into()),
+            ErrorKind::Protocol,
+            "the answer breaks off",
+        ),
+        (Says::Text(500, "application/json", "{\"mess".into()), ErrorKind::Server, "the answer breaks off"),
+        (
+            Says::Text(200, "application/json", "[".repeat(5000)),
+            ErrorKind::Protocol,
+            "the answer is not JSON",
+        ),
+        (
+            Says::Text(503, "text/html", "<title> Down </title>".into()),
+            ErrorKind::Server,
+            "the answer is not JSON: Down",
+        ),
+        (bytes(b"[\"\xff\xfe\"]"), ErrorKind::Protocol, "the answer is not JSON"),
+        (Says::Raw(b"SSH-2.0-OpenSSH_9\r\n".to_vec()), ErrorKind::Connect, ""),
+        (Says::Raw(b"HTTP/1.1 200 OK\r\ncontent-length: 50\r\n\r\n[]".to_vec()), ErrorKind::Connect, ""),
+        (
+            Says::Raw(b"HTTP/1.1 200 OK\r\ncontent-length: 9999999999\r\n\r\n[".to_vec()),
+            ErrorKind::Protocol,
+            "the answer is too large",
+        ),
         (html(200), ErrorKind::Protocol, "the answer is not JSON"),
         (html(502), ErrorKind::Server, "the answer is not JSON"),
         (Says::Json(409, json!({ "message": "taken" })), ErrorKind::Conflict, "taken"),
@@ -245,4 +299,196 @@ async fn what_a_server_says_is_cut_to_one_line() {
     let failure = names_fail(Says::Json(400, json!({ "message": long }))).await;
     assert!(failure.message().chars().count() < 500);
     assert!(!failure.to_string().contains(['\n', '\u{1b}']));
+}
+
+#[tokio::test]
+async fn an_answer_without_end_is_given_up() {
+    let mut endless = b"HTTP/1.1 200 OK\r\n\r\n".to_vec();
+    endless.resize(65 * 1024 * 1024, b' ');
+    let failure = names_fail(Says::Raw(endless)).await;
+    assert_eq!((failure.kind(), failure.message()), (ErrorKind::Protocol, "the answer is too large"));
+}
+
+#[tokio::test]
+async fn nobody_is_followed_elsewhere_with_a_token() {
+    let elsewhere = Scripted::new(vec![Says::Json(200, json!([]))]).await;
+    let to = format!("location: {}/experiments/names\n", elsewhere.url());
+    for status in [301, 302, 303, 307, 308] {
+        let server = script([Says::Head(status, to.clone(), json!([]))]).await;
+        let client = builder(server.url()).token(SecretString::from(SECRET)).build().unwrap();
+        let failure = client.experiment_names().await.unwrap_err();
+        assert_eq!(failure.kind(), ErrorKind::Protocol, "{failure}");
+        assert!(failure.message().contains("sends elsewhere"), "{failure}");
+    }
+    assert!(elsewhere.lines().is_empty());
+}
+
+#[tokio::test]
+async fn up_to_6_2_each_broken_rule_is_told_with_its_words() {
+    let errors = json!([
+        { "property": "conditions", "children": [
+            { "property": "0", "children": [
+                { "property": "assignmentWeight", "constraints": { "isNumber": "assignmentWeight must be a number" } },
+                { "property": "order", "constraints": { "isInt": "order must be an integer", "min": "order too small" } },
+            ] },
+        ] },
+        { "property": "tags", "children": [], "constraints": { "isArray": "tags must be an array" } },
+        { "property": "odd", "constraints": 7 }, null, "text",
+    ]);
+    let body =
+        json!({ "httpCode": 400, "name": "BadRequestError", "message": "Invalid body", "errors": errors });
+    let failure = names_fail(Says::Json(400, body)).await;
+    let words =
+        "assignmentWeight must be a number; order must be an integer; order too small; tags must be an array";
+    assert_eq!(failure.message(), words);
+}
+
+#[tokio::test]
+async fn a_wait_that_the_server_asks_for_is_kept_or_not_begun() {
+    let now = std::time::UNIX_EPOCH + Duration::from_secs(784_111_777);
+    for (asked, waits) in [
+        ("retry-after: 0\n", true),
+        ("retry-after: 3600\n", false),
+        ("retry-after: Sun, 06 Nov 1994 08:49:27 GMT\n", true),
+        ("retry-after: Sun, 06 Nov 1994 09:49:37 GMT\n", false),
+        ("retry-after: soon\n", true),
+    ] {
+        let server = script([Says::Head(503, asked.into(), json!({})), Says::Json(200, json!([]))]).await;
+        let patient = builder(server.url()).retries(1).clock(move || now).build().unwrap();
+        let answer = patient.experiment_names().await;
+        assert_eq!(answer.is_ok(), waits, "{asked}");
+        assert_eq!(server.lines().len(), if waits { 3 } else { 2 }, "{asked}");
+        if let Err(failure) = answer {
+            let told = "the server does not say why (the server asks to wait 3600 seconds)";
+            assert_eq!((failure.status(), failure.message()), (Some(503), told));
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_was_certainly_not_heard_is_repeated_whatever_it_is() {
+    let many = || Says::Json(429, json!({}));
+    let server = script([many(), many(), Says::Json(200, json!([{ "id": ID }]))]).await;
+    let patient = builder(server.url()).retries(2).build().unwrap();
+    patient.delete(ID).await.unwrap();
+    assert_eq!(server.lines().len(), 4);
+    let server = script([many()]).await;
+    assert!(!client(&server).delete(ID).await.unwrap_err().may_have_acted());
+
+    let server = script([]).await;
+    let pauses = std::sync::Arc::new(std::sync::atomic::AtomicU32::new(0));
+    let count = std::sync::Arc::clone(&pauses);
+    let counted = move || f64::from(count.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
+    let patient = builder(server.url()).retries(3).jitter(counted).build().unwrap();
+    patient.connect().await.unwrap();
+    drop(server);
+    // What was in flight ends when the server's task does.
+    let failure = loop {
+        match patient.delete(ID).await {
+            Err(failure) if !failure.may_have_acted() => break failure,
+            _ => tokio::task::yield_now().await,
+        }
+    };
+    assert_eq!(failure.kind(), ErrorKind::Connect);
+    assert!(pauses.load(std::sync::atomic::Ordering::Relaxed) >= 3, "each retry asks for its pause");
+}
+
+#[tokio::test]
+async fn a_call_ends_at_its_deadline_whatever_its_attempts_may_take() {
+    let server = script([Says::Waits]).await;
+    let long = Duration::from_secs(86_400);
+    let client = builder(server.url()).timeout(long).deadline(Duration::from_secs(60)).build().unwrap();
+    client.connect().await.unwrap();
+    tokio::time::pause();
+    let start = tokio::time::Instant::now();
+    let failure = client.experiment_names().await.unwrap_err();
+    assert_eq!((failure.kind(), failure.message()), (ErrorKind::Timeout, "no answer within 60s"));
+    assert!(failure.may_have_acted());
+    assert!(start.elapsed() < Duration::from_secs(61));
+}
+
+#[tokio::test]
+async fn waits_without_end_are_no_fault() {
+    let server = script([Says::Json(200, json!([]))]).await;
+    let endless = Duration::MAX;
+    let client = builder(server.url()).timeout(endless).connect_timeout(endless).deadline(endless);
+    assert_eq!(client.retry_pause(endless).build().unwrap().experiment_names().await.unwrap(), []);
+}
+
+proptest! {
+    /// Whatever bytes come instead of an answer, there is an error, one line long, or an empty list.
+    #[test]
+    fn no_answer_is_too_strange(status in 200..600_u16, bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let body = [format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n\r\n", bytes.len()).into_bytes(), bytes].concat();
+        tokio::runtime::Runtime::new().unwrap().block_on(async {
+            let server = script([Says::Raw(body)]).await;
+            match client(&server).experiment_names().await {
+                Ok(names) => assert!(names.is_empty()),
+                Err(failure) => assert!(!failure.to_string().contains(['\n', '\r', '\0'])),
+            }
+        });
+    }
+
+    #[test]
+    fn no_json_is_too_strange(status in 200..600_u16, json in any_json()) {
+        tokio::runtime::Runtime::new().unwrap().block_on(async {
+            let server = script((0..12).map(|_| Says::Json(status, json.clone()))).await;
+            let client = client(&server);
+            let _ = client.experiment(ID).await;
+            let _ = client.enrollment(ID).await;
+            let _ = client.assign("ada", "x").await;
+            let _ = client.global_exclusion("x").await;
+            let _ = client.context_metadata().await;
+            let _ = client.page(&PageQuery::new(5)).await;
+            let _ = client.update(ID, &lists()).await;
+        });
+    }
+}
+
+fn lists() -> ExperimentPatch {
+    let members = Members { users: vec!["ada".into()], groups: Vec::new() };
+    ExperimentPatch { inclusion: Some(members), name: Some("x".into()), ..Default::default() }
+}
+
+/// JSON of the fields that matter, with values that do not.
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        "[a-z]{0,3}".prop_map(Value::from),
+        Just(Value::from(ID)),
+    ];
+    let field = prop::sample::select(vec![
+        "id",
+        "name",
+        "context",
+        "state",
+        "conditions",
+        "partitions",
+        "conditionPayloads",
+        "parentCondition",
+        "experimentSegmentInclusion",
+        "segment",
+        "individualForSegment",
+        "groupForSegment",
+        "subSegments",
+        "message",
+        "errors",
+        "constraints",
+        "nodes",
+        "total",
+        "revertTo",
+        "postExperimentRule",
+        "contextMetadata",
+    ]);
+    leaf.prop_recursive(5, 48, 6, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::vec((field.clone(), inner), 0..8).prop_map(|fields| fields
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect::<Value>()),
+        ]
+    })
 }

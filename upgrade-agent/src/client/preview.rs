@@ -11,6 +11,9 @@ use super::wire;
 
 const CALL: &str = "POST /previewusers/assign";
 
+/// Servers tell preview users by pages only.
+const PAGE: usize = 100;
+
 /// A student who sees experiments in preview.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PreviewUser {
@@ -40,8 +43,21 @@ impl UpgradeClient {
     ///
     /// Those of any call.
     pub async fn preview_users(&self) -> Result<Vec<PreviewUser>, ClientError> {
-        let answer = self.call(Call::get(&["previewusers"])).await?;
-        wire::list(&answer, wire::preview_user).ok_or_else(|| strange("GET /previewusers"))
+        let mut users: Vec<PreviewUser> = Vec::new();
+        for skip in (0_u64..).step_by(PAGE) {
+            let path = ["previewusers", "paginated"];
+            let call = Call::post(&path, json!({ "skip": skip, "take": PAGE })).repeatable();
+            let name = call.name();
+            let answer = self.call(call).await?;
+            let page = wire::list(&answer["nodes"], wire::preview_user).ok_or_else(|| strange(&name))?;
+            let came = answer["nodes"].as_array().map_or(0, Vec::len);
+            users.extend(page);
+            let total = answer["total"].as_u64().unwrap_or(0);
+            if came < PAGE || total <= skip.saturating_add(PAGE as u64) {
+                break;
+            }
+        }
+        Ok(users)
     }
 
     /// Makes a student a preview user. Doing so again changes nothing.

@@ -1,7 +1,7 @@
 //! The routes of a student's application. Version 6 names the student in a header, version 5 in the
 //! body; servers before 6.0 have only the older ones, and later ones have both.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use serde_json::{Value, json};
 
@@ -34,10 +34,23 @@ impl Version {
     }
 }
 
-/// Which routes a server was seen to have, if not those that its version promises.
+/// Which routes a server was seen to have although its version promises others: 5, 6, or 0 for
+/// none yet.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
-    is_other_way: AtomicBool,
+pub(super) struct Seen(AtomicU8);
+
+impl Seen {
+    fn note(&self, version: Version) {
+        self.0.store(if version == Version::V5 { 5 } else { 6 }, Ordering::Relaxed);
+    }
+
+    fn version(&self) -> Option<Version> {
+        match self.0.load(Ordering::Relaxed) {
+            5 => Some(Version::V5),
+            6 => Some(Version::V6),
+            _ => None,
+        }
+    }
 }
 
 /// A call for a student, before the routes' version is chosen.
@@ -105,16 +118,17 @@ impl UpgradeClient {
             return good(reply);
         }
         if travels_in_a_header(asked.user) {
-            self.seen().is_other_way.fetch_xor(true, Ordering::Relaxed);
+            self.seen().note(first.other());
         }
         good(second)
     }
 
     async fn version_for(&self, user: &str) -> Result<Version, ClientError> {
+        if !travels_in_a_header(user) {
+            return Ok(Version::V5);
+        }
         let promised = if self.is_before_6().await? { Version::V5 } else { Version::V6 };
-        let is_other_way = self.seen().is_other_way.load(Ordering::Relaxed);
-        let usual = if is_other_way { promised.other() } else { promised };
-        Ok(if travels_in_a_header(user) { usual } else { Version::V5 })
+        Ok(self.seen().version().unwrap_or(promised))
     }
 }
 

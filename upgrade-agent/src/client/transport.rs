@@ -182,10 +182,14 @@ pub(super) fn is_loopback(url: &Url) -> bool {
 }
 
 pub(super) async fn read_body(call: &str, mut response: Response) -> Result<Vec<u8>, ClientError> {
+    let too_large = || ClientError::new(ErrorKind::Protocol, call, "the answer is too large");
+    if response.content_length().is_some_and(|length| length > LARGEST_BODY as u64) {
+        return Err(too_large());
+    }
     let mut bytes = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|why| failure_of(call, why))? {
         if bytes.len() + chunk.len() > LARGEST_BODY {
-            return Err(ClientError::new(ErrorKind::Protocol, call, "the answer is too large"));
+            return Err(too_large());
         }
         bytes.extend_from_slice(&chunk);
     }

@@ -104,8 +104,19 @@ async fn update_experiment(client: &UpgradeClient, action: &Action, update: &Upd
     if !problems.is_empty() {
         return Err(Failed::Changed(problems.join("; ")));
     }
-    let updated = client.update(&update.experiment_id, &patch(update, &now)).await?;
+    let updated = match client.update(&update.experiment_id, &patch(update, &now)).await {
+        Err(error) => finish(client, error).await?,
+        Ok(updated) => updated,
+    };
     Ok(about_experiment(action, &updated, ""))
+}
+
+/// Tries once more to do what a change of several calls still lacks.
+async fn finish(client: &UpgradeClient, error: ClientError) -> Result<Experiment, ClientError> {
+    match error.unfinished() {
+        Some(rest) => client.update(&rest.experiment_id, &rest.missing).await,
+        None => Err(error),
+    }
 }
 
 async fn set_status(client: &UpgradeClient, proposal: &Proposal, change: &UpdateExperimentStatus) -> Outcome {
