@@ -108,6 +108,8 @@ fn a_create_is_held_against_the_context_and_against_itself() {
         ),
         (json!({ "conditions": [{ "code": " " }] }), "a condition needs a code"),
         (json!({ "conditions": [{ "code": "Default" }] }), "UpGrade keeps the code `default` for itself"),
+        (json!({ "tags": ["a", " "] }), "a tag must not be empty"),
+        (json!({ "tags": ["a", "b", "a"] }), "the tag `a` is there twice"),
         (json!({ "inclusion_users": ["ada", ""] }), "it must not be empty"),
         (
             json!({ "inclusion_users": ["ada", "ada"] }),
@@ -419,6 +421,35 @@ async fn a_weight_that_is_none_keeps_an_experiment_from_starting() {
         assert!(said.contains("has the weight -10, so it cannot start"), "{said}");
     }
     assert_eq!(told(kind, json!({ "experiment_id": ID, "status": "preview" }), &bad), "");
+}
+
+/// Servers up to 6.2 fill no payloads and keep the lists.
+#[tokio::test]
+async fn an_old_server_is_not_warned_of_for_what_it_does_not_do() {
+    use upgrade_agent::actions::Warning;
+    use upgrade_agent::client::Dialect;
+    let old = experiment(ExperimentState::Inactive, true, [50.0, 50.0]).await;
+    let params = json!({ "experiment_id": ID, "context": "mathstream", "name": "Bar" });
+    let action = decode(ActionKind::UpdateExperiment, params.as_object().unwrap()).unwrap();
+    let told = |dialect| {
+        let facts = Facts { experiment: Some(&old), dialect: Some(dialect), ..Facts::default() };
+        warnings(&action, &facts)
+    };
+    assert_eq!(told(Dialect::V62), []);
+    let newer = told(Dialect::V65);
+    assert!(
+        matches!(newer.as_slice(), [Warning::ListsDropped { .. }, Warning::DefaultPayloads { pairs: 2 }]),
+        "{newer:?}"
+    );
+}
+
+#[test]
+fn what_does_not_fit_is_told_in_a_bounded_sentence() {
+    let huge = "x".repeat(1_000_000);
+    for params in [json!({ "conditions": huge }), json!({ huge.clone(): 1 })] {
+        let why = decode(ActionKind::CreateExperiment, params.as_object().unwrap()).unwrap_err().to_string();
+        assert!(why.contains("`create_experiment`") && why.len() < 1_000, "{} bytes", why.len());
+    }
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::client::{
 };
 use parts::{
     Named, TOLERANCE, check_conditions, check_context, check_filter, check_list, check_name, check_points,
-    check_rule, check_unit, rounded,
+    check_rule, check_tags, check_unit, rounded,
 };
 use students::{check_init, check_mark, check_user};
 use words::{check_known, in_context, not_a_word};
@@ -70,6 +70,7 @@ fn check_create(create: &CreateExperiment, facts: &Facts<'_>, found: &mut Vec<St
     check_conditions(&create.conditions, context, found);
     check_points(&create.decision_points, context, found);
     check_filter(create.filter_mode.as_ref(), found);
+    check_tags(&create.tags, found);
     let codes: Vec<&str> = create.conditions.iter().map(|condition| condition.code.as_str()).collect();
     check_rule(create.post_experiment_rule.as_ref(), &codes, found);
     check_list("inclusion", &create.inclusion_users, &create.inclusion_groups, context, found);
@@ -94,6 +95,7 @@ fn check_update(update: &UpdateExperiment, facts: &Facts<'_>, found: &mut Vec<St
         check_points(points, context, found);
     }
     check_filter(update.filter_mode.as_ref(), found);
+    check_tags(update.tags.as_deref().unwrap_or_default(), found);
     let (users, groups) = (update.inclusion_users.as_deref(), update.inclusion_groups.as_deref());
     check_list("inclusion", users.unwrap_or_default(), groups.unwrap_or_default(), context, found);
     let (users, groups) = (update.exclusion_users.as_deref(), update.exclusion_groups.as_deref());

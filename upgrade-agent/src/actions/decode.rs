@@ -4,8 +4,15 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
+use super::shown::{shown, shown_to};
 use super::{Action, ActionKind};
 use crate::state::Params;
+
+/// How much is told of why parameters do not fit, in characters: the reason quotes what was given.
+const LONGEST_REASON: usize = 300;
+
+/// The longest text that may be a slip of a known word, in bytes.
+const LONGEST_WORD: usize = 400;
 
 /// Why parameters are no action yet.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -61,8 +68,8 @@ pub fn unknown_parameters(kind: ActionKind, params: &Params) -> Vec<String> {
     let known = known_parameters(kind);
     let unknown = params.keys().filter(|name| !known.contains(name));
     let sentence = |name: &String| match nearest(name, known.iter().map(String::as_str)) {
-        Some(near) => format!("`{kind}` has no parameter `{name}`; did you mean `{near}`?"),
-        None => format!("`{kind}` has no parameter `{name}`; it has {}", known.join(", ")),
+        Some(near) => format!("`{kind}` has no parameter `{}`; did you mean `{near}`?", shown(name)),
+        None => format!("`{kind}` has no parameter `{}`; it has {}", shown(name), known.join(", ")),
     };
     unknown.map(sentence).collect()
 }
@@ -80,11 +87,16 @@ pub(super) fn schema_of<T: JsonSchema>() -> Value {
     schema
 }
 
-/// The known word that is nearest to a wrong one, whatever the case, if one is near.
+/// The known word that is nearest to a wrong one, whatever the case, if one is near. Telling how near takes the product of
+/// the lengths, so a text that is no word is near to none.
 pub(super) fn nearest<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    if wrong.len() > LONGEST_WORD {
+        return None;
+    }
     let folded = wrong.to_lowercase();
     let allowed = (wrong.chars().count() / 3).max(1);
     known
+        .filter(|word| word.len() <= LONGEST_WORD)
         .map(|word| (strsim::damerau_levenshtein(&folded, &word.to_lowercase()), word))
         .filter(|(distance, _)| *distance <= allowed)
         .min_by_key(|(distance, _)| *distance)
@@ -109,14 +121,15 @@ fn is_about(error: &serde_json::Error, missing: &[String]) -> bool {
 /// Serde does not say in which parameter it failed: it is the one without which it fails otherwise, or not at all.
 fn misfit(kind: ActionKind, params: &Params, error: &serde_json::Error) -> String {
     let said = error.to_string();
+    let shown = shown_to(&said, LONGEST_REASON);
     let fails_alike = |without: &str| {
         let mut rest = params.clone();
         rest.remove(without);
         kind.with_params(Value::Object(rest)).is_err_and(|other| other.to_string() == said)
     };
     match params.keys().find(|name| !fails_alike(name)) {
-        Some(name) => format!("the parameter `{name}` of `{kind}` does not fit: {said}"),
-        None => format!("the parameters of `{kind}` do not fit: {said}"),
+        Some(name) => format!("the parameter `{name}` of `{kind}` does not fit: {shown}"),
+        None => format!("the parameters of `{kind}` do not fit: {shown}"),
     }
 }
 

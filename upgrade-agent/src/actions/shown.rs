@@ -6,8 +6,13 @@ const LONGEST: usize = 120;
 
 /// The text on one line, without signs that cannot be seen, and not too long.
 pub(crate) fn shown(text: &str) -> String {
+    shown_to(text, LONGEST)
+}
+
+/// The same up to so many characters.
+pub(super) fn shown_to(text: &str, longest: usize) -> String {
     let line = on_one_line(text);
-    match line.char_indices().nth(LONGEST) {
+    match line.char_indices().nth(longest) {
         None => line,
         Some((end, _)) => format!("{}…", &line[..end]),
     }

@@ -193,3 +193,10 @@ pub(super) fn check_list(
         check_known("group type", &group.group_type, &types, &in_context(name), found);
     }
 }
+
+pub(super) fn check_tags(tags: &[String], found: &mut Vec<String>) {
+    if tags.iter().any(|tag| tag.trim().is_empty()) {
+        found.push("a tag must not be empty: name it, or leave it out".to_owned());
+    }
+    check_twice("tag", &tags.iter().map(String::as_str).collect::<Vec<_>>(), found);
+}
