@@ -10,9 +10,35 @@
 //! `assign` with the second request which the server needs for it. It does not judge whether an
 //! experiment makes sense (weights, names, transitions): that is the caller's business.
 //!
+//! # Who calls
+//!
+//! Admin calls carry a bearer token ([`UpgradeClientBuilder::token`]) or the access token of a
+//! Google service account ([`UpgradeClientBuilder::service_account_file`]), a student's calls the
+//! signed client key ([`UpgradeClientBuilder::client_key`]); the health call carries nothing.
+//! Secrets are in no error, log or `Debug` text, also if a server repeats them in its answer.
+//! Redirects are not followed.
+//!
+//! # What is repeated
+//!
+//! Reads, and calls that do the same however often they are made, are tried again after a broken
+//! connection, a timeout and the statuses 429, 502, 503 and 504; any other call only if it was
+//! certainly not heard (no connection came about, or 429). [`ClientError::may_have_acted`] tells
+//! after a failure whether there is something to look for. A change that takes several calls may
+//! stop between them: [`ClientError::unfinished`] then has what is missing, ready for
+//! [`UpgradeClient::update`].
+//!
+//! # Old servers
+//!
+//! Up to 6.2, states, segments and errors differ ([`Dialect`]); before 6.0 a student's routes are
+//! those of version 5, which name him in the body. A route that is not there is looked for by the
+//! other version once. A student's id that no header can hold (beyond Latin-1, or with space around
+//! it) goes by version 5 on any server.
+//!
 //! ```
 //! # tokio::runtime::Runtime::new().unwrap().block_on(async {
-//! use upgrade_agent::client::{ExperimentState, NewExperiment, NewUser, UpgradeClient};
+//! use upgrade_agent::client::{
+//!     ExperimentPatch, ExperimentState, Members, NewExperiment, NewUser, UpgradeClient,
+//! };
 //! use upgrade_agent::server::EmbeddedServer;
 //!
 //! let server = EmbeddedServer::builder().in_memory().start().await?;
@@ -29,6 +55,12 @@
 //! client.init_user(&NewUser::new("ada")).await?;
 //! let points = client.assign("ada", "assign-prog").await?;
 //! assert_eq!(points[0].site, "SelectSection");
+//!
+//! let lists = ExperimentPatch {
+//!     exclusion: Some(Members { users: vec!["eve".into()], groups: vec![] }),
+//!     ..ExperimentPatch::default()
+//! };
+//! assert_eq!(client.update(&hints.id, &lists).await?.exclusion.users, ["eve"]);
 //! # server.shutdown().await;
 //! # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
 //! ```

@@ -216,6 +216,24 @@ async fn an_experiment_that_somebody_changed_meanwhile_is_left_alone_if_asked_so
     assert_eq!(client.experiment(&seen.id).await.unwrap(), mine);
 }
 
+#[tokio::test]
+async fn a_change_in_the_instant_before_the_write_shows_afterwards() {
+    let at = |number: u64| {
+        Says::Json(200, json!({ "id": ID, "name": "x", "versionNumber": number, "updatedAt": "t" }))
+    };
+    for (written, is_told) in [(8, false), (9, true)] {
+        let server = Scripted::new(vec![healthy("6.5.0"), at(7), at(7), at(written)]).await;
+        let client = UpgradeClient::builder(server.url()).build().unwrap();
+        let seen = client.experiment(ID).await.unwrap().revision();
+        let patch = ExperimentPatch { name: Some("mine".into()), ..Default::default() };
+        let outcome = client.update_unchanged(ID, &patch, &seen).await;
+        assert_eq!(outcome.is_err(), is_told);
+        if let Err(failure) = outcome {
+            assert_eq!((failure.kind(), failure.may_have_acted()), (ErrorKind::Conflict, true), "{failure}");
+        }
+    }
+}
+
 fn healthy(version: &str) -> Says {
     Says::Json(200, json!({ "name": "UpGrade", "version": version, "description": "" }))
 }

@@ -3,10 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use futures_util::TryStreamExt;
 use upgrade_agent::client::{
     AssignmentUnit, ConsistencyRule, Dialect, ErrorKind, Experiment, ExperimentPatch, ExperimentState,
-    FilterMode, GroupMember, Mark, MarkStatus, NewCondition, NewDecisionPoint, NewExperiment, NewUser,
-    PostExperimentRule, PostRule, UpgradeClient,
+    FilterMode, GroupMember, Mark, MarkStatus, NewCondition, NewDecisionPoint, NewExperiment, NewUser, Page,
+    PageQuery, PostExperimentRule, PostRule, SearchKey, SortDirection, SortKey, UpgradeClient,
 };
 use upgrade_agent::server::{EmbeddedServer, ServerHandle};
 
@@ -302,4 +303,69 @@ async fn what_the_server_refuses_is_a_bad_request_in_its_words() {
         let refused = client.init_user(&NewUser::new(id)).await.unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::BadRequest, "{id:?}");
     }
+}
+
+#[tokio::test]
+async fn experiments_come_page_by_page() {
+    let (_server, client) = start().await;
+    for name in ["b2", "a1", "c3", "d4", "e5"] {
+        let mut new = hints();
+        new.name = name.into();
+        new.tags = vec![if name < "c" { "early" } else { "late" }.into()];
+        client.create(&new).await.unwrap();
+    }
+    let names = |page: &Page| page.experiments.iter().map(|e| e.name.clone()).collect::<Vec<_>>();
+
+    let pages: Vec<Page> = client.pages(PageQuery::new(2)).try_collect().await.unwrap();
+    assert_eq!(
+        pages.iter().map(|page| (page.skip, page.total)).collect::<Vec<_>>(),
+        [(0, 5), (2, 5), (4, 5)]
+    );
+    let mut all: Vec<String> = pages.iter().flat_map(names).collect();
+    all.sort();
+    assert_eq!(all, ["a1", "b2", "c3", "d4", "e5"]);
+    assert!(pages[0].experiments[0].conditions.is_empty(), "the server does not tell them here");
+    assert_eq!(pages[0].experiments[0].decision_points.len(), 1);
+
+    let sorted = PageQuery::new(10).sort(SortKey::Name, SortDirection::Descending);
+    assert_eq!(names(&client.page(&sorted).await.unwrap()), ["e5", "d4", "c3", "b2", "a1"]);
+    let early = sorted.clone().search(SearchKey::Tag, "early");
+    assert_eq!(names(&client.page(&early).await.unwrap()), ["b2", "a1"]);
+    let none = PageQuery::new(10).search(SearchKey::Name, "nobody");
+    let none: Vec<Page> = client.pages(none).try_collect().await.unwrap();
+    assert!(none.is_empty(), "{none:?}");
+    assert_eq!(client.page(&PageQuery::new(0)).await.unwrap().experiments.len(), 1, "one at least");
+    let beyond: Vec<Page> = client.pages(PageQuery::new(2).skip(50)).try_collect().await.unwrap();
+    assert!(beyond.is_empty());
+
+    let unknown = PageQuery::new(10).sort(SortKey::Unknown("colour".into()), SortDirection::Ascending);
+    assert_eq!(client.page(&unknown).await.unwrap_err().kind(), ErrorKind::BadRequest);
+}
+
+#[tokio::test]
+async fn the_conditions_of_one_experiment_come_in_their_order() {
+    let (_server, client) = start().await;
+    let made = client.create(&hints()).await.unwrap();
+    assert_eq!(client.conditions(&made.id).await.unwrap(), made.conditions);
+    assert_eq!(client.conditions("..").await.unwrap_err().kind(), ErrorKind::BadRequest);
+}
+
+#[tokio::test]
+async fn a_start_is_scheduled() {
+    let (_server, client) = start().await;
+    let made = client.create(&hints()).await.unwrap();
+    let start = "2027-01-31T08:00:00.000Z";
+    let moved = client.schedule(&made.id, start).await.unwrap();
+    assert_eq!((moved.state, moved.start_on.as_deref()), (ExperimentState::Scheduled, Some(start)));
+    assert_eq!(client.schedule(&made.id, "soon").await.unwrap_err().kind(), ErrorKind::BadRequest);
+}
+
+#[tokio::test]
+async fn a_word_that_is_new_goes_both_ways_as_it_is() {
+    let (_server, client) = start().await;
+    let made = client.create(&hints()).await.unwrap();
+    let frozen = ExperimentState::from("frozen");
+    let refused = client.set_state(&made.id, &frozen).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::BadRequest, "the server got it and does not know it: {refused}");
+    assert_eq!(serde_json::to_value(&frozen).unwrap(), "frozen");
 }

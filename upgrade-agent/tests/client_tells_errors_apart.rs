@@ -15,8 +15,8 @@ use secrecy::SecretString;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use upgrade_agent::client::{
-    ClientError, ErrorKind, ExperimentPatch, ExperimentState, Mark, Members, NewExperiment, NewUser,
-    PageQuery, UpgradeClient, UpgradeClientBuilder,
+    ClientError, Dialect, ErrorKind, ExperimentPatch, ExperimentState, Mark, Members, NewExperiment, NewUser,
+    PageQuery, PostRule, UpgradeClient, UpgradeClientBuilder,
 };
 
 const ID: &str = "d6a003ca-be46-417b-9c13-8dac554f511c";
@@ -413,6 +413,72 @@ async fn waits_without_end_are_no_fault() {
     let endless = Duration::MAX;
     let client = builder(server.url()).timeout(endless).connect_timeout(endless).deadline(endless);
     assert_eq!(client.retry_pause(endless).build().unwrap().experiment_names().await.unwrap(), []);
+}
+
+fn created(rule: &str) -> Value {
+    let conditions = json!([{ "id": "c1", "conditionCode": "control", "assignmentWeight": 100, "order": 1 }]);
+    json!({ "id": ID, "name": "x", "context": ["assign-prog"], "postExperimentRule": rule, "conditions": conditions })
+}
+
+#[tokio::test]
+async fn a_create_whose_rule_could_not_be_set_says_so_and_can_be_finished() {
+    let single = || Says::Json(200, created("continue"));
+    let assigned = json!({ "postExperimentRule": "assign", "revertTo": "c1" });
+    let failing = [
+        vec![single(), Says::Json(503, json!({}))],
+        vec![single(), Says::HangsUp],
+        vec![Says::Json(500, json!({}))],
+        vec![Says::Json(404, json!({ "message": "deleted meanwhile" }))],
+    ];
+    for answers in failing {
+        let rest = [single(), Says::Json(200, assigned.clone())];
+        let all = std::iter::once(Says::Json(200, created("continue"))).chain(answers).chain(rest);
+        let server = script(all).await;
+        let client = client(&server);
+        let new = NewExperiment::new("x", "assign-prog").condition("control", 100.0);
+        let failure = client.create(&new.post_rule(PostRule::assign("control"))).await.unwrap_err();
+        assert_eq!(failure.code(), "E_UPGRADE_UNFINISHED");
+        assert!(
+            failure.message().starts_with("the experiment was created with the rule continue, but"),
+            "{failure}"
+        );
+        assert!(failure.may_have_acted());
+        let rest = failure.unfinished().unwrap();
+        assert_eq!(rest.experiment_id, ID);
+        let finished = client.update(ID, &rest.missing).await.unwrap();
+        assert_eq!(finished.post_rule, PostRule::assign("control"));
+    }
+}
+
+#[tokio::test]
+async fn what_was_created_is_told_though_it_cannot_be_read_back() {
+    let server = script([Says::Json(200, created("continue")), Says::Json(503, json!({}))]).await;
+    let mut new = NewExperiment::new("x", "assign-prog").condition("control", 100.0);
+    new.inclusion.users = vec!["ada".into()];
+    let made = client(&server).create(&new).await.unwrap();
+    assert_eq!((made.id.as_str(), made.inclusion), (ID, new.inclusion));
+}
+
+#[tokio::test]
+async fn a_server_of_another_version_is_known_after_its_health_answer() {
+    let health =
+        |version: &str| Says::Json(200, json!({ "name": "", "version": version, "description": "" }));
+    let server = Scripted::new(vec![health("6.2.0"), health("no version"), health("6.5.0")]).await;
+    let client = client(&server);
+    assert_eq!(client.dialect().await.unwrap(), Dialect::V62);
+    assert_eq!(client.connect().await.unwrap_err().kind(), ErrorKind::Protocol);
+    assert_eq!(client.dialect().await.unwrap(), Dialect::V62);
+    client.health().await.unwrap();
+    assert_eq!(client.dialect().await.unwrap(), Dialect::V65);
+}
+
+#[tokio::test]
+async fn the_first_calls_at_once_ask_for_health_once() {
+    let server = script((0..5).map(|_| Says::Json(200, json!([])))).await;
+    let client = client(&server);
+    let calls = (0..5).map(|_| client.experiment_names());
+    assert!(futures_util::future::join_all(calls).await.iter().all(Result::is_ok));
+    assert_eq!(server.lines().iter().filter(|line| *line == "GET /api").count(), 1);
 }
 
 proptest! {

@@ -73,7 +73,7 @@ pub struct ClientError {
     call: String,
     status: Option<u16>,
     message: String,
-    broken: bool,
+    maybe_done: bool,
     unfinished: Option<Box<Unfinished>>,
 }
 
@@ -95,7 +95,7 @@ impl ClientError {
             call: call.into(),
             status: None,
             message: message.into(),
-            broken: false,
+            maybe_done: false,
             unfinished: None,
         }
     }
@@ -108,9 +108,9 @@ impl ClientError {
         Self { kind: ErrorKind::Unfinished, message, unfinished, ..self }
     }
 
-    /// Says that the connection stood before it failed.
-    pub(super) fn broken(mut self) -> Self {
-        self.broken = true;
+    /// Says that the server was reached and may have done what was asked.
+    pub(super) fn maybe_done(mut self) -> Self {
+        self.maybe_done = true;
         self
     }
 
@@ -141,7 +141,7 @@ impl ClientError {
             // Who asks too often is not heard.
             ErrorKind::Server => self.status != Some(429),
             ErrorKind::Timeout | ErrorKind::Protocol | ErrorKind::Unfinished => true,
-            ErrorKind::Connect => self.broken,
+            ErrorKind::Connect | ErrorKind::Conflict => self.maybe_done,
             _ => false,
         }
     }

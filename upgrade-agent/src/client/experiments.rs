@@ -1,6 +1,6 @@
 //! Calls about experiments, one method per endpoint; creating and updating have their own files.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::call::Call;
 use super::error::{ClientError, ErrorKind};
@@ -72,8 +72,22 @@ impl UpgradeClient {
     ///
     /// As [`Self::experiment`]; nothing is sent if there is no such experiment.
     pub async fn set_state(&self, id: &str, state: &ExperimentState) -> Result<Experiment, ClientError> {
+        self.move_to(id, json!({ "experimentId": id, "state": state })).await
+    }
+
+    /// Moves an experiment to the state `scheduled`, to start at a time (RFC 3339, as in
+    /// `2027-01-31T08:00:00.000Z`).
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::set_state`].
+    pub async fn schedule(&self, id: &str, start_on: &str) -> Result<Experiment, ClientError> {
+        let state = ExperimentState::Scheduled;
+        self.move_to(id, json!({ "experimentId": id, "state": state, "scheduleDate": start_on })).await
+    }
+
+    async fn move_to(&self, id: &str, body: Value) -> Result<Experiment, ClientError> {
         let mut whole = self.raw_experiment(id).await?;
-        let body = json!({ "experimentId": id, "state": state });
         let answer = self.call(Call::post(&["experiments", "state"], body)).await?;
         let call = "POST /experiments/state";
         let changed = answer.as_object().ok_or_else(|| strange(call))?;
@@ -110,7 +124,7 @@ impl UpgradeClient {
         let call = "GET /experiments/single";
         check_id(call, id)?;
         match self.call(Call::get(&["experiments", "single", id])).await? {
-            serde_json::Value::Object(raw) => Ok(raw),
+            Value::Object(raw) => Ok(raw),
             _ => Err(strange(call)),
         }
     }

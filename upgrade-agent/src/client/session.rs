@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde_json::Value;
-use tokio::sync::OnceCell;
+use tokio::sync::RwLock;
 
 use super::builder::UpgradeClientBuilder;
 use super::call::Call;
@@ -20,7 +20,9 @@ use super::wire;
 #[derive(Clone)]
 pub struct UpgradeClient {
     transport: Arc<Transport>,
-    server: Arc<OnceCell<Server>>,
+    /// Written by every good health answer, so that a server which is replaced by another version
+    /// is known again after one; held while the first one is asked for.
+    server: Arc<RwLock<Option<Server>>>,
     seen: Arc<Seen>,
 }
 
@@ -50,8 +52,7 @@ impl UpgradeClient {
     /// As [`Self::health`], and `E_UPGRADE_PROTOCOL` if the version is not one.
     pub async fn connect(&self) -> Result<Health, ClientError> {
         let health = self.health().await?;
-        self.server.get_or_try_init(|| async { server_of(&health) }).await?;
-        Ok(health)
+        server_of(&health).map(|_| health)
     }
 
     /// The dialect of the server, asked for on first use.
@@ -64,8 +65,18 @@ impl UpgradeClient {
     }
 
     async fn server(&self) -> Result<Server, ClientError> {
-        let ask = || async { server_of(&self.health().await?) };
-        self.server.get_or_try_init(ask).await.copied()
+        if let Some(server) = *self.server.read().await {
+            return Ok(server);
+        }
+        let mut known = self.server.write().await;
+        match *known {
+            Some(server) => Ok(server),
+            None => {
+                let server = server_of(&self.ask_health(None).await?)?;
+                *known = Some(server);
+                Ok(server)
+            }
+        }
     }
 
     pub(super) async fn is_before_6(&self) -> Result<bool, ClientError> {
@@ -83,8 +94,16 @@ impl UpgradeClient {
     /// `E_UPGRADE_CONNECT` or `E_UPGRADE_TIMEOUT` if nobody answers, `E_UPGRADE_PROTOCOL` if it is
     /// not an UpGrade server that does.
     pub async fn health(&self) -> Result<Health, ClientError> {
+        let dialect = self.server.read().await.map(|server| server.dialect);
+        let health = self.ask_health(dialect).await?;
+        if let Ok(server) = server_of(&health) {
+            *self.server.write().await = Some(server);
+        }
+        Ok(health)
+    }
+
+    async fn ask_health(&self, dialect: Option<Dialect>) -> Result<Health, ClientError> {
         let call = Call::health();
-        let dialect = self.server.get().map(|server| server.dialect);
         let reply = self.transport.send(dialect, &call).await?;
         wire::health(&wire::success(reply)?).ok_or_else(|| not_upgrade(&call.name()))
     }
@@ -103,7 +122,8 @@ impl UpgradeClient {
 
 impl fmt::Debug for UpgradeClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("UpgradeClient").field("server", &self.server.get()).finish()
+        let server = self.server.try_read().ok().and_then(|server| *server);
+        f.debug_struct("UpgradeClient").field("server", &server).finish()
     }
 }
 

@@ -77,6 +77,7 @@ impl Transport {
             let wait = self.wait(call, &outcome, tries).filter(|wait| Instant::now() + *wait < ends);
             let Some(wait) = wait else { return outcome };
             tries += 1;
+            tracing::debug!(call = call.name(), tries, ?wait, "calling the UpGrade server again");
             tokio::time::sleep(wait).await;
         }
     }
@@ -206,7 +207,7 @@ pub(super) fn failure_of(call: &str, why: reqwest::Error) -> ClientError {
         ErrorKind::Protocol
     };
     let failure = ClientError::new(kind, call, deepest(&why.without_url()));
-    if is_broken { failure.broken() } else { failure }
+    if is_broken { failure.maybe_done() } else { failure }
 }
 
 /// The cause at the bottom says what happened ("connection refused"); those above only where.

@@ -35,18 +35,40 @@ impl UpgradeClient {
     /// make possible: they take each list in a call of its own.
     pub async fn update(&self, id: &str, patch: &ExperimentPatch) -> Result<Experiment, ClientError> {
         let whole = self.raw_experiment(id).await?;
-        self.write_over(id, whole, patch).await
+        self.write_over(id, whole, patch).await.map(|written| written.experiment)
     }
 
     /// As [`Self::update`], but only if the experiment is as it was at an earlier reading.
     ///
-    /// A change in the instant between the reading right before the write and the write itself is
-    /// not noticed, nor is a change of lists alone.
+    /// The experiment is read again right before the write. A change in the instant between the two
+    /// cannot be kept out, but shows in the count of changes afterwards. A change of lists alone is
+    /// not noticed.
     ///
     /// # Errors
     ///
-    /// As [`Self::update`], and `E_UPGRADE_CONFLICT` if somebody changed it; nothing was written
-    /// then.
+    /// As [`Self::update`], and `E_UPGRADE_CONFLICT` if somebody changed it: before, and nothing was
+    /// written, or in that instant, and his change may be written over
+    /// ([`ClientError::may_have_acted`] tells which).
+    ///
+    /// ```
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// use upgrade_agent::client::{ErrorKind, ExperimentPatch, NewExperiment, UpgradeClient};
+    /// use upgrade_agent::server::EmbeddedServer;
+    ///
+    /// let server = EmbeddedServer::builder().in_memory().start().await?;
+    /// let client = UpgradeClient::builder(server.url()).build()?;
+    /// let seen = client.create(&NewExperiment::new("Math hints", "assign-prog")).await?;
+    ///
+    /// let theirs = ExperimentPatch { name: Some("Theirs".into()), ..Default::default() };
+    /// client.update(&seen.id, &theirs).await?;
+    ///
+    /// let mine = ExperimentPatch { name: Some("Mine".into()), ..Default::default() };
+    /// let refused = client.update_unchanged(&seen.id, &mine, &seen.revision()).await.unwrap_err();
+    /// assert_eq!(refused.kind(), ErrorKind::Conflict);
+    /// assert_eq!(client.experiment(&seen.id).await?.name, "Theirs");
+    /// # server.shutdown().await;
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub async fn update_unchanged(
         &self,
         id: &str,
@@ -58,7 +80,15 @@ impl UpgradeClient {
             let why = "somebody else changed the experiment meanwhile, so nothing was written";
             return Err(ClientError::new(ErrorKind::Conflict, CALL, why));
         }
-        self.write_over(id, whole, patch).await
+        let writes = self.write_over(id, whole, patch).await?;
+        let (Some(before), Some(after)) = (seen.number, writes.experiment.version_number) else {
+            return Ok(writes.experiment);
+        };
+        if after > before.saturating_add(writes.puts) {
+            let why = "the change was made, but in the same instant somebody else made one, which may be written over";
+            return Err(ClientError::new(ErrorKind::Conflict, CALL, why).maybe_done());
+        }
+        Ok(writes.experiment)
     }
 
     async fn write_over(
@@ -66,21 +96,21 @@ impl UpgradeClient {
         id: &str,
         whole: Raw,
         patch: &ExperimentPatch,
-    ) -> Result<Experiment, ClientError> {
+    ) -> Result<Written, ClientError> {
         let dialect = self.dialect().await?;
         if dialect == Dialect::V62 {
-            return read_experiment(CALL, &self.put(id, whole, patch, dialect).await?);
+            return written(&self.put(id, whole, patch, dialect).await?);
         }
         let (columns, mut rest) = (patch.without_lists(), patch.lists());
         if columns.is_empty() && !rest.is_empty() {
             return self.write_rest(id, whole, &rest, 0).await;
         }
-        let written = self.put(id, whole, &columns, dialect).await?;
+        let whole = self.put(id, whole, &columns, dialect).await?;
         // A new context resets the filter, whatever the body says.
         rest.filter_mode =
-            patch.filter_mode.clone().filter(|wanted| written.get("filterMode") != Some(&json!(wanted)));
+            patch.filter_mode.clone().filter(|wanted| whole.get("filterMode") != Some(&json!(wanted)));
         if rest.is_empty() {
-            return read_experiment(CALL, &written);
+            return written(&whole);
         }
         let again = self.raw_experiment(id).await.map_err(|why| half_done(why, id, &rest))?;
         self.write_rest(id, again, &rest, 1).await
@@ -92,20 +122,21 @@ impl UpgradeClient {
         id: &str,
         mut whole: Raw,
         rest: &ExperimentPatch,
-        mut done: usize,
-    ) -> Result<Experiment, ClientError> {
-        let stopped = |done, why: ClientError| match done > 0 || why.may_have_acted() {
+        mut puts: u64,
+    ) -> Result<Written, ClientError> {
+        let stopped = |is_begun, why: ClientError| match is_begun || why.may_have_acted() {
             true => half_done(why, id, rest),
             false => why,
         };
         if rest.filter_mode.is_some() {
             let filter = rest.without_lists();
-            whole = self.put(id, whole, &filter, Dialect::V65).await.map_err(|why| stopped(done, why))?;
-            done += 1;
+            whole = self.put(id, whole, &filter, Dialect::V65).await.map_err(|why| stopped(puts > 0, why))?;
+            puts += 1;
         }
         let lists = self.write_lists(&whole, rest).await;
-        lists.map_err(|(more, why)| stopped(done + more, why))?;
-        self.experiment(id).await.map_err(|why| half_done(why, id, rest))
+        lists.map_err(|(done, why)| stopped(puts > 0 || done > 0, why))?;
+        let experiment = self.experiment(id).await.map_err(|why| half_done(why, id, rest))?;
+        Ok(Written { experiment, puts })
     }
 
     /// Writes the whole experiment with the change; answers it as it stands then.
@@ -124,6 +155,16 @@ impl UpgradeClient {
         whole.extend(answer.as_object().ok_or_else(|| strange(CALL))?.clone());
         Ok(whole)
     }
+}
+
+/// An experiment after so many writes of the whole of it.
+struct Written {
+    experiment: Experiment,
+    puts: u64,
+}
+
+fn written(whole: &Raw) -> Result<Written, ClientError> {
+    Ok(Written { experiment: read_experiment(CALL, whole)?, puts: 1 })
 }
 
 fn half_done(why: ClientError, id: &str, rest: &ExperimentPatch) -> ClientError {
