@@ -16,6 +16,7 @@ use async_trait::async_trait;
 use tracing::Instrument;
 
 use crate::error::Result;
+use crate::heard;
 use crate::http::{Decoder, Endpoint};
 use crate::message::MessageIds;
 use crate::model::{ChatEvent, ChatModel, ChatRequest, ChatResponse, ChatStream};
@@ -79,6 +80,9 @@ impl ChatModel for AnthropicModel {
     }
 
     async fn chat(&self, request: ChatRequest) -> Result<ChatResponse> {
+        if heard::has_listener() {
+            return self.stream(request).await?.into_response().await;
+        }
         let request = self.with_defaults(request);
         let span = telemetry::chat_span("anthropic", &self.model, &request, false);
         let body = encode(&self.model, &request, false).get().to_owned();

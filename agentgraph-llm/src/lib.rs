@@ -63,6 +63,7 @@
 
 pub mod anthropic;
 mod error;
+mod heard;
 mod http;
 mod json;
 pub mod message;

@@ -7,14 +7,19 @@ pub(crate) mod stream;
 use async_trait::async_trait;
 
 use crate::error::Result;
+use crate::heard;
 
 pub use request::{ChatRequest, ToolChoice};
 pub use response::{ChatResponse, StopReason, Usage};
 pub use stream::{ChatEvent, ChatStream};
 
-/// A chat model. Object-safe: a graph takes an `Arc<dyn ChatModel>` and does not know whose model it is.
+/// A chat model. Within a node of a graph, what it says shows in the run's [messages](agentgraph::View::Messages) without
+/// the node doing anything: piece by piece where it is read as a stream, and at its end otherwise.
+///
+/// Object-safe: a graph takes an `Arc<dyn ChatModel>` and does not know whose model it is.
 ///
 /// ```
+/// use agentgraph_llm::StopReason;
 /// use agentgraph_llm::prelude::*;
 ///
 /// struct Echo;
@@ -69,7 +74,7 @@ macro_rules! forward {
             }
 
             async fn chat(&self, request: ChatRequest) -> Result<ChatResponse> {
-                (**self).chat(request).await
+                heard::whole((**self).chat(request)).await
             }
 
             async fn stream(&self, request: ChatRequest) -> Result<ChatStream> {

@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use futures_util::stream;
 
 use crate::error::{Code, Error, Result};
+use crate::heard;
 use crate::message::MessageIds;
 use crate::model::{ChatModel, ChatRequest, ChatResponse, ChatStream};
 use crate::telemetry;
@@ -159,6 +160,9 @@ impl ChatModel for ScriptedModel {
     }
 
     async fn chat(&self, request: ChatRequest) -> Result<ChatResponse> {
+        if heard::has_listener() {
+            return self.stream(request).await?.into_response().await;
+        }
         self.traced(request, false)
     }
 

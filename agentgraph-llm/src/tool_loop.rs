@@ -20,6 +20,7 @@ use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt};
 
 use crate::error::Result;
+use crate::heard;
 use crate::message::{Message, MessageIds, ToolResult};
 use crate::model::stream::truncated;
 use crate::model::{
@@ -199,7 +200,7 @@ impl<'a> ToolLoop<'a> {
 
     async fn ask(&self, request: &ChatRequest) -> Result<ChatResponse> {
         match &self.see {
-            None => self.model.chat(request.clone()).await,
+            None => heard::whole(self.model.chat(request.clone())).await,
             Some(see) => stream(self.model.stream(request.clone()).await?, see).await,
         }
     }

@@ -1,6 +1,7 @@
 //! The scripted model, as a user's test sees it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use agentgraph_llm::StopReason;
 use agentgraph_llm::prelude::*;
 use agentgraph_llm::{ChatResponse, Code, Error, MessageIds};
 use futures_util::{StreamExt, stream};

@@ -4,6 +4,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use agentgraph_llm::StopReason;
 use agentgraph_llm::prelude::*;
 use agentgraph_llm::{Code, Error, MessageIds, Result, Usage};
 use schemars::JsonSchema;

@@ -16,6 +16,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -57,7 +58,11 @@ pub(crate) struct RunShared {
     pub(crate) thread: Option<Arc<str>>,
     pub(crate) control: Control,
     pub(crate) sessions: Sessions,
-    pub(crate) custom: Option<Arc<dyn CustomSink>>,
+    /// Where what nodes say goes, if somebody listens.
+    pub(crate) sink: Option<Arc<dyn Sink>>,
+    /// What of it is listened to.
+    pub(crate) hears_custom: bool,
+    pub(crate) hears_messages: bool,
     pub(crate) max_supersteps: u64,
     pub(crate) spending: Spending,
     /// A node asked for the run to stop at the next boundary.
@@ -71,11 +76,22 @@ impl RunShared {
     }
 }
 
-/// Where `ctx.emit` puts its events; exists only while somebody listens.
+/// Where nodes put events; exists only while somebody listens.
 #[async_trait::async_trait]
-pub(crate) trait CustomSink: Send + Sync {
-    /// Waits for room, then adds the event.
+pub(crate) trait Sink: Send + Sync {
+    /// Waits for room, then adds a custom event.
     async fn emit(&self, request: TaskRequest, value: serde_json::Value);
+
+    /// Waits for room.
+    fn poll_room(&self, cx: &mut std::task::Context<'_>) -> std::task::Poll<()>;
+
+    /// Adds a piece of a message, room or not.
+    fn message(&self, request: TaskRequest, piece: serde_json::Value);
+}
+
+tokio::task_local! {
+    /// The context of the node that is polled, in runs whose messages somebody listens to.
+    static CURRENT: Ctx;
 }
 
 /// The context of a task: who it is, and what it can ask of its run. An extractor; cheap to clone.
@@ -126,7 +142,7 @@ impl Ctx {
     /// the value is not even encoded.
     pub async fn emit(&self, value: impl Serialize) {
         self.heartbeat();
-        let Some(sink) = &self.shared.custom else { return };
+        let Some(sink) = self.shared.sink.as_ref().filter(|_| self.shared.hears_custom) else { return };
         let value = serde_json::to_value(value)
             .unwrap_or_else(|error| serde_json::Value::String(format!("(not encodable: {error})")));
         sink.emit(self.request, value).await;
@@ -139,7 +155,37 @@ impl Ctx {
 
     /// Whether anybody streams this run's custom events.
     pub fn has_listener(&self) -> bool {
-        self.shared.custom.is_some()
+        self.shared.hears_custom
+    }
+
+    /// The context of the node within which this is called, if somebody streams the [messages](crate::View::Messages) of
+    /// its run. For those who make chat models: what a model says can be shown without the node doing anything about it.
+    /// Found in the node's own future, and not in tasks that it spawns.
+    pub fn of_messages() -> Option<Ctx> {
+        CURRENT.try_with(Ctx::clone).ok()
+    }
+
+    /// Gives a piece of what a model says to whoever streams the run's messages. It is added even if the stream is full:
+    /// see [`poll_room`](Ctx::poll_room).
+    pub fn message(&self, piece: impl Serialize) {
+        self.heartbeat();
+        let Some(sink) = self.shared.sink.as_ref().filter(|_| self.shared.hears_messages) else { return };
+        if let Ok(piece) = serde_json::to_value(piece) {
+            sink.message(self.request, piece);
+        }
+    }
+
+    /// Ready once the stream has room, so that a model is not read faster than the stream is. Ready at once without one.
+    pub fn poll_room(&self, cx: &mut std::task::Context<'_>) -> std::task::Poll<()> {
+        match &self.shared.sink {
+            None => std::task::Poll::Ready(()),
+            Some(sink) => sink.poll_room(cx),
+        }
+    }
+
+    /// Lets [`of_messages`](Ctx::of_messages) find this context wherever `node` is polled.
+    pub(crate) fn scope<T: 'static>(self, node: BoxFuture<'static, T>) -> BoxFuture<'static, T> {
+        Box::pin(CURRENT.scope(self, node))
     }
 
     /// The run's id.

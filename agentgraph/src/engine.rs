@@ -37,7 +37,7 @@ use crate::engine::host::TaskRunner;
 use crate::engine::lifetimes::{begin_merge, reset, writes_ephemeral};
 use crate::engine::load::finished_step;
 use crate::engine::merge::{ChannelUses, Merge};
-use crate::engine::plan::{Actors, Frontier, Handled, LeftOver, handled};
+use crate::engine::plan::{Actors, Frontier, Handled, LeftOver, StepPlace, handled};
 use crate::engine::stored::{OF_RUN, SPENT, TOLD, to_bytes};
 use crate::error::{Code, Error};
 use crate::extract::Snapshot;
@@ -301,6 +301,10 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         if let Some(halt) = &mut self.halt {
             halt.begin_step();
         }
+        if let Some(events) = &self.events {
+            let tasks = 0..self.frontier.len();
+            events.begin_step(self.scratch.step, tasks.map(|index| self.acting(index)).collect());
+        }
     }
 
     /// What may end the call between two supersteps. Static interrupts come before the limit and the token: whoever goes
@@ -375,9 +379,16 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             let request = TaskRequest { step, node, index, attempt: 1, handles };
             ToRun { request, input, failure: handled.map(|handled| &handled.failure) }
         });
-        let (core, sessions) = (&self.core, &self.shared.sessions);
-        let mut ledger =
-            SuperstepLedger { core, frontier, journal: journal.as_mut(), ends: &mut ends, sessions };
+        let (core, sessions, run) = (&self.core, &self.shared.sessions, self.shared.run);
+        let mut ledger = SuperstepLedger {
+            core,
+            frontier,
+            journal: journal.as_mut(),
+            ends: &mut ends,
+            sessions,
+            run,
+            step,
+        };
         ledger.store().await?;
         let mut halt = self.halt.take();
         let cut = self.executor().many(tasks, &mut ledger, halt.as_deref_mut()).await;
@@ -450,6 +461,16 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let journal = self.journal.as_ref()?;
         let handled = &self.scratch.ends.handled;
         Some(id_of(&self.core, journal.step_place(), &self.frontier, handled, index as u32))
+    }
+
+    /// The id of whoever acts at `index`; without a journal one that only this call knows.
+    fn acting(&self, index: usize) -> TaskId {
+        id_of(&self.core, self.step_place(), &self.frontier, &self.scratch.ends.handled, index as u32)
+    }
+
+    fn step_place(&self) -> StepPlace<'_> {
+        let nowhere = StepPlace { thread: "", run: self.shared.run, branch: 0, parent: self.scratch.step };
+        self.journal.as_ref().map_or(nowhere, Journal::step_place)
     }
 
     fn actors(&self) -> Actors<'_> {
@@ -605,6 +626,9 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             Commit { source, frontier, joins, abandoned, halt: &halt, sessions, sessions_used, spent };
         let mut prepared = journal.prepare(&self.core, &self.state, &*self.shared.graph.services, &commit)?;
         let committed = journal.try_commit(&prepared, &commit)?;
+        if committed {
+            self.announce_checkpoint(source);
+        }
         prepared.halt = halt;
         Ok((!committed).then_some(prepared))
     }
@@ -615,6 +639,15 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let Prepared { source, abandoned, sessions_used, ref halt, .. } = prepared;
         let (frontier, joins, sessions) = (&self.frontier, &self.joins, &self.shared.sessions);
         let commit = Commit { source, frontier, joins, abandoned, halt, sessions, sessions_used, spent };
-        journal.commit(&self.core, &prepared, &commit).await
+        journal.commit(&self.core, &prepared, &commit).await?;
+        self.announce_checkpoint(source);
+        Ok(())
+    }
+
+    fn announce_checkpoint(&self, source: Source) {
+        let Some(events) = self.events.as_ref().filter(|events| events.views.checkpoints) else { return };
+        let Some(id) = self.journal.as_ref().and_then(Journal::checkpoint) else { return };
+        let next = self.frontier.nodes().map(|node| self.core.name(node).to_owned()).collect();
+        events.push(self.scratch.step, EventKind::Checkpoint { id, source, next });
     }
 }

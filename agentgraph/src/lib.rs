@@ -126,7 +126,7 @@ pub use node::{IntoNode, IsNode, Node};
 pub use policy::{NodePanic, RetryPolicy, Siblings, Timeout, TimeoutKind};
 pub use reduce::{Keyed, KeyedWrite};
 pub use route::{IntoPicks, Pick, Route, RouteTarget};
-pub use run::event::{Event, EventKind, EventStream, View};
+pub use run::event::{Event, EventKind, EventStream, TaskEnd, TaskRef, View};
 pub use run::view::{Checkpoint, History};
 pub use run::{
     Budget, Durability, Interrupt, InterruptId, InterruptKind, NotFinished, Outcome, RunBuilder, StateEdit,

@@ -71,6 +71,15 @@ pub(crate) fn call_with_policies<S: State>(
     })
 }
 
+/// Calls a node, so that chat models within it are heard if somebody listens to them.
+#[inline]
+pub(crate) fn invoke<S: State>(node: &dyn ErasedNode<S>, task: &Task<'_, S>) -> NodeFuture<S> {
+    match task.shared.hears_messages {
+        false => node.call(task),
+        true => task.ctx().scope(node.call(task)),
+    }
+}
+
 async fn one_attempt<S: State>(
     node: &Arc<dyn ErasedNode<S>>,
     call: &NodeCall<S>,
@@ -79,7 +88,7 @@ async fn one_attempt<S: State>(
 ) -> NodeResult<S> {
     let mut task = call.task();
     task.request.attempt = attempt;
-    let run = CatchPanic::new(|| node.call(&task));
+    let run = CatchPanic::new(|| invoke(&**node, &task));
     match timeouts {
         Timeouts { run: None, idle: None } => run.await,
         limited => {

@@ -29,7 +29,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use crate::context::{CheckpointId, Control, CustomSink, RunShared, Spending};
+use crate::context::{CheckpointId, Control, RunShared, Sink, Spending};
 use crate::engine::edit::Behind;
 use crate::engine::halt::{Halt, Limits};
 use crate::engine::host::{LocalRunner, TaskRunner};
@@ -284,10 +284,12 @@ impl<S: State> RunBuilder<S> {
             thread: self.thread,
             control: Control::default(),
             sessions: Sessions::open(&self.graph.shared.sessions, &begun.sessions, begun.sessions_changed)?,
-            custom: events
+            sink: events
                 .as_ref()
-                .filter(|events| events.views.custom)
-                .map(|events| Arc::clone(events) as Arc<dyn CustomSink>),
+                .filter(|events| events.views.custom || events.views.messages)
+                .map(|events| Arc::clone(events) as Arc<dyn Sink>),
+            hears_custom: events.as_ref().is_some_and(|events| events.views.custom),
+            hears_messages: events.as_ref().is_some_and(|events| events.views.messages),
             max_supersteps: self.max_supersteps,
             spending,
             drains: AtomicBool::new(false),

@@ -277,6 +277,14 @@ impl InputValue {
     }
 }
 
+impl InputValue {
+    /// For a screen; null if it cannot be shown.
+    pub(crate) fn to_json(&self) -> serde_json::Value {
+        let json = self.encode().ok().and_then(|bytes| delta::decode(&bytes).ok());
+        json.unwrap_or(serde_json::Value::Null)
+    }
+}
+
 fn encode_as<I: Serialize + 'static>(value: &(dyn Any + Send + Sync)) -> Result<Vec<u8>, Error> {
     let Some(value) = value.downcast_ref::<I>() else {
         return Err(Error::new(Code::Encode, "the input of a dispatch changed its type"));

@@ -2,12 +2,13 @@
 
 use std::fmt;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use futures_util::stream::{self, Stream, StreamExt};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Code, Error, Result};
+use crate::heard;
 use crate::message::Block;
 use crate::model::ChatResponse;
 
@@ -85,9 +86,7 @@ impl ChatStream {
 
     /// A whole answer as a short series of events.
     pub fn from_response(response: ChatResponse) -> Self {
-        let mut events: Vec<_> = response.message.content.iter().enumerate().flat_map(block_events).collect();
-        events.push(ChatEvent::Finished(response));
-        ChatStream::new(stream::iter(events.into_iter().map(Ok)))
+        ChatStream::new(stream::iter(events_of(&response).into_iter().map(Ok)))
     }
 
     /// Waits for the whole answer.
@@ -121,10 +120,9 @@ impl Stream for ChatStream {
         let Some(events) = self.events.as_mut() else {
             return Poll::Ready(None);
         };
-        let item = match events.as_mut().poll_next(context) {
-            Poll::Pending => return Poll::Pending,
-            Poll::Ready(item) => item.unwrap_or_else(|| Err(truncated())),
-        };
+        let item = ready!(heard::poll_event(context, |context| {
+            events.as_mut().poll_next(context).map(|item| item.unwrap_or_else(|| Err(truncated())))
+        }));
         if matches!(item, Ok(ChatEvent::Finished(_)) | Err(_)) {
             self.events = None;
         }
@@ -136,6 +134,13 @@ impl fmt::Debug for ChatStream {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("ChatStream").field("ended", &self.events.is_none()).finish()
     }
+}
+
+/// A whole answer as a short series of events.
+pub(crate) fn events_of(response: &ChatResponse) -> Vec<ChatEvent> {
+    let mut events: Vec<_> = response.message.content.iter().enumerate().flat_map(block_events).collect();
+    events.push(ChatEvent::Finished(response.clone()));
+    events
 }
 
 fn block_events((index, block): (usize, &Block)) -> Vec<ChatEvent> {

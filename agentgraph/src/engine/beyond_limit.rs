@@ -31,6 +31,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         self.begin_step();
         let request = self.single_request(node);
         let task = Task { state: &self.state, shared: &self.shared, request, input: None, failure: None };
+        self.executor().announce_start(request, None);
         let call = CatchPanic::new(|| self.runner.call(&self.core, &task));
         let result = match &mut self.halt {
             None => call.await,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::checkpoint::PendingWrite;
 use crate::checkpoint::format::Bytes;
-use crate::context::TaskId;
+use crate::context::{RunId, TaskId};
 use crate::engine::commit::Journal;
 use crate::engine::execute::{Ledger, NotDone};
 use crate::engine::merge::Done;
@@ -65,6 +65,8 @@ pub(super) struct SuperstepLedger<'a, S: State> {
     pub(super) journal: Option<&'a mut Journal<S>>,
     pub(super) ends: &'a mut Ends<S>,
     pub(super) sessions: &'a Sessions,
+    pub(super) run: RunId,
+    pub(super) step: u64,
 }
 
 impl<S: State> Ledger<S> for SuperstepLedger<'_, S> {
@@ -82,6 +84,12 @@ impl<S: State> Ledger<S> for SuperstepLedger<'_, S> {
 
     fn handled(&mut self, index: u32, handler: u32, failure: Arc<Failure>) {
         self.ends.handled.push(Handled { index, handler, failure, stored: false });
+    }
+
+    fn id(&self, index: u32) -> TaskId {
+        let nowhere = StepPlace { thread: "", run: self.run, branch: 0, parent: self.step };
+        let place = self.journal.as_deref().map_or(nowhere, Journal::step_place);
+        id_of(self.core, place, self.frontier, &self.ends.handled, index)
     }
 
     fn input(&self, index: u32) -> Option<InputValue> {

@@ -12,7 +12,7 @@ use std::task::{Context, Poll};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 
-use crate::context::{Request, RunShared, Standing, TaskRequest};
+use crate::context::{Request, RunShared, Standing, TaskId, TaskRequest};
 use crate::engine::halt::{Cut, Halt};
 use crate::engine::host::TaskRunner;
 use crate::engine::merge::{Done, resolve};
@@ -22,7 +22,7 @@ use crate::failure::Failure;
 use crate::graph::GraphCore;
 use crate::node::{NodeFuture, NodeResult};
 use crate::policy::{CatchPanic, NodePanic, Siblings, Timeout, guarded};
-use crate::run::event::{EventKind, EventQueue};
+use crate::run::event::{EventKind, EventQueue, TaskEnd};
 use crate::session::MissingSession;
 use crate::state::State;
 use crate::step::{InputValue, Step};
@@ -55,6 +55,8 @@ pub(crate) trait Ledger<S: State>: Send {
     fn not_done(&mut self, index: u32, why: NotDone);
     /// It failed, and `handler` stands in its place.
     fn handled(&mut self, index: u32, handler: u32, failure: Arc<Failure>);
+    /// The id of whoever acts at `index`.
+    fn id(&self, index: u32) -> TaskId;
     /// The input of the task at `index`, if it is a dispatch.
     fn input(&self, index: u32) -> Option<InputValue>;
     /// Stores what is done or failed and not stored yet, since others are not done.
@@ -83,7 +85,24 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
             input: task.input,
             failure: task.failure,
         };
+        self.announce_start(task.request, task.input);
         self.runner.call(self.core, &task)
+    }
+
+    /// Tells that a task begins.
+    #[inline]
+    pub(crate) fn announce_start(&self, request: TaskRequest, input: Option<&InputValue>) {
+        if let Some(events) = self.events.filter(|events| events.views.tasks) {
+            let node = self.core.name(request.node).to_owned();
+            events.push_of(request, EventKind::TaskStarted { node, input: input.map(InputValue::to_json) });
+        }
+    }
+
+    fn announce_end(&self, request: TaskRequest, end: TaskEnd) {
+        if let Some(events) = self.events.filter(|events| events.views.tasks) {
+            let node = self.core.name(request.node).to_owned();
+            events.push_of(request, EventKind::TaskEnded { node, end });
+        }
     }
 
     /// Who handles the failure of a task, and what it leaves to him. Nobody handles that of a handler.
@@ -107,6 +126,18 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
     }
 
     fn end_slowly(&self, request: TaskRequest, result: NodeResult<S>) -> Result<Done<S>, NotDone> {
+        let ended = self.judge(request, result);
+        match &ended {
+            Ok(done) => self.announce(request, done),
+            Err(NotDone::Waits(_)) => self.announce_end(request, TaskEnd::Interrupted),
+            Err(NotDone::Failed(error) | NotDone::Refused { error, .. }) => {
+                self.announce_end(request, TaskEnd::Failed(error.code(), error.message().to_owned()));
+            }
+        }
+        ended
+    }
+
+    fn judge(&self, request: TaskRequest, result: NodeResult<S>) -> Result<Done<S>, NotDone> {
         if self.shared.control.in_use()
             && let Some(standing) = self.shared.control.standing(request.index)
         {
@@ -124,20 +155,16 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
                 }
             });
         }
-        match result.map_err(node_error).and_then(|step| resolve(self.core, request.node, step)) {
-            Ok(done) => {
-                self.announce(request, &done);
-                Ok(done)
-            }
-            Err(error) => Err(NotDone::Failed(error.at_node(self.core.name(request.node)))),
-        }
+        let done = result.map_err(node_error).and_then(|step| resolve(self.core, request.node, step));
+        done.map_err(|error| NotDone::Failed(error.at_node(self.core.name(request.node))))
     }
 
     fn announce(&self, request: TaskRequest, done: &Done<S>) {
         if let Some(events) = self.events.filter(|events| events.views.updates) {
             let node = self.core.name(request.node).to_owned();
-            events.push(request.step, EventKind::Update { node, update: done.update.clone() });
+            events.push_of(request, EventKind::Update { node, update: done.update.clone() });
         }
+        self.announce_end(request, TaskEnd::Done);
     }
 
     /// Runs several tasks and tells `ledger` of each in the order of completion. Gives what cut them off, if something did.
@@ -273,6 +300,9 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
             Err(why) => {
                 if let Some((handler, failure)) = self.hand_over(request, &why) {
                     ledger.handled(request.index, handler, Arc::clone(&failure));
+                    if let Some(events) = self.events {
+                        events.hand_over(request.index, ledger.id(request.index));
+                    }
                     let request = TaskRequest { node: handler, attempt: 1, handles: true, ..request };
                     handlers.push(Handling { request, failure });
                     return false;

@@ -27,7 +27,7 @@ use crate::extract::Task;
 use crate::failure::Failure;
 use crate::graph::{CompiledGraph, GraphCore};
 use crate::node::NodeFuture;
-use crate::policy::{CatchPanic, Heartbeats, call_with_policies};
+use crate::policy::{self, CatchPanic, Heartbeats, call_with_policies};
 use crate::session::Sessions;
 use crate::state::{State, StoredState};
 use crate::step::InputValue;
@@ -70,7 +70,7 @@ fn call_in_span<S: State>(core: &GraphCore<S>, task: &Task<'_, S>) -> NodeFuture
 fn call<S: State>(core: &GraphCore<S>, task: &Task<'_, S>) -> NodeFuture<S> {
     let node = &core.nodes[task.request.node as usize];
     match &node.policies {
-        None => node.call.call(task),
+        None => policy::invoke(&*node.call, task),
         Some(policies) => call_with_policies(Arc::clone(&node.call), Arc::clone(policies), task),
     }
 }
@@ -224,7 +224,9 @@ impl<S: StoredState> CompiledGraph<S> {
             thread: call.thread.map(Arc::from),
             control,
             sessions: Sessions::default(),
-            custom: None,
+            sink: None,
+            hears_custom: false,
+            hears_messages: false,
             max_supersteps: call.max_supersteps,
             spending: Spending::default(),
             drains: AtomicBool::new(false),

@@ -2,11 +2,10 @@
 
 use crate::checkpoint::PendingWrite;
 use crate::context::{Request, TaskId};
-use crate::engine::commit::Journal;
 use crate::engine::ends::{failure_write, id_of, result_write, sessions_write};
 use crate::engine::execute::NotDone;
 use crate::engine::host::TaskRunner;
-use crate::engine::plan::{Actors, Handled, StepPlace};
+use crate::engine::plan::{Actors, Handled};
 use crate::engine::stored::{StoredAnswer, StoredRequest, to_bytes};
 use crate::engine::{Loop, Pause};
 use crate::error::Error;
@@ -29,7 +28,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             }
             for (index, done) in ends.done.iter().enumerate().filter(|(index, _)| !ends.stored[*index]) {
                 let Some(done) = done else { continue };
-                let task = self.acting(&ends.handled, index);
+                let task = self.acting_among(&ends.handled, index);
                 writes.push(result_write(&self.core, journal, task, done)?);
                 finished = true;
             }
@@ -75,7 +74,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
         let node = self.actor_name(handled, index);
         let stored = StoredRequest { node, value: request.value.clone(), schema: request.schema.clone() };
-        let (task, slot) = (self.acting(handled, index), 1 + 2 * request.n);
+        let (task, slot) = (self.acting_among(handled, index), 1 + 2 * request.n);
         Ok(Some(PendingWrite { task, slot, bytes: to_bytes(&stored)? }))
     }
 
@@ -83,20 +82,17 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         if self.journal.is_none() {
             return Ok(None);
         }
-        let (task, slot) = (self.acting(handled, index), 2 + 2 * n);
+        let (task, slot) = (self.acting_among(handled, index), 2 + 2 * n);
         Ok(Some(PendingWrite { task, slot, bytes: to_bytes(&StoredAnswer(None))? }))
     }
 
     fn interrupt(&self, handled: &[Handled], index: usize, request: Request) -> Interrupt {
-        let task = self.acting(handled, index);
+        let task = self.acting_among(handled, index);
         Interrupt::asked(InterruptId { task, n: request.n }, self.actor_name(handled, index), request)
     }
 
-    /// The id of whoever acts at `index`; without a journal one that only this call knows.
-    fn acting(&self, handled: &[Handled], index: usize) -> TaskId {
-        let nowhere = StepPlace { thread: "", run: self.shared.run, branch: 0, parent: 0 };
-        let place = self.journal.as_ref().map_or(nowhere, Journal::step_place);
-        id_of(&self.core, place, &self.frontier, handled, index as u32)
+    fn acting_among(&self, handled: &[Handled], index: usize) -> TaskId {
+        id_of(&self.core, self.step_place(), &self.frontier, handled, index as u32)
     }
 
     fn actor_name(&self, handled: &[Handled], index: usize) -> String {

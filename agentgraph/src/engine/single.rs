@@ -24,6 +24,9 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let started = guarded(|guard| {
             let (_, input) = self.frontier.task(0);
             let request = self.single_request(node);
+            if self.events.is_some() {
+                self.executor().announce_start(request, input);
+            }
             let (state, shared) = (&self.state, &self.shared);
             let task = Task { state, shared, request, input, failure: None };
             let mut future = self.runner.call(&self.core, &task);
@@ -73,6 +76,9 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 let request = self.single_request(node);
                 if let Some((handler, failure)) = self.executor().hand_over(request, &why) {
                     self.scratch.ends.handled.push(Handled { index: 0, handler, failure, stored: false });
+                    if let Some(events) = &self.events {
+                        events.hand_over(0, self.acting(0));
+                    }
                     return Ok(Single::Handled);
                 }
                 self.scratch.ends.begin(1);

@@ -12,8 +12,9 @@ use std::task::{Context, Poll, Waker};
 
 use futures_util::Stream;
 
-use crate::context::{CustomSink, RunId, TaskRequest};
-use crate::error::Error;
+use crate::checkpoint::format::Source;
+use crate::context::{CheckpointId, RunId, Sink, TaskId, TaskRequest};
+use crate::error::{Code, Error};
 use crate::extract::Snapshot;
 use crate::run::{Outcome, RunFuture};
 use crate::state::State;
@@ -27,8 +28,22 @@ pub struct Event<S: State> {
     pub run: RunId,
     /// The superstep, counted from 1 within the call; 0 for the input.
     pub step: u64,
+    /// The task it belongs to; none for what belongs to the run.
+    pub task: Option<TaskRef>,
     /// What happened.
     pub kind: EventKind<S>,
+}
+
+/// The task that an event belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TaskRef {
+    /// Its id; the same in every process, and part of the ids of its interrupts.
+    pub id: TaskId,
+    /// Its place in the task order of its superstep.
+    pub index: u32,
+    /// The attempt under the node's retry policy, counted from 1; 1 for what is said of the task as a whole.
+    pub attempt: u32,
 }
 
 /// What can happen.
@@ -44,6 +59,37 @@ pub enum EventKind<S: State> {
         /// shows it.
         update: Option<S::Update>,
     },
+    /// View *tasks*: a task has begun. A handler of a failed task begins in its place.
+    TaskStarted {
+        /// Its node.
+        node: String,
+        /// The input of a dispatch, as JSON; null if that cannot show it.
+        input: Option<serde_json::Value>,
+    },
+    /// View *tasks*: a task has ended. Tasks that are dropped, by a cancelled run or a failed sibling, do not end.
+    TaskEnded {
+        /// Its node.
+        node: String,
+        /// How.
+        end: TaskEnd,
+    },
+    /// View *checkpoints*: a checkpoint was committed, or handed over to be by [`Durability::Async`](crate::Durability::Async).
+    Checkpoint {
+        /// Which one.
+        id: CheckpointId,
+        /// Why it was written.
+        source: Source,
+        /// The nodes that run next.
+        next: Vec<String>,
+    },
+    /// View *messages*: a piece of what a chat model says within a node. Whoever makes models gives them with
+    /// [`Ctx::message`](crate::Ctx::message); those of `agentgraph-llm` do, and the value is their `ChatEvent`.
+    Message {
+        /// The node.
+        node: String,
+        /// The piece.
+        piece: serde_json::Value,
+    },
     /// View *custom*: a node called [`Ctx::emit`](crate::Ctx::emit).
     Custom {
         /// The node.
@@ -53,6 +99,18 @@ pub enum EventKind<S: State> {
     },
     /// The call is over: exactly one, the last event, whatever the views.
     Ended(Result<Outcome<S>, Error>),
+}
+
+/// How a task ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TaskEnd {
+    /// It is done.
+    Done,
+    /// It failed, with that code and text.
+    Failed(Code, String),
+    /// It waits for an answer.
+    Interrupted,
 }
 
 impl<S: State + fmt::Debug> fmt::Debug for Event<S>
@@ -74,6 +132,19 @@ where
             EventKind::Update { node, update } => {
                 out.debug_struct("Update").field("node", node).field("update", update).finish()
             }
+            EventKind::TaskStarted { node, input } => {
+                out.debug_struct("TaskStarted").field("node", node).field("input", input).finish()
+            }
+            EventKind::TaskEnded { node, end } => {
+                out.debug_struct("TaskEnded").field("node", node).field("end", end).finish()
+            }
+            EventKind::Checkpoint { id, source, next } => {
+                let mut parts = out.debug_struct("Checkpoint");
+                parts.field("id", id).field("source", source).field("next", next).finish()
+            }
+            EventKind::Message { node, piece } => {
+                out.debug_struct("Message").field("node", node).field("piece", piece).finish()
+            }
             EventKind::Custom { node, value } => {
                 out.debug_struct("Custom").field("node", node).field("value", value).finish()
             }
@@ -94,24 +165,39 @@ pub enum View {
     Updates,
     /// What nodes emit.
     Custom,
+    /// When tasks begin and how they end.
+    Tasks,
+    /// The checkpoints that are committed.
+    Checkpoints,
+    /// What chat models say within nodes, piece by piece.
+    Messages,
+    /// What one wants to see to find out what a run does: tasks and checkpoints.
+    Debug,
 }
 
 /// Which views are wanted.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Views {
     pub(crate) values: bool,
     pub(crate) updates: bool,
     pub(crate) custom: bool,
+    pub(crate) tasks: bool,
+    pub(crate) checkpoints: bool,
+    pub(crate) messages: bool,
 }
 
 impl Views {
     pub(crate) fn of(views: impl IntoIterator<Item = View>) -> Self {
-        let mut chosen = Views { values: false, updates: false, custom: false };
+        let mut chosen = Views::default();
         for view in views {
             match view {
                 View::Values => chosen.values = true,
                 View::Updates => chosen.updates = true,
                 View::Custom => chosen.custom = true,
+                View::Tasks => chosen.tasks = true,
+                View::Checkpoints => chosen.checkpoints = true,
+                View::Messages => chosen.messages = true,
+                View::Debug => (chosen.tasks, chosen.checkpoints) = (true, true),
             }
         }
         chosen
@@ -132,6 +218,8 @@ struct Inner<S: State> {
     events: VecDeque<Event<S>>,
     next: u64,
     step: u64,
+    /// The ids of the tasks of the superstep that runs, in task order.
+    tasks: Vec<TaskId>,
     waiting: Vec<Waker>,
     /// The stream's reader, while it waits for an event. A task that a node spawned emits when nobody polls the run.
     reader: Option<Waker>,
@@ -145,6 +233,7 @@ impl<S: State> EventQueue<S> {
             events: VecDeque::new(),
             next: 0,
             step: 0,
+            tasks: Vec::new(),
             waiting: Vec::new(),
             reader: None,
             ended: false,
@@ -162,17 +251,45 @@ impl<S: State> EventQueue<S> {
         let _ = self.run.set(run);
     }
 
+    /// Says which superstep begins, and who its tasks are.
+    pub(crate) fn begin_step(&self, step: u64, tasks: Vec<TaskId>) {
+        let mut inner = self.inner();
+        (inner.step, inner.tasks) = (step, tasks);
+    }
+
+    /// Says that a handler stands in the place of a failed task.
+    pub(crate) fn hand_over(&self, index: u32, handler: TaskId) {
+        if let Some(task) = self.inner().tasks.get_mut(index as usize) {
+            *task = handler;
+        }
+    }
+
+    /// Adds what belongs to the run.
     pub(crate) fn push(&self, step: u64, kind: EventKind<S>) {
+        self.add(step, None, kind);
+    }
+
+    /// Adds what belongs to a task.
+    pub(crate) fn push_of(&self, task: TaskRequest, kind: EventKind<S>) {
+        self.add(task.step, Some(task), kind);
+    }
+
+    fn add(&self, step: u64, task: Option<TaskRequest>, kind: EventKind<S>) {
         let run = self.run.get().copied().unwrap_or(RunId::from_u128(0));
         let mut inner = self.inner();
         if inner.ended {
             return;
         }
+        // A context that outlived its superstep has no task there any more.
+        let task = task.filter(|task| task.step == inner.step).and_then(|task| {
+            let id = *inner.tasks.get(task.index as usize)?;
+            Some(TaskRef { id, index: task.index, attempt: task.attempt })
+        });
         let seq = inner.next;
         inner.next += 1;
         inner.step = inner.step.max(step);
         inner.ended = matches!(kind, EventKind::Ended(_));
-        inner.events.push_back(Event { seq, run, step, kind });
+        inner.events.push_back(Event { seq, run, step, task, kind });
         if let Some(reader) = inner.reader.take() {
             reader.wake();
         }
@@ -202,15 +319,20 @@ impl<S: State> EventQueue<S> {
     }
 
     async fn at_most(&self, events: usize) {
-        poll_fn(|cx| {
-            let mut inner = self.inner();
-            if inner.events.len() <= events || inner.ended {
-                return Poll::Ready(());
-            }
-            inner.waiting.push(cx.waker().clone());
-            Poll::Pending
-        })
-        .await;
+        poll_fn(|cx| self.poll_at_most(events, cx)).await;
+    }
+
+    fn poll_at_most(&self, events: usize, cx: &mut Context<'_>) -> Poll<()> {
+        let mut inner = self.inner();
+        if inner.events.len() <= events || inner.ended {
+            return Poll::Ready(());
+        }
+        inner.waiting.push(cx.waker().clone());
+        Poll::Pending
+    }
+
+    fn node(&self, request: TaskRequest) -> String {
+        self.names.get(request.node as usize).map_or_else(String::new, |name| name.to_string())
     }
 
     /// The next event; if there is none, `reader` is woken by the one that comes.
@@ -230,11 +352,20 @@ impl<S: State> EventQueue<S> {
 }
 
 #[async_trait::async_trait]
-impl<S: State> CustomSink for EventQueue<S> {
+impl<S: State> Sink for EventQueue<S> {
     async fn emit(&self, request: TaskRequest, value: serde_json::Value) {
         self.room().await;
-        let node = self.names.get(request.node as usize).map_or_else(String::new, |name| name.to_string());
-        self.push(request.step, EventKind::Custom { node, value });
+        let node = self.node(request);
+        self.push_of(request, EventKind::Custom { node, value });
+    }
+
+    fn poll_room(&self, cx: &mut Context<'_>) -> Poll<()> {
+        self.poll_at_most(self.capacity - 1, cx)
+    }
+
+    fn message(&self, request: TaskRequest, piece: serde_json::Value) {
+        let node = self.node(request);
+        self.push_of(request, EventKind::Message { node, piece });
     }
 }
 
@@ -278,6 +409,11 @@ impl<S: State> EventStream<S> {
         EventStream { run: Some(run), queue }
     }
 
+    /// How many events were made and not read yet.
+    pub fn unread(&self) -> usize {
+        self.queue.inner().events.len()
+    }
+
     /// Lets the run go to its end and gives its outcome; the events are dropped.
     ///
     /// # Errors
@@ -289,7 +425,7 @@ impl<S: State> EventStream<S> {
                 Some(_) => {}
                 None => {
                     let problem = "the stream was read to its end before its outcome was asked for";
-                    return Err(Error::new(crate::Code::NothingToResume, problem));
+                    return Err(Error::new(Code::NothingToResume, problem));
                 }
             }
         }
