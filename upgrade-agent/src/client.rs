@@ -32,7 +32,7 @@
 //! Up to 6.2, states, segments and errors differ ([`Dialect`]); before 6.0 a student's routes are
 //! those of version 5, which name him in the body. A route that is not there is looked for by the
 //! other version once. A student's id that no header can hold (beyond Latin-1, or with space around
-//! it) goes by version 5 on any server.
+//! it) goes by version 5 on any server that has it.
 //!
 //! ```
 //! # tokio::runtime::Runtime::new().unwrap().block_on(async {

@@ -68,11 +68,13 @@ impl Call {
         Self { audience: Audience::Student, ..self }
     }
 
-    /// Names the student in a header, which the server reads as Latin-1.
+    /// Names the student in a header. Servers read it as Latin-1, so an id beyond that arrives as
+    /// another one, though always as the same; space around an id would be lost, so that it could
+    /// be another student's.
     pub(super) fn of_user(self, id: &str) -> Result<Self, ClientError> {
-        let bytes: Option<Vec<u8>> = id.chars().map(|c| u8::try_from(u32::from(c)).ok()).collect();
-        let header = bytes.and_then(|bytes| HeaderValue::from_bytes(&bytes).ok());
-        match header {
+        let latin: Option<Vec<u8>> = id.chars().map(|c| u8::try_from(u32::from(c)).ok()).collect();
+        let bytes = latin.unwrap_or_else(|| id.as_bytes().to_vec());
+        match HeaderValue::from_bytes(&bytes).ok().filter(|_| id.trim() == id) {
             Some(header) => Ok(Self { user: Some(header), ..self }),
             None => {
                 let why = "this server takes a student's id in a header, which cannot hold this one";
