@@ -252,7 +252,7 @@ async fn what_the_original_leaves_to_its_database_is_refused_as_there() {
         (with("context", json!(["Assign-Prog"])), 400, "BadRequestError"),
         (with("assignmentUnit", json!("within-subjects")), 400, "BadRequestError"),
         (with("type", json!("Factorial")), 501, "NotImplementedError"),
-        (with("assignmentAlgorithm", json!("ts_configurable")), 501, "NotImplementedError"),
+        (with("assignmentAlgorithm", json!("ts_configurable")), 400, "BadRequestError"),
     ];
     for (body, status, name) in cases {
         let answer = stage.raw("POST", "/api/experiments", &body).await;

@@ -85,10 +85,8 @@ pub(super) fn exported(core: &mut Core, columns: &Columns) {
 }
 
 pub(super) fn moved(core: &mut Core, columns: &Columns, to: &ExperimentState, date: &Value) {
-    let mut data = with(
-        of(columns),
-        [("previousState", json!(outward(&columns.state))), ("newState", json!(outward(to)))],
-    );
+    let name = |state| json!(outward(core.world.dialect, state));
+    let mut data = with(of(columns), [("previousState", name(&columns.state)), ("newState", name(to))]);
     if !date.is_null() {
         data["startOn"] = date.clone();
     }

@@ -6,12 +6,17 @@ use super::core::Core;
 use super::fault::Fault;
 use super::model::{Columns, Condition, Partition, Payload, Stamp};
 use crate::client::{
-    AssignmentAlgorithm, AssignmentUnit, ConsistencyRule, ExperimentState, ExperimentType, FilterMode,
-    PostExperimentRule,
+    AssignmentAlgorithm, AssignmentUnit, ConsistencyRule, Dialect, ExperimentState, ExperimentType,
+    FilterMode, PostExperimentRule,
 };
 
 /// What this server calls itself.
-pub(super) const VERSION: &str = "6.5.0";
+pub(super) fn version(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::V62 => "6.2.0",
+        _ => "6.5.0",
+    }
+}
 
 /// The checks that come after the shape: the context, and what is not served here.
 pub(super) fn check(core: &Core, body: &Value) -> Result<(), Fault> {
@@ -48,7 +53,7 @@ fn texts(body: &Value, field: &str) -> Vec<String> {
 }
 
 /// The columns that a body gives. The state is taken by its stored name, whichever it gave.
-pub(super) fn columns(body: &Value, id: String, stamp: Stamp) -> Columns {
+pub(super) fn columns(dialect: Dialect, body: &Value, id: String, stamp: Stamp) -> Columns {
     let word = |field: &str| body[field].as_str().unwrap_or_default();
     let contexts = texts(body, "context");
     Columns {
@@ -72,7 +77,7 @@ pub(super) fn columns(body: &Value, id: String, stamp: Stamp) -> Columns {
         condition_order: text(body, "conditionOrder"),
         assignment_algorithm: AssignmentAlgorithm::Random,
         filter_mode: FilterMode::from(word("filterMode")),
-        backend_version: VERSION.to_owned(),
+        backend_version: version(dialect).to_owned(),
         design: ExperimentType::Simple,
     }
 }

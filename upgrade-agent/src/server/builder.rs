@@ -4,17 +4,20 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
+use secrecy::SecretString;
 use tokio::net::TcpListener;
 use uuid::Uuid;
 
 use super::contexts::default_contexts;
 use super::core::{Core, Shared};
 use super::error::ServerError;
+use super::gate::Gate;
 use super::handle::ServerHandle;
 use super::journal::Journal;
+use super::routes::Face;
 use super::sources::{self, Clock, Ids};
 use super::world::World;
-use crate::client::ContextMetadata;
+use crate::client::{ContextMetadata, Dialect};
 
 /// An UpGrade server inside this process.
 #[derive(Debug)]
@@ -30,6 +33,9 @@ impl EmbeddedServer {
             clock: Box::new(SystemTime::now),
             ids: Box::new(Uuid::new_v4),
             contexts: None,
+            dialect: Dialect::V65,
+            lasting: false,
+            gate: Gate::default(),
         }
     }
 }
@@ -41,6 +47,9 @@ pub struct EmbeddedServerBuilder {
     clock: Clock,
     ids: Ids,
     contexts: Option<ContextMetadata>,
+    dialect: Dialect,
+    lasting: bool,
+    gate: Gate,
 }
 
 impl EmbeddedServerBuilder {
@@ -87,6 +96,46 @@ impl EmbeddedServerBuilder {
         self
     }
 
+    /// Which of the two servers it is: 6.5.0, the default, or 6.2.0.
+    ///
+    /// ```
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// use upgrade_agent::client::{Dialect, UpgradeClient};
+    /// use upgrade_agent::server::EmbeddedServer;
+    ///
+    /// let server = EmbeddedServer::builder().dialect(Dialect::V62).start().await?;
+    /// let client = UpgradeClient::builder(server.url()).build()?;
+    /// assert_eq!(client.health().await?.version, "6.2.0");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    pub fn dialect(mut self, dialect: Dialect) -> Self {
+        self.dialect = dialect;
+        self
+    }
+
+    /// Keeps connections open after a bad answer. UpGrade up to 6.2 breaks them then without having
+    /// said so, and so does this server in that dialect; a client that does not expect it sees its
+    /// next call die.
+    pub fn lasting_connections(mut self) -> Self {
+        self.lasting = true;
+        self
+    }
+
+    /// Asks administrators for a bearer token, as a server does that is in earnest. Each token stands
+    /// for the account of an email; whether there is such an account, the server's data tell (at
+    /// first there is `admin@example.com`). Without a token, the default, nobody is asked.
+    pub fn admin_token(mut self, token: impl Into<SecretString>, email: impl Into<String>) -> Self {
+        self.gate.admins.push((token.into(), email.into()));
+        self
+    }
+
+    /// The key of the students' applications and the secret with which they sign it. They are asked
+    /// for it while the setting `toCheckAuth` holds.
+    pub fn client_key(mut self, key: impl Into<String>, secret: impl Into<SecretString>) -> Self {
+        self.gate.client = Some((key.into(), secret.into()));
+        self
+    }
+
     /// Starts the server on the current tokio runtime.
     ///
     /// # Errors
@@ -97,18 +146,24 @@ impl EmbeddedServerBuilder {
         let failed = |source| ServerError::Bind { port, source };
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(failed)?;
         let addr = listener.local_addr().map_err(failed)?;
-        Ok(ServerHandle::serve(listener, addr, Shared::new(self.core()?)))
+        let (dialect, lasting) = (self.dialect, self.lasting);
+        let core = Shared::new(self.core()?);
+        let face = Face { core, dialect, breaks: dialect == Dialect::V62 && !lasting };
+        Ok(ServerHandle::serve(listener, addr, &face))
     }
 
     fn core(self) -> Result<Core, ServerError> {
         let journal = self.data_file.as_deref().map(Journal::open).transpose()?;
-        let world = journal.as_ref().map_or_else(|| Ok(World::new()), Journal::load)?;
+        let world = journal
+            .as_ref()
+            .map_or_else(|| Ok(World::new(self.dialect)), |journal| journal.load(self.dialect))?;
         let contexts = self.contexts.unwrap_or_else(default_contexts);
         let mut core = Core::new(world, journal, contexts, self.clock, self.ids);
         let unwritten = |_| ServerError::Data {
             path: self.data_file.unwrap_or_default(),
             why: "it cannot be written".to_owned(),
         };
+        core.gate = self.gate;
         core.found().map_err(unwritten)?;
         Ok(core)
     }

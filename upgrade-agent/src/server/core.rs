@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::accounts;
 use super::fault::Fault;
+use super::gate::{self, Caller, Gate};
 use super::journal::Journal;
 use super::segments;
 use super::settings;
@@ -18,6 +19,11 @@ use crate::client::ContextMetadata;
 /// What a route is asked.
 #[derive(Debug, Default)]
 pub(super) struct Asked {
+    pub(super) method: String,
+    /// Path and query, as they came.
+    pub(super) endpoint: String,
+    /// The header by which the caller says who he is.
+    pub(super) authorization: Option<String>,
     /// The part of the path that is an id, if the route has one.
     pub(super) id: String,
     /// What follows the question mark, as it came.
@@ -43,6 +49,7 @@ impl Asked {
 pub(super) struct Core {
     pub(super) world: World,
     pub(super) contexts: ContextMetadata,
+    pub(super) gate: Gate,
     journal: Option<Journal>,
     clock: Clock,
     ids: Ids,
@@ -61,10 +68,13 @@ impl Shared {
     }
 
     /// Runs one call; none if the server has ended.
-    pub(super) fn run(&self, answer: Answer, asked: &Asked) -> Option<Result<Value, Fault>> {
+    pub(super) fn run(&self, caller: Caller, answer: Answer, asked: &Asked) -> Option<Result<Value, Fault>> {
         // A call that panicked was not answered, and what it left behind was never promised.
         let mut core = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        core.as_mut().map(|core| core.run(answer, asked))
+        core.as_mut().map(|core| {
+            gate::admit(core, caller, asked)?;
+            core.run(answer, asked)
+        })
     }
 
     /// Ends the service on connections that are still open and closes the data file.
@@ -81,7 +91,7 @@ impl Core {
         clock: Clock,
         ids: Ids,
     ) -> Self {
-        Self { world, contexts, journal, clock, ids }
+        Self { world, contexts, gate: Gate::default(), journal, clock, ids }
     }
 
     /// Sees that there is what the original makes when it starts, on disk as well.
@@ -107,15 +117,18 @@ impl Core {
         let Err(why) = written else { return Ok(()) };
         tracing::error!(%why, "the embedded UpGrade server cannot write its data file");
         // Memory is ahead of the file now; nobody may see what is not on disk.
-        if let Ok(world) = journal.load() {
+        if let Ok(world) = journal.load(self.world.dialect) {
             self.world = world;
         }
         Err(Fault::internal("the server cannot write its data"))
     }
 
+    pub(super) fn time(&self) -> SystemTime {
+        (self.clock)()
+    }
+
     pub(super) fn now(&self) -> String {
-        let now: SystemTime = (self.clock)();
-        timestamp(now)
+        timestamp(self.time())
     }
 
     pub(super) fn new_id(&mut self) -> String {

@@ -1,7 +1,8 @@
-//! `POST /experiments`. Conditions and points get new ids, the rule becomes `continue`, and an id
-//! that exists is no mistake but a merge: its columns are replaced, its parts are added to.
+//! `POST /experiments`. From 6.3 on conditions and points get new ids and the rule becomes `continue`;
+//! up to 6.2 both are kept. An id that exists is no mistake but a merge: its columns are replaced, its
+//! parts are added to.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::{Value, json};
 
@@ -10,21 +11,20 @@ use super::body;
 use super::core::{Asked, Core};
 use super::experiment_lists::{self, Side};
 use super::fault::Fault;
-use super::model::{Columns, Condition, ConditionPayload, Experiment, Partition, Stamp, StateTimeLog};
+use super::model::{Condition, ConditionPayload, Experiment, Partition, Stamp, StateTimeLog};
 use super::segment;
 use super::table::key;
 use super::validate;
 use super::view;
-use crate::client::{ExperimentState, PostExperimentRule};
+use super::world::World;
+use crate::client::{Dialect, ExperimentState, PostExperimentRule};
 
 /// The new names of states, which no stored state has.
 const ONLY_SHOWN: [&str; 3] = ["running", "paused", "completed"];
 
 pub(super) fn create(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let body = &asked.body;
-    if !validate::is_experiment(body) {
-        return Err(Fault::body());
-    }
+    validate::experiment(core.world.dialect, body)?;
     check(core, body)?;
     Ok(insert(core, body))
 }
@@ -32,7 +32,8 @@ pub(super) fn create(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 /// What is refused of a body that has the right shape.
 pub(super) fn check(core: &Core, body: &Value) -> Result<(), Fault> {
     body::check(core, body)?;
-    check_columns(body)
+    check_columns(body)?;
+    if core.world.dialect == Dialect::V62 { check_parts(&core.world, body) } else { Ok(()) }
 }
 
 /// Makes the experiment of a body that passed all checks, or merges it into the one of its id.
@@ -69,14 +70,37 @@ fn check_columns(body: &Value) -> Result<(), Fault> {
     }
 }
 
+/// Up to 6.2 the ids of the parts are the body's, and there must be some of each kind.
+fn check_parts(world: &World, body: &Value) -> Result<(), Fault> {
+    let refused = || {
+        let what = "conditions, decision points, conditionPayloads and queries";
+        Fault::database(format!("Error in creating {what} \"addExperimentInDB\""))
+    };
+    let known = world.experiments.values();
+    let known: HashSet<&str> = known
+        .flat_map(|e| e.conditions.iter().map(|c| &c.id).chain(e.partitions.iter().map(|p| &p.id)))
+        .map(String::as_str)
+        .collect();
+    for field in ["conditions", "partitions"] {
+        let is_free = |id: &Value| {
+            validate::is_uuid(id) && id.as_str().is_some_and(|id| !known.contains(id.to_lowercase().as_str()))
+        };
+        let mut ids = body::entries(body, field).map(|entry| &entry["id"]).peekable();
+        if ids.peek().is_none() || !ids.all(is_free) {
+            return Err(refused());
+        }
+    }
+    Ok(())
+}
+
 fn make(core: &mut Core, body: &Value) -> Experiment {
-    let now = core.now();
+    let (now, dialect) = (core.now(), core.world.dialect);
     let given = body["id"].as_str().and_then(|id| uuid::Uuid::try_parse(id).ok());
     let id = given.map_or_else(|| core.new_id(), |id| id.to_string());
-    let columns = Columns {
-        post_experiment_rule: PostExperimentRule::Continue,
-        ..body::columns(body, id, Stamp::new(&now))
-    };
+    let mut columns = body::columns(dialect, body, id, Stamp::new(&now));
+    if dialect != Dialect::V62 {
+        columns.post_experiment_rule = PostExperimentRule::Continue;
+    }
     let mut ids = HashMap::new();
     let conditions = conditions(core, body, &now, &mut ids);
     let partitions = partitions(core, body, &now, &mut ids);
@@ -92,12 +116,13 @@ fn make(core: &mut Core, body: &Value) -> Experiment {
     }
 }
 
-/// Places are counted from 1, whatever the body says.
+/// From 6.3 on places are counted from 1, whatever the body says.
 fn conditions(core: &mut Core, body: &Value, now: &str, ids: &mut HashMap<String, String>) -> Vec<Condition> {
     let entries = body::entries(body, "conditions").zip(1..);
     let condition = |(entry, order)| {
         let id = renamed(core, entry, ids);
-        Condition { order, ..body::condition(entry, id, Stamp::new(now)) }
+        let condition = body::condition(entry, id, Stamp::new(now));
+        Condition { order: place(core, condition.order, order), ..condition }
     };
     entries.map(condition).collect()
 }
@@ -108,14 +133,20 @@ fn partitions(core: &mut Core, body: &Value, now: &str, ids: &mut HashMap<String
         let id = renamed(core, entry, ids);
         let partition = body::partition(entry, id, Stamp::new(now));
         let description = Some(partition.description.unwrap_or_default());
-        Partition { order, description, ..partition }
+        Partition { order: place(core, partition.order, order), description, ..partition }
     };
     entries.map(partition).collect()
 }
 
+fn place(core: &Core, given: i64, counted: i64) -> i64 {
+    if core.world.dialect == Dialect::V62 { given } else { counted }
+}
+
+/// The id of a part: up to 6.2 the body's, from then on a new one.
 fn renamed(core: &mut Core, entry: &Value, ids: &mut HashMap<String, String>) -> String {
-    let id = core.new_id();
-    ids.insert(entry["id"].as_str().unwrap_or_default().to_owned(), id.clone());
+    let given = entry["id"].as_str().unwrap_or_default();
+    let id = if core.world.dialect == Dialect::V62 { given.to_lowercase() } else { core.new_id() };
+    ids.insert(given.to_owned(), id.clone());
     id
 }
 
@@ -133,14 +164,41 @@ fn payloads(
             parent_condition: renamed(entry, "parentCondition")?,
             decision_point: renamed(entry, "decisionPoint"),
             payload: body::payload(entry),
-            id: core.new_id(),
+            id: payload_id(core, entry),
         })
     };
     body::entries(body, "conditionPayloads").filter_map(payload).collect()
 }
 
+fn payload_id(core: &mut Core, entry: &Value) -> String {
+    let given = entry["id"].as_str().filter(|_| core.world.dialect == Dialect::V62);
+    given.map_or_else(|| core.new_id(), str::to_owned)
+}
+
+/// Up to 6.2 an experiment has one list of each kind, under a name that the server makes.
+fn add_both_lists(core: &mut Core, experiment: &str, body: &Value) {
+    let context = body["context"][0].as_str().unwrap_or_default().to_lowercase();
+    for (field, side, word) in [
+        ("experimentSegmentInclusion", Side::Inclusion, "Inclusion"),
+        ("experimentSegmentExclusion", Side::Exclusion, "Exclusion"),
+    ] {
+        let given = given(&body[field]["segment"], "id").filter(|id| validate::is_uuid(&json!(id)));
+        let mut input = segment::unbound(&body[field]["segment"]);
+        input["id"] = json!(given.unwrap_or_else(|| core.new_id()));
+        let name = format!("{experiment} {word} Segment");
+        input["name"] = json!(name);
+        input["description"] = json!(name);
+        input["context"] = json!(context);
+        input["type"] = json!("private");
+        experiment_lists::add(core, experiment, &input, side);
+    }
+}
+
 /// Lists get new ids and the experiment's context, whatever the body says.
 fn add_lists(core: &mut Core, experiment: &str, body: &Value) {
+    if core.world.dialect == Dialect::V62 {
+        return add_both_lists(core, experiment, body);
+    }
     let context = body["context"][0].as_str().unwrap_or_default().to_lowercase();
     for (field, side) in
         [("experimentSegmentExclusion", Side::Exclusion), ("experimentSegmentInclusion", Side::Inclusion)]

@@ -16,7 +16,7 @@ use super::segment_files;
 use super::table::key;
 use super::validate;
 use super::view;
-use crate::client::ContextMetadata;
+use crate::client::Dialect;
 
 pub(super) const FITS: &str = "compatible";
 pub(super) const FITS_HALF: &str = "warning";
@@ -25,9 +25,7 @@ pub(super) const FITS_NOT: &str = "incompatible";
 /// `POST /experiments/batch`.
 pub(super) fn create_many(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let bodies = asked.body.as_array().ok_or_else(Fault::body)?;
-    if !bodies.iter().all(validate::is_experiment) {
-        return Err(Fault::body());
-    }
+    bodies.iter().try_for_each(|body| validate::experiment(core.world.dialect, body))?;
     bodies.iter().try_for_each(|body| create::check(core, body))?;
     Ok(bodies.iter().map(|body| create::insert(core, body)).collect())
 }
@@ -35,13 +33,13 @@ pub(super) fn create_many(core: &mut Core, asked: &Asked) -> Result<Value, Fault
 /// `POST /experiments/validation`.
 pub(super) fn validate(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let files = asked.body.as_array().ok_or_else(|| Fault::is_no_function("experimentFiles.map"))?;
-    Ok(files.iter().map(|file| judge(&core.contexts, file)).collect())
+    Ok(files.iter().map(|file| judge(core, file)).collect())
 }
 
 /// `POST /experiments/import`: what fits is made anew, at rest and under new ids.
 pub(super) fn import(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let files = asked.body.as_array().ok_or_else(|| Fault::is_no_function("experimentFiles.map"))?;
-    let judged: Vec<Value> = files.iter().map(|file| judge(&core.contexts, file)).collect();
+    let judged: Vec<Value> = files.iter().map(|file| judge(core, file)).collect();
     let mut bodies = Vec::new();
     for (file, word) in files.iter().zip(&judged) {
         let passes = word["error"].as_str().is_none_or(|why| why.is_empty() || why.starts_with("Warning"));
@@ -106,7 +104,7 @@ fn missing_part(body: &Value) -> Option<&'static str> {
 }
 
 /// What is said of one file.
-fn judge(contexts: &ContextMetadata, file: &Value) -> Value {
+fn judge(core: &Core, file: &Value) -> Value {
     let say = |error: Value, fit: &str| match file.get("fileName") {
         Some(name) => json!({ "fileName": name, "error": error, "compatibilityType": fit }),
         None => json!({ "error": error, "compatibilityType": fit }),
@@ -116,7 +114,7 @@ fn judge(contexts: &ContextMetadata, file: &Value) -> Value {
         // The original stumbles here, and says nothing at all of the file.
         return json!({});
     }
-    let complaints = complaints(contexts, &experiment);
+    let complaints = complaints(core, &experiment);
     if experiment.get("moocletPolicyParameters").is_some() {
         let why = "moocletPolicyParameters was provided but mooclets are not enabled on backend.";
         return say(json!(why), FITS_NOT);
@@ -124,7 +122,7 @@ fn judge(contexts: &ContextMetadata, file: &Value) -> Value {
     if !complaints.is_empty() || missing_part(&completed(&experiment)).is_some() {
         return say(json!(complaints), FITS_NOT);
     }
-    match age(&experiment) {
+    match age(core.world.dialect, &experiment) {
         None => say(Value::Null, FITS),
         Some(age) => {
             let why = format!(
@@ -136,8 +134,8 @@ fn judge(contexts: &ContextMetadata, file: &Value) -> Value {
     }
 }
 
-fn complaints(contexts: &ContextMetadata, experiment: &Value) -> String {
-    let mut all: Vec<String> = validate::failing_fields(experiment)
+fn complaints(core: &Core, experiment: &Value) -> String {
+    let mut all: Vec<String> = validate::failing_fields(core.world.dialect, experiment)
         .into_iter()
         .map(|(field, constraint)| {
             format!("property {field} has failed the following constraints: {constraint} \n")
@@ -148,18 +146,18 @@ fn complaints(contexts: &ContextMetadata, experiment: &Value) -> String {
         Value::String(name) => name.chars().take(1).collect(),
         _ => "undefined".to_owned(),
     };
-    if contexts.get(&context).is_none() {
+    if core.contexts.get(&context).is_none() {
         all.push(format!("The app context \"{context}\" is not defined in CONTEXT_METADATA."));
     }
     all.join(", ")
 }
 
 /// How the version that wrote a file stands to this one, if it is another.
-fn age(experiment: &Value) -> Option<&'static str> {
+fn age(dialect: Dialect, experiment: &Value) -> Option<&'static str> {
     let parts =
         |version: &str| -> Vec<String> { version.split('.').map(|part| format!("{part:>10}")).collect() };
     let wrote = text(experiment, "backendVersion").filter(|version| !version.is_empty())?;
-    match parts(&wrote).join(".").cmp(&parts(body::VERSION).join(".")) {
+    match parts(&wrote).join(".").cmp(&parts(body::version(dialect)).join(".")) {
         std::cmp::Ordering::Equal => None,
         std::cmp::Ordering::Greater => Some("newer"),
         std::cmp::Ordering::Less => Some("older"),

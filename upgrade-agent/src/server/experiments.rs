@@ -76,9 +76,8 @@ pub(super) fn full_groups(core: &mut Core, asked: &Asked) -> Result<Value, Fault
 
 /// `POST /experiments/state`.
 pub(super) fn set_state(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
-    if !validate::is_state_change(&asked.body) {
-        return Err(Fault::body());
-    }
+    let dialect = core.world.dialect;
+    validate::state_change(dialect, &asked.body)?;
     let id = asked.body["experimentId"].as_str().unwrap_or_default().to_lowercase();
     let to = ExperimentState::from(asked.body["state"].as_str().unwrap_or_default());
     let before = core.world.experiments.get(&key(&[&id])).cloned();
@@ -92,7 +91,7 @@ pub(super) fn set_state(core: &mut Core, asked: &Asked) -> Result<Value, Fault> 
     if let Some(date) = asked.body["scheduleDate"].as_str() {
         after.columns.start_on = Some(date.to_owned());
     }
-    Ok(view::state_changed(&before, after))
+    Ok(view::state_changed(dialect, &before, after))
 }
 
 /// `DELETE /experiments/:id`: all that hangs on it goes, but for the visits, which were at a
@@ -114,7 +113,7 @@ pub(super) fn delete(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 
 /// The id in the path, in the form in which ids are stored.
 pub(super) fn path_id(asked: &Asked) -> Result<String, Fault> {
-    uuid::Uuid::try_parse(&asked.id).map(|id| id.to_string()).map_err(|_| Fault::params())
+    validate::path_id(&asked.id)
 }
 
 fn found<'c>(core: &'c Core, asked: &Asked) -> Result<&'c Experiment, Fault> {

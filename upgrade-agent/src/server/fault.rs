@@ -1,9 +1,19 @@
-//! The bad answers, in the words of the original.
+//! The bad answers, in the words of the original: up to 6.2 it sent its errors as they were, from 6.3
+//! on a form that is the same for all of them.
 
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 
+use super::token::Refused;
+use super::validate::Complaint;
+use crate::client::Dialect;
+
 const SHAPE: &str = "Parameter not in the correct format";
+const NOBODY: &str = "User ID not found";
+const INVALID_TOKEN: &str = "Invalid token";
+const NO_USER: &str = "Experiment user not defined";
+const NO_CONDITION: &str = "Condition not found";
+const SHARED: &str = "Experiment ID not provided for shared Decision Point";
 
 /// A bad answer, without what is the same in all of them.
 #[derive(Debug)]
@@ -12,11 +22,40 @@ pub(super) struct Fault {
     name: &'static str,
     message: String,
     kind: Option<&'static str>,
+    /// What is wrong with a body, as the validator tells it.
+    errors: Option<Value>,
+    raw: Raw,
+}
+
+/// What an error showed of itself where it was sent as it was.
+#[derive(Debug)]
+enum Raw {
+    /// Nothing: an error of the language or of the database.
+    Nothing,
+    /// An error of the web framework, with its name.
+    Named,
+    /// One without.
+    Nameless,
+    /// One of the other framework that is in use there.
+    Nested,
+    /// An error with the type that the original gave it.
+    Typed(&'static str),
+    /// A text that could not be parsed.
+    Unparsed(String),
 }
 
 impl Fault {
     fn new(status: StatusCode, name: &'static str, message: impl Into<String>) -> Self {
-        Self { status, name, message: message.into(), kind: None }
+        Self { status, name, message: message.into(), kind: None, errors: None, raw: Raw::Nothing }
+    }
+
+    fn raw(self, raw: Raw) -> Self {
+        Self { raw, ..self }
+    }
+
+    /// With what is wrong.
+    pub(super) fn with(self, complaints: &[Complaint]) -> Self {
+        Self { errors: Some(complaints.iter().map(Complaint::told).collect()), ..self }
     }
 
     fn kind(self, kind: &'static str) -> Self {
@@ -52,12 +91,43 @@ impl Fault {
     }
 
     fn refused(message: impl Into<String>) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, "BadRequestError", message).kind(SHAPE)
+        Self::new(StatusCode::BAD_REQUEST, "BadRequestError", message).kind(SHAPE).raw(Raw::Named)
+    }
+
+    /// An administrator shows no token that stands for an account.
+    pub(super) fn unauthorized(method: &str, endpoint: &str) -> Self {
+        let message = format!("Authorization is required for request on {method} {endpoint}");
+        let fault = Self::new(StatusCode::UNAUTHORIZED, "AuthorizationRequiredError", message);
+        fault.kind(NOBODY).raw(Raw::Named)
+    }
+
+    /// An application shows no token.
+    pub(super) fn no_token() -> Self {
+        let message = "Token is not present in request header from client";
+        let fault = Self::new(StatusCode::UNAUTHORIZED, "Error", message);
+        fault.kind("Token is not present in request").raw(Raw::Typed(INVALID_TOKEN))
+    }
+
+    /// An application shows a token that is not taken.
+    pub(super) fn token(why: &Refused) -> Self {
+        let (name, message, kind) = match why {
+            Refused::Malformed(what) => ("JsonWebTokenError", *what, NOBODY),
+            Refused::Forged => ("JsonWebTokenError", "invalid signature", INVALID_TOKEN),
+            Refused::Expired => ("TokenExpiredError", "jwt expired", INVALID_TOKEN),
+            Refused::Early => ("NotBeforeError", "jwt not active", NOBODY),
+            Refused::Foreign => ("Error", "Provided token is invalid", INVALID_TOKEN),
+        };
+        Self::new(StatusCode::UNAUTHORIZED, name, message).kind(kind).raw(Raw::Typed(INVALID_TOKEN))
     }
 
     /// The body is no JSON.
     pub(super) fn syntax(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "SyntaxError", message)
+    }
+
+    /// The same, with the body.
+    pub(super) fn unparsed(message: impl Into<String>, text: &str) -> Self {
+        Self::syntax(message).raw(Raw::Unparsed(text.to_owned()))
     }
 
     pub(super) fn too_large() -> Self {
@@ -66,37 +136,42 @@ impl Fault {
     }
 
     pub(super) fn no_user_header() -> Self {
-        Self::new(StatusCode::BAD_REQUEST, "Error", "User-Id header not found.").kind(SHAPE)
+        let fault = Self::new(StatusCode::BAD_REQUEST, "Error", "User-Id header not found.").kind(SHAPE);
+        fault.raw(Raw::Typed("Missing `User-Id` header"))
     }
 
     pub(super) fn invalid_context(name: &str) -> Self {
         let message = format!("Invalid app context: {name}");
-        Self::new(StatusCode::BAD_REQUEST, "Error", message).kind(SHAPE)
+        Self::new(StatusCode::BAD_REQUEST, "Error", message)
+            .kind(SHAPE)
+            .raw(Raw::Typed("Invalid app context"))
     }
 
     pub(super) fn unknown_user(id: &str) -> Self {
         let message = format!("User not found: {id}");
-        Self::new(StatusCode::NOT_FOUND, "Error", message).kind("Experiment user not defined")
+        Self::new(StatusCode::NOT_FOUND, "Error", message).kind(NO_USER).raw(Raw::Typed(NO_USER))
     }
 
     pub(super) fn shared_point(user: &str) -> Self {
         let message =
             format!("Experiment ID not provided for shared Decision Point in markExperimentPoint: {user}");
-        Self::new(StatusCode::NOT_FOUND, "Error", message).kind("Query Failed")
+        Self::new(StatusCode::NOT_FOUND, "Error", message).kind("Query Failed").raw(Raw::Typed(SHARED))
     }
 
     pub(super) fn condition_not_found(code: &str) -> Self {
         let message = format!("Condition not found: {code}");
-        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "Error", message).kind("Condition not found")
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "Error", message)
+            .kind(NO_CONDITION)
+            .raw(Raw::Typed(NO_CONDITION))
     }
 
     pub(super) fn no_experiment() -> Self {
         let message = "Experiment not found!";
-        Self::new(StatusCode::NOT_FOUND, "Error", message).kind("Query Failed")
+        Self::new(StatusCode::NOT_FOUND, "Error", message).kind("Query Failed").raw(Raw::Nameless)
     }
 
     pub(super) fn nothing_to_delete() -> Self {
-        Self::new(StatusCode::NOT_FOUND, "NotFoundException", "Experiment not found.")
+        Self::new(StatusCode::NOT_FOUND, "NotFoundException", "Experiment not found.").raw(Raw::Nested)
     }
 
     /// The original reads a field of nothing.
@@ -134,11 +209,11 @@ impl Fault {
 
     pub(super) fn no_lists(side: &str) -> Self {
         let message = format!("{side} lists not found.");
-        Self::new(StatusCode::NOT_FOUND, "NotFoundException", message)
+        Self::new(StatusCode::NOT_FOUND, "NotFoundException", message).raw(Raw::Nested)
     }
 
     pub(super) fn no_segment() -> Self {
-        Self::new(StatusCode::NOT_FOUND, "NotFoundException", "Segment not found.")
+        Self::new(StatusCode::NOT_FOUND, "NotFoundException", "Segment not found.").raw(Raw::Nested)
     }
 
     /// The original throws this one without a name.
@@ -158,8 +233,13 @@ impl Fault {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalServerError", message)
     }
 
-    /// The body: the request is echoed whole.
-    pub(super) fn answer(&self, endpoint: &str, request: &Value) -> Value {
+    /// The body.
+    pub(super) fn answer(&self, dialect: Dialect, endpoint: &str, request: &Value) -> Value {
+        if dialect == Dialect::V62 { self.as_it_is() } else { self.in_form(endpoint, request) }
+    }
+
+    /// The request is echoed whole; what is wrong with it is not told.
+    fn in_form(&self, endpoint: &str, request: &Value) -> Value {
         let mut answer = json!({
             "message": self.message,
             "endPoint": endpoint,
@@ -173,5 +253,36 @@ impl Fault {
             answer["type"] = json!(kind);
         }
         answer
+    }
+
+    fn as_it_is(&self) -> Value {
+        let code = self.status.as_u16();
+        match &self.raw {
+            Raw::Nothing => json!({}),
+            Raw::Named => {
+                let mut answer = json!({ "httpCode": code, "name": self.name, "message": self.message });
+                if let Some(errors) = &self.errors {
+                    answer["errors"] = errors.clone();
+                }
+                answer
+            }
+            Raw::Nameless => json!({ "httpCode": code, "message": self.message }),
+            Raw::Nested => json!({
+                "response": { "message": self.message, "error": "Not Found", "statusCode": code },
+                "status": code,
+                "options": {},
+                "message": self.message,
+                "name": self.name,
+            }),
+            Raw::Typed(kind) if self.status.is_server_error() => json!({ "type": kind }),
+            Raw::Typed(kind) => json!({ "type": kind, "httpCode": code }),
+            Raw::Unparsed(text) => json!({
+                "expose": true,
+                "statusCode": code,
+                "status": code,
+                "body": text,
+                "type": "entity.parse.failed",
+            }),
+        }
     }
 }

@@ -8,8 +8,9 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
+use super::connection::{Breakable, Breaker};
 use super::core::Shared;
-use super::routes::routes;
+use super::routes::{Face, routes};
 
 /// How long the end waits for a client that has begun a request and does not finish it.
 const GRACE: Duration = Duration::from_secs(5);
@@ -25,15 +26,16 @@ pub struct ServerHandle {
 }
 
 impl ServerHandle {
-    pub(super) fn serve(listener: TcpListener, addr: SocketAddr, core: Shared) -> Self {
+    pub(super) fn serve(listener: TcpListener, addr: SocketAddr, face: &Face) -> Self {
         let (stop, stopped) = oneshot::channel::<()>();
-        let routes = routes(&core);
+        let routes = routes(face).into_make_service_with_connect_info::<Breaker>();
+        let core = face.core.clone();
         let task = tokio::spawn(async move {
             let stopped = async move {
                 // A dropped sender is a stop as well.
                 let _ = stopped.await;
             };
-            let served = axum::serve(listener, routes).with_graceful_shutdown(stopped).await;
+            let served = axum::serve(Breakable(listener), routes).with_graceful_shutdown(stopped).await;
             if let Err(why) = served {
                 tracing::error!(%why, "the embedded UpGrade server stopped");
             }

@@ -13,6 +13,7 @@ use super::error::ServerError;
 use super::migrate;
 use super::table::Change;
 use super::world::World;
+use crate::client::Dialect;
 
 /// Tells our files from any other SQLite file ("UpGr").
 const APPLICATION: i32 = 0x5570_4772;
@@ -75,9 +76,9 @@ impl Journal {
     }
 
     /// Reads everything back.
-    pub(super) fn load(&self) -> Result<World, ServerError> {
+    pub(super) fn load(&self, dialect: Dialect) -> Result<World, ServerError> {
         let failed = |why: rusqlite::Error| trouble(&self.path, &why);
-        let mut world = World::new();
+        let mut world = World::new(dialect);
         let mut rows = self.file.prepare("SELECT kind, key, row FROM record").map_err(failed)?;
         let mut rows = rows.query([]).map_err(failed)?;
         while let Some(row) = rows.next().map_err(failed)? {
@@ -151,7 +152,7 @@ mod tests {
     fn what_cannot_be_written_is_neither_answered_nor_remembered() {
         let path = std::env::temp_dir().join(format!("upgrade-journal-{}", uuid::Uuid::new_v4()));
         let journal = Journal::open(&path).unwrap();
-        let world = journal.load().unwrap();
+        let world = journal.load(Dialect::V65).unwrap();
         journal.file.pragma_update(None, "query_only", true).unwrap();
         let clock = Box::new(|| SystemTime::UNIX_EPOCH);
         let mut core = Core::new(world, Some(journal), default_contexts(), clock, sources::seeded(1));

@@ -18,9 +18,7 @@ const RULES: [&str; 3] = ["continue", "revert", "assign"];
 /// ids; only the page itself is sorted, by the last change unless asked otherwise.
 pub(super) fn paginated(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let body = &asked.body;
-    if !validate::is_page(body) {
-        return Err(Fault::body());
-    }
+    validate::page(core.world.dialect, body)?;
     let mut found: Vec<&Experiment> = core.world.experiments.values().collect();
     found.retain(|experiment| matches(experiment, &body["searchParams"]));
     found.sort_by(|a, b| a.columns.id.cmp(&b.columns.id));
@@ -30,7 +28,7 @@ pub(super) fn paginated(core: &mut Core, asked: &Asked) -> Result<Value, Fault> 
     sort(&mut page, &body["sortParams"]);
     let mut answer = json!({
         "total": total,
-        "nodes": page.into_iter().map(view::node).collect::<Vec<_>>(),
+        "nodes": page.into_iter().map(|experiment| view::node(&core.world, experiment)).collect::<Vec<_>>(),
     });
     if let (Some(answer), Some(asked)) = (answer.as_object_mut(), body.as_object()) {
         answer.extend(asked.clone());

@@ -11,15 +11,19 @@ mod students;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
-use axum::extract::Request;
+use axum::extract::{ConnectInfo, Request};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, on};
 use serde_json::{Value, json};
 
+use super::connection::Breaker;
 use super::core::{Answer, Asked, Shared};
 use super::fault::Fault;
+use super::gate::Caller;
+use super::json_text;
+use crate::client::Dialect;
 
 const LARGEST_BODY: usize = 16 * 1024 * 1024;
 const JSON: &str = "application/json; charset=utf-8";
@@ -38,39 +42,61 @@ const AREAS: [&[Route]; 6] = [
     administration::ROUTES,
 ];
 
-/// The routes over a core that they share.
-pub(super) fn routes(core: &Shared) -> Router {
+/// What all routes share.
+#[derive(Clone)]
+pub(super) struct Face {
+    pub(super) core: Shared,
+    pub(super) dialect: Dialect,
+    /// Whether a bad answer ends the connection.
+    pub(super) breaks: bool,
+}
+
+/// The routes of a dialect. Up to 6.2 an experiment's lists have none of their own.
+pub(super) fn routes(face: &Face) -> Router {
     let mut router = Router::new();
-    for &(method, path, answer) in AREAS.into_iter().flatten() {
-        let core = core.clone();
-        let call = move |request: Request| serve(core, answer, request);
+    let lists = if face.dialect == Dialect::V62 { &[] } else { experiments::LISTS };
+    for &(method, path, answer) in AREAS.into_iter().flatten().chain(lists) {
+        let (face, caller) = (face.clone(), Caller::of(path));
+        let call = move |request: Request| serve(face, caller, answer, request);
         router = router.route(path, on(method, call));
     }
     router.fallback(unknown).method_not_allowed_fallback(unknown)
 }
 
-async fn serve(core: Shared, answer: Answer, request: Request) -> Response {
+/// Nothing may be awaited between the break of a connection and the end.
+async fn serve(face: Face, caller: Caller, answer: Answer, request: Request) -> Response {
+    let breaker = request.extensions().get::<ConnectInfo<Breaker>>().cloned();
+    let response = respond_to(&face, caller, answer, request).await;
+    if let Some(ConnectInfo(breaker)) = breaker.filter(|_| face.breaks && !response.status().is_success()) {
+        breaker.break_after_answer();
+    }
+    response
+}
+
+async fn respond_to(face: &Face, caller: Caller, answer: Answer, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let endpoint = parts.uri.path_and_query().map_or_else(String::new, ToString::to_string);
     let query = parts.uri.query().unwrap_or_default().to_owned();
     let id = parts.uri.path().rsplit('/').next().unwrap_or_default().to_owned();
-    let user = user_id(&parts.headers);
+    let user = latin_1(&parts.headers, "user-id");
     let body = match read(&parts.headers, body).await {
         Ok(body) => body,
-        Err(fault) => return refuse(&fault, &endpoint, &json!({})),
+        Err(fault) => return refuse(face.dialect, &fault, &endpoint, &json!({})),
     };
-    let asked = Asked { id, query, user, body };
-    match core.run(answer, &asked) {
+    let method = parts.method.as_str().to_owned();
+    let authorization = latin_1(&parts.headers, "authorization");
+    let asked = Asked { method, endpoint, authorization, id, query, user, body };
+    match face.core.run(caller, answer, &asked) {
         Some(Ok(Value::Null)) => StatusCode::NO_CONTENT.into_response(),
         Some(Ok(value)) => respond(StatusCode::OK, JSON, value.to_string()),
-        Some(Err(fault)) => refuse(&fault, &endpoint, &asked.body),
+        Some(Err(fault)) => refuse(face.dialect, &fault, &asked.endpoint, &asked.body),
         None => respond(StatusCode::SERVICE_UNAVAILABLE, JSON, "{}".to_owned()),
     }
 }
 
 /// Header bytes are Latin-1 to the original, so an id beyond ASCII is read as it reads it.
-fn user_id(headers: &HeaderMap) -> Option<String> {
-    Some(headers.get("user-id")?.as_bytes().iter().map(|&byte| char::from(byte)).collect())
+fn latin_1(headers: &HeaderMap, name: &str) -> Option<String> {
+    Some(headers.get(name)?.as_bytes().iter().map(|&byte| char::from(byte)).collect())
 }
 
 /// The body as JSON; no body, and a body that does not call itself JSON, is an empty object.
@@ -82,30 +108,18 @@ async fn read(headers: &HeaderMap, body: Body) -> Result<Value, Fault> {
     }
     match serde_json::from_slice(&bytes) {
         Ok(value @ (Value::Object(_) | Value::Array(_))) => Ok(value),
-        _ => Err(Fault::syntax(complaint(&String::from_utf8_lossy(&bytes)))),
+        _ => Err(no_json(&String::from_utf8_lossy(&bytes))),
     }
 }
 
-/// What a JavaScript engine says to text that is no JSON, in its commonest forms.
-fn complaint(text: &str) -> String {
-    let trimmed = text.trim_start();
-    let start = text.chars().count() - trimmed.chars().count();
-    let mut rest = trimmed.chars();
-    let (first, second) = (rest.next(), rest.find(|c| !c.is_whitespace()));
-    match (first, second) {
-        (Some('{'), Some(c)) if c != '"' && c != '}' => {
-            format!("Expected property name or '}}' in JSON at position {}", start + 1)
-        }
-        (Some(c), _) if !matches!(c, '{' | '[') => {
-            let shown: String = text.chars().take(30).collect();
-            format!("Unexpected token '{c}', \"{shown}\" is not valid JSON")
-        }
-        _ => "Unexpected end of JSON input".to_owned(),
-    }
+/// What serde refuses and a JavaScript engine takes, such as half a surrogate pair, counts as cut off.
+fn no_json(text: &str) -> Fault {
+    let told = json_text::complaint(text).unwrap_or_else(|| "Unexpected end of JSON input".to_owned());
+    Fault::unparsed(told, text)
 }
 
-fn refuse(fault: &Fault, endpoint: &str, request: &Value) -> Response {
-    respond(fault.status, JSON, fault.answer(endpoint, request).to_string())
+fn refuse(dialect: Dialect, fault: &Fault, endpoint: &str, request: &Value) -> Response {
+    respond(fault.status, JSON, fault.answer(dialect, endpoint, request).to_string())
 }
 
 async fn unknown(method: Method, request: Request) -> Response {

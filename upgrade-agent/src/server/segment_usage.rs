@@ -103,7 +103,7 @@ fn tied(world: &World, experiment: &Experiment, tie: &ListTie) -> Option<Value> 
                     "name": columns.name,
                     "description": columns.description,
                     "context": columns.context,
-                    "state": outward(&columns.state),
+                    "state": outward(world.dialect, &columns.state),
                 }),
             ),
             ("segment", json!({ "id": list.id, "subSegments": subs.collect::<Vec<_>>() })),

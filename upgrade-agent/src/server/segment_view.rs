@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::model::{ListTie, Segment, Stamp};
 use super::view::{row, with};
 use super::world::World;
+use crate::client::Dialect;
 
 /// A segment's own columns.
 pub(super) fn columns(segment: &Segment) -> Value {
@@ -49,8 +50,15 @@ pub(super) fn with_members(segment: &Segment, sub_segments: Value) -> Value {
 }
 
 /// The ties alone.
-pub(super) fn ties(ties: &[ListTie], experiment: &str) -> Value {
-    ties.iter().map(|tie| self::tie(tie, experiment)).collect()
+pub(super) fn ties(dialect: Dialect, ties: &[ListTie], experiment: &str) -> Value {
+    let all = ties.iter().map(|tie| self::tie(tie, experiment));
+    if dialect == Dialect::V62 { last_of(all) } else { all.collect() }
+}
+
+/// Up to 6.2 an experiment has one list of each kind, which is no array. After a merge it has more,
+/// of which the original shows any.
+fn last_of(all: impl Iterator<Item = Value>) -> Value {
+    all.last().unwrap_or_default()
 }
 
 pub(super) fn tie(tie: &ListTie, experiment: &str) -> Value {
@@ -63,12 +71,16 @@ pub(super) fn lists(world: &World, ties: &[ListTie], experiment: &str) -> Value 
         let segment = world.segment(&tie.segment_id)?;
         Some(with(self::tie(tie, experiment), [("segment", whole(world, segment))]))
     };
-    ties.iter().filter_map(list).collect()
+    let all = ties.iter().filter_map(list);
+    if world.dialect == Dialect::V62 { last_of(all) } else { all.collect() }
 }
 
 /// The lists of an experiment whose type is known or follows from their members; others are not
 /// shown.
 pub(super) fn typed_lists(world: &World, ties: &[ListTie], experiment: &str) -> Value {
+    if world.dialect == Dialect::V62 {
+        return lists(world, ties, experiment);
+    }
     let list = |tie: &ListTie| {
         let segment = world.segment(&tie.segment_id)?;
         let shown = with(whole(world, segment), [("listType", json!(list_type(segment)?))]);

@@ -107,9 +107,7 @@ fn untied(shown: Value) -> Value {
 /// `POST /segments`: makes or rewrites one.
 pub(super) fn upsert(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let body = &asked.body;
-    if !validate::is_segment(body) {
-        return Err(Fault::body());
-    }
+    validate::segment(body)?;
     let context = body["context"].as_str().unwrap_or_default();
     if core.contexts.get(context).is_none() {
         return Err(Fault::unknown_context(context));
@@ -147,7 +145,8 @@ pub(super) fn delete(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 /// `POST /segments/list`: a list for a segment.
 pub(super) fn add_list(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let body = &asked.body;
-    if !validate::is_segment(body) || !validate::is_uuid(&body["parentSegmentId"]) {
+    validate::segment(body)?;
+    if !validate::is_uuid(&body["parentSegmentId"]) {
         return Err(Fault::body());
     }
     let parent = parent(&core.world, body).ok_or_else(|| Fault::thrown("Parent Segment not found"))?;
@@ -202,7 +201,7 @@ fn written(world: &World, id: &str) -> Result<Value, Fault> {
 }
 
 fn path_id(id: &str) -> Result<String, Fault> {
-    uuid::Uuid::try_parse(id).map(|id| id.to_string()).map_err(|_| Fault::params())
+    validate::path_id(id)
 }
 
 fn found<'w>(world: &'w World, asked: &Asked) -> Result<&'w Segment, Fault> {

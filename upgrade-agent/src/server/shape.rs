@@ -43,10 +43,6 @@ pub(super) fn integer(value: &Value) -> bool {
     value.as_f64().is_some_and(|number| number.fract() == 0.0)
 }
 
-pub(super) fn object(value: &Value) -> bool {
-    value.is_object()
-}
-
 /// A date as `2027-01-31`, with or without a time.
 pub(super) fn date(value: &Value) -> bool {
     let Some(text) = value.as_str() else { return false };
@@ -61,10 +57,4 @@ pub(super) fn date(value: &Value) -> bool {
     let dashed = bytes.get(4) == Some(&b'-') && bytes.get(7) == Some(&b'-');
     let end = matches!(bytes.get(10), None | Some(b'T' | b't' | b' '));
     dashed && end && (1..=12).contains(&month) && (1..=31).contains(&day)
-}
-
-/// Two letters or digits.
-pub(super) fn two_characters(value: &Value) -> bool {
-    let short = |text: &str| text.len() == 2 && text.bytes().all(|b| b.is_ascii_alphanumeric());
-    value.as_str().is_some_and(short)
 }

@@ -4,24 +4,22 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use super::body::entries;
 use super::core::{Asked, Core};
 use super::fault::Fault;
 use super::model::Experiment;
 use super::table::key;
-use super::validate::is_uuid;
+use super::validate;
 use super::world::World;
 
 /// `POST /stats/enrollment`: experiments that do not exist are left out.
 pub(super) fn enrollment(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
-    let ids = asked.body["experimentIds"].as_array().ok_or_else(Fault::body)?;
-    if !ids.iter().all(is_uuid) {
-        return Err(Fault::body());
-    }
-    let known = ids.iter().filter_map(Value::as_str);
-    let known = known.filter(|id| core.world.experiments.contains(&key(&[id])));
+    validate::counted(&asked.body)?;
+    let ids = entries(&asked.body, "experimentIds").filter_map(Value::as_str).map(str::to_lowercase);
+    let known = ids.filter(|id| core.world.experiments.contains(&key(&[id])));
     Ok(known
         .map(|id| {
-            let (users, groups) = counts(&core.world, id, |_, _| true);
+            let (users, groups) = counts(&core.world, &id, |_, _| true);
             json!({ "id": id, "users": users, "groups": groups })
         })
         .collect())
@@ -29,11 +27,13 @@ pub(super) fn enrollment(core: &mut Core, asked: &Asked) -> Result<Value, Fault>
 
 /// `POST /stats/enrollment/detail`.
 pub(super) fn detail(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
-    let id = asked.body["experimentId"].as_str().ok_or_else(Fault::body)?;
-    if !is_uuid(&asked.body["experimentId"]) {
-        return Err(Fault::body());
+    validate::detailed(&asked.body)?;
+    let given = asked.body["experimentId"].as_str().unwrap_or_default();
+    if !validate::is_uuid(&asked.body["experimentId"]) {
+        return Err(Fault::unwatched(format!("invalid input syntax for type uuid: \"{given}\"")));
     }
-    let world = &core.world;
+    let (world, id) = (&core.world, given.to_lowercase());
+    let id = id.as_str();
     let experiment = world.experiments.get(&key(&[id]));
     let experiment = experiment.ok_or_else(|| Fault::reads_nothing("null", "conditions"))?;
     let (users, groups) = counts(world, id, |_, _| true);

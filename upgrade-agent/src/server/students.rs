@@ -16,9 +16,7 @@ use super::view;
 /// `POST /v6/init`: parts that are not given stay as they are.
 pub(super) fn init(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let id = header(asked)?;
-    if !validate::is_user(&asked.body) {
-        return Err(Fault::body());
-    }
+    validate::init(&asked.body)?;
     let mut user = core.world.user(id).cloned().unwrap_or_else(|| new_user(id));
     if let Some(group) = part(&asked.body, "group") {
         user.group = Some(group);
@@ -34,7 +32,9 @@ pub(super) fn init(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 /// `PATCH /v6/groupmembership`.
 pub(super) fn set_groups(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let mut user = known(core, asked)?;
-    let group: BTreeMap<String, Vec<String>> = part(&asked.body, "group").ok_or_else(Fault::body)?;
+    validate::group_membership(&asked.body)?;
+    let group: Option<BTreeMap<String, Vec<String>>> = part(&asked.body, "group");
+    let Some(group) = group else { return Ok(json!({ "id": user.id })) };
     let answer = json!({ "id": user.id, "group": group });
     user.group = Some(group);
     core.world.users.insert(user.id.clone(), user);
@@ -44,6 +44,7 @@ pub(super) fn set_groups(core: &mut Core, asked: &Asked) -> Result<Value, Fault>
 /// `PATCH /v6/workinggroup`.
 pub(super) fn set_working_group(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let mut user = known(core, asked)?;
+    validate::working_group(&asked.body)?;
     let working: BTreeMap<String, String> = part(&asked.body, "workingGroup").ok_or_else(Fault::body)?;
     let answer = json!({ "id": user.id, "workingGroup": working });
     user.working_group = Some(working);
@@ -54,8 +55,8 @@ pub(super) fn set_working_group(core: &mut Core, asked: &Asked) -> Result<Value,
 /// `POST /v6/assign`: stores nothing.
 pub(super) fn assign(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let user = known(core, asked)?;
-    let context = asked.body["context"].as_str().filter(|name| !name.is_empty());
-    let context = context.ok_or_else(Fault::body)?;
+    validate::assign(&asked.body)?;
+    let context = asked.body["context"].as_str().unwrap_or_default();
     if core.contexts.get(context).is_none() {
         return Err(Fault::invalid_context(context));
     }
@@ -88,9 +89,7 @@ pub(super) fn assign_many(core: &mut Core, asked: &Asked) -> Result<Value, Fault
 /// `POST /v6/mark`.
 pub(super) fn mark(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let user = known(core, asked)?;
-    if !validate::is_mark(&asked.body) {
-        return Err(Fault::body());
-    }
+    validate::mark(&asked.body)?;
     let data = &asked.body["data"];
     let condition = &data["assignedCondition"];
     let now = core.now();
@@ -117,9 +116,7 @@ pub(super) fn mark(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 /// `POST /v6/log`: no experiment asks for a metric here, so nothing is kept, as the original does.
 pub(super) fn log(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     known(core, asked)?;
-    if !validate::is_log(&asked.body) {
-        return Err(Fault::body());
-    }
+    validate::log(&asked.body)?;
     Ok(json!([]))
 }
 

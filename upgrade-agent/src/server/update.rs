@@ -1,9 +1,9 @@
-//! `PUT /experiments/:id`: conditions, points and payloads are replaced by id, columns by name;
-//! lists in the body count for nothing, and nobody asks for the version it was made from.
+//! `PUT /experiments/:id`: conditions, points and payloads are replaced by id, columns by name; lists
+//! in the body count up to 6.2 and for nothing since, and nobody asks for the version it was made from.
 
 use std::collections::HashSet;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::audit;
 use super::body;
@@ -18,18 +18,16 @@ use super::state;
 use super::table::key;
 use super::validate;
 use super::view;
-use crate::client::FilterMode;
+use crate::client::{Dialect, FilterMode};
 
 pub(super) fn update(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let id = path_id(asked)?;
     let body = &asked.body;
-    if !validate::is_experiment(body) {
-        return Err(Fault::body());
-    }
+    validate::experiment(core.world.dialect, body)?;
     body::check(core, body)?;
     let old = core.world.experiments.get(&key(&[&id])).cloned();
     let old = old.ok_or_else(|| Fault::reads_nothing("undefined", "state"))?;
-    if body["conditionPayloads"].is_null() {
+    if body["conditionPayloads"].is_null() && core.world.dialect != Dialect::V62 {
         return Err(Fault::reads_nothing("undefined", "reduce"));
     }
     check_parts(body)?;
@@ -40,6 +38,9 @@ pub(super) fn update(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let kept = |list: &str| new.inclusion.iter().chain(&new.exclusion).any(|tie| tie.segment_id == list);
     for list in old.inclusion.iter().chain(&old.exclusion).filter(|list| !kept(&list.segment_id)) {
         segment::remove(&mut core.world, &list.segment_id);
+    }
+    if core.world.dialect == Dialect::V62 {
+        rewrite_lists(core, body, &new);
     }
     let answer = view::updated(&core.world, &new);
     audit::updated(core, &new.columns);
@@ -66,14 +67,34 @@ fn check_parts(body: &Value) -> Result<(), Fault> {
     Err(Fault::database("Error in creating conditionPayloads \"updateExperimentInDB\""))
 }
 
+/// Up to 6.2 the lists of the body are the experiment's from now on, under their old names.
+fn rewrite_lists(core: &mut Core, body: &Value, new: &Experiment) {
+    let context = new.columns.context.first().cloned().unwrap_or_default();
+    for (field, ties) in
+        [("experimentSegmentInclusion", &new.inclusion), ("experimentSegmentExclusion", &new.exclusion)]
+    {
+        let Some(old) = ties.last().and_then(|tie| core.world.segment(&tie.segment_id)) else { continue };
+        let mut input = segment::unbound(&body[field]["segment"]);
+        input["id"] = json!(old.id);
+        input["name"] = json!(old.name);
+        input["description"] = json!(old.description);
+        input["context"] = json!(context);
+        input["type"] = json!("private");
+        segment::write(core, &input);
+    }
+}
+
 fn rewrite(core: &mut Core, body: &Value, old: &Experiment) -> Experiment {
     let now = core.now();
-    let mut columns = columns(body, old, &now);
+    let dialect = core.world.dialect;
+    let mut columns = columns(dialect, body, old, &now);
     let conditions = conditions(body, old, &now);
     let partitions = partitions(body, old, &now);
     let mut payloads = payloads(body, old, &now);
-    fill_payloads(core, &conditions, &partitions, &mut payloads, &now);
-    let moved = columns.context.first() != old.columns.context.first();
+    if dialect != Dialect::V62 {
+        fill_payloads(core, &conditions, &partitions, &mut payloads, &now);
+    }
+    let moved = dialect != Dialect::V62 && columns.context.first() != old.columns.context.first();
     let (mut inclusion, mut exclusion) = (old.inclusion.clone(), old.exclusion.clone());
     if moved {
         inclusion.clear();
@@ -94,10 +115,10 @@ fn rewrite(core: &mut Core, body: &Value, old: &Experiment) -> Experiment {
 }
 
 /// A column that the body does not name stays.
-fn columns(body: &Value, old: &Experiment, now: &str) -> Columns {
+fn columns(dialect: Dialect, body: &Value, old: &Experiment, now: &str) -> Columns {
     let mut stamp = old.columns.stamp.clone();
     stamp.touch(now);
-    let mut new = body::columns(body, old.columns.id.clone(), stamp);
+    let mut new = body::columns(dialect, body, old.columns.id.clone(), stamp);
     let stays = |field: &str| body.get(field).is_none();
     if stays("description") {
         new.description.clone_from(&old.columns.description);

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::model::{Columns, Condition, ConditionPayload, Experiment, Partition, StateTimeLog, User};
 use super::segment_view;
 use super::world::World;
-use crate::client::ExperimentState;
+use crate::client::{Dialect, ExperimentState};
 
 /// Rows are made of texts, numbers and lists: their writing cannot fail.
 pub(super) fn row(row: &impl serde::Serialize) -> Value {
@@ -20,9 +20,10 @@ pub(super) fn with<const N: usize>(mut base: Value, more: [(&str, Value); N]) ->
     base
 }
 
-/// The name under which a state goes out from 6.3 on.
-pub(super) fn outward(state: &ExperimentState) -> &str {
+/// The name under which a state goes out: from 6.3 on some are called otherwise than they are stored.
+pub(super) fn outward(dialect: Dialect, state: &ExperimentState) -> &str {
     match state {
+        stored if dialect == Dialect::V62 => stored.as_str(),
         ExperimentState::Enrolling => "running",
         ExperimentState::EnrollmentComplete => "paused",
         ExperimentState::Cancelled => "completed",
@@ -30,16 +31,14 @@ pub(super) fn outward(state: &ExperimentState) -> &str {
     }
 }
 
-fn columns(columns: &Columns) -> Value {
-    with(row(columns), [("state", json!(outward(&columns.state)))])
+fn columns(dialect: Dialect, columns: &Columns) -> Value {
+    with(row(columns), [("state", json!(outward(dialect, &columns.state)))])
 }
 
-fn state_logs(log: &[StateTimeLog]) -> Value {
+fn state_logs(dialect: Dialect, log: &[StateTimeLog]) -> Value {
     let entry = |log: &StateTimeLog| {
-        with(
-            row(log),
-            [("fromState", json!(outward(&log.from_state))), ("toState", json!(outward(&log.to_state)))],
-        )
+        let name = |state| json!(outward(dialect, state));
+        with(row(log), [("fromState", name(&log.from_state)), ("toState", name(&log.to_state))])
     };
     log.iter().map(entry).collect()
 }
@@ -71,20 +70,20 @@ fn whole_condition(condition: &Condition, all: &[ConditionPayload]) -> Value {
 /// One of `GET /experiments`.
 pub(super) fn listed(world: &World, experiment: &Experiment) -> Value {
     let lists = |lists| segment_view::lists(world, lists, &experiment.columns.id);
-    whole(experiment, lists(&experiment.inclusion), lists(&experiment.exclusion))
+    whole(world.dialect, experiment, lists(&experiment.inclusion), lists(&experiment.exclusion))
 }
 
-fn whole(experiment: &Experiment, inclusion: Value, exclusion: Value) -> Value {
+fn whole(dialect: Dialect, experiment: &Experiment, inclusion: Value, exclusion: Value) -> Value {
     let conditions = experiment.conditions.iter();
     let conditions = conditions.map(|condition| whole_condition(condition, &experiment.payloads));
     with(
-        columns(&experiment.columns),
+        columns(dialect, &experiment.columns),
         [
             ("conditions", conditions.collect()),
             ("partitions", partitions(&experiment.partitions)),
             ("factors", json!([])),
             ("queries", json!([])),
-            ("stateTimeLogs", state_logs(&experiment.log)),
+            ("stateTimeLogs", state_logs(dialect, &experiment.log)),
             ("experimentSegmentInclusion", inclusion),
             ("experimentSegmentExclusion", exclusion),
             ("conditionPayloads", payloads(&experiment.payloads)),
@@ -95,7 +94,7 @@ fn whole(experiment: &Experiment, inclusion: Value, exclusion: Value) -> Value {
 /// `GET /experiments/single/:id`.
 pub(super) fn single(world: &World, experiment: &Experiment) -> Value {
     let lists = |lists| segment_view::typed_lists(world, lists, &experiment.columns.id);
-    let whole = whole(experiment, lists(&experiment.inclusion), lists(&experiment.exclusion));
+    let whole = whole(world.dialect, experiment, lists(&experiment.inclusion), lists(&experiment.exclusion));
     with(whole, [("stratificationFactor", Value::Null)])
 }
 
@@ -107,20 +106,24 @@ pub(super) fn exported(world: &World, experiment: &Experiment) -> Value {
         [
             ("state", json!(experiment.columns.state)),
             ("stateTimeLogs", logs.collect()),
-            ("backendVersion", json!(super::body::VERSION)),
+            ("backendVersion", json!(super::body::version(world.dialect))),
             ("stratificationFactor", Value::Null),
         ],
     )
 }
 
 /// A node of `POST /experiments/paginated`.
-pub(super) fn node(experiment: &Experiment) -> Value {
+pub(super) fn node(world: &World, experiment: &Experiment) -> Value {
+    let dialect = world.dialect;
     with(
-        columns(&experiment.columns),
+        columns(dialect, &experiment.columns),
         [
             ("partitions", partitions(&experiment.partitions)),
-            ("experimentSegmentInclusion", segment_view::ties(&experiment.inclusion, &experiment.columns.id)),
-            ("stateTimeLogs", state_logs(&experiment.log)),
+            (
+                "experimentSegmentInclusion",
+                segment_view::ties(dialect, &experiment.inclusion, &experiment.columns.id),
+            ),
+            ("stateTimeLogs", state_logs(dialect, &experiment.log)),
         ],
     )
 }
@@ -157,9 +160,9 @@ pub(super) fn updated(world: &World, experiment: &Experiment) -> Value {
     let conditions = experiment.conditions.iter().map(|condition| tied(row(condition)));
     let points = experiment.partitions.iter().map(|point| tied(row(point)));
     with(
-        columns(&experiment.columns),
+        columns(world.dialect, &experiment.columns),
         [
-            ("stateTimeLogs", state_logs(&experiment.log)),
+            ("stateTimeLogs", state_logs(world.dialect, &experiment.log)),
             ("stratificationFactor", Value::Null),
             ("conditions", conditions.collect()),
             ("partitions", points.collect()),
@@ -174,8 +177,8 @@ pub(super) fn updated(world: &World, experiment: &Experiment) -> Value {
 
 /// The answer of a change of state: the experiment as it was, but for the state, and the last log
 /// entry with the experiment as it was in the stored names.
-pub(super) fn state_changed(before: &Experiment, after: &Experiment) -> Value {
-    let mut logs = state_logs(&after.log);
+pub(super) fn state_changed(dialect: Dialect, before: &Experiment, after: &Experiment) -> Value {
+    let mut logs = state_logs(dialect, &after.log);
     let raw_logs: Value = before.log.iter().map(row).collect();
     let was = with(
         row(&before.columns),
@@ -187,7 +190,7 @@ pub(super) fn state_changed(before: &Experiment, after: &Experiment) -> Value {
     with(
         row(&before.columns),
         [
-            ("state", json!(outward(&after.columns.state))),
+            ("state", json!(outward(dialect, &after.columns.state))),
             ("startOn", json!(after.columns.start_on)),
             ("stateTimeLogs", logs),
             ("partitions", partitions(&before.partitions)),

@@ -6,10 +6,13 @@ use super::model::{
     UserEnrollment, Visit,
 };
 use super::table::{Change, Table, key};
+use crate::client::Dialect;
 
 /// The tables.
 #[derive(Debug)]
 pub(super) struct World {
+    /// Whose rules hold.
+    pub(super) dialect: Dialect,
     pub(super) experiments: Table<Experiment>,
     pub(super) segments: Table<Segment>,
     pub(super) preview_users: Table<PreviewUser>,
@@ -35,8 +38,9 @@ pub(super) struct World {
 }
 
 impl World {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(dialect: Dialect) -> Self {
         Self {
+            dialect,
             experiments: Table::new("experiment"),
             segments: Table::new("segment"),
             preview_users: Table::new("preview_user"),

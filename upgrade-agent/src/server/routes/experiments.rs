@@ -21,6 +21,12 @@ pub(super) const ROUTES: &[Route] = &[
     (MethodFilter::POST, "/api/experiments/import", exchange::import),
     (MethodFilter::GET, "/api/experiments/export", exchange::export),
     (MethodFilter::GET, "/api/experiments/export/all", exchange::export_all),
+    (MethodFilter::PUT, "/api/experiments/{id}", update::update),
+    (MethodFilter::DELETE, "/api/experiments/{id}", experiments::delete),
+];
+
+/// Each of an experiment's lists for itself.
+pub(super) const LISTS: &[Route] = &[
     (MethodFilter::GET, "/api/experiments/export/includeLists/{id}", exchange::export_inclusion),
     (MethodFilter::GET, "/api/experiments/export/excludeLists/{id}", exchange::export_exclusion),
     (MethodFilter::POST, "/api/experiments/lists/import", exchange::import_lists),
@@ -30,6 +36,4 @@ pub(super) const ROUTES: &[Route] = &[
     (MethodFilter::POST, "/api/experiments/exclusionList", lists::add_exclusion),
     (MethodFilter::PUT, "/api/experiments/exclusionList/{id}", lists::change_exclusion),
     (MethodFilter::DELETE, "/api/experiments/exclusionList/{id}", lists::remove_exclusion),
-    (MethodFilter::PUT, "/api/experiments/{id}", update::update),
-    (MethodFilter::DELETE, "/api/experiments/{id}", experiments::delete),
 ];

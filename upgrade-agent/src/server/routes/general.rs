@@ -4,6 +4,7 @@ use axum::routing::MethodFilter;
 use serde_json::{Value, json};
 
 use super::Route;
+use crate::client::Dialect;
 use crate::server::body;
 use crate::server::core::{Asked, Core};
 use crate::server::fault::Fault;
@@ -15,14 +16,18 @@ pub(super) const ROUTES: &[Route] = &[
     (MethodFilter::GET, "/api/version/", version),
 ];
 
-fn health(_: &mut Core, _: &Asked) -> Result<Value, Fault> {
+fn health(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
+    let dialect = core.world.dialect;
     Ok(json!({
         "name": "A/B Testing Backend",
-        "version": body::VERSION,
-        "description": "Backend for the UpGrade A/B Testing Platform",
+        "version": body::version(dialect),
+        "description": match dialect {
+            Dialect::V62 => "Backend for A/B Testing Project",
+            _ => "Backend for the UpGrade A/B Testing Platform",
+        },
     }))
 }
 
-fn version(_: &mut Core, _: &Asked) -> Result<Value, Fault> {
-    Ok(json!(body::VERSION))
+fn version(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
+    Ok(json!(body::version(core.world.dialect)))
 }

@@ -1,0 +1,91 @@
+//! Who may call what: administrators with a bearer token that stands for an account, applications
+//! with one that is signed with the secret they share with the server, if the setting asks for it.
+//! As on a server that is only tried out, administrators need none unless tokens were given.
+
+use std::time::UNIX_EPOCH;
+
+use secrecy::{ExposeSecret, SecretString};
+
+use super::core::{Asked, Core};
+use super::fault::Fault;
+use super::settings;
+use super::table::key;
+use super::token::{self, Refused};
+
+/// Whose call a route is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Caller {
+    Anybody,
+    Administrator,
+    Application,
+}
+
+impl Caller {
+    /// Tells by the path.
+    pub(super) fn of(path: &str) -> Self {
+        if matches!(path, "/api" | "/api/") {
+            Self::Anybody
+        } else if path.starts_with("/api/v5/") || path.starts_with("/api/v6/") {
+            Self::Application
+        } else {
+            Self::Administrator
+        }
+    }
+}
+
+/// What callers must show.
+#[derive(Default)]
+pub(super) struct Gate {
+    /// The emails that the tokens of administrators stand for; without any, nobody is asked.
+    pub(super) admins: Vec<(SecretString, String)>,
+    /// The key of the applications, and the secret.
+    pub(super) client: Option<(String, SecretString)>,
+}
+
+/// Lets a call pass, or says why not.
+pub(super) fn admit(core: &Core, caller: Caller, asked: &Asked) -> Result<(), Fault> {
+    match caller {
+        Caller::Anybody => Ok(()),
+        Caller::Administrator => admit_administrator(core, asked),
+        Caller::Application => admit_application(core, asked),
+    }
+}
+
+fn bearer(asked: &Asked) -> Option<String> {
+    let header = asked.authorization.as_deref()?;
+    let token = header.replacen("Bearer ", "", 1).trim().to_owned();
+    Some(token).filter(|token| !token.is_empty())
+}
+
+/// Whoever logs in needs no account yet: he gets one by it.
+fn admit_administrator(core: &Core, asked: &Asked) -> Result<(), Fault> {
+    let admins = &core.gate.admins;
+    if admins.is_empty() {
+        return Ok(());
+    }
+    let token = bearer(asked).unwrap_or_default();
+    let known = admins.iter().find(|(known, _)| is_same(known.expose_secret(), &token));
+    let has_account = |email: &str| core.world.accounts.contains(&key(&[email]));
+    match known {
+        Some(_) if asked.endpoint == "/api/login/user" => Ok(()),
+        Some((_, email)) if has_account(email) => Ok(()),
+        _ => Err(Fault::unauthorized(&asked.method, &asked.endpoint)),
+    }
+}
+
+/// Takes as long whether the first or the last letter differs.
+fn is_same(one: &str, other: &str) -> bool {
+    let pairs = one.bytes().zip(other.bytes());
+    one.len() == other.len() && pairs.fold(0, |differs, (a, b)| differs | (a ^ b)) == 0
+}
+
+fn admit_application(core: &Core, asked: &Asked) -> Result<(), Fault> {
+    if !settings::setting(&core.world).is_some_and(|setting| setting.to_check_auth) {
+        return Ok(());
+    }
+    let token = bearer(asked).ok_or_else(Fault::no_token)?;
+    // Without a key nobody can have signed anything.
+    let (key, secret) = core.gate.client.as_ref().ok_or_else(|| Fault::token(&Refused::Forged))?;
+    let now = core.time().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    token::check(&token, key, secret.expose_secret().as_bytes(), now).map_err(|why| Fault::token(&why))
+}
