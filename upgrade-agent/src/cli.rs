@@ -46,14 +46,7 @@ enum Command {
     /// Print the agent's graph as a Mermaid flowchart
     Graph,
     /// Run the embedded UpGrade server alone, on loopback
-    Simulator {
-        /// The port; 0 takes a free one
-        #[arg(long, default_value_t = 3030)]
-        port: u16,
-        /// Keep the data in this file; in memory without it
-        #[arg(long, value_name = "FILE")]
-        data_file: Option<std::path::PathBuf>,
-    },
+    Simulator(simulator::Options),
     /// List the conversations
     Threads,
 }
@@ -75,7 +68,7 @@ pub(crate) fn main() -> ExitCode {
 async fn run(cli: Cli) -> Result<ExitCode, Failure> {
     match cli.command {
         Some(Command::Graph) => screen::line(&upgrade_agent::agent::mermaid()),
-        Some(Command::Simulator { port, data_file }) => simulator::run(port, data_file).await?,
+        Some(Command::Simulator(options)) => simulator::run(options).await?,
         Some(Command::Threads) => world::list_threads(&config(&cli.flags)?).await?,
         Some(Command::Ask { text, json }) => {
             return ask::run(&config(&cli.flags)?, &cli.thread, &text, json).await;

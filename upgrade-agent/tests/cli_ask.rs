@@ -7,7 +7,7 @@ use std::net::TcpListener;
 
 use serde_json::{Value, json};
 use shell::{Folder, Simulator, agent, ask, create, embedded_experiments, finish, reply, run};
-use upgrade_agent::client::UpgradeClient;
+use upgrade_agent::client::{ExperimentState, UpgradeClient};
 
 #[test]
 fn a_turn_is_one_line_of_json_with_these_fields() {
@@ -71,6 +71,31 @@ fn the_simulator_tells_its_address_first_and_answers() {
     assert_eq!(health.version, "6.5.0");
     let turn = ask(&folder, &["--url", &simulator.url], "which contexts are there?");
     assert!(reply(&turn).contains("assign-prog, mathstream"), "{turn}");
+}
+
+#[test]
+fn the_agent_speaks_with_a_simulator_of_the_old_dialect() {
+    let folder = Folder::new();
+    let simulator = Simulator::with(&folder, &["--dialect", "6.2", "--seed", "7"]);
+    for text in [&create("Foo"), "yes", "start Foo", "yes"] {
+        ask(&folder, &["--url", &simulator.url], text);
+    }
+    let all = simulator.experiments();
+    assert_eq!((all[0].name.as_str(), &all[0].state), ("Foo", &ExperimentState::Enrolling));
+}
+
+#[test]
+fn the_simulator_refuses_what_it_cannot_be() {
+    let folder = Folder::new();
+    let cases = [
+        (&["--dialect", "7"][..], "there are 6.5 and 6.2"),
+        (&["--require-token"], "E_CONFIG_VALUE: UPGRADE_TOKEN"),
+    ];
+    for (args, told) in cases {
+        let ran = run(&folder, &[&["simulator", "--port", "0"], args].concat(), "");
+        assert_eq!(ran.code(), 2, "{args:?}");
+        assert!(ran.err().contains(told), "{}", ran.err());
+    }
 }
 
 #[cfg(unix)]

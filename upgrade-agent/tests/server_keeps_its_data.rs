@@ -6,7 +6,9 @@ use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use upgrade_agent::client::{Experiment, ExperimentState, Mark, NewExperiment, NewUser, UpgradeClient};
+use upgrade_agent::client::{
+    Dialect, Experiment, ExperimentState, Mark, NewExperiment, NewUser, UpgradeClient,
+};
 use upgrade_agent::server::{EmbeddedServer, ServerHandle};
 
 struct TempDir(PathBuf);
@@ -163,6 +165,17 @@ async fn a_damaged_row_is_named() {
     let refused = EmbeddedServer::builder().data_file(dir.file()).start().await.unwrap_err();
     assert_eq!(refused.code(), "E_SERVER_DATA");
     assert!(refused.to_string().contains("the user ada cannot be read"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_file_belongs_to_one_dialect() {
+    let dir = TempDir::new();
+    let of = |dialect| EmbeddedServer::builder().data_file(dir.file()).dialect(dialect).start();
+    of(Dialect::V62).await.unwrap().shutdown().await;
+    of(Dialect::V62).await.unwrap().shutdown().await;
+    let refused = of(Dialect::V65).await.unwrap_err();
+    assert_eq!(refused.code(), "E_SERVER_DATA", "{refused}");
+    assert!(refused.to_string().contains("UpGrade 6.2.0, not of 6.5.0"), "{refused}");
 }
 
 #[tokio::test]

@@ -2,17 +2,75 @@
 
 use std::path::PathBuf;
 
-use upgrade_agent::server::EmbeddedServer;
+use clap::Args;
+use secrecy::SecretString;
+use upgrade_agent::client::Dialect;
+use upgrade_agent::server::{EmbeddedServer, EmbeddedServerBuilder};
 
 use super::failure::Failure;
 use super::screen;
+use crate::config::ConfigError;
 
-pub(super) async fn run(port: u16, data_file: Option<PathBuf>) -> Result<(), Failure> {
-    let builder = EmbeddedServer::builder().port(port);
-    let builder = match data_file {
-        Some(path) => builder.data_file(path),
-        None => builder,
-    };
+/// The account that the administrators' token stands for; the server has it from the start.
+const ADMIN: &str = "admin@example.com";
+const TOKEN: &str = "UPGRADE_TOKEN";
+const CLIENT_KEY: &str = "UPGRADE_CLIENT_KEY";
+const CLIENT_SECRET: &str = "UPGRADE_CLIENT_SECRET";
+
+/// What the server is to be.
+#[derive(Debug, Args)]
+pub(super) struct Options {
+    /// The port; 0 takes a free one
+    #[arg(long, default_value_t = 3030)]
+    port: u16,
+    /// The version of UpGrade that it answers as: 6.5 or 6.2
+    #[arg(long, value_name = "VERSION", default_value = "6.5", value_parser = dialect)]
+    dialect: Dialect,
+    /// Keep the data in this file; in memory without it
+    #[arg(long, value_name = "FILE")]
+    data_file: Option<PathBuf>,
+    /// Make the ids of new things from this number, the same every time
+    #[arg(long, value_name = "NUMBER")]
+    seed: Option<u64>,
+    /// Ask administrators for the token in UPGRADE_TOKEN. Students' applications are asked for a token
+    /// of UPGRADE_CLIENT_KEY, signed with UPGRADE_CLIENT_SECRET, while the setting toCheckAuth holds
+    #[arg(long)]
+    require_token: bool,
+}
+
+fn dialect(version: &str) -> Result<Dialect, String> {
+    match version {
+        "6.5" | "6.5.0" => Ok(Dialect::V65),
+        "6.2" | "6.2.0" => Ok(Dialect::V62),
+        _ => Err("there are 6.5 and 6.2".to_owned()),
+    }
+}
+
+impl Options {
+    fn builder(self, env: impl Fn(&str) -> Option<String>) -> Result<EmbeddedServerBuilder, Failure> {
+        let mut builder = EmbeddedServer::builder().port(self.port).dialect(self.dialect);
+        if let Some(path) = self.data_file {
+            builder = builder.data_file(path);
+        }
+        if let Some(seed) = self.seed {
+            builder = builder.seed(seed);
+        }
+        let env = |name| env(name).filter(|value| !value.trim().is_empty());
+        if let (Some(key), Some(secret)) = (env(CLIENT_KEY), env(CLIENT_SECRET)) {
+            builder = builder.client_key(key, SecretString::from(secret));
+        }
+        if self.require_token {
+            let why = || "--require-token wants to know the token".to_owned();
+            let token =
+                env(TOKEN).ok_or_else(|| ConfigError::Value { from: TOKEN.to_owned(), why: why() })?;
+            builder = builder.admin_token(SecretString::from(token.trim()), ADMIN);
+        }
+        Ok(builder)
+    }
+}
+
+pub(super) async fn run(options: Options) -> Result<(), Failure> {
+    let builder = options.builder(|name| std::env::var(name).ok())?;
     // The signals are caught before the address is told, so that whoever reads it can end us properly.
     let ended = ended()?;
     let server = builder.start().await?;

@@ -124,15 +124,15 @@ impl EmbeddedServerBuilder {
     /// Asks administrators for a bearer token, as a server does that is in earnest. Each token stands
     /// for the account of an email; whether there is such an account, the server's data tell (at
     /// first there is `admin@example.com`). Without a token, the default, nobody is asked.
-    pub fn admin_token(mut self, token: impl Into<SecretString>, email: impl Into<String>) -> Self {
-        self.gate.admins.push((token.into(), email.into()));
+    pub fn admin_token(mut self, token: SecretString, email: impl Into<String>) -> Self {
+        self.gate.admins.push((token, email.into()));
         self
     }
 
     /// The key of the students' applications and the secret with which they sign it. They are asked
     /// for it while the setting `toCheckAuth` holds.
-    pub fn client_key(mut self, key: impl Into<String>, secret: impl Into<SecretString>) -> Self {
-        self.gate.client = Some((key.into(), secret.into()));
+    pub fn client_key(mut self, key: impl Into<String>, secret: SecretString) -> Self {
+        self.gate.client = Some((key.into(), secret));
         self
     }
 
@@ -153,10 +153,9 @@ impl EmbeddedServerBuilder {
     }
 
     fn core(self) -> Result<Core, ServerError> {
-        let journal = self.data_file.as_deref().map(Journal::open).transpose()?;
-        let world = journal
-            .as_ref()
-            .map_or_else(|| Ok(World::new(self.dialect)), |journal| journal.load(self.dialect))?;
+        let open = |path| Journal::open(path, self.dialect);
+        let journal = self.data_file.as_deref().map(open).transpose()?;
+        let world = journal.as_ref().map_or_else(|| Ok(World::new(self.dialect)), Journal::load)?;
         let contexts = self.contexts.unwrap_or_else(default_contexts);
         let mut core = Core::new(world, journal, contexts, self.clock, self.ids);
         let unwritten = |_| ServerError::Data {

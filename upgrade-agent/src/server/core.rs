@@ -117,7 +117,7 @@ impl Core {
         let Err(why) = written else { return Ok(()) };
         tracing::error!(%why, "the embedded UpGrade server cannot write its data file");
         // Memory is ahead of the file now; nobody may see what is not on disk.
-        if let Ok(world) = journal.load(self.world.dialect) {
+        if let Ok(world) = journal.load() {
             self.world = world;
         }
         Err(Fault::internal("the server cannot write its data"))

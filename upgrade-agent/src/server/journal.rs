@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, params};
 
+use super::body::version;
 use super::error::ServerError;
 use super::migrate;
 use super::table::Change;
@@ -27,10 +28,12 @@ const PATIENCE: Duration = Duration::from_millis(500);
 pub(super) struct Journal {
     path: PathBuf,
     file: Connection,
+    dialect: Dialect,
 }
 
 impl Journal {
-    pub(super) fn open(path: &Path) -> Result<Self, ServerError> {
+    /// Opens the file of a server that speaks this dialect, or makes it.
+    pub(super) fn open(path: &Path, dialect: Dialect) -> Result<Self, ServerError> {
         let failed = |why: rusqlite::Error| trouble(path, &why);
         if let Some(folder) = path.parent() {
             let failed = |why: io::Error| ServerError::Data { path: path.to_owned(), why: why.to_string() };
@@ -38,8 +41,9 @@ impl Journal {
         }
         let file = Connection::open(path).map_err(failed)?;
         prepare(&file).map_err(failed)?;
-        let journal = Self { path: path.to_owned(), file };
+        let journal = Self { path: path.to_owned(), file, dialect };
         journal.check_kind()?;
+        journal.check_dialect()?;
         Ok(journal)
     }
 
@@ -59,6 +63,18 @@ impl Journal {
         }
     }
 
+    /// What one dialect stored the other could not show: a file belongs to one. Files that do not say
+    /// whose they are come from a time when there was one only.
+    fn check_dialect(&self) -> Result<(), ServerError> {
+        let asked = "SELECT value FROM about WHERE name = 'version'";
+        let stored = self.file.query_row(asked, [], |row| row.get::<_, String>(0));
+        let stored = stored.unwrap_or_else(|_| version(Dialect::V65).to_owned());
+        let is_ours = Dialect::of_version(&stored) == Some(self.dialect);
+        let other =
+            || self.wrong(format!("it holds the data of UpGrade {stored}, not of {}", version(self.dialect)));
+        if is_ours { Ok(()) } else { Err(other()) }
+    }
+
     fn is_blank(&self) -> rusqlite::Result<bool> {
         let count = "SELECT count(*) FROM sqlite_schema";
         self.file.query_row(count, [], |row| row.get::<_, i64>(0)).map(|tables| tables == 0)
@@ -69,16 +85,19 @@ impl Journal {
             "BEGIN;
              CREATE TABLE record (kind TEXT, key TEXT, row TEXT NOT NULL, PRIMARY KEY (kind, key))
              WITHOUT ROWID;
+             CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+             INSERT INTO about VALUES ('version', '{version}');
              PRAGMA application_id = {APPLICATION};
              PRAGMA user_version = {FORMAT};
-             COMMIT;"
+             COMMIT;",
+            version = version(self.dialect),
         ))
     }
 
     /// Reads everything back.
-    pub(super) fn load(&self, dialect: Dialect) -> Result<World, ServerError> {
+    pub(super) fn load(&self) -> Result<World, ServerError> {
         let failed = |why: rusqlite::Error| trouble(&self.path, &why);
-        let mut world = World::new(dialect);
+        let mut world = World::new(self.dialect);
         let mut rows = self.file.prepare("SELECT kind, key, row FROM record").map_err(failed)?;
         let mut rows = rows.query([]).map_err(failed)?;
         while let Some(row) = rows.next().map_err(failed)? {
@@ -151,8 +170,8 @@ mod tests {
     #[test]
     fn what_cannot_be_written_is_neither_answered_nor_remembered() {
         let path = std::env::temp_dir().join(format!("upgrade-journal-{}", uuid::Uuid::new_v4()));
-        let journal = Journal::open(&path).unwrap();
-        let world = journal.load(Dialect::V65).unwrap();
+        let journal = Journal::open(&path, Dialect::V65).unwrap();
+        let world = journal.load().unwrap();
         journal.file.pragma_update(None, "query_only", true).unwrap();
         let clock = Box::new(|| SystemTime::UNIX_EPOCH);
         let mut core = Core::new(world, Some(journal), default_contexts(), clock, sources::seeded(1));

@@ -207,7 +207,7 @@ impl Simulator {
         Self::with(folder, &["--data-file", file.to_str().unwrap()])
     }
 
-    fn with(folder: &Folder, more: &[&str]) -> Self {
+    pub(crate) fn with(folder: &Folder, more: &[&str]) -> Self {
         let args: Vec<&str> = ["simulator", "--port", "0"].iter().chain(more).copied().collect();
         let mut process = Running::start(agent(folder, &args));
         let url = process.line();
