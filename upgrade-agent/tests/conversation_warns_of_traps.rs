@@ -395,6 +395,12 @@ async fn somebody_is_on_both_lists_or_a_date_is_missing() {
     let group = json!([{ "type": "classId", "group_id": "c1" }]);
     let both = json!({ "inclusion_groups": group, "exclusion_groups": group });
     is_warned(&world, "create_experiment", new(both), "classId c1").await;
+    let mut twice = plain("Twice");
+    (twice.inclusion.users, twice.exclusion.users) = (vec!["ada".into()], vec!["ada".into()]);
+    let twice = made(&world, twice).await;
+    let (lists, rename) = (json!({ "inclusion_users": ["ada", "bob"] }), json!({ "name": "Other" }));
+    is_warned(&world, "update_experiment", change(&twice, lists), text).await;
+    is_not_warned(&world, "update_experiment", change(&twice, rename), text).await;
 
     let id = world.experiment("Foo", ExperimentState::Inactive).await;
     is_warned(&world, "update_experiment_status", to(&id, "scheduled"), "never starts by itself").await;

@@ -2,6 +2,9 @@
 //! [`due`].
 
 mod due;
+mod enrolments;
+mod lists;
+mod points;
 
 use std::fmt;
 
@@ -171,23 +174,9 @@ impl Warning {
             Warning::EnrolledMeanwhile { users, groups, to } => {
                 format!("{} enrolled in it; {}.", are(*users, *groups), fate(to))
             }
-            Warning::EnrolmentsDropped { removed, users } => format!(
-                "{} enrolled in what is removed ({}) and {} that enrolment for good.",
-                are(*users, 0),
-                listed(removed.iter().map(String::as_str)),
-                if *users == 1 { "loses" } else { "lose" }
-            ),
+            Warning::EnrolmentsDropped { removed, users } => enrolments_dropped(removed, *users),
             Warning::ListsDropped { entries, from, closed } => lists_dropped(*entries, from, *closed),
-            Warning::WeightsOfRunning { enrolled } => format!(
-                "The new weights count for those who are enrolled from now on{}. A student who was told a condition and \
-                 not marked yet may be told another one.",
-                enrolled.filter(|n| *n > 0).map_or_else(String::new, |n| format!(
-                    "; {} enrolled keep{} what {} got",
-                    counted(n, "student"),
-                    if n == 1 { "s" } else { "" },
-                    if n == 1 { "he" } else { "they" }
-                ))
-            ),
+            Warning::WeightsOfRunning { enrolled } => weights_of_running(*enrolled),
             Warning::DefaultPayloads { pairs } => format!(
                 "With this, UpGrade gives {} of a condition and a decision point without a payload the condition's code \
                  as its payload: the application gets a payload where it got none.",
@@ -268,6 +257,24 @@ fn earlier_visitors(points: &[String], known: u64, running: bool) -> String {
              experiment: those enrolled by now count as early visitors, too. {known}"
         ),
     }
+}
+
+fn enrolments_dropped(removed: &[String], users: u64) -> String {
+    let removed = listed(removed.iter().map(String::as_str));
+    let lose = if users == 1 { "loses" } else { "lose" };
+    format!("{} enrolled in what is removed ({removed}) and {lose} that enrolment for good.", are(users, 0))
+}
+
+fn weights_of_running(enrolled: Option<u64>) -> String {
+    let kept = match enrolled {
+        None | Some(0) => String::new(),
+        Some(1) => "; 1 student enrolled keeps what he got".to_owned(),
+        Some(count) => format!("; {count} students enrolled keep what they got"),
+    };
+    format!(
+        "The new weights count for those who are enrolled from now on{kept}. A student who was told a condition and not \
+         marked yet may be told another one."
+    )
 }
 
 fn lists_dropped(entries: usize, from: &str, closed: bool) -> String {

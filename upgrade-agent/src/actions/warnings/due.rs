@@ -1,14 +1,15 @@
 //! When a warning is due: an action held against what the server told.
 
 use super::Warning;
+use super::enrolments::{enrolled, enrolments_deleted, enrolments_dropped};
+use super::lists::{Lists, is_of_lists_alone, listed_twice};
+use super::points::{default_payloads, early_visitors, new_places, place, shared_points};
+use crate::actions::decode::nearest;
 use crate::actions::{
-    Action, ConditionParam, CreateExperiment, DecisionPointParam, Facts, GroupParam, InitExperimentUser,
-    MarkDecisionPoint, PostRuleParam, UpdateExperiment, decode::nearest,
+    Action, ConditionParam, CreateExperiment, Facts, InitExperimentUser, MarkDecisionPoint, PostRuleParam,
+    UpdateExperiment,
 };
-use crate::client::{
-    ConditionEnrollment, Experiment, ExperimentName, ExperimentState, FilterMode, GroupMember, Members,
-    PostExperimentRule,
-};
+use crate::client::{Experiment, ExperimentName, ExperimentState, FilterMode, PostExperimentRule};
 
 /// What is allowed and probably not meant.
 ///
@@ -63,9 +64,10 @@ fn of_update(update: &UpdateExperiment, facts: Facts<'_>, due: &mut Vec<Warning>
         due.extend(near_name(name, Some(&update.experiment_id), facts.names));
     }
     let Some(old) = facts.experiment else { return };
-    let moved = leaves_context(update, old).filter(|_| !facts.is_old());
-    let lists = Lists::after(update, old, moved.is_some());
-    if let Some(from) = moved {
+    let moved = leaves_context(update, old);
+    let dropping = moved.filter(|_| !facts.is_old());
+    let lists = Lists::after(update, old, dropping.is_some());
+    if let Some(from) = dropping {
         let entries = [&old.inclusion, &old.exclusion].map(|list| list.users.len() + list.groups.len());
         let segments = old.inclusion_segments.len() + old.exclusion_segments.len();
         let entries = entries.iter().sum::<usize>() + segments;
@@ -73,10 +75,7 @@ fn of_update(update: &UpdateExperiment, facts: Facts<'_>, due: &mut Vec<Warning>
     } else if lists.take_nobody_in() && lists.changed {
         due.push(Warning::NobodyIncluded { new: false });
     }
-    due.extend(listed_twice(
-        (&lists.inclusion.0, &lists.inclusion.1),
-        (&lists.exclusion.0, &lists.exclusion.1),
-    ));
+    due.extend(lists.both().filter(|_| lists.changed));
     let live = is_live(&old.state);
     let enrolled = facts.enrollment.map(|detail| detail.users);
     let now = old.state == ExperimentState::EnrollmentComplete;
@@ -185,57 +184,6 @@ fn assigns_anything(rule: Option<&PostRuleParam>) -> bool {
     rule.is_some_and(|rule| rule.rule == PostExperimentRule::Assign)
 }
 
-/// The lists as they will be.
-struct Lists {
-    filter: FilterMode,
-    inclusion: (Vec<String>, Vec<GroupParam>),
-    exclusion: (Vec<String>, Vec<GroupParam>),
-    /// Whether a segment on the inclusion list stays, whose members nobody here knows.
-    segments: bool,
-    changed: bool,
-}
-
-impl Lists {
-    fn after(update: &UpdateExperiment, old: &Experiment, moved: bool) -> Self {
-        let filter = if moved { &FilterMode::ExcludeAll } else { &old.filter_mode };
-        let dropped = Members::default();
-        let kept = |list| if moved { &dropped } else { list };
-        let list = |users: &Option<Vec<String>>, groups: &Option<Vec<GroupParam>>, old: &Members| {
-            let old_groups = || old.groups.iter().map(group).collect();
-            (users.clone().unwrap_or_else(|| old.users.clone()), groups.clone().unwrap_or_else(old_groups))
-        };
-        let given = [update.inclusion_users.is_some(), update.exclusion_users.is_some()];
-        let given_groups = [update.inclusion_groups.is_some(), update.exclusion_groups.is_some()];
-        let changed = given.contains(&true) || given_groups.contains(&true) || update.filter_mode.is_some();
-        Lists {
-            filter: update.filter_mode.clone().unwrap_or_else(|| filter.clone()),
-            inclusion: list(&update.inclusion_users, &update.inclusion_groups, kept(&old.inclusion)),
-            exclusion: list(&update.exclusion_users, &update.exclusion_groups, kept(&old.exclusion)),
-            segments: !moved && !old.inclusion_segments.is_empty(),
-            changed,
-        }
-    }
-
-    fn take_nobody_in(&self) -> bool {
-        let empty = self.inclusion.0.is_empty() && self.inclusion.1.is_empty() && !self.segments;
-        self.filter == FilterMode::ExcludeAll && empty
-    }
-}
-
-fn group(member: &GroupMember) -> GroupParam {
-    GroupParam { group_type: member.group_type.clone(), group_id: member.group_id.clone() }
-}
-
-type List<'a> = (&'a [String], &'a [GroupParam]);
-
-fn listed_twice(inclusion: List<'_>, exclusion: List<'_>) -> Option<Warning> {
-    let users = inclusion.0.iter().filter(|user| exclusion.0.contains(user)).cloned();
-    let groups = inclusion.1.iter().filter(|group| exclusion.1.contains(group));
-    let groups = groups.map(|group| format!("{} {}", group.group_type, group.group_id));
-    let who: Vec<String> = users.chain(groups).collect();
-    (!who.is_empty()).then_some(Warning::ListedTwice { who })
-}
-
 /// The context that an update leaves, if it leaves one.
 fn leaves_context<'e>(update: &UpdateExperiment, old: &'e Experiment) -> Option<&'e str> {
     let (to, from) = (update.context.as_deref()?, old.context.first()?);
@@ -247,146 +195,12 @@ fn is_live(state: &ExperimentState) -> bool {
     matches!(state, ExperimentState::Enrolling | ExperimentState::EnrollmentComplete)
 }
 
-/// How many students and groups are enrolled, if any are.
-fn enrolled(facts: Facts<'_>) -> Option<(u64, u64)> {
-    let detail = facts.enrollment?;
-    let counts = (detail.users, detail.groups);
-    (counts != (0, 0)).then_some(counts)
-}
-
-fn enrolments_deleted(facts: Facts<'_>) -> Option<Warning> {
-    enrolled(facts).map(|(users, groups)| Warning::EnrolmentsDeleted { users, groups })
-}
-
 fn changes_weights(conditions: &[ConditionParam], old: &Experiment) -> bool {
     let weights = crate::actions::weights(conditions);
     let differs = |(condition, weight): (&ConditionParam, f64)| {
         old.condition(&condition.code).is_none_or(|known| known.weight != weight)
     };
     conditions.len() != old.conditions.len() || conditions.iter().zip(weights).any(differs)
-}
-
-/// Enrolments in conditions and at points that an update removes.
-fn enrolments_dropped(update: &UpdateExperiment, old: &Experiment, facts: Facts<'_>) -> Option<Warning> {
-    let detail = facts.enrollment?;
-    let stays = |code: &str| {
-        update.conditions.as_ref().is_none_or(|all| all.iter().any(|condition| condition.code == code))
-    };
-    let is_at = |site: &str, target: &str| {
-        let is_it = |point: &DecisionPointParam| point.site == site && point.target == target;
-        update.decision_points.as_ref().is_none_or(|all| all.iter().any(is_it))
-    };
-    let (mut removed, mut users) = (Vec::new(), 0);
-    for condition in old.conditions.iter().filter(|condition| !stays(&condition.code)) {
-        let count =
-            detail.conditions.iter().filter(|one| one.id == condition.id).map(|one| one.users).sum::<u64>();
-        if count > 0 {
-            removed.push(condition.code.clone());
-            users += count;
-        }
-    }
-    for point in old.decision_points.iter().filter(|point| !is_at(&point.site, &point.target)) {
-        let count = enrolled_at(&detail.conditions, &point.id);
-        if count > 0 {
-            removed.push(format!("{} / {}", point.site, point.target));
-            users += count;
-        }
-    }
-    // One student may be enrolled at several points.
-    (users > 0).then(|| Warning::EnrolmentsDropped { removed, users: users.min(detail.users) })
-}
-
-fn enrolled_at(conditions: &[ConditionEnrollment], point: &str) -> u64 {
-    let points = conditions.iter().flat_map(|condition| &condition.decision_points);
-    points.filter(|one| one.id == point).map(|one| one.users).sum()
-}
-
-fn early_visitors(experiment: &Experiment, running: bool, facts: Facts<'_>) -> Option<Warning> {
-    let marked = experiment.decision_points.iter().filter(|point| point.exclude_if_reached);
-    let points: Vec<String> = marked.map(|point| format!("{} / {}", point.site, point.target)).collect();
-    let known = facts.seen_before.unwrap_or(0);
-    (!points.is_empty()).then_some(Warning::EarlierVisitors { points, known, running })
-}
-
-/// The pairs of condition and decision point that the update's PUT fills, as the experiment will be then.
-fn default_payloads(update: &UpdateExperiment, old: &Experiment, facts: Facts<'_>) -> Option<Warning> {
-    if facts.is_old() || is_of_lists_alone(update) {
-        return None;
-    }
-    let id_of = |code: &str| old.condition(code).map(|condition| condition.id.as_str());
-    let conditions: Vec<Option<&str>> = match &update.conditions {
-        Some(given) => given.iter().map(|condition| id_of(&condition.code)).collect(),
-        None => old.conditions.iter().map(|condition| Some(condition.id.as_str())).collect(),
-    };
-    let is_at = |point: &DecisionPointParam| {
-        let known =
-            old.decision_points.iter().find(|known| known.site == point.site && known.target == point.target);
-        known.map(|known| known.id.as_str())
-    };
-    let points: Vec<Option<&str>> = match &update.decision_points {
-        Some(given) => given.iter().map(is_at).collect(),
-        None => old.decision_points.iter().map(|point| Some(point.id.as_str())).collect(),
-    };
-    let has = |condition: &str, point: &str| {
-        old.payloads
-            .iter()
-            .any(|payload| payload.condition_id == condition && payload.decision_point_id == point)
-    };
-    let all = conditions.iter().flat_map(|&condition| points.iter().map(move |&point| (condition, point)));
-    let pairs =
-        all.filter(|pair| !matches!(pair, (Some(condition), Some(point)) if has(condition, point))).count();
-    (pairs > 0).then_some(Warning::DefaultPayloads { pairs })
-}
-
-/// Lists are written in calls of their own, which leave the rest alone.
-fn is_of_lists_alone(update: &UpdateExperiment) -> bool {
-    let lists = UpdateExperiment {
-        experiment_id: update.experiment_id.clone(),
-        force: update.force,
-        inclusion_users: update.inclusion_users.clone(),
-        inclusion_groups: update.inclusion_groups.clone(),
-        exclusion_users: update.exclusion_users.clone(),
-        exclusion_groups: update.exclusion_groups.clone(),
-        ..UpdateExperiment::default()
-    };
-    *update == lists
-}
-
-/// The points of the experiment as it will be that it shares with nobody by this update's doing yet: the new ones, or all
-/// of them in a new context.
-fn new_places<'a>(update: &'a UpdateExperiment, old: &'a Experiment, all: bool) -> Vec<(&'a str, &'a str)> {
-    let before: Vec<(&str, &str)> =
-        old.decision_points.iter().map(|point| (&*point.site, &*point.target)).collect();
-    match &update.decision_points {
-        Some(points) => points.iter().map(place).filter(|place| all || !before.contains(place)).collect(),
-        None => before,
-    }
-}
-
-fn place(point: &DecisionPointParam) -> (&str, &str) {
-    (&point.site, &point.target)
-}
-
-/// Experiments that are over share nothing any more.
-fn shared_points<'a>(
-    places: impl Iterator<Item = (&'a str, &'a str)>,
-    context: &str,
-    facts: Facts<'_>,
-    due: &mut Vec<Warning>,
-) {
-    let is_over =
-        |state: &ExperimentState| matches!(state, ExperimentState::Cancelled | ExperimentState::Archived);
-    for (site, target) in places {
-        let others = facts.others(context).filter(|other| !is_over(&other.state));
-        let here = others.filter(|other| {
-            other.decision_points.iter().any(|point| point.site == site && point.target == target)
-        });
-        let experiments: Vec<String> =
-            here.map(|other| format!("'{}' ({})", other.name, other.state)).collect();
-        if !experiments.is_empty() {
-            due.push(Warning::SharedPoint { point: format!("{site} / {target}"), experiments });
-        }
-    }
 }
 
 fn global_groups(context: &str, facts: Facts<'_>) -> Option<Warning> {
