@@ -134,6 +134,18 @@ async fn lists_alone_leave_the_rest_of_the_experiment_alone() {
 }
 
 #[tokio::test]
+async fn what_is_as_it_shall_be_is_not_written() {
+    let (_server, client) = start().await;
+    let mut new = hints();
+    new.inclusion = members(&["ada", "bob"], &[("classId", "c1")]);
+    let made = client.create(&new).await.unwrap();
+    let same = includes(members(&["bob", "ada"], &[("classId", "c1")]));
+    for patch in [ExperimentPatch::default(), same] {
+        assert_eq!(client.update(&made.id, &patch).await.unwrap(), made);
+    }
+}
+
+#[tokio::test]
 async fn a_new_context_takes_the_new_lists_and_the_wanted_filter() {
     let (_server, client) = start().await;
     let mut new = hints().include_all();

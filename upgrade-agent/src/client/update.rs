@@ -21,7 +21,7 @@ const CALL: &str = "PUT /experiments";
 
 impl UpgradeClient {
     /// Changes an experiment. Conditions and points that stay keep their ids; lists are changed as
-    /// little as needed, and segments on them stay.
+    /// little as needed, and segments on them stay. An empty patch writes nothing.
     ///
     /// The server keeps no lock: of two updates at once the later one wins whole. The experiment is
     /// read right before it is written; [`Self::update_unchanged`] also refuses what somebody
@@ -97,6 +97,9 @@ impl UpgradeClient {
         whole: Raw,
         patch: &ExperimentPatch,
     ) -> Result<Written, ClientError> {
+        if patch.is_empty() {
+            return Ok(Written { experiment: read_experiment(CALL, &whole)?, puts: 0 });
+        }
         let dialect = self.dialect().await?;
         if dialect == Dialect::V62 {
             return written(&self.put(id, whole, patch, dialect).await?);
