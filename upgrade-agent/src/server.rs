@@ -9,10 +9,11 @@
 //! `assign`, `mark`, `lists`, `pools`, `draw` and `random` are the rules, `create`, `update`,
 //! `experiments` and `students` answer calls, `segments`, `experiment_lists`, `exchange`, `preview`,
 //! `settings`, `accounts` and `audit` those that only administrators make, `validate` judges bodies,
-//! `view` writes them, and `routes` is the only place that knows HTTP. Within-subjects and factorial designs and the algorithms other than `random` are
-//! refused with 501. Not simulated, and refused with 501 as well: whatever makes a feature flag
-//! (reading finds none), and data sent by mail. Nobody is sent a mail, and the log of deeds does not
-//! say how a changed experiment differed.
+//! `view` and `answer` write them, and `routes` is the only place that knows HTTP. `factorial` and
+//! `queue` know the designs of those names, `strata` who counts as alike. Adaptive experiments need a
+//! service that is not there, and are refused as by an UpGrade server without it. Not simulated, and
+//! refused with 501: whatever makes a feature flag (reading finds none), and data sent by mail. Nobody
+//! is sent a mail, and the log of deeds does not say how a changed experiment differed.
 //!
 //! ```
 //! # tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -27,6 +28,7 @@
 //! ```
 
 mod accounts;
+mod answer;
 mod assign;
 mod audit;
 mod body;
@@ -42,6 +44,7 @@ mod error;
 mod exchange;
 mod experiment_lists;
 mod experiments;
+mod factorial;
 mod fault;
 mod flags;
 mod gate;
@@ -55,6 +58,7 @@ mod model;
 mod page;
 mod pools;
 mod preview;
+mod queue;
 mod random;
 mod routes;
 mod segment;
@@ -67,6 +71,7 @@ mod shape;
 mod sources;
 mod state;
 mod statistics;
+mod strata;
 mod students;
 mod table;
 mod token;

@@ -251,8 +251,10 @@ async fn what_the_original_leaves_to_its_database_is_refused_as_there() {
         (with("context", json!([])), 400, "BadRequestError"),
         (with("context", json!(["Assign-Prog"])), 400, "BadRequestError"),
         (with("assignmentUnit", json!("within-subjects")), 400, "BadRequestError"),
-        (with("type", json!("Factorial")), 501, "NotImplementedError"),
+        (with("type", json!("Factorial")), 500, "TypeError"),
         (with("assignmentAlgorithm", json!("ts_configurable")), 400, "BadRequestError"),
+        (with("moocletPolicyParameters", json!({})), 400, "BadRequestError"),
+        (with("stratificationFactor", json!({ "stratificationFactorName": "x" })), 500, "QueryFailedError"),
     ];
     for (body, status, name) in cases {
         let answer = stage.raw("POST", "/api/experiments", &body).await;

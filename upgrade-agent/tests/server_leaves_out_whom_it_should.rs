@@ -137,7 +137,11 @@ async fn an_excluded_student_is_not_enrolled_though_his_group_is() {
     stage.client.init_user(&NewUser::new("ada").in_group("classId", "c1")).await.unwrap();
     stage.client.mark("ada", &failed()).await.unwrap();
     stage.visit("ada").await;
-    assert_eq!(counts(&stage.client.enrollment(&made.id).await.unwrap()), [0, 1, 1, 0]);
+    // A group counts by its students, and this one takes part without any.
+    assert_eq!(counts(&stage.client.enrollment(&made.id).await.unwrap()), [0, 0, 1, 0]);
+    stage.client.init_user(&NewUser::new("mate").in_group("classId", "c1")).await.unwrap();
+    stage.visit("mate").await;
+    assert_eq!(counts(&stage.client.enrollment(&made.id).await.unwrap()), [1, 1, 1, 0]);
 }
 
 #[tokio::test]

@@ -132,6 +132,7 @@ const ALONE: &[&str] = &[
     "create_bad_state",
     "create_duplicate_name",
     "create_empty_body",
+    "create_factorial",
     "create_group",
     "create_group_bad_type",
     "create_group_without_type",
@@ -294,6 +295,47 @@ async fn the_visits_of_students_are_answered_as_recorded() {
         ],
     )
     .await;
+}
+
+const FACTORIAL: &str = "81da0fe3-7149-4673-bdcb-80f136f3b1a5";
+const WITHIN: &str = "49ca0665-a2e4-4e9b-aa4d-8e3aa0780f19";
+
+#[tokio::test]
+async fn a_factorial_design_is_assigned_as_recorded() {
+    play(
+        "factorial",
+        &[
+            Given { like: "create_factorial", id: FACTORIAL },
+            Known(&["f1"]),
+            Moved(FACTORIAL, "enrolling"),
+            Is("v6_assign_factorial"),
+        ],
+    )
+    .await;
+}
+
+/// Rows may come in any order elsewhere; a queue is nothing but its order.
+#[tokio::test]
+async fn a_queue_within_subjects_comes_in_the_recorded_order() {
+    let mut body = recording("v65/create_simple").request;
+    body["id"] = json!(WITHIN);
+    body["assignmentUnit"] = json!("within-subjects");
+    body["conditionOrder"] = json!("random round robin");
+    body["consistencyRule"] = Value::Null;
+    let mut stage = Stage::new().await;
+    assert_eq!(stage.post("/api/experiments", None, body).await.status, 200);
+    stage.play("within", Moved(WITHIN, "enrolling")).await;
+    stage.play("within", Known(&["w1"])).await;
+    let assigned = stage.post("/api/v6/assign", Some("w1"), json!({ "context": "assign-prog" })).await.body;
+    let codes = |assigned: &Value| -> Vec<String> {
+        let queue = assigned[0]["assignedCondition"].as_array().unwrap().iter();
+        queue.map(|entry| entry["conditionCode"].as_str().unwrap().to_owned()).collect()
+    };
+    let recorded = recording("v65/v6_assign_within_random_round_robin").response;
+    assert_eq!(codes(&assigned), codes(&recorded));
+    assert!(stage.ids.bind(WITHIN, WITHIN));
+    stage.ids.compare(&recorded, &assigned).unwrap();
+    stage.server.shutdown().await;
 }
 
 #[tokio::test]

@@ -1,10 +1,11 @@
 //! Which condition a student gets: the state of the experiment, the rule for the time after
 //! enrolment, and whose earlier condition counts.
 
-use super::draw::draw;
+use super::draw::{Present, draw};
 use super::lists::{Listed, is_out_everywhere, listed};
 use super::model::{Condition, Experiment, GroupEnrollment, User, UserEnrollment};
 use super::pools;
+use super::strata;
 use super::world::World;
 use crate::client::{AssignmentUnit, ConsistencyRule, ExperimentState, PostExperimentRule};
 
@@ -14,6 +15,8 @@ pub(super) struct Standing<'w> {
     pub(super) group: Option<&'w GroupEnrollment>,
     pub(super) excluded: bool,
     pub(super) group_excluded: bool,
+    /// Who of the student's stratum is there already.
+    pub(super) present: Present<'w>,
 }
 
 impl<'w> Standing<'w> {
@@ -26,6 +29,7 @@ impl<'w> Standing<'w> {
             group: world.group_enrollment(&columns.id, group),
             excluded: world.is_excluded(&columns.id, &user.id),
             group_excluded: world.is_group_excluded(&columns.id, group),
+            present: strata::present(world, experiment, user),
         }
     }
 }
@@ -98,7 +102,7 @@ pub(super) fn condition<'e>(
 ) -> Option<&'e Condition> {
     match experiment.columns.state {
         ExperimentState::Enrolling | ExperimentState::Preview => match kept(experiment, standing) {
-            Kept::Nothing => draw(experiment, user),
+            Kept::Nothing => draw(experiment, user, &standing.present),
             Kept::Left => None,
             Kept::Condition(condition) => Some(condition),
         },
@@ -130,7 +134,7 @@ enum Kept<'e> {
 }
 
 fn kept<'e>(experiment: &'e Experiment, standing: &Standing<'_>) -> Kept<'e> {
-    let own = standing.own.and_then(|row| by_id(experiment, &row.condition_id));
+    let own = standing.own.and_then(|row| by_id(experiment, row.condition_id.as_deref()?));
     let group = standing.group.and_then(|row| by_id(experiment, &row.condition_id));
     let own = (standing.excluded, own);
     let group = (standing.group_excluded, group);

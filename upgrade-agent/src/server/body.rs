@@ -18,7 +18,7 @@ pub(super) fn version(dialect: Dialect) -> &'static str {
     }
 }
 
-/// The checks that come after the shape: the context, and what is not served here.
+/// The checks that come after the shape: the context and the codes.
 pub(super) fn check(core: &Core, body: &Value) -> Result<(), Fault> {
     let context = body["context"][0].as_str().unwrap_or_default();
     if core.contexts.get(context).is_none() {
@@ -28,16 +28,7 @@ pub(super) fn check(core: &Core, body: &Value) -> Result<(), Fault> {
     if codes.filter_map(Value::as_str).any(|code| code.eq_ignore_ascii_case("default")) {
         return Err(Fault::default_code());
     }
-    if body["type"] == "Factorial" {
-        return Err(Fault::not_served("factorial designs"));
-    }
-    if body["assignmentUnit"] == "within-subjects" {
-        return Err(Fault::not_served("within-subjects designs"));
-    }
-    match body["assignmentAlgorithm"].as_str() {
-        None | Some("random") => Ok(()),
-        Some(_) => Err(Fault::not_served("assignment algorithms other than random")),
-    }
+    Ok(())
 }
 
 pub(super) fn entries<'b>(body: &'b Value, field: &str) -> impl Iterator<Item = &'b Value> {
@@ -75,10 +66,12 @@ pub(super) fn columns(dialect: Dialect, body: &Value, id: String, stamp: Stamp) 
         tags: texts(body, "tags"),
         group: text(body, "group"),
         condition_order: text(body, "conditionOrder"),
-        assignment_algorithm: AssignmentAlgorithm::Random,
+        assignment_algorithm: AssignmentAlgorithm::from(
+            body["assignmentAlgorithm"].as_str().unwrap_or("random"),
+        ),
         filter_mode: FilterMode::from(word("filterMode")),
         backend_version: version(dialect).to_owned(),
-        design: ExperimentType::Simple,
+        design: ExperimentType::from(word("type")),
     }
 }
 

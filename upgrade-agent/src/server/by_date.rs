@@ -95,7 +95,8 @@ fn stats(world: &World, experiment: &Experiment, is_in: impl Fn(&Option<String>)
     let id = &experiment.columns.id;
     let users = |condition: &str, point: &str| {
         let rows = world.enrolled.under(&[id]).map(|(_, row)| row);
-        let rows = rows.filter(|row| row.condition_id == condition && row.partition_id == point);
+        let rows =
+            rows.filter(|row| row.condition_id.as_deref() == Some(condition) && row.partition_id == point);
         rows.filter(|row| is_in(&row.created_at))
             .map(|row| row.user_id.as_str())
             .collect::<BTreeSet<_>>()

@@ -10,9 +10,11 @@ use super::audit;
 use super::body;
 use super::core::{Asked, Core};
 use super::experiment_lists::{self, Side};
+use super::factorial;
 use super::fault::Fault;
 use super::model::{Condition, ConditionPayload, Experiment, Partition, Stamp, StateTimeLog};
 use super::segment;
+use super::strata;
 use super::table::key;
 use super::validate;
 use super::view;
@@ -32,8 +34,15 @@ pub(super) fn create(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 /// What is refused of a body that has the right shape.
 pub(super) fn check(core: &Core, body: &Value) -> Result<(), Fault> {
     body::check(core, body)?;
+    if body.get("moocletPolicyParameters").is_some() {
+        return Err(Fault::no_mooclets("create"));
+    }
     check_columns(body)?;
-    if core.world.dialect == Dialect::V62 { check_parts(&core.world, body) } else { Ok(()) }
+    if core.world.dialect == Dialect::V62 {
+        check_parts(&core.world, body)?;
+    }
+    strata::wanted(&core.world, body)?;
+    factorial::check(&core.world, body, None)
 }
 
 /// Makes the experiment of a body that passed all checks, or merges it into the one of its id.
@@ -110,6 +119,9 @@ fn make(core: &mut Core, body: &Value) -> Experiment {
         inclusion: Vec::new(),
         exclusion: Vec::new(),
         log: first_log(core, &columns.state, &now),
+        factors: factorial::factors(core, body, &now),
+        elements: factorial::elements(core, body, &now, &ids),
+        stratification_factor: strata::wanted(&core.world, body).unwrap_or_default(),
         columns,
         conditions,
         partitions,
@@ -243,6 +255,11 @@ fn merge(core: &mut Core, at: &str, mut made: Experiment) -> Value {
     old.conditions.extend(made.conditions);
     old.partitions.extend(made.partitions);
     old.payloads.extend(made.payloads);
+    old.factors.extend(made.factors);
+    old.elements.extend(made.elements);
+    if made.stratification_factor.is_some() {
+        old.stratification_factor = made.stratification_factor;
+    }
     old.log.extend(made.log);
     answer
 }

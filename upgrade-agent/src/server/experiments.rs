@@ -104,6 +104,7 @@ pub(super) fn delete(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
         segment::remove(world, &list.segment_id);
     }
     world.enrolled.remove_under(&[&id], |_| true);
+    world.repeated.remove_under(&[&id], |_| true);
     world.enrolled_groups.remove_under(&[&id], |_| true);
     world.excluded.remove_under(&[&id], |_| true);
     world.excluded_groups.remove_under(&[&id], |_| true);

@@ -201,6 +201,18 @@ impl Fault {
         Self::thrown(message).kind("Query Failed")
     }
 
+    /// A group is excluded that is none.
+    pub(super) fn no_group_to_exclude() -> Self {
+        let column = "null value in column \"groupId\" of relation \"group_exclusion\"";
+        Self::database(format!("{column} violates not-null constraint"))
+    }
+
+    /// The original goes through what is nothing.
+    pub(super) fn no_object() -> Self {
+        let message = "Cannot convert undefined or null to object";
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "TypeError", message)
+    }
+
     /// The original calls what is none.
     pub(super) fn is_no_function(what: &str) -> Self {
         let message = format!("{what} is not a function");
@@ -220,6 +232,24 @@ impl Fault {
     pub(super) fn segment_name_is_taken(name: &str, context: &str) -> Self {
         let message = format!("Segment name {name} already exists in context {context}");
         Self::new(StatusCode::BAD_REQUEST, "", message).kind(SHAPE)
+    }
+
+    /// The original reads a field of nothing while it assigns.
+    pub(super) fn assignment_reads_nothing(field: &str) -> Self {
+        Self::reads_nothing("undefined", field).kind("Error in the assignment algorithm")
+    }
+
+    /// An adaptive experiment needs another service, which is not there.
+    pub(super) fn no_mooclets(deed: &str) -> Self {
+        Self::refused(format!(
+            "Failed to {deed} Experiment: moocletPolicyParameters was provided but mooclets are not enabled \
+             on backend."
+        ))
+    }
+
+    /// There is no such factor to make a table of.
+    pub(super) fn no_table() -> Self {
+        Self::thrown("Failed to generate CSV")
     }
 
     /// A design that the original serves and this server does not.

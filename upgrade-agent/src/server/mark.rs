@@ -9,12 +9,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::assign::{Standing, condition};
 use super::fault::Fault;
 use super::lists::{Listed, is_out_everywhere, listed};
-use super::model::{Exclusion, Experiment, GroupEnrollment, User, UserEnrollment, Visit};
+use super::model::{
+    Condition, Exclusion, Experiment, GroupEnrollment, RepeatedEnrollment, User, UserEnrollment, Visit,
+};
 use super::random;
 use super::state;
+use super::strata;
 use super::table::key;
 use super::world::World;
-use crate::client::{AssignmentUnit, ConsistencyRule, ExperimentState};
+use crate::client::{AssignmentAlgorithm, AssignmentUnit, ConsistencyRule, ExperimentState};
 
 /// A visit as the application tells it.
 pub(super) struct Report<'r> {
@@ -24,6 +27,8 @@ pub(super) struct Report<'r> {
     pub(super) experiment_id: Option<&'r str>,
     /// The application could not show the condition.
     pub(super) failed: bool,
+    /// What tells this visit from other ones of the same student there.
+    pub(super) uniquifier: Option<&'r str>,
     /// When it was told.
     pub(super) now: &'r str,
 }
@@ -36,14 +41,15 @@ pub(super) fn mark(
     ids: &mut dyn FnMut() -> String,
 ) -> Result<Visit, Fault> {
     let found = experiment_at(world, user, report)?;
+    let mut told = report.condition;
     let is_out = |experiment: &Experiment| {
         let context = experiment.columns.context.first();
         context.is_some_and(|context| is_out_everywhere(world, context, user))
     };
     if let Some((experiment, partition)) = found.as_ref().filter(|(experiment, _)| !is_out(experiment)) {
         check_condition(experiment, report.condition)?;
-        take_note(world, experiment, partition, user, report);
-        end_if_enough(world, &experiment.columns.id, report.now, ids);
+        take_note(world, experiment, partition, user, report, ids)?;
+        told = told.filter(|_| experiment.columns.assignment_unit != AssignmentUnit::WithinSubjects);
     }
     let chosen = found.as_ref().map(|(experiment, _)| experiment.columns.id.as_str());
     let place = key(&[report.site, report.target, &user.id]);
@@ -52,7 +58,7 @@ pub(super) fn mark(
         Visit {
             id: ids(),
             user_id: user.id.clone(),
-            condition: report.condition.map(str::to_owned),
+            condition: told.map(str::to_owned),
             experiment_id: chosen.or(report.experiment_id).map(str::to_owned),
         },
     );
@@ -95,45 +101,73 @@ fn check_condition(experiment: &Experiment, code: Option<&str>) -> Result<(), Fa
     Err(Fault::condition_not_found(code))
 }
 
-/// Enrols or excludes. Each rule that applies ends it.
-fn take_note(world: &mut World, experiment: &Experiment, partition: &str, user: &User, report: &Report<'_>) {
+/// What follows from a visit at an experiment's point.
+fn take_note(
+    world: &mut World,
+    experiment: &Experiment,
+    partition: &str,
+    user: &User,
+    report: &Report<'_>,
+    ids: &mut dyn FnMut() -> String,
+) -> Result<(), Fault> {
     let columns = &experiment.columns;
-    let (id, state) = (&columns.id, &columns.state);
     let word = listed(world, experiment, user);
     if word == Listed::OutByOtherGroup {
-        leave_out_groups(world, id, user);
+        leave_out_groups(world, &columns.id, user)?;
     }
-    let is_live = matches!(state, ExperimentState::Enrolling | ExperimentState::EnrollmentComplete);
-    if !is_live || world.is_preview_user(&user.id) {
-        return;
-    }
-    if report.failed {
-        return world.exclude(id, &user.id, Exclusion::ByClient);
-    }
-    if word != Listed::In {
-        world.exclude(id, &user.id, Exclusion::Listed);
-        if let (Listed::OutByAssignedGroup, Some(group)) = (word, assigned_group(experiment, user)) {
-            world.exclude_group(id, group, Exclusion::Listed);
-            world.enrolled_groups.remove(&key(&[id, group]));
+    let is_live = matches!(columns.state, ExperimentState::Enrolling | ExperimentState::EnrollmentComplete);
+    if is_live && !world.is_preview_user(&user.id) {
+        if report.failed {
+            world.exclude(&columns.id, &user.id, Exclusion::ByClient);
+        } else if word == Listed::In {
+            take_in(world, experiment, partition, user, report);
+        } else {
+            leave_out(world, experiment, word, user)?;
         }
-        return;
+        end_if_enough(world, &columns.id, report.now, ids);
     }
-    let is_late = *state == ExperimentState::EnrollmentComplete
+    Ok(())
+}
+
+/// Leaves out a student who is on a list. A group that is the reason is out as well, and takes part
+/// in nothing any more, in whatever experiment. The original fails on a student who does not work in
+/// one of that kind.
+fn leave_out(world: &mut World, experiment: &Experiment, word: Listed, user: &User) -> Result<(), Fault> {
+    let id = &experiment.columns.id;
+    if word == Listed::OutByAssignedGroup {
+        let group = assigned_group(experiment, user).ok_or_else(Fault::no_group_to_exclude)?;
+        world.exclude_group(id, group, Exclusion::Listed);
+        let experiments = world.experiments.values().map(|e| key(&[&e.columns.id, group]));
+        for at in experiments.collect::<Vec<_>>() {
+            world.enrolled_groups.remove(&at);
+        }
+    }
+    world.exclude(id, &user.id, Exclusion::Listed);
+    Ok(())
+}
+
+/// Enrols or turns away a student whom the lists let in.
+fn take_in(world: &mut World, experiment: &Experiment, partition: &str, user: &User, report: &Report<'_>) {
+    let columns = &experiment.columns;
+    let is_late = columns.state == ExperimentState::EnrollmentComplete
         && columns.consistency_rule != Some(ConsistencyRule::Experiment);
     match (is_late, &columns.assignment_unit) {
         (true, AssignmentUnit::Group) => turn_away_with_group(world, experiment, partition, user),
         (true, _) => turn_away(world, experiment, partition, user),
-        (false, AssignmentUnit::Group) => enrol_with_group(world, experiment, partition, user, report.now),
+        (false, AssignmentUnit::Group) => enrol_with_group(world, experiment, partition, user, report),
+        (false, AssignmentUnit::WithinSubjects) => enrol_again(world, experiment, partition, user, report),
         (false, _) => enrol(world, experiment, partition, user, report.now),
     }
 }
 
-/// A group of another kind than the assigned one shuts out every group he works in.
-fn leave_out_groups(world: &mut World, id: &str, user: &User) {
-    for group in user.working_group.iter().flat_map(BTreeMap::values) {
+/// A group of another kind than the assigned one shuts out every group he works in. The original
+/// fails on a student who works in none.
+fn leave_out_groups(world: &mut World, id: &str, user: &User) -> Result<(), Fault> {
+    let working = user.working_group.as_ref().ok_or_else(Fault::no_object)?;
+    for group in working.values() {
         world.exclude_group(id, group, Exclusion::GroupLogic);
-        world.enrolled_groups.remove(&key(&[id, group]));
     }
+    Ok(())
 }
 
 fn assigned_group<'u>(experiment: &Experiment, user: &'u User) -> Option<&'u str> {
@@ -150,6 +184,7 @@ fn standing<'w>(world: &'w World, experiment: &Experiment, partition: &str, user
         group: world.group_enrollment(id, group),
         excluded: world.is_excluded(id, &user.id),
         group_excluded: world.is_group_excluded(id, group),
+        present: strata::present(world, experiment, user),
     }
 }
 
@@ -159,7 +194,7 @@ fn enrol(world: &mut World, experiment: &Experiment, partition: &str, user: &Use
         return;
     }
     if let Some(condition) = condition(experiment, user, &standing) {
-        let row = row(user, partition, &condition.id, None, now);
+        let row = row(user, partition, Some(condition.id.clone()), None, now);
         insert(world, experiment, row);
     }
 }
@@ -172,63 +207,119 @@ fn turn_away(world: &mut World, experiment: &Experiment, partition: &str, user: 
 }
 
 fn turn_away_with_group(world: &mut World, experiment: &Experiment, partition: &str, user: &User) {
-    let id = &experiment.columns.id;
+    let columns = &experiment.columns;
     let standing = standing(world, experiment, partition, user);
     let (is_new, group_is_new) = (standing.own.is_none(), standing.group.is_none());
     if is_new && group_is_new {
-        world.exclude(id, &user.id, Exclusion::ReachedAfter);
+        world.exclude(&columns.id, &user.id, Exclusion::ReachedAfter);
     }
-    let valid = user.is_grouped(experiment.columns.group.as_deref());
-    if let (true, true, Some(group)) = (group_is_new, valid, assigned_group(experiment, user)) {
-        world.exclude_group(id, group, Exclusion::ReachedAfter);
+    let group = assigned_group(experiment, user);
+    let is_valid = user.is_grouped(columns.group.as_deref()) || !has_groups(user);
+    if let (true, true, Some(group)) = (group_is_new, is_valid, group) {
+        world.exclude_group(&columns.id, group, Exclusion::ReachedAfter);
     }
 }
 
-fn enrol_with_group(world: &mut World, experiment: &Experiment, partition: &str, user: &User, now: &str) {
+fn enrol_with_group(
+    world: &mut World,
+    experiment: &Experiment,
+    partition: &str,
+    user: &User,
+    report: &Report<'_>,
+) {
     let columns = &experiment.columns;
     let is_strict = columns.consistency_rule != Some(ConsistencyRule::Experiment);
-    let group = assigned_group(experiment, user);
-    let group = group.filter(|_| user.is_grouped(columns.group.as_deref()));
     let standing = standing(world, experiment, partition, user);
-    let (is_new, is_free) = (standing.own.is_none(), !standing.excluded);
+    let (is_new, mut is_out) = (standing.own.is_none(), standing.excluded);
+    let (group_is_new, group_is_out) = (standing.group.is_none(), standing.group_excluded);
+    let group = assigned_group(experiment, user).filter(|_| user.is_grouped(columns.group.as_deref()));
+    let chosen = group.and_then(|_| chosen(experiment, user, &standing, report)).map(|c| c.id.clone());
+    if group_is_out && is_strict {
+        world.exclude(&columns.id, &user.id, Exclusion::GroupLogic);
+        is_out = true;
+    }
     let Some(group) = group else {
-        if is_new && is_strict {
-            let why = lacking(user);
+        if is_new && !is_out && is_strict {
+            let why = if has_groups(user) { Exclusion::InvalidGroup } else { Exclusion::NoGroup };
             world.exclude(&columns.id, &user.id, why);
         }
         return;
     };
-    let chosen = condition(experiment, user, &standing).map(|condition| condition.id.clone());
-    let (group_is_new, group_is_out) = (standing.group.is_none(), standing.group_excluded);
-    let shut_out = group_is_out && is_strict;
-    if shut_out {
-        world.exclude(&columns.id, &user.id, Exclusion::GroupLogic);
-    }
     let Some(chosen) = chosen else { return };
     if group_is_new && !group_is_out {
         let row = GroupEnrollment {
             partition_id: partition.into(),
             condition_id: chosen.clone(),
-            created_at: Some(now.to_owned()),
+            created_at: Some(report.now.to_owned()),
         };
         world.enrolled_groups.insert(key(&[&columns.id, group]), row);
     }
-    if is_new && is_free && !shut_out {
-        insert(world, experiment, row(user, partition, &chosen, Some(group), now));
+    if is_new && !is_out {
+        insert(world, experiment, row(user, partition, Some(chosen), Some(group), report.now));
     }
 }
 
-fn lacking(user: &User) -> Exclusion {
-    let has_groups = user.group.as_ref().is_some_and(|groups| !groups.is_empty());
-    let works = user.working_group.as_ref().is_some_and(|groups| !groups.is_empty());
-    if has_groups && works { Exclusion::InvalidGroup } else { Exclusion::NoGroup }
+/// The condition with which a group is enrolled: the rules', but for strata, where it is the one that
+/// the application told.
+fn chosen<'e>(
+    experiment: &'e Experiment,
+    user: &User,
+    standing: &Standing<'_>,
+    report: &Report<'_>,
+) -> Option<&'e Condition> {
+    if experiment.columns.assignment_algorithm == AssignmentAlgorithm::Stratified {
+        return by_code(experiment, report.condition?);
+    }
+    condition(experiment, user, standing)
 }
 
-fn row(user: &User, partition: &str, condition: &str, group: Option<&str>, now: &str) -> UserEnrollment {
+fn by_code<'e>(experiment: &'e Experiment, code: &str) -> Option<&'e Condition> {
+    experiment.conditions.iter().find(|condition| condition.condition_code == code)
+}
+
+/// Within subjects every visit is counted, with the condition that the application told. Who was left
+/// out is no exception.
+fn enrol_again(
+    world: &mut World,
+    experiment: &Experiment,
+    partition: &str,
+    user: &User,
+    report: &Report<'_>,
+) {
+    let id = &experiment.columns.id;
+    if world.enrollment_at(id, &user.id, partition).is_none() {
+        insert(world, experiment, row(user, partition, None, None, report.now));
+    }
+    let condition = report.condition.and_then(|code| by_code(experiment, code));
+    let number = world.repeated.under(&[id, &user.id, partition]).count();
+    world.repeated.insert(
+        key(&[id, &user.id, partition, &format!("{number:08}")]),
+        RepeatedEnrollment {
+            condition_id: condition.map(|condition| condition.id.clone()),
+            uniquifier: report.uniquifier.map(str::to_owned),
+            created_at: report.now.to_owned(),
+        },
+    );
+}
+
+/// Whether anything is known of a student's groups and of where he works; else he is said to have none
+/// rather than a wrong one.
+fn has_groups(user: &User) -> bool {
+    let has_groups = user.group.as_ref().is_some_and(|groups| !groups.is_empty());
+    has_groups && user.working_group.as_ref().is_some_and(|groups| !groups.is_empty())
+}
+
+fn row(
+    user: &User,
+    partition: &str,
+    condition: Option<String>,
+    group: Option<&str>,
+    now: &str,
+) -> UserEnrollment {
     UserEnrollment {
         user_id: user.id.clone(),
         partition_id: partition.to_owned(),
-        condition_id: condition.to_owned(),
+        condition_id: condition,
         group_id: group.map(str::to_owned),
         created_at: Some(now.to_owned()),
     }

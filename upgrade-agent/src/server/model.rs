@@ -47,6 +47,14 @@ pub(super) struct Experiment {
     pub(super) inclusion: Vec<ListTie>,
     pub(super) exclusion: Vec<ListTie>,
     pub(super) log: Vec<StateTimeLog>,
+    #[serde(default)]
+    pub(super) factors: Vec<Factor>,
+    /// Which levels make which condition of a factorial design.
+    #[serde(default)]
+    pub(super) elements: Vec<Element>,
+    /// The name of the factor by which students are stratified.
+    #[serde(default)]
+    pub(super) stratification_factor: Option<String>,
 }
 
 /// An experiment's own columns.
@@ -123,6 +131,44 @@ impl Partition {
     pub(super) fn place(&self) -> (&str, &str) {
         (&self.site, self.target.as_deref().unwrap_or_default())
     }
+}
+
+/// What is varied in a factorial design.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Factor {
+    #[serde(flatten)]
+    pub(super) stamp: Stamp,
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) description: Option<String>,
+    pub(super) order: i64,
+    pub(super) levels: Vec<Level>,
+}
+
+/// One value of a factor.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Level {
+    #[serde(flatten)]
+    pub(super) stamp: Stamp,
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) description: Option<String>,
+    pub(super) order: Option<i64>,
+    pub(super) payload_type: String,
+    pub(super) payload_value: Option<String>,
+}
+
+/// That a condition has a level.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Element {
+    #[serde(flatten)]
+    pub(super) stamp: Stamp,
+    pub(super) id: String,
+    pub(super) condition_id: String,
+    pub(super) level_id: String,
 }
 
 /// What one condition gives at one decision point beside its code.
@@ -251,11 +297,22 @@ pub(super) struct Visit {
 pub(super) struct UserEnrollment {
     pub(super) user_id: String,
     pub(super) partition_id: String,
-    pub(super) condition_id: String,
+    /// None within subjects, where every visit has its own.
+    pub(super) condition_id: Option<String>,
     pub(super) group_id: Option<String>,
     /// Unknown of rows that are older than the column.
     #[serde(default)]
     pub(super) created_at: Option<String>,
+}
+
+/// One of the visits of a student who takes part within subjects.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct RepeatedEnrollment {
+    /// The condition that the application told, if the experiment has it.
+    pub(super) condition_id: Option<String>,
+    pub(super) uniquifier: Option<String>,
+    pub(super) created_at: String,
 }
 
 /// That a group takes part.
@@ -287,6 +344,23 @@ pub(super) enum Exclusion {
     NoGroup,
     /// Works in a group that he does not belong to.
     InvalidGroup,
+}
+
+/// Something by which students are stratified. Its name is its key.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct StratificationFactor {
+    #[serde(flatten)]
+    pub(super) stamp: Stamp,
+}
+
+/// The stratum of a student.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Stratum {
+    #[serde(flatten)]
+    pub(super) stamp: Stamp,
+    pub(super) value: String,
 }
 
 /// A student who sees experiments before they start.

@@ -27,6 +27,9 @@ use crate::client::Dialect;
 
 const LARGEST_BODY: usize = 16 * 1024 * 1024;
 const JSON: &str = "application/json; charset=utf-8";
+/// The routes that answer with a table rather than with JSON.
+const TABLES: &str = "/api/stratification/download/";
+const CSV: &str = "text/csv; charset=utf-8";
 const HTML: &str = "text/html; charset=utf-8";
 
 /// Method, path, answer. `{id}` is the id of what the path names.
@@ -88,6 +91,9 @@ async fn respond_to(face: &Face, caller: Caller, answer: Answer, request: Reques
     let asked = Asked { method, endpoint, authorization, id, query, user, body };
     match face.core.run(caller, answer, &asked) {
         Some(Ok(Value::Null)) => StatusCode::NO_CONTENT.into_response(),
+        Some(Ok(Value::String(table))) if asked.endpoint.starts_with(TABLES) => {
+            respond(StatusCode::OK, CSV, table)
+        }
         Some(Ok(value)) => respond(StatusCode::OK, JSON, value.to_string()),
         Some(Err(fault)) => refuse(face.dialect, &fault, &asked.endpoint, &asked.body),
         None => respond(StatusCode::SERVICE_UNAVAILABLE, JSON, "{}".to_owned()),

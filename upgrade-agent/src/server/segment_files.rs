@@ -243,7 +243,7 @@ pub(super) fn export_csv(core: &mut Core, asked: &Asked) -> Result<Value, Fault>
 }
 
 /// A field of a table: quoted if it would be read as more than one, or lose its edges.
-fn quoted(field: &str) -> String {
+pub(super) fn quoted(field: &str) -> String {
     let is_plain = !field.contains([',', '"', '\r', '\n']) && field.trim() == field;
     if is_plain { field.to_owned() } else { format!("\"{}\"", field.replace('"', "\"\"")) }
 }

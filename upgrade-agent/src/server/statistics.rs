@@ -7,20 +7,21 @@ use serde_json::{Value, json};
 use super::body::entries;
 use super::core::{Asked, Core};
 use super::fault::Fault;
-use super::model::Experiment;
+use super::model::{Experiment, UserEnrollment};
 use super::table::key;
 use super::validate;
 use super::world::World;
+use crate::client::AssignmentUnit;
 
 /// `POST /stats/enrollment`: experiments that do not exist are left out.
 pub(super) fn enrollment(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     validate::counted(&asked.body)?;
     let ids = entries(&asked.body, "experimentIds").filter_map(Value::as_str).map(str::to_lowercase);
-    let known = ids.filter(|id| core.world.experiments.contains(&key(&[id])));
+    let known = ids.filter_map(|id| core.world.experiments.get(&key(&[&id])));
     Ok(known
-        .map(|id| {
-            let (users, groups) = counts(&core.world, &id, |_, _| true);
-            json!({ "id": id, "users": users, "groups": groups })
+        .map(|experiment| {
+            let (users, groups) = counts(&core.world, experiment, |_, _| true);
+            json!({ "id": experiment.columns.id, "users": users, "groups": groups })
         })
         .collect())
 }
@@ -36,23 +37,24 @@ pub(super) fn detail(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let id = id.as_str();
     let experiment = world.experiments.get(&key(&[id]));
     let experiment = experiment.ok_or_else(|| Fault::reads_nothing("null", "conditions"))?;
-    let (users, groups) = counts(world, id, |_, _| true);
+    let (users, groups) = counts(world, experiment, |_, _| true);
+    let by_group = experiment.columns.assignment_unit == AssignmentUnit::Group;
     Ok(json!({
         "id": id,
         "users": users,
         "groups": groups,
         "usersExcluded": world.excluded.under(&[id]).count(),
-        "groupsExcluded": world.excluded_groups.under(&[id]).count(),
+        "groupsExcluded": if by_group { world.excluded_groups.under(&[id]).count() } else { 0 },
         "conditions": conditions(world, experiment),
     }))
 }
 
 fn conditions(world: &World, experiment: &Experiment) -> Vec<Value> {
-    let id = &experiment.columns.id;
     let of_condition = |condition: &str| {
-        let (users, groups) = counts(world, id, |at, _| at == condition);
+        let (users, groups) = counts(world, experiment, |at, _| at == Some(condition));
         let of_point = |point: &str| {
-            let (users, groups) = counts(world, id, |at, place| at == condition && place == point);
+            let test = |at: Option<&str>, place: &str| at == Some(condition) && place == point;
+            let (users, groups) = counts(world, experiment, test);
             json!({ "id": point, "users": users, "groups": groups })
         };
         let points = experiment.partitions.iter().map(|point| of_point(&point.id));
@@ -66,12 +68,34 @@ fn conditions(world: &World, experiment: &Experiment) -> Vec<Value> {
     experiment.conditions.iter().map(|condition| of_condition(&condition.id)).collect()
 }
 
-/// Students and groups whose enrolment passes a test of condition and decision point.
-fn counts(world: &World, id: &str, test: impl Fn(&str, &str) -> bool) -> (usize, usize) {
-    let users = world.enrolled.under(&[id]).map(|(_, row)| row);
-    let users = users.filter(|row| test(&row.condition_id, &row.partition_id));
-    let users: BTreeSet<&str> = users.map(|row| row.user_id.as_str()).collect();
-    let groups = world.enrolled_groups.under(&[id]).map(|(_, row)| row);
-    let groups = groups.filter(|row| test(&row.condition_id, &row.partition_id));
-    (users.len(), groups.count())
+/// Students and groups whose enrolment passes a test of condition and decision point. Where groups are
+/// assigned only those count who came with a group that takes part, be it elsewhere.
+fn counts(
+    world: &World,
+    experiment: &Experiment,
+    test: impl Fn(Option<&str>, &str) -> bool,
+) -> (usize, usize) {
+    let by_group = experiment.columns.assignment_unit == AssignmentUnit::Group;
+    let rows = world.enrolled.under(&[&experiment.columns.id]).map(|(_, row)| row);
+    let rows = rows.filter(|row| had(world, experiment, row).iter().any(|at| test(*at, &row.partition_id)));
+    let rows: Vec<&UserEnrollment> = rows.filter(|row| !by_group || comes_with_group(world, row)).collect();
+    let users: BTreeSet<&str> = rows.iter().map(|row| row.user_id.as_str()).collect();
+    let groups: BTreeSet<&str> = rows.iter().filter_map(|row| row.group_id.as_deref()).collect();
+    (users.len(), groups.len())
+}
+
+/// The conditions that a student had at a point: one, or within subjects those of all his visits.
+fn had<'w>(world: &'w World, experiment: &Experiment, row: &'w UserEnrollment) -> Vec<Option<&'w str>> {
+    let columns = &experiment.columns;
+    let mut had = vec![row.condition_id.as_deref()];
+    if columns.assignment_unit == AssignmentUnit::WithinSubjects {
+        let visits = world.repeated.under(&[&columns.id, &row.user_id, &row.partition_id]);
+        had.extend(visits.map(|(_, visit)| visit.condition_id.as_deref()));
+    }
+    had
+}
+
+fn comes_with_group(world: &World, row: &UserEnrollment) -> bool {
+    let Some(group) = &row.group_id else { return false };
+    world.experiments.values().any(|e| world.group_enrollment(&e.columns.id, Some(group)).is_some())
 }

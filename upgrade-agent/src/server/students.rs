@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use super::answer;
 use super::assign;
 use super::core::{Asked, Core};
 use super::fault::Fault;
@@ -60,11 +61,11 @@ pub(super) fn assign(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     if core.contexts.get(context).is_none() {
         return Err(Fault::invalid_context(context));
     }
-    let assigned = assign::assignments(&core.world, context, &user);
-    Ok(assigned
-        .into_iter()
-        .flat_map(|(experiment, condition)| view::assigned(experiment, condition))
-        .collect())
+    let assigned = assign::assignments(&core.world, context, &user).into_iter();
+    let told =
+        assigned.map(|(experiment, condition)| answer::assigned(&core.world, experiment, condition, &user));
+    let told: Vec<Vec<Value>> = told.collect::<Result<_, _>>()?;
+    Ok(told.into_iter().flatten().collect())
 }
 
 /// `POST /batch-assign`: what many students get at one place; stores nothing.
@@ -76,14 +77,13 @@ pub(super) fn assign_many(core: &mut Core, asked: &Asked) -> Result<Value, Fault
     let word = |field: &str| body[field].as_str().unwrap_or_default();
     let world = &core.world;
     let answer = |id: &str| {
-        let Some(user) = world.user(id) else { return json!("NOT_FOUND") };
+        let Some(user) = world.user(id) else { return Ok(json!("NOT_FOUND")) };
         let found = assign::assignment_at(world, word("context"), (word("site"), word("target")), user);
-        found
-            .and_then(|(experiment, condition)| view::assigned(experiment, condition).next())
-            .unwrap_or_default()
+        found.map_or(Ok(Value::Null), |(experiment, condition)| answer::first(experiment, condition, user))
     };
     let ids = body["userIds"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    Ok(Value::Object(ids.map(|id| (id.to_owned(), answer(id))).collect()))
+    let told = ids.map(|id| Ok((id.to_owned(), answer(id)?)));
+    Ok(Value::Object(told.collect::<Result<_, Fault>>()?))
 }
 
 /// `POST /v6/mark`.
@@ -97,7 +97,8 @@ pub(super) fn mark(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
         site: data["site"].as_str().unwrap_or_default(),
         target: data["target"].as_str().unwrap_or_default(),
         condition: condition["conditionCode"].as_str(),
-        experiment_id: condition["experimentId"].as_str(),
+        experiment_id: condition["experimentId"].as_str().filter(|id| !id.is_empty()),
+        uniquifier: asked.body["uniquifier"].as_str().filter(|text| !text.is_empty()),
         failed: asked.body["status"] == "condition not applied",
         now: &now,
     };

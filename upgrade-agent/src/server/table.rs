@@ -21,6 +21,12 @@ pub(super) fn prefix(parts: &[&str]) -> String {
     text
 }
 
+/// The parts of a key.
+pub(super) fn parts(key: &str) -> Vec<String> {
+    let text = key.strip_suffix(",]").map_or_else(|| key.to_owned(), |open| format!("{open}]"));
+    serde_json::from_str(&text).unwrap_or_default()
+}
+
 /// A row that is to be written (with its text) or removed (with none).
 pub(super) struct Change {
     pub(super) table: &'static str,
@@ -85,6 +91,10 @@ impl<T: Serialize + DeserializeOwned> Table<T> {
         self.rows.values()
     }
 
+    pub(super) fn entries(&self) -> impl Iterator<Item = (&str, &T)> {
+        self.rows.iter().map(|(key, row)| (key.as_str(), row))
+    }
+
     /// The rows whose keys begin with these parts.
     pub(super) fn under<'t>(&'t self, parts: &[&str]) -> impl Iterator<Item = (&'t str, &'t T)> + use<'t, T> {
         let prefix = prefix(parts);
@@ -125,6 +135,11 @@ mod tests {
         assert_ne!(key(&["a\",\"b"]), key(&["a", "b"]));
         assert!(!key(&["ab", "c"]).starts_with(&prefix(&["a"])));
         assert!(key(&["a", "b"]).starts_with(&prefix(&["a"])));
+    }
+
+    #[test]
+    fn a_key_gives_its_parts_back() {
+        assert_eq!(parts(&key(&["a\",\"b", "", "ü]"])), ["a\",\"b", "", "ü]"]);
     }
 
     #[test]

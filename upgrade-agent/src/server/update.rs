@@ -1,7 +1,7 @@
 //! `PUT /experiments/:id`: conditions, points and payloads are replaced by id, columns by name; lists
 //! in the body count up to 6.2 and for nothing since, and nobody asks for the version it was made from.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::{Value, json};
 
@@ -9,12 +9,14 @@ use super::audit;
 use super::body;
 use super::core::{Asked, Core};
 use super::experiments::path_id;
+use super::factorial;
 use super::fault::Fault;
 use super::model::{
     Columns, Condition, ConditionPayload, Experiment, Partition, Payload, Stamp, StateTimeLog,
 };
 use super::segment;
 use super::state;
+use super::strata;
 use super::table::key;
 use super::validate;
 use super::view;
@@ -25,12 +27,17 @@ pub(super) fn update(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let body = &asked.body;
     validate::experiment(core.world.dialect, body)?;
     body::check(core, body)?;
+    if body.get("moocletPolicyParameters").is_some() {
+        return Err(Fault::no_mooclets("update"));
+    }
     let old = core.world.experiments.get(&key(&[&id])).cloned();
     let old = old.ok_or_else(|| Fault::reads_nothing("undefined", "state"))?;
     if body["conditionPayloads"].is_null() && core.world.dialect != Dialect::V62 {
         return Err(Fault::reads_nothing("undefined", "reduce"));
     }
     check_parts(body)?;
+    strata::wanted(&core.world, body)?;
+    factorial::check(&core.world, body, Some(&id))?;
     let new = rewrite(core, body, &old);
     state::shut_out_early_visitors(&mut core.world, &id, &new.columns.state);
     drop_enrollments_of_removed_parts(core, &old, &new);
@@ -108,10 +115,25 @@ fn rewrite(core: &mut Core, body: &Value, old: &Experiment) -> Experiment {
             id: core.new_id(),
             from_state: old.columns.state.clone(),
             to_state: columns.state.clone(),
-            time_log: now,
+            time_log: now.clone(),
         });
     }
-    Experiment { columns, conditions, partitions, payloads, inclusion, exclusion, log, ..old.clone() }
+    Experiment {
+        factors: factorial::factors(core, body, &now),
+        elements: factorial::elements(core, body, &now, &HashMap::new()),
+        stratification_factor: match body.get("stratificationFactor") {
+            None => old.stratification_factor.clone(),
+            Some(_) => strata::wanted(&core.world, body).unwrap_or_default(),
+        },
+        columns,
+        conditions,
+        partitions,
+        payloads,
+        inclusion,
+        exclusion,
+        log,
+        ..old.clone()
+    }
 }
 
 /// A column that the body does not name stays.
@@ -217,9 +239,13 @@ fn drop_enrollments_of_removed_parts(core: &mut Core, old: &Experiment, new: &Ex
     };
     let stays = |id: &str| place(new, id).is_some_and(|at| Some(at) == place(old, id));
     let id = &new.columns.id;
-    core.world
-        .enrolled
-        .remove_under(&[id], |row| !is_condition(&row.condition_id) || !stays(&row.partition_id));
+    core.world.enrolled.remove_under(&[id], |row| {
+        !row.condition_id.as_deref().is_none_or(is_condition) || !stays(&row.partition_id)
+    });
+    core.world.repeated.remove_under(&[id], |row| !row.condition_id.as_deref().is_none_or(is_condition));
+    for point in old.partitions.iter().filter(|point| !stays(&point.id)) {
+        core.world.forget_visits(id, &point.id);
+    }
     core.world
         .enrolled_groups
         .remove_under(&[id], |row| !is_condition(&row.condition_id) || !stays(&row.partition_id));

@@ -3,8 +3,10 @@
 
 use serde_json::{Map, Value, json};
 
+use super::factorial::{self, is_factorial};
 use super::model::{Columns, Condition, ConditionPayload, Experiment, Partition, StateTimeLog, User};
 use super::segment_view;
+use super::strata;
 use super::world::World;
 use crate::client::{Dialect, ExperimentState};
 
@@ -47,13 +49,36 @@ fn partitions(partitions: &[Partition]) -> Value {
     partitions.iter().map(row).collect()
 }
 
+/// A payload that holds at every point names none.
 fn payloads(payloads: &[ConditionPayload]) -> Value {
-    payloads.iter().map(row).collect()
+    let shown = |entry: &ConditionPayload| {
+        let mut shown = row(entry);
+        if let (None, Some(columns)) = (&entry.decision_point, shown.as_object_mut()) {
+            columns.remove("decisionPoint");
+        }
+        shown
+    };
+    payloads.iter().map(shown).collect()
+}
+
+/// The payloads that reading shows: those of a factorial design by condition alone, those of any
+/// other by point.
+fn read_payloads(experiment: &Experiment) -> Value {
+    let is_placed = |entry: &&ConditionPayload| is_factorial(experiment) || entry.decision_point.is_some();
+    let mut shown: Vec<ConditionPayload> = experiment.payloads.iter().filter(is_placed).cloned().collect();
+    if is_factorial(experiment) {
+        shown.iter_mut().for_each(|entry| entry.decision_point = None);
+    }
+    payloads(&shown)
 }
 
 /// A condition with its payloads in the database's own columns.
-fn whole_condition(condition: &Condition, all: &[ConditionPayload]) -> Value {
-    let own = all.iter().filter(|payload| payload.parent_condition == condition.id);
+fn whole_condition(experiment: &Experiment, condition: &Condition) -> Value {
+    let shown = with_elements(experiment, condition);
+    if is_factorial(experiment) {
+        return shown;
+    }
+    let own = experiment.payloads.iter().filter(|payload| payload.parent_condition == condition.id);
     let own = own.map(|entry| {
         with(
             row(&entry.stamp),
@@ -64,7 +89,17 @@ fn whole_condition(condition: &Condition, all: &[ConditionPayload]) -> Value {
             ],
         )
     });
-    with(row(condition), [("levelCombinationElements", json!([])), ("conditionPayloads", own.collect())])
+    with(shown, [("conditionPayloads", own.collect())])
+}
+
+fn with_elements(experiment: &Experiment, condition: &Condition) -> Value {
+    let elements = factorial::shown_elements(experiment, &condition.id);
+    with(row(condition), [("levelCombinationElements", elements)])
+}
+
+/// A condition as those see it who wrote it: with its levels only if it can have some.
+fn written_condition(experiment: &Experiment, condition: &Condition) -> Value {
+    if is_factorial(experiment) { with_elements(experiment, condition) } else { row(condition) }
 }
 
 /// One of `GET /experiments`.
@@ -75,18 +110,18 @@ pub(super) fn listed(world: &World, experiment: &Experiment) -> Value {
 
 fn whole(dialect: Dialect, experiment: &Experiment, inclusion: Value, exclusion: Value) -> Value {
     let conditions = experiment.conditions.iter();
-    let conditions = conditions.map(|condition| whole_condition(condition, &experiment.payloads));
+    let conditions = conditions.map(|condition| whole_condition(experiment, condition));
     with(
         columns(dialect, &experiment.columns),
         [
             ("conditions", conditions.collect()),
             ("partitions", partitions(&experiment.partitions)),
-            ("factors", json!([])),
+            ("factors", factorial::shown_factors(&experiment.factors)),
             ("queries", json!([])),
             ("stateTimeLogs", state_logs(dialect, &experiment.log)),
             ("experimentSegmentInclusion", inclusion),
             ("experimentSegmentExclusion", exclusion),
-            ("conditionPayloads", payloads(&experiment.payloads)),
+            ("conditionPayloads", read_payloads(experiment)),
         ],
     )
 }
@@ -95,7 +130,7 @@ fn whole(dialect: Dialect, experiment: &Experiment, inclusion: Value, exclusion:
 pub(super) fn single(world: &World, experiment: &Experiment) -> Value {
     let lists = |lists| segment_view::typed_lists(world, lists, &experiment.columns.id);
     let whole = whole(world.dialect, experiment, lists(&experiment.inclusion), lists(&experiment.exclusion));
-    with(whole, [("stratificationFactor", Value::Null)])
+    with(whole, [("stratificationFactor", factor(world, experiment))])
 }
 
 /// A file of `GET /experiments/export`: all that there is, by its stored names.
@@ -107,9 +142,13 @@ pub(super) fn exported(world: &World, experiment: &Experiment) -> Value {
             ("state", json!(experiment.columns.state)),
             ("stateTimeLogs", logs.collect()),
             ("backendVersion", json!(super::body::version(world.dialect))),
-            ("stratificationFactor", Value::Null),
+            ("stratificationFactor", factor(world, experiment)),
         ],
     )
+}
+
+fn factor(world: &World, experiment: &Experiment) -> Value {
+    strata::shown(world, experiment.stratification_factor.as_deref())
 }
 
 /// A node of `POST /experiments/paginated`.
@@ -136,17 +175,20 @@ pub(super) fn conditions(experiment: &Experiment) -> Value {
 /// The answer of a create: states by their stored names, only the parts that this body made, and
 /// no date of making if it was merged into an experiment that existed.
 pub(super) fn created(made: &Experiment, merged: bool) -> Value {
-    let conditions = made.conditions.iter();
+    let conditions = made.conditions.iter().map(|condition| written_condition(made, condition));
     let mut answer = with(
         row(&made.columns),
         [
-            ("conditions", conditions.map(row).collect()),
+            ("conditions", conditions.collect()),
             ("partitions", partitions(&made.partitions)),
-            ("factors", json!([])),
+            ("factors", factorial::shown_factors(&made.factors)),
             ("conditionPayloads", payloads(&made.payloads)),
             ("queries", json!([])),
         ],
     );
+    if let Some(name) = &made.stratification_factor {
+        answer["stratificationFactor"] = json!({ "stratificationFactorName": name });
+    }
     if let Some(answer) = answer.as_object_mut().filter(|_| merged) {
         answer.remove("createdAt");
     }
@@ -157,16 +199,17 @@ pub(super) fn created(made: &Experiment, merged: bool) -> Value {
 pub(super) fn updated(world: &World, experiment: &Experiment) -> Value {
     let id = &experiment.columns.id;
     let tied = |part: Value| with(part, [("experimentId", json!(id))]);
-    let conditions = experiment.conditions.iter().map(|condition| tied(row(condition)));
+    let conditions = experiment.conditions.iter();
+    let conditions = conditions.map(|condition| tied(written_condition(experiment, condition)));
     let points = experiment.partitions.iter().map(|point| tied(row(point)));
     with(
         columns(world.dialect, &experiment.columns),
         [
             ("stateTimeLogs", state_logs(world.dialect, &experiment.log)),
-            ("stratificationFactor", Value::Null),
+            ("stratificationFactor", factor(world, experiment)),
             ("conditions", conditions.collect()),
             ("partitions", points.collect()),
-            ("factors", json!([])),
+            ("factors", factorial::shown_factors(&experiment.factors)),
             ("conditionPayloads", payloads(&experiment.payloads)),
             ("queries", json!([])),
             ("experimentSegmentInclusion", segment_view::typed_lists(world, &experiment.inclusion, id)),
@@ -201,7 +244,8 @@ pub(super) fn state_changed(dialect: Dialect, before: &Experiment, after: &Exper
 
 /// The answer of a delete: the columns of the row that is gone.
 pub(super) fn deleted(experiment: &Experiment) -> Value {
-    json!([with(row(&experiment.columns), [("stratificationFactorStratificationFactorName", Value::Null),])])
+    let factor = json!(experiment.stratification_factor);
+    json!([with(row(&experiment.columns), [("stratificationFactorStratificationFactorName", factor)])])
 }
 
 /// A student; parts that he never had are left out.
@@ -214,38 +258,4 @@ pub(super) fn user(user: &User) -> Value {
         answer.insert("workingGroup".into(), json!(working));
     }
     Value::Object(answer)
-}
-
-/// What a student gets of one experiment, an entry per decision point.
-pub(super) fn assigned<'e>(
-    experiment: &'e Experiment,
-    condition: &'e Condition,
-) -> impl Iterator<Item = Value> + 'e {
-    experiment.partitions.iter().map(move |point| {
-        let payload = payload_at(experiment, condition, point);
-        let payload = payload.filter(|entry| !entry.payload.value.is_empty());
-        json!({
-            "site": point.site,
-            "target": point.target,
-            "experimentType": experiment.columns.design,
-            "assignedCondition": [{
-                "id": condition.id,
-                "conditionCode": condition.condition_code,
-                "payload": payload.map(|entry| &entry.payload),
-                "experimentId": experiment.columns.id,
-            }],
-        })
-    })
-}
-
-fn payload_at<'e>(
-    experiment: &'e Experiment,
-    condition: &Condition,
-    point: &Partition,
-) -> Option<&'e ConditionPayload> {
-    let is_there =
-        |id: &str| experiment.partitions.iter().any(|other| other.id == id && other.place() == point.place());
-    experiment.payloads.iter().find(|entry| {
-        entry.parent_condition == condition.id && entry.decision_point.as_deref().is_some_and(is_there)
-    })
 }

@@ -2,10 +2,10 @@
 //! down what changed; it knows neither HTTP nor disk.
 
 use super::model::{
-    Account, Deed, Exclusion, Experiment, GroupEnrollment, PreviewUser, Segment, Setting, User,
-    UserEnrollment, Visit,
+    Account, Deed, Exclusion, Experiment, GroupEnrollment, PreviewUser, RepeatedEnrollment, Segment, Setting,
+    StratificationFactor, Stratum, User, UserEnrollment, Visit,
 };
-use super::table::{Change, Table, key};
+use super::table::{Change, Table, key, parts};
 use crate::client::Dialect;
 
 /// The tables.
@@ -29,12 +29,18 @@ pub(super) struct World {
     pub(super) visits: Table<Visit>,
     /// By experiment, student and decision point.
     pub(super) enrolled: Table<UserEnrollment>,
+    /// By experiment, student, decision point and number.
+    pub(super) repeated: Table<RepeatedEnrollment>,
     /// By experiment and group.
     pub(super) enrolled_groups: Table<GroupEnrollment>,
     /// By experiment and student.
     pub(super) excluded: Table<Exclusion>,
     /// By experiment and group.
     pub(super) excluded_groups: Table<Exclusion>,
+    /// By name.
+    pub(super) stratification_factors: Table<StratificationFactor>,
+    /// By the factor's name and student.
+    pub(super) strata: Table<Stratum>,
 }
 
 impl World {
@@ -51,9 +57,12 @@ impl World {
             aliases: Table::new("alias"),
             visits: Table::new("visit"),
             enrolled: Table::new("enrolled"),
+            repeated: Table::new("repeated"),
             enrolled_groups: Table::new("enrolled_group"),
             excluded: Table::new("excluded"),
             excluded_groups: Table::new("excluded_group"),
+            stratification_factors: Table::new("stratification_factor"),
+            strata: Table::new("stratum"),
         }
     }
 
@@ -97,6 +106,15 @@ impl World {
     /// A student's enrolment at any point of an experiment.
     pub(super) fn enrollment(&self, experiment: &str, user: &str) -> Option<&UserEnrollment> {
         self.enrolled.under(&[experiment, user]).map(|(_, row)| row).next()
+    }
+
+    /// Forgets all visits within subjects at an experiment's point.
+    pub(super) fn forget_visits(&mut self, experiment: &str, point: &str) {
+        let visits = self.repeated.under(&[experiment]).map(|(at, _)| at.to_owned());
+        let there: Vec<String> = visits.filter(|at| parts(at).get(2).is_some_and(|p| p == point)).collect();
+        for at in there {
+            self.repeated.remove(&at);
+        }
     }
 
     pub(super) fn enrollment_at(
@@ -149,9 +167,12 @@ impl World {
             aliases,
             visits,
             enrolled,
+            repeated,
             enrolled_groups,
             excluded,
-            excluded_groups
+            excluded_groups,
+            stratification_factors,
+            strata
         );
         Ok(false)
     }
@@ -168,9 +189,12 @@ impl World {
         all.extend(self.aliases.changes()?);
         all.extend(self.visits.changes()?);
         all.extend(self.enrolled.changes()?);
+        all.extend(self.repeated.changes()?);
         all.extend(self.enrolled_groups.changes()?);
         all.extend(self.excluded.changes()?);
         all.extend(self.excluded_groups.changes()?);
+        all.extend(self.stratification_factors.changes()?);
+        all.extend(self.strata.changes()?);
         Ok(all)
     }
 }

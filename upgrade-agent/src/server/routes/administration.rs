@@ -3,7 +3,7 @@
 use axum::routing::MethodFilter;
 
 use super::Route;
-use crate::server::{accounts, audit, flags, preview, settings, students};
+use crate::server::{accounts, audit, flags, preview, settings, strata, students};
 
 pub(super) const ROUTES: &[Route] = &[
     (MethodFilter::POST, "/api/previewusers", preview::create),
@@ -21,7 +21,10 @@ pub(super) const ROUTES: &[Route] = &[
     (MethodFilter::DELETE, "/api/users/{id}", accounts::delete),
     (MethodFilter::POST, "/api/login/user", accounts::login),
     (MethodFilter::POST, "/api/batch-assign", students::assign_many),
-    (MethodFilter::GET, "/api/stratification", flags::none),
+    (MethodFilter::GET, "/api/stratification", strata::all),
+    (MethodFilter::POST, "/api/stratification", strata::upload),
+    (MethodFilter::GET, "/api/stratification/download/{factor}", strata::download),
+    (MethodFilter::DELETE, "/api/stratification/{factor}", strata::delete),
     (MethodFilter::GET, "/api/flags", flags::none),
     (MethodFilter::POST, "/api/flags/paginated", flags::paginated),
     (MethodFilter::POST, "/api/flags", flags::refuse),
