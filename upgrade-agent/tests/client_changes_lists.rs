@@ -13,7 +13,8 @@ use proptest::prelude::*;
 use scripted::{Says, Scripted};
 use serde_json::{Value, json};
 use upgrade_agent::client::{
-    ErrorKind, Experiment, ExperimentPatch, FilterMode, GroupMember, Members, NewExperiment, UpgradeClient,
+    Dialect, ErrorKind, Experiment, ExperimentPatch, FilterMode, GroupMember, Members, NewExperiment,
+    UpgradeClient,
 };
 use upgrade_agent::server::{EmbeddedServer, ServerHandle};
 
@@ -348,17 +349,19 @@ proptest! {
     /// The model is a set: whatever was on the lists, and on how many, afterwards they name the set.
     #[test]
     fn any_lists_become_any_others(
-        first in some_members(), more in prop::collection::vec(some_members(), 1..4),
+        first in some_members(), more in prop::collection::vec(some_members(), 1..4), is_old in any::<bool>(),
     ) {
         tokio::runtime::Runtime::new().unwrap().block_on(async {
-            let (_server, client) = start().await;
+            let dialect = if is_old { Dialect::V62 } else { Dialect::V65 };
+            let server = EmbeddedServer::builder().in_memory().dialect(dialect).start().await.unwrap();
+            let client = UpgradeClient::builder(server.url()).build().unwrap();
             let mut new = hints();
             new.exclusion = first;
             let made = client.create(&new).await.unwrap();
             for wanted in more {
                 let patch = ExperimentPatch { exclusion: Some(wanted.clone()), ..Default::default() };
                 let updated = client.update(&made.id, &patch).await.unwrap();
-                assert_eq!(sorted(updated.exclusion), unique(wanted));
+                assert_eq!(sorted(updated.exclusion), unique(wanted), "{dialect}");
                 assert!(updated.inclusion.is_empty());
             }
         });

@@ -2,9 +2,12 @@
 //! by a client key. What is secret is sent to whom it is for, and shown to nobody.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "fixtures/recording.rs"]
+mod recording;
 #[path = "fixtures/scripted.rs"]
 mod scripted;
 
+use std::collections::HashMap;
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,6 +24,7 @@ use secrecy::SecretString;
 use serde_json::{Value, json};
 use tracing_subscriber::fmt::MakeWriter;
 use upgrade_agent::client::{ErrorKind, NewUser, UpgradeClient, UpgradeClientBuilder};
+use upgrade_agent::server::EmbeddedServer;
 
 const PKCS8: &str = include_str!("fixtures/test_key_pkcs8.pem");
 const PKCS1: &str = include_str!("fixtures/test_key_pkcs1.pem");
@@ -339,4 +343,45 @@ async fn secrets_are_in_no_text_that_this_crate_or_its_http_client_makes() {
             assert!(!text.contains(secret), "{secret} in {text}");
         }
     }
+}
+
+#[tokio::test]
+async fn a_server_that_asks_everybody_lets_in_who_can_show_himself() {
+    let server = EmbeddedServer::builder()
+        .in_memory()
+        .admin_token(SecretString::from("token-of-google"), "admin@example.com")
+        .client_key("the-key", SecretString::from(SECRET))
+        .start()
+        .await
+        .unwrap();
+    let tokens = Scripted::new(vec![token("old", 3600), token("token-of-google", 3600)]).await;
+    let file = KeyFile::new(&account(tokens.url(), PKCS8));
+    let builder = || UpgradeClient::builder(server.url()).service_account_file(&file.0);
+    let client = builder().client_key("the-key", SecretString::from(SECRET)).build().unwrap();
+    assert_eq!(client.connect().await.unwrap().version, "6.5.0");
+    assert!(tokens.lines().is_empty());
+    assert_eq!(client.experiment_names().await.unwrap(), [], "a refused token was replaced");
+    assert_eq!(tokens.lines().len(), 2);
+
+    let setting = json!({ "toCheckAuth": true, "toFilterMetric": false });
+    let header = HashMap::from([("Authorization".to_owned(), "Bearer token-of-google".to_owned())]);
+    let set =
+        recording::send(&recording::http(), server.url(), "POST", "/api/setting", &header, &setting).await;
+    assert_eq!(set.status, 200, "{}", set.body);
+    client.init_user(&NewUser::new("ada")).await.unwrap();
+    for (key, secret, why) in [
+        ("the-key", "another secret", "invalid signature"),
+        ("another-key", SECRET, "Provided token is invalid"),
+    ] {
+        let stranger = UpgradeClient::builder(server.url()).client_key(key, SecretString::from(secret));
+        let failure = stranger.build().unwrap().init_user(&NewUser::new("ada")).await.unwrap_err();
+        assert_eq!((failure.kind(), failure.status()), (ErrorKind::Auth, Some(401)));
+        assert!(failure.message().contains(why), "{failure}");
+    }
+    let nobody = UpgradeClient::builder(server.url()).build().unwrap();
+    let failures = [
+        nobody.init_user(&NewUser::new("ada")).await.unwrap_err(),
+        nobody.experiment_names().await.unwrap_err(),
+    ];
+    assert_eq!(failures.map(|failure| failure.kind()), [ErrorKind::Auth, ErrorKind::Auth]);
 }

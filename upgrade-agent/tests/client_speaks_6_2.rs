@@ -1,4 +1,5 @@
-//! The client against what was recorded from UpGrade 6.2.0, said again by a scripted server.
+//! The client against what was recorded from UpGrade 6.2.0, said again by a scripted server, and against the embedded
+//! server as that version.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "fixtures/recording.rs"]
@@ -9,9 +10,10 @@ mod scripted;
 use scripted::{Says, Scripted};
 use serde_json::json;
 use upgrade_agent::client::{
-    Dialect, ErrorKind, ExperimentPatch, ExperimentState, FilterMode, Mark, NewExperiment, NewUser, PostRule,
-    UpgradeClient,
+    Dialect, ErrorKind, ExperimentPatch, ExperimentState, FilterMode, Mark, Members, NewCondition,
+    NewExperiment, NewUser, PageQuery, PostRule, UpgradeClient,
 };
+use upgrade_agent::server::EmbeddedServer;
 
 const ID: &str = "d6a003ca-be46-417b-9c13-8dac554f511c";
 const SITE: &str = "SelectSection";
@@ -183,4 +185,49 @@ async fn no_connection_is_used_twice_since_the_server_drops_them_silently() {
     }
     let connections: Vec<usize> = server.heard().iter().map(|heard| heard.connection).collect();
     assert_eq!(connections, [0, 1, 2, 3, 4]);
+}
+
+#[tokio::test]
+async fn an_experiment_lives_its_whole_life_on_an_old_server() {
+    let server = EmbeddedServer::builder().in_memory().dialect(Dialect::V62).start().await.unwrap();
+    let client = UpgradeClient::builder(server.url()).build().unwrap();
+    assert_eq!(client.connect().await.unwrap().version, "6.2.0");
+    let mut new = hints().id(ID).post_rule(PostRule::assign("variant"));
+    new.exclusion.users = vec!["eve".into()];
+    let made = client.create(&new).await.unwrap();
+    assert_eq!(made.post_rule, PostRule::assign("variant"));
+    assert_eq!(made.exclusion.users, ["eve"]);
+    assert_eq!(client.create(&new).await.unwrap_err().kind(), ErrorKind::Conflict);
+
+    let patch = ExperimentPatch {
+        name: Some("Renamed".into()),
+        conditions: Some(vec![NewCondition::new("variant", 30.0), NewCondition::new("control", 70.0)]),
+        filter_mode: Some(FilterMode::ExcludeAll),
+        inclusion: Some(Members { users: vec!["ada".into()], groups: Vec::new() }),
+        ..Default::default()
+    };
+    let updated = client.update(ID, &patch).await.unwrap();
+    assert_eq!(updated.condition("variant").unwrap().id, made.condition("variant").unwrap().id);
+    assert_eq!((updated.name.as_str(), updated.filter_mode), ("Renamed", FilterMode::ExcludeAll));
+    let lists = (updated.inclusion.users, updated.exclusion.users);
+    assert_eq!(lists, (vec!["ada".to_owned()], vec!["eve".to_owned()]));
+
+    let running = client.set_state(ID, &ExperimentState::Enrolling).await.unwrap();
+    assert_eq!(running.state, ExperimentState::Enrolling);
+    for user in ["ada", "bob", "eve"] {
+        client.init_user(&NewUser::new(user)).await.unwrap();
+        let assigned = client.assign(user, "assign-prog").await.unwrap();
+        assert_eq!(!assigned.is_empty(), user == "ada");
+    }
+    let assigned = client.assign("ada", "assign-prog").await.unwrap();
+    client.mark("ada", &Mark::of(&assigned[0])).await.unwrap();
+    assert_eq!(client.enrollment(ID).await.unwrap().users, 1);
+    assert_eq!(client.page(&PageQuery::new(5)).await.unwrap().total, 1);
+    client.delete(ID).await.unwrap();
+    // Each of these ends the connection without a word, and the next call must not fall over it.
+    for _ in 0..3 {
+        assert_eq!(client.delete(ID).await.unwrap_err().kind(), ErrorKind::NotFound);
+        assert_eq!(client.assign("ghost", "assign-prog").await.unwrap_err().kind(), ErrorKind::NotFound);
+        assert_eq!(client.enrollment(ID).await.unwrap_err().kind(), ErrorKind::NotFound);
+    }
 }

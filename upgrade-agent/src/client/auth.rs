@@ -34,7 +34,10 @@ impl Admin {
     /// Whether there may be another header than this one, which the server has refused.
     pub(super) async fn renews(&self, refused: Option<&HeaderValue>) -> bool {
         match (self, refused) {
-            (Self::Account(account), Some(refused)) => account.drop_refused(refused).await,
+            (Self::Account(account), Some(refused)) => {
+                account.drop_refused(refused).await;
+                true
+            }
             _ => false,
         }
     }

@@ -15,10 +15,10 @@ use rustls::pki_types::pem::PemObject;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
-use super::super::error::{ClientError, ErrorKind};
-use super::super::transport::{failure_of, is_loopback, read_body};
-use super::super::wire::short;
 use super::{bearer, jwt, refused};
+use crate::client::error::{ClientError, ErrorKind};
+use crate::client::transport::{failure_of, is_loopback, read_body};
+use crate::client::wire::short;
 
 const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
 const GRANT: &str = "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer&assertion=";
@@ -95,7 +95,7 @@ impl KeyFile {
         })
     }
 
-    /// Whether tokens are fetched from this machine.
+    /// Where tokens come from.
     pub(in crate::client) fn token_uri(&self) -> &Url {
         &self.token_uri
     }
@@ -151,16 +151,11 @@ impl ServiceAccount {
         }
     }
 
-    /// Gives up a token that the server has refused; says whether another may help: not if the
-    /// refused one was fetched a moment ago, and yes if somebody has fetched another meanwhile.
-    pub(super) async fn drop_refused(&self, refused: &HeaderValue) -> bool {
+    /// Gives up a token that the server has refused, unless somebody has fetched another meanwhile.
+    pub(super) async fn drop_refused(&self, refused: &HeaderValue) {
         let mut state = self.state.lock().await;
-        match &state.token {
-            Some(token) if token.header == *refused => {
-                state.token = None;
-                true
-            }
-            _ => true,
+        if state.token.as_ref().is_some_and(|token| token.header == *refused) {
+            state.token = None;
         }
     }
 
