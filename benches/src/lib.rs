@@ -6,6 +6,7 @@
 //! ```text
 //! cargo bench -p agentgraph-benches                      all cases: times, then allocations
 //! cargo bench -p agentgraph-benches -- chain sqlite      the cases whose names contain one of the words
+//! cargo bench -p agentgraph-benches --bench server       the embedded UpGrade server: calls a second
 //! cargo bench -p agentgraph-benches -- --quick           a few repetitions, to see that everything runs
 //! cargo bench -p agentgraph-benches --bench cost -- --processes 1 chain/100
 //! ```
@@ -24,6 +25,7 @@ mod measure;
 mod process;
 mod report;
 mod runtime;
+mod server;
 mod states;
 
 pub use measure::Allocated;
@@ -37,6 +39,15 @@ pub type Problem = Box<dyn std::error::Error + Send + Sync>;
 /// When an argument is not known, or a measuring process fails.
 pub fn take_times() -> Result<(), Problem> {
     process::main(&arguments::Arguments::read()?)
+}
+
+/// The calls a second of the embedded UpGrade server, as a table on the standard output, unless the
+/// arguments name other things.
+///
+/// # Errors
+/// When an argument is not known, or a call is not answered well.
+pub fn count_calls() -> Result<(), Problem> {
+    server::main(&arguments::Arguments::read()?)
 }
 
 /// The allocations of the cases that the arguments name. `count` runs what it is given and counts.

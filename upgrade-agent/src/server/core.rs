@@ -110,9 +110,11 @@ impl Core {
     }
 
     fn commit(&mut self) -> Result<(), Fault> {
-        let changes = self.world.changes();
-        let Some(journal) = &mut self.journal else { return Ok(()) };
-        let written = changes.map_err(|why| why.to_string());
+        let Some(journal) = &mut self.journal else {
+            self.world.forget_changes();
+            return Ok(());
+        };
+        let written = self.world.changes().map_err(|why| why.to_string());
         let written = written.and_then(|all| journal.write(&all).map_err(|why| why.to_string()));
         let Err(why) = written else { return Ok(()) };
         tracing::error!(%why, "the embedded UpGrade server cannot write its data file");

@@ -15,7 +15,7 @@ pub(super) fn key(parts: &[&str]) -> String {
 pub(super) fn prefix(parts: &[&str]) -> String {
     let mut text = String::from("[");
     for part in parts {
-        text.push_str(&serde_json::Value::from(*part).to_string());
+        push_quoted(&mut text, part);
         text.push(',');
     }
     text
@@ -25,6 +25,18 @@ pub(super) fn prefix(parts: &[&str]) -> String {
 pub(super) fn parts(key: &str) -> Vec<String> {
     let text = key.strip_suffix(",]").map_or_else(|| key.to_owned(), |open| format!("{open}]"));
     serde_json::from_str(&text).unwrap_or_default()
+}
+
+/// As JSON writes it. Most parts are ids, in which there is nothing to escape.
+fn push_quoted(text: &mut String, part: &str) {
+    let is_plain = |byte: u8| byte >= b' ' && byte != b'"' && byte != b'\\';
+    if part.bytes().all(is_plain) {
+        text.push('"');
+        text.push_str(part);
+        text.push('"');
+    } else {
+        text.push_str(&serde_json::Value::from(part).to_string());
+    }
 }
 
 /// A row that is to be written (with its text) or removed (with none).
@@ -115,6 +127,11 @@ impl<T: Serialize + DeserializeOwned> Table<T> {
         Ok(())
     }
 
+    /// Forgets what changed, where nothing is written down.
+    pub(super) fn forget_changes(&mut self) {
+        self.changed.clear();
+    }
+
     /// Hands out what changed, once.
     pub(super) fn changes(&mut self) -> Result<Vec<Change>, serde_json::Error> {
         let changed = std::mem::take(&mut self.changed).into_iter();
@@ -140,6 +157,13 @@ mod tests {
     #[test]
     fn a_key_gives_its_parts_back() {
         assert_eq!(parts(&key(&["a\",\"b", "", "ü]"])), ["a\",\"b", "", "ü]"]);
+    }
+
+    #[test]
+    fn keys_are_written_as_json_writes_them() {
+        for part in ["plain", "", "quo\"te", "back\\slash", "line\nbreak", "\u{7f}", "é"] {
+            assert_eq!(key(&[part]), format!("[{},]", serde_json::json!(part)));
+        }
     }
 
     #[test]

@@ -43,6 +43,19 @@ pub(super) struct World {
     pub(super) strata: Table<Stratum>,
 }
 
+/// Does the same with every table.
+macro_rules! each_table {
+    ($world:ident, $table:ident => $what:expr) => {
+        each_table!($world, $table => $what; experiments, segments, preview_users, settings, accounts, deeds, users, aliases, visits, enrolled, repeated, enrolled_groups, excluded, excluded_groups, stratification_factors, strata)
+    };
+    ($world:ident, $table:ident => $what:expr; $($name:ident),+) => {
+        $({
+            let $table = &mut $world.$name;
+            $what;
+        })+
+    };
+}
+
 impl World {
     pub(super) fn new(dialect: Dialect) -> Self {
         Self {
@@ -148,53 +161,22 @@ impl World {
 
     /// Puts a row back that was read from disk. Says whether there is such a table.
     pub(super) fn restore(&mut self, table: &str, key: String, row: &str) -> Result<bool, serde_json::Error> {
-        macro_rules! into {
-            ($($name:ident),+) => {
-                $( if table == self.$name.name() {
-                    self.$name.restore(key, row)?;
-                    return Ok(true);
-                } )+
-            };
-        }
-        into!(
-            experiments,
-            segments,
-            preview_users,
-            settings,
-            accounts,
-            deeds,
-            users,
-            aliases,
-            visits,
-            enrolled,
-            repeated,
-            enrolled_groups,
-            excluded,
-            excluded_groups,
-            stratification_factors,
-            strata
-        );
+        each_table!(self, one => if table == one.name() {
+            one.restore(key, row)?;
+            return Ok(true);
+        });
         Ok(false)
     }
 
     /// Hands out all rows that changed, once.
     pub(super) fn changes(&mut self) -> Result<Vec<Change>, serde_json::Error> {
-        let mut all = self.experiments.changes()?;
-        all.extend(self.segments.changes()?);
-        all.extend(self.preview_users.changes()?);
-        all.extend(self.settings.changes()?);
-        all.extend(self.accounts.changes()?);
-        all.extend(self.deeds.changes()?);
-        all.extend(self.users.changes()?);
-        all.extend(self.aliases.changes()?);
-        all.extend(self.visits.changes()?);
-        all.extend(self.enrolled.changes()?);
-        all.extend(self.repeated.changes()?);
-        all.extend(self.enrolled_groups.changes()?);
-        all.extend(self.excluded.changes()?);
-        all.extend(self.excluded_groups.changes()?);
-        all.extend(self.stratification_factors.changes()?);
-        all.extend(self.strata.changes()?);
+        let mut all = Vec::new();
+        each_table!(self, one => all.extend(one.changes()?));
         Ok(all)
+    }
+
+    /// Forgets which rows changed, where none is written down.
+    pub(super) fn forget_changes(&mut self) {
+        each_table!(self, one => one.forget_changes());
     }
 }

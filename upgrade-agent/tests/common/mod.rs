@@ -12,7 +12,7 @@ use agentgraph::Checkpointer;
 use proxy::Proxy;
 use script::Script;
 use upgrade_agent::agent::{UpgradeAgent, UpgradeAgentBuilder};
-use upgrade_agent::client::{ExperimentState, NewExperiment, UpgradeClient};
+use upgrade_agent::client::{Dialect, ExperimentState, NewExperiment, UpgradeClient};
 use upgrade_agent::server::{EmbeddedServer, ServerHandle};
 use uuid::Uuid;
 
@@ -35,7 +35,11 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) async fn new() -> Self {
-        let server = EmbeddedServer::builder().in_memory().seed(1).start().await.unwrap();
+        Self::of(Dialect::V65).await
+    }
+
+    pub(crate) async fn of(dialect: Dialect) -> Self {
+        let server = EmbeddedServer::builder().in_memory().dialect(dialect).seed(1).start().await.unwrap();
         let proxy = Proxy::before(server.url()).await;
         World { server, proxy, made: AtomicU64::new(0) }
     }
