@@ -3,13 +3,22 @@
 //! Exit codes: 0 when it was done; 1 when it was not, or when a turn met a server or a model that failed; 2 for a command
 //! or a setting that cannot be used.
 
+mod advice;
+mod answer;
 mod ask;
 mod chat;
+mod clock;
 mod failure;
+mod feed;
+mod harmless;
 mod keyboard;
+mod occupant;
 mod screen;
 mod simulator;
+mod status;
+mod threads;
 mod world;
+mod wrap;
 
 use std::process::ExitCode;
 
@@ -17,6 +26,7 @@ use clap::{Parser, Subcommand};
 
 use crate::config::{Config, Flags};
 use failure::Failure;
+use screen::{Colors, Screen};
 
 /// A chat with an agent for UpGrade, the A/B-testing platform. Without a command it opens the chat.
 #[derive(Debug, Parser)]
@@ -27,6 +37,9 @@ struct Cli {
     /// The conversation to go on with
     #[arg(long, global = true, value_name = "NAME", default_value = "default", value_parser = thread_name)]
     thread: String,
+    /// When to use colours
+    #[arg(long, global = true, alias = "colour", value_name = "WHEN", value_enum, default_value_t)]
+    color: Colors,
     #[command(subcommand)]
     command: Option<Command>,
 }
@@ -34,7 +47,11 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Open the chat (the default)
-    Chat,
+    Chat {
+        /// For programs: messages as lines in, events as lines of JSON out
+        #[arg(long)]
+        json: bool,
+    },
     /// Say one thing and print the answer
     Ask {
         /// What to say
@@ -47,35 +64,81 @@ enum Command {
     Graph,
     /// Run the embedded UpGrade server alone, on loopback
     Simulator(simulator::Options),
-    /// List the conversations
-    Threads,
+    /// List the conversations, go on with one, or delete one
+    Threads {
+        /// Print the list as lines of JSON
+        #[arg(long)]
+        json: bool,
+        #[command(subcommand)]
+        command: Option<ThreadsCommand>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+enum ThreadsCommand {
+    /// Go on with a conversation in the chat
+    Resume {
+        /// Its name
+        #[arg(value_parser = thread_name)]
+        name: String,
+    },
+    /// Delete a conversation
+    Delete {
+        /// Its name
+        #[arg(value_parser = thread_name)]
+        name: String,
+    },
 }
 
 /// Runs the program.
 pub(crate) fn main() -> ExitCode {
     let cli = Cli::parse();
+    let screen = Screen::new(cli.color);
     log_if_asked();
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
-        Err(error) => return Failure::from(error).report(),
+        Err(error) => return Failure::from(error).report(screen),
     };
-    let code = runtime.block_on(run(cli)).unwrap_or_else(|failure| failure.report());
+    let code = runtime.block_on(run(cli, screen)).unwrap_or_else(|failure| failure.report(screen));
     // A thread may still wait for the next line of the keyboard.
     runtime.shutdown_background();
     code
 }
 
-async fn run(cli: Cli) -> Result<ExitCode, Failure> {
+async fn run(cli: Cli, screen: Screen) -> Result<ExitCode, Failure> {
     match cli.command {
-        Some(Command::Graph) => screen::line(&upgrade_agent::agent::mermaid()),
-        Some(Command::Simulator(options)) => simulator::run(options).await?,
-        Some(Command::Threads) => world::list_threads(&config(&cli.flags)?).await?,
-        Some(Command::Ask { text, json }) => {
-            return ask::run(&config(&cli.flags)?, &cli.thread, &text, json).await;
+        Some(Command::Graph) => screen.line(&upgrade_agent::agent::mermaid()),
+        Some(Command::Simulator(options)) => simulator::run(options, screen).await?,
+        Some(Command::Threads { json, command }) => {
+            on_threads(&config(&cli.flags)?, json, command, screen).await?;
         }
-        Some(Command::Chat) | None => chat::run(&config(&cli.flags)?, cli.thread).await?,
+        Some(Command::Ask { text, json }) => {
+            return ask::run(&config(&cli.flags)?, &cli.thread, &text, json, screen).await;
+        }
+        Some(Command::Chat { json: true }) => {
+            return feed::run(&config(&cli.flags)?, cli.thread, screen).await;
+        }
+        Some(Command::Chat { json: false }) | None => {
+            chat::run(&config(&cli.flags)?, cli.thread, screen).await?;
+        }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+async fn on_threads(
+    config: &Config,
+    json: bool,
+    command: Option<ThreadsCommand>,
+    screen: Screen,
+) -> Result<(), Failure> {
+    match command {
+        None => threads::list(config, json, screen).await,
+        Some(ThreadsCommand::Resume { name }) => {
+            threads::must_exist(config, &name).await?;
+            chat::run(config, name, screen).await
+        }
+        Some(ThreadsCommand::Delete { name }) => threads::remove(config, &name, screen).await,
+    }
 }
 
 fn config(flags: &Flags) -> Result<Config, Failure> {

@@ -126,6 +126,11 @@ impl Config {
         self.data_dir.join("threads.db")
     }
 
+    /// Where the lines that were typed are kept.
+    pub(crate) fn history_file(&self) -> PathBuf {
+        self.data_dir.join("history.txt")
+    }
+
     /// Where the embedded server keeps its data.
     pub(crate) fn server_file(&self) -> PathBuf {
         self.data_dir.join("server.db")

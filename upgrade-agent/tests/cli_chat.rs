@@ -78,9 +78,12 @@ fn threads_are_listed_and_changed() {
             .good()
             .out();
     assert!(out.contains("There are no conversations yet."), "{out}");
-    assert!(out.contains("Thread second, a new one.") && out.contains("default\nsecond (this one)"), "{out}");
+    assert!(out.contains("Thread second, a new one."), "{out}");
+    assert!(
+        out.contains("1) second (this one)   1 turn, just now\n    hello\n2) default   1 turn, "),
+        "{out}"
+    );
     assert!(out.contains("There is no command /nonsense") && out.contains("/thread NAME"), "{out}");
-    assert_eq!(run(&folder, &["threads"], "").good().out(), "default\nsecond\n");
 }
 
 #[test]
@@ -138,4 +141,12 @@ fn an_interrupt_in_a_turn_stops_the_turn_and_not_the_chat() {
 #[cfg(unix)]
 fn interrupt(id: u32) {
     assert!(std::process::Command::new("kill").args(["-INT", &id.to_string()]).status().unwrap().success());
+}
+
+#[test]
+fn a_thread_is_chosen_by_its_number_in_the_list() {
+    let folder = Folder::new();
+    let script = "hello\n/thread second\nhello\n/threads\n/thread 2\nthanks\n";
+    let out = run(&folder, &[], script).good().out();
+    assert!(out.contains("Thread default, where we were:\n[you] hello"), "{out}");
 }

@@ -19,6 +19,15 @@ pub enum TurnEvent {
     Node(String),
     /// A piece of the reply. The pieces, one after the other, are the reply.
     Text(String),
+    /// So much of a long action is done. A later one of the same label replaces it.
+    Progress {
+        /// What is being done.
+        label: String,
+        /// How much of it is done.
+        done: u64,
+        /// How much there is.
+        total: u64,
+    },
     /// The turn has ended: exactly one, the last.
     Done(Result<Turn, AgentError>),
 }
@@ -82,5 +91,12 @@ impl Running {
 
 fn read(value: &Value) -> Option<TurnEvent> {
     let text = |field: &str| value.get(field)?.as_str().map(str::to_owned);
-    text("node").map(TurnEvent::Node).or_else(|| text("text").map(TurnEvent::Text))
+    let said = text("node").map(TurnEvent::Node).or_else(|| text("text").map(TurnEvent::Text));
+    said.or_else(|| progress(value.get("progress")?))
+}
+
+fn progress(value: &Value) -> Option<TurnEvent> {
+    let count = |field: &str| value.get(field)?.as_u64();
+    let label = value.get("label")?.as_str()?.to_owned();
+    Some(TurnEvent::Progress { label, done: count("done")?, total: count("total")? })
 }

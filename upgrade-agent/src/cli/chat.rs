@@ -1,32 +1,39 @@
 //! The chat: lines in, turns out, until the input ends.
+//!
+//! This file knows the commands and the prompt; `turn.rs` shows one turn while it happens.
 
-use std::io::{IsTerminal, stdin};
+mod turn;
+
+use std::time::SystemTime;
 
 use agentgraph_llm::{Message, Role};
-use futures_util::StreamExt;
 use tokio::signal::ctrl_c;
-use upgrade_agent::agent::{AgentError, Turn, TurnEvent};
-use upgrade_agent::state::ConversationState;
+use upgrade_agent::state::{ConversationState, Pending};
 
 use super::failure::Failure;
-use super::keyboard::Keyboard;
-use super::screen;
+use super::keyboard::{Keyboard, Typed};
+use super::screen::{Screen, Style};
+use super::threads;
 use super::world::World;
+use super::wrap::wrapped;
 use crate::config::Config;
 
 const HELP: &str = "\
 Say what you want in plain words. Quick answers can be chosen by their number.
 /threads        list the conversations
-/thread NAME    go on with another conversation, or begin one
+/thread NAME    go on with another conversation, or begin one; a number of the list will do
+/delete NAME    delete a conversation
 /help           this text
 /quit           leave (or end the input)";
 
-pub(super) async fn run(config: &Config, thread: String) -> Result<(), Failure> {
+pub(super) async fn run(config: &Config, thread: String, screen: Screen) -> Result<(), Failure> {
     let world = World::open(config).await?;
-    let mut chat = Chat { world, thread, answers: Vec::new(), typed: stdin().is_terminal() };
-    let end = chat.run().await;
+    let keyboard = Keyboard::open(screen, &config.history_file());
+    let mut chat =
+        Chat { world, thread, screen, answers: Vec::new(), listed: Vec::new(), waits_for_yes: false };
+    chat.run(keyboard).await;
     chat.world.close().await;
-    end
+    Ok(())
 }
 
 /// The sentence before the reply of a turn that an earlier process did not end.
@@ -37,9 +44,13 @@ pub(super) fn recovered(reply: &str) -> String {
 struct Chat {
     world: World,
     thread: String,
+    screen: Screen,
     /// Quick answers to the last reply.
     answers: Vec<String>,
-    typed: bool,
+    /// The conversations as they were listed last.
+    listed: Vec<String>,
+    /// Whether the next message may be a yes.
+    waits_for_yes: bool,
 }
 
 /// What follows a line.
@@ -49,39 +60,53 @@ enum Then {
 }
 
 impl Chat {
-    async fn run(&mut self) -> Result<(), Failure> {
-        screen::line(&self.world.introduction);
-        screen::line("Say /help for help, /quit to leave.");
+    async fn run(&mut self, mut keyboard: Keyboard) {
+        self.screen.styled(Style::Faint, &wrapped(&self.world.introduction, self.screen.width()));
+        self.screen.styled(Style::Faint, "Say /help for help, /quit to leave.");
         if let Err(error) = self.world.client.connect().await {
-            screen::warn(&format!("The UpGrade server does not answer: {error}"));
+            self.screen.warn(&format!("The UpGrade server does not answer: {error}"));
         }
         self.open_thread().await;
-        let mut keyboard = Keyboard::new();
+        let mut interrupts = 0;
         loop {
-            if self.typed {
-                screen::piece("\n> ");
-            }
-            let line = tokio::select! {
-                line = keyboard.line() => line,
-                _ = interrupted() => None,
-            };
-            let Some(line) = line else { break };
-            if matches!(self.take(&line).await, Then::Leave) {
-                break;
+            match self.typed(&mut keyboard).await {
+                Typed::Line(line) => {
+                    interrupts = 0;
+                    if matches!(self.take(&line).await, Then::Leave) {
+                        return;
+                    }
+                }
+                Typed::Interrupt if interrupts == 0 => {
+                    interrupts = 1;
+                    self.screen.styled(Style::Faint, "Ctrl-C again, Ctrl-D or /quit leaves.");
+                }
+                Typed::Interrupt | Typed::End => return,
             }
         }
-        Ok(())
+    }
+
+    /// Where Ctrl-C is a signal and not a key it leaves.
+    async fn typed(&self, keyboard: &mut Keyboard) -> Typed {
+        if keyboard.is_edited() {
+            self.screen.raw("\n");
+            return keyboard.line().await;
+        }
+        tokio::select! {
+            typed = keyboard.line() => typed,
+            () = interrupted() => Typed::End,
+        }
     }
 
     async fn take(&mut self, line: &str) -> Then {
         match line.split_once(' ').unwrap_or((line, "")) {
             ("", _) => {}
             ("/quit" | "/exit", _) => return Then::Leave,
-            ("/help", _) => screen::line(HELP),
+            ("/help", _) => self.screen.line(HELP),
             ("/threads", _) => self.list_threads().await,
             ("/thread", name) => self.change_thread(name.trim()).await,
+            ("/delete", name) => self.delete_thread(name.trim()).await,
             (command, _) if command.starts_with('/') => {
-                screen::line(&format!("There is no command {command}; /help lists them."));
+                self.screen.line(&format!("There is no command {command}; /help lists them."));
             }
             _ => {
                 let text = self.chosen(line).unwrap_or(line).to_owned();
@@ -93,138 +118,93 @@ impl Chat {
 
     /// The quick answer with this number.
     fn chosen(&self, line: &str) -> Option<&str> {
-        let number: usize = line.parse().ok()?;
-        self.answers.get(number.checked_sub(1)?).map(String::as_str)
+        nth(&self.answers, line)
     }
 
-    async fn list_threads(&self) {
-        match self.world.thread_names().await {
-            Ok(names) if names.is_empty() => screen::line("There are no conversations yet."),
-            Ok(names) => {
-                for name in names {
-                    let here = if name == self.thread { " (this one)" } else { "" };
-                    screen::line(&format!("{name}{here}"));
-                }
+    async fn list_threads(&mut self) {
+        match threads::all(&self.world.agent, &self.world.threads).await {
+            Ok(all) if all.is_empty() => self.screen.line("There are no conversations yet."),
+            Ok(all) => {
+                threads::print_numbered(&all, &self.thread, self.screen, SystemTime::now());
+                self.listed = all.into_iter().map(|thread| thread.name).collect();
             }
-            Err(error) => screen::warn(&error.to_string()),
+            Err(error) => self.screen.warn(&error.to_string()),
         }
     }
 
     async fn change_thread(&mut self, name: &str) {
-        match super::thread_name(name) {
+        let name = if self.listed.iter().any(|listed| listed == name) {
+            name.to_owned()
+        } else {
+            nth(&self.listed, name).unwrap_or(name).to_owned()
+        };
+        match super::thread_name(&name) {
             Ok(name) => {
                 self.thread = name;
                 self.open_thread().await;
             }
-            Err(_) => {
-                screen::line(&format!("This is the thread {}. Say /thread NAME for another.", self.thread))
-            }
+            Err(_) => self
+                .screen
+                .line(&format!("This is the thread {}. Say /thread NAME for another.", self.thread)),
+        }
+    }
+
+    async fn delete_thread(&mut self, name: &str) {
+        match threads::delete(&self.world.threads, name).await {
+            Ok(()) => self.screen.line(&format!("Thread {name} is deleted.")),
+            Err(error) => return self.screen.warn(&error.to_string()),
+        }
+        self.listed.clear();
+        if name == self.thread {
+            self.open_thread().await;
         }
     }
 
     /// Ends an unfinished turn, and shows where the conversation stands.
     async fn open_thread(&mut self) {
         self.answers.clear();
+        self.waits_for_yes = false;
         match self.world.agent.recover(&self.thread).await {
             Ok(Some(turn)) => {
-                screen::line(&format!("Thread {}.", self.thread));
-                screen::line(&recovered(&turn.reply));
-                return self.offer(turn.suggested);
+                self.screen.line(&format!("Thread {}.", self.thread));
+                self.screen.line(&wrapped(&recovered(&turn.reply), self.screen.width()));
+                return self.settle(&turn);
             }
             Ok(None) => {}
-            Err(error) => return screen::warn(&error.to_string()),
+            Err(error) => return self.screen.warn(&self.world.told(&error, &self.thread)),
         }
         match self.world.agent.conversation(&self.thread).await {
             Ok(Some(state)) => self.show_last(&state),
-            Ok(None) => screen::line(&format!("Thread {}, a new one.", self.thread)),
-            Err(error) => screen::warn(&error.to_string()),
+            Ok(None) => self.screen.styled(Style::Faint, &format!("Thread {}, a new one.", self.thread)),
+            Err(error) => self.screen.warn(&self.world.told(&error, &self.thread)),
         }
     }
 
     fn show_last(&mut self, state: &ConversationState) {
-        screen::line(&format!("Thread {}, where we were:", self.thread));
+        self.screen.styled(Style::Faint, &format!("Thread {}, where we were:", self.thread));
         for message in last_exchange(&state.history) {
             let who = if message.role == Role::User { "you" } else { "agent" };
-            screen::line(&format!("[{who}] {}", message.text()));
+            self.screen.line(&wrapped(&format!("[{who}] {}", message.text()), self.screen.width()));
         }
         if state.pending.summary().is_some() {
-            screen::line("That question is still open.");
+            self.screen.line("That question is still open.");
+            self.waits_for_yes = matches!(state.pending, Pending::Confirm(_));
             self.offer(state.suggested.clone());
         }
     }
 
     fn offer(&mut self, answers: Vec<String>) {
         if !answers.is_empty() {
-            screen::line(&screen::numbered(&answers));
+            self.screen.raw(&turn::numbered(&answers, self.screen));
         }
         self.answers = answers;
     }
-
-    /// One turn, shown as it happens. An interrupt stops it; what was done stays done.
-    async fn turn(&mut self, text: &str) {
-        let mut shown = Shown::default();
-        let end = tokio::select! {
-            end = self.shown_turn(text, &mut shown) => end,
-            () = interrupted() => return screen::line("\nStopped. That turn is ended first when you go on."),
-        };
-        match end {
-            Ok(turn) => self.finish(turn, shown),
-            Err(error) => screen::warn(&error.to_string()),
-        }
-    }
-
-    /// An unfinished turn is ended before, so that its reply stands before this one's.
-    async fn shown_turn(&self, text: &str, shown: &mut Shown) -> Result<Turn, AgentError> {
-        if let Some(turn) = self.world.agent.recover(&self.thread).await? {
-            screen::line(&recovered(&turn.reply));
-        }
-        let mut events = self.world.agent.turn_stream(&self.thread, text);
-        while let Some(event) = events.next().await {
-            match event {
-                TurnEvent::Node(name) => shown.node(&name),
-                TurnEvent::Text(piece) => shown.piece(&piece),
-                TurnEvent::Done(end) => return end,
-                _ => {}
-            }
-        }
-        Err(AgentError::Endless)
-    }
-
-    fn finish(&mut self, turn: Turn, shown: Shown) {
-        if let Some(reply) = &turn.recovered {
-            screen::line(&recovered(reply));
-        }
-        shown.end(&turn.reply);
-        self.offer(turn.suggested);
-    }
 }
 
-/// What of a reply is on the screen already.
-#[derive(Default)]
-struct Shown {
-    text: String,
-}
-
-impl Shown {
-    /// Progress, for a person only.
-    fn node(&self, name: &str) {
-        if screen::is_watched() {
-            screen::warn(&format!("  · {name}"));
-        }
-    }
-
-    fn piece(&mut self, piece: &str) {
-        screen::piece(piece);
-        self.text.push_str(piece);
-    }
-
-    /// The rest of the reply. Pieces that were no beginning of it are followed by the whole.
-    fn end(self, reply: &str) {
-        match reply.strip_prefix(self.text.as_str()) {
-            Some(rest) => screen::line(rest),
-            None => screen::line(&format!("\n{reply}")),
-        }
-    }
+/// The item with this number, counted from 1.
+fn nth<'a>(items: &'a [String], number: &str) -> Option<&'a str> {
+    let number: usize = number.parse().ok()?;
+    items.get(number.checked_sub(1)?).map(String::as_str)
 }
 
 /// The person's last message and the reply to it.
@@ -234,7 +214,7 @@ fn last_exchange(history: &[Message]) -> &[Message] {
 }
 
 /// Resolves on Ctrl-C. Without signals nothing interrupts.
-async fn interrupted() {
+pub(super) async fn interrupted() {
     if ctrl_c().await.is_err() {
         std::future::pending::<()>().await;
     }

@@ -1,5 +1,6 @@
 //! What ends the program, told to a person.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use agentgraph::Error as EngineError;
@@ -7,6 +8,8 @@ use upgrade_agent::agent::AgentError;
 use upgrade_agent::client::ClientError;
 use upgrade_agent::server::ServerError;
 
+use super::occupant::{self, Occupant};
+use super::screen::Screen;
 use crate::config::ConfigError;
 
 /// Why the program ends early. Every text begins with a stable code and says what to do.
@@ -15,28 +18,58 @@ pub(super) enum Failure {
     #[error(transparent)]
     Config(#[from] ConfigError),
     #[error("E_DATA_DIR: cannot write to the data folder {}: {why}; make it writable or choose another with --data-dir", path.display())]
-    DataDir { path: std::path::PathBuf, why: std::io::Error },
+    DataDir { path: PathBuf, why: std::io::Error },
+    #[error("E_SERVER_IN_USE: {} is in use by {}, or choose another folder with --data-dir", path.display(), who(occupant))]
+    InUse { path: PathBuf, occupant: Option<Occupant> },
     #[error("{0}")]
-    Server(#[from] ServerError),
+    Server(ServerError),
     #[error("{0}")]
     Client(#[from] ClientError),
     #[error("{0}")]
     Model(#[from] agentgraph_llm::Error),
     #[error("{0}")]
     Agent(#[from] AgentError),
+    /// A turn that failed, with the way out.
+    #[error("{0}")]
+    Turn(String),
     #[error("{0}")]
     Store(#[from] EngineError),
+    #[error(
+        "E_UNKNOWN_THREAD: there is no conversation {name}{}; `upgrade-agent threads` lists them",
+        meant(near)
+    )]
+    NoThread { name: String, near: Option<String> },
     #[error("E_SYSTEM: {0}")]
     System(#[from] std::io::Error),
 }
 
 impl Failure {
     /// Prints it and gives the exit code.
-    pub(super) fn report(&self) -> ExitCode {
-        super::screen::warn(&self.to_string());
+    pub(super) fn report(&self, screen: Screen) -> ExitCode {
+        screen.warn(&self.to_string());
         let misused = matches!(self, Failure::Config(_))
             || matches!(self, Failure::Client(error) if error.code() == "E_UPGRADE_CONFIG")
             || matches!(self, Failure::Model(error) if error.code() == agentgraph_llm::Code::Config);
         ExitCode::from(if misused { 2 } else { 1 })
     }
+}
+
+impl From<ServerError> for Failure {
+    fn from(error: ServerError) -> Self {
+        match error {
+            ServerError::InUse { path } => {
+                let occupant = occupant::of(&path);
+                Failure::InUse { path, occupant }
+            }
+            error => Failure::Server(error),
+        }
+    }
+}
+
+fn who(occupant: &Option<Occupant>) -> String {
+    occupant.as_ref().map_or_else(|| "another program: end that one".to_owned(), ToString::to_string)
+}
+
+fn meant(near: &Option<String>) -> String {
+    near.as_ref().map_or_else(String::new, |near| format!(" (did you mean {near}?)"))
 }

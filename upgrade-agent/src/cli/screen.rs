@@ -1,31 +1,124 @@
-//! Printing. A reader that went away (`| head`) is no failure: what cannot be printed is dropped.
+//! Printing, and who looks: a person at a terminal, or a pipe. Everything that is printed as text goes through here, and
+//! comes out harmless.
+//!
+//! A reader that went away (`| head`) is no failure: what cannot be printed is dropped.
 
-use std::io::{IsTerminal, Write, stderr, stdout};
+use std::borrow::Cow;
+use std::io::{IsTerminal, Write, stderr, stdin, stdout};
 
-/// Prints a line.
-pub(super) fn line(text: &str) {
-    let _ = writeln!(stdout(), "{text}");
+use super::harmless::harmless;
+
+/// When text is coloured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Colors {
+    /// On a terminal, unless NO_COLOR is set
+    #[default]
+    Auto,
+    /// Also in a pipe
+    Always,
+    /// Never
+    Never,
 }
 
-/// Prints a piece of a line, at once.
-pub(super) fn piece(text: &str) {
-    let mut out = stdout();
-    let _ = out.write_all(text.as_bytes());
-    let _ = out.flush();
+/// How text looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Style {
+    /// What is beside the matter.
+    Faint,
+    /// What can be chosen or typed at.
+    Accent,
+    /// What went wrong.
+    Alarm,
 }
 
-/// Prints a line beside the answer.
-pub(super) fn warn(text: &str) {
-    let _ = writeln!(stderr(), "{text}");
+/// What is known of the terminal. Cheap to copy.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Screen {
+    /// Whether the output is a terminal that can move its cursor.
+    watched: bool,
+    /// Whether a person types.
+    typed: bool,
+    colored: bool,
+    /// Whether the terminal shows more than ASCII.
+    pub(super) unicode: bool,
 }
 
-/// Whether a person looks at both.
-pub(super) fn is_watched() -> bool {
-    stdout().is_terminal() && stderr().is_terminal()
+impl Screen {
+    /// Looks at the process's own output and environment.
+    pub(super) fn new(colors: Colors) -> Self {
+        let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let watched = stdout().is_terminal() && set("TERM").is_none_or(|kind| kind != "dumb");
+        Screen {
+            watched,
+            typed: stdin().is_terminal(),
+            colored: match colors {
+                Colors::Auto => watched && set("NO_COLOR").is_none(),
+                Colors::Always => true,
+                Colors::Never => false,
+            },
+            unicode: shows_unicode(&set),
+        }
+    }
+
+    /// Whether what is on the screen can be changed again.
+    pub(super) fn is_watched(&self) -> bool {
+        self.watched
+    }
+
+    /// Whether lines can be edited: a person types and sees it.
+    pub(super) fn is_edited(&self) -> bool {
+        self.watched && self.typed
+    }
+
+    /// The columns of the terminal; `None` if there is none, where a line may be as long as it is.
+    pub(super) fn width(&self) -> Option<usize> {
+        let size = self.watched.then(terminal_size::terminal_size).flatten();
+        size.map(|(width, _)| usize::from(width.0)).filter(|width| *width > 0)
+    }
+
+    /// Prints a line.
+    pub(super) fn line(&self, text: &str) {
+        let _ = writeln!(stdout(), "{}", harmless(text));
+    }
+
+    /// Prints a line in a style.
+    pub(super) fn styled(&self, style: Style, text: &str) {
+        self.raw(&format!("{}\n", self.paint(style, &harmless(text))));
+    }
+
+    /// Prints a piece of a line, at once.
+    pub(super) fn piece(&self, text: &str) {
+        self.raw(&harmless(text));
+    }
+
+    /// Prints what is harmless already, at once.
+    pub(super) fn raw(&self, text: &str) {
+        let mut out = stdout();
+        let _ = out.write_all(text.as_bytes());
+        let _ = out.flush();
+    }
+
+    /// Prints a line beside the answer.
+    pub(super) fn warn(&self, text: &str) {
+        let text = harmless(text);
+        let text = if stderr().is_terminal() { self.paint(Style::Alarm, &text) } else { text };
+        let _ = writeln!(stderr(), "{text}");
+    }
+
+    /// The text in a style, if there are colours.
+    pub(super) fn paint<'a>(&self, style: Style, text: &'a str) -> Cow<'a, str> {
+        let code = match style {
+            _ if !self.colored || text.is_empty() => return text.into(),
+            Style::Faint => "2",
+            Style::Accent => "1;36",
+            Style::Alarm => "33",
+        };
+        format!("\u{1b}[{code}m{text}\u{1b}[0m").into()
+    }
 }
 
-/// Quick answers with the numbers they can be chosen by.
-pub(super) fn numbered(answers: &[String]) -> String {
-    let each = answers.iter().enumerate().map(|(at, answer)| format!("{}) {answer}", at + 1));
-    each.collect::<Vec<_>>().join("   ")
+fn shows_unicode(set: &dyn Fn(&str) -> Option<String>) -> bool {
+    let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG"));
+    let named = locale.is_some_and(|name| name.to_lowercase().replace('-', "").contains("utf8"));
+    named || cfg!(windows) || cfg!(target_os = "macos")
 }

@@ -8,7 +8,8 @@ use upgrade_agent::client::Dialect;
 use upgrade_agent::server::{EmbeddedServer, EmbeddedServerBuilder};
 
 use super::failure::Failure;
-use super::screen;
+use super::occupant::Note;
+use super::screen::Screen;
 use crate::config::ConfigError;
 
 /// The account that the administrators' token stands for; the server has it from the start.
@@ -69,12 +70,14 @@ impl Options {
     }
 }
 
-pub(super) async fn run(options: Options) -> Result<(), Failure> {
+pub(super) async fn run(options: Options, screen: Screen) -> Result<(), Failure> {
+    let data_file = options.data_file.clone();
     let builder = options.builder(|name| std::env::var(name).ok())?;
     // The signals are caught before the address is told, so that whoever reads it can end us properly.
     let ended = ended()?;
     let server = builder.start().await?;
-    screen::line(server.url());
+    let _note = data_file.map(|path| Note::leave(&path, server.url()));
+    screen.line(server.url());
     ended.await;
     server.shutdown().await;
     Ok(())

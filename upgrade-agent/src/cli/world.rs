@@ -1,25 +1,30 @@
 //! Everything a conversation needs: the data folder, the server, the model, the threads, and the agent over them.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use agentgraph::{Checkpointer, SqliteSaver};
+use agentgraph::SqliteSaver;
 use agentgraph_llm::{AnthropicModel, ChatModel};
-use upgrade_agent::agent::UpgradeAgent;
+use upgrade_agent::agent::{AgentError, UpgradeAgent};
 use upgrade_agent::client::UpgradeClient;
 use upgrade_agent::offline::{self, OfflineModel};
 use upgrade_agent::server::{EmbeddedServer, ServerHandle};
 
+use super::advice;
 use super::failure::Failure;
-use super::screen;
+use super::occupant::Note;
 use crate::config::{Config, ModelConfig};
 
 /// All of it.
 pub(super) struct World {
     pub(super) agent: UpgradeAgent,
     pub(super) client: UpgradeClient,
-    threads: Arc<SqliteSaver>,
+    pub(super) threads: Arc<SqliteSaver>,
     /// Lives as long as the conversation.
     server: Option<ServerHandle>,
+    _note: Option<Note>,
+    /// Where the threads lie.
+    threads_file: PathBuf,
     /// What answers, in a sentence.
     pub(super) introduction: String,
 }
@@ -41,12 +46,22 @@ impl World {
             .confidence(config.confidence)
             .temperature(config.temperature)
             .build()?;
+        let note = server.as_ref().map(|server| Note::leave(&config.server_file(), server.url()));
         let introduction = introduction(config);
-        Ok(World { agent, client, threads, server, introduction })
+        Ok(World {
+            agent,
+            client,
+            threads,
+            server,
+            _note: note,
+            threads_file: config.threads_file(),
+            introduction,
+        })
     }
 
-    pub(super) async fn thread_names(&self) -> Result<Vec<String>, Failure> {
-        Ok(self.threads.threads().await?)
+    /// What a turn failed with, and the way out.
+    pub(super) fn told(&self, error: &AgentError, thread: &str) -> String {
+        advice::told(error, thread, &self.threads_file)
     }
 
     /// Lets the embedded server's last calls end.
@@ -57,18 +72,37 @@ impl World {
     }
 }
 
-/// Prints the names of all threads.
-pub(super) async fn list_threads(config: &Config) -> Result<(), Failure> {
-    make_folder(config)?;
-    for name in SqliteSaver::open(config.threads_file()).await?.threads().await? {
-        screen::line(&name);
+/// The conversations alone, to be read: without a server and a model.
+pub(super) struct Threads {
+    pub(super) agent: UpgradeAgent,
+    pub(super) store: Arc<SqliteSaver>,
+}
+
+impl Threads {
+    pub(super) async fn open(config: &Config) -> Result<Self, Failure> {
+        make_folder(config)?;
+        let store = Arc::new(SqliteSaver::open(config.threads_file()).await?);
+        let agent = UpgradeAgent::builder()
+            .model(OfflineModel::new())
+            .client(UpgradeClient::builder("http://localhost").build()?)
+            .checkpointer(store.clone())
+            .build()?;
+        Ok(Threads { agent, store })
     }
-    Ok(())
 }
 
 fn make_folder(config: &Config) -> Result<(), Failure> {
     let path = &config.data_dir;
-    std::fs::create_dir_all(path).map_err(|why| Failure::DataDir { path: path.clone(), why })
+    private_folder().create(path).map_err(|why| Failure::DataDir { path: path.clone(), why })
+}
+
+/// Makes folders for their owner alone.
+fn private_folder() -> std::fs::DirBuilder {
+    let mut folder = std::fs::DirBuilder::new();
+    folder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut folder, 0o700);
+    folder
 }
 
 fn client(config: &Config, server: Option<&ServerHandle>) -> Result<UpgradeClient, Failure> {

@@ -87,7 +87,7 @@ impl<'a> StudentCall<'a> {
     fn of(&self, version: Version) -> Result<Call, ClientError> {
         let mut body = self.body.clone();
         if version == Version::V5 {
-            // Two routes take the student himself, the others speak of him.
+            // Some routes take the student himself, the others speak of him.
             let field = if matches!(self.route, "init" | "groupmembership" | "workinggroup") {
                 "id"
             } else {

@@ -1,0 +1,163 @@
+//! One turn of the chat, shown as it happens.
+
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use tokio::time::{MissedTickBehavior, interval};
+use unicode_width::UnicodeWidthStr;
+use upgrade_agent::agent::{AgentError, Turn, TurnEvent};
+use upgrade_agent::state::PendingSummary;
+
+use super::super::harmless::harmless_line;
+use super::super::screen::{Screen, Style};
+use super::super::status::Status;
+use super::super::wrap::{Wrap, wrapped};
+use super::{Chat, interrupted, recovered};
+
+/// How fast the spinner turns.
+const TICK: Duration = Duration::from_millis(100);
+
+impl Chat {
+    /// One turn. An interrupt stops it; what was done stays done.
+    pub(super) async fn turn(&mut self, text: &str) {
+        let mut shown = Shown::new(self.screen);
+        let end = tokio::select! {
+            end = self.shown_turn(text, &mut shown) => end,
+            () = interrupted() => {
+                shown.stop();
+                return self.screen.line("\nStopped. That turn is ended first when you go on.");
+            }
+        };
+        match end {
+            Ok(turn) => {
+                shown.end(&turn);
+                self.settle(&turn);
+            }
+            Err(TurnFault::Unasked(error)) => {
+                shown.stop();
+                self.screen.warn(&format!("{error}\nYour answer was not given: the question is still open."));
+            }
+            Err(TurnFault::Agent(error)) => {
+                shown.stop();
+                self.screen.warn(&self.world.told(&error, &self.thread));
+            }
+        }
+    }
+
+    /// What the turn leaves open.
+    pub(super) fn settle(&mut self, turn: &Turn) {
+        self.waits_for_yes = matches!(turn.pending, Some(PendingSummary::Confirmation { .. }));
+        self.offer(turn.suggested.clone());
+    }
+
+    /// An unfinished turn is ended before, so that its reply stands before this one's.
+    async fn shown_turn(&self, text: &str, shown: &mut Shown) -> Result<Turn, TurnFault> {
+        if self.waits_for_yes {
+            // A yes that cannot be carried out now is better given later.
+            self.world.client.health().await.map_err(|error| TurnFault::Unasked(error.to_string()))?;
+        }
+        if let Some(turn) = self.world.agent.recover(&self.thread).await? {
+            self.screen.line(&wrapped(&recovered(&turn.reply), self.screen.width()));
+        }
+        let mut events = self.world.agent.turn_stream(&self.thread, text);
+        let mut ticks = interval(TICK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        loop {
+            let event = tokio::select! {
+                event = events.next() => event,
+                _ = ticks.tick(), if self.screen.is_watched() => {
+                    shown.status.tick();
+                    continue;
+                }
+            };
+            match event {
+                Some(TurnEvent::Done(end)) => return Ok(end?),
+                Some(event) => shown.event(event),
+                None => return Err(AgentError::Endless.into()),
+            }
+        }
+    }
+}
+
+/// Why there is no turn.
+enum TurnFault {
+    /// The server is not there; the agent has not heard the message.
+    Unasked(String),
+    Agent(AgentError),
+}
+
+impl From<AgentError> for TurnFault {
+    fn from(error: AgentError) -> Self {
+        TurnFault::Agent(error)
+    }
+}
+
+/// What of a turn is on the screen already.
+struct Shown {
+    screen: Screen,
+    status: Status,
+    text: String,
+    wrap: Wrap,
+}
+
+impl Shown {
+    fn new(screen: Screen) -> Self {
+        Shown { screen, status: Status::new(screen), text: String::new(), wrap: Wrap::new(screen.width()) }
+    }
+
+    fn event(&mut self, event: TurnEvent) {
+        match event {
+            // Under a reply that has begun there is no place for a line that comes and goes.
+            TurnEvent::Node(name) if self.text.is_empty() => self.status.node(&name),
+            TurnEvent::Progress { label, done, total } if self.text.is_empty() => {
+                self.status.progress(&label, done, total);
+            }
+            TurnEvent::Text(piece) => self.piece(&piece),
+            _ => {}
+        }
+    }
+
+    fn piece(&mut self, piece: &str) {
+        self.status.clear();
+        self.text.push_str(piece);
+        let ready = self.wrap.push(piece);
+        self.screen.piece(&ready);
+    }
+
+    /// The turn is given up: the line is left to others.
+    fn stop(&mut self) {
+        self.status.clear();
+        let rest = self.wrap.end();
+        self.screen.piece(&rest);
+    }
+
+    /// The rest of the reply. Pieces that were no beginning of it are followed by the whole.
+    fn end(mut self, turn: &Turn) {
+        self.status.clear();
+        if let Some(reply) = &turn.recovered {
+            self.screen.line(&wrapped(&recovered(reply), self.screen.width()));
+        }
+        match turn.reply.strip_prefix(self.text.as_str()) {
+            Some(rest) => {
+                let rest = self.wrap.push(rest) + &self.wrap.end();
+                self.screen.line(&rest);
+            }
+            None => {
+                let rest = self.wrap.end();
+                self.screen.line(&format!("{rest}\n{}", wrapped(&turn.reply, self.screen.width())));
+            }
+        }
+    }
+}
+
+/// Quick answers with the numbers they can be chosen by: on one line if they fit, else one below the other.
+pub(super) fn numbered(answers: &[String], screen: Screen) -> String {
+    let plain: Vec<String> = answers.iter().map(|answer| harmless_line(answer).into_owned()).collect();
+    let line = |(at, answer): (usize, &String)| {
+        format!("{} {answer}", screen.paint(Style::Accent, &format!("{})", at + 1)))
+    };
+    let columns: usize = plain.iter().map(|answer| answer.width() + 3 + 3).sum();
+    let between = if screen.width().is_some_and(|width| columns > width) { "\n" } else { "   " };
+    let lines: Vec<String> = plain.iter().enumerate().map(line).collect();
+    lines.join(between) + "\n"
+}

@@ -1,0 +1,158 @@
+//! The chat for programs: a message a line in, events as JSON lines out.
+
+use std::process::ExitCode;
+
+use futures_util::StreamExt;
+use serde::{Deserialize, Serialize};
+use upgrade_agent::agent::{AgentError, Turn, TurnEvent};
+use upgrade_agent::state::PendingSummary;
+
+use super::answer::{self, Answer};
+use super::chat::interrupted;
+use super::failure::Failure;
+use super::keyboard::{Keyboard, Typed};
+use super::screen::Screen;
+use super::world::World;
+use crate::config::Config;
+
+/// One line of the output.
+#[derive(Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+enum Event<'a> {
+    /// The chat is open; the first line.
+    Ready {
+        thread: &'a str,
+        /// The reply of a turn that had not ended and was ended now.
+        recovered: Option<String>,
+        pending: Option<PendingSummary>,
+        suggested: Vec<String>,
+    },
+    Node {
+        name: &'a str,
+    },
+    Text {
+        text: &'a str,
+    },
+    Progress {
+        label: &'a str,
+        done: u64,
+        total: u64,
+    },
+    /// The turn has ended.
+    Turn(Answer<'a>),
+    /// There is no turn; the chat goes on.
+    Error {
+        thread: &'a str,
+        code: &'a str,
+        message: String,
+    },
+}
+
+/// A message with what goes with it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Said {
+    text: String,
+    /// The conversation; the one of the command line if not given.
+    thread: Option<String>,
+}
+
+struct Feed {
+    world: World,
+    thread: String,
+    screen: Screen,
+    broken: bool,
+}
+
+/// Until the input ends, or an interrupt.
+pub(super) async fn run(config: &Config, thread: String, screen: Screen) -> Result<ExitCode, Failure> {
+    let world = World::open(config).await?;
+    let mut feed = Feed { world, thread, screen, broken: false };
+    let end = tokio::select! {
+        end = feed.run() => end,
+        () = interrupted() => Ok(()),
+    };
+    feed.world.close().await;
+    end.map(|()| answer::exit_code(feed.broken))
+}
+
+impl Feed {
+    async fn run(&mut self) -> Result<(), Failure> {
+        self.ready().await?;
+        let mut lines = Keyboard::plain();
+        while let Typed::Line(line) = lines.line().await {
+            match read(&line, &self.thread) {
+                None => {}
+                Some(Ok(said)) => self.turn(said).await,
+                Some(Err(why)) => self.failed(&self.thread.clone(), "E_CHAT_LINE", &why),
+            }
+        }
+        Ok(())
+    }
+
+    async fn ready(&self) -> Result<(), Failure> {
+        let told = |error| Failure::Turn(self.world.told(&error, &self.thread));
+        let recovered = self.world.agent.recover(&self.thread).await.map_err(told)?.map(|turn| turn.reply);
+        let state = self.world.agent.conversation(&self.thread).await.map_err(told)?.unwrap_or_default();
+        let pending = state.pending.summary();
+        let suggested = if pending.is_some() { state.suggested } else { Vec::new() };
+        answer::print(self.screen, &Event::Ready { thread: &self.thread, recovered, pending, suggested });
+        Ok(())
+    }
+
+    async fn turn(&mut self, said: Said) {
+        let thread = said.thread.as_deref().unwrap_or(&self.thread).to_owned();
+        // A yes that cannot be carried out now is better given later.
+        if let Err(error) = self.world.client.health().await {
+            return self.failed(&thread, error.code(), &error.to_string());
+        }
+        match self.told(&thread, &said.text).await {
+            Ok(turn) => {
+                self.broken |= answer::is_broken(&turn);
+                answer::print(self.screen, &Event::Turn(Answer::of(&thread, &turn)));
+            }
+            Err(error) => self.failed(&thread, error.code(), &self.world.told(&error, &thread)),
+        }
+    }
+
+    async fn told(&self, thread: &str, text: &str) -> Result<Turn, AgentError> {
+        let mut events = self.world.agent.turn_stream(thread, text);
+        while let Some(event) = events.next().await {
+            match &event {
+                TurnEvent::Node(name) => answer::print(self.screen, &Event::Node { name }),
+                TurnEvent::Text(text) => answer::print(self.screen, &Event::Text { text }),
+                TurnEvent::Progress { label, done, total } => {
+                    answer::print(self.screen, &Event::Progress { label, done: *done, total: *total });
+                }
+                _ => {}
+            }
+            if let TurnEvent::Done(end) = event {
+                return end;
+            }
+        }
+        Err(AgentError::Endless)
+    }
+
+    fn failed(&mut self, thread: &str, code: &str, message: &str) {
+        self.broken = true;
+        answer::print(self.screen, &Event::Error { thread, code, message: message.to_owned() });
+    }
+}
+
+/// A line that is a JSON object is one; every other is the message itself. `None` for a blank one.
+fn read(line: &str, thread: &str) -> Option<Result<Said, String>> {
+    if line.is_empty() {
+        return None;
+    }
+    let is_object = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(line).is_ok();
+    if !is_object {
+        return Some(Ok(Said { text: line.to_owned(), thread: Some(thread.to_owned()) }));
+    }
+    let wrong = |why| format!("E_CHAT_LINE: {why}: an object has a `text`, and a `thread` if it is another");
+    let said = serde_json::from_str::<Said>(line).map_err(|error| wrong(error.to_string()));
+    Some(said.and_then(|said| match said.thread.as_deref().map(super::thread_name) {
+        Some(Err(why)) => Err(wrong(why)),
+        Some(Ok(name)) => Ok(Said { thread: Some(name), ..said }),
+        None => Ok(said),
+    }))
+}

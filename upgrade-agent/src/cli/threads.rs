@@ -1,0 +1,176 @@
+//! The conversations that are kept: a list of them, and the end of one.
+
+use std::time::{Duration, SystemTime};
+
+use agentgraph::{Checkpointer, SqliteSaver};
+use agentgraph_llm::{Message, Role};
+use serde::Serialize;
+use upgrade_agent::agent::UpgradeAgent;
+use upgrade_agent::state::{ConversationState, PendingSummary};
+
+use super::answer;
+use super::clock::{ago, rfc3339};
+use super::failure::Failure;
+use super::harmless::harmless_line;
+use super::screen::{Screen, Style};
+use super::world::Threads;
+use super::wrap::cut;
+use crate::config::Config;
+
+/// The columns of a list where the terminal does not tell them.
+const WIDTH: usize = 100;
+const INDENT: &str = "    ";
+
+/// A conversation in a list. Names and meanings in its JSON do not change; fields may be added.
+#[derive(Debug, Serialize)]
+pub(super) struct ThreadLine {
+    pub(super) name: String,
+    /// When something was said last.
+    last: Option<String>,
+    turns: u64,
+    /// The person's first words.
+    first: Option<String>,
+    pending: Option<PendingSummary>,
+    /// Whether its last turn was cut off.
+    unfinished: bool,
+    /// Why it cannot be read.
+    error: Option<String>,
+    #[serde(skip)]
+    time: Option<SystemTime>,
+}
+
+/// `threads`: prints all of them.
+pub(super) async fn list(config: &Config, json: bool, screen: Screen) -> Result<(), Failure> {
+    let threads = Threads::open(config).await?;
+    let all = all(&threads.agent, &threads.store).await?;
+    if json {
+        for thread in &all {
+            answer::print(screen, thread);
+        }
+    } else if all.is_empty() {
+        screen.line("There are no conversations yet.");
+    } else {
+        all.iter().for_each(|thread| print(thread, "", screen, SystemTime::now()));
+    }
+    Ok(())
+}
+
+/// `threads delete`.
+pub(super) async fn remove(config: &Config, name: &str, screen: Screen) -> Result<(), Failure> {
+    delete(&Threads::open(config).await?.store, name).await?;
+    screen.line(&format!("Thread {name} is deleted."));
+    Ok(())
+}
+
+/// Whether there is a conversation of this name.
+pub(super) async fn must_exist(config: &Config, name: &str) -> Result<(), Failure> {
+    known(&Threads::open(config).await?.store, name).await
+}
+
+/// Deletes one that exists.
+pub(super) async fn delete(store: &SqliteSaver, name: &str) -> Result<(), Failure> {
+    known(store, name).await?;
+    Ok(store.delete_thread(name).await?)
+}
+
+async fn known(store: &SqliteSaver, name: &str) -> Result<(), Failure> {
+    let names = store.threads().await?;
+    match names.iter().any(|known| known == name) {
+        true => Ok(()),
+        false => Err(Failure::NoThread { name: name.to_owned(), near: nearest(name, &names) }),
+    }
+}
+
+fn nearest(wrong: &str, names: &[String]) -> Option<String> {
+    let distance = |name: &str| strsim::damerau_levenshtein(&wrong.to_lowercase(), &name.to_lowercase());
+    let near = names.iter().map(|name| (distance(name), name));
+    let limit = (wrong.chars().count() / 3).max(1);
+    near.filter(|(distance, _)| *distance <= limit).min().map(|(_, name)| name.clone())
+}
+
+/// All conversations, the latest first. One that cannot be read is in the list too, with the reason.
+pub(super) async fn all(agent: &UpgradeAgent, store: &SqliteSaver) -> Result<Vec<ThreadLine>, Failure> {
+    let mut lines = Vec::new();
+    for name in store.threads().await? {
+        lines.push(line(agent, name).await);
+    }
+    lines.sort_by(|one, other| other.time.cmp(&one.time).then_with(|| one.name.cmp(&other.name)));
+    Ok(lines)
+}
+
+async fn line(agent: &UpgradeAgent, name: String) -> ThreadLine {
+    let empty = ThreadLine {
+        name,
+        last: None,
+        turns: 0,
+        first: None,
+        pending: None,
+        unfinished: false,
+        error: None,
+        time: None,
+    };
+    match agent.graph().state(&empty.name).await {
+        Ok(Some(checkpoint)) => ThreadLine {
+            last: Some(rfc3339(checkpoint.created)),
+            time: Some(checkpoint.created),
+            turns: checkpoint.values.turns,
+            unfinished: !checkpoint.next.is_empty(),
+            first: first_words(&checkpoint.values),
+            pending: checkpoint.values.pending.summary(),
+            ..empty
+        },
+        Ok(None) => empty,
+        Err(error) => ThreadLine { error: Some(error.to_string()), ..empty },
+    }
+}
+
+fn first_words(state: &ConversationState) -> Option<String> {
+    state.history.iter().find(|message| message.role == Role::User).map(Message::text)
+}
+
+/// The list with numbers, and a mark on the one that is open.
+pub(super) fn print_numbered(all: &[ThreadLine], here: &str, screen: Screen, now: SystemTime) {
+    for (at, thread) in all.iter().enumerate() {
+        let mark = if thread.name == here { " (this one)" } else { "" };
+        screen.raw(&format!("{} ", screen.paint(Style::Accent, &format!("{})", at + 1))));
+        print(thread, mark, screen, now);
+    }
+}
+
+/// A line with the name, and one each with the first words and what is waited for.
+fn print(thread: &ThreadLine, mark: &str, screen: Screen, now: SystemTime) {
+    let width = screen.width().unwrap_or(WIDTH).saturating_sub(INDENT.len());
+    let beside = |text: &str| {
+        let text = cut(&harmless_line(text), width);
+        screen.styled(Style::Faint, &format!("{INDENT}{text}"));
+    };
+    screen.line(&format!("{}{mark}{}", thread.name, activity(thread, now)));
+    if let Some(first) = &thread.first {
+        beside(first);
+    }
+    if let Some(open) = open(thread) {
+        beside(&open);
+    }
+}
+
+fn activity(thread: &ThreadLine, now: SystemTime) -> String {
+    let Some(time) = thread.time else { return String::new() };
+    let turns = if thread.turns == 1 { "1 turn".to_owned() } else { format!("{} turns", thread.turns) };
+    format!("   {turns}, {}", ago(now.duration_since(time).unwrap_or(Duration::ZERO)))
+}
+
+fn open(thread: &ThreadLine) -> Option<String> {
+    if let Some(error) = &thread.error {
+        return Some(format!("cannot be read: {error}"));
+    }
+    if thread.unfinished {
+        return Some("its last turn was cut off, and is ended when you go on".to_owned());
+    }
+    Some(match thread.pending.as_ref()? {
+        PendingSummary::Parameters { missing, .. } if missing.is_empty() => {
+            "waits for what is to be changed".to_owned()
+        }
+        PendingSummary::Parameters { missing, .. } => format!("waits for: {}", missing.join(", ")),
+        PendingSummary::Confirmation { message, .. } => format!("waits for an answer: {message}"),
+    })
+}
