@@ -14,6 +14,7 @@ mod harmless;
 mod keyboard;
 mod occupant;
 mod screen;
+mod settings;
 mod simulator;
 mod status;
 mod threads;
@@ -24,9 +25,14 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::config::{Config, Flags};
+use tracing_subscriber::EnvFilter;
+
+use crate::config::{Config, Flags, truth};
 use failure::Failure;
 use screen::{Colors, Screen};
+
+/// What `DEBUG` asks for.
+const DEBUG: &str = "upgrade_agent=debug,agentgraph=debug,agentgraph_llm=debug";
 
 /// A chat with an agent for UpGrade, the A/B-testing platform. Without a command it opens the chat.
 #[derive(Debug, Parser)]
@@ -72,6 +78,12 @@ enum Command {
         #[command(subcommand)]
         command: Option<ThreadsCommand>,
     },
+    /// Print the settings and where each comes from; secrets are not shown
+    Config {
+        /// Print them as one line of JSON
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -112,6 +124,7 @@ async fn run(cli: Cli, screen: Screen) -> Result<ExitCode, Failure> {
         Some(Command::Threads { json, command }) => {
             on_threads(&config(&cli.flags)?, json, command, screen).await?;
         }
+        Some(Command::Config { json }) => settings::print(&config(&cli.flags)?, json, screen),
         Some(Command::Ask { text, json }) => {
             return ask::run(&config(&cli.flags)?, &cli.thread, &text, json, screen).await;
         }
@@ -154,16 +167,15 @@ fn thread_name(name: &str) -> Result<String, String> {
     }
 }
 
-/// Traces go to standard error, and only if `RUST_LOG` asks for them.
+/// Traces go to standard error, and only if `RUST_LOG` asks for them, or `DEBUG`, as with UpGrade's own agent.
 fn log_if_asked() {
-    if std::env::var_os("RUST_LOG").is_some() {
-        let filter = tracing_subscriber::EnvFilter::from_default_env();
-        tracing_subscriber::fmt()
-            .with_env_filter(filter)
-            .with_writer(std::io::stderr)
-            .with_ansi(false)
-            .init();
-    }
+    let debug = std::env::var("DEBUG").ok().and_then(|word| truth(&word)).unwrap_or(false);
+    let filter = match std::env::var_os("RUST_LOG") {
+        Some(_) => EnvFilter::from_default_env(),
+        None if debug => EnvFilter::new(DEBUG),
+        None => return,
+    };
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).init();
 }
 
 #[cfg(test)]

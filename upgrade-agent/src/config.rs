@@ -1,10 +1,13 @@
 //! Where settings come from: flags, then the environment, then a file, then defaults.
 //!
 //! Secrets come from the environment only, are kept in `SecretString` and shown by nothing. The environment is given in as
-//! a function, so that a test needs none of its own.
+//! a function, so that a test needs none of its own. `source.rs` knows who wins, `report.rs` what is told about it,
+//! `file.rs` the file and `folder.rs` the platform's custom.
 
 mod file;
 mod folder;
+mod report;
+mod source;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,11 +15,43 @@ use std::time::Duration;
 use secrecy::SecretString;
 
 use file::FileConfig;
+pub(crate) use report::{Report, Told};
+pub(crate) use source::truth;
+use source::{Key, Range, Sources};
 
 const MODEL: &str = "claude-sonnet-4-5";
 const MODEL_TIMEOUT: f64 = 60.0;
-const TEMPERATURE: f32 = 0.1;
+const TIMEOUT: f64 = 30.0;
+const TEMPERATURE: f64 = 0.1;
 const CONFIDENCE: f64 = 0.7;
+
+// The second variable of a setting is the one that UpGrade's own agent reads.
+const URL: Key = Key { name: "url", flag: "--url", variables: &["UPGRADE_API_URL"] };
+const API_TIMEOUT: Key =
+    Key { name: "timeout", flag: "--timeout", variables: &["UPGRADE_AGENT_TIMEOUT", "UPGRADE_API_TIMEOUT"] };
+const ACCOUNT: Key = Key {
+    name: "service_account",
+    flag: "--service-account",
+    variables: &["UPGRADE_AGENT_SERVICE_ACCOUNT", "UPGRADE_SERVICE_ACCOUNT_KEY_PATH"],
+};
+const TOKEN: Key = Key { name: "token", flag: "", variables: &["UPGRADE_TOKEN"] };
+const CLIENT_KEY: Key = Key { name: "client_key", flag: "", variables: &["UPGRADE_CLIENT_KEY"] };
+const CLIENT_SECRET: Key = Key { name: "client_secret", flag: "", variables: &["UPGRADE_CLIENT_SECRET"] };
+const DATA_DIR: Key = Key { name: "data_dir", flag: "--data-dir", variables: &["UPGRADE_AGENT_DATA_DIR"] };
+const OFFLINE: Key = Key { name: "offline", flag: "--offline", variables: &["UPGRADE_AGENT_OFFLINE"] };
+const MODEL_NAME: Key =
+    Key { name: "model", flag: "--model", variables: &["UPGRADE_AGENT_MODEL", "ANTHROPIC_MODEL_NAME"] };
+const MODEL_TIME: Key = Key {
+    name: "model_timeout",
+    flag: "--model-timeout",
+    variables: &["UPGRADE_AGENT_MODEL_TIMEOUT", "ANTHROPIC_API_TIMEOUT"],
+};
+const API_KEY: Key = Key { name: "api_key", flag: "", variables: &["ANTHROPIC_API_KEY"] };
+const BASE_URL: Key = Key { name: "base_url", flag: "", variables: &["ANTHROPIC_BASE_URL"] };
+const HEAT: Key =
+    Key { name: "temperature", flag: "--temperature", variables: &["UPGRADE_AGENT_TEMPERATURE"] };
+const SURENESS: Key =
+    Key { name: "confidence", flag: "--confidence", variables: &["UPGRADE_AGENT_CONFIDENCE"] };
 
 /// Settings that flags can give.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -24,6 +59,12 @@ pub(crate) struct Flags {
     /// The API of an UpGrade server, such as http://localhost:3030/api [env: UPGRADE_API_URL] [default: an embedded server]
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) url: Option<String>,
+    /// The longest one call of the server may take, in seconds [env: UPGRADE_AGENT_TIMEOUT] [default: 30]
+    #[arg(long, global = true, value_name = "SECONDS")]
+    pub(crate) timeout: Option<f64>,
+    /// The key file of the Google service account that the server knows [env: UPGRADE_AGENT_SERVICE_ACCOUNT]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) service_account: Option<PathBuf>,
     /// Where threads, the embedded server's data and upgrade-agent.json lie [env: UPGRADE_AGENT_DATA_DIR]
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
@@ -38,7 +79,7 @@ pub(crate) struct Flags {
     pub(crate) model_timeout: Option<f64>,
     /// The model's temperature, from 0 [env: UPGRADE_AGENT_TEMPERATURE] [default: 0.1]
     #[arg(long, global = true, value_name = "NUMBER")]
-    pub(crate) temperature: Option<f32>,
+    pub(crate) temperature: Option<f64>,
     /// How sure the agent must be, 0 to 1, before it does not ask back [env: UPGRADE_AGENT_CONFIDENCE] [default: 0.7]
     #[arg(long, global = true, value_name = "NUMBER")]
     pub(crate) confidence: Option<f64>,
@@ -52,12 +93,18 @@ pub(crate) struct Flags {
 pub(crate) struct Config {
     /// The server; the embedded one if there is none.
     pub(crate) url: Option<String>,
+    pub(crate) timeout: Duration,
     pub(crate) token: Option<SecretString>,
+    pub(crate) service_account: Option<PathBuf>,
+    /// What signs the calls of students' applications.
+    pub(crate) client_key: Option<(String, SecretString)>,
     pub(crate) data_dir: PathBuf,
     /// The language model; the offline one if there is none.
     pub(crate) model: Option<ModelConfig>,
     pub(crate) temperature: f32,
     pub(crate) confidence: f64,
+    /// Where all this comes from.
+    pub(crate) report: Report,
 }
 
 /// A language model.
@@ -90,34 +137,45 @@ impl Config {
     /// # Errors
     /// Names the place of the setting that cannot be used, and what would do.
     pub(crate) fn collect(flags: &Flags, environment: Environment<'_>) -> Result<Self, ConfigError> {
-        let env = Env(environment);
         let given = flags.config.as_deref().map(FileConfig::read).transpose()?;
-        let data_dir = data_dir(flags, &env, given.as_ref())?;
-        let file = match given {
-            Some(file) => file,
-            None => FileConfig::of_data_dir(&data_dir)?,
-        };
+        let mut sources = Sources::new(environment);
+        if let (Some(file), Some(path)) = (given, &flags.config) {
+            sources.file = (file, path.clone());
+        }
+        let data_dir = data_dir(flags, &mut sources)?;
+        if flags.config.is_none() {
+            sources.file = FileConfig::of_data_dir(&data_dir)?;
+        }
+        let file = sources.file.0.clone();
         Ok(Config {
-            url: flags.url.clone().or(env.text("UPGRADE_API_URL")).or(file.url.clone()),
-            token: env.text("UPGRADE_TOKEN").map(SecretString::from),
-            model: model(flags, &env, &file)?,
-            temperature: number(
+            url: sources.text(&URL, flags.url.clone(), file.url, "the embedded server"),
+            timeout: seconds(&mut sources, &API_TIMEOUT, flags.timeout, file.timeout, TIMEOUT)?,
+            token: sources.secret(&TOKEN),
+            service_account: sources.path(
+                &ACCOUNT,
+                flags.service_account.clone(),
+                file.service_account,
+                None,
+            ),
+            client_key: client_key(&mut sources)?,
+            model: model(flags, &mut sources)?,
+            // A temperature has few digits.
+            temperature: sources.number(
+                &HEAT,
                 flags.temperature,
-                "--temperature",
-                &env,
-                "UPGRADE_AGENT_TEMPERATURE",
                 file.temperature,
-            )?
-            .unwrap_or(TEMPERATURE),
-            confidence: number(
+                TEMPERATURE,
+                &Range::FROM_0,
+            )? as f32,
+            confidence: sources.number(
+                &SURENESS,
                 flags.confidence,
-                "--confidence",
-                &env,
-                "UPGRADE_AGENT_CONFIDENCE",
                 file.confidence,
-            )?
-            .unwrap_or(CONFIDENCE),
+                CONFIDENCE,
+                &Range::SHARE,
+            )?,
             data_dir,
+            report: sources.report,
         })
     }
 
@@ -137,85 +195,51 @@ impl Config {
     }
 }
 
-struct Env<'a>(Environment<'a>);
-
-impl Env<'_> {
-    /// A variable; one that is blank counts as not set.
-    fn text(&self, name: &str) -> Option<String> {
-        (self.0)(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
-    }
-
-    fn parsed<T: std::str::FromStr>(&self, name: &str, wanted: &str) -> Result<Option<T>, ConfigError> {
-        let Some(text) = self.text(name) else { return Ok(None) };
-        let why = || format!("`{text}` is not {wanted}");
-        text.parse().map(Some).map_err(|_| ConfigError::Value { from: name.to_owned(), why: why() })
-    }
+fn data_dir(flags: &Flags, sources: &mut Sources<'_>) -> Result<PathBuf, ConfigError> {
+    let of_user = folder::of_user(sources.environment);
+    let in_file = sources.file.0.data_dir.clone();
+    sources.path(&DATA_DIR, flags.data_dir.clone(), in_file, of_user).ok_or(ConfigError::NoDataDir)
 }
 
-fn data_dir(flags: &Flags, env: &Env<'_>, file: Option<&FileConfig>) -> Result<PathBuf, ConfigError> {
-    let set = flags.data_dir.clone().or_else(|| env.text("UPGRADE_AGENT_DATA_DIR").map(PathBuf::from));
-    let set = set.or_else(|| file.and_then(|file| file.data_dir.clone()));
-    set.or_else(|| folder::of_user(env.0)).ok_or(ConfigError::NoDataDir)
-}
-
-fn model(flags: &Flags, env: &Env<'_>, file: &FileConfig) -> Result<Option<ModelConfig>, ConfigError> {
-    let offline = flags.offline || truth(env, "UPGRADE_AGENT_OFFLINE")?.or(file.offline).unwrap_or(false);
-    let name = flags.model.clone().or(env.text("UPGRADE_AGENT_MODEL")).or(file.model.clone());
-    let variable = "UPGRADE_AGENT_MODEL_TIMEOUT";
-    let seconds = number(flags.model_timeout, "--model-timeout", env, variable, file.model_timeout)?
-        .unwrap_or(MODEL_TIMEOUT);
-    let timeout = Duration::try_from_secs_f64(seconds).ok().filter(|timeout| !timeout.is_zero());
-    let timeout = timeout.ok_or_else(|| ConfigError::Value {
-        from: "the model's timeout".to_owned(),
-        why: format!("{seconds} is not a time in seconds; give one above 0, such as 60"),
-    })?;
-    let key = env.text("ANTHROPIC_API_KEY").filter(|_| !offline);
-    Ok(key.map(|key| ModelConfig {
-        key: SecretString::from(key),
-        base_url: env.text("ANTHROPIC_BASE_URL"),
+fn model(flags: &Flags, sources: &mut Sources<'_>) -> Result<Option<ModelConfig>, ConfigError> {
+    let file = sources.file.0.clone();
+    let offline = sources.truth(&OFFLINE, flags.offline.then_some(true), file.offline)?;
+    let key = sources.secret(&API_KEY);
+    let name = sources.text(&MODEL_NAME, flags.model.clone(), file.model, MODEL);
+    let timeout = seconds(sources, &MODEL_TIME, flags.model_timeout, file.model_timeout, MODEL_TIMEOUT)?;
+    let base_url = sources.text(&BASE_URL, None, None, "Anthropic's own");
+    Ok(key.filter(|_| !offline).map(|key| ModelConfig {
+        key,
+        base_url,
         name: name.unwrap_or_else(|| MODEL.to_owned()),
         timeout,
     }))
 }
 
-/// A number by flag, variable or file.
-fn number<T: std::str::FromStr + Copy + Into<f64>>(
-    flag: Option<T>,
-    flag_name: &str,
-    env: &Env<'_>,
-    variable: &str,
-    file: Option<T>,
-) -> Result<Option<T>, ConfigError> {
-    let (value, from) = match (flag, env.parsed(variable, "a number")?) {
-        (Some(flag), _) => (Some(flag), flag_name),
-        (None, Some(value)) => (Some(value), variable),
-        (None, None) => (file, "the file of settings"),
+/// One without the other signs nothing.
+fn client_key(sources: &mut Sources<'_>) -> Result<Option<(String, SecretString)>, ConfigError> {
+    let alone = |has: &Key, lacks: &Key| ConfigError::Value {
+        from: has.variables[0].to_owned(),
+        why: format!("needs {} beside it", lacks.variables[0]),
     };
-    let limit = if flag_name == "--confidence" { 1.0 } else { f64::MAX };
-    match value {
-        Some(value) if !(0.0..=limit).contains(&value.into()) => Err(ConfigError::Value {
-            from: from.to_owned(),
-            why: format!(
-                "{} is out of range: {} takes a number from 0{}",
-                value.into(),
-                flag_name.trim_start_matches('-'),
-                if limit == 1.0 { " to 1" } else { " up" }
-            ),
-        }),
-        value => Ok(value),
+    match (sources.text(&CLIENT_KEY, None, None, "none"), sources.secret(&CLIENT_SECRET)) {
+        (Some(key), Some(secret)) => Ok(Some((key, secret))),
+        (Some(_), None) => Err(alone(&CLIENT_KEY, &CLIENT_SECRET)),
+        (None, Some(_)) => Err(alone(&CLIENT_SECRET, &CLIENT_KEY)),
+        (None, None) => Ok(None),
     }
 }
 
-fn truth(env: &Env<'_>, name: &str) -> Result<Option<bool>, ConfigError> {
-    let Some(text) = env.text(name) else { return Ok(None) };
-    match text.to_lowercase().as_str() {
-        "1" | "true" | "yes" | "on" => Ok(Some(true)),
-        "0" | "false" | "no" | "off" => Ok(Some(false)),
-        _ => Err(ConfigError::Value {
-            from: name.to_owned(),
-            why: format!("`{text}` is neither true nor false"),
-        }),
-    }
+fn seconds(
+    sources: &mut Sources<'_>,
+    key: &Key,
+    flag: Option<f64>,
+    file: Option<f64>,
+    default: f64,
+) -> Result<Duration, ConfigError> {
+    let seconds = sources.number(key, flag, file, default, &Range::SECONDS)?;
+    // The range lets only what is a time through.
+    Ok(Duration::try_from_secs_f64(seconds).unwrap_or_default())
 }
 
 fn is_here(path: &Path) -> bool {

@@ -259,3 +259,51 @@ fn keys_are_printed_by_nothing() {
     assert!(!format!("{}{}", ran.out(), ran.err()).contains("hunter2"), "{}", ran.err());
     assert!(ran.out().contains("E_LLM_"), "{}", ran.out());
 }
+
+#[test]
+fn the_settings_are_told_with_their_origin_and_without_secrets() {
+    let folder = Folder::new();
+    let told = |args: &[&str]| {
+        let mut command = agent(&folder, args);
+        command
+            .env("UPGRADE_TOKEN", "hunter2-token")
+            .env("ANTHROPIC_API_KEY", "sk-hunter2")
+            .env("ANTHROPIC_MODEL_NAME", "claude-theirs");
+        let ran = finish(command, "").good();
+        assert!(!ran.out().contains("hunter2"), "{}", ran.out());
+        ran
+    };
+    let out = told(&["config", "--confidence", "0.8"]).out();
+    for line in [
+        "url              the embedded server   (default)",
+        "token            set, and not shown   (UPGRADE_TOKEN)",
+        "model            claude-theirs   (ANTHROPIC_MODEL_NAME)",
+        "confidence       0.8   (--confidence)",
+        "client_secret    not set   (default)",
+    ] {
+        assert!(out.contains(line), "{line:?} is not in:\n{out}");
+    }
+    let json = told(&["config", "--json"]).json();
+    let model = json["settings"].as_array().unwrap().iter().find(|told| told["name"] == "model").unwrap();
+    assert_eq!(
+        *model,
+        json!({ "name": "model", "value": "claude-theirs", "set": true, "from": "ANTHROPIC_MODEL_NAME" })
+    );
+    assert!(json["files"]["threads"].as_str().unwrap().ends_with("threads.db"));
+    assert!(!folder.file("data").exists(), "nothing is made");
+}
+
+#[test]
+fn debug_asks_for_traces_on_standard_error() {
+    let folder = Folder::new();
+    let debugged = |value: &str| {
+        let mut command = agent(&folder, &["ask", "hi", "--json"]);
+        command.env("DEBUG", value);
+        let ran = finish(command, "").good();
+        assert_eq!(ran.json()["kind"], "answer");
+        ran.err()
+    };
+    assert!(debugged("true").contains("DEBUG"));
+    assert_eq!(debugged("false"), "");
+    assert_eq!(debugged("express:*"), "", "other programs have other meanings for it");
+}

@@ -107,10 +107,19 @@ fn private_folder() -> std::fs::DirBuilder {
 
 fn client(config: &Config, server: Option<&ServerHandle>) -> Result<UpgradeClient, Failure> {
     let url = config.url.as_deref().or(server.map(ServerHandle::url)).unwrap_or_default();
-    let mut builder = UpgradeClient::builder(url);
-    // The embedded server asks for no token, and a real one's token is none of its business.
-    if let Some(token) = config.token.clone().filter(|_| server.is_none()) {
+    let mut builder = UpgradeClient::builder(url).timeout(config.timeout);
+    // The embedded server asks for no token, and what is for a real one is none of its business.
+    if server.is_some() {
+        return Ok(builder.build()?);
+    }
+    if let Some(token) = config.token.clone() {
         builder = builder.token(token);
+    }
+    if let Some(file) = &config.service_account {
+        builder = builder.service_account_file(file);
+    }
+    if let Some((key, secret)) = config.client_key.clone() {
+        builder = builder.client_key(key, secret);
     }
     Ok(builder.build()?)
 }

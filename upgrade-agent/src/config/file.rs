@@ -8,10 +8,22 @@ use serde_json::{Map, Value};
 use super::{ConfigError, is_here};
 
 const NAME: &str = "upgrade-agent.json";
-const KEYS: &[&str] = &["url", "data_dir", "model", "model_timeout", "temperature", "confidence", "offline"];
+const KEYS: &[&str] = &[
+    "url",
+    "timeout",
+    "service_account",
+    "data_dir",
+    "model",
+    "model_timeout",
+    "temperature",
+    "confidence",
+    "offline",
+];
 /// Keys that people try, which are secrets.
 const SECRETS: &[(&str, &str)] = &[
     ("token", "UPGRADE_TOKEN"),
+    ("client_key", "UPGRADE_CLIENT_KEY"),
+    ("client_secret", "UPGRADE_CLIENT_SECRET"),
     ("api_key", "ANTHROPIC_API_KEY"),
     ("anthropic_api_key", "ANTHROPIC_API_KEY"),
 ];
@@ -21,10 +33,12 @@ const SECRETS: &[(&str, &str)] = &[
 #[serde(default)]
 pub(super) struct FileConfig {
     pub(super) url: Option<String>,
+    pub(super) timeout: Option<f64>,
+    pub(super) service_account: Option<PathBuf>,
     pub(super) data_dir: Option<PathBuf>,
     pub(super) model: Option<String>,
     pub(super) model_timeout: Option<f64>,
-    pub(super) temperature: Option<f32>,
+    pub(super) temperature: Option<f64>,
     pub(super) confidence: Option<f64>,
     pub(super) offline: Option<bool>,
 }
@@ -38,15 +52,15 @@ impl FileConfig {
         parse(&text).map_err(wrong)
     }
 
-    /// The data folder's own file, if there is one. It cannot say where it lies.
-    pub(super) fn of_data_dir(folder: &Path) -> Result<Self, ConfigError> {
+    /// The data folder's own file, if there is one, and its place. It cannot say where it lies.
+    pub(super) fn of_data_dir(folder: &Path) -> Result<(Self, PathBuf), ConfigError> {
         let path = folder.join(NAME);
         if !is_here(&path) {
-            return Ok(FileConfig::default());
+            return Ok((FileConfig::default(), path));
         }
         let file = FileConfig::read(&path)?;
         match file.data_dir {
-            None => Ok(file),
+            None => Ok((file, path)),
             Some(_) => Err(ConfigError::File {
                 path,
                 why: "`data_dir` cannot be set in the data folder itself; use --data-dir or UPGRADE_AGENT_DATA_DIR".to_owned(),

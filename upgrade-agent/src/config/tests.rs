@@ -59,7 +59,7 @@ fn without_any_setting_the_server_is_embedded_and_the_model_offline() {
     let folder = Folder::new();
     let config = Config::collect(&folder.flags(), &env(&[])).unwrap();
     assert!(config.url.is_none() && config.model.is_none() && config.token.is_none());
-    assert_eq!((config.temperature, config.confidence), (TEMPERATURE, CONFIDENCE));
+    assert_eq!((config.temperature, config.confidence), (0.1, CONFIDENCE));
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn a_key_brings_the_language_model_and_offline_sends_it_away() {
 fn unknown_settings_are_refused_with_the_nearest_name() {
     assert!(refused(r#"{"modle": "x"}"#).contains("did you mean `model`?"));
     assert!(refused(r#"{"model-timeout": 3}"#).contains("did you mean `model_timeout`?"));
-    assert!(refused(r#"{"colour": "red"}"#).contains("there are url, data_dir, model"));
+    assert!(refused(r#"{"colour": "red"}"#).contains("there are url, timeout, service_account"));
     assert!(refused(r#"{"token": "hunter2"}"#).contains("UPGRADE_TOKEN"));
     assert!(!refused(r#"{"token": "hunter2"}"#).contains("hunter2"));
     assert!(refused("[1]").contains("must be a JSON object"));
@@ -128,4 +128,71 @@ fn the_data_folder_follows_the_platform() {
         Some(PathBuf::from("/h/.local/share/upgrade-agent"))
     );
     assert_eq!(found(&[]), None);
+}
+
+#[test]
+fn the_variables_of_upgrades_own_agent_are_read_where_ours_are_not_set() {
+    let folder = Folder::new();
+    let theirs = [
+        ("UPGRADE_API_TIMEOUT", "12"),
+        ("UPGRADE_SERVICE_ACCOUNT_KEY_PATH", "/keys/account.json"),
+        ("ANTHROPIC_API_KEY", "sk-1"),
+        ("ANTHROPIC_API_TIMEOUT", "90"),
+        ("ANTHROPIC_MODEL_NAME", "claude-theirs"),
+    ];
+    let config = Config::collect(&folder.flags(), &env(&theirs)).unwrap();
+    let model = config.model.unwrap();
+    assert_eq!((config.timeout, model.timeout), (Duration::from_secs(12), Duration::from_secs(90)));
+    assert_eq!(config.service_account, Some(PathBuf::from("/keys/account.json")));
+    assert_eq!(model.name, "claude-theirs");
+    let ours = [
+        ("UPGRADE_AGENT_TIMEOUT", "5"),
+        ("UPGRADE_AGENT_MODEL_TIMEOUT", "6"),
+        ("UPGRADE_AGENT_MODEL", "claude-ours"),
+    ];
+    let both: Vec<_> = theirs.into_iter().chain(ours).collect();
+    let config = Config::collect(&folder.flags(), &env(&both)).unwrap();
+    let model = config.model.unwrap();
+    assert_eq!((config.timeout, model.timeout), (Duration::from_secs(5), Duration::from_secs(6)));
+    assert_eq!(model.name, "claude-ours");
+}
+
+#[test]
+fn a_client_key_and_its_secret_go_together() {
+    let folder = Folder::new();
+    let collect = |vars: &[(&str, &str)]| Config::collect(&folder.flags(), &env(vars));
+    let both = [("UPGRADE_CLIENT_KEY", "app"), ("UPGRADE_CLIENT_SECRET", "hunter2")];
+    assert!(collect(&both).unwrap().client_key.is_some_and(|(key, _)| key == "app"));
+    let error = collect(&both[..1]).unwrap_err().to_string();
+    assert!(error.contains("UPGRADE_CLIENT_KEY: needs UPGRADE_CLIENT_SECRET"), "{error}");
+    let error = collect(&both[1..]).unwrap_err().to_string();
+    assert!(
+        error.contains("UPGRADE_CLIENT_SECRET: needs UPGRADE_CLIENT_KEY") && !error.contains("hunter2"),
+        "{error}"
+    );
+}
+
+#[test]
+fn the_report_tells_where_each_setting_comes_from_and_no_secret() {
+    let folder = Folder::new().with(r#"{"confidence": 0.9}"#);
+    let vars = [
+        ("UPGRADE_API_URL", "https://ada:hunter2@school.example/api?x=a@b"),
+        ("UPGRADE_TOKEN", "hunter2"),
+        ("UPGRADE_CLIENT_KEY", "app"),
+        ("UPGRADE_CLIENT_SECRET", "hunter2"),
+        ("ANTHROPIC_API_KEY", "hunter2"),
+    ];
+    let flags = Flags { temperature: Some(0.5), ..folder.flags() };
+    let report = Config::collect(&flags, &env(&vars)).unwrap().report;
+    let told = |name: &str| {
+        let told = report.0.iter().find(|told| told.name == name).unwrap();
+        (told.value.clone(), told.set, told.from.clone())
+    };
+    let file = folder.0.join("upgrade-agent.json").display().to_string();
+    assert_eq!(told("url").0.as_deref(), Some("https://***@school.example/api?x=a@b"));
+    assert_eq!(told("temperature"), (Some("0.5".into()), true, "--temperature".into()));
+    assert_eq!(told("confidence"), (Some("0.9".into()), true, file));
+    assert_eq!(told("model_timeout"), (Some("60".into()), false, "default".into()));
+    assert_eq!(told("token"), (None, true, "UPGRADE_TOKEN".into()));
+    assert!(!format!("{report:?}").contains("hunter2"));
 }

@@ -1,0 +1,42 @@
+//! What is told about the settings: each with its value and where it comes from, and of a secret only whether it is set.
+
+use serde::Serialize;
+
+use super::source::Origin;
+
+/// The settings, in the order in which they were looked at.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Report(pub(crate) Vec<Told>);
+
+/// One setting.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Told {
+    pub(crate) name: &'static str,
+    /// Nothing for a secret.
+    pub(crate) value: Option<String>,
+    /// Whether somebody set it.
+    pub(crate) set: bool,
+    /// The flag, the variable or the file that gave it, or `default`.
+    pub(crate) from: String,
+}
+
+impl Report {
+    pub(super) fn tell(&mut self, name: &'static str, value: &str, origin: &Origin) {
+        let value = Some(without_password(value));
+        self.0.push(Told { name, value, set: *origin != Origin::Default, from: origin.to_string() });
+    }
+
+    pub(super) fn tell_secret(&mut self, name: &'static str, set: bool, origin: &Origin) {
+        self.0.push(Told { name, value: None, set, from: origin.to_string() });
+    }
+}
+
+/// A URL that carries a password is refused later; it is not shown before either.
+fn without_password(value: &str) -> String {
+    let Some((scheme, rest)) = value.split_once("://") else { return value.to_owned() };
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    match rest[..end].rfind('@') {
+        Some(at) => format!("{scheme}://***{}", &rest[at..]),
+        None => value.to_owned(),
+    }
+}
