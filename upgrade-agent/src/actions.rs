@@ -9,6 +9,7 @@ mod describe;
 mod facts;
 mod params;
 mod shown;
+pub(crate) mod simulations;
 mod transitions;
 mod warnings;
 
@@ -16,6 +17,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::client::{Experiment, ExperimentState};
+use crate::plan::Plan;
 pub use check::check;
 pub(crate) use check::{unknown_context, unknown_experiment};
 pub use decode::{DecodeError, decode, required, unknown_parameters};
@@ -28,6 +30,9 @@ pub use params::{
     PostRuleParam, UpdateExperiment, UpdateExperimentStatus,
 };
 pub(crate) use shown::shown;
+pub use simulations::{
+    BalanceMode, JourneyStep, SimulateUserJourney, TestConditionBalance, VisitDecisionPoint,
+};
 pub use transitions::is_usual;
 pub use warnings::{Warning, warnings};
 
@@ -115,6 +120,12 @@ actions! {
     GetDecisionPointAssignments = "get_decision_point_assignments",
     /// Writes down that a student was at a decision point.
     MarkDecisionPoint = "mark_decision_point",
+    /// Lets one student come to a decision point: makes him known, assigns him and marks the visit.
+    VisitDecisionPoint = "visit_decision_point",
+    /// Tests whether conditions are split as the weights say.
+    TestConditionBalance = "test_condition_balance",
+    /// Lets students go through several steps.
+    SimulateUserJourney = "simulate_user_journey",
 }
 
 impl std::fmt::Display for ActionKind {
@@ -134,6 +145,9 @@ impl ActionKind {
             ActionKind::InitExperimentUser => "initialize the user",
             ActionKind::GetDecisionPointAssignments => "get the assignments",
             ActionKind::MarkDecisionPoint => "mark the decision point",
+            ActionKind::VisitDecisionPoint => "visit the decision point",
+            ActionKind::TestConditionBalance => "test the balance of the conditions",
+            ActionKind::SimulateUserJourney => "simulate the journey",
         }
     }
 }
@@ -148,6 +162,8 @@ impl Action {
             Action::MarkDecisionPoint(mark) => {
                 mark.assigned_condition.as_mut().map(|condition| &mut condition.experiment_id)
             }
+            Action::TestConditionBalance(test) => Some(&mut test.experiment_id),
+            Action::SimulateUserJourney(journey) => journey.experiment_id.as_mut(),
             _ => None,
         };
         if let Some(place) = place {
@@ -164,6 +180,8 @@ impl Action {
             Action::MarkDecisionPoint(mark) => {
                 mark.assigned_condition.as_ref().map(|condition| condition.experiment_id.as_str())
             }
+            Action::TestConditionBalance(test) => Some(&test.experiment_id),
+            Action::SimulateUserJourney(journey) => journey.experiment_id.as_deref(),
             _ => None,
         }
     }
@@ -195,4 +213,16 @@ pub struct Proposal {
     pub current: Option<ExperimentState>,
     /// What the person should know before he says yes.
     pub warnings: Vec<Warning>,
+    /// Its steps, if it has several.
+    #[serde(default)]
+    pub plan: Option<Plan>,
+}
+
+/// Whether a balance test is computed and not played: because that was asked for, or because real students are in the
+/// experiment and nothing else was asked for.
+pub(crate) fn is_offline(test: &TestConditionBalance, state: &ExperimentState) -> bool {
+    match test.mode {
+        Some(mode) => mode == BalanceMode::Offline,
+        None => *state == ExperimentState::Enrolling,
+    }
 }

@@ -16,6 +16,7 @@ use agentgraph::{CompiledGraph, Outcome, RunBuilder};
 use agentgraph_llm::Message;
 use tokio::sync::OwnedMutexGuard;
 
+use crate::plan::Ends;
 use crate::state::ConversationState;
 pub use builder::UpgradeAgentBuilder;
 pub use error::AgentError;
@@ -23,8 +24,8 @@ pub(crate) use settings::Settings;
 pub use stream::{TurnEvent, TurnStream};
 pub use turn::Turn;
 
-/// Supersteps of the longest turn, and a few more: a turn that needs more does not end by itself.
-const MAX_SUPERSTEPS: u64 = 16;
+/// Supersteps of the longest turn, and a few more: a turn that needs more does not end by itself. A plan takes two a step.
+const MAX_SUPERSTEPS: u64 = 64;
 
 /// The agent. Cheap to clone; clones share everything.
 ///
@@ -123,6 +124,11 @@ impl UpgradeAgent {
     async fn end_unfinished(&self, thread: &str) -> Result<Option<Turn>, AgentError> {
         match self.graph.state(thread).await? {
             Some(checkpoint) if !checkpoint.next.is_empty() => {
+                if let Some(going) = &checkpoint.values.plan {
+                    // A plan that was cut off is ended, and not gone on with.
+                    let ended = ConversationState::update().plan(Some(going.ending(Ends::Interrupted)));
+                    self.graph.update_state(thread).update(ended).await?;
+                }
                 let outcome = self.limited(self.graph.proceed(), thread).await?;
                 self.ended(outcome).map(Some)
             }

@@ -32,7 +32,7 @@ pub(crate) fn graph(
         .route(CONVERSATION_ANALYZER, move |state: &ConversationState| after_analysis(state, confidence))
         .route(INFORMATION_GATHERER, after_gathering)
         .route(CONFIRMATION_HANDLER, after_confirmation)
-        .edge(TOOL_EXECUTOR, RESPONSE_GENERATOR)
+        .route(TOOL_EXECUTOR, after_execution)
         .edge(RESPONSE_GENERATOR, END)
         .compile()
 }
@@ -64,11 +64,14 @@ pub enum AfterAnalysis {
     InformationGatherer,
     /// It can be answered, or has to be asked back.
     ResponseGenerator,
+    /// A plan is under way.
+    ToolExecutor,
 }
 
-/// Only a clear wish for something goes to the gatherer. A confidence of exactly the limit is clear.
+/// A plan goes on. Only a clear wish for something goes to the gatherer. A confidence of exactly the limit is clear.
 pub fn after_analysis(state: &ConversationState, confidence: f64) -> AfterAnalysis {
     match &state.analysis {
+        _ if state.plan.is_some() => AfterAnalysis::ToolExecutor,
         Some(analysis) if analysis.intent == Intent::NeedsInfo && analysis.confidence >= confidence => {
             AfterAnalysis::InformationGatherer
         }
@@ -108,7 +111,29 @@ pub enum AfterConfirmation {
 pub fn after_confirmation(state: &ConversationState) -> AfterConfirmation {
     match (&state.approved, &state.preset) {
         (Some(_), _) => AfterConfirmation::ToolExecutor,
+        // A step of it was settled.
+        (None, None) if state.plan.is_some() => AfterConfirmation::ToolExecutor,
         (None, Some(_)) => AfterConfirmation::ResponseGenerator,
         (None, None) => AfterConfirmation::ConversationAnalyzer,
+    }
+}
+
+/// Where a turn goes once something was run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Route)]
+pub enum AfterExecution {
+    /// A plan has steps left.
+    ConversationAnalyzer,
+    /// The next step of a plan has to be asked about.
+    ConfirmationHandler,
+    /// It is done.
+    ResponseGenerator,
+}
+
+/// A plan goes on by way of the analyzer until it has ended, and stops where a step of it needs its own yes.
+pub fn after_execution(state: &ConversationState) -> AfterExecution {
+    match (&state.plan, &state.proposal) {
+        (Some(_), Some(_)) => AfterExecution::ConfirmationHandler,
+        (Some(_), None) => AfterExecution::ConversationAnalyzer,
+        (None, _) => AfterExecution::ResponseGenerator,
     }
 }

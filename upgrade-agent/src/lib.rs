@@ -7,10 +7,12 @@
 
 pub mod actions;
 pub mod agent;
+pub mod balance;
 pub mod client;
 pub mod graph;
 pub mod nodes;
 pub mod offline;
+pub mod plan;
 mod prompts;
 pub mod reply;
 pub mod server;

@@ -81,6 +81,8 @@ mod view;
 mod world;
 
 pub use builder::{EmbeddedServer, EmbeddedServerBuilder};
+pub(crate) use draw::condition_at;
 pub use error::ServerError;
 pub use handle::ServerHandle;
+pub(crate) use random::first as first_draw;
 pub(crate) use sources::timestamp;

@@ -15,8 +15,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::actions::{ExperimentRef, Proposal};
+use crate::balance::BalanceReport;
 use crate::client::{ContextMetadata, Experiment, ExperimentName};
 pub use crate::nodes::confirmation_handler::{Approved, Confirmation};
+pub use crate::plan::PlanRun;
 pub use crate::reply::ConfirmKind;
 pub use log::{LogEntry, LogStatus};
 pub use pending::{Missing, Params, Pending, PendingSummary};
@@ -35,6 +37,8 @@ pub struct ConversationState {
     pub pending: Pending,
     /// The action that the person said yes to and that has not run to its end.
     pub approved: Option<Approved>,
+    /// The plan that is being run, step by step.
+    pub plan: Option<PlanRun>,
     /// Every action that was run, oldest first.
     #[reduce(append)]
     pub execution_log: Vec<LogEntry>,
@@ -63,6 +67,9 @@ pub struct ConversationState {
     /// The question that this turn's message did not answer.
     #[channel(run)]
     pub dropped: Option<Dropped>,
+    /// How a split came out that this turn looked at.
+    #[channel(run)]
+    pub balance: Option<BalanceReport>,
     /// What went wrong.
     #[channel(run)]
     #[reduce(append)]

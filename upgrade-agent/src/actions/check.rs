@@ -1,6 +1,7 @@
 //! Holding an action against what the server told: everything the server itself would let pass.
 
 mod parts;
+mod simulations;
 mod students;
 mod words;
 
@@ -15,6 +16,7 @@ use parts::{
     Named, TOLERANCE, check_conditions, check_context, check_filter, check_list, check_name, check_points,
     check_rule, check_tags, check_unit, rounded,
 };
+use simulations::{check_balance, check_journey, check_visit};
 use students::{check_init, check_mark, check_user};
 use words::{check_known, in_context, not_a_word};
 
@@ -42,6 +44,9 @@ pub fn check(action: &Action, facts: &Facts<'_>) -> Vec<String> {
         }
         Action::MarkDecisionPoint(mark) => check_mark(mark, facts, &mut found),
         Action::InitExperimentUser(init) => check_init(init, &mut found),
+        Action::VisitDecisionPoint(visit) => check_visit(visit, facts, &mut found),
+        Action::TestConditionBalance(test) => check_balance(test, facts, &mut found),
+        Action::SimulateUserJourney(journey) => check_journey(journey, facts, &mut found),
         Action::DeleteExperiment(_) => {}
     }
     found

@@ -3,9 +3,11 @@
 use super::params::weights;
 use super::shown::{on_one_line, shown};
 use super::{
-    Action, ConditionParam, CreateExperiment, DecisionPointParam, GroupParam, Proposal, UpdateExperiment,
+    Action, ConditionParam, CreateExperiment, DecisionPointParam, GroupParam, JourneyStep, Proposal,
+    UpdateExperiment,
 };
 use crate::client::{ExperimentState, FilterMode};
+use crate::plan::Step;
 
 /// The action in a few words, such as `delete experiment 'Foo'`.
 pub(crate) fn title(proposal: &Proposal) -> String {
@@ -22,6 +24,13 @@ pub(crate) fn title(proposal: &Proposal) -> String {
         Action::MarkDecisionPoint(mark) => {
             let place = &mark.decision_point;
             format!("mark user '{}' at {} / {}", mark.user_id, place.site, place.target)
+        }
+        Action::VisitDecisionPoint(visit) => {
+            format!("let user '{}' visit {} / {}", visit.user_id, visit.site, visit.target)
+        }
+        Action::TestConditionBalance(_) => format!("test the balance of experiment '{name}'"),
+        Action::SimulateUserJourney(journey) => {
+            format!("simulate the journey of {} in '{}'", students(journey.students()), journey.context)
         }
     };
     on_one_line(&title)
@@ -62,6 +71,29 @@ pub(crate) fn question(proposal: &Proposal) -> String {
             let code = code.map_or_else(String::new, |code| format!(" with condition '{code}'"));
             vec![format!("Mark decision point visit of user '{}' at {place}{whose}{code}?", mark.user_id)]
         }
+        Action::VisitDecisionPoint(visit) => vec![
+            format!(
+                "Let user '{}' visit {} / {} in context '{}'?",
+                visit.user_id, visit.site, visit.target, visit.context
+            ),
+            "He is made known, assigned, and his visit is marked, so that he may be enrolled.".to_owned(),
+        ],
+        Action::TestConditionBalance(test) => {
+            let first = format!(
+                "Test the balance of experiment '{}' with {}?",
+                name(proposal),
+                students(test.students() as usize)
+            );
+            with_plan(first, proposal)
+        }
+        Action::SimulateUserJourney(journey) => {
+            let first = format!(
+                "Simulate the journey of {} in context '{}'?",
+                students(journey.students()),
+                journey.context
+            );
+            with_plan(first, proposal)
+        }
     };
     lines.extend(proposal.warnings.iter().map(|warning| format!("Note: {warning}")));
     // Each line is the agent's: what others typed must not begin one.
@@ -87,6 +119,46 @@ pub(crate) fn effect(state: &ExperimentState) -> &'static str {
         }
         ExperimentState::Archived => "It is over and put away.",
         ExperimentState::Unknown(_) => "",
+    }
+}
+
+/// A question with the steps that a yes lets run.
+fn with_plan(question: String, proposal: &Proposal) -> Vec<String> {
+    let mut lines = vec![question];
+    let plan = proposal.plan.iter();
+    let steps = plan.clone().flat_map(|plan| &plan.steps).map(step_in_words);
+    let last = plan.filter_map(|plan| plan.restores.as_ref());
+    let last = last.map(|first| format!("restore the status {first}, also if a step fails"));
+    lines.extend(steps.chain(last).zip(1..).map(|(step, number)| format!("{number}. {step}")));
+    lines.push("The students stay on the server: UpGrade cannot take them back.".to_owned());
+    lines
+}
+
+fn step_in_words(step: &Step) -> String {
+    match step {
+        Step::SetStatus { to } => format!("change the status to {to}"),
+        Step::Crowd { students: number, site, target } => {
+            format!(
+                "play {} who come to {site} / {target}: make them known, assign them, mark their visits",
+                students(*number as usize)
+            )
+        }
+        Step::Begin { students: number } => format!("make {} known", students(*number)),
+        Step::VisitAssigned => "let each visit every place where he is assigned something".to_owned(),
+        Step::Journey(JourneyStep::Assign {}) => "look at what they would get".to_owned(),
+        Step::Journey(JourneyStep::Visit { site, target }) => format!("let them visit {site} / {target}"),
+        Step::Journey(JourneyStep::SetWorkingGroup { working_group }) => {
+            let groups = working_group.iter().map(|(kind, id)| format!("{kind} {id}"));
+            format!("let them work in {}", groups.collect::<Vec<_>>().join(", "))
+        }
+        Step::Journey(JourneyStep::SetStatus { status }) => format!("change the status to {status}"),
+    }
+}
+
+fn students(number: usize) -> String {
+    match number {
+        1 => "one simulated student".to_owned(),
+        number => format!("{number} simulated students"),
     }
 }
 

@@ -17,6 +17,7 @@ const CONFIDENCE: f64 = 0.7;
 const TEMPERATURE: f32 = 0.1;
 const MAX_TOKENS: u32 = 4096;
 const HISTORY_WINDOW: usize = 20;
+const STUDENTS_AT_ONCE: usize = 8;
 
 /// Collects the settings of an [`UpgradeAgent`].
 #[must_use = "a builder does nothing until `build()`"]
@@ -79,6 +80,12 @@ impl UpgradeAgentBuilder {
         self
     }
 
+    /// How many simulated students call the server at once; 8 if not set. 0 counts as 1.
+    pub fn students_at_once(mut self, students: usize) -> Self {
+        self.settings.students_at_once = students.max(1);
+        self
+    }
+
     /// Where the keys of approvals come from; random if not set. They must differ from each other: a created experiment
     /// gets its key as its id.
     pub fn ids(mut self, ids: impl Fn() -> Uuid + Send + Sync + 'static) -> Self {
@@ -134,6 +141,7 @@ fn default_settings() -> Settings {
         temperature: Some(TEMPERATURE),
         max_tokens: Some(MAX_TOKENS),
         history_window: HISTORY_WINDOW,
+        students_at_once: STUDENTS_AT_ONCE,
         ids: Arc::new(Uuid::new_v4),
         clock: Arc::new(SystemTime::now),
     }

@@ -18,6 +18,8 @@ pub(crate) struct Settings {
     pub(crate) history_window: usize,
     /// The keys of approvals.
     pub(crate) ids: Arc<dyn Fn() -> Uuid + Send + Sync>,
+    /// How many simulated students act at once.
+    pub(crate) students_at_once: usize,
     pub(crate) clock: Arc<dyn Fn() -> SystemTime + Send + Sync>,
 }
 

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::balance::BalanceReport;
 use crate::state::{ConversationState, PendingSummary, ResponseKind, TurnError};
 
 /// One turn, ended.
@@ -19,6 +20,8 @@ pub struct Turn {
     pub recovered: Option<String>,
     /// What went wrong.
     pub errors: Vec<TurnError>,
+    /// How a split came out, if the turn looked at one.
+    pub balance: Option<BalanceReport>,
     /// What the agent waits for now.
     pub pending: Option<PendingSummary>,
 }
@@ -32,6 +35,7 @@ impl Turn {
             path: state.path,
             recovered: None,
             errors: state.errors,
+            balance: state.balance,
             pending: state.pending.summary(),
         }
     }

@@ -10,9 +10,10 @@ use agentgraph::{Ctx, Dep, Snapshot};
 use super::begin;
 use crate::actions::{self, Action, Proposal};
 use crate::agent::Settings;
+use crate::plan::Ends;
 use crate::reply::{self, ConfirmKind, DELETE_WORD, Verdict};
 use crate::state::{
-    ConversationState, ConversationStateUpdate, Dropped, Missing, Pending, Preset, ResponseKind,
+    ConversationState, ConversationStateUpdate, Dropped, Missing, Pending, PlanRun, Preset, ResponseKind,
 };
 pub use approval::{Approved, Confirmation};
 
@@ -44,6 +45,9 @@ fn settle(
     state: &ConversationState,
     settings: &Settings,
 ) -> ConversationStateUpdate {
+    if let Some(going) = &state.plan {
+        return settle_step(update, going, asked, state, settings);
+    }
     let in_time = state.turns == asked.asked_turn().saturating_add(1);
     let verdict = if in_time { reply::read(&state.user_input, asked.kind()) } else { Verdict::Other };
     let title = actions::title(asked.proposal());
@@ -73,6 +77,27 @@ fn settle(
             let note = format!("I have set aside the question whether to {title}; nothing was changed.");
             let dropped = Dropped { action: action.kind(), params: action.params(), title };
             update.dropped(Some(dropped)).notes([note]).pending(Pending::Nothing)
+        }
+    }
+}
+
+/// Reads the answer about a step of a plan that is under way. Only a yes lets it go on; anything else ends it.
+fn settle_step(
+    update: ConversationStateUpdate,
+    going: &PlanRun,
+    asked: &Confirmation,
+    state: &ConversationState,
+    settings: &Settings,
+) -> ConversationStateUpdate {
+    let in_time = state.turns == asked.asked_turn().saturating_add(1);
+    let verdict = if in_time { reply::read(&state.user_input, asked.kind()) } else { Verdict::Other };
+    let update = update.pending(Pending::Nothing);
+    match verdict {
+        Verdict::Yes => update.approved(Some(Approved::new(asked.proposal().clone(), (settings.ids)()))),
+        Verdict::No => update.plan(Some(going.ending(Ends::Declined))),
+        _ => {
+            let note = "I ended what was under way first: please say again what you want now.".to_owned();
+            update.plan(Some(going.ending(Ends::Declined))).notes([note])
         }
     }
 }

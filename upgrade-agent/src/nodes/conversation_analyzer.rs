@@ -23,6 +23,10 @@ pub(crate) async fn run(
     ctx: Ctx,
 ) -> ConversationStateUpdate {
     let update = begin(&ctx).await;
+    if state.plan.is_some() {
+        // What the person wants is settled: the next step of the plan.
+        return update;
+    }
     match analyze(&state, &settings).await {
         Ok(analysis) => concluded(update, &state, &settings, analysis),
         Err(error) => {

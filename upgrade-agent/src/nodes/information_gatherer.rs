@@ -43,7 +43,7 @@ pub(crate) async fn run(
             .preset(Some(failure::model_preset(&error)))
             .errors([error]);
     }
-    let outcome = conclude::conclude(&desk, &state, ctx.node()).await;
+    let outcome = conclude::conclude(&desk, &state, &settings, ctx.node()).await;
     outcome.write(keep(update, desk.clear(), state.turns), &state)
 }
 

@@ -4,7 +4,10 @@
 //! runs it again. UpGrade knows no idempotency keys; each action therefore looks first whether it is done already (see
 //! `run`), and one approval has one effect however often it is run.
 
+pub(crate) mod crowd;
+mod plan;
 mod run;
+mod visit;
 
 use agentgraph::{Ctx, Dep, Snapshot};
 use serde_json::Value;
@@ -27,9 +30,16 @@ pub(crate) async fn run(
     ctx: Ctx,
 ) -> ConversationStateUpdate {
     let update = begin(&ctx).await.approved(None);
+    let visit = plan::Visit { client: &client, settings: &settings, state: &state, ctx: &ctx };
+    if let Some(going) = &state.plan {
+        return plan::go_on(&visit, update, going, state.approved.is_some()).await;
+    }
     let Some(approved) = &state.approved else { return update };
+    if approved.proposal().plan.is_some() {
+        return plan::begin(&visit, update, approved).await;
+    }
     let outcome = run::execute(&client, approved.proposal(), approved.key()).await;
-    let entry = entry(approved, outcome, &state, &settings, ctx.node());
+    let entry = entry(&visit, approved, outcome);
     let kind = approved.proposal().action.kind();
     let changed = entry.status == LogStatus::Success || may_have_acted(&entry);
     let mut update = update
@@ -42,26 +52,31 @@ pub(crate) async fn run(
     update.execution_log([entry])
 }
 
-fn entry(
-    approved: &Approved,
-    outcome: Result<Done, Failed>,
-    state: &ConversationState,
-    settings: &Settings,
-    node: &str,
-) -> LogEntry {
+fn entry(visit: &plan::Visit<'_>, approved: &Approved, outcome: Result<Done, Failed>) -> LogEntry {
     let proposal = approved.proposal();
-    let (status, result, error, experiment, summary) = match outcome {
-        Ok(done) => (LogStatus::Success, done.result, None, done.experiment, done.summary),
+    let (about, told) = match outcome {
+        Ok(done) => (done.experiment, (LogStatus::Success, done.result, None, done.summary)),
         Err(failed) => {
-            let error = failed.error(node);
-            let about = proposal.about.clone();
+            let error = failed.error(visit.ctx.node());
             let summary = failure_summary(proposal, &failed, &error);
-            (LogStatus::Error, Value::Null, Some(error), about, summary)
+            (proposal.about.clone(), (LogStatus::Error, Value::Null, Some(error), summary))
         }
     };
+    entry_of(visit, proposal, about, told)
+}
+
+/// How an action ended: its status, what it came to, its error, and the summary.
+type Told = (LogStatus, Value, Option<TurnError>, String);
+
+fn entry_of(
+    visit: &plan::Visit<'_>,
+    proposal: &Proposal,
+    experiment: Option<ExperimentRef>,
+    (status, result, error, summary): Told,
+) -> LogEntry {
     LogEntry {
-        timestamp: timestamp((settings.clock)()),
-        turn: state.turns,
+        timestamp: timestamp((visit.settings.clock)()),
+        turn: visit.state.turns,
         action: proposal.action.clone(),
         experiment,
         status,
@@ -123,6 +138,15 @@ fn success_summary(action: &Action, name: &str, detail: &str) -> String {
                 "The visit of user '{}' at {} / {} was marked{detail}.",
                 mark.user_id, place.site, place.target
             )
+        }
+        Action::VisitDecisionPoint(visit) => {
+            format!("User '{}' came to {} / {}{detail}.", visit.user_id, visit.site, visit.target)
+        }
+        Action::TestConditionBalance(_) => format!("The split of experiment '{name}', played on the server:"),
+        Action::SimulateUserJourney(journey) => {
+            let students = journey.students();
+            let word = if students == 1 { "student" } else { "students" };
+            format!("The journey of {students} {word} in context '{}' is done.", journey.context)
         }
     }
 }

@@ -28,7 +28,7 @@ pub(super) fn draw<'e>(
         }
         _ => {}
     }
-    ordered.get(by_weight(&weights, random::first(&seed(experiment, user)) * 100.0)).copied()
+    ordered.get(condition_at(&weights, random::first(&seed(experiment, user)) * 100.0)).copied()
 }
 
 fn seed(experiment: &Experiment, user: &User) -> String {
@@ -43,7 +43,7 @@ fn seed(experiment: &Experiment, user: &User) -> String {
 
 /// The place at which the running sum of weights reaches the point. If the weights do not go so
 /// far it is the very first one.
-fn by_weight(weights: &[f64], point: f64) -> usize {
+pub(crate) fn condition_at(weights: &[f64], point: f64) -> usize {
     let mut sum = 0.0;
     let reached = weights.iter().position(|weight| {
         sum += weight;

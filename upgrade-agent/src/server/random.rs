@@ -59,7 +59,7 @@ impl SeedRandom {
 }
 
 /// The first number that follows from a text.
-pub(super) fn first(seed: &str) -> f64 {
+pub(crate) fn first(seed: &str) -> f64 {
     SeedRandom::new(seed).next()
 }
 

@@ -33,6 +33,9 @@ pub fn warnings(action: &Action, facts: &Facts<'_>) -> Vec<Warning> {
         Action::InitExperimentUser(init) => of_init(init, *facts, &mut due),
         Action::GetDecisionPointAssignments(asked) => due.extend(global_groups(&asked.context, *facts)),
         Action::MarkDecisionPoint(mark) => of_mark(mark, *facts, &mut due),
+        Action::VisitDecisionPoint(visit) => due.extend(global_groups(&visit.context, *facts)),
+        Action::SimulateUserJourney(journey) => due.extend(global_groups(&journey.context, *facts)),
+        Action::TestConditionBalance(_) => {}
     }
     if !facts.untold.is_empty() {
         due.push(Warning::Untold { what: facts.untold.iter().map(|&what| what.to_owned()).collect() });

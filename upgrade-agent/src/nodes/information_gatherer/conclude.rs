@@ -3,8 +3,12 @@
 use super::facts::Known;
 use super::question::Question;
 use crate::actions::{self, Action, ActionKind, DecodeError, ExperimentRef, Proposal};
+use crate::agent::Settings;
+use crate::balance::{self, BalanceReport};
 use crate::client::{ClientError, ErrorKind, Experiment, ExperimentName};
 use crate::nodes::failure;
+use crate::nodes::tool_executor::crowd;
+use crate::plan::Plan;
 use crate::state::{
     ConversationState, ConversationStateUpdate, ErrorClass, Missing, Params, Pending, Preset, ResponseKind,
     TurnError,
@@ -26,6 +30,8 @@ enum End {
     Errors(Vec<TurnError>),
     Ask(Missing),
     Propose(Box<Proposal>),
+    /// A balance that was computed: nothing has to be run for it.
+    Balance(ExperimentRef, Box<BalanceReport>),
 }
 
 impl Outcome {
@@ -43,6 +49,13 @@ impl Outcome {
                 .preset(Some(Preset::new(ResponseKind::Question, missing.question.clone())))
                 .suggested(missing.options.clone())
                 .pending(Pending::Missing(missing)),
+            End::Balance(about, report) => {
+                let text = balance_text(&about, &report);
+                update
+                    .preset(Some(Preset::new(ResponseKind::Answer, text)))
+                    .balance(Some(*report))
+                    .pending(Pending::Nothing)
+            }
             End::Propose(proposal) => update.proposal(Some(*proposal)).pending(Pending::Nothing),
         };
         if let Some(left) = self.left {
@@ -56,7 +69,12 @@ impl Outcome {
 }
 
 /// Judges what lies on the desk, and reads what the judgement needs.
-pub(super) async fn conclude(desk: &Desk, state: &ConversationState, node: &str) -> Outcome {
+pub(super) async fn conclude(
+    desk: &Desk,
+    state: &ConversationState,
+    settings: &Settings,
+    node: &str,
+) -> Outcome {
     let (draft, noted, misses, seen) = {
         let notes = desk.notes();
         (notes.draft.clone(), notes.errors.clone(), notes.misses.clone(), notes.seen.clone())
@@ -71,10 +89,11 @@ pub(super) async fn conclude(desk: &Desk, state: &ConversationState, node: &str)
         return Outcome { end: End::Facts, left: None, about };
     }
     let left = draft.left();
-    match prepare(desk, state, &draft).await {
+    match prepare(desk, state, settings, &draft).await {
         Ok(end) => {
             let about = match &end {
                 End::Propose(proposal) => proposal.about.clone().or(about),
+                End::Balance(experiment, _) => Some(experiment.clone()),
                 _ => about,
             };
             Outcome { end, left, about }
@@ -122,13 +141,18 @@ impl Trouble {
     }
 }
 
-async fn prepare(desk: &Desk, state: &ConversationState, draft: &Draft) -> Result<End, Trouble> {
+async fn prepare(
+    desk: &Desk,
+    state: &ConversationState,
+    settings: &Settings,
+    draft: &Draft,
+) -> Result<End, Trouble> {
     let (kind, params, missing) = (draft.action(), draft.params(), draft.missing());
     if let Some(kind) = kind {
         match actions::decode(kind, &params) {
             Err(DecodeError::Invalid(problems)) => return Err(Trouble::Invalid(problems)),
             Ok(action) if missing.is_empty() => {
-                return Ok(End::Propose(Box::new(propose(desk, action).await?)));
+                return propose(desk, action, settings).await;
             }
             _ => {}
         }
@@ -153,7 +177,7 @@ async fn check_context(desk: &Desk, params: &Params) -> Result<(), Trouble> {
     }
 }
 
-async fn propose(desk: &Desk, mut action: Action) -> Result<Proposal, Trouble> {
+async fn propose(desk: &Desk, mut action: Action, settings: &Settings) -> Result<End, Trouble> {
     let experiment = match action.experiment_id().map(str::to_owned) {
         None => None,
         Some(id) => {
@@ -168,9 +192,28 @@ async fn propose(desk: &Desk, mut action: Action) -> Result<Proposal, Trouble> {
     if !problems.is_empty() {
         return Err(Trouble::Invalid(problems));
     }
+    if let (Action::TestConditionBalance(test), Some(experiment)) = (&action, &known.experiment)
+        && actions::is_offline(test, &experiment.state)
+    {
+        let units = crowd::units(test, experiment, (settings.ids)());
+        let report = balance::offline(experiment, units.into_iter());
+        return Ok(End::Balance(experiment.into(), Box::new(report)));
+    }
     let warnings = actions::warnings(&action, &facts);
     let current = known.experiment.as_ref().map(|experiment| experiment.state.clone());
-    Ok(Proposal { action, about: known.experiment.as_ref().map(ExperimentRef::from), current, warnings })
+    let about = known.experiment.as_ref().map(ExperimentRef::from);
+    let plan = Plan::of(&action, known.experiment.as_ref());
+    Ok(End::Propose(Box::new(Proposal { action, about, current, warnings, plan })))
+}
+
+fn balance_text(about: &ExperimentRef, report: &BalanceReport) -> String {
+    format!(
+        "The split of experiment '{}', computed from its id and weights; nothing was written on the server:\n{}\nLists, \
+         other experiments at the same places and students who are enrolled already are not counted in. To play students on \
+         the server, say that you want a live test.",
+        actions::shown(&about.name),
+        report.in_words()
+    )
 }
 
 /// The experiment of that id, or, since a person speaks in names, of that name.

@@ -125,8 +125,12 @@ fn marked(experiment: &Experiment) -> Vec<(String, String)> {
 }
 
 fn needs_contexts(kind: ActionKind) -> bool {
-    use ActionKind::{CreateExperiment, GetDecisionPointAssignments, UpdateExperiment};
-    matches!(kind, CreateExperiment | UpdateExperiment | GetDecisionPointAssignments)
+    use ActionKind::{
+        CreateExperiment, GetDecisionPointAssignments, SimulateUserJourney, UpdateExperiment,
+        VisitDecisionPoint,
+    };
+    let simulates = matches!(kind, VisitDecisionPoint | SimulateUserJourney);
+    simulates || matches!(kind, CreateExperiment | UpdateExperiment | GetDecisionPointAssignments)
 }
 
 /// Whether words of the action are better held against the contexts, though it can do without.
@@ -156,6 +160,8 @@ fn needs_neighbours(action: &Action) -> bool {
 fn assigning_context<'a>(action: &'a Action, experiment: Option<&'a Experiment>) -> Option<&'a str> {
     match action {
         Action::GetDecisionPointAssignments(asked) => Some(&asked.context),
+        Action::VisitDecisionPoint(visit) => Some(&visit.context),
+        Action::SimulateUserJourney(journey) => Some(&journey.context),
         Action::UpdateExperimentStatus(change) if change.status == ExperimentState::Enrolling => {
             experiment?.context.first().map(String::as_str)
         }

@@ -3,7 +3,7 @@
 //! - create: the key is the experiment's id, and the client looks it up before it posts
 //! - status and delete: read first; what is there already is not done again
 //! - update and init: the same request again changes nothing
-//! - mark: the key is the visit's uniquifier, and the server keeps the first visit
+//! - mark and visit: the key is the visit's uniquifier, and the server keeps the first visit
 //!
 //! A call whose outcome is not known (a timeout, a broken connection, a 500) is followed by a look whether it was done.
 
@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::success_summary;
+use super::visit::visit_point;
 use crate::actions::{
     self, Action, CreateExperiment, DeleteExperiment, ExperimentRef, GetDecisionPointAssignments, GroupParam,
     InitExperimentUser, MarkDecisionPoint, PostRuleParam, Proposal, UpdateExperiment, UpdateExperimentStatus,
@@ -47,7 +48,7 @@ impl Failed {
     }
 }
 
-type Outcome = Result<Done, Failed>;
+pub(super) type Outcome = Result<Done, Failed>;
 
 pub(super) async fn execute(client: &UpgradeClient, proposal: &Proposal, key: Uuid) -> Outcome {
     let action = &proposal.action;
@@ -59,6 +60,11 @@ pub(super) async fn execute(client: &UpgradeClient, proposal: &Proposal, key: Uu
         Action::InitExperimentUser(init) => init_user(client, action, init).await,
         Action::GetDecisionPointAssignments(asked) => assignments(client, action, asked).await,
         Action::MarkDecisionPoint(mark) => mark_point(client, action, mark, key).await,
+        Action::VisitDecisionPoint(visit) => visit_point(client, action, visit, key).await,
+        // These have plans, or need none since nothing is run.
+        Action::TestConditionBalance(_) | Action::SimulateUserJourney(_) => {
+            Err(Failed::Changed("this action was confirmed without its steps: ask for it again".to_owned()))
+        }
     }
 }
 

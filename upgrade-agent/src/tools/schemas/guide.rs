@@ -22,6 +22,9 @@ pub(super) fn of(kind: ActionKind) -> &'static Guide {
         ActionKind::InitExperimentUser => &INIT,
         ActionKind::GetDecisionPointAssignments => &ASSIGNMENTS,
         ActionKind::MarkDecisionPoint => &MARK,
+        ActionKind::VisitDecisionPoint => &VISIT,
+        ActionKind::TestConditionBalance => &BALANCE,
+        ActionKind::SimulateUserJourney => &JOURNEY,
     }
 }
 
@@ -148,6 +151,59 @@ const MARK: Guide = Guide {
         "the student must be initialized first",
         "the server enrols with the condition of its own draw; the code given is only checked to exist",
         "the first mark of a student at a place counts, and it cannot be taken back",
+    ],
+    suggested_next_steps: &["look at the enrolment: get_enrollment_details"],
+};
+
+const VISIT: Guide = Guide {
+    parameter_gathering_flow: &[
+        "user_id: as the person says it",
+        "context: from get_available_contexts, or that of the experiment spoken of",
+        "site and target: from get_decision_points_for_context, or the experiment's decision points",
+        "group and working_group only if the person names groups, or the experiment assigns groups",
+    ],
+    rules: &[
+        "the student is made known, assigned and marked: he may be enrolled, and that cannot be taken back",
+        "a second visit of the same student at the same place keeps the condition of the first",
+    ],
+    suggested_next_steps: &[
+        "look at the enrolment: get_enrollment_details",
+        "try more students: test_condition_balance, or simulate_user_journey for several places",
+    ],
+};
+
+const BALANCE: Guide = Guide {
+    parameter_gathering_flow: &[
+        "experiment_id: from get_experiment_names, or that_experiment in the situation",
+        "num_users only if the person says how many; 1 to 1000, 100 otherwise",
+        "mode only if the person asks for it: offline (computed, nothing written) or live (students on the server)",
+        "site and target only if the person names a decision point; the first one otherwise",
+        "group and working_group only if the person names groups",
+    ],
+    rules: &[
+        "an experiment that is enrolling is tested offline unless the person asks for live: real students are in it, and \
+         simulated ones stay enrolled for good",
+        "a live test starts an experiment that is not enrolling, and restores its status at the end",
+        "within-subjects experiments have no split",
+    ],
+    suggested_next_steps: &[
+        "too few students to say: test again with more",
+        "nobody got a condition: look at the filter mode and the lists",
+    ],
+};
+
+const JOURNEY: Guide = Guide {
+    parameter_gathering_flow: &[
+        "context: from get_available_contexts, or that of the experiment spoken of",
+        "experiment_id: if the person speaks of an experiment; its decision points are visited if no steps are given",
+        "user_ids if the person names students, or num_users if he says how many; one new student otherwise",
+        "group and working_group only if the person names groups",
+        "steps only if the person describes them, in his order: visit, assign, set_working_group, set_status",
+    ],
+    rules: &[
+        "all students take a step before the next one begins; at most 20 steps and 1000 students",
+        "set_status needs experiment_id; the first status is restored at the end",
+        "students stay known, and those marked stay enrolled",
     ],
     suggested_next_steps: &["look at the enrolment: get_enrollment_details"],
 };

@@ -1,0 +1,135 @@
+//! What concerns the actions that play students.
+
+use super::check_ready;
+use super::parts::{Named, check_context};
+use super::students::{check_groups, check_user};
+use super::words::check_known;
+use crate::actions::shown::shown;
+use crate::actions::simulations::{MOST_STEPS, MOST_STUDENTS};
+use crate::actions::transitions::is_usual;
+use crate::actions::{
+    Facts, JourneyStep, SimulateUserJourney, TestConditionBalance, VisitDecisionPoint, is_offline,
+};
+use crate::client::{AssignmentUnit, Experiment, ExperimentState};
+
+pub(super) fn check_visit(visit: &VisitDecisionPoint, facts: &Facts<'_>, found: &mut Vec<String>) {
+    check_user(&visit.user_id, found);
+    check_groups(visit.group.as_ref(), visit.working_group.as_ref(), found);
+    let context = check_context(&visit.context, facts, found);
+    check_place(&visit.site, &visit.target, context, found);
+}
+
+pub(super) fn check_balance(test: &TestConditionBalance, facts: &Facts<'_>, found: &mut Vec<String>) {
+    check_number(test.num_users, found);
+    check_groups(test.group.as_ref(), test.working_group.as_ref(), found);
+    if let Some(prefix) = &test.prefix {
+        // An id is the prefix and a UUID of 36 signs.
+        check_user(&format!("{prefix}{}", "0".repeat(36)), found);
+    }
+    if test.site.is_some() != test.target.is_some() {
+        found.push("a decision point is a site and a target: give both, or neither".to_owned());
+    }
+    let Some(experiment) = facts.experiment else { return };
+    let name = shown(&experiment.name);
+    if experiment.assignment_unit == AssignmentUnit::WithinSubjects {
+        found.push(format!(
+            "experiment '{name}' is within-subjects: every student gets each of its conditions, so there is no split to test"
+        ));
+    }
+    if let (Some(site), Some(target)) = (&test.site, &test.target) {
+        check_own_place(site, target, experiment, found);
+    }
+    check_ready(experiment, found);
+    if !is_offline(test, &experiment.state) {
+        check_start(experiment, found);
+    }
+}
+
+/// A live test needs an experiment that enrols, or may be started for it.
+fn check_start(experiment: &Experiment, found: &mut Vec<String>) {
+    let state = &experiment.state;
+    if *state != ExperimentState::Enrolling && !is_usual(state, &ExperimentState::Enrolling) {
+        found.push(format!(
+            "experiment '{}' is {state}, and a live test would have to start it again: test it offline, or set its status first",
+            shown(&experiment.name)
+        ));
+    }
+}
+
+pub(super) fn check_journey(journey: &SimulateUserJourney, facts: &Facts<'_>, found: &mut Vec<String>) {
+    let context = check_context(&journey.context, facts, found);
+    check_number(journey.num_users, found);
+    check_groups(journey.group.as_ref(), journey.working_group.as_ref(), found);
+    journey.user_ids.iter().for_each(|id| check_user(id, found));
+    if journey.user_ids.len() > MOST_STUDENTS as usize {
+        found.push(format!("at most {MOST_STUDENTS} students can be played at once: name fewer"));
+    }
+    let named = journey.user_ids.len();
+    if journey.num_users.is_some_and(|number| named > 0 && number as usize != named) {
+        found.push(format!(
+            "{named} students are named, and num_users says otherwise: leave one of the two out"
+        ));
+    }
+    if journey.steps.len() > MOST_STEPS {
+        found.push(format!("a journey has at most {MOST_STEPS} steps: leave some out, or make two of it"));
+    }
+    for step in &journey.steps {
+        check_step(step, journey, facts, context, found);
+    }
+}
+
+fn check_step(
+    step: &JourneyStep,
+    journey: &SimulateUserJourney,
+    facts: &Facts<'_>,
+    context: Option<Named<'_>>,
+    found: &mut Vec<String>,
+) {
+    match step {
+        JourneyStep::Assign {} => {}
+        JourneyStep::Visit { site, target } => match facts.experiment {
+            Some(experiment) => check_own_place(site, target, experiment, found),
+            None => check_place(site, target, context, found),
+        },
+        JourneyStep::SetWorkingGroup { working_group } => check_groups(None, Some(working_group), found),
+        JourneyStep::SetStatus { status } => {
+            if journey.experiment_id.is_none() {
+                found.push(
+                    "a step changes a status, and no experiment is named: give experiment_id".to_owned(),
+                );
+            }
+            if let ExperimentState::Unknown(word) = status {
+                found.push(format!("`{}` is no status", shown(word)));
+            }
+            if let (ExperimentState::Enrolling, Some(experiment)) = (status, facts.experiment) {
+                check_ready(experiment, found);
+            }
+        }
+    }
+}
+
+fn check_number(students: Option<u32>, found: &mut Vec<String>) {
+    if let Some(number) = students.filter(|number| !(1..=MOST_STUDENTS).contains(number)) {
+        found.push(format!("num_users is {number}, and it must be from 1 to {MOST_STUDENTS}"));
+    }
+}
+
+fn check_place(site: &str, target: &str, context: Option<Named<'_>>, found: &mut Vec<String>) {
+    let Some((name, context)) = context else { return };
+    let of_context = format!("context '{}'", shown(name));
+    let known = |words: &'_ [String]| words.to_vec();
+    let sites = known(&context.sites);
+    let sites: Vec<&str> = sites.iter().map(String::as_str).collect();
+    check_known("site", site, &sites, &of_context, found);
+    let targets = known(&context.targets);
+    let targets: Vec<&str> = targets.iter().map(String::as_str).collect();
+    check_known("target", target, &targets, &of_context, found);
+}
+
+fn check_own_place(site: &str, target: &str, experiment: &Experiment, found: &mut Vec<String>) {
+    let points = experiment.decision_points.iter().map(|point| format!("{} / {}", point.site, point.target));
+    let points: Vec<String> = points.collect();
+    let points: Vec<&str> = points.iter().map(String::as_str).collect();
+    let own = format!("experiment '{}'", shown(&experiment.name));
+    check_known("decision point", &format!("{site} / {target}"), &points, &own, found);
+}

@@ -1,0 +1,144 @@
+//! Students who are played: many at once, with a bound, and progress told.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+
+use agentgraph::Ctx;
+use futures_util::stream::{self, StreamExt, TryStreamExt};
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::actions::{SimulateUserJourney, TestConditionBalance};
+use crate::balance::{self, BalanceReport};
+use crate::client::{ClientError, Experiment, NewUser, UpgradeClient};
+
+use super::visit::{Place, mark};
+
+/// What the ids of played students begin with.
+const PREFIX: &str = "sim-";
+
+/// Who plays: how many at once, and who is told.
+#[derive(Clone, Copy)]
+pub(super) struct Stage<'a> {
+    pub(super) client: &'a UpgradeClient,
+    pub(super) ctx: &'a Ctx,
+    pub(super) at_once: usize,
+}
+
+/// How often progress is told in one step, about.
+const TOLD: u64 = 20;
+
+impl Stage<'_> {
+    /// Lets all students do something; the first failure ends it. Results are in the order of the students.
+    pub(super) async fn each<'s, T, F>(
+        &self,
+        label: &str,
+        students: &'s [NewUser],
+        act: impl Fn(usize, &'s NewUser) -> F,
+    ) -> Result<Vec<T>, ClientError>
+    where
+        F: Future<Output = Result<T, ClientError>>,
+    {
+        let total = students.len() as u64;
+        let acts = students.iter().enumerate().map(|(at, student)| act(at, student));
+        let mut running = stream::iter(acts).buffered(self.at_once.max(1));
+        let mut results = Vec::with_capacity(students.len());
+        while let Some(result) = running.try_next().await? {
+            results.push(result);
+            let done = results.len() as u64;
+            if done == total || done % total.div_ceil(TOLD) == 0 {
+                self.tell(label, done, total).await;
+            }
+        }
+        Ok(results)
+    }
+
+    async fn tell(&self, label: &str, done: u64, total: u64) {
+        if self.ctx.has_listener() {
+            self.ctx.emit(json!({ "progress": { "label": label, "done": done, "total": total } })).await;
+        }
+    }
+}
+
+/// An id that follows from a key and a number, so that a step that runs again plays the same students.
+fn id_of(key: Uuid, number: usize) -> Uuid {
+    // An odd factor keeps different numbers apart.
+    const SPREAD: u128 = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835;
+    Uuid::from_u128(key.as_u128().wrapping_add((number as u128 + 1).wrapping_mul(SPREAD)))
+}
+
+/// The students of a balance test. Where groups are assigned each has one of his own, unless groups were given.
+pub(super) fn of_balance(test: &TestConditionBalance, experiment: &Experiment, key: Uuid) -> Vec<NewUser> {
+    let prefix = test.prefix.as_deref().unwrap_or(PREFIX);
+    let named = test.group.is_some() || test.working_group.is_some();
+    let kind = balance::own_group(experiment).filter(|_| !named);
+    let student = |number: usize| {
+        let id = format!("{prefix}{}", id_of(key, number));
+        match kind {
+            Some(kind) => NewUser::new(id.clone()).in_group(kind, format!("group-{id}")),
+            None => NewUser { id, groups: test.group.clone(), working_group: test.working_group.clone() },
+        }
+    };
+    (0..test.students() as usize).map(student).collect()
+}
+
+/// What the draw of an experiment goes by: the student, or the group he works in.
+pub(crate) fn units(test: &TestConditionBalance, experiment: &Experiment, key: Uuid) -> Vec<String> {
+    let kind = balance::own_group(experiment);
+    let unit = |student: NewUser| match kind {
+        None => student.id,
+        Some(kind) => {
+            let works = student.working_group.and_then(|mut works| works.remove(kind));
+            works.unwrap_or_else(|| "undefined".to_owned())
+        }
+    };
+    of_balance(test, experiment, key).into_iter().map(unit).collect()
+}
+
+/// The students of a journey.
+pub(super) fn of_journey(journey: &SimulateUserJourney, key: Uuid) -> Vec<NewUser> {
+    let ids: Vec<String> = match journey.user_ids.is_empty() {
+        false => journey.user_ids.clone(),
+        true => (0..journey.students()).map(|number| format!("{PREFIX}{}", id_of(key, number))).collect(),
+    };
+    let groups = (journey.group.clone(), journey.working_group.clone());
+    ids.into_iter()
+        .map(|id| NewUser { id, groups: groups.0.clone(), working_group: groups.1.clone() })
+        .collect()
+}
+
+/// Lets a crowd come to one place, and counts who gets which condition of the experiment there. A student whom it leaves
+/// out is not marked: that would write him down for another one.
+pub(super) async fn play(
+    stage: Stage<'_>,
+    students: &[NewUser],
+    experiment: &Experiment,
+    place: Place<'_>,
+) -> Result<BalanceReport, ClientError> {
+    let client = stage.client;
+    let got = stage.each("Playing students", students, |number, student| async move {
+        client.init_user(student).await?;
+        let assigned = client.assign(&student.id, place.context).await?;
+        let own = assigned.iter().find(|one| {
+            let is_its = |current: &crate::client::AssignedCondition| {
+                current.experiment_id.as_ref().is_none_or(|id| *id == experiment.id)
+            };
+            one.site == place.site && one.target == place.target && one.current().is_some_and(is_its)
+        });
+        let Some(own) = own else { return Ok(None) };
+        let place = Place { uniquifier: id_of(place.uniquifier, number), ..place };
+        Ok(mark(client, &student.id, Some(own), place).await?.condition)
+    });
+    let got = got.await?;
+    let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+    for code in got.iter().flatten() {
+        *counts.entry(code).or_default() += 1;
+    }
+    let left_out = got.iter().filter(|code| code.is_none()).count() as u64;
+    let shares = balance::shares(experiment);
+    let known = shares.iter().map(|(code, share)| {
+        let count = counts.get(code.as_str()).copied().unwrap_or(0);
+        (code.clone(), *share, count)
+    });
+    Ok(BalanceReport::of(known).leaving_out(left_out))
+}

@@ -1,0 +1,147 @@
+//! One student at one place: made known, assigned, marked.
+
+use serde::Serialize;
+use serde_json::json;
+use uuid::Uuid;
+
+use super::run::{Done, Outcome};
+use crate::actions::{Action, VisitDecisionPoint, shown};
+use crate::client::{
+    Assignment, AssignmentUnit, ClientError, Experiment, ExperimentState, FilterMode, Mark, NewUser,
+    UpgradeClient,
+};
+
+/// What a student found at a place.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Visited {
+    pub(super) user_id: String,
+    pub(super) site: String,
+    pub(super) target: String,
+    /// None if he gets the default.
+    pub(super) condition: Option<String>,
+    pub(super) experiment_id: Option<String>,
+}
+
+/// The place of a visit, and what tells it from others of the same student there.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'a> {
+    pub(super) context: &'a str,
+    pub(super) site: &'a str,
+    pub(super) target: &'a str,
+    pub(super) uniquifier: Uuid,
+}
+
+/// Asks what a student who is known gets at a place, and marks the visit with it. The server keeps the first visit of a
+/// student at a place, so doing this again changes nothing.
+pub(super) async fn visit(
+    client: &UpgradeClient,
+    user: &str,
+    place: Place<'_>,
+) -> Result<Visited, ClientError> {
+    let assigned = client.assign(user, place.context).await?;
+    let here = assigned.iter().find(|one| one.site == place.site && one.target == place.target);
+    mark(client, user, here, place).await
+}
+
+/// Marks a visit with what is assigned there.
+pub(super) async fn mark(
+    client: &UpgradeClient,
+    user: &str,
+    here: Option<&Assignment>,
+    place: Place<'_>,
+) -> Result<Visited, ClientError> {
+    let plain = || Mark::new(place.site, place.target);
+    let mark = Mark { uniquifier: Some(place.uniquifier.to_string()), ..here.map_or_else(plain, Mark::of) };
+    client.mark(user, &mark).await?;
+    let current = here.and_then(Assignment::current);
+    Ok(Visited {
+        user_id: user.to_owned(),
+        site: place.site.to_owned(),
+        target: place.target.to_owned(),
+        condition: current.and_then(|current| current.condition_code.clone()),
+        experiment_id: current.and_then(|current| current.experiment_id.clone()),
+    })
+}
+
+pub(super) async fn visit_point(
+    client: &UpgradeClient,
+    action: &Action,
+    asked: &VisitDecisionPoint,
+    key: Uuid,
+) -> Outcome {
+    let user = NewUser {
+        id: asked.user_id.clone(),
+        groups: asked.group.clone(),
+        working_group: asked.working_group.clone(),
+    };
+    client.init_user(&user).await?;
+    let (context, site, target) = (&asked.context, &asked.site, &asked.target);
+    let place = Place { context, site, target, uniquifier: key };
+    let visited = visit(client, &asked.user_id, place).await?;
+    let detail = match (&visited.condition, visited.experiment_id.is_some()) {
+        (Some(code), _) => format!(" and got condition '{}'", shown(code)),
+        (None, true) => " and got the default of the experiment there".to_owned(),
+        (None, false) => {
+            let why = why_nothing(client, asked).await;
+            format!(" and got no condition: {why}")
+        }
+    };
+    let summary = super::success_summary(action, "", &detail);
+    Ok(Done { result: json!(visited), experiment: None, summary })
+}
+
+/// Why nothing is assigned at a place, as far as the experiments there tell.
+async fn why_nothing(client: &UpgradeClient, asked: &VisitDecisionPoint) -> String {
+    let Ok(all) = client.experiments().await else {
+        return "the server did not tell which experiments are there".to_owned();
+    };
+    let here: Vec<&Experiment> = all.iter().filter(|one| is_here(one, asked)).collect();
+    if here.is_empty() {
+        return "no experiment of this context has this decision point".to_owned();
+    }
+    let reasons: Vec<String> = here.iter().map(|experiment| reason(experiment, asked)).collect();
+    reasons.join("; ")
+}
+
+fn is_here(experiment: &Experiment, asked: &VisitDecisionPoint) -> bool {
+    experiment.context.contains(&asked.context)
+        && experiment
+            .decision_points
+            .iter()
+            .any(|point| point.site == asked.site && point.target == asked.target)
+}
+
+fn reason(experiment: &Experiment, asked: &VisitDecisionPoint) -> String {
+    let name = shown(&experiment.name);
+    let user = &asked.user_id;
+    if experiment.state != ExperimentState::Enrolling {
+        return format!("experiment '{name}' is {}", experiment.state);
+    }
+    if experiment.conditions.is_empty() {
+        return format!("experiment '{name}' has no conditions");
+    }
+    let groups = || asked.group.iter().flatten().flat_map(|(kind, ids)| ids.iter().map(move |id| (kind, id)));
+    let is_listed = |list: &crate::client::Members| {
+        let of_group = |member: &crate::client::GroupMember| {
+            groups().any(|(kind, id)| *kind == member.group_type && *id == member.group_id)
+        };
+        list.users.contains(user) || list.groups.iter().any(of_group)
+    };
+    if is_listed(&experiment.exclusion) {
+        return format!("experiment '{name}' excludes this student or a group of his");
+    }
+    if experiment.filter_mode == FilterMode::ExcludeAll && !is_listed(&experiment.inclusion) {
+        return format!("experiment '{name}' takes in only who is on its inclusion list");
+    }
+    let works = asked.working_group.as_ref();
+    let kind = experiment.group_type.as_ref().filter(|_| experiment.assignment_unit == AssignmentUnit::Group);
+    match kind.filter(|kind| works.is_none_or(|works| !works.contains_key(*kind))) {
+        Some(kind) => {
+            format!("experiment '{name}' assigns groups, and he works in none of the type {}", shown(kind))
+        }
+        None => format!(
+            "experiment '{name}' left him out: he was excluded earlier, is excluded from everything, or takes part in \
+             another experiment at this place"
+        ),
+    }
+}
