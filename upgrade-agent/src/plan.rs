@@ -144,6 +144,13 @@ impl PlanRun {
         self.plan()?.steps.get(self.next).filter(|_| self.ends.is_none())
     }
 
+    /// Whether a step that plays students was begun.
+    pub(crate) fn has_played(&self) -> bool {
+        let begun = self.next + usize::from(matches!(self.ends, Some(Ends::Failed(_) | Ends::Interrupted)));
+        let steps = self.plan().map_or(&[][..], |plan| &plan.steps);
+        steps.iter().take(begun).any(|step| matches!(step, Step::Crowd { .. } | Step::Begin { .. }))
+    }
+
     pub(crate) fn ending(&self, why: Ends) -> Self {
         PlanRun { ends: Some(self.ends.clone().unwrap_or(why)), ..self.clone() }
     }

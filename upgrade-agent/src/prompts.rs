@@ -138,6 +138,7 @@ mod tests {
             temperature: None,
             max_tokens: None,
             history_window: 20,
+            students_at_once: 8,
             ids: std::sync::Arc::new(uuid::Uuid::nil),
             clock: std::sync::Arc::new(|| std::time::UNIX_EPOCH),
         }

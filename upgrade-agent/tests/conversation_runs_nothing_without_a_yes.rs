@@ -102,6 +102,18 @@ fn drafts(id: &str) -> Vec<(&'static str, Value)> {
         ("init_experiment_user", json!({ "user_id": "ada" })),
         ("get_decision_point_assignments", json!({ "user_id": "ada", "context": "assign-prog" })),
         ("mark_decision_point", json!({ "user_id": "ada", "decision_point": place })),
+        (
+            "visit_decision_point",
+            json!({ "user_id": "ada", "context": "assign-prog", "site": "SelectSection",
+                "target": "absolute_value_plot_equality" }),
+        ),
+        ("test_condition_balance", json!({ "experiment_id": id, "num_users": 3 })),
+        ("test_condition_balance", json!({ "experiment_id": id, "num_users": 3, "mode": "offline" })),
+        (
+            "simulate_user_journey",
+            json!({ "context": "assign-prog", "experiment_id": id, "num_users": 2,
+            "steps": [{ "do": "set_status", "status": "enrolling" }, { "do": "assign" }] }),
+        ),
     ]
 }
 
@@ -142,6 +154,10 @@ fn changes(world: &World) -> Vec<String> {
     world.proxy.bodies().into_iter().filter(changes).collect()
 }
 
+fn is_student(call: &str) -> bool {
+    call.starts_with("POST /v6/init") || call.starts_with("POST /v6/mark")
+}
+
 /// Whether a call is one of this action.
 fn belongs(call: &str, action: &Action) -> bool {
     match action {
@@ -162,6 +178,11 @@ fn belongs(call: &str, action: &Action) -> bool {
         Action::InitExperimentUser(_) => call.starts_with("POST /v6/init"),
         Action::MarkDecisionPoint(_) => call.starts_with("POST /v6/mark"),
         Action::GetDecisionPointAssignments(_) => false,
+        Action::VisitDecisionPoint(_) => is_student(call),
+        // The status is that of the plan, or the first one restored.
+        Action::TestConditionBalance(_) | Action::SimulateUserJourney(_) => {
+            is_student(call) || call.starts_with("POST /experiments/state ")
+        }
     }
 }
 

@@ -188,3 +188,94 @@ async fn a_chat_on_an_unfinished_turn_ends_it_first_and_says_so() {
         .collect();
     assert_eq!(said[2..], ["yes", "User 'ada' is initialized.", "are you there?", "Hello!"]);
 }
+
+fn balance(students: u32) -> Value {
+    json!({ "experiment_id": common::id(1), "num_users": students })
+}
+
+/// The status, and how many students are enrolled.
+async fn standing(world: &World) -> (ExperimentState, u64) {
+    let client = world.behind();
+    let detail = client.enrollment(&common::id(1)).await.unwrap();
+    (client.experiment(&common::id(1)).await.unwrap().state, detail.users)
+}
+
+#[tokio::test]
+async fn a_plan_that_is_stopped_at_any_poll_restores_the_status_and_plays_nobody_twice() {
+    let (mut heard, mut unheard, mut played) = (0, 0, std::collections::BTreeSet::new());
+    for times in 0.. {
+        let (world, script, saver) = (World::new().await, Script::new(), Arc::new(MemorySaver::new()));
+        world.experiment("Foo", ExperimentState::Inactive).await;
+        let agent = world.agent_over(&script, Arc::clone(&saver)).await;
+        script.add(request("test_condition_balance", balance(2)));
+        agent.turn("t", "Test Foo").await.unwrap();
+        let ended = poll_times(Box::pin(agent.turn("t", "yes")), times).await;
+        drop(agent);
+        world.proxy.settles().await;
+
+        let again = world.agent_over(&script, saver).await;
+        hello(&script);
+        let turn = again.turn("t", "hello").await.unwrap();
+        let (status, enrolled) = standing(&world).await;
+        assert_eq!(status, ExperimentState::Inactive, "stopped after {times} polls");
+        assert!(enrolled <= 2);
+        played.insert(enrolled);
+        let state = again.conversation("t").await.unwrap().unwrap();
+        assert!(state.plan.is_none() && state.approved.is_none(), "stopped after {times} polls");
+        match turn.recovered {
+            Some(reply) => {
+                heard += 1;
+                let whole = reply.starts_with("The split of experiment 'Foo'");
+                assert!(whole || reply.starts_with("I was stopped"), "{reply}");
+                assert_eq!(state.execution_log.len(), 1);
+            }
+            None if ended => break,
+            None => {
+                unheard += 1;
+                assert_eq!(enrolled, 0, "stopped after {times} polls");
+            }
+        }
+    }
+    assert!(heard >= 20 && unheard >= 1, "{heard} heard, {unheard} unheard");
+    assert_eq!(
+        played.into_iter().collect::<Vec<_>>(),
+        [0, 1, 2],
+        "stopped before, between and after the students"
+    );
+}
+
+#[tokio::test]
+async fn a_plan_that_is_cut_off_in_a_request_restores_the_status_in_a_new_process() {
+    for (line, fault) in [
+        ("POST /experiments/state", Fault::Hang),
+        ("POST /experiments/state", Fault::HangAfter),
+        ("POST /v6/init", Fault::Hang),
+        ("POST /v6/mark", Fault::Hang),
+        ("POST /v6/mark", Fault::HangAfter),
+    ] {
+        let (world, turn) = stopped_at(line, fault, "test_condition_balance", balance(1), "yes").await;
+        assert!(turn.reply.starts_with("I was stopped"), "{line}: {}", turn.reply);
+        assert_eq!(standing(&world).await.0, ExperimentState::Inactive, "{line}");
+    }
+}
+
+#[tokio::test]
+async fn a_status_that_somebody_else_set_meanwhile_is_not_restored_over() {
+    let (world, script, saver) = (World::new().await, Script::new(), Arc::new(MemorySaver::new()));
+    let id = world.experiment("Foo", ExperimentState::Inactive).await;
+    let agent = world.agent_over(&script, Arc::clone(&saver)).await;
+    script.add(request("test_condition_balance", balance(1)));
+    agent.turn("t", "Test Foo").await.unwrap();
+    world.proxy.fail("POST /v6/mark", Fault::Hang, 1);
+    tokio::select! {
+        biased;
+        () = world.proxy.hangs() => {}
+        turn = agent.turn("t", "yes") => panic!("it ended: {turn:?}"),
+    }
+    drop(agent);
+    world.proxy.settles().await;
+    world.behind().set_state(&id, &ExperimentState::Cancelled).await.unwrap();
+    let turn = world.agent_over(&script, saver).await.recover("t").await.unwrap().unwrap();
+    assert!(turn.reply.contains("has become cancelled meanwhile, by somebody else"), "{}", turn.reply);
+    assert_eq!(standing(&world).await.0, ExperimentState::Cancelled);
+}

@@ -19,18 +19,21 @@ fn the_drawing_shows_five_nodes_and_the_routes_between_them() {
     n3["tool_executor"]
     n4["response_generator"]
     finish([END])
-    n3 --> n4
     n4 --> finish
     start -.-> n2
     start -.-> n1
     start -.-> n0
     n0 -.-> n1
     n0 -.-> n4
+    n0 -.-> n3
     n1 -.-> n2
     n1 -.-> n4
     n2 -.-> n3
     n2 -.-> n0
     n2 -.-> n4
+    n3 -.-> n0
+    n3 -.-> n2
+    n3 -.-> n4
 "#;
     assert_eq!(mermaid(), expected);
 }

@@ -139,7 +139,7 @@ fn step_in_words(step: &Step) -> String {
         Step::SetStatus { to } => format!("change the status to {to}"),
         Step::Crowd { students: number, site, target } => {
             format!(
-                "play {} who come to {site} / {target}: make them known, assign them, mark their visits",
+                "play {} at {site} / {target}: made known, assigned, visit marked",
                 students(*number as usize)
             )
         }

@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 use crate::client::ExperimentState;
 
 /// The most students one simulation plays.
-pub const MOST_STUDENTS: u32 = 1000;
+pub(crate) const MOST_STUDENTS: u32 = 1000;
 
 /// The students a simulation plays when nobody says how many.
-pub const USUAL_STUDENTS: u32 = 100;
+pub(crate) const USUAL_STUDENTS: u32 = 100;
 
 /// The most steps of a journey.
-pub const MOST_STEPS: usize = 20;
+pub(crate) const MOST_STEPS: usize = 20;
 
 /// What `visit_decision_point` needs: one student at one place. He is made known, assigned and marked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -21,7 +21,7 @@ pub struct Turn {
     /// What went wrong.
     pub errors: Vec<TurnError>,
     /// How a split came out, if the turn looked at one.
-    pub balance: Option<BalanceReport>,
+    pub balance: Option<Box<BalanceReport>>,
     /// What the agent waits for now.
     pub pending: Option<PendingSummary>,
 }
@@ -35,7 +35,7 @@ impl Turn {
             path: state.path,
             recovered: None,
             errors: state.errors,
-            balance: state.balance,
+            balance: state.balance.map(Box::new),
             pending: state.pending.summary(),
         }
     }

@@ -71,6 +71,7 @@ impl World {
         UpgradeAgent::builder()
             .model(script.model())
             .client(self.client().await)
+            .students_at_once(1)
             .ids(move || key(keys.fetch_add(1, Ordering::Relaxed) + 1))
             .clock(|| UNIX_EPOCH + Duration::from_secs(1_800_000_000))
     }

@@ -6,6 +6,7 @@
 //!
 //! Inputs, a line each:
 //! - `given NAME is STATE`: an experiment; `{NAME}` stands for its id everywhere
+//! - `status NAME STATE`: somebody else changes its status
 //! - `server STATUS on METHOD PATH`: the next such request fails with this status
 //! - `model TOOL {...} & TOOL {...}`: the model calls these tools; `model "text"`: it says this; `model fails`;
 //!   `model wants INTENT [CONFIDENCE]` and `model acts ACTION {...}` are short for the usual calls
@@ -72,6 +73,7 @@ impl Player {
             let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
             match word {
                 "given" => self.given(rest).await,
+                "status" => self.change(rest).await,
                 "server" => self.fail(rest),
                 "model" => self.script.add([self.reply(rest)]),
                 "user" => self.say("one", rest, &mut out).await,
@@ -87,6 +89,12 @@ impl Player {
         )
         .unwrap();
         out
+    }
+
+    async fn change(&self, rest: &str) {
+        let (name, state) = rest.rsplit_once(' ').unwrap();
+        let state = ExperimentState::from(state);
+        self.world.behind().set_state(&self.names[name], &state).await.unwrap();
     }
 
     async fn given(&mut self, line: &str) {

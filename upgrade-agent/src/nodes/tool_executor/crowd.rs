@@ -1,16 +1,17 @@
 //! Students who are played: many at once, with a bound, and progress told.
 
 use std::collections::BTreeMap;
-use std::future::Future;
 
 use agentgraph::Ctx;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use serde_json::json;
 use uuid::Uuid;
 
 use crate::actions::{SimulateUserJourney, TestConditionBalance};
 use crate::balance::{self, BalanceReport};
-use crate::client::{ClientError, Experiment, NewUser, UpgradeClient};
+use crate::client::{AssignedCondition, ClientError, Experiment, NewUser, UpgradeClient};
 
 use super::visit::{Place, mark};
 
@@ -25,28 +26,22 @@ pub(super) struct Stage<'a> {
     pub(super) at_once: usize,
 }
 
+/// What one student does.
+pub(super) type Act<'a, T> = BoxFuture<'a, Result<T, ClientError>>;
+
 /// How often progress is told in one step, about.
 const TOLD: u64 = 20;
 
 impl Stage<'_> {
     /// Lets all students do something; the first failure ends it. Results are in the order of the students.
-    pub(super) async fn each<'s, T, F>(
-        &self,
-        label: &str,
-        students: &'s [NewUser],
-        act: impl Fn(usize, &'s NewUser) -> F,
-    ) -> Result<Vec<T>, ClientError>
-    where
-        F: Future<Output = Result<T, ClientError>>,
-    {
-        let total = students.len() as u64;
-        let acts = students.iter().enumerate().map(|(at, student)| act(at, student));
+    pub(super) async fn each<T>(&self, label: &str, acts: Vec<Act<'_, T>>) -> Result<Vec<T>, ClientError> {
+        let total = acts.len() as u64;
         let mut running = stream::iter(acts).buffered(self.at_once.max(1));
-        let mut results = Vec::with_capacity(students.len());
+        let mut results = Vec::new();
         while let Some(result) = running.try_next().await? {
             results.push(result);
             let done = results.len() as u64;
-            if done == total || done % total.div_ceil(TOLD) == 0 {
+            if done == total || done.is_multiple_of(total.div_ceil(TOLD)) {
                 self.tell(label, done, total).await;
             }
         }
@@ -115,21 +110,8 @@ pub(super) async fn play(
     experiment: &Experiment,
     place: Place<'_>,
 ) -> Result<BalanceReport, ClientError> {
-    let client = stage.client;
-    let got = stage.each("Playing students", students, |number, student| async move {
-        client.init_user(student).await?;
-        let assigned = client.assign(&student.id, place.context).await?;
-        let own = assigned.iter().find(|one| {
-            let is_its = |current: &crate::client::AssignedCondition| {
-                current.experiment_id.as_ref().is_none_or(|id| *id == experiment.id)
-            };
-            one.site == place.site && one.target == place.target && one.current().is_some_and(is_its)
-        });
-        let Some(own) = own else { return Ok(None) };
-        let place = Place { uniquifier: id_of(place.uniquifier, number), ..place };
-        Ok(mark(client, &student.id, Some(own), place).await?.condition)
-    });
-    let got = got.await?;
+    let comes = |(number, student)| come(stage.client, student, experiment, place, number).boxed();
+    let got = stage.each("Playing students", students.iter().enumerate().map(comes).collect()).await?;
     let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
     for code in got.iter().flatten() {
         *counts.entry(code).or_default() += 1;
@@ -141,4 +123,24 @@ pub(super) async fn play(
         (code.clone(), *share, count)
     });
     Ok(BalanceReport::of(known).leaving_out(left_out))
+}
+
+/// One student of a crowd: the condition that he gets, none if he is left out.
+async fn come(
+    client: &UpgradeClient,
+    student: &NewUser,
+    experiment: &Experiment,
+    place: Place<'_>,
+    number: usize,
+) -> Result<Option<String>, ClientError> {
+    client.init_user(student).await?;
+    let assigned = client.assign(&student.id, place.context).await?;
+    let is_its =
+        |current: &AssignedCondition| current.experiment_id.as_ref().is_none_or(|id| *id == experiment.id);
+    let own = assigned.iter().find(|one| {
+        one.site == place.site && one.target == place.target && one.current().is_some_and(is_its)
+    });
+    let Some(own) = own else { return Ok(None) };
+    let place = Place { uniquifier: id_of(place.uniquifier, number), ..place };
+    Ok(mark(client, &student.id, Some(own), place).await?.condition)
 }

@@ -3,6 +3,7 @@
 //! However a plan ends (its last step, a failure, a stop in the middle, a no) the status that it changed is restored first.
 
 use agentgraph::Ctx;
+use futures_util::FutureExt;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -15,7 +16,7 @@ use crate::actions::{
 };
 use crate::agent::Settings;
 use crate::balance::BalanceReport;
-use crate::client::{ClientError, Experiment, ExperimentState, NewUser, UpgradeClient};
+use crate::client::{ClientError, Experiment, ExperimentState, UpgradeClient};
 use crate::plan::{Ends, PlanRun, Step, is_destructive};
 use crate::state::{
     Approved, ConversationState, ConversationStateUpdate, ErrorClass, LogStatus, Preset, ResponseKind,
@@ -91,11 +92,13 @@ fn ask_first(step: &Step, run: &PlanRun) -> Option<Proposal> {
     let Step::SetStatus { to } = step else { return None };
     let asked = run.approved().proposal();
     let id = asked.action.experiment_id()?.to_owned();
-    let change = UpdateExperimentStatus { experiment_id: id, status: to.clone(), force: true };
+    let current = run.set.clone().or_else(|| asked.current.clone());
+    let force = current.as_ref().is_some_and(|from| !actions::is_usual(from, to));
+    let change = UpdateExperimentStatus { experiment_id: id, status: to.clone(), force };
     Some(Proposal {
         action: Action::UpdateExperimentStatus(change),
         about: asked.about.clone(),
-        current: asked.current.clone(),
+        current,
         warnings: Vec::new(),
         plan: None,
     })
@@ -113,11 +116,8 @@ async fn take(visit: &Visit<'_>, run: &PlanRun, step: &Step) -> Result<Value, Tu
         }
         (Step::Begin { .. }, Action::SimulateUserJourney(journey)) => {
             let students = crowd::of_journey(journey, approved.key());
-            let client = visit.client;
-            let stage = stage(visit);
-            let known =
-                stage.each("Making students known", &students, |_, student| client.init_user(student));
-            known.await.map_err(server)?;
+            let known = students.iter().map(|student| visit.client.init_user(student).boxed());
+            stage(visit).each("Making students known", known.collect()).await.map_err(server)?;
             Ok(json!({ "students": students.len() }))
         }
         (Step::Journey(step), Action::SimulateUserJourney(journey)) => {
@@ -180,33 +180,34 @@ async fn travel(
     let (client, context) = (at.client, journey.context.as_str());
     let key = step_key(run);
     let students = crowd::of_journey(journey, run.approved().key());
+    let ids = students.iter().map(|student| student.id.as_str());
     match step {
         JourneyStep::Assign {} => {
-            let looks = |_, student: &NewUser| {
-                let id = student.id.clone();
-                async move { Ok(seen(&id, &client.assign(&id, context).await?)) }
-            };
-            Ok(json!(stage(at).each("Looking at assignments", &students, looks).await?))
+            let looks = ids.map(|id| look(client, id, context).boxed());
+            Ok(json!(stage(at).each("Looking at assignments", looks.collect()).await?))
         }
         JourneyStep::Visit { site, target } => {
-            let label = format!("Visiting {site} / {target}");
             let place = Place { context, site, target, uniquifier: key };
-            let visits = |_, student: &NewUser| {
-                let id = student.id.clone();
-                async move { visit(client, &id, place).await }
-            };
-            Ok(json!(stage(at).each(&label, &students, visits).await?))
+            let visits = ids.map(|id| visit(client, id, place).boxed());
+            Ok(json!(stage(at).each(&format!("Visiting {site} / {target}"), visits.collect()).await?))
         }
         JourneyStep::SetWorkingGroup { working_group } => {
-            let moves = |_, student: &NewUser| {
-                let id = student.id.clone();
-                async move { client.set_working_group(&id, working_group).await.map(drop) }
-            };
-            stage(at).each("Changing groups", &students, moves).await?;
+            let moves = ids.map(|id| client.set_working_group(id, working_group).boxed());
+            stage(at).each("Changing groups", moves.collect()).await?;
             Ok(json!({ "working_group": working_group }))
         }
         JourneyStep::SetStatus { .. } => Ok(Value::Null),
     }
+}
+
+/// What a student would get.
+async fn look(client: &UpgradeClient, user: &str, context: &str) -> Result<Value, ClientError> {
+    let assigned = client.assign(user, context).await?;
+    let places = assigned.iter().map(|here| {
+        let code = here.current().and_then(|current| current.condition_code.clone());
+        json!({ "site": here.site, "target": here.target, "condition": code })
+    });
+    Ok(json!({ "user_id": user, "assigned": places.collect::<Vec<_>>() }))
 }
 
 /// The uniquifier of the visits of a step: another for each step, and the same when it runs again.
@@ -220,30 +221,26 @@ async fn visit_assigned(
     journey: &SimulateUserJourney,
     run: &PlanRun,
 ) -> Result<Value, ClientError> {
-    let (client, context) = (at.client, journey.context.as_str());
-    let key = step_key(run);
     let students = crowd::of_journey(journey, run.approved().key());
-    let visits = |_, student: &NewUser| {
-        let id = student.id.clone();
-        async move {
-            let mut all = Vec::new();
-            for here in client.assign(&id, context).await? {
-                let place = Place { context, site: &here.site, target: &here.target, uniquifier: key };
-                all.push(mark(client, &id, Some(&here), place).await?);
-            }
-            Ok(all)
-        }
-    };
-    let visited: Vec<Vec<Visited>> = stage(at).each("Visiting", &students, visits).await?;
+    let key = step_key(run);
+    let visits =
+        students.iter().map(|student| visit_all(at.client, &student.id, &journey.context, key).boxed());
+    let visited = stage(at).each("Visiting", visits.collect()).await?;
     Ok(json!(visited.into_iter().flatten().collect::<Vec<_>>()))
 }
 
-fn seen(user: &str, assigned: &[crate::client::Assignment]) -> Value {
-    let places = assigned.iter().map(|here| {
-        let code = here.current().and_then(|current| current.condition_code.clone());
-        json!({ "site": here.site, "target": here.target, "condition": code })
-    });
-    json!({ "user_id": user, "assigned": places.collect::<Vec<_>>() })
+async fn visit_all(
+    client: &UpgradeClient,
+    user: &str,
+    context: &str,
+    uniquifier: Uuid,
+) -> Result<Vec<Visited>, ClientError> {
+    let mut all = Vec::new();
+    for here in client.assign(user, context).await? {
+        let place = Place { context, site: &here.site, target: &here.target, uniquifier };
+        all.push(mark(client, user, Some(&here), place).await?);
+    }
+    Ok(all)
 }
 
 /// What became of the status that was to be restored.
@@ -294,30 +291,35 @@ fn finish(
     restored: Option<Restored>,
 ) -> ConversationStateUpdate {
     let proposal = run.approved().proposal();
-    let balance = run.done.iter().find_map(|done| BalanceReport::try_from_value(done));
+    let experiment = shown(name(proposal.about.as_ref()));
+    let balance = run.done.iter().find_map(BalanceReport::try_from_value);
     let mut parts = vec![headline(proposal, run)];
     parts.extend(balance.as_ref().map(BalanceReport::in_words));
-    parts.extend(journey_table(proposal, &run.done));
+    parts.extend(journey_lines(proposal, &run.done));
     let mut error = match &run.ends {
         Some(Ends::Failed(error)) => Some(error.clone()),
         _ => None,
     };
     match restored {
-        Some(Restored::Done(state)) => parts.push(format!("Its status is {state} again.")),
+        Some(Restored::Done(state)) => {
+            parts.push(format!("The status of experiment '{experiment}' is {state} again."));
+        }
         Some(Restored::LeftAlone(state)) => parts.push(format!(
-            "Its status has become {state} meanwhile, by somebody else, so I left it as it is."
+            "The status of experiment '{experiment}' has become {state} meanwhile, by somebody else, so I left it as it is."
         )),
         Some(Restored::Failed(why)) => {
             parts.push(format!(
-                "I could NOT restore its status: set it yourself, or ask me to.\n- {}",
+                "I could NOT restore the status of experiment '{experiment}': set it yourself, or ask me to.\n- {}",
                 why.message
             ));
             error = error.or(Some(why));
         }
         None => {}
     }
-    if played(&run.done) {
-        parts.push("The students stay on the server: UpGrade cannot take them back.".to_owned());
+    if run.has_played() {
+        parts.push(
+            "The students who were played stay on the server: UpGrade cannot take them back.".to_owned(),
+        );
     }
     let status = if run.ends.is_none() && error.is_none() { LogStatus::Success } else { LogStatus::Error };
     let summary = parts.join("\n");
@@ -333,11 +335,6 @@ fn finish(
         .experiments(None)
         .last_experiment(about.or_else(|| visit.state.last_experiment.clone()))
         .execution_log([entry])
-}
-
-/// Whether students were made known.
-fn played(done: &[Value]) -> bool {
-    done.iter().any(|done| done.get("students").is_some() || done.get("chi_square").is_some())
 }
 
 fn headline(proposal: &Proposal, run: &PlanRun) -> String {
@@ -361,22 +358,57 @@ fn name(about: Option<&ExperimentRef>) -> &str {
 /// The most lines of a journey that are told; all of it is in the log.
 const LINES: usize = 20;
 
-/// What each student found, a line each.
-fn journey_table(proposal: &Proposal, done: &[Value]) -> Option<String> {
-    if !matches!(proposal.action, Action::SimulateUserJourney(_)) {
+/// What each step of a journey came to, a line for each student where it is about students.
+fn journey_lines(proposal: &Proposal, done: &[Value]) -> Option<String> {
+    let (Action::SimulateUserJourney(_), Some(plan)) = (&proposal.action, &proposal.plan) else {
         return None;
-    }
-    let visits = done.iter().filter_map(Value::as_array).flatten().filter_map(|visit| {
-        let text = |field: &str| visit.get(field).and_then(Value::as_str);
-        let (user, site, target) = (text("user_id")?, text("site")?, text("target")?);
-        let got = text("condition").unwrap_or("no condition");
-        Some(format!("- {} at {site} / {target}: {}", shown(user), shown(got)))
-    });
-    let lines: Vec<String> = visits.collect();
+    };
+    let lines: Vec<String> =
+        plan.steps.iter().zip(done).flat_map(|(step, done)| step_lines(step, done)).collect();
     let more = lines.len().saturating_sub(LINES);
     let mut told: Vec<String> = lines.into_iter().take(LINES).collect();
     if more > 0 {
-        told.push(format!("- and {more} visits more"));
+        told.push(format!("- and {more} lines more"));
     }
     (!told.is_empty()).then(|| told.join("\n"))
+}
+
+fn step_lines(step: &Step, done: &Value) -> Vec<String> {
+    let students = || done.as_array().into_iter().flatten();
+    match step {
+        Step::SetStatus { to } => vec![format!("- the status became {to}")],
+        Step::Journey(JourneyStep::Assign {}) => students().filter_map(assignment_line).collect(),
+        Step::Journey(JourneyStep::SetWorkingGroup { .. }) => {
+            vec!["- the students changed their group".to_owned()]
+        }
+        Step::Journey(JourneyStep::Visit { .. }) | Step::VisitAssigned => {
+            students().filter_map(visit_line).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn visit_line(visit: &Value) -> Option<String> {
+    let text = |field: &str| visit.get(field).and_then(Value::as_str);
+    let (user, site, target) = (text("user_id")?, text("site")?, text("target")?);
+    let got = text("condition").unwrap_or("no condition");
+    Some(format!("- {} came to {site} / {target} and got {}", shown(user), shown(got)))
+}
+
+fn assignment_line(student: &Value) -> Option<String> {
+    let user = shown(student.get("user_id")?.as_str()?);
+    let places = student.get("assigned")?.as_array()?.iter().filter_map(|place| {
+        let text = |field: &str| place.get(field).and_then(Value::as_str);
+        Some(format!(
+            "{} at {} / {}",
+            shown(text("condition").unwrap_or("default")),
+            text("site")?,
+            text("target")?
+        ))
+    });
+    let places: Vec<String> = places.collect();
+    Some(match places.is_empty() {
+        true => format!("- {user} would get nothing"),
+        false => format!("- {user} would get {}", places.join(", ")),
+    })
 }

@@ -1,0 +1,46 @@
+//! Students who are played: one visit, a balance test, a journey.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use common::transcript::check;
+
+#[tokio::test]
+async fn a_visit_says_what_the_student_gets_and_if_nothing_why() {
+    check("visit").await;
+}
+
+#[tokio::test]
+async fn a_live_balance_test_is_one_plan_and_restores_the_status() {
+    check("balance_live").await;
+}
+
+#[tokio::test]
+async fn an_experiment_with_real_students_is_tested_offline_first() {
+    check("balance_offline").await;
+}
+
+#[tokio::test]
+async fn a_step_that_fails_ends_the_plan_and_the_status_is_restored() {
+    check("balance_fails").await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_played_is_refused_and_what_has_changed_is_left_alone() {
+    check("balance_refused").await;
+}
+
+#[tokio::test]
+async fn a_journey_takes_its_steps_one_by_one() {
+    check("journey").await;
+}
+
+#[tokio::test]
+async fn a_journey_without_steps_visits_what_there_is() {
+    check("journey_by_itself").await;
+}
+
+#[tokio::test]
+async fn a_step_that_takes_from_real_students_needs_a_yes_of_its_own() {
+    check("journey_asks_again").await;
+}
