@@ -10,7 +10,7 @@ use crate::actions::transitions::is_usual;
 use crate::actions::{
     Facts, JourneyStep, SimulateUserJourney, TestConditionBalance, VisitDecisionPoint, is_offline,
 };
-use crate::client::{AssignmentUnit, Experiment, ExperimentState};
+use crate::client::{AssignmentAlgorithm, AssignmentUnit, Experiment, ExperimentState};
 
 pub(super) fn check_visit(visit: &VisitDecisionPoint, facts: &Facts<'_>, found: &mut Vec<String>) {
     check_user(&visit.user_id, found);
@@ -40,6 +40,14 @@ pub(super) fn check_balance(test: &TestConditionBalance, facts: &Facts<'_>, foun
         check_own_place(site, target, experiment, found);
     }
     check_ready(experiment, found);
+    let drawn_alone = experiment.assignment_algorithm == AssignmentAlgorithm::Random;
+    if is_offline(test, &experiment.state) && !drawn_alone {
+        found.push(format!(
+            "experiment '{name}' does not draw by ids and weights alone ({}), so its split cannot be computed: ask for a live \
+             test",
+            experiment.assignment_algorithm
+        ));
+    }
     if !is_offline(test, &experiment.state) {
         check_start(experiment, found);
     }
