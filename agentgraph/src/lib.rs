@@ -62,9 +62,11 @@
 //! | to say what comes next | [`StateGraph::edge`], [`StateGraph::route`], [`derive(Route)`](macro@Route), [`Command`], [`Dispatch`] |
 //! | to check and draw a graph | [`StateGraph::compile`], [`CompileError`], [`CompiledGraph::warnings`], [`CompiledGraph::mermaid`] |
 //! | to run it | [`CompiledGraph::invoke`], [`RunBuilder`], [`Outcome`], [`EventStream`] |
+//! | to limit it | [`RunBuilder::max_supersteps`], [`RunBuilder::deadline`], [`Budget`], [`RunBuilder::drain`] |
 //! | to ask a person and go on later | [`Ctx::interrupt`], [`CompiledGraph::resume`], [`CompiledGraph::proceed`] |
-//! | to keep runs | [`checkpoint`], [`MemorySaver`], `SqliteSaver` (feature `sqlite`), [`CompiledGraph::state`], [`CompiledGraph::history`] |
-//! | to survive failure | [`RetryPolicy`], [`IntoNode::timeout`], [`IntoNode::layer`], [`Terminal`], [`Error`], [`Code`] |
+//! | to keep runs | [`checkpoint`], [`MemorySaver`], `SqliteSaver` (feature `sqlite`), [`Durability`], [`CompiledGraph::state`], [`CompiledGraph::history`] |
+//! | to go back in time | [`CompiledGraph::update_state`], [`RunBuilder::from`], [`CompiledGraph::state_at`] |
+//! | to survive failure | [`RetryPolicy`], [`IntoNode::timeout`], [`IntoNode::on_error`], [`IntoNode::layer`], [`Terminal`], [`Error`], [`Code`] |
 //! | to run tasks elsewhere, or tests without a clock | [`Host`], [`Services`] |
 //!
 //! # What is promised
@@ -81,8 +83,8 @@
 //!
 //! # What is not here
 //!
-//! No threads are spawned for a run and no executor is chosen: a run is a future, and a CPU-heavy node should hand its
-//! work to a thread pool itself. Timeouts and the waits between attempts use tokio's timer unless [`Services`] gives
+//! Nothing is spawned for a run, unless it is to be stored [behind it](Durability::Async), and no executor is chosen: a run
+//! is a future, and a CPU-heavy node should hand its work to a thread pool itself. Timeouts and the waits between attempts use tokio's timer unless [`Services`] gives
 //! another one, and `SqliteSaver` needs a tokio runtime. There is no scheduler for waiting threads: a run that waits is a
 //! row in a store, not a task. Chat models and tools are in `agentgraph-llm`.
 
