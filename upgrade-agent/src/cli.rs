@@ -24,8 +24,8 @@ mod wrap;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::format::FmtSpan;
 
 use crate::config::{Config, Flags, truth};
 use failure::Failure;
@@ -175,7 +175,13 @@ fn log_if_asked() {
         None if debug => EnvFilter::new(DEBUG),
         None => return,
     };
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        // Runs, nodes and calls of the model are spans: their ends tell how long each took.
+        .with_span_events(FmtSpan::CLOSE)
+        .init();
 }
 
 #[cfg(test)]
