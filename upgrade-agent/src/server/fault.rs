@@ -10,6 +10,8 @@ use crate::client::Dialect;
 
 const SHAPE: &str = "Parameter not in the correct format";
 const NOBODY: &str = "User ID not found";
+const NO_TOKEN: &str = "Token is not present in request";
+const NOT_VALID: &str = "JWT Token validation failed";
 const INVALID_TOKEN: &str = "Invalid token";
 const NO_USER: &str = "Experiment user not defined";
 const NO_CONDITION: &str = "Condition not found";
@@ -40,6 +42,8 @@ enum Raw {
     Nested,
     /// An error with the type that the original gave it.
     Typed(&'static str),
+    /// An error of a library, with the type that the original gave it.
+    Thrown(&'static str),
     /// A text that could not be parsed.
     Unparsed(String),
 }
@@ -105,19 +109,25 @@ impl Fault {
     pub(super) fn no_token() -> Self {
         let message = "Token is not present in request header from client";
         let fault = Self::new(StatusCode::UNAUTHORIZED, "Error", message);
-        fault.kind("Token is not present in request").raw(Raw::Typed(INVALID_TOKEN))
+        fault.kind(NO_TOKEN).raw(Raw::Typed(NO_TOKEN))
     }
 
     /// An application shows a token that is not taken.
     pub(super) fn token(why: &Refused) -> Self {
-        let (name, message, kind) = match why {
-            Refused::Malformed(what) => ("JsonWebTokenError", *what, NOBODY),
-            Refused::Forged => ("JsonWebTokenError", "invalid signature", INVALID_TOKEN),
-            Refused::Expired => ("TokenExpiredError", "jwt expired", INVALID_TOKEN),
-            Refused::Early => ("NotBeforeError", "jwt not active", NOBODY),
-            Refused::Foreign => ("Error", "Provided token is invalid", INVALID_TOKEN),
+        let (name, message, kind, raw) = match why {
+            Refused::Malformed(what) => ("JsonWebTokenError", *what, NOBODY, Raw::Thrown(NOT_VALID)),
+            Refused::Forged => {
+                ("JsonWebTokenError", "invalid signature", INVALID_TOKEN, Raw::Thrown(INVALID_TOKEN))
+            }
+            Refused::Expired => {
+                ("TokenExpiredError", "jwt expired", INVALID_TOKEN, Raw::Thrown(INVALID_TOKEN))
+            }
+            Refused::Early => ("NotBeforeError", "jwt not active", NOBODY, Raw::Thrown(NOT_VALID)),
+            Refused::Foreign => {
+                ("Error", "Provided token is invalid", INVALID_TOKEN, Raw::Typed(INVALID_TOKEN))
+            }
         };
-        Self::new(StatusCode::UNAUTHORIZED, name, message).kind(kind).raw(Raw::Typed(INVALID_TOKEN))
+        Self::new(StatusCode::UNAUTHORIZED, name, message).kind(kind).raw(raw)
     }
 
     /// The body is no JSON.
@@ -306,6 +316,9 @@ impl Fault {
             }),
             Raw::Typed(kind) if self.status.is_server_error() => json!({ "type": kind }),
             Raw::Typed(kind) => json!({ "type": kind, "httpCode": code }),
+            Raw::Thrown(kind) => {
+                json!({ "name": self.name, "message": self.message, "type": kind, "httpCode": code })
+            }
             Raw::Unparsed(text) => json!({
                 "expose": true,
                 "statusCode": code,

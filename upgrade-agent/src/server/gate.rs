@@ -9,6 +9,7 @@ use secrecy::{ExposeSecret, SecretString};
 use super::core::{Asked, Core};
 use super::fault::Fault;
 use super::settings;
+use super::students;
 use super::table::key;
 use super::token::{self, Refused};
 
@@ -83,6 +84,7 @@ fn admit_application(core: &Core, asked: &Asked) -> Result<(), Fault> {
     if !settings::setting(&core.world).is_some_and(|setting| setting.to_check_auth) {
         return Ok(());
     }
+    students::present(core, asked)?;
     let token = bearer(asked).ok_or_else(Fault::no_token)?;
     // Without a key nobody can have signed anything.
     let (key, secret) = core.gate.client.as_ref().ok_or_else(|| Fault::token(&Refused::Forged))?;

@@ -80,7 +80,7 @@ async fn respond_to(face: &Face, caller: Caller, answer: Answer, request: Reques
     let (parts, body) = request.into_parts();
     let endpoint = parts.uri.path_and_query().map_or_else(String::new, ToString::to_string);
     let query = parts.uri.query().unwrap_or_default().to_owned();
-    let id = parts.uri.path().rsplit('/').next().unwrap_or_default().to_owned();
+    let id = decoded(parts.uri.path().rsplit('/').next().unwrap_or_default());
     let user = latin_1(&parts.headers, "user-id");
     let body = match read(&parts.headers, body).await {
         Ok(body) => body,
@@ -98,6 +98,23 @@ async fn respond_to(face: &Face, caller: Caller, answer: Answer, request: Reques
         Some(Err(fault)) => refuse(face.dialect, &fault, &asked.endpoint, &asked.body),
         None => respond(StatusCode::SERVICE_UNAVAILABLE, JSON, "{}".to_owned()),
     }
+}
+
+/// A part of a path without its escapes; one that is badly escaped stays as it is.
+fn decoded(part: &str) -> String {
+    let mut bytes = Vec::with_capacity(part.len());
+    let mut rest = part.bytes();
+    while let Some(byte) = rest.next() {
+        let mut digit = || rest.next().and_then(|digit| char::from(digit).to_digit(16));
+        match byte {
+            b'%' => match (digit(), digit()) {
+                (Some(high), Some(low)) => bytes.push((high * 16 + low) as u8),
+                _ => return part.to_owned(),
+            },
+            plain => bytes.push(plain),
+        }
+    }
+    String::from_utf8(bytes).unwrap_or_else(|_| part.to_owned())
 }
 
 /// Header bytes are Latin-1 to the original, so an id beyond ASCII is read as it reads it.
