@@ -1,15 +1,16 @@
-//! An UpGrade server inside the process: routes, bodies, errors and quirks of UpGrade 6.5, with
-//! the same draws for the same ids.
+//! An UpGrade server inside the process: routes, bodies, errors and quirks of UpGrade 6.5.0, or of
+//! 6.2.0 in the old dialect, with the same draws for the same ids.
 //!
-//! It listens on loopback only and asks nobody for a token. Experiments and students live in
-//! memory; with a data file every change is written there before it is answered, so that a server
+//! It listens on loopback only, and asks nobody for a token unless it is told which. Experiments and
+//! students live in memory; with a data file every change is written there before it is answered, so that a server
 //! which is killed and started again knows everything it has answered for.
 //!
 //! Inside, each file has one noun: `world` holds what there is, `journal` keeps it on disk,
 //! `assign`, `mark`, `lists`, `pools`, `draw` and `random` are the rules, `create`, `update`,
 //! `experiments` and `students` answer calls, `segments`, `experiment_lists`, `exchange`, `preview`,
-//! `settings`, `accounts` and `audit` those that only administrators make, `validate` judges bodies,
-//! `view` and `answer` write them, and `routes` is the only place that knows HTTP. `factorial` and
+//! `settings`, `accounts` and `audit` those that only administrators make, `gate` says who may call
+//! what, `validate` judges bodies, `view` and `answer` write them, and `routes`, with `connection`
+//! below it, is the only place that knows HTTP. `factorial` and
 //! `queue` know the designs of those names, `strata` who counts as alike. Adaptive experiments need a
 //! service that is not there, and are refused as by an UpGrade server without it. Not simulated, and
 //! refused with 501: whatever makes a feature flag (reading finds none), and data sent by mail. Nobody

@@ -84,10 +84,28 @@ fn the_agent_speaks_with_a_simulator_of_the_old_dialect() {
 }
 
 #[test]
+fn the_simulator_serves_the_contexts_of_a_file() {
+    let folder = Folder::new();
+    let shop =
+        json!({ "CONDITIONS": ["red"], "GROUP_TYPES": [], "EXP_POINTS": ["cart"], "EXP_IDS": ["button"] });
+    let file = folder.file("contexts.json");
+    std::fs::write(&file, json!({ "contextMetadata": { "shop": shop } }).to_string()).unwrap();
+    let simulator = Simulator::with(&folder, &["--contexts", file.to_str().unwrap()]);
+    let client = UpgradeClient::builder(&simulator.url).build().unwrap();
+    let contexts = tokio::runtime::Runtime::new().unwrap().block_on(client.context_metadata()).unwrap();
+    assert_eq!(contexts.names().collect::<Vec<_>>(), ["shop"]);
+}
+
+#[test]
 fn the_simulator_refuses_what_it_cannot_be() {
     let folder = Folder::new();
+    let empty = folder.file("empty.json");
+    std::fs::write(&empty, "{}").unwrap();
     let cases = [
-        (&["--dialect", "7"][..], "there are 6.5 and 6.2"),
+        (&["--contexts", empty.to_str().unwrap()][..], "has no `contextMetadata`"),
+        (&["--contexts", "nowhere.json"], "E_CONFIG_FILE: nowhere.json"),
+        (&["--seed", "1", "--data-file", "data.db"], "cannot be used with"),
+        (&["--dialect", "7"], "there are 6.5 and 6.2"),
         (&["--require-token"], "E_CONFIG_VALUE: UPGRADE_TOKEN"),
     ];
     for (args, told) in cases {

@@ -1,10 +1,10 @@
 //! The embedded server alone, until it is told to end.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use secrecy::SecretString;
-use upgrade_agent::client::Dialect;
+use upgrade_agent::client::{ContextMetadata, Dialect};
 use upgrade_agent::server::{EmbeddedServer, EmbeddedServerBuilder};
 
 use super::failure::Failure;
@@ -31,8 +31,12 @@ pub(super) struct Options {
     #[arg(long, value_name = "FILE")]
     data_file: Option<PathBuf>,
     /// Make the ids of new things from this number, the same every time
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", conflicts_with = "data_file")]
     seed: Option<u64>,
+    /// Serve the contexts in this file, which holds what a server answers to
+    /// GET /experiments/contextMetaData; without it, assign-prog and mathstream
+    #[arg(long, value_name = "FILE")]
+    contexts: Option<PathBuf>,
     /// Ask administrators for the token in UPGRADE_TOKEN. Students' applications are asked for a token
     /// of UPGRADE_CLIENT_KEY, signed with UPGRADE_CLIENT_SECRET, while the setting toCheckAuth holds
     #[arg(long)]
@@ -56,6 +60,9 @@ impl Options {
         if let Some(seed) = self.seed {
             builder = builder.seed(seed);
         }
+        if let Some(path) = self.contexts {
+            builder = builder.contexts(contexts(&path)?);
+        }
         let env = |name| env(name).filter(|value| !value.trim().is_empty());
         if let (Some(key), Some(secret)) = (env(CLIENT_KEY), env(CLIENT_SECRET)) {
             builder = builder.client_key(key, SecretString::from(secret));
@@ -68,6 +75,14 @@ impl Options {
         }
         Ok(builder)
     }
+}
+
+fn contexts(path: &Path) -> Result<ContextMetadata, ConfigError> {
+    let failed = |why: String| ConfigError::File { path: path.to_owned(), why };
+    let text = std::fs::read_to_string(path).map_err(|why| failed(why.to_string()))?;
+    let answer = serde_json::from_str(&text).map_err(|why| failed(why.to_string()))?;
+    let contexts = ContextMetadata::of_answer(&answer).filter(|found| !found.contexts.is_empty());
+    contexts.ok_or_else(|| failed("it has no `contextMetadata` object with contexts in it".to_owned()))
 }
 
 pub(super) async fn run(options: Options, screen: Screen) -> Result<(), Failure> {

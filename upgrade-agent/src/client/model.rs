@@ -33,6 +33,22 @@ pub struct ContextMetadata {
 }
 
 impl ContextMetadata {
+    /// Reads what a server answers to `GET /experiments/contextMetaData`, from a file for instance.
+    ///
+    /// ```
+    /// use upgrade_agent::client::ContextMetadata;
+    ///
+    /// let answer = serde_json::json!({ "contextMetadata": { "shop": {
+    ///     "CONDITIONS": ["red", "blue"], "GROUP_TYPES": [], "EXP_POINTS": ["cart"], "EXP_IDS": ["button"],
+    /// } } });
+    /// let contexts = ContextMetadata::of_answer(&answer).unwrap();
+    /// assert_eq!(contexts.get("shop").unwrap().sites, ["cart"]);
+    /// assert_eq!(ContextMetadata::of_answer(&serde_json::json!([])), None);
+    /// ```
+    pub fn of_answer(answer: &serde_json::Value) -> Option<Self> {
+        super::wire::context_metadata(answer)
+    }
+
     /// The context of exactly this name (names are case-sensitive).
     pub fn get(&self, name: &str) -> Option<&Context> {
         self.contexts.get(name)
