@@ -10,6 +10,7 @@ use super::accounts;
 use super::fault::Fault;
 use super::gate::{self, Caller, Gate};
 use super::journal::Journal;
+use super::metrics;
 use super::segments;
 use super::settings;
 use super::sources::{Clock, Ids, timestamp};
@@ -34,6 +35,19 @@ pub(super) struct Asked {
 }
 
 impl Asked {
+    /// The id in the path without its escapes.
+    pub(super) fn decoded_id(&self) -> String {
+        let mut bytes = Vec::new();
+        let mut rest = self.id.as_bytes();
+        while let Some((&byte, after)) = rest.split_first() {
+            let escaped = after.get(..2).and_then(|two| std::str::from_utf8(two).ok());
+            let escaped = escaped.filter(|_| byte == b'%').and_then(|two| u8::from_str_radix(two, 16).ok());
+            bytes.push(escaped.unwrap_or(byte));
+            rest = if escaped.is_some() { &after[2..] } else { after };
+        }
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
     /// The values of a name after the question mark, which may be there more than once.
     pub(super) fn values_of(&self, name: &str) -> Vec<&str> {
         let pairs = self.query.split('&').filter_map(|pair| pair.split_once('='));
@@ -99,6 +113,7 @@ impl Core {
         segments::found_global_lists(self);
         settings::found_setting(self);
         accounts::found_account(self);
+        metrics::found_metrics(self);
         self.commit()
     }
 

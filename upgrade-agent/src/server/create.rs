@@ -13,6 +13,7 @@ use super::experiment_lists::{self, Side};
 use super::factorial;
 use super::fault::Fault;
 use super::model::{Condition, ConditionPayload, Experiment, Partition, Stamp, StateTimeLog};
+use super::queries;
 use super::segment;
 use super::strata;
 use super::table::key;
@@ -53,7 +54,7 @@ pub(super) fn insert(core: &mut Core, body: &Value) -> Value {
     let answer = if core.world.experiments.contains(&at) {
         merge(core, &at, made)
     } else {
-        let answer = view::created(&made, false);
+        let answer = view::created(&core.world, &made, false);
         core.world.experiments.insert(at.clone(), made);
         answer
     };
@@ -121,6 +122,7 @@ fn make(core: &mut Core, body: &Value) -> Experiment {
         log: first_log(core, &columns.state, &now),
         factors: factorial::factors(core, body, &now),
         elements: factorial::elements(core, body, &now, &ids),
+        queries: queries::made(core, body, &now),
         stratification_factor: strata::wanted(&core.world, body).unwrap_or_default(),
         columns,
         conditions,
@@ -247,16 +249,18 @@ fn first_log(core: &mut Core, state: &ExperimentState, now: &str) -> Vec<StateTi
 }
 
 fn merge(core: &mut Core, at: &str, mut made: Experiment) -> Value {
-    let Some(old) = core.world.experiments.get_mut(at) else { return Value::Null };
+    let Some(old) = core.world.experiments.get(at) else { return Value::Null };
     let now = std::mem::replace(&mut made.columns.stamp, old.columns.stamp.clone()).updated_at;
     made.columns.stamp.touch(&now);
-    let answer = view::created(&made, true);
+    let answer = view::created(&core.world, &made, true);
+    let Some(old) = core.world.experiments.get_mut(at) else { return answer };
     old.columns = made.columns;
     old.conditions.extend(made.conditions);
     old.partitions.extend(made.partitions);
     old.payloads.extend(made.payloads);
     old.factors.extend(made.factors);
     old.elements.extend(made.elements);
+    old.queries.extend(made.queries);
     if made.stratification_factor.is_some() {
         old.stratification_factor = made.stratification_factor;
     }

@@ -86,12 +86,13 @@ pub(super) fn set_state(core: &mut Core, asked: &Asked) -> Result<Value, Fault> 
     let (now, log_id) = (core.now(), core.new_id());
     state::shut_out_early_visitors(&mut core.world, &id, &to);
     state::enter(&mut core.world, &id, &to, &now, log_id);
-    let after = core.world.experiments.get_mut(&key(&[&id]));
-    let after = after.ok_or_else(|| Fault::internal("lost experiment"))?;
+    let lost = || Fault::internal("lost experiment");
     if let Some(date) = asked.body["scheduleDate"].as_str() {
+        let after = core.world.experiments.get_mut(&key(&[&id])).ok_or_else(lost)?;
         after.columns.start_on = Some(date.to_owned());
     }
-    Ok(view::state_changed(dialect, &before, after))
+    let after = core.world.experiments.get(&key(&[&id])).ok_or_else(lost)?;
+    Ok(view::state_changed(&core.world, &before, after))
 }
 
 /// `DELETE /experiments/:id`: all that hangs on it goes, but for the visits, which were at a

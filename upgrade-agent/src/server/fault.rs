@@ -249,6 +249,28 @@ impl Fault {
         Self::reads_nothing("undefined", field).kind("Error in the assignment algorithm")
     }
 
+    /// A bare error that the original calls a failed query.
+    pub(super) fn query(message: impl Into<String>) -> Self {
+        Self::thrown(message).kind("Query Failed")
+    }
+
+    /// Metrics are declared only where others are refused.
+    pub(super) fn metrics_are_free() -> Self {
+        Self::thrown("Metrics filter not enabled").kind(INVALID_TOKEN)
+    }
+
+    /// A reward is for adaptive experiments.
+    pub(super) fn no_rewards() -> Self {
+        Self::refused("Failed to send reward: mooclet is not currently enabled on backend.")
+    }
+
+    /// The original catches whatever goes wrong and says that the student is unknown, with the reason in
+    /// a text in a text.
+    pub(super) fn wrapped(&self) -> Self {
+        let message = json!({ "type": NO_USER, "message": self.message }).to_string();
+        Self::new(StatusCode::NOT_FOUND, "Error", message).kind(NO_USER)
+    }
+
     /// An adaptive experiment needs another service, which is not there.
     pub(super) fn no_mooclets(deed: &str) -> Self {
         Self::refused(format!(

@@ -52,6 +52,8 @@ pub(super) struct Experiment {
     /// Which levels make which condition of a factorial design.
     #[serde(default)]
     pub(super) elements: Vec<Element>,
+    #[serde(default)]
+    pub(super) queries: Vec<Query>,
     /// The name of the factor by which students are stratified.
     #[serde(default)]
     pub(super) stratification_factor: Option<String>,
@@ -344,6 +346,52 @@ pub(super) enum Exclusion {
     NoGroup,
     /// Works in a group that he does not belong to.
     InvalidGroup,
+}
+
+/// What an experiment asks of a metric.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Query {
+    #[serde(flatten)]
+    pub(super) stamp: Stamp,
+    pub(super) id: String,
+    pub(super) name: String,
+    /// The operation, and for words what they are compared with.
+    pub(super) query: Value,
+    /// The key of the metric; none if it was not known.
+    pub(super) metric: Option<String>,
+    pub(super) repeated_measure: String,
+    pub(super) order: u64,
+}
+
+/// Something that applications log. Its key is that of its row.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Metric {
+    #[serde(flatten)]
+    pub(super) stamp: Stamp,
+    /// Counts metrics in the order of their making.
+    pub(super) sequence: u64,
+    #[serde(rename = "type")]
+    pub(super) kind: String,
+    pub(super) allowed_data: Option<Vec<Value>>,
+    pub(super) context: Vec<String>,
+}
+
+/// What an application logged of a student.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Log {
+    #[serde(flatten)]
+    pub(super) stamp: Stamp,
+    pub(super) id: u64,
+    pub(super) user_id: String,
+    /// What tells values of the same metric apart.
+    pub(super) uniquifier: String,
+    pub(super) time_stamp: String,
+    pub(super) data: Value,
+    /// The keys of the metrics in the data.
+    pub(super) metrics: Vec<String>,
 }
 
 /// Something by which students are stratified. Its name is its key.

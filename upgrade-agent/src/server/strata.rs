@@ -74,7 +74,7 @@ pub(super) fn all(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
 
 /// `GET /stratification/download/:factor`: a table of students and their values.
 pub(super) fn download(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
-    let factor = decoded(&asked.id);
+    let factor = asked.decoded_id();
     if !core.world.stratification_factors.contains(&key(&[&factor])) {
         return Err(Fault::no_table());
     }
@@ -92,7 +92,7 @@ pub(super) fn download(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 
 /// `DELETE /stratification/:factor`: one that is unknown is no mistake.
 pub(super) fn delete(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
-    let name = decoded(&asked.id);
+    let name = asked.decoded_id();
     let world = &mut core.world;
     let Some(gone) = world.stratification_factors.get(&key(&[&name])).cloned() else {
         return Ok(json!([]));
@@ -177,17 +177,4 @@ fn take_in(core: &mut Core, cells: Vec<Cell>) -> Value {
         saved.insert(at, row);
     }
     saved.into_values().collect()
-}
-
-/// A part of a path without its escapes.
-fn decoded(part: &str) -> String {
-    let mut bytes = Vec::new();
-    let mut rest = part.as_bytes();
-    while let Some((&byte, after)) = rest.split_first() {
-        let escaped = after.get(..2).and_then(|two| std::str::from_utf8(two).ok());
-        let escaped = escaped.filter(|_| byte == b'%').and_then(|two| u8::from_str_radix(two, 16).ok());
-        bytes.push(escaped.unwrap_or(byte));
-        rest = if escaped.is_some() { &after[2..] } else { after };
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }

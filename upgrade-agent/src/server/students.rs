@@ -5,67 +5,159 @@ use std::collections::BTreeMap;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use super::aliases;
 use super::answer;
 use super::assign;
 use super::core::{Asked, Core};
 use super::fault::Fault;
+use super::groups::{self, Working};
+use super::logs;
 use super::mark::{self, Report};
 use super::model::User;
 use super::validate;
-use super::view;
+
+/// The groups that a student belongs to, by kind.
+type Groups = BTreeMap<String, Vec<String>>;
 
 /// `POST /v6/init`: parts that are not given stay as they are.
 pub(super) fn init(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let id = header(asked)?;
     validate::init(&asked.body)?;
-    let mut user = core.world.user(id).cloned().unwrap_or_else(|| new_user(id));
-    if let Some(group) = part(&asked.body, "group") {
-        user.group = Some(group);
+    Ok(join(core, id, &asked.body, true))
+}
+
+/// Makes a student known, or tells his groups anew.
+pub(super) fn join(core: &mut Core, id: &str, body: &Value, stored: bool) -> Value {
+    let old = core.world.user(id).cloned();
+    let (group, working) = (part(body, "group"), part(body, "workingGroup"));
+    let mut answer = json!({ "id": old.as_ref().map_or(id, |user| &user.id) });
+    let mut user = old.clone().unwrap_or_else(|| new_user(id));
+    let old = old.unwrap_or_default();
+    if body.get("group").is_some() {
+        user.group = group.map(|group| if old.group.is_some() { sorted(group) } else { group });
     }
-    if let Some(working) = part(&asked.body, "workingGroup") {
-        user.working_group = Some(working);
+    if body.get("workingGroup").is_some() {
+        user.working_group = working;
     }
-    let answer = view::user(&user);
-    core.world.users.insert(user.id.clone(), user);
-    Ok(answer)
+    // What was never told is left out the first time and nothing ever after.
+    for (field, part) in [("group", json!(user.group)), ("workingGroup", json!(user.working_group))] {
+        if !old.id.is_empty() || body.get(field).is_some() {
+            answer[field] = part;
+        }
+    }
+    if stored {
+        let is_same = |new: &Groups| old.group.clone().map(sorted).as_ref() == Some(new);
+        if user.group.as_ref().is_some_and(is_same) {
+            user.group = old.group;
+        }
+        if let (Some(old), Some(new)) = (&old.working_group, &user.working_group) {
+            groups::change(&mut core.world, &user.id, old, new);
+        }
+        core.world.users.insert(user.id.clone(), user);
+    }
+    answer
+}
+
+/// The original puts groups in order where it compares them.
+fn sorted(mut groups: Groups) -> Groups {
+    groups.values_mut().for_each(|ids| ids.sort());
+    groups
 }
 
 /// `PATCH /v6/groupmembership`.
 pub(super) fn set_groups(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
-    let mut user = known(core, asked)?;
+    let user = known(core, asked)?;
     validate::group_membership(&asked.body)?;
-    let group: Option<BTreeMap<String, Vec<String>>> = part(&asked.body, "group");
-    let Some(group) = group else { return Ok(json!({ "id": user.id })) };
-    let answer = json!({ "id": user.id, "group": group });
-    user.group = Some(group);
-    core.world.users.insert(user.id.clone(), user);
-    Ok(answer)
+    Ok(belong(core, user, header(asked)?, &asked.body))
+}
+
+/// Tells to which groups a student belongs. By an alias that does not reach him, in the original.
+pub(super) fn belong(core: &mut Core, mut user: User, called: &str, body: &Value) -> Value {
+    let mut answer = json!({ "id": user.id });
+    if let Some(given) = body.get("group") {
+        answer["group"] = given.clone();
+        user.group = part(body, "group");
+        if called == user.id {
+            core.world.users.insert(user.id.clone(), user);
+        }
+    }
+    answer
 }
 
 /// `PATCH /v6/workinggroup`.
 pub(super) fn set_working_group(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
-    let mut user = known(core, asked)?;
+    let user = known(core, asked)?;
     validate::working_group(&asked.body)?;
-    let working: BTreeMap<String, String> = part(&asked.body, "workingGroup").ok_or_else(Fault::body)?;
+    Ok(work(core, user, header(asked)?, &asked.body))
+}
+
+/// Tells where a student works. By an alias he stays where he is in the original, and is let go there
+/// all the same.
+pub(super) fn work(core: &mut Core, mut user: User, called: &str, body: &Value) -> Value {
+    let working: Working = part(body, "workingGroup").unwrap_or_default();
     let answer = json!({ "id": user.id, "workingGroup": working });
+    if let Some(old) = &user.working_group {
+        groups::change(&mut core.world, &user.id, old, &working);
+    }
     user.working_group = Some(working);
-    core.world.users.insert(user.id.clone(), user);
-    Ok(answer)
+    if called == user.id {
+        core.world.users.insert(user.id.clone(), user);
+    }
+    answer
+}
+
+/// `PATCH /v6/useraliases`.
+pub(super) fn set_aliases(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+    let user = known(core, asked)?;
+    validate::aliases(&asked.body)?;
+    aliases::add(core, &user, header(asked)?, &asked.body)
 }
 
 /// `POST /v6/assign`: stores nothing.
 pub(super) fn assign(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let user = known(core, asked)?;
     validate::assign(&asked.body)?;
-    let context = asked.body["context"].as_str().unwrap_or_default();
-    if core.contexts.get(context).is_none() {
-        return Err(Fault::invalid_context(context));
-    }
-    let assigned = assign::assignments(&core.world, context, &user).into_iter();
-    let told =
-        assigned.map(|(experiment, condition)| answer::assigned(&core.world, experiment, condition, &user));
+    conditions(core, &user, &asked.body)
+}
+
+/// What a student gets in a context.
+pub(super) fn conditions(core: &mut Core, user: &User, body: &Value) -> Result<Value, Fault> {
+    let context = context(core, body)?;
+    let world = &core.world;
+    let assigned = assign::assignments(world, context, user).into_iter();
+    let told = assigned.map(|(experiment, condition)| answer::assigned(world, experiment, condition, user));
     let told: Vec<Vec<Value>> = told.collect::<Result<_, _>>()?;
     Ok(told.into_iter().flatten().collect())
+}
+
+fn context<'b>(core: &Core, body: &'b Value) -> Result<&'b str, Fault> {
+    let context = body["context"].as_str().unwrap_or_default();
+    core.contexts.get(context).map(|_| context).ok_or_else(|| Fault::invalid_context(context))
+}
+
+/// `POST /v6/featureflag`. Groups that are told for this call alone make a student known for it.
+pub(super) fn flags(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+    header(asked)?;
+    let is_told =
+        asked.body["groupsForSession"].is_object() && asked.body["includeStoredUserGroups"] == false;
+    if !is_told {
+        known(core, asked)?;
+    }
+    validate::flags(&asked.body)?;
+    flags_of(core, &asked.body)
+}
+
+/// There are no flags, in no context.
+pub(super) fn flags_of(core: &mut Core, body: &Value) -> Result<Value, Fault> {
+    context(core, body)?;
+    Ok(json!([]))
+}
+
+/// `POST /v6/reward`: nobody learns from it here.
+pub(super) fn reward(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+    known(core, asked)?;
+    validate::reward(&asked.body)?;
+    Err(Fault::no_rewards())
 }
 
 /// `POST /batch-assign`: what many students get at one place; stores nothing.
@@ -90,7 +182,12 @@ pub(super) fn assign_many(core: &mut Core, asked: &Asked) -> Result<Value, Fault
 pub(super) fn mark(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let user = known(core, asked)?;
     validate::mark(&asked.body)?;
-    let data = &asked.body["data"];
+    visit(core, &user, &asked.body)
+}
+
+/// Takes a visit down.
+pub(super) fn visit(core: &mut Core, user: &User, body: &Value) -> Result<Value, Fault> {
+    let data = &body["data"];
     let condition = &data["assignedCondition"];
     let now = core.now();
     let report = Report {
@@ -98,12 +195,12 @@ pub(super) fn mark(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
         target: data["target"].as_str().unwrap_or_default(),
         condition: condition["conditionCode"].as_str(),
         experiment_id: condition["experimentId"].as_str().filter(|id| !id.is_empty()),
-        uniquifier: asked.body["uniquifier"].as_str().filter(|text| !text.is_empty()),
-        failed: asked.body["status"] == "condition not applied",
+        uniquifier: body["uniquifier"].as_str().filter(|text| !text.is_empty()),
+        failed: body["status"] == "condition not applied",
         now: &now,
     };
     let (world, mut ids) = core.world_and_ids();
-    let visit = mark::mark(world, &user, &report, &mut ids)?;
+    let visit = mark::mark(world, user, &report, &mut ids)?;
     Ok(json!({
         "id": visit.id,
         "condition": visit.condition,
@@ -114,11 +211,11 @@ pub(super) fn mark(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     }))
 }
 
-/// `POST /v6/log`: no experiment asks for a metric here, so nothing is kept, as the original does.
+/// `POST /v6/log`.
 pub(super) fn log(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
-    known(core, asked)?;
+    let user = known(core, asked)?;
     validate::log(&asked.body)?;
-    Ok(json!([]))
+    logs::take_in(core, &user, &asked.body)
 }
 
 fn new_user(id: &str) -> User {

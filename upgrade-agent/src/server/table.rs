@@ -103,6 +103,10 @@ impl<T: Serialize + DeserializeOwned> Table<T> {
         self.rows.values()
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
     pub(super) fn entries(&self) -> impl Iterator<Item = (&str, &T)> {
         self.rows.iter().map(|(key, row)| (key.as_str(), row))
     }

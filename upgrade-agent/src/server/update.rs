@@ -14,6 +14,7 @@ use super::fault::Fault;
 use super::model::{
     Columns, Condition, ConditionPayload, Experiment, Partition, Payload, Stamp, StateTimeLog,
 };
+use super::queries;
 use super::segment;
 use super::state;
 use super::strata;
@@ -121,6 +122,7 @@ fn rewrite(core: &mut Core, body: &Value, old: &Experiment) -> Experiment {
     Experiment {
         factors: factorial::factors(core, body, &now),
         elements: factorial::elements(core, body, &now, &HashMap::new()),
+        queries: if moved { Vec::new() } else { queries::rewritten(core, body, old, &now) },
         stratification_factor: match body.get("stratificationFactor") {
             None => old.stratification_factor.clone(),
             Some(_) => strata::wanted(&core.world, body).unwrap_or_default(),

@@ -89,6 +89,61 @@ pub(super) fn log(body: &Value) -> Result<(), Fault> {
     check(&forms::LOG, body)
 }
 
+/// Other names for a student.
+pub(super) fn aliases(body: &Value) -> Result<(), Fault> {
+    check(&forms::ALIASES, body)
+}
+
+/// A request for feature flags.
+pub(super) fn flags(body: &Value) -> Result<(), Fault> {
+    check(&forms::FLAGS, body)
+}
+
+/// A reward of an adaptive experiment.
+pub(super) fn reward(body: &Value) -> Result<(), Fault> {
+    check(&forms::REWARD, body)
+}
+
+/// A student with his groups, named by the body.
+pub(super) fn v5_init(body: &Value) -> Result<(), Fault> {
+    check(&forms::V5_INIT, body)
+}
+
+/// The groups in which a student works whom the body names.
+pub(super) fn v5_working_group(body: &Value) -> Result<(), Fault> {
+    check(&forms::V5_WORKING_GROUP, body)
+}
+
+/// A request for the conditions of a student whom the body names.
+pub(super) fn v5_assign(body: &Value) -> Result<(), Fault> {
+    check(&forms::V5_ASSIGN, body)
+}
+
+/// A visit of a student whom the body names.
+pub(super) fn v5_mark(body: &Value) -> Result<(), Fault> {
+    check(&forms::V5_MARK, body)
+}
+
+/// Metrics of a student whom the body names.
+pub(super) fn v5_log(body: &Value) -> Result<(), Fault> {
+    check(&forms::V5_LOG, body)
+}
+
+/// Other names for a student whom the body names.
+pub(super) fn v5_aliases(body: &Value) -> Result<(), Fault> {
+    check(&forms::V5_ALIASES, body)
+}
+
+/// Declarations of metrics.
+pub(super) fn metrics(body: &Value) -> Result<(), Fault> {
+    check(&forms::METRIC_UNITS, body)
+}
+
+/// The queries that are to be answered.
+pub(super) fn analysis(body: &Value) -> Result<(), Fault> {
+    check(&forms::ANALYSIS, body)
+}
+
 /// Students whose conditions at one place are asked for.
 pub(super) fn is_batch(body: &Value) -> bool {
     ["context", "site", "target"].iter().all(|field| has(body, field, filled))

@@ -1,10 +1,11 @@
 //! The bodies of good answers. Each call shows other parts of an experiment, and not all of them
 //! translate the names of states; both as the original does.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::factorial::{self, is_factorial};
-use super::model::{Columns, Condition, ConditionPayload, Experiment, Partition, StateTimeLog, User};
+use super::model::{Columns, Condition, ConditionPayload, Experiment, Partition, StateTimeLog};
+use super::queries;
 use super::segment_view;
 use super::strata;
 use super::world::World;
@@ -105,10 +106,11 @@ fn written_condition(experiment: &Experiment, condition: &Condition) -> Value {
 /// One of `GET /experiments`.
 pub(super) fn listed(world: &World, experiment: &Experiment) -> Value {
     let lists = |lists| segment_view::lists(world, lists, &experiment.columns.id);
-    whole(world.dialect, experiment, lists(&experiment.inclusion), lists(&experiment.exclusion))
+    whole(world, experiment, lists(&experiment.inclusion), lists(&experiment.exclusion))
 }
 
-fn whole(dialect: Dialect, experiment: &Experiment, inclusion: Value, exclusion: Value) -> Value {
+fn whole(world: &World, experiment: &Experiment, inclusion: Value, exclusion: Value) -> Value {
+    let dialect = world.dialect;
     let conditions = experiment.conditions.iter();
     let conditions = conditions.map(|condition| whole_condition(experiment, condition));
     with(
@@ -117,7 +119,7 @@ fn whole(dialect: Dialect, experiment: &Experiment, inclusion: Value, exclusion:
             ("conditions", conditions.collect()),
             ("partitions", partitions(&experiment.partitions)),
             ("factors", factorial::shown_factors(&experiment.factors)),
-            ("queries", json!([])),
+            ("queries", queries::shown(world, &experiment.queries)),
             ("stateTimeLogs", state_logs(dialect, &experiment.log)),
             ("experimentSegmentInclusion", inclusion),
             ("experimentSegmentExclusion", exclusion),
@@ -129,7 +131,7 @@ fn whole(dialect: Dialect, experiment: &Experiment, inclusion: Value, exclusion:
 /// `GET /experiments/single/:id`.
 pub(super) fn single(world: &World, experiment: &Experiment) -> Value {
     let lists = |lists| segment_view::typed_lists(world, lists, &experiment.columns.id);
-    let whole = whole(world.dialect, experiment, lists(&experiment.inclusion), lists(&experiment.exclusion));
+    let whole = whole(world, experiment, lists(&experiment.inclusion), lists(&experiment.exclusion));
     with(whole, [("stratificationFactor", factor(world, experiment))])
 }
 
@@ -174,7 +176,7 @@ pub(super) fn conditions(experiment: &Experiment) -> Value {
 
 /// The answer of a create: states by their stored names, only the parts that this body made, and
 /// no date of making if it was merged into an experiment that existed.
-pub(super) fn created(made: &Experiment, merged: bool) -> Value {
+pub(super) fn created(world: &World, made: &Experiment, merged: bool) -> Value {
     let conditions = made.conditions.iter().map(|condition| written_condition(made, condition));
     let mut answer = with(
         row(&made.columns),
@@ -183,7 +185,7 @@ pub(super) fn created(made: &Experiment, merged: bool) -> Value {
             ("partitions", partitions(&made.partitions)),
             ("factors", factorial::shown_factors(&made.factors)),
             ("conditionPayloads", payloads(&made.payloads)),
-            ("queries", json!([])),
+            ("queries", queries::created(world, &made.queries, &made.columns)),
         ],
     );
     if let Some(name) = &made.stratification_factor {
@@ -211,7 +213,7 @@ pub(super) fn updated(world: &World, experiment: &Experiment) -> Value {
             ("partitions", points.collect()),
             ("factors", factorial::shown_factors(&experiment.factors)),
             ("conditionPayloads", payloads(&experiment.payloads)),
-            ("queries", json!([])),
+            ("queries", queries::updated(world, &experiment.queries, id)),
             ("experimentSegmentInclusion", segment_view::typed_lists(world, &experiment.inclusion, id)),
             ("experimentSegmentExclusion", segment_view::typed_lists(world, &experiment.exclusion, id)),
         ],
@@ -220,12 +222,18 @@ pub(super) fn updated(world: &World, experiment: &Experiment) -> Value {
 
 /// The answer of a change of state: the experiment as it was, but for the state, and the last log
 /// entry with the experiment as it was in the stored names.
-pub(super) fn state_changed(dialect: Dialect, before: &Experiment, after: &Experiment) -> Value {
+pub(super) fn state_changed(world: &World, before: &Experiment, after: &Experiment) -> Value {
+    let dialect = world.dialect;
+    let queries = queries::shown(world, &before.queries);
     let mut logs = state_logs(dialect, &after.log);
     let raw_logs: Value = before.log.iter().map(row).collect();
     let was = with(
         row(&before.columns),
-        [("stateTimeLogs", raw_logs), ("partitions", partitions(&before.partitions)), ("queries", json!([]))],
+        [
+            ("stateTimeLogs", raw_logs),
+            ("partitions", partitions(&before.partitions)),
+            ("queries", queries.clone()),
+        ],
     );
     if let Some(Value::Object(last)) = logs.as_array_mut().and_then(|logs| logs.last_mut()) {
         last.insert("experiment".into(), was);
@@ -237,7 +245,7 @@ pub(super) fn state_changed(dialect: Dialect, before: &Experiment, after: &Exper
             ("startOn", json!(after.columns.start_on)),
             ("stateTimeLogs", logs),
             ("partitions", partitions(&before.partitions)),
-            ("queries", json!([])),
+            ("queries", queries),
         ],
     )
 }
@@ -246,16 +254,4 @@ pub(super) fn state_changed(dialect: Dialect, before: &Experiment, after: &Exper
 pub(super) fn deleted(experiment: &Experiment) -> Value {
     let factor = json!(experiment.stratification_factor);
     json!([with(row(&experiment.columns), [("stratificationFactorStratificationFactorName", factor)])])
-}
-
-/// A student; parts that he never had are left out.
-pub(super) fn user(user: &User) -> Value {
-    let mut answer = Map::from_iter([("id".to_owned(), json!(user.id))]);
-    if let Some(group) = &user.group {
-        answer.insert("group".into(), json!(group));
-    }
-    if let Some(working) = &user.working_group {
-        answer.insert("workingGroup".into(), json!(working));
-    }
-    Value::Object(answer)
 }

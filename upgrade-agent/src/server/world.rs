@@ -2,8 +2,8 @@
 //! down what changed; it knows neither HTTP nor disk.
 
 use super::model::{
-    Account, Deed, Exclusion, Experiment, GroupEnrollment, PreviewUser, RepeatedEnrollment, Segment, Setting,
-    StratificationFactor, Stratum, User, UserEnrollment, Visit,
+    Account, Deed, Exclusion, Experiment, GroupEnrollment, Log, Metric, PreviewUser, RepeatedEnrollment,
+    Segment, Setting, StratificationFactor, Stratum, User, UserEnrollment, Visit,
 };
 use super::table::{Change, Table, key, parts};
 use crate::client::Dialect;
@@ -41,12 +41,20 @@ pub(super) struct World {
     pub(super) stratification_factors: Table<StratificationFactor>,
     /// By the factor's name and student.
     pub(super) strata: Table<Stratum>,
+    /// By key.
+    pub(super) metrics: Table<Metric>,
+    /// By student and number.
+    pub(super) logs: Table<Log>,
 }
 
 /// Does the same with every table.
 macro_rules! each_table {
     ($world:ident, $table:ident => $what:expr) => {
-        each_table!($world, $table => $what; experiments, segments, preview_users, settings, accounts, deeds, users, aliases, visits, enrolled, repeated, enrolled_groups, excluded, excluded_groups, stratification_factors, strata)
+        each_table!(
+            $world, $table => $what;
+            experiments, segments, preview_users, settings, accounts, deeds, users, aliases, visits, enrolled,
+            repeated, enrolled_groups, excluded, excluded_groups, stratification_factors, strata, metrics, logs
+        )
     };
     ($world:ident, $table:ident => $what:expr; $($name:ident),+) => {
         $({
@@ -76,6 +84,8 @@ impl World {
             excluded_groups: Table::new("excluded_group"),
             stratification_factors: Table::new("stratification_factor"),
             strata: Table::new("stratum"),
+            metrics: Table::new("metric"),
+            logs: Table::new("log"),
         }
     }
 

@@ -3,7 +3,7 @@
 use axum::routing::MethodFilter;
 
 use super::Route;
-use crate::server::{accounts, audit, flags, preview, settings, strata, students};
+use crate::server::{accounts, analysis, audit, flags, metrics, preview, settings, strata, students};
 
 pub(super) const ROUTES: &[Route] = &[
     (MethodFilter::POST, "/api/previewusers", preview::create),
@@ -25,6 +25,11 @@ pub(super) const ROUTES: &[Route] = &[
     (MethodFilter::POST, "/api/stratification", strata::upload),
     (MethodFilter::GET, "/api/stratification/download/{factor}", strata::download),
     (MethodFilter::DELETE, "/api/stratification/{factor}", strata::delete),
+    (MethodFilter::GET, "/api/metric", metrics::all),
+    (MethodFilter::POST, "/api/metric/save", metrics::save),
+    (MethodFilter::GET, "/api/metric/{context}", metrics::of_context),
+    (MethodFilter::DELETE, "/api/metric/{key}", metrics::delete),
+    (MethodFilter::POST, "/api/query/analyse", analysis::analyse),
     (MethodFilter::GET, "/api/flags", flags::none),
     (MethodFilter::POST, "/api/flags/paginated", flags::paginated),
     (MethodFilter::POST, "/api/flags", flags::refuse),

@@ -269,12 +269,13 @@ static VISIT: Form = Form::of(&[&[
     must("target", TEXT),
     may("assignedCondition", &[]).form(&MARKED),
 ]]);
-pub(super) static MARK: Form = Form::of(&[&[
+static MARK_FIELDS: [Field; 4] = [
     must("data", &[Defined]).form(&VISIT),
     may("status", &[OneOf(&words::STATUSES)]),
     may("uniquifier", TEXT),
     may("clientError", TEXT),
-]]);
+];
+pub(super) static MARK: Form = Form::of(&[&MARK_FIELDS]);
 
 const ATTRIBUTES: Check = Own(
     "IsLogAttributesRecord",
@@ -291,4 +292,71 @@ static LOGGED: Form =
     Form::of(&[&[may("attributes", &[ATTRIBUTES]), may("groupedMetrics", &[Array]).each(&LOGGED_GROUP)]]);
 static LOG_ENTRY: Form =
     Form::of(&[&[must("timestamp", &[Filled, Text]), must("metrics", &[Filled, Object]).form(&LOGGED)]]);
-pub(super) static LOG: Form = Form::of(&[&[must("value", &[Array, Filled]).each(&LOG_ENTRY)]]);
+static LOG_FIELDS: [Field; 1] = [must("value", &[Array, Filled]).each(&LOG_ENTRY)];
+pub(super) static LOG: Form = Form::of(&[&LOG_FIELDS]);
+
+static ALIAS_FIELDS: [Field; 1] = [must("aliases", &[Texts, Array])];
+pub(super) static ALIASES: Form = Form::of(&[&ALIAS_FIELDS]);
+
+const BOTH_OR_NEITHER: Check = Own(
+    "bothSessionPropertiesRequired",
+    "Both groupsForSession and includeStoredUserGroups must be provided together, or neither should be provided",
+    |_, request| {
+        request.get("groupsForSession").is_some() == request.get("includeStoredUserGroups").is_some()
+    },
+);
+pub(super) static FLAGS: Form = Form::of(&[&[
+    must("context", NAME),
+    may("groupsForSession", &[BOTH_OR_NEITHER, Object]),
+    may("includeStoredUserGroups", &[BOTH_OR_NEITHER, Flag]),
+]]);
+
+const POINTS_AT_EXPERIMENT: Check = Own(
+    "requireDecisionPointOrExperimentId",
+    "experimentId or secondary lookup details (context and decisionPoint) must be provided.",
+    |_, reward| {
+        let is_given = |field: &str| !reward[field].is_null() && reward[field] != "";
+        is_given("experimentId") || (is_given("decisionPoint") && is_given("context"))
+    },
+);
+pub(super) static REWARD: Form = Form::of(&[&[
+    must("rewardValue", &[OneOf(&words::REWARDS), Filled]),
+    must("experimentId", &[POINTS_AT_EXPERIMENT]),
+]]);
+
+/// Older applications name the student in the body.
+static USER: [Field; 1] = [must("userId", NAME)];
+static ANY_USER: [Field; 1] = [must("userId", &[Filled])];
+static ID_FIELD: [Field; 1] = [must("id", NAME)];
+static GROUP_FIELDS: [Field; 2] = [may("group", &[GROUPS]), may("workingGroup", &[WORKING_GROUPS])];
+pub(super) static V5_INIT: Form = Form::of(&[&ID_FIELD, &GROUP_FIELDS]);
+pub(super) static V5_WORKING_GROUP: Form =
+    Form::of(&[&ID_FIELD, &[must("workingGroup", &[Filled, WORKING_GROUPS])]]);
+pub(super) static V5_ASSIGN: Form = Form::of(&[&USER, &[must("context", NAME)]]);
+pub(super) static V5_MARK: Form = Form::of(&[&ANY_USER, &MARK_FIELDS]);
+pub(super) static V5_LOG: Form = Form::of(&[&USER, &LOG_FIELDS]);
+pub(super) static V5_ALIASES: Form = Form::of(&[&ANY_USER, &ALIAS_FIELDS]);
+
+/// A name and whether a metric is declared well, group by group.
+const METRICS: Check = Own(
+    "validateMetricUnit",
+    "The MetricUnit array is not a valid ISingleMetric or IGroupMetric",
+    |metrics, _| metrics.as_array().is_some_and(|metrics| metrics.iter().all(is_metric)),
+);
+pub(super) static METRIC_UNITS: Form =
+    Form::of(&[&[must("metricUnit", &[METRICS, Filled, Array]), must("context", &[Texts, Filled, Array])]]);
+pub(super) static ANALYSIS: Form = Form::of(&[&[must("queryIds", &[Array, Filled, Texts])]]);
+
+fn is_metric(metric: &Value) -> bool {
+    let is_name = |value: &Value| value.as_str().is_some_and(|name| !name.trim().is_empty());
+    if metric.get("groupClass").is_some() {
+        return is_name(&metric["groupClass"])
+            && metric["allowedKeys"].as_array().is_some_and(|keys| keys.iter().all(is_name))
+            && metric["attributes"].as_array().is_some_and(|all| all.iter().all(is_metric));
+    }
+    let is_value = |value: &Value| value.is_string() || value.is_number();
+    let is_list = metric["allowedValues"].as_array().is_some_and(|allowed| allowed.iter().all(is_value));
+    let is_free = metric["datatype"] == "continuous" && metric.get("allowedValues").is_none();
+    let is_kind = metric["datatype"] == "continuous" || metric["datatype"] == "categorical";
+    is_name(&metric["metric"]) && is_kind && (is_free || is_list)
+}

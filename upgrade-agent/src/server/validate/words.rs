@@ -32,3 +32,4 @@ pub(super) const SEARCH_KEYS_62: [&str; 5] = ["all", "name", "status", "tag", "c
 pub(super) const SEARCH_KEYS_65: [&str; 6] = ["all", "name", "status", "tag", "context", "id"];
 pub(super) const SORT_KEYS: [&str; 4] = ["name", "state", "updatedAt", "postExperimentRule"];
 pub(super) const DIRECTIONS: [&str; 2] = ["ASC", "DESC"];
+pub(super) const REWARDS: [&str; 2] = ["SUCCESS", "FAILURE"];
