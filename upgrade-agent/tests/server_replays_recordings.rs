@@ -48,6 +48,10 @@ impl Stage {
         send(&self.http, self.server.url(), "POST", path, &headers, &body).await
     }
 
+    async fn call(&self, method: &str, path: &str) -> Answered {
+        send(&self.http, self.server.url(), method, path, &HashMap::new(), &Value::Null).await
+    }
+
     async fn play(&mut self, scene: &str, step: Step) {
         match step {
             Is(name) => self.compare(scene, name).await,
@@ -124,8 +128,6 @@ const ALONE: &[&str] = &[
     "health_slash",
     "context_metadata",
     "no_such_route",
-    "v1_init",
-    "v4_init",
     "create_simple",
     "create_assign_rule",
     "create_bad_json",
@@ -162,6 +164,11 @@ const ALONE: &[&str] = &[
     "update_bad_id",
     "update_unknown_id",
     "update_wrong_context",
+    "metrics_list",
+    "v1_init",
+    "v4_init",
+    "v5_assign_unknown_user",
+    "v5_init",
     "v6_assign_no_user_header",
     "v6_assign_unknown_user",
     "v6_init",
@@ -233,6 +240,45 @@ async fn lists_of_experiments_are_told_as_recorded() {
 }
 
 #[tokio::test]
+async fn names_are_told_to_whoever_may_ask_as_recorded() {
+    let mut stage = Stage::new().await;
+    let made =
+        [(VISITED, "Client exp"), ("820aed1a-5f69-48f4-8ef2-fac4ce690b8a", "Math Hints"), (MERGED, "dup id")];
+    for (at, (id, name)) in made.into_iter().enumerate() {
+        let mut body = recording("v65/create_simple").request;
+        (body["id"], body["name"]) = (json!(id), json!(name));
+        assert_eq!(stage.post("/api/experiments", None, body).await.status, 200);
+        if at == 0 {
+            stage.compare("names", "names_empty").await;
+        }
+    }
+    stage.compare("names", "auth_admin_ok_but_user_not_in_db").await;
+}
+
+#[tokio::test]
+async fn the_second_change_of_the_setting_is_told_as_recorded() {
+    let mut stage = Stage::new().await;
+    let on = json!({ "toCheckAuth": true, "toFilterMetric": true });
+    assert_eq!(stage.post("/api/setting", None, on).await.status, 200);
+    stage.compare("setting", "setting_check_auth_off").await;
+}
+
+#[tokio::test]
+async fn the_last_of_many_deeds_come_first_as_recorded() {
+    let mut stage = Stage::new().await;
+    stage.play("audit", Given { like: "create_simple", id: STATES }).await;
+    for _ in 0..1078 {
+        assert_eq!(stage.call("GET", &format!("/api/experiments/export?ids={STATES}")).await.status, 200);
+    }
+    let mut body = recording("v65/create_factorial").request;
+    (body["id"], body["name"]) = (json!(FACTORIAL), json!("fact"));
+    assert_eq!(stage.post("/api/experiments", None, body).await.status, 200);
+    stage.play("audit", Moved(FACTORIAL, "enrolling")).await;
+    assert_eq!(stage.call("DELETE", &format!("/api/experiments/{FACTORIAL}")).await.status, 200);
+    stage.compare("audit", "audit").await;
+}
+
+#[tokio::test]
 async fn updates_are_answered_as_recorded() {
     play("rule", &[Given { like: "update_set_assign_rule", id: RULE }, Is("update_set_assign_rule")]).await;
     play(
@@ -290,8 +336,13 @@ async fn the_visits_of_students_are_answered_as_recorded() {
             Moved(VISITED, "enrolling"),
             Is("v6_assign_restarted"),
             Is("v6_log"),
+            Is("v6_featureflag"),
             Is("v6_groupmembership"),
             Is("v6_workinggroup"),
+            Is("v6_useraliases"),
+            Is("v5_init"),
+            Is("v5_log"),
+            Is("v5_mark"),
         ],
     )
     .await;
@@ -454,8 +505,7 @@ async fn each_of_the_121_moves_between_states_is_allowed_and_named_as_recorded()
         stage.post("/api/experiments/state", None, moved(from)).await;
         let answer = stage.post("/api/experiments/state", None, moved(to)).await;
         let path = format!("/api/experiments/single/{STATES}");
-        let url = stage.server.url();
-        let read = send(&stage.http, url, "GET", &path, &HashMap::new(), &Value::Null).await;
+        let read = stage.call("GET", &path).await;
         let ours = json!([answer.status, answer.body["state"], read.body["state"]]);
         assert_eq!(ours, *recorded, "{pair}");
     }

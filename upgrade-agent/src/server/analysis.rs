@@ -146,9 +146,7 @@ fn effect<'p>(
     world: &World,
     field: &str,
     ids: impl Fn(&'p Point) -> Vec<&'p str>,
-) -> Vec<Value>
-where
-{
+) -> Vec<Value> {
     let mut sorted: BTreeMap<&str, Vec<&Point>> = BTreeMap::new();
     for point in points {
         ids(point).into_iter().for_each(|id| sorted.entry(id).or_default().push(point));

@@ -123,7 +123,7 @@ fn unfold<'u>(unit: &'u Value, above: &str, leaves: &mut Vec<(String, &'u Value)
 }
 
 /// Metrics with their keys, in the order of their making.
-fn in_order<'w>(world: &'w World, is_meant: impl Fn(&str, &Metric) -> bool) -> Vec<(String, &'w Metric)> {
+fn in_order(world: &World, is_meant: impl Fn(&str, &Metric) -> bool) -> Vec<(String, &Metric)> {
     let all = world.metrics.entries().map(|(at, metric)| (parts(at).concat(), metric));
     let mut meant: Vec<_> = all.filter(|(key, metric)| is_meant(key, metric)).collect();
     meant.sort_by_key(|(_, metric)| metric.sequence);
