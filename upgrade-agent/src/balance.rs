@@ -1,9 +1,12 @@
 //! Whether a split of students comes out as the weights say: counts, what was expected, and a chi-square test.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 
-use crate::client::{AssignmentUnit, Experiment};
+use crate::actions::shown;
+use crate::client::{AssignmentAlgorithm, AssignmentUnit, Experiment, NewUser};
 use crate::server::{condition_at, first_draw};
 
 /// Below this p-value a split is taken to be off. At 0.01 one fair test in a hundred is called unfair.
@@ -28,7 +31,11 @@ pub struct BalanceReport {
     pub conditions: Vec<ConditionCount>,
     /// How many students got a condition.
     pub users: u64,
-    /// How many did not.
+    /// How many groups drew it for them, where groups draw: these are what is counted then, since students of one group are
+    /// one draw.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub groups: Option<u64>,
+    /// How many students did not get any.
     pub left_out: u64,
     /// Pearson's statistic; none if there is nothing to compare.
     pub chi_square: Option<f64>,
@@ -47,7 +54,7 @@ pub struct ConditionCount {
     pub code: String,
     /// The share it really has, in percent.
     pub weight: f64,
-    /// How many students it should have.
+    /// How many students (or groups) it should have; 0 where the weights do not say.
     pub expected: f64,
     /// How many it has.
     pub observed: u64,
@@ -65,6 +72,8 @@ pub enum Verdict {
     TooFew,
     /// There is nothing to compare: one condition, or nobody got any.
     NothingToCompare,
+    /// The draw adapts to what the application reports, so that the weights do not say how the split should be.
+    Adaptive,
 }
 
 impl BalanceReport {
@@ -84,6 +93,7 @@ impl BalanceReport {
         let mut report = BalanceReport {
             conditions,
             users,
+            groups: None,
             left_out: 0,
             chi_square: None,
             degrees_of_freedom: 0,
@@ -105,6 +115,30 @@ impl BalanceReport {
     pub fn leaving_out(mut self, students: u64) -> Self {
         self.left_out = students;
         self
+    }
+
+    /// The same report, where what was counted are groups, of so many students.
+    #[must_use]
+    pub fn of_groups(mut self, students: u64) -> Self {
+        self.groups = Some(self.draws());
+        self.users = students;
+        self
+    }
+
+    /// The same report, where the weights do not say what to expect.
+    #[must_use]
+    pub fn adaptive(mut self) -> Self {
+        if self.draws() > 0 {
+            self.verdict = Verdict::Adaptive;
+        }
+        self.conditions.iter_mut().for_each(|one| one.expected = 0.0);
+        (self.chi_square, self.p_value, self.degrees_of_freedom) = (None, None, 0);
+        self
+    }
+
+    /// How many draws were counted: of students, or of groups.
+    pub fn draws(&self) -> u64 {
+        self.groups.unwrap_or(self.users)
     }
 
     fn judge(&mut self) {
@@ -134,7 +168,16 @@ impl BalanceReport {
 
     /// The report in lines.
     pub fn in_words(&self) -> String {
-        let mut lines: Vec<String> = self.conditions.iter().map(|one| one.in_words(self.users)).collect();
+        let judged = self.verdict != Verdict::Adaptive;
+        let line = |one: &ConditionCount| one.in_words(self.draws(), judged);
+        let mut lines: Vec<String> = self.conditions.iter().map(line).collect();
+        if let Some(groups) = self.groups {
+            let students = counted(self.users, "student");
+            lines.push(format!(
+                "- counted are groups, since each draws once: {} of {students}",
+                counted(groups, "group")
+            ));
+        }
         if self.left_out > 0 {
             lines.push(format!("- no condition: {}", self.left_out));
         }
@@ -155,9 +198,20 @@ impl BalanceReport {
             Verdict::Balanced => format!("The split is as the weights say{test}."),
             Verdict::Unbalanced => format!("The split is NOT as the weights say{test}."),
             Verdict::TooFew => {
+                let (whom, remedy) = match self.groups {
+                    None => ("students", "play more"),
+                    Some(_) => {
+                        ("groups", "play more, and name no group, so that each student has one of his own")
+                    }
+                };
                 format!(
-                    "These are too few students to say whether the split is as the weights say{test}: play more."
+                    "These are too few {whom} to say whether the split is as the weights say{test}: {remedy}."
                 )
+            }
+            Verdict::Adaptive => {
+                "The draw adapts to the rewards that the application reports (ts_configurable), so the \
+                                  weights do not say how the split should be: I counted, and judge nothing."
+                    .to_owned()
             }
             Verdict::NothingToCompare if self.users == 0 => {
                 "Nobody got a condition, so there is no split to judge.".to_owned()
@@ -170,12 +224,55 @@ impl BalanceReport {
 }
 
 impl ConditionCount {
-    fn in_words(&self, users: u64) -> String {
-        let share = if users == 0 { 0.0 } else { self.observed as f64 / users as f64 * 100.0 };
-        format!(
-            "- {}: {} ({share:.1}%), expected {:.1} ({:.1}%)",
-            self.code, self.observed, self.expected, self.weight
-        )
+    fn in_words(&self, draws: u64, judged: bool) -> String {
+        let share = if draws == 0 { 0.0 } else { self.observed as f64 / draws as f64 * 100.0 };
+        let expected = match judged {
+            true => format!(", expected {:.1} ({:.1}%)", self.expected, self.weight),
+            false => String::new(),
+        };
+        format!("- {}: {} ({share:.1}%){expected}", shown(&self.code), self.observed)
+    }
+}
+
+fn counted(count: u64, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+/// A condition that was drawn: its code, and the group that drew it, where groups draw.
+pub(crate) type Drawn<'a> = (&'a str, Option<&'a str>);
+
+/// The report on students of an experiment, each with what was drawn for him; none if he is left out.
+pub(crate) fn count<'a>(
+    experiment: &Experiment,
+    drawn: impl Iterator<Item = Option<Drawn<'a>>>,
+) -> BalanceReport {
+    let (mut users, mut left_out) = (0, 0);
+    let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut seen = BTreeSet::new();
+    for one in drawn {
+        let Some((code, group)) = one else {
+            left_out += 1;
+            continue;
+        };
+        users += 1;
+        if group.is_none_or(|group| seen.insert((code, group))) {
+            *counts.entry(code).or_default() += 1;
+        }
+    }
+    let known = shares(experiment).into_iter().map(|(code, share)| {
+        let observed = counts.remove(code.as_str()).unwrap_or(0);
+        (code, share, observed)
+    });
+    let known: Vec<_> = known.collect();
+    // A condition that the experiment does not have any more, or does not have yet.
+    let others = counts.into_iter().map(|(code, observed)| (code.to_owned(), 0.0, observed));
+    let mut report = BalanceReport::of(known.into_iter().chain(others)).leaving_out(left_out);
+    if own_group(experiment).is_some() {
+        report = report.of_groups(users);
+    }
+    match experiment.assignment_algorithm {
+        AssignmentAlgorithm::TsConfigurable => report.adaptive(),
+        _ => report,
     }
 }
 
@@ -199,21 +296,28 @@ pub(crate) fn shares(experiment: &Experiment) -> Vec<(String, f64)> {
     shares
 }
 
-/// What these students (or, where groups are assigned, each one's own group) draw: a pure function of ids and weights, the
-/// same as the server's. Lists, other experiments at the same places and earlier enrolments are not looked at.
-pub(crate) fn offline(experiment: &Experiment, units: impl Iterator<Item = String>) -> BalanceReport {
+/// What draws for a student: he himself or the group he works in; none if he is left out for want of one.
+pub(crate) fn unit<'a>(experiment: &Experiment, student: &'a NewUser) -> Option<&'a str> {
+    let Some(kind) = own_group(experiment) else { return Some(&student.id) };
+    let works = student.working_group.as_ref()?.get(kind)?;
+    let is_in = student.groups.as_ref()?.get(kind)?.contains(works);
+    is_in.then_some(works.as_str())
+}
+
+/// What these students draw: a pure function of ids and weights, the same as the server's. Lists, other experiments at the
+/// same places and earlier enrolments are not looked at.
+pub(crate) fn offline(experiment: &Experiment, students: &[NewUser]) -> BalanceReport {
     let mut conditions: Vec<_> = experiment.conditions.iter().collect();
     conditions.sort_by_key(|condition| condition.order);
     let weights: Vec<f64> = conditions.iter().map(|condition| condition.weight).collect();
-    let mut counts = vec![0_u64; conditions.len()];
-    for unit in units {
+    let groups = own_group(experiment).is_some();
+    let drawn = students.iter().map(|student| {
+        let unit = unit(experiment, student)?;
         let point = first_draw(&format!("{}_{unit}", experiment.id)) * 100.0;
-        if let Some(count) = counts.get_mut(condition_at(&weights, point)) {
-            *count += 1;
-        }
-    }
-    let shares = shares(experiment).into_iter().zip(counts);
-    BalanceReport::of(shares.map(|((code, share), count)| (code, share, count)))
+        let condition = conditions.get(condition_at(&weights, point))?;
+        Some((condition.code.as_str(), groups.then_some(unit)))
+    });
+    count(experiment, drawn)
 }
 
 /// Whether each simulated student needs a group of his own, of which kind.

@@ -68,3 +68,19 @@ proptest! {
         prop_assert_eq!(told, report);
     }
 }
+
+#[test]
+fn groups_are_counted_where_groups_draw() {
+    let few = report(&[(50.0, 1), (50.0, 0)]).of_groups(30);
+    assert_eq!((few.users, few.groups, few.draws(), few.verdict), (30, Some(1), 1, Verdict::TooFew));
+    assert!(few.in_words().starts_with("- a: 1 (100.0%), expected 0.5 (50.0%)\n"), "{}", few.in_words());
+}
+
+#[test]
+fn a_draw_that_adapts_is_counted_and_not_judged() {
+    let report = report(&[(50.0, 90), (50.0, 10)]).adaptive();
+    assert_eq!((report.verdict, report.p_value), (Verdict::Adaptive, None));
+    let told = report.in_words();
+    assert!(told.starts_with("- a: 90 (90.0%)\n- b: 10 (10.0%)\nThe draw adapts"), "{told}");
+    assert_eq!(self::report(&[(50.0, 0), (50.0, 0)]).adaptive().verdict, Verdict::NothingToCompare);
+}

@@ -10,6 +10,7 @@ use crate::actions::transitions::is_usual;
 use crate::actions::{
     Facts, JourneyStep, SimulateUserJourney, TestConditionBalance, VisitDecisionPoint, is_offline,
 };
+use crate::balance::own_group;
 use crate::client::{AssignmentAlgorithm, AssignmentUnit, Experiment, ExperimentState};
 
 pub(super) fn check_visit(visit: &VisitDecisionPoint, facts: &Facts<'_>, found: &mut Vec<String>) {
@@ -40,6 +41,7 @@ pub(super) fn check_balance(test: &TestConditionBalance, facts: &Facts<'_>, foun
         check_own_place(site, target, experiment, found);
     }
     check_ready(experiment, found);
+    check_working_group(test, experiment, found);
     let drawn_alone = experiment.assignment_algorithm == AssignmentAlgorithm::Random;
     if is_offline(test, &experiment.state) && !drawn_alone {
         found.push(format!(
@@ -50,6 +52,26 @@ pub(super) fn check_balance(test: &TestConditionBalance, facts: &Facts<'_>, foun
     }
     if !is_offline(test, &experiment.state) {
         check_start(experiment, found);
+    }
+}
+
+/// Students who are in groups of the kind that is assigned and work in none of them would all be left out.
+fn check_working_group(test: &TestConditionBalance, experiment: &Experiment, found: &mut Vec<String>) {
+    let Some(kind) = own_group(experiment) else { return };
+    let Some(groups) = test.group.as_ref().and_then(|groups| groups.get(kind)) else { return };
+    let works = test.working_group.as_ref().and_then(|works| works.get(kind));
+    let (name, kind) = (shown(&experiment.name), shown(kind));
+    match works {
+        None => found.push(format!(
+            "experiment '{name}' assigns groups of the type {kind}, and a student without a working group of that type is \
+             left out: give working_group, or leave the group out, so that each student has one of his own"
+        )),
+        Some(works) if !groups.contains(works) => found.push(format!(
+            "the working group {} is none of the groups that the students are in, and experiment '{name}' leaves such \
+             students out: add it to group",
+            shown(works)
+        )),
+        Some(_) => {}
     }
 }
 

@@ -195,8 +195,8 @@ async fn propose(desk: &Desk, mut action: Action, settings: &Settings) -> Result
     if let (Action::TestConditionBalance(test), Some(experiment)) = (&action, &known.experiment)
         && actions::is_offline(test, &experiment.state)
     {
-        let units = crowd::units(test, experiment, (settings.ids)());
-        let report = balance::offline(experiment, units.into_iter());
+        let students = crowd::of_balance(test, experiment, (settings.ids)());
+        let report = balance::offline(experiment, &students);
         return Ok(End::Balance(experiment.into(), Box::new(report)));
     }
     let warnings = actions::warnings(&action, &facts);

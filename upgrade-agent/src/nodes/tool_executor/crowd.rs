@@ -1,7 +1,5 @@
 //! Students who are played: many at once, with a bound, and progress told.
 
-use std::collections::BTreeMap;
-
 use agentgraph::Ctx;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -62,32 +60,28 @@ fn id_of(key: Uuid, number: usize) -> Uuid {
     Uuid::from_u128(key.as_u128().wrapping_add((number as u128 + 1).wrapping_mul(SPREAD)))
 }
 
-/// The students of a balance test. Where groups are assigned each has one of his own, unless groups were given.
-pub(super) fn of_balance(test: &TestConditionBalance, experiment: &Experiment, key: Uuid) -> Vec<NewUser> {
+/// The students of a balance test. Where groups are assigned each has one of his own, unless one was given.
+pub(crate) fn of_balance(test: &TestConditionBalance, experiment: &Experiment, key: Uuid) -> Vec<NewUser> {
     let prefix = test.prefix.as_deref().unwrap_or(PREFIX);
-    let named = test.group.is_some() || test.working_group.is_some();
-    let kind = balance::own_group(experiment).filter(|_| !named);
     let student = |number: usize| {
         let id = format!("{prefix}{}", id_of(key, number));
-        match kind {
-            Some(kind) => NewUser::new(id.clone()).in_group(kind, format!("group-{id}")),
-            None => NewUser { id, groups: test.group.clone(), working_group: test.working_group.clone() },
+        let group = format!("group-{id}");
+        let student = NewUser { id, groups: test.group.clone(), working_group: test.working_group.clone() };
+        match balance::own_group(experiment) {
+            Some(kind) => grouped(student, kind, group),
+            None => student,
         }
     };
     (0..test.students() as usize).map(student).collect()
 }
 
-/// What the draw of an experiment goes by: the student, or the group he works in.
-pub(crate) fn units(test: &TestConditionBalance, experiment: &Experiment, key: Uuid) -> Vec<String> {
-    let kind = balance::own_group(experiment);
-    let unit = |student: NewUser| match kind {
-        None => student.id,
-        Some(kind) => {
-            let works = student.working_group.and_then(|mut works| works.remove(kind));
-            works.unwrap_or_else(|| "undefined".to_owned())
-        }
-    };
-    of_balance(test, experiment, key).into_iter().map(unit).collect()
+/// The student with a group of a kind, if nothing was said about it; who works in one is in it.
+fn grouped(mut student: NewUser, kind: &str, own: String) -> NewUser {
+    if student.groups.as_ref().is_some_and(|groups| groups.contains_key(kind)) {
+        return student;
+    }
+    let works = student.working_group.as_mut().and_then(|works| works.remove(kind));
+    student.in_group(kind, works.unwrap_or(own))
 }
 
 /// The students of a journey.
@@ -112,17 +106,12 @@ pub(super) async fn play(
 ) -> Result<BalanceReport, ClientError> {
     let comes = |(number, student)| come(stage.client, student, experiment, place, number).boxed();
     let got = stage.each("Playing students", students.iter().enumerate().map(comes).collect()).await?;
-    let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
-    for code in got.iter().flatten() {
-        *counts.entry(code).or_default() += 1;
-    }
-    let left_out = got.iter().filter(|code| code.is_none()).count() as u64;
-    let shares = balance::shares(experiment);
-    let known = shares.iter().map(|(code, share)| {
-        let count = counts.get(code.as_str()).copied().unwrap_or(0);
-        (code.clone(), *share, count)
+    let groups = balance::own_group(experiment).is_some();
+    let drawn = students.iter().zip(&got).map(|(student, code)| {
+        let group = balance::unit(experiment, student).filter(|_| groups);
+        code.as_deref().map(|code| (code, group))
     });
-    Ok(BalanceReport::of(known).leaving_out(left_out))
+    Ok(balance::count(experiment, drawn))
 }
 
 /// One student of a crowd: the condition that he gets, none if he is left out.
