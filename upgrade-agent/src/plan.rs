@@ -117,6 +117,8 @@ pub struct PlanRun {
 pub(crate) enum Ends {
     /// A step failed.
     Failed(TurnError),
+    /// Somebody else changed the status meanwhile: it is his now.
+    Overtaken(TurnError),
     /// The process, or the turn, was stopped in the middle.
     Interrupted,
     /// The person did not want the step that was asked about.
@@ -149,6 +151,11 @@ impl PlanRun {
         let begun = self.next + usize::from(matches!(self.ends, Some(Ends::Failed(_) | Ends::Interrupted)));
         let steps = self.plan().map_or(&[][..], |plan| &plan.steps);
         steps.iter().take(begun).any(|step| matches!(step, Step::Crowd { .. } | Step::Begin { .. }))
+    }
+
+    /// The status that the experiment has if nobody else changed it.
+    pub(crate) fn standing(&self) -> Option<&ExperimentState> {
+        self.set.as_ref().or(self.approved.proposal().current.as_ref())
     }
 
     pub(crate) fn ending(&self, why: Ends) -> Self {

@@ -5,8 +5,11 @@
 //! `run`), and one approval has one effect however often it is run.
 
 pub(crate) mod crowd;
+mod journey;
 mod plan;
 mod run;
+mod status;
+mod told;
 mod visit;
 
 use agentgraph::{Ctx, Dep, Snapshot};

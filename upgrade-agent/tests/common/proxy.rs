@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
 
 /// What happens to a request instead of being answered.
 #[derive(Clone, Debug)]
@@ -18,6 +19,10 @@ pub(crate) enum Fault {
     Hang,
     /// The server does it, and no answer comes.
     HangAfter,
+    /// Nothing is lost, but the server hears of it only when the test lets it.
+    Hold,
+    /// The server does it, and the answer comes when the test lets it.
+    HoldAfter,
 }
 
 #[derive(Default)]
@@ -35,6 +40,7 @@ struct Shared {
 pub(crate) struct Proxy {
     url: String,
     shared: Arc<Mutex<Shared>>,
+    gate: Arc<Notify>,
     task: tokio::task::JoinHandle<()>,
 }
 
@@ -45,13 +51,14 @@ impl Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/api", listener.local_addr().unwrap());
         let shared = Arc::new(Mutex::new(Shared::default()));
-        let notes = Arc::clone(&shared);
+        let gate = Arc::new(Notify::new());
+        let (notes, held) = (Arc::clone(&shared), Arc::clone(&gate));
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serve(stream, upstream.clone(), Arc::clone(&notes)));
+                tokio::spawn(serve(stream, upstream.clone(), Arc::clone(&notes), Arc::clone(&held)));
             }
         });
-        Proxy { url, shared, task }
+        Proxy { url, shared, gate, task }
     }
 
     pub(crate) fn url(&self) -> &str {
@@ -68,6 +75,12 @@ impl Proxy {
         while self.shared.lock().unwrap().hanging == 0 {
             tokio::task::yield_now().await;
         }
+    }
+
+    /// Lets a request go that is held.
+    pub(crate) fn release(&self) {
+        self.shared.lock().unwrap().hanging = 0;
+        self.gate.notify_one();
     }
 
     /// Waits until whatever was sent has reached the server, sent by somebody who is gone, too.
@@ -97,7 +110,7 @@ impl Drop for Proxy {
 }
 
 /// One request a connection: both sides are told that it closes.
-async fn serve(stream: TcpStream, upstream: String, notes: Arc<Mutex<Shared>>) {
+async fn serve(stream: TcpStream, upstream: String, notes: Arc<Mutex<Shared>>, gate: Arc<Notify>) {
     let mut client = BufReader::new(stream);
     let Some((head, body)) = read_request(&mut client).await else { return };
     let fault = note(&head, &body, &notes);
@@ -109,11 +122,19 @@ async fn serve(stream: TcpStream, upstream: String, notes: Arc<Mutex<Shared>>) {
         )
         .into_bytes(),
         other => {
+            if let Some(Fault::Hold) = other {
+                wait(&notes, &gate).await;
+            }
             notes.lock().unwrap().in_flight += 1;
             let answer = forward(&head, &body, &upstream).await;
             notes.lock().unwrap().in_flight -= 1;
             match other {
                 Some(Fault::HangAfter) => return hang(&notes).await,
+                Some(Fault::Hold) => answer,
+                Some(Fault::HoldAfter) => {
+                    wait(&notes, &gate).await;
+                    answer
+                }
                 Some(_) => return,
                 None => answer,
             }
@@ -125,6 +146,11 @@ async fn serve(stream: TcpStream, upstream: String, notes: Arc<Mutex<Shared>>) {
 async fn hang(notes: &Mutex<Shared>) {
     notes.lock().unwrap().hanging += 1;
     std::future::pending().await
+}
+
+async fn wait(notes: &Mutex<Shared>, gate: &Notify) {
+    notes.lock().unwrap().hanging += 1;
+    gate.notified().await;
 }
 
 async fn read_request(client: &mut BufReader<TcpStream>) -> Option<(Vec<String>, Vec<u8>)> {

@@ -3,14 +3,16 @@
 use agentgraph::Ctx;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use futures_util::stream::{self, StreamExt, TryStreamExt};
+use futures_util::stream::{self, StreamExt};
 use serde_json::json;
 use uuid::Uuid;
 
 use crate::actions::{SimulateUserJourney, TestConditionBalance};
 use crate::balance::{self, BalanceReport};
 use crate::client::{AssignedCondition, ClientError, Experiment, NewUser, UpgradeClient};
+use crate::state::TurnError;
 
+use super::failure;
 use super::visit::{Place, mark};
 
 /// What the ids of played students begin with.
@@ -30,14 +32,35 @@ pub(super) type Act<'a, T> = BoxFuture<'a, Result<T, ClientError>>;
 /// How often progress is told in one step, about.
 const TOLD: u64 = 20;
 
+/// What cut a step off, and how far it had come.
+pub(super) struct Cut {
+    error: ClientError,
+    done: usize,
+    total: u64,
+}
+
+impl Cut {
+    /// The same as it is told.
+    pub(super) fn error(&self, node: &str) -> TurnError {
+        let error = failure::of_server(&self.error, node);
+        match self.total {
+            0 | 1 => error,
+            total => {
+                let message = format!("{} ({} of {total} students were through)", error.message, self.done);
+                TurnError { message, ..error }
+            }
+        }
+    }
+}
+
 impl Stage<'_> {
     /// Lets all students do something; the first failure ends it. Results are in the order of the students.
-    pub(super) async fn each<T>(&self, label: &str, acts: Vec<Act<'_, T>>) -> Result<Vec<T>, ClientError> {
+    pub(super) async fn each<T>(&self, label: &str, acts: Vec<Act<'_, T>>) -> Result<Vec<T>, Cut> {
         let total = acts.len() as u64;
         let mut running = stream::iter(acts).buffered(self.at_once.max(1));
         let mut results = Vec::new();
-        while let Some(result) = running.try_next().await? {
-            results.push(result);
+        while let Some(result) = running.next().await {
+            results.push(result.map_err(|error| Cut { error, done: results.len(), total })?);
             let done = results.len() as u64;
             if done == total || done.is_multiple_of(total.div_ceil(TOLD)) {
                 self.tell(label, done, total).await;
@@ -103,7 +126,7 @@ pub(super) async fn play(
     students: &[NewUser],
     experiment: &Experiment,
     place: Place<'_>,
-) -> Result<BalanceReport, ClientError> {
+) -> Result<BalanceReport, Cut> {
     let comes = |(number, student)| come(stage.client, student, experiment, place, number).boxed();
     let got = stage.each("Playing students", students.iter().enumerate().map(comes).collect()).await?;
     let groups = balance::own_group(experiment).is_some();

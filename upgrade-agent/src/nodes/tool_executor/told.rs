@@ -1,0 +1,161 @@
+//! How a plan ended: its log entry, and what is said of it.
+
+use serde_json::{Value, json};
+
+use super::journey::LISTED;
+use super::plan::Visit;
+use super::status::Restored;
+use super::{entry_of, success_summary};
+use crate::actions::{self, Action, ExperimentRef, JourneyStep, Proposal, shown};
+use crate::balance::BalanceReport;
+use crate::plan::{Ends, PlanRun, Step};
+use crate::state::{ConversationStateUpdate, LogStatus, Preset, ResponseKind};
+
+/// Ends a plan: its log entry, and what is told of it.
+pub(super) fn finish(
+    visit: &Visit<'_>,
+    update: ConversationStateUpdate,
+    run: &PlanRun,
+    restored: Option<Restored>,
+) -> ConversationStateUpdate {
+    let proposal = run.approved().proposal();
+    let experiment = shown(name(proposal.about.as_ref()));
+    let balance = run.done.iter().find_map(BalanceReport::try_from_value);
+    let mut parts = vec![headline(proposal, run)];
+    parts.extend(balance.as_ref().map(BalanceReport::in_words));
+    parts.extend(journey_lines(proposal, &run.done));
+    let mut error = match &run.ends {
+        Some(Ends::Failed(error) | Ends::Overtaken(error)) => Some(error.clone()),
+        _ => None,
+    };
+    match restored {
+        Some(Restored::Done(state)) => {
+            parts.push(format!("The status of experiment '{experiment}' is {state} again."));
+        }
+        Some(Restored::LeftAlone(state)) => parts.push(format!(
+            "The status of experiment '{experiment}' has become {state} meanwhile, by somebody else, so I left it as it is."
+        )),
+        Some(Restored::Failed(why)) => {
+            parts.push(format!(
+                "I could NOT restore the status of experiment '{experiment}': set it yourself, or ask me to.\n- {}",
+                why.message
+            ));
+            error = error.or(Some(why));
+        }
+        None => {}
+    }
+    if run.has_played() {
+        parts.push(
+            "The students who were played stay on the server: UpGrade cannot take them back.".to_owned(),
+        );
+    }
+    let status = if run.ends.is_none() && error.is_none() { LogStatus::Success } else { LogStatus::Error };
+    let summary = parts.join("\n");
+    let result = json!({ "steps": run.done });
+    let about = proposal.about.clone();
+    let entry = entry_of(visit, proposal, about.clone(), (status, result, error.clone(), summary.clone()));
+    update
+        .plan(None)
+        .balance(balance)
+        .preset(Some(Preset::new(ResponseKind::Report, summary)))
+        .errors(error)
+        .experiment_names(None)
+        .experiments(None)
+        .last_experiment(about.or_else(|| visit.state.last_experiment.clone()))
+        .execution_log([entry])
+}
+
+fn headline(proposal: &Proposal, run: &PlanRun) -> String {
+    let title = actions::title(proposal);
+    let steps = run.plan().map_or(0, |plan| plan.steps.len());
+    let far = format!("{} of {steps} steps were done", run.done.len());
+    match &run.ends {
+        None => success_summary(&proposal.action, name(proposal.about.as_ref()), ""),
+        Some(Ends::Failed(error) | Ends::Overtaken(error)) => {
+            format!("I could not {title}: {far}.\n- {}", error.message)
+        }
+        Some(Ends::Interrupted) => {
+            format!("I was stopped when I was to {title}: {far}. Ask again if you still want it.")
+        }
+        Some(Ends::Declined) => format!("I stopped there and did not {title} to its end: {far}."),
+    }
+}
+
+fn name(about: Option<&ExperimentRef>) -> &str {
+    about.map_or("", |about| &about.name)
+}
+
+/// What each step of a journey came to, a line for each student where it is about students.
+fn journey_lines(proposal: &Proposal, done: &[Value]) -> Option<String> {
+    let (Action::SimulateUserJourney(_), Some(plan)) = (&proposal.action, &proposal.plan) else {
+        return None;
+    };
+    let lines: Vec<String> =
+        plan.steps.iter().zip(done).flat_map(|(step, done)| step_lines(step, done)).collect();
+    let more = lines.len().saturating_sub(LISTED);
+    let mut told: Vec<String> = lines.into_iter().take(LISTED).collect();
+    if more > 0 {
+        told.push(format!("- and {more} lines more"));
+    }
+    (!told.is_empty()).then(|| told.join("\n"))
+}
+
+fn step_lines(step: &Step, done: &Value) -> Vec<String> {
+    match step {
+        Step::SetStatus { to } => vec![format!("- the status became {to}")],
+        Step::Journey(JourneyStep::Assign {}) => {
+            lines_of(done, assignment_line, |code| format!("would get {code}"))
+        }
+        Step::Journey(JourneyStep::SetWorkingGroup { .. }) => {
+            vec!["- the students changed their group".to_owned()]
+        }
+        Step::Journey(JourneyStep::Visit { .. }) | Step::VisitAssigned => {
+            lines_of(done, visit_line, |code| format!("got {code}"))
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// A line a student, or a line for all who got the same.
+fn lines_of(done: &Value, of_student: fn(&Value) -> Option<String>, got: fn(&str) -> String) -> Vec<String> {
+    if let Some(students) = done.as_array() {
+        return students.iter().filter_map(of_student).collect();
+    }
+    let tally = done.get("tally").and_then(Value::as_array).into_iter().flatten();
+    let mut lines: Vec<String> = tally.filter_map(|row| tally_line(row, got)).collect();
+    let nothing = done.get("nothing").and_then(Value::as_u64).filter(|count| *count > 0);
+    lines.extend(nothing.map(|count| format!("- {count} of them would get nothing")));
+    lines
+}
+
+fn tally_line(row: &Value, got: fn(&str) -> String) -> Option<String> {
+    let text = |field: &str| row.get(field).and_then(Value::as_str);
+    let code = shown(text("condition").unwrap_or("no condition"));
+    let (count, site, target) = (row.get("students")?.as_u64()?, text("site")?, text("target")?);
+    Some(format!("- {count} of them {} at {} / {}", got(&code), shown(site), shown(target)))
+}
+
+fn visit_line(visit: &Value) -> Option<String> {
+    let text = |field: &str| visit.get(field).and_then(Value::as_str);
+    let (user, site, target) = (text("user_id")?, text("site")?, text("target")?);
+    let got = text("condition").unwrap_or("no condition");
+    Some(format!("- {} came to {site} / {target} and got {}", shown(user), shown(got)))
+}
+
+fn assignment_line(student: &Value) -> Option<String> {
+    let user = shown(student.get("user_id")?.as_str()?);
+    let places = student.get("assigned")?.as_array()?.iter().filter_map(|place| {
+        let text = |field: &str| place.get(field).and_then(Value::as_str);
+        Some(format!(
+            "{} at {} / {}",
+            shown(text("condition").unwrap_or("default")),
+            text("site")?,
+            text("target")?
+        ))
+    });
+    let places: Vec<String> = places.collect();
+    Some(match places.is_empty() {
+        true => format!("- {user} would get nothing"),
+        false => format!("- {user} would get {}", places.join(", ")),
+    })
+}
