@@ -4,6 +4,8 @@
 //! yet, that call is the next step. Thus the code reads as if the answers were always there.
 
 mod create;
+mod lists;
+mod simulations;
 mod subject;
 mod update;
 mod users;
@@ -208,6 +210,9 @@ impl Gatherer<'_> {
             Action::Init => self.init(draft)?,
             Action::Assign => self.assign(draft)?,
             Action::Mark => self.mark(draft)?,
+            Action::Visit => self.visit(draft)?,
+            Action::Balance => self.balance(draft)?,
+            Action::Journey => self.journey(draft)?,
         };
         Ok(self.propose(action, params, missing))
     }
@@ -290,6 +295,9 @@ fn schema_tool(action: Action) -> &'static str {
         Action::Init => "get_init_experiment_user_schema",
         Action::Assign => "get_get_decision_point_assignments_schema",
         Action::Mark => "get_mark_decision_point_schema",
+        Action::Visit => "get_visit_decision_point_schema",
+        Action::Balance => "get_test_condition_balance_schema",
+        Action::Journey => "get_simulate_user_journey_schema",
     }
 }
 

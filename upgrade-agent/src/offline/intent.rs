@@ -6,11 +6,12 @@
 
 mod hits;
 mod mood;
+mod simulations;
 mod topics;
 
 use super::knowledge::{self, Term};
 use super::lexicon::{self, Concept as C};
-use super::slots;
+use super::slots::{self, lists};
 use super::text::Text;
 use hits::{Hit, Hits};
 use mood::Mood;
@@ -26,6 +27,9 @@ pub(super) enum Action {
     Init,
     Assign,
     Mark,
+    Visit,
+    Balance,
+    Journey,
 }
 
 impl Action {
@@ -39,6 +43,9 @@ impl Action {
             Action::Init => "init_experiment_user",
             Action::Assign => "get_decision_point_assignments",
             Action::Mark => "mark_decision_point",
+            Action::Visit => "visit_decision_point",
+            Action::Balance => "test_condition_balance",
+            Action::Journey => "simulate_user_journey",
         }
     }
 
@@ -51,6 +58,9 @@ impl Action {
             Action::Init,
             Action::Assign,
             Action::Mark,
+            Action::Visit,
+            Action::Balance,
+            Action::Journey,
         ];
         all.into_iter().find(|action| action.name() == name)
     }
@@ -122,6 +132,7 @@ pub(super) fn understand(text: &Text) -> Meaning {
     let readings = [
         Reader::courtesy,
         Reader::session,
+        Reader::balance,
         Reader::how_to,
         Reader::refusal,
         Reader::order,
@@ -181,6 +192,13 @@ impl Reader<'_> {
         topics::asks_for_report(self.text, &self.hits).then(|| surely(Ask::Report))
     }
 
+    /// "Is the split of Hints fair?" is answered by a test, which changes nothing before it is asked about.
+    fn balance(&self) -> Option<Meaning> {
+        let hit = self.hits.simulation().filter(|hit| hit.concept == C::Balance && hit.counts())?;
+        let asks = self.mood.is_question() && simulations::is_concrete(self.text);
+        asks.then(|| if hit.at == 0 { likely(Ask::Do(Action::Balance)) } else { surely(Ask::Do(Action::Balance)) })
+    }
+
     /// How something is done, what it needs, what it would do: a question about an action is no order.
     fn how_to(&self) -> Option<Meaning> {
         let action = self.topic_action();
@@ -216,17 +234,21 @@ impl Reader<'_> {
 
     /// An order: the first verb that counts says which.
     fn order(&self) -> Option<Meaning> {
-        if self.mood.is_question() {
+        if self.mood.is_question() && !self.lets_play() {
             return None;
         }
         if self.text.words.first().is_some_and(|word| word.is(&["tag", "label"])) && self.text.words.len() > 2
         {
             return Some(surely(Ask::Do(Action::Update)));
         }
+        if self.gives_shares() {
+            return Some(surely(Ask::Do(Action::Update)));
+        }
         let Some(head) = self.hits.head(self.text, self.mood.wishes_for) else {
             // "We need a new experiment" has no verb of doing.
-            let new = self.text.has(&["new", "another"]) && self.hits.has(C::Experiment);
-            return (self.mood.wishes && new).then(|| surely(Ask::Do(Action::Create)));
+            let new = self.text.has(&["new", "another", "named", "called"]) && self.hits.has(C::Experiment);
+            let begins = self.text.words.first().is_some_and(|word| word.is(&["new", "another"]));
+            return (new && (self.mood.wishes || begins)).then(|| surely(Ask::Do(Action::Create)));
         };
         let head = match head.concept {
             C::Show | C::Explain => self.hits.order_after(self.text, head)?,
@@ -234,6 +256,18 @@ impl Reader<'_> {
         };
         let action = self.action_of(head)?;
         Some(if self.mood.wishes || head.at <= 1 { surely(Ask::Do(action)) } else { likely(Ask::Do(action)) })
+    }
+
+    /// "I want control 30 and variant 70 in Hints", "give variant 70%, control 30%".
+    fn gives_shares(&self) -> bool {
+        let gives = self.mood.wishes || self.text.words.first().is_some_and(|word| word.is(&["give"]));
+        gives && slots::has_weights(self.text) && self.hits.actions().all(|hit| hit.describes)
+    }
+
+    /// "Have bob visit X" is no question.
+    fn lets_play(&self) -> bool {
+        let leads = self.text.words.first().is_some_and(|word| word.is(&["let", "have", "make", "get"]));
+        leads && !self.text.asks && !self.mood.how_to && self.hits.simulation().is_some()
     }
 
     /// The action that a message speaks about, whatever its mood.
@@ -257,6 +291,10 @@ impl Reader<'_> {
             C::Init => Some(Action::Init),
             C::Mark => Some(Action::Mark),
             C::Assign => Some(Action::Assign),
+            C::Visit => Some(Action::Visit),
+            C::Balance => Some(Action::Balance),
+            C::Journey | C::Simulate => Some(Action::Journey),
+            C::Include | C::Exclude => Some(Action::Update),
             C::Create if self.changes_a_part(hit) => Some(self.change()),
             C::Create => Some(Action::Create),
             C::Delete if self.changes_a_part(hit) => Some(Action::Update),
@@ -276,6 +314,9 @@ impl Reader<'_> {
 
     /// "Add a condition", "remove the tag", "make it 70/30": a part of an experiment is the object, not the experiment.
     fn changes_a_part(&self, verb: &Hit) -> bool {
+        if lists::is_about(self.text, verb.at) {
+            return true;
+        }
         let parts = [C::Condition, C::Point, C::Tag, C::Weight, C::Description, C::Status];
         let object = self.hits.object_after(self.text, verb.at, &parts);
         let experiment = self.hits.has(C::Experiment) || self.text.has(&["new"]);

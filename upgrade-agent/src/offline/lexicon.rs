@@ -20,6 +20,12 @@ pub(super) enum Concept {
     Change,
     Init,
     Assign,
+    Include,
+    Exclude,
+    Visit,
+    Balance,
+    Journey,
+    Simulate,
     Mark,
     // What one may want told.
     Show,
@@ -63,10 +69,17 @@ const WORDS: &[(Concept, &str)] = &[
     (C::Resume, "resume continue restart unpause reopen reactivate unfreeze"),
     (C::Cancel, "cancel abort abandon"),
     (C::Archive, "archive shelve mothball"),
-    (C::Change, "change update modify edit set adjust rename alter tweak switch rebalance revise turn"),
+    (C::Change, "change update modify edit set adjust rename alter tweak switch rebalance revise turn \
+                 move put"),
     (C::Init, "initialize initialise init register enlist"),
     (C::Assign, "assign allocate receive"),
-    (C::Mark, "mark record visit"),
+    (C::Include, "include whitelist"),
+    (C::Exclude, "exclude blacklist ban block"),
+    (C::Visit, "visit"),
+    (C::Balance, "balance imbalance fairness"),
+    (C::Journey, "journey walkthrough"),
+    (C::Simulate, "simulate simulation emulate mimic imitate"),
+    (C::Mark, "mark record"),
     (C::Show, "show list display see view give fetch get find print enumerate tell look check read"),
     (
         C::Explain,
@@ -152,6 +165,16 @@ const PHRASES: &[(&str, &str, Concept)] = &[
     ("sign", "up", C::Init),
     ("set", "apart", C::Explain),
     ("tell", "apart", C::Difference),
+    ("make", "stop", C::Stop),
+    ("make", "start", C::Start),
+    ("make", "run", C::Start),
+    ("leave", "out", C::Exclude),
+    ("keep", "out", C::Exclude),
+    ("take", "part", C::Include),
+    ("log", "visit", C::Mark),
+    ("report", "visit", C::Mark),
+    ("stop", "by", C::Visit),
+    ("drop", "by", C::Visit),
     ("sum", "up", C::Recap),
     ("catch", "up", C::Recap),
     ("get", "done", C::Recap),
@@ -169,7 +192,7 @@ const FUNCTION: &str = "a/b current exact actual overall latest recent main full
     put quick quickly really right same say she shall should so some something soon sort still such \
     sure take than thank thanks that the their them then there these they thing things this those \
     through to today together too two under until up us use used using very want wants was way we \
-    well were what when where whether which while who whole whose why will wish with within without \
+    well permanently forever completely entirely immediately anymore asap were what when where whether which while who whole whose why will wish with within without \
     word words work works would yes yet you your";
 
 /// Words that are near to others in spelling and mean something else.
@@ -202,6 +225,10 @@ pub(super) fn concepts(word: &Word) -> Vec<Concept> {
     let exact = by(&|entry| entry.low == word.low);
     if !exact.is_empty() || is_plain(word) {
         return exact;
+    }
+    if word.low.contains(|sign: char| sign.is_ascii_digit()) {
+        // `student1` is an id and no slip of `student`.
+        return Vec::new();
     }
     let stemmed = by(&|entry| entry.stem == word.stem);
     if !stemmed.is_empty() {

@@ -130,6 +130,9 @@ impl Responder<'_> {
             Action::Init => "init_experiment_user_schema",
             Action::Assign => "get_decision_point_assignments_schema",
             Action::Mark => "mark_decision_point_schema",
+            Action::Visit => "visit_decision_point_schema",
+            Action::Balance => "test_condition_balance_schema",
+            Action::Journey => "simulate_user_journey_schema",
         };
         let found = self.gathered(schema).or_else(|| self.gathered(&format!("get_{schema}")));
         tell::schema(action, found)

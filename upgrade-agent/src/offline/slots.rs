@@ -3,8 +3,10 @@
 //! What is written is looked for first; what is meant among the server's own names is found in `names.rs`.
 
 pub(super) mod conditions;
+pub(super) mod lists;
 pub(super) mod names;
 pub(super) mod points;
+pub(super) mod students;
 
 use super::lexicon::{self, Concept as C};
 use super::text::{Text, Word, is_slip_of};
@@ -26,7 +28,7 @@ const STOPS: &[&str] = &[
     "that", "which", "has", "have", "is", "are", "be", "was", "as", "at", "so", "now", "please", "right",
     "should", "needs", "need", "must", "into", "within", "under", "then", "because", "if", "when", "can",
     "will", "called", "named", "titled", "doing", "away", "off", "out", "down", "up", "live", "today",
-    "again", "instead", "does", "do", "did", "gets", "get", "like", "we", "i", "you", "me", "about",
+    "again", "instead", "permanently", "forever", "completely", "entirely", "immediately", "anymore", "asap", "does", "do", "did", "gets", "get", "like", "we", "i", "you", "me", "about",
 ];
 
 /// Whether a word means "although you advise against it".
@@ -62,6 +64,10 @@ pub(super) fn target_status(text: &Text) -> Option<&'static str> {
         let led = before.is_some_and(|word| {
             word.is(&["to", "as", "into", "be", "status", "state", "it", "becomes", "become", "back", "one"])
         });
+        let complete = before.is_some_and(|word| word.stem == "enroll" || word.stem == "enrol");
+        if complete && word.is(&["complete", "completed"]) {
+            return Some("enrollmentComplete");
+        }
         (led || at + 1 == count).then(|| status_of(word)).flatten()
     })
 }
@@ -103,6 +109,15 @@ pub(super) fn mention(text: &Text) -> Option<String> {
         .or_else(|| beside_noun(text))
         .or_else(|| after_word(text))
         .filter(|name| !name.trim().is_empty())
+}
+
+/// Whether a name is written as one, in quotes, with a capital, or beside "experiment".
+pub(super) fn is_written_as_name(text: &Text, name: &str) -> bool {
+    let named = |found: Option<String>| found.as_deref() == Some(name);
+    text.quotes.iter().any(|quote| quote == name) || named(capitals(text)) || named(after_called(text)) || {
+        let noun = text.words.iter().any(|word| word.is(&["experiment", "study"]));
+        noun && named(beside_noun(text))
+    }
 }
 
 /// The name that a new experiment shall have.
@@ -180,7 +195,7 @@ fn after_article(text: &Text) -> Option<String> {
 /// "Status of foo", "tell me about foo", "pause foo": free words after a word that leads to one.
 fn after_word(text: &Text) -> Option<String> {
     let leads = |word: &Word| {
-        word.is(&["of", "about", "is", "for", "in", "has", "show", "pause", "did", "on"])
+        word.is(&["of", "about", "is", "for", "in", "has", "show", "pause", "did", "on", "through"])
             || lexicon::concepts(word).first().is_some_and(|concept| *concept <= C::Mark)
     };
     let mut words = text.words.iter().enumerate();
@@ -222,5 +237,8 @@ pub(super) fn user(text: &Text) -> Option<String> {
 
 /// Whether the message gives shares: "70/30", "40 percent".
 pub(super) fn has_weights(text: &Text) -> bool {
+    let number = |word: &Word| word.raw.trim_end_matches('%').parse::<f64>().ok().filter(|_| !word.quoted);
+    let numbers: Vec<f64> = text.words.iter().filter_map(number).collect();
     text.words.iter().any(|word| !word.quoted && conditions::ratio(&word.raw).is_some())
+        || (numbers.len() > 1 && (numbers.iter().sum::<f64>() - 100.0).abs() < 0.01)
 }

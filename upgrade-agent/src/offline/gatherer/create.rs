@@ -18,6 +18,7 @@ impl Gatherer<'_> {
             self.take_points(&mut params, context, asked);
             self.take_conditions(&mut params, context, asked);
             self.take_group(&mut params, context);
+            self.take_lists(&mut params, None, context)?;
         }
         self.take_filter(&mut params);
         self.take_description(&mut params);

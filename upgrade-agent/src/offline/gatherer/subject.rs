@@ -23,9 +23,14 @@ pub(super) enum Subject {
 impl Gatherer<'_> {
     /// By name, or as "that experiment".
     pub(super) fn subject(&self) -> Next<Subject> {
+        self.subject_in(self.text)
+    }
+
+    /// The same for a part of the message.
+    pub(super) fn subject_in(&self, text: &Text) -> Next<Subject> {
         let known = wire::names(self.need("get_experiment_names", json!({}))?);
-        let mention = slots::mention(self.text).filter(|mention| !is_pointer(mention));
-        Ok(match names::resolve(self.text, mention.as_deref(), &known) {
+        let mention = slots::mention(text).filter(|mention| !is_pointer(mention));
+        Ok(match names::resolve(text, mention.as_deref(), &known) {
             Match::One(named) => Subject::One(named),
             Match::Several(all) => Subject::Several(all),
             Match::None => match (self.that_one(&known), mention) {
@@ -55,7 +60,13 @@ impl Gatherer<'_> {
         if params.get("experiment_id").is_some_and(Value::is_string) {
             return Ok((params, Vec::new()));
         }
-        let subject = if draft.is_some() { self.answered()? } else { self.subject()? };
+        let subject = match draft {
+            Some(_) => self.answered()?,
+            None => match self.without_members()? {
+                Some(text) => self.subject_in(&text)?,
+                None => self.subject()?,
+            },
+        };
         match subject {
             Subject::One(named) => {
                 params.insert("experiment_id".into(), json!(named.id));
@@ -67,7 +78,7 @@ impl Gatherer<'_> {
     }
 
     /// The whole message as the answer to "which experiment?".
-    fn answered(&self) -> Next<Subject> {
+    pub(super) fn answered(&self) -> Next<Subject> {
         let known = wire::names(self.need("get_experiment_names", json!({}))?);
         let whole = self.facts.message.trim();
         let mention = slots::mention(self.text);

@@ -26,6 +26,7 @@ impl Gatherer<'_> {
             self.take_point_change(&mut params, &context);
             self.take_group(&mut params, &context);
         }
+        self.take_lists(&mut params, Some(&experiment), &context)?;
         self.take_filter(&mut params);
         self.take_description(&mut params);
         self.take_tags(&mut params, &experiment);
@@ -41,7 +42,9 @@ impl Gatherer<'_> {
 
     /// What the person wants to change without saying to what.
     fn wanted(&self) -> Option<&'static str> {
-        let topics: [(&[&str], &'static str); 5] = [
+        let topics: [(&[&str], &'static str); 7] = [
+            (&["exclude", "exclusion", "blacklist", "ban", "block"], "exclusion_users"),
+            (&["include", "inclusion", "whitelist", "user", "student", "class"], "inclusion_users"),
             (
                 &[
                     "weight",

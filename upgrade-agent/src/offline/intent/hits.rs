@@ -2,6 +2,7 @@
 
 use super::super::lexicon::{self, Concept as C};
 use super::super::text::{Text, Word};
+use super::simulations;
 
 /// How far a negation reaches.
 const REACH: usize = 5;
@@ -26,6 +27,10 @@ impl Hit {
 
     pub(super) fn is_action(&self) -> bool {
         self.concept <= C::Mark
+    }
+
+    pub(super) fn is_simulation(&self) -> bool {
+        matches!(self.concept, C::Balance | C::Journey | C::Visit)
     }
 
     fn is_head(&self) -> bool {
@@ -55,7 +60,7 @@ impl Hits {
                 describes: whole.is_none() && (describes(word) || follows_has(text, at)),
             }));
         }
-        Hits(hits).unmasked_if_nothing_else()
+        Hits(hits).unmasked_if_nothing_else().with_simulation(text)
     }
 
     /// A message in Capitals Throughout has verbs, too.
@@ -64,6 +69,27 @@ impl Hits {
             self.0.iter_mut().for_each(|hit| hit.masked = false);
         }
         self
+    }
+
+    /// A wish to play students takes the place of the verbs that it is said with.
+    fn with_simulation(mut self, text: &Text) -> Self {
+        let Some((at, concept)) = simulations::find(text, &self) else { return self };
+        let negated = is_negated(text, at) || self.0.iter().any(|hit| hit.is_head() && hit.at < at && hit.negated);
+        self.0.retain(|hit| !hit.is_head() && (hit.at != at || hit.concept == C::User));
+        let low = text.words.get(at).map(|word| word.low.clone()).unwrap_or_default();
+        let hit = Hit { at, concept, low, negated, masked: false, describes: false };
+        let place = self.0.iter().position(|other| other.at > at).unwrap_or(self.0.len());
+        self.0.insert(place, hit);
+        self
+    }
+
+    /// Whether students are to be played.
+    pub(super) fn simulation(&self) -> Option<&Hit> {
+        self.0.iter().find(|hit| matches!(hit.concept, C::Balance | C::Journey | C::Visit) && !hit.masked)
+    }
+
+    pub(super) fn all(&self) -> impl Iterator<Item = &Hit> {
+        self.0.iter()
     }
 
     pub(super) fn any(&self) -> bool {
@@ -95,7 +121,8 @@ impl Hits {
     pub(super) fn head(&self, text: &Text, describing: bool) -> Option<&Hit> {
         let orders =
             |hit: &&Hit| hit.is_head() && !hit.masked && hit.counts() && (describing || !hit.describes);
-        let heads = || self.0.iter().filter(orders).filter(|hit| !follows_article(text, hit));
+        let noun = |hit: &&Hit| follows_article(text, hit) && !hit.is_simulation();
+        let heads = || self.0.iter().filter(orders).filter(|hit| !noun(hit));
         // "Running Test should be stopped": among forms that describe, what is wished for comes last.
         let first = heads().find(|hit| !hit.describes).or_else(|| heads().next_back())?;
         // "See to it that X is deleted", "get X started": a helping verb before the one that counts.

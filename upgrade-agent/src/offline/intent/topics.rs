@@ -127,7 +127,11 @@ pub(super) fn defines(text: &Text, hits: &Hits, terms: &[Found]) -> bool {
 
 /// "What's the status?" asks for the status of something; what a status is, is asked otherwise.
 pub(super) fn is_about_one_status(text: &Text, hits: &Hits) -> bool {
-    let the = text.has_phrase("the|its|current status|state|phase|stage");
+    let the = text.words.windows(2).any(|pair| {
+        pair[0].is(&["the", "its", "current"])
+            && lexicon::concepts(&pair[1]).contains(&C::Status)
+            && !pair[1].is(&["statuses", "states"])
+    });
     the && !hits.has(C::Explain) && !text.has(&["mean", "means"])
 }
 
@@ -176,7 +180,7 @@ pub(super) fn health(text: &Text, hits: &Hits) -> Option<Meaning> {
 pub(super) fn enrollment(text: &Text, hits: &Hits) -> Option<Meaning> {
     let counts =
         text.has_phrase("how many") && (hits.has(C::User) || hits.has(C::Group) || hits.has(C::Enrollment));
-    let who = text.has(&["who"]) && hits.has(C::Enrollment);
+    let who = text.has(&["who"]) && (hits.has(C::Enrollment) || text.has_phrase("who is in"));
     let noun = hits.of_concept(C::Enrollment).any(|hit| !hit.masked && !hit.low.ends_with("ing"));
     let fits = counts || who || (noun && !is_many(text, hits));
     fits.then(|| surely(Ask::Enrollment))

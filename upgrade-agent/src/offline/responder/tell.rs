@@ -15,6 +15,9 @@ pub(super) fn verb(action: Action) -> &'static str {
         Action::Init => "initialise a student",
         Action::Assign => "get a student's conditions",
         Action::Mark => "mark a decision point for a student",
+        Action::Visit => "let a student visit a decision point",
+        Action::Balance => "test the balance of an experiment's conditions",
+        Action::Journey => "simulate students who go through an experiment",
     }
 }
 
@@ -45,6 +48,17 @@ pub(super) fn how_to(action: Action) -> String {
         Action::Assign => "Say for example: which conditions does user ada get in assign-prog? That enrols nobody.".to_owned(),
         Action::Mark => "Say for example: mark SelectSection for user ada. Marking enrols the student for good; the server cannot \
                          take it back."
+            .to_owned(),
+        Action::Visit => "To let a student visit a decision point, say for example: let student ada visit SelectSection / \
+                          absolute_value_plot_equality in assign-prog. He is made known, assigned and marked, after your yes."
+            .to_owned(),
+        Action::Balance => "To test the balance, say for example: test the balance of Hints with 200 users. For an experiment that \
+                            is live I compute it from ids and weights, which leaves nothing on the server; else, or if you say \
+                            live, I show you a plan, and after your yes play students and restore the status."
+            .to_owned(),
+        Action::Journey => "To simulate students, say for example: simulate 50 students going through Hints, or: simulate a journey \
+                            of user ada in assign-prog: visit SelectSection / absolute_value_plot_equality, then switch to class \
+                            c2. I show you the steps and take them after your yes."
             .to_owned(),
     }
 }

@@ -45,6 +45,13 @@ pub(in super::super) fn resolve(text: &Text, mention: Option<&str>, known: &[Nam
     }
 }
 
+/// Whether a name has this word.
+pub(in super::super) fn has_word(name: &str, word: &str) -> bool {
+    let word = folded(word);
+    let name = folded(name);
+    name == word || name.split(' ').any(|part| part == word)
+}
+
 fn split(low: &str) -> Vec<String> {
     folded(low).split(' ').filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }

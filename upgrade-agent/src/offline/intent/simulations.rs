@@ -1,0 +1,161 @@
+//! Whether a message is about students who are played: one visit, a journey, a test of the balance.
+//!
+//! The verbs of such wishes ("run", "send", "check") mean other things elsewhere, so that what is found here takes their
+//! place among the hits.
+
+use super::super::lexicon::{self, Concept as C};
+use super::super::slots::students;
+use super::super::text::Text;
+use super::hits::Hits;
+
+/// What it is about, and the place of the word that says so.
+pub(super) fn find(text: &Text, hits: &Hits) -> Option<(usize, C)> {
+    let helps = |at: usize| {
+        // "Make bob visit it", "put 50 students through".
+        let verb = text.words.get(at).is_some_and(|word| word.is(&["make", "put", "move"]));
+        let next = text.words.get(at + 1);
+        verb && next.is_some_and(|next| students::is_person(next) || next.raw.parse::<u32>().is_ok())
+            || verb && students::after_a_lead(text).is_some_and(|(id, _)| id == at + 1)
+    };
+    let acts = |concept| {
+        hits.of_concept(concept).any(|hit| !hit.masked && !hit.describes && !helps(hit.at))
+    };
+    if [C::Create, C::Delete, C::Change, C::Archive].into_iter().any(acts) {
+        return None;
+    }
+    balance(text, hits).or_else(|| journey(text, hits))
+}
+
+fn balance(text: &Text, hits: &Hits) -> Option<(usize, C)> {
+    if acts_on_an_experiment(text, hits) {
+        return None;
+    }
+    let fair = place(text, |at, word| {
+        word.is(&[
+            "balanced",
+            "unbalanced",
+            "imbalanced",
+            "balancing",
+            "fair",
+            "fairly",
+            "unfair",
+            "skewed",
+            "biased",
+            "lopsided",
+            "uneven",
+            "chi-square",
+            "chi-squared",
+        ]) || is_at(hits, at, C::Balance)
+    });
+    if let Some(at) = fair {
+        return Some((at, C::Balance));
+    }
+    let spread = place(text, |_, word| {
+        word.is(&[
+            "split",
+            "splits",
+            "spread",
+            "distribution",
+            "distributed",
+            "distribute",
+            "divided",
+            "allocation",
+            "allocated",
+            "randomization",
+            "randomisation",
+            "randomizes",
+        ])
+    })?;
+    let tests = text.has(&["test", "testing", "verify", "validate", "try", "evaluate", "assess"])
+        || is_anywhere(hits, C::Simulate)
+        || text.words.iter().any(|word| super::super::text::is_slip_of(&word.low, "verify"));
+    let foretells = students::count(text).is_some() && (text.has(&["how", "would", "will"]) || text.asks);
+    (tests || foretells).then_some((spread, C::Balance))
+}
+
+/// "Stop the balance test", but not "run a balance test" or "start one".
+fn acts_on_an_experiment(text: &Text, hits: &Hits) -> bool {
+    let orders = |hit: &super::hits::Hit| {
+        !hit.masked && !hit.describes && matches!(hit.concept, C::Stop | C::Pause | C::Resume | C::Cancel)
+    };
+    let starts = hits.of_concept(C::Start).any(|hit| {
+        let noun = text.words.iter().skip(hit.at + 1).take(4).any(|word| word.is(&["a", "the", "another"]));
+        !hit.masked && !hit.describes && hit.low == "start" && !noun
+    });
+    starts || hits.all().any(orders)
+}
+
+fn journey(text: &Text, hits: &Hits) -> Option<(usize, C)> {
+    let visit = visit(text, hits);
+    let people = students::count(text).is_some()
+        || hits.of_concept(C::User).any(|hit| !hit.masked)
+        || students::after_a_lead(text).is_some();
+    let marks = |at: usize| hits.of_concept(C::Mark).any(|hit| !hit.masked && hit.at < at);
+    if let Some(at) = visit.filter(|at| !marks(*at)) {
+        let many = students::users(text).len() > 1 || students::count(text).is_some_and(|count| count > 1);
+        let steps = text.has(&["then", "afterwards"]) || is_anywhere(hits, C::Journey);
+        let one = !many && !steps;
+        return Some((at, if one { C::Visit } else { C::Journey }));
+    }
+    let noun = place(text, |at, _| is_at(hits, at, C::Journey));
+    let simulates = place(text, |at, word| {
+        is_at(hits, at, C::Simulate) || (word.is(&["pretend", "play"]) && people)
+    });
+    noun.or(simulates).or_else(|| goes_through(text).filter(|_| people)).map(|at| (at, C::Journey))
+}
+
+/// "Let bob visit X", "have ann go to X", "bob arrives at X".
+fn visit(text: &Text, hits: &Hits) -> Option<usize> {
+    let verb = place(text, |at, _| is_at(hits, at, C::Visit));
+    let led = students::after_a_lead(text).is_some() || !students::users(text).is_empty();
+    let goes = || {
+        let pairs = ["go|goes|come|comes|get|gets|walk|walks to", "arrive|arrives|land|lands|turn|be at|on|up"];
+        pairs.into_iter().find_map(|phrase| text.find_phrase(phrase))
+    };
+    let reaches = || {
+        place(text, |_, word| word.is(&["reach", "reaches", "enter", "enters", "open", "opens", "see", "use"]))
+            .filter(|_| students::after_a_lead(text).is_some())
+    };
+    let sent = || text.find_phrase("send|bring|take").filter(|_| text.has(&["to"]) && !is_walk(text));
+    verb.or_else(|| goes().or_else(reaches).or_else(sent).filter(|_| led && !text.asks))
+}
+
+fn is_walk(text: &Text) -> bool {
+    goes_through(text).is_some()
+}
+
+/// "Run 50 students through Hints", "students who go through it".
+fn goes_through(text: &Text) -> Option<usize> {
+    let through = text.words.iter().position(|word| word.is(&["through", "thru"]))?;
+    let verb = |at: &usize| {
+        text.words[*at].is(&[
+            "run", "send", "put", "take", "walk", "play", "move", "push", "guide", "lead", "go", "going", "goes",
+            "pass", "passing", "walking", "running", "work", "working", "get", "drive", "pull",
+        ])
+    };
+    (through.saturating_sub(8)..through).find(verb)
+}
+
+fn place(text: &Text, fits: impl Fn(usize, &super::super::text::Word) -> bool) -> Option<usize> {
+    let mut words = text.words.iter().enumerate();
+    let plain = |word: &super::super::text::Word| !word.quoted && !word.is_capital();
+    words.find(|(at, word)| plain(word) && fits(*at, word)).map(|(at, _)| at)
+}
+
+fn is_at(hits: &Hits, at: usize, concept: C) -> bool {
+    hits.of_concept(concept).any(|hit| hit.at == at && !hit.masked)
+}
+
+fn is_anywhere(hits: &Hits, concept: C) -> bool {
+    hits.of_concept(concept).any(|hit| !hit.masked)
+}
+
+/// Whether a question about the balance is to be answered by a test: it says of what, or of how many.
+pub(super) fn is_concrete(text: &Text) -> bool {
+    use super::super::slots;
+    let general = text.has_phrase("how do|can|could|would|to i|we|one|you|test|check|simulate")
+        || text.words.iter().any(|word| lexicon::concepts(word).contains(&C::Parameter))
+        || text.has(&["explain", "mean", "means", "define", "definition", "example"]);
+    let known = students::count(text).is_some() || slots::refers_back(text) || slots::mention(text).is_some();
+    known && !general
+}

@@ -1,0 +1,229 @@
+//! Students and groups: ids, how many, and which kinds of groups.
+
+use super::super::lexicon::{self, Concept as C};
+use super::super::text::{Text, Word};
+use super::is_free;
+
+/// Students by id: "user ann", "students ann, bob and cem".
+pub(in super::super) fn users(text: &Text) -> Vec<String> {
+    let noun = |word: &Word| !word.quoted && is_person(word);
+    let mut found: Vec<String> = Vec::new();
+    for (at, _) in text.words.iter().enumerate().filter(|(_, word)| noun(word)) {
+        let skip = ["id", "ids", "with", "named", "called", "whose", "is", "are", "the"];
+        let from = text.words[at + 1..].iter().take_while(|word| word.is(&skip)).count() + at + 1;
+        for id in listed(text, from) {
+            if !found.contains(&id) {
+                found.push(id);
+            }
+        }
+    }
+    found
+}
+
+/// The ids of an enumeration that begins at a word: free words with commas or "and" between them.
+pub(in super::super) fn listed(text: &Text, from: usize) -> Vec<String> {
+    let mut ids: Vec<String> = Vec::new();
+    let mut joined = true;
+    for (at, word) in text.words.iter().enumerate().skip(from) {
+        if is_quantity(text, at) {
+            break;
+        }
+        if word.is(&["and", "&", "or", "plus"]) && !ids.is_empty() {
+            joined = true;
+        } else if is_person(word) && joined && !ids.is_empty() {
+            // "student ann and student bob"
+        } else if (joined || word.new_clause) && is_id(word) && !word.leads {
+            ids.push(word.raw.clone());
+            joined = false;
+        } else {
+            break;
+        }
+    }
+    ids
+}
+
+/// "200 users": a number and no id.
+fn is_quantity(text: &Text, at: usize) -> bool {
+    let number = text.words.get(at).is_some_and(|word| word.raw.parse::<f64>().is_ok());
+    number && text.words.iter().skip(at + 1).take(3).take_while(|word| !word.new_clause).any(is_person)
+}
+
+/// The ids that end before a word: "bob and ann should be excluded".
+pub(in super::super) fn listed_before(text: &Text, end: usize) -> Vec<String> {
+    let words = text.words[..end.min(text.words.len())].iter().rev();
+    let mut ids: Vec<String> =
+        words.take_while(|word| is_id(word) || word.low == "and").filter(|word| word.low != "and").map(|word| word.raw.clone()).collect();
+    ids.reverse();
+    ids
+}
+
+fn is_id(word: &Word) -> bool {
+    let grammar = lexicon::is_function(word) && !word.is_capital();
+    let number = word.raw.parse::<f64>().is_ok();
+    let doing = word.low.len() > 5 && word.low.ends_with("ing");
+    word.quoted || number || !doing && !grammar && (is_free(word) || word.is_capital())
+}
+
+pub(in super::super) fn is_person(word: &Word) -> bool {
+    lexicon::concepts(word).contains(&C::User) && !word.is_capital()
+}
+
+/// "Let bob visit", "as bob": the id after a word that leads to one, without a noun, and its place.
+pub(in super::super) fn after_a_lead(text: &Text) -> Option<(usize, String)> {
+    let lead = ["let", "have", "make", "send", "bring", "take", "as", "pretend", "for", "by"];
+    let mut words = text.words.iter().enumerate();
+    words.find_map(|(at, word)| {
+        let next = text.words.get(at + 1)?;
+        let named = is_id(next) && !next.new_clause && next.raw.parse::<f64>().is_err();
+        (word.is(&lead) && named).then(|| (at + 1, next.raw.clone()))
+    })
+}
+
+const NUMBERS: &[(&str, u32)] = &[
+    ("one", 1),
+    ("two", 2),
+    ("three", 3),
+    ("four", 4),
+    ("five", 5),
+    ("six", 6),
+    ("ten", 10),
+    ("dozen", 12),
+    ("twenty", 20),
+    ("thirty", 30),
+    ("forty", 40),
+    ("fifty", 50),
+    ("hundred", 100),
+    ("hundreds", 100),
+    ("thousand", 1000),
+];
+
+/// How many students: "200 users", "50 simulated students", "a hundred learners", "n=200", "with 200".
+pub(in super::super) fn count(text: &Text) -> Option<u32> {
+    let before_noun = |at: usize| {
+        let near = text.words.iter().skip(at + 1).take(4);
+        near.take_while(|word| !word.new_clause).any(|word| is_person(word) && word.low != "user id")
+    };
+    let numbers: Vec<(usize, u32)> =
+        text.words.iter().enumerate().filter_map(|(at, word)| Some((at, number(text, at, word)?))).collect();
+    let counted = numbers.iter().find(|(at, _)| before_noun(*at)).map(|(_, number)| *number);
+    let alone = || {
+        let led = |at: &usize| {
+            let before = at.checked_sub(1).and_then(|at| text.words.get(at));
+            before.is_some_and(|word| word.is(&["with", "using", "on", "n", "about", "to", "of", "for", "use", "try"]))
+        };
+        numbers.iter().find(|(at, number)| led(at) && *number > 9).map(|(_, number)| *number)
+    };
+    let written = || text.words.iter().find_map(|word| word.low.strip_prefix("n=")?.parse().ok());
+    let a_person = || {
+        let at = text.words.iter().position(|word| is_person(word) && !word.low.ends_with('s'))?;
+        let article = at.checked_sub(1).and_then(|at| text.words.get(at))?;
+        article.is(&["a", "an", "some", "single"]).then_some(1)
+    };
+    counted.or_else(written).or_else(alone).or_else(a_person)
+}
+
+fn number(text: &Text, at: usize, word: &Word) -> Option<u32> {
+    if word.quoted {
+        return None;
+    }
+    let digits = word.raw.replace([',', '\''], "");
+    if let Ok(number) = digits.parse() {
+        return Some(number);
+    }
+    if let Some(Ok(thousands)) = word.low.strip_suffix('k').map(str::parse::<u32>) {
+        return thousands.checked_mul(1000);
+    }
+    let of = |word: &Word| NUMBERS.iter().find(|(name, _)| word.low == *name).map(|(_, number)| *number);
+    let own = of(word)?;
+    let before = at.checked_sub(1).and_then(|at| text.words.get(at));
+    let times = before.and_then(|before| before.raw.parse().ok().or_else(|| of(before)));
+    match times.filter(|_| own >= 100) {
+        Some(times) => own.checked_mul(times),
+        // "Two hundred" is found at "hundred".
+        None if text.words.get(at + 1).and_then(of).is_some_and(|next| next >= 100) => None,
+        None => Some(own),
+    }
+}
+
+/// The groups that a message names, by kind: "class c1", "schools s1 and s2", "classId=c1".
+pub(in super::super) fn groups(text: &Text, kinds: &[String]) -> Vec<(String, String)> {
+    let mut found: Vec<(String, String)> = Vec::new();
+    for (at, word) in text.words.iter().enumerate().filter(|(_, word)| !word.quoted) {
+        let (noun, given) = match word.raw.split_once(['=', ':']) {
+            Some((noun, id)) if !id.is_empty() => (noun, Some(id)),
+            _ => (word.raw.as_str(), None),
+        };
+        let Some(kind) = kind_of(noun, kinds) else { continue };
+        let ids = match given {
+            Some(id) => vec![id.to_owned()],
+            None => {
+                let skip = text.words[at + 1..].iter().take_while(|word| word.is(&["id", "named", "called"])).count();
+                listed(text, at + 1 + skip)
+            }
+        };
+        found.extend(ids.into_iter().map(|id| (kind.clone(), id)));
+    }
+    found.dedup();
+    found
+}
+
+/// The kind of group that a noun means: `class` and `classes` for an application's `classId`.
+pub(in super::super) fn kind_of<'k>(noun: &str, kinds: &'k [String]) -> Option<&'k String> {
+    let low = noun.to_lowercase();
+    let plain = |name: &str| name.trim_end_matches("id").trim_end_matches(['_', '-']).to_owned();
+    let singular = [low.as_str(), low.strip_suffix('s').unwrap_or(&low), low.strip_suffix("es").unwrap_or(&low)];
+    kinds.iter().find(|kind| {
+        let whole = kind.to_lowercase();
+        singular.iter().any(|noun| noun.len() > 2 && (*noun == whole || plain(noun) == plain(&whole)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn students_are_named_by_their_ids() {
+        let of = |message| users(&Text::read(message));
+        assert_eq!(of("let user ann visit X"), ["ann"]);
+        assert_eq!(of("simulate students ann, bob and cem"), ["ann", "bob", "cem"]);
+        assert_eq!(of("exclude user bob from Hints"), ["bob"]);
+        assert_eq!(of("student ann and student bob"), ["ann", "bob"]);
+        assert_eq!(of("test it with 200 users in Hints"), Vec::<String>::new());
+        let led = |message| after_a_lead(&Text::read(message)).map(|(_, id)| id);
+        assert_eq!(led("let student1 visit X").as_deref(), Some("student1"));
+        assert_eq!(led("let us visit X"), None);
+    }
+
+    #[test]
+    fn students_are_counted_in_digits_and_in_words() {
+        let of = |message| count(&Text::read(message));
+        for (message, wanted) in [
+            ("with 200 users", Some(200)),
+            ("50 simulated students", Some(50)),
+            ("two hundred learners", Some(200)),
+            ("a hundred kids", Some(100)),
+            ("1,000 users", Some(1000)),
+            ("1k users", Some(1000)),
+            ("n=300", Some(300)),
+            ("test the balance of Hints with 500", Some(500)),
+            ("a single student", Some(1)),
+            ("make it 70/30", None),
+            ("start Hints 2", None),
+        ] {
+            assert_eq!(of(message), wanted, "{message}");
+        }
+    }
+
+    #[test]
+    fn groups_are_named_by_their_kinds() {
+        let kinds = ["schoolId".to_owned(), "classId".to_owned()];
+        let of = |message| groups(&Text::read(message), &kinds);
+        let class = |id: &str| ("classId".to_owned(), id.to_owned());
+        assert_eq!(of("include class c1"), [class("c1")]);
+        assert_eq!(of("classes c1 and c2 of Hints"), [class("c1"), class("c2")]);
+        assert_eq!(of("with classId=c7"), [class("c7")]);
+        assert_eq!(of("exclude school s1"), [("schoolId".to_owned(), "s1".to_owned())]);
+        assert!(of("per class, please").is_empty());
+    }
+}
