@@ -196,7 +196,9 @@ impl Reader<'_> {
     fn balance(&self) -> Option<Meaning> {
         let hit = self.hits.simulation().filter(|hit| hit.concept == C::Balance && hit.counts())?;
         let asks = self.mood.is_question() && simulations::is_concrete(self.text);
-        asks.then(|| if hit.at == 0 { likely(Ask::Do(Action::Balance)) } else { surely(Ask::Do(Action::Balance)) })
+        asks.then(|| {
+            if hit.at == 0 { likely(Ask::Do(Action::Balance)) } else { surely(Ask::Do(Action::Balance)) }
+        })
     }
 
     /// How something is done, what it needs, what it would do: a question about an action is no order.

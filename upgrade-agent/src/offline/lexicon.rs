@@ -69,8 +69,10 @@ const WORDS: &[(Concept, &str)] = &[
     (C::Resume, "resume continue restart unpause reopen reactivate unfreeze"),
     (C::Cancel, "cancel abort abandon"),
     (C::Archive, "archive shelve mothball"),
-    (C::Change, "change update modify edit set adjust rename alter tweak switch rebalance revise turn \
-                 move put"),
+    (
+        C::Change,
+        "change update modify edit set adjust rename alter tweak switch rebalance revise turn move put",
+    ),
     (C::Init, "initialize initialise init register enlist"),
     (C::Assign, "assign allocate receive"),
     (C::Include, "include whitelist"),

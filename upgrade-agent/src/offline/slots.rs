@@ -28,8 +28,16 @@ const STOPS: &[&str] = &[
     "that", "which", "has", "have", "is", "are", "be", "was", "as", "at", "so", "now", "please", "right",
     "should", "needs", "need", "must", "into", "within", "under", "then", "because", "if", "when", "can",
     "will", "called", "named", "titled", "doing", "away", "off", "out", "down", "up", "live", "today",
-    "again", "instead", "permanently", "forever", "completely", "entirely", "immediately", "anymore", "asap", "does", "do", "did", "gets", "get", "like", "we", "i", "you", "me", "about",
+    "again", "instead", "forever", "entirely", "anymore", "asap", "does", "do", "did", "gets", "get", "like",
+    "we", "i", "you", "me", "about",
 ];
+
+/// How a thing is done, which is no part of its name either.
+const MANNERS: &[&str] = &["permanently", "completely", "immediately"];
+
+fn ends_a_name(word: &Word) -> bool {
+    word.is(STOPS) || word.is(MANNERS)
+}
 
 /// Whether a word means "although you advise against it".
 pub(super) fn is_insisting(word: &Word) -> bool {
@@ -137,7 +145,8 @@ fn after_called(text: &Text) -> Option<String> {
     let at = text.words.iter().position(|word| word.is(&["called", "named", "titled"]))?;
     let name = text.words.iter().skip(at + 1).enumerate();
     joined(
-        name.take_while(|(at, word)| *at == 0 || (!word.new_clause && !word.is(STOPS))).map(|(_, word)| word),
+        name.take_while(|(at, word)| *at == 0 || (!word.new_clause && !ends_a_name(word)))
+            .map(|(_, word)| word),
     )
 }
 
@@ -174,7 +183,7 @@ fn beside_noun(text: &Text) -> Option<String> {
             && lexicon::concepts(word).contains(&C::Experiment)
             && !word.low.ends_with('s')
     })?;
-    let after = text.words.iter().skip(noun + 1).take_while(|word| !word.new_clause && !word.is(STOPS));
+    let after = text.words.iter().skip(noun + 1).take_while(|word| !word.new_clause && !ends_a_name(word));
     let after: Vec<&Word> = after.collect();
     if after.iter().any(|word| is_free(word)) {
         return joined(after.into_iter());
@@ -208,7 +217,7 @@ fn after_word(text: &Text) -> Option<String> {
         let free = joined(rest.clone().take_while(|word| is_free(word) && !word.new_clause));
         // "Status of runing test": two words after "of" are a name whatever they look like.
         let run: Vec<&Word> = rest
-            .take_while(|word| !word.new_clause && !word.is(STOPS) && !lexicon::is_function(word))
+            .take_while(|word| !word.new_clause && !ends_a_name(word) && !lexicon::is_function(word))
             .collect();
         let named =
             word.is(&["of", "about"]) && run.len() > 1 && run.iter().all(|word| !word.low.ends_with("ments"));

@@ -19,11 +19,15 @@ impl Gatherer<'_> {
     ) -> Next<()> {
         let own = wire::names(self.need("get_experiment_names", json!({}))?);
         let is_known = |word: &str| {
-            own.iter().any(|named| names::has_word(&named.name, word)) || word.eq_ignore_ascii_case(&context.name)
+            own.iter().any(|named| names::has_word(&named.name, word))
+                || word.eq_ignore_ascii_case(&context.name)
         };
         for change in lists::changes(self.text, &context.groups, &is_known) {
             let side = change.side.unwrap_or_else(|| side_of(&change, experiment));
-            let change = Change { removes: change.removes || (change.side.is_none() && side == Side::Inclusion), ..change };
+            let change = Change {
+                removes: change.removes || (change.side.is_none() && side == Side::Inclusion),
+                ..change
+            };
             write(params, experiment, side, &change);
             if change.only && side == Side::Inclusion {
                 params.insert("filter_mode".into(), json!("excludeAll"));

@@ -30,8 +30,11 @@ impl Gatherer<'_> {
         let mut params = draft.map(|draft| draft.params.clone()).unwrap_or_default();
         let contexts = self.contexts()?;
         if is_absent(&params, "experiment_id") {
-            let experiment = if draft.is_some() { self.answered_experiment()? } else { self.played(&contexts, true)? };
-            params.extend(experiment.and_then(|one| Some(("experiment_id".to_owned(), one.get("id")?.clone()))));
+            let experiment =
+                if draft.is_some() { self.answered_experiment()? } else { self.played(&contexts, true)? };
+            params.extend(
+                experiment.and_then(|one| Some(("experiment_id".to_owned(), one.get("id")?.clone()))),
+            );
         }
         let text = self.without_known(&contexts)?;
         params.extend(students::count(&text).map(|count| ("num_users".to_owned(), json!(count))));
@@ -98,12 +101,11 @@ impl Gatherer<'_> {
         let students = self.students(contexts)?;
         let kinds: Vec<String> = contexts.iter().flat_map(|context| context.groups.clone()).collect();
         let groups = students::groups(self.text, &kinds);
-        let is_experiment = |word: &str| {
-            experiments.iter().any(|named| names::has_word(&named.name, word))
-        };
+        let is_experiment = |word: &str| experiments.iter().any(|named| names::has_word(&named.name, word));
         let mut text = self.text.clone();
         text.words.retain(|word| {
-            let student = students.iter().any(|id| *id == word.raw) || groups.iter().any(|(_, id)| *id == word.raw);
+            let student =
+                students.iter().any(|id| *id == word.raw) || groups.iter().any(|(_, id)| *id == word.raw);
             let kind = students::kind_of(&word.raw, &kinds).is_some();
             let place = is_place(contexts, &word.raw) && !is_experiment(&word.low);
             !(student || kind || place)
@@ -180,14 +182,20 @@ impl Gatherer<'_> {
         experiment: Option<&Value>,
     ) -> Option<&'c ContextInfo> {
         let own = experiment.and_then(wire::context_of);
-        let named = || self.named_context(contexts).filter(|context| own.is_none() || own.as_ref() == Some(&context.name));
+        let named = || {
+            self.named_context(contexts)
+                .filter(|context| own.is_none() || own.as_ref() == Some(&context.name))
+        };
         let of_place = || {
             let offers = |context: &&ContextInfo| self.place_of(context) != (None, None);
             let mut fitting = contexts.iter().filter(offers);
             fitting.next().filter(|_| fitting.next().is_none())
         };
         let only = || contexts.first().filter(|_| contexts.len() == 1);
-        named().or_else(|| contexts.iter().find(|context| own.as_ref() == Some(&context.name))).or_else(of_place).or_else(only)
+        named()
+            .or_else(|| contexts.iter().find(|context| own.as_ref() == Some(&context.name)))
+            .or_else(of_place)
+            .or_else(only)
     }
 
     fn place_of(&self, context: &ContextInfo) -> (Option<String>, Option<String>) {
@@ -210,9 +218,14 @@ impl Gatherer<'_> {
         let context = contexts.iter().find(|context| context.name == name);
         let (site, target) = context.map(|context| self.place_of(context)).unwrap_or_default();
         let mut known = experiment.map(wire::points).unwrap_or_default();
-        if experiment.is_none() && (site.is_some() || target.is_some()) && !(site.is_some() && target.is_some()) {
+        if experiment.is_none()
+            && (site.is_some() || target.is_some())
+            && !(site.is_some() && target.is_some())
+        {
             let all = self.need("get_all_experiments", json!({}))?;
-            let here = wire::experiments(all).into_iter().filter(|one| wire::context_of(one).as_ref() == Some(&name));
+            let here = wire::experiments(all)
+                .into_iter()
+                .filter(|one| wire::context_of(one).as_ref() == Some(&name));
             known = here.flat_map(wire::points).collect();
         }
         known.retain(|(at, what)| {
@@ -257,18 +270,28 @@ fn clauses(text: &Text) -> Vec<Text> {
     clauses
 }
 
-fn step(clause: &Text, context: Option<&ContextInfo>, experiment: Option<&Value>, later: bool) -> Option<Value> {
+fn step(
+    clause: &Text,
+    context: Option<&ContextInfo>,
+    experiment: Option<&Value>,
+    later: bool,
+) -> Option<Value> {
     let context = context?;
     let only = |all: &[String]| all.first().filter(|_| all.len() == 1).cloned();
     let (site, target) = points::point(clause, &context.sites, &context.targets);
     if site.is_some() || target.is_some() {
         let known = experiment.map(wire::points).unwrap_or_default();
         let fits = |place: &&(String, String)| {
-            site.as_ref().is_none_or(|site| *site == place.0) && target.as_ref().is_none_or(|target| *target == place.1)
+            site.as_ref().is_none_or(|site| *site == place.0)
+                && target.as_ref().is_none_or(|target| *target == place.1)
         };
         let place = known.iter().find(fits);
-        let site = site.clone().or_else(|| place.map(|place| place.0.clone())).or_else(|| only(&context.sites))?;
-        let target = target.clone().or_else(|| place.map(|place| place.1.clone())).or_else(|| only(&context.targets))?;
+        let site =
+            site.clone().or_else(|| place.map(|place| place.0.clone())).or_else(|| only(&context.sites))?;
+        let target = target
+            .clone()
+            .or_else(|| place.map(|place| place.1.clone()))
+            .or_else(|| only(&context.targets))?;
         return Some(json!({ "do": "visit", "site": site, "target": target }));
     }
     if let (true, Some((kind, id))) = (later, students::groups(clause, &context.groups).into_iter().next()) {
@@ -278,7 +301,8 @@ fn step(clause: &Text, context: Option<&ContextInfo>, experiment: Option<&Value>
     if let Some(status) = status.filter(|_| experiment.is_some()) {
         return Some(json!({ "do": "set_status", "status": status }));
     }
-    let looks = later && (clause.has(&["assigned", "assignments", "assignment"]) || clause.has_phrase("they get|got"));
+    let looks = later
+        && (clause.has(&["assigned", "assignments", "assignment"]) || clause.has_phrase("they get|got"));
     looks.then(|| json!({ "do": "assign" }))
 }
 
@@ -303,9 +327,10 @@ fn is_place(contexts: &[ContextInfo], word: &str) -> bool {
 
 /// "Live" and "offline", as far as the message says how to test.
 fn mode(text: &Text) -> Option<&'static str> {
-    let offline = text.has(&["offline", "theoretically", "theoretical", "dry", "compute", "calculate", "locally"])
-        || text.has_phrase("without touching|changing|writing|enrolling|using")
-        || text.has_phrase("on paper");
+    let offline =
+        text.has(&["offline", "theoretically", "theoretical", "dry", "compute", "calculate", "locally"])
+            || text.has_phrase("without touching|changing|writing|enrolling|using")
+            || text.has_phrase("on paper");
     if offline && !text.has_phrase("not offline") {
         return Some("offline");
     }

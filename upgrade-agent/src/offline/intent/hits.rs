@@ -74,7 +74,8 @@ impl Hits {
     /// A wish to play students takes the place of the verbs that it is said with.
     fn with_simulation(mut self, text: &Text) -> Self {
         let Some((at, concept)) = simulations::find(text, &self) else { return self };
-        let negated = is_negated(text, at) || self.0.iter().any(|hit| hit.is_head() && hit.at < at && hit.negated);
+        let negated =
+            is_negated(text, at) || self.0.iter().any(|hit| hit.is_head() && hit.at < at && hit.negated);
         self.0.retain(|hit| !hit.is_head() && (hit.at != at || hit.concept == C::User));
         let low = text.words.get(at).map(|word| word.low.clone()).unwrap_or_default();
         let hit = Hit { at, concept, low, negated, masked: false, describes: false };

@@ -17,9 +17,7 @@ pub(super) fn find(text: &Text, hits: &Hits) -> Option<(usize, C)> {
         verb && next.is_some_and(|next| students::is_person(next) || next.raw.parse::<u32>().is_ok())
             || verb && students::after_a_lead(text).is_some_and(|(id, _)| id == at + 1)
     };
-    let acts = |concept| {
-        hits.of_concept(concept).any(|hit| !hit.masked && !hit.describes && !helps(hit.at))
-    };
+    let acts = |concept| hits.of_concept(concept).any(|hit| !hit.masked && !hit.describes && !helps(hit.at));
     if [C::Create, C::Delete, C::Change, C::Archive].into_iter().any(acts) {
         return None;
     }
@@ -50,21 +48,26 @@ fn balance(text: &Text, hits: &Hits) -> Option<(usize, C)> {
     if let Some(at) = fair {
         return Some((at, C::Balance));
     }
-    let spread = place(text, |_, word| {
-        word.is(&[
-            "split",
-            "splits",
-            "spread",
-            "distribution",
-            "distributed",
-            "distribute",
-            "divided",
-            "allocation",
-            "allocated",
-            "randomization",
-            "randomisation",
-            "randomizes",
-        ])
+    // "Split testing" is a method.
+    let is_method = |at: usize| {
+        text.words.get(at + 1).is_some_and(|next| next.low.starts_with("test") || next.is(&["experiments"]))
+    };
+    let spread = place(text, |at, word| {
+        !is_method(at)
+            && word.is(&[
+                "split",
+                "splits",
+                "spread",
+                "distribution",
+                "distributed",
+                "distribute",
+                "divided",
+                "allocation",
+                "allocated",
+                "randomization",
+                "randomisation",
+                "randomizes",
+            ])
     })?;
     let tests = text.has(&["test", "testing", "verify", "validate", "try", "evaluate", "assess"])
         || is_anywhere(hits, C::Simulate)
@@ -98,9 +101,8 @@ fn journey(text: &Text, hits: &Hits) -> Option<(usize, C)> {
         return Some((at, if one { C::Visit } else { C::Journey }));
     }
     let noun = place(text, |at, _| is_at(hits, at, C::Journey));
-    let simulates = place(text, |at, word| {
-        is_at(hits, at, C::Simulate) || (word.is(&["pretend", "play"]) && people)
-    });
+    let simulates =
+        place(text, |at, word| is_at(hits, at, C::Simulate) || (word.is(&["pretend", "play"]) && people));
     noun.or(simulates).or_else(|| goes_through(text).filter(|_| people)).map(|at| (at, C::Journey))
 }
 
@@ -109,12 +111,15 @@ fn visit(text: &Text, hits: &Hits) -> Option<usize> {
     let verb = place(text, |at, _| is_at(hits, at, C::Visit));
     let led = students::after_a_lead(text).is_some() || !students::users(text).is_empty();
     let goes = || {
-        let pairs = ["go|goes|come|comes|get|gets|walk|walks to", "arrive|arrives|land|lands|turn|be at|on|up"];
+        let pairs =
+            ["go|goes|come|comes|get|gets|walk|walks to", "arrive|arrives|land|lands|turn|be at|on|up"];
         pairs.into_iter().find_map(|phrase| text.find_phrase(phrase))
     };
     let reaches = || {
-        place(text, |_, word| word.is(&["reach", "reaches", "enter", "enters", "open", "opens", "see", "use"]))
-            .filter(|_| students::after_a_lead(text).is_some())
+        place(text, |_, word| {
+            word.is(&["reach", "reaches", "enter", "enters", "open", "opens", "see", "use"])
+        })
+        .filter(|_| students::after_a_lead(text).is_some())
     };
     let sent = || text.find_phrase("send|bring|take").filter(|_| text.has(&["to"]) && !is_walk(text));
     verb.or_else(|| goes().or_else(reaches).or_else(sent).filter(|_| led && !text.asks))
@@ -129,8 +134,8 @@ fn goes_through(text: &Text) -> Option<usize> {
     let through = text.words.iter().position(|word| word.is(&["through", "thru"]))?;
     let verb = |at: &usize| {
         text.words[*at].is(&[
-            "run", "send", "put", "take", "walk", "play", "move", "push", "guide", "lead", "go", "going", "goes",
-            "pass", "passing", "walking", "running", "work", "working", "get", "drive", "pull",
+            "run", "send", "put", "take", "walk", "play", "move", "push", "guide", "lead", "go", "going",
+            "goes", "pass", "passing", "walking", "running", "work", "working", "get", "drive", "pull",
         ])
     };
     (through.saturating_sub(8)..through).find(verb)

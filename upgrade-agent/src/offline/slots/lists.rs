@@ -45,19 +45,22 @@ pub(in super::super) fn is_about(text: &Text, verb: usize) -> bool {
     if rest().any(|(_, word)| side_noun(word).is_some()) {
         return true;
     }
-    let Some((at, first)) = rest().find(|(_, word)| !word.is(&["the", "a", "an", "only", "just", "another", "all"]))
+    let Some((at, first)) =
+        rest().find(|(_, word)| !word.is(&["the", "a", "an", "only", "just", "another", "all"]))
     else {
         return false;
     };
     let person = students::is_person(first) || is_group_noun(first);
-    let to = rest().find(|(_, word)| word.is(&["from", "to", "off", "in", "into", "on", "out"])).map(|(to, _)| to);
+    let to =
+        rest().find(|(_, word)| word.is(&["from", "to", "off", "in", "into", "on", "out"])).map(|(to, _)| to);
     // "Remove bob from Hints": an id, then whence.
     let id = to == Some(at + 1) && super::is_free(first) && !first.is_capital();
     (person || id) && to.is_some()
 }
 
 fn is_group_noun(word: &Word) -> bool {
-    let nouns = ["class", "classes", "school", "schools", "instructor", "teacher", "district", "section", "group"];
+    let nouns =
+        ["class", "classes", "school", "schools", "instructor", "teacher", "district", "section", "group"];
     word.is(&nouns) || word.low.ends_with("id") && word.raw.contains("Id")
 }
 
@@ -91,7 +94,8 @@ fn begins(text: &Text, at: usize) -> bool {
 
 fn side_of_verb(text: &Text, at: usize) -> Option<Side> {
     let word = text.words.get(at).filter(|word| !word.quoted && !word.is_capital())?;
-    let phrase = lexicon::phrases(text).into_iter().find(|(place, _)| *place == at).map(|(_, concept)| concept);
+    let phrase =
+        lexicon::phrases(text).into_iter().find(|(place, _)| *place == at).map(|(_, concept)| concept);
     let concepts = phrase.map_or_else(|| lexicon::concepts(word), |concept| vec![concept]);
     if side_noun(word).is_some() {
         return None;
@@ -160,7 +164,12 @@ mod tests {
                     Some(Side::Exclusion) => "ex",
                     None => "?",
                 };
-                format!("{}{side}{} {}", if change.removes { "-" } else { "+" }, if change.only { "!" } else { "" }, members.join(","))
+                format!(
+                    "{}{side}{} {}",
+                    if change.removes { "-" } else { "+" },
+                    if change.only { "!" } else { "" },
+                    members.join(",")
+                )
             })
             .collect()
     }

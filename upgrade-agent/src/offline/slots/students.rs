@@ -51,8 +51,11 @@ fn is_quantity(text: &Text, at: usize) -> bool {
 /// The ids that end before a word: "bob and ann should be excluded".
 pub(in super::super) fn listed_before(text: &Text, end: usize) -> Vec<String> {
     let words = text.words[..end.min(text.words.len())].iter().rev();
-    let mut ids: Vec<String> =
-        words.take_while(|word| is_id(word) || word.low == "and").filter(|word| word.low != "and").map(|word| word.raw.clone()).collect();
+    let mut ids: Vec<String> = words
+        .take_while(|word| is_id(word) || word.low == "and")
+        .filter(|word| word.low != "and")
+        .map(|word| word.raw.clone())
+        .collect();
     ids.reverse();
     ids
 }
@@ -109,7 +112,9 @@ pub(in super::super) fn count(text: &Text) -> Option<u32> {
     let alone = || {
         let led = |at: &usize| {
             let before = at.checked_sub(1).and_then(|at| text.words.get(at));
-            before.is_some_and(|word| word.is(&["with", "using", "on", "n", "about", "to", "of", "for", "use", "try"]))
+            before.is_some_and(|word| {
+                word.is(&["with", "using", "on", "n", "about", "to", "of", "for", "use", "try"])
+            })
         };
         numbers.iter().find(|(at, number)| led(at) && *number > 9).map(|(_, number)| *number)
     };
@@ -157,7 +162,10 @@ pub(in super::super) fn groups(text: &Text, kinds: &[String]) -> Vec<(String, St
         let ids = match given {
             Some(id) => vec![id.to_owned()],
             None => {
-                let skip = text.words[at + 1..].iter().take_while(|word| word.is(&["id", "named", "called"])).count();
+                let skip = text.words[at + 1..]
+                    .iter()
+                    .take_while(|word| word.is(&["id", "named", "called"]))
+                    .count();
                 listed(text, at + 1 + skip)
             }
         };
@@ -171,7 +179,8 @@ pub(in super::super) fn groups(text: &Text, kinds: &[String]) -> Vec<(String, St
 pub(in super::super) fn kind_of<'k>(noun: &str, kinds: &'k [String]) -> Option<&'k String> {
     let low = noun.to_lowercase();
     let plain = |name: &str| name.trim_end_matches("id").trim_end_matches(['_', '-']).to_owned();
-    let singular = [low.as_str(), low.strip_suffix('s').unwrap_or(&low), low.strip_suffix("es").unwrap_or(&low)];
+    let singular =
+        [low.as_str(), low.strip_suffix('s').unwrap_or(&low), low.strip_suffix("es").unwrap_or(&low)];
     kinds.iter().find(|kind| {
         let whole = kind.to_lowercase();
         singular.iter().any(|noun| noun.len() > 2 && (*noun == whole || plain(noun) == plain(&whole)))
