@@ -420,7 +420,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             let node = self.actors().node(index);
             let ends = &mut self.scratch.ends;
             if let (Some(result), Some(journal)) = (&left.result, &self.journal) {
-                let step = finished_step(&journal.codec, &self.core.schema, &journal.thread, result)?;
+                let step = finished_step(&self.core, &journal.codec, &journal.thread, result)?;
                 ends.done[index] = Some(merge::resolve(&self.core, node, step)?);
                 ends.stored[index] = true;
             } else if let Some((n, request)) = left.open() {

@@ -99,6 +99,8 @@ codes! {
     BadAnswer = "E_BAD_ANSWER",
     /// The thread waits at something that the graph no longer has.
     GraphChanged = "E_GRAPH_CHANGED",
+    /// The thread was stored with a version of the state that this graph cannot read.
+    SchemaVersion = "E_SCHEMA_VERSION",
     /// The host that runs tasks elsewhere failed.
     Host = "E_HOST",
 }

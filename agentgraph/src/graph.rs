@@ -26,6 +26,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::context::Deps;
+use crate::error::BoxError;
+use crate::migrate::{Migrate, StoredFields};
 use crate::node::{IntoNode, Node};
 use crate::policy::{Policies, RetryPolicy, Siblings};
 use crate::route::{IntoPicks, Pick, Route, RouteTarget};
@@ -79,6 +81,8 @@ pub struct StateGraph<S: State> {
     /// For nodes that say nothing else.
     policies: Policies,
     on_error: Option<(Name, Place)>,
+    version: u32,
+    migrations: Vec<(u32, Migrate, Place)>,
 }
 
 type Name = Cow<'static, str>;
@@ -151,6 +155,8 @@ impl<S: State> StateGraph<S> {
             on_limit: None,
             policies: Policies::default(),
             on_error: None,
+            version: 0,
+            migrations: Vec::new(),
         }
     }
 
@@ -292,6 +298,30 @@ impl<S: State> StateGraph<S> {
     #[track_caller]
     pub fn on_limit(mut self, node: impl Into<Name>) -> Self {
         self.on_limit = Some((node.into(), Location::caller()));
+        self
+    }
+
+    /// Which version of the state this is; 0 if it is never said. Raise it when what is stored changes its meaning or its
+    /// type, and say with [`migration`](StateGraph::migration) how to come here from each earlier version. A new field, a field
+    /// that is gone and `#[channel(alias = "old")]` need no version.
+    pub fn schema_version(mut self, version: u32) -> Self {
+        self.version = version;
+        self
+    }
+
+    /// How stored fields of version `from` become those of the version after it. It sees states, and updates of tasks that had
+    /// finished while their superstep was not committed ([`StoredFields::is_update`]); inputs of dispatches, answers and
+    /// sessions are not migrated. It may be called any number of times for one checkpoint, so it must be pure.
+    ///
+    /// A thread of a version without a way to this one is refused with
+    /// [`Code::SchemaVersion`](crate::Code::SchemaVersion), and left as it is.
+    #[track_caller]
+    pub fn migration(
+        mut self,
+        from: u32,
+        migrate: impl Fn(&mut StoredFields) -> Result<(), BoxError> + Send + Sync + 'static,
+    ) -> Self {
+        self.migrations.push((from, Arc::new(migrate), Location::caller()));
         self
     }
 

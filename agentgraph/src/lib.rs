@@ -66,6 +66,7 @@
 //! | to ask a person and go on later | [`Ctx::interrupt`], [`CompiledGraph::resume`], [`CompiledGraph::proceed`] |
 //! | to keep runs | [`checkpoint`], [`MemorySaver`], `SqliteSaver` (feature `sqlite`), [`Durability`], [`CompiledGraph::state`], [`CompiledGraph::history`] |
 //! | to go back in time | [`CompiledGraph::update_state`], [`RunBuilder::from`], [`CompiledGraph::state_at`] |
+//! | to change what is stored | [`StateGraph::schema_version`], [`StateGraph::migration`], [`StoredFields`] |
 //! | to survive failure | [`RetryPolicy`], [`IntoNode::timeout`], [`IntoNode::on_error`], [`IntoNode::layer`], [`Terminal`], [`Error`], [`Code`] |
 //! | to run tasks elsewhere, or tests without a clock | [`Host`], [`Services`] |
 //!
@@ -97,6 +98,7 @@ mod failure;
 mod graph;
 pub mod json_state;
 mod layer;
+mod migrate;
 mod node;
 mod policy;
 pub mod prelude;
@@ -124,6 +126,7 @@ pub use graph::{
 };
 pub use json_state::JsonState;
 pub use layer::{NodeCall, NodeService};
+pub use migrate::StoredFields;
 pub use node::{IntoNode, IsNode, Node};
 pub use policy::{NodePanic, RetryPolicy, Siblings, Timeout, TimeoutKind};
 pub use reduce::{Keyed, KeyedWrite};

@@ -182,6 +182,11 @@ impl Channel {
         self
     }
 
+    /// Whether that is its name, or was.
+    pub(crate) fn is_called(&self, name: &str) -> bool {
+        self.name == name || self.aliases.contains(&name)
+    }
+
     /// Whether checkpoints hold it.
     pub fn is_stored(&self) -> bool {
         self.lifetime != Lifetime::Untracked

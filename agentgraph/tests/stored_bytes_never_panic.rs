@@ -91,9 +91,10 @@ fn damage() -> impl Strategy<Value = Damage> {
     ]
 }
 
-/// What a reader may say of damaged bytes. That a channel or node is not known is true as well: names are bytes too.
+/// What a reader may say of damaged bytes. That a channel or node is not known, or has another type, is true as well: names are bytes too.
 fn is_fair(error: &agentgraph::Error) -> bool {
-    matches!(error.code(), Code::CorruptCheckpoint | Code::UnknownFormat | Code::GraphChanged)
+    use Code::{CorruptCheckpoint, GraphChanged, SchemaVersion, UnknownFormat};
+    matches!(error.code(), CorruptCheckpoint | UnknownFormat | GraphChanged | SchemaVersion)
 }
 
 /// Reads a thread in every way there is, and goes on with it.

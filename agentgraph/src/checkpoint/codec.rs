@@ -9,6 +9,8 @@ use crate::state::{State, StateError, StoredState};
 /// [`StoredState`], as values.
 #[allow(clippy::type_complexity)]
 pub(crate) struct Codec<S: State> {
+    /// The version of the state, which stored updates carry.
+    pub(crate) version: u32,
     pub(crate) apply_recorded: fn(&mut S, &S::Schema, S::Update, &mut DeltaWriter) -> Result<(), StateError>,
     pub(crate) record_channel: fn(&S, &S::Schema, usize, &mut DeltaWriter) -> Result<(), StateError>,
     pub(crate) restore_channel: fn(&mut S, &S::Schema, usize, &[u8]) -> Result<(), StateError>,
@@ -17,8 +19,9 @@ pub(crate) struct Codec<S: State> {
 }
 
 impl<S: StoredState> Codec<S> {
-    pub(crate) fn of() -> Self {
+    pub(crate) fn of(version: u32) -> Self {
         Codec {
+            version,
             apply_recorded: S::apply_recorded,
             record_channel: S::record_channel,
             restore_channel: S::restore_channel,

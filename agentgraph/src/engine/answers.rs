@@ -58,7 +58,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let Some(journal) = &self.journal else { return Ok(()) };
         let results = self.left_over.values().filter_map(|left| left.result.as_deref());
         for result in results {
-            finished_step(&journal.codec, &self.core.schema, &journal.thread, result)?;
+            finished_step(&self.core, &journal.codec, &journal.thread, result)?;
         }
         Ok(())
     }

@@ -457,7 +457,7 @@ fn write_constants<S: State>(
     header.value("fields", &fields);
     header.value("fingerprint", &core.fingerprint);
     header.value("discipline", &defaults.discipline);
-    header.value("schema", &defaults.schema);
+    header.value("schema", &core.migrations.version);
     header.value("fence", &defaults.fence);
     header.value("codec", &defaults.codec);
     for (key, value) in unknown {

@@ -147,6 +147,7 @@ pub(super) fn result_write<S: State>(
         Ok(StoredTarget { node: core.name(target.node).to_owned(), input: input.map(Bytes) })
     });
     let step = StoredStep {
+        version: core.migrations.version,
         update: update.transpose()?.map(Bytes),
         targets: targets.collect::<Result<_, Error>>()?,
         replaces_edges: done.replaces_edges(),

@@ -250,7 +250,7 @@ impl<S: StoredState> CompiledGraph<S> {
                 Reply::Failed { code: error.code().as_str().to_owned(), problem: error.message().to_owned() }
             }
             (None, Ok(step)) => {
-                let codec = Codec::<S>::of();
+                let codec = Codec::<S>::of(core.migrations.version);
                 Reply::Done(StoredStep::of_step(step, &codec, &core.schema)?.to_bytes()?)
             }
         };

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::checkpoint::codec::Codec;
 use crate::checkpoint::delta::Weight;
 use crate::checkpoint::fold::{Folded, Value};
-use crate::checkpoint::format::{FormatError, Header, open};
+use crate::checkpoint::format::{FormatError, Header, open, value_length};
 use crate::checkpoint::{PendingWrite, Place, RowKind, Tail, corrupt};
 use crate::context::{Answer, CheckpointId, Spent, TaskId};
 use crate::engine::plan::{Dispatched, Frontier, LeftOver, TaskLeft};
@@ -15,8 +15,9 @@ use crate::engine::stored::{
 use crate::error::{Code, Error};
 use crate::graph::joins::Joins;
 use crate::graph::{GraphCore, Persistence};
+use crate::migrate::StoredFields;
 use crate::session::StoredSessions;
-use crate::state::State;
+use crate::state::{Channel, State, StateError};
 use crate::step::{InputValue, Step};
 use crate::{END, START};
 
@@ -126,34 +127,114 @@ pub(crate) fn restore<S: State>(
     replayed: &Replayed,
 ) -> Result<Restored<S>, Error> {
     let channels = S::channels(&core.schema);
-    let stored = &replayed.header.fields;
-    let same_fields = stored.len() == channels.len()
-        && stored.iter().zip(channels).all(|(stored, channel)| *stored == channel.name);
-    let known = |name: &String| {
-        channels.iter().any(|channel| *name == channel.name || channel.aliases.contains(&name.as_str()))
-    };
-    if !stored.is_empty() && !channels.is_empty() && !stored.iter().any(known) {
-        let problem = format!(
-            "the thread holds the channels {} and this graph has none of them: it belongs to another graph, so give this one \
-             threads, or a file, of its own",
-            stored.join(", ")
-        );
-        return Err(Error::new(Code::GraphChanged, problem).on_thread(Some(place.thread)));
-    }
+    let stored = StoredValues::read(core, place, replayed)?;
+    stored.check_that_some_is_known(channels, place)?;
     let mut state = S::initial(&core.schema);
     let mut weights = vec![Weight::default(); channels.len()];
     for (at, channel) in channels.iter().enumerate().filter(|(_, channel)| channel.is_stored()) {
-        let known = |name: &String| *name == channel.name || channel.aliases.contains(&name.as_str());
-        let Some(field) = stored.iter().position(known) else { continue };
-        let value = replayed.folded.value(field).map_err(|error| corrupt(place, replayed.id, error))?;
-        if let Value::Bytes(value) = value {
-            (persistence.codec.restore_channel)(&mut state, &core.schema, at, &value)
-                .map_err(|error| corrupt(place, replayed.id, error))?;
-            let whole_at = replayed.folded.whole_at(field).filter(|_| same_fields);
-            weights[at] = Weight { live: value.len() as u64, whole_at };
-        }
+        let Some(StoredValue { bytes, whole_at }) = stored.of(channel, place, replayed)? else { continue };
+        (persistence.codec.restore_channel)(&mut state, &core.schema, at, &bytes)
+            .map_err(|error| unfit(place, replayed.id, &bytes, &error))?;
+        weights[at] = Weight { live: bytes.len() as u64, whole_at };
     }
-    Ok(Restored { state, weights, same_fields })
+    Ok(Restored { state, weights, same_fields: stored.same_fields })
+}
+
+/// The values of a checkpoint by the names they were stored under, in today's version.
+struct StoredValues<'a> {
+    names: Vec<&'a str>,
+    same_fields: bool,
+    /// None if they are of this version already.
+    migrated: Option<StoredFields>,
+}
+
+/// The MessagePack of a channel, and the record that holds it whole.
+struct StoredValue {
+    bytes: Vec<u8>,
+    whole_at: Option<CheckpointId>,
+}
+
+impl<'a> StoredValues<'a> {
+    fn read<S: State>(core: &GraphCore<S>, place: Place<'_>, replayed: &'a Replayed) -> Result<Self, Error> {
+        let (channels, header) = (S::channels(&core.schema), &replayed.header);
+        let names: Vec<&str> = header.fields.iter().map(String::as_str).collect();
+        if header.schema != core.migrations.version {
+            let mut fields = StoredFields::of_state(all_values(place, replayed)?);
+            let migrated = core.migrations.state(header.schema, &mut fields);
+            migrated.map_err(|error| other_version(place, replayed.id, error.message()))?;
+            return Ok(StoredValues { names, same_fields: false, migrated: Some(fields) });
+        }
+        let same = |(name, channel): (&&str, &Channel)| *name == channel.name;
+        let same_fields = names.len() == channels.len() && names.iter().zip(channels).all(same);
+        Ok(StoredValues { names, same_fields, migrated: None })
+    }
+
+    /// Whether this thread can be one of this graph's.
+    fn check_that_some_is_known(&self, channels: &[Channel], place: Place<'_>) -> Result<(), Error> {
+        let known = |name: &str| channels.iter().any(|channel| channel.is_called(name));
+        let known = match &self.migrated {
+            None => self.names.iter().copied().any(known),
+            Some(fields) => fields.names().any(known),
+        };
+        if known || self.names.is_empty() || channels.is_empty() {
+            return Ok(());
+        }
+        let problem = format!(
+            "the thread holds the channels {} and this graph has none of them: it belongs to another graph, so give this one \
+             threads, or a file, of its own",
+            self.names.join(", ")
+        );
+        Err(Error::new(Code::GraphChanged, problem).on_thread(Some(place.thread)))
+    }
+
+    /// What is stored of a channel; `None` if it was never written.
+    fn of(
+        &self,
+        channel: &Channel,
+        place: Place<'_>,
+        replayed: &Replayed,
+    ) -> Result<Option<StoredValue>, Error> {
+        if let Some(fields) = &self.migrated {
+            let name = fields.names().find(|name| channel.is_called(name));
+            let value = name.and_then(|name| fields.value(name));
+            return Ok(value.map(|value| StoredValue { bytes: value.to_vec(), whole_at: None }));
+        }
+        let Some(field) = self.names.iter().position(|name| channel.is_called(name)) else { return Ok(None) };
+        let value = value_of(place, replayed, field)?;
+        let whole_at = replayed.folded.whole_at(field).filter(|_| self.same_fields);
+        Ok(value.map(|bytes| StoredValue { bytes, whole_at }))
+    }
+}
+
+fn all_values(place: Place<'_>, replayed: &Replayed) -> Result<Vec<(String, Vec<u8>)>, Error> {
+    let fields = replayed.header.fields.iter().enumerate();
+    let values =
+        fields.map(|(at, name)| Ok(value_of(place, replayed, at)?.map(|value| (name.clone(), value))));
+    values.filter_map(Result::transpose).collect()
+}
+
+fn value_of(place: Place<'_>, replayed: &Replayed, field: usize) -> Result<Option<Vec<u8>>, Error> {
+    match replayed.folded.value(field).map_err(|error| corrupt(place, replayed.id, error))? {
+        Value::Absent => Ok(None),
+        Value::Bytes(value) => Ok(Some(value)),
+    }
+}
+
+/// A value that the state of today does not take. If the bytes are whole, its type was changed.
+fn unfit(place: Place<'_>, id: CheckpointId, value: &[u8], error: &StateError) -> Error {
+    if !value_length(value).is_ok_and(|length| length == value.len()) {
+        return corrupt(place, id, error);
+    }
+    let problem = format!(
+        "{error}; if the type of the field was changed, raise `.schema_version(..)` and say with `.migration(..)` how to \
+         read what was stored"
+    );
+    other_version(place, id, &problem)
+}
+
+fn other_version(place: Place<'_>, id: CheckpointId, problem: &str) -> Error {
+    let problem = format!("checkpoint {id} cannot be used: {problem}");
+    Error::new(Code::SchemaVersion, problem).on_thread(Some(place.thread))
 }
 
 /// Looks up the stored frontier and joins in the graph.
@@ -228,14 +309,17 @@ fn stored_joins<S: State>(core: &GraphCore<S>, header: &Header, gone: &mut Vec<S
 
 /// The step of a finished task, from its pending write.
 pub(crate) fn finished_step<S: State>(
+    core: &GraphCore<S>,
     codec: &Codec<S>,
-    schema: &S::Schema,
     thread: &str,
     record: &[u8],
 ) -> Result<Step<S>, Error> {
-    let step = StoredStep::from_bytes(record).and_then(|step| step.into_step(codec, schema));
+    let step = StoredStep::from_bytes(record)
+        .and_then(|step| step.migrated(&core.migrations))
+        .and_then(|step| step.into_step(codec, &core.schema));
     step.map_err(|error| {
         let (code, remedy) = match error.code() {
+            Code::SchemaVersion => return error.on_thread(Some(thread)),
             Code::UnknownChannel => {
                 (Code::GraphChanged, "bring the channel back, or make its name an alias of the new one")
             }

@@ -8,12 +8,16 @@ use crate::checkpoint::delta;
 use crate::checkpoint::format::Bytes;
 use crate::context::TaskId;
 use crate::error::{Code, Error};
+use crate::migrate::Migrations;
 use crate::state::State;
 use crate::step::{Command, Dispatch, Goto, InputValue, Step};
 
 /// A finished task's step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct StoredStep {
+    /// The version of the state that the update was written for.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) version: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) update: Option<Bytes>,
     #[serde(default)]
@@ -64,7 +68,7 @@ impl StoredStep {
         schema: &S::Schema,
     ) -> Result<Self, Error> {
         match step {
-            Step::None => Ok(StoredStep { update: None, targets: Vec::new(), replaces_edges: false }),
+            Step::None => Self::of_parts(None, &[], false, codec, schema),
             Step::Update(update) => Self::of_parts(Some(&update), &[], false, codec, schema),
             Step::Command(command) => {
                 let Command { update, targets, replaces_edges } = *command;
@@ -82,7 +86,20 @@ impl StoredStep {
     ) -> Result<Self, Error> {
         let update = update.map(|update| (codec.encode_update)(schema, update)).transpose()?;
         let targets: Result<Vec<_>, Error> = targets.iter().map(StoredTarget::of).collect();
-        Ok(StoredStep { update: update.map(Bytes), targets: targets?, replaces_edges })
+        Ok(StoredStep {
+            version: codec.version,
+            update: update.map(Bytes),
+            targets: targets?,
+            replaces_edges,
+        })
+    }
+
+    /// The same step, written for the version that the migrations lead to.
+    pub(crate) fn migrated(mut self, migrations: &Migrations) -> Result<Self, Error> {
+        if let Some(Bytes(update)) = &mut self.update {
+            *update = migrations.update(self.version, std::mem::take(update))?;
+        }
+        Ok(StoredStep { version: migrations.version, ..self })
     }
 
     pub(crate) fn into_step<S: State>(self, codec: &Codec<S>, schema: &S::Schema) -> Result<Step<S>, Error> {
@@ -101,6 +118,10 @@ impl StoredStep {
     pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
         from_bytes(bytes)
     }
+}
+
+fn is_zero(version: &u32) -> bool {
+    *version == 0
 }
 
 impl StoredTarget {

@@ -19,6 +19,7 @@ use super::{
 };
 use crate::context::GraphShared;
 use crate::error::nearest;
+use crate::migrate::{Migrate, Migrations};
 use crate::services::SystemServices;
 use crate::state::{Lifetime, State};
 use crate::{END, START};
@@ -36,6 +37,8 @@ pub(super) fn compile<S: State>(graph: StateGraph<S>) -> Result<CompiledGraph<S>
         on_limit,
         policies,
         on_error,
+        version,
+        migrations,
     } = graph;
     let mut problems = Problems::default();
     let names = check_nodes(&nodes, &mut problems);
@@ -58,6 +61,7 @@ pub(super) fn compile<S: State>(graph: StateGraph<S>) -> Result<CompiledGraph<S>
     });
     let deferred = deferred(&nodes);
     let handlers = resolve_handlers(&names, &nodes, on_error, &mut problems);
+    let migrations = check_migrations(version, migrations, &mut problems);
     let start = names.start();
     if !edges.iter().any(|edge| edge.sources.contains(&start))
         && !routes.iter().any(|route| route.from == start)
@@ -115,6 +119,7 @@ pub(super) fn compile<S: State>(graph: StateGraph<S>) -> Result<CompiledGraph<S>
         has_run_channels,
         siblings,
         on_limit,
+        migrations,
         drawing,
     };
     let shared = GraphShared { names, deps, sessions: sessions.into(), services: Arc::new(SystemServices) };
@@ -125,6 +130,26 @@ pub(super) fn compile<S: State>(graph: StateGraph<S>) -> Result<CompiledGraph<S>
 fn deferred<S: State>(nodes: &[DeclaredNode<S>]) -> Vec<bool> {
     let deferred: Vec<bool> = nodes.iter().map(|node| node.node.settings.deferred).collect();
     if deferred.contains(&true) { deferred } else { Vec::new() }
+}
+
+fn check_migrations(
+    version: u32,
+    declared: Vec<(u32, Migrate, Place)>,
+    problems: &mut Problems,
+) -> Migrations {
+    let mut migrations = Migrations { version, steps: Vec::new() };
+    for (from, migrate, place) in declared {
+        if from >= version {
+            problems.add(
+                ProblemKind::BadMigration { from, problem: "leads beyond `.schema_version(..)`" },
+                place,
+            );
+        } else if migrations.steps.iter().any(|(known, _)| *known == from) {
+            problems.add(ProblemKind::BadMigration { from, problem: "is there twice" }, place);
+        }
+        migrations.steps.push((from, migrate));
+    }
+    migrations
 }
 
 /// For each node the one that handles its failures. A handler by default does not handle its own.

@@ -14,6 +14,7 @@ use crate::context::GraphShared;
 use crate::engine::host::{Host, HostRunner};
 use crate::error::{Code, Error};
 use crate::failure::KeptError;
+use crate::migrate::Migrations;
 use crate::node::ErasedNode;
 use crate::policy::{Policies, Siblings};
 use crate::reduce::derived::decode_fields;
@@ -47,6 +48,7 @@ pub(crate) struct GraphCore<S: State> {
     pub(crate) has_run_channels: bool,
     pub(crate) siblings: Siblings,
     pub(crate) on_limit: Option<u32>,
+    pub(crate) migrations: Migrations,
     pub(crate) drawing: super::draw::Drawing,
 }
 
@@ -208,7 +210,7 @@ impl<S: State> CompiledGraph<S> {
     where
         S: StoredState,
     {
-        self.host = Some(HostRunner { host: Arc::new(host), codec: Codec::of() });
+        self.host = Some(HostRunner { host: Arc::new(host), codec: Codec::of(self.core.migrations.version) });
         self
     }
 
@@ -219,8 +221,11 @@ impl<S: State> CompiledGraph<S> {
     where
         S: StoredState,
     {
-        self.persistence =
-            Some(Persistence { saver: Arc::new(saver), codec: Codec::of(), behind: Arc::default() });
+        self.persistence = Some(Persistence {
+            saver: Arc::new(saver),
+            codec: Codec::of(self.core.migrations.version),
+            behind: Arc::default(),
+        });
         self
     }
 

@@ -125,6 +125,14 @@ pub enum ProblemKind {
         /// The type.
         session: &'static str,
     },
+    /// A migration that can never be asked for, or that is not the only one.
+    #[error("the migration from version {from} of the state {problem}")]
+    BadMigration {
+        /// The version it starts from.
+        from: u32,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
     /// A timeout of nothing.
     #[error("node `{node}` has a timeout of zero: it could never finish")]
     ZeroTimeout {

@@ -145,7 +145,7 @@ fn add_left_over<S: State>(
             continue;
         };
         if let Some(result) = &task.result {
-            let step = finished_step(&persistence.codec, &graph.core.schema, place.thread, result)?;
+            let step = finished_step(&graph.core, &persistence.codec, place.thread, result)?;
             apply(graph, &mut checkpoint.values, step)?;
             continue;
         }
