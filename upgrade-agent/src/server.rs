@@ -54,6 +54,7 @@ mod flags;
 mod gate;
 mod groups;
 mod handle;
+mod jobs;
 mod journal;
 mod json_text;
 mod lists;

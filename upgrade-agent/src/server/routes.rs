@@ -29,6 +29,8 @@ const LARGEST_BODY: usize = 16 * 1024 * 1024;
 const JSON: &str = "application/json; charset=utf-8";
 /// The routes that answer with a table rather than with JSON.
 const TABLES: &str = "/api/stratification/download/";
+/// The route to which browsers send JSON without calling it so.
+const BLOBS: &str = "/api/v5/bloblog";
 const CSV: &str = "text/csv; charset=utf-8";
 const HTML: &str = "text/html; charset=utf-8";
 
@@ -82,7 +84,8 @@ async fn respond_to(face: &Face, caller: Caller, answer: Answer, request: Reques
     let query = parts.uri.query().unwrap_or_default().to_owned();
     let id = decoded(parts.uri.path().rsplit('/').next().unwrap_or_default());
     let user = latin_1(&parts.headers, "user-id");
-    let body = match read(&parts.headers, body).await {
+    let is_blob = parts.uri.path() == BLOBS;
+    let body = match read(&parts.headers, body, is_blob).await {
         Ok(body) => body,
         Err(fault) => return refuse(face.dialect, &fault, &endpoint, &json!({})),
     };
@@ -122,11 +125,12 @@ fn latin_1(headers: &HeaderMap, name: &str) -> Option<String> {
     Some(headers.get(name)?.as_bytes().iter().map(|&byte| char::from(byte)).collect())
 }
 
-/// The body as JSON; no body, and a body that does not call itself JSON, is an empty object.
-async fn read(headers: &HeaderMap, body: Body) -> Result<Value, Fault> {
+/// The body as JSON; no body, and a body that does not call itself JSON, is an empty object, unless it
+/// is a blob, of which that is not asked.
+async fn read(headers: &HeaderMap, body: Body, is_blob: bool) -> Result<Value, Fault> {
     let bytes = to_bytes(body, LARGEST_BODY).await.map_err(|_| Fault::too_large())?;
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    if bytes.is_empty() || !kind.starts_with("application/json") {
+    if bytes.is_empty() || !(is_blob || kind.starts_with("application/json")) {
         return Ok(json!({}));
     }
     match serde_json::from_slice(&bytes) {

@@ -3,7 +3,7 @@
 use axum::routing::MethodFilter;
 
 use super::Route;
-use crate::server::{accounts, analysis, audit, flags, metrics, preview, settings, strata, students};
+use crate::server::{accounts, analysis, audit, flags, jobs, metrics, preview, settings, strata, students};
 
 pub(super) const ROUTES: &[Route] = &[
     (MethodFilter::POST, "/api/previewusers", preview::create),
@@ -45,6 +45,11 @@ pub(super) const ROUTES: &[Route] = &[
     (MethodFilter::PUT, "/api/flags/exclusionList/{id}", flags::refuse),
     (MethodFilter::DELETE, "/api/flags/inclusionList/{id}", flags::refuse),
     (MethodFilter::DELETE, "/api/flags/exclusionList/{id}", flags::refuse),
+    (MethodFilter::POST, "/api/scheduledJobs/start", jobs::refuse),
+    (MethodFilter::POST, "/api/scheduledJobs/end", jobs::refuse),
+    (MethodFilter::POST, "/api/scheduledJobs/clearLogs", jobs::refuse),
+    (MethodFilter::DELETE, "/api/v5/clearDB", jobs::keep_all),
+    (MethodFilter::DELETE, "/api/v6/clearDB", jobs::keep_all_of),
     (MethodFilter::POST, "/api/audit", audit::paginated),
     (MethodFilter::POST, "/api/error", audit::errors),
 ];
