@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 
 use crate::actions::shown;
-use crate::client::{AssignmentAlgorithm, AssignmentUnit, Experiment, NewUser};
+use crate::client::{AssignmentAlgorithm, AssignmentUnit, EnrollmentDetail, Experiment, NewUser};
 use crate::server::{condition_at, first_draw};
 
 /// Below this p-value a split is taken to be off. At 0.01 one fair test in a hundred is called unfair.
@@ -318,6 +318,29 @@ pub(crate) fn offline(experiment: &Experiment, students: &[NewUser]) -> BalanceR
         Some((condition.code.as_str(), groups.then_some(unit)))
     });
     count(experiment, drawn)
+}
+
+/// How those who are enrolled are split; `None` where every student gets each of the conditions.
+pub(crate) fn enrolled(experiment: &Experiment, detail: &EnrollmentDetail) -> Option<BalanceReport> {
+    if experiment.assignment_unit == AssignmentUnit::WithinSubjects {
+        return None;
+    }
+    let by_group = own_group(experiment).is_some();
+    let id_of = |code: &str| experiment.conditions.iter().find(|one| one.code == code).map(|one| &one.id);
+    let count = |code: &str| {
+        let found = detail.conditions.iter().find(|one| Some(&one.id) == id_of(code));
+        found.map_or(0, |one| if by_group { one.groups } else { one.users })
+    };
+    let counted = shares(experiment).into_iter().map(|(code, share)| {
+        let observed = count(&code);
+        (code, share, observed)
+    });
+    let report = BalanceReport::of(counted);
+    let report = if by_group { report.of_groups(detail.users) } else { report };
+    Some(match experiment.assignment_algorithm {
+        AssignmentAlgorithm::TsConfigurable => report.adaptive(),
+        _ => report,
+    })
 }
 
 /// Whether each simulated student needs a group of his own, of which kind.

@@ -6,11 +6,13 @@
 mod advice;
 mod answer;
 mod ask;
+mod chart;
 mod chat;
 mod clock;
 mod failure;
 mod feed;
 mod harmless;
+mod interrupts;
 mod keyboard;
 mod occupant;
 mod screen;

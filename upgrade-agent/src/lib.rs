@@ -18,3 +18,5 @@ pub mod reply;
 pub mod server;
 pub mod state;
 mod tools;
+
+pub use agent::UpgradeAgent;

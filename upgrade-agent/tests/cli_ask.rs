@@ -14,7 +14,7 @@ fn a_turn_is_one_line_of_json_with_these_fields() {
     let folder = Folder::new();
     let turn = ask(&folder, &[], "What is A/B testing?");
     let fields: Vec<&String> = turn.as_object().unwrap().keys().collect();
-    assert_eq!(fields, ["errors", "kind", "path", "pending", "recovered", "reply", "suggested", "thread"]);
+    assert_eq!(fields, ["balance", "errors", "kind", "path", "pending", "recovered", "reply", "suggested", "thread"]);
     assert_eq!(
         (&turn["thread"], &turn["kind"], &turn["errors"]),
         (&json!("default"), &json!("answer"), &json!([]))
@@ -246,6 +246,24 @@ fn a_data_folder_that_cannot_be_made_is_told() {
     let ran = run(&folder, &["ask", "hi"], "");
     assert_eq!(ran.code(), 1);
     assert!(ran.err().contains("E_DATA_DIR") && ran.err().contains("--data-dir"), "{}", ran.err());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_data_folder_that_cannot_be_written_to_is_told() {
+    // Nobody makes files here, not even root.
+    let folder = Folder::new();
+    for args in [&["ask", "hi"][..], &["threads"], &["chat", "--json"], &[]] {
+        let mut command = agent(&folder, &[]);
+        let program = command.get_program().to_owned();
+        command = std::process::Command::new(program);
+        command.env_clear().args(["--data-dir", "/proc/self"]).args(args);
+        let ran = finish(command, "hello\n");
+        assert_eq!((ran.code(), ran.out().as_str()), (1, ""), "{args:?}");
+        let told = ran.err();
+        assert!(told.starts_with("E_DATA_DIR: cannot write to the data folder /proc/self: "), "{told}");
+        assert!(told.contains("make it writable or choose another with --data-dir"), "{told}");
+    }
 }
 
 #[test]

@@ -113,8 +113,19 @@ fn an_interrupt_at_the_prompt_leaves() {
     let folder = Folder::new();
     let mut chat = Running::start(agent(&folder, &[]));
     chat.expect("a new one.");
-    chat.say("hello");
-    chat.expect("What would you like to do?");
+    chat.say("create experiment Foo");
+    // Quick answers stand below a turn that has ended.
+    chat.expect("3) Cancel");
+    interrupt(chat.id());
+    assert_eq!(chat.wait(), 0);
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_before_the_first_prompt_leaves() {
+    let folder = Folder::new();
+    let mut chat = Running::start(agent(&folder, &[]));
+    chat.expect("The offline model answers");
     interrupt(chat.id());
     assert_eq!(chat.wait(), 0);
 }

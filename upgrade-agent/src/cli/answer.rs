@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 use upgrade_agent::agent::Turn;
+use upgrade_agent::balance::BalanceReport;
 use upgrade_agent::state::{ErrorClass, PendingSummary, ResponseKind, TurnError};
 
 use super::harmless::harmless_json;
@@ -18,6 +19,8 @@ pub(super) struct Answer<'a> {
     suggested: &'a [String],
     path: &'a [String],
     errors: &'a [TurnError],
+    /// How a split came out, if the turn looked at one.
+    balance: Option<&'a BalanceReport>,
     pending: Option<&'a PendingSummary>,
     recovered: Option<&'a str>,
 }
@@ -31,6 +34,7 @@ impl<'a> Answer<'a> {
             suggested: &turn.suggested,
             path: &turn.path,
             errors: &turn.errors,
+            balance: turn.balance.as_deref(),
             pending: turn.pending.as_ref(),
             recovered: turn.recovered.as_deref(),
         }

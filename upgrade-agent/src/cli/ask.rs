@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use upgrade_agent::agent::Turn;
 
 use super::answer::{self, Answer};
+use super::chart;
 use super::failure::Failure;
 use super::screen::Screen;
 use super::world::World;
@@ -45,6 +46,9 @@ fn print_text(turn: &Turn, screen: Screen) {
         screen.line(&wrapped(&super::chat::recovered(reply), screen.width()));
     }
     screen.line(&wrapped(&turn.reply, screen.width()));
+    if let Some(chart) = chart::below(turn, screen) {
+        screen.line(&format!("\n{chart}"));
+    }
     if !turn.suggested.is_empty() {
         screen.line(&format!("({})", turn.suggested.join(" / ")));
     }

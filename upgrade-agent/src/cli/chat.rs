@@ -7,10 +7,10 @@ mod turn;
 use std::time::SystemTime;
 
 use agentgraph_llm::{Message, Role};
-use tokio::signal::ctrl_c;
 use upgrade_agent::state::{ConversationState, Pending};
 
 use super::failure::Failure;
+use super::interrupts::Interrupts;
 use super::keyboard::{Keyboard, Typed};
 use super::screen::{Screen, Style};
 use super::threads;
@@ -27,11 +27,12 @@ Say what you want in plain words. Quick answers can be chosen by their number.
 /quit           leave (or end the input)";
 
 pub(super) async fn run(config: &Config, thread: String, screen: Screen) -> Result<(), Failure> {
+    let interrupts = Interrupts::listen()?;
     let world = World::open(config).await?;
     let keyboard = Keyboard::open(screen, &config.history_file());
     let mut chat =
         Chat { world, thread, screen, answers: Vec::new(), listed: Vec::new(), waits_for_yes: false };
-    chat.run(keyboard).await;
+    chat.run(keyboard, interrupts).await;
     chat.world.close().await;
     Ok(())
 }
@@ -60,24 +61,23 @@ enum Then {
 }
 
 impl Chat {
-    async fn run(&mut self, mut keyboard: Keyboard) {
-        self.screen.styled(Style::Faint, &wrapped(&self.world.introduction, self.screen.width()));
-        self.screen.styled(Style::Faint, "Say /help for help, /quit to leave.");
-        if let Err(error) = self.world.client.connect().await {
-            self.screen.warn(&format!("The UpGrade server does not answer: {error}"));
+    async fn run(&mut self, mut keyboard: Keyboard, mut interrupts: Interrupts) {
+        tokio::select! {
+            biased;
+            () = self.begin() => {}
+            () = interrupts.next() => return,
         }
-        self.open_thread().await;
-        let mut interrupts = 0;
+        let mut hints = 0;
         loop {
-            match self.typed(&mut keyboard).await {
+            match self.typed(&mut keyboard, &mut interrupts).await {
                 Typed::Line(line) => {
-                    interrupts = 0;
-                    if matches!(self.take(&line).await, Then::Leave) {
+                    hints = 0;
+                    if matches!(self.take_or_stop(&line, &mut interrupts).await, Then::Leave) {
                         return;
                     }
                 }
-                Typed::Interrupt if interrupts == 0 => {
-                    interrupts = 1;
+                Typed::Interrupt if hints == 0 => {
+                    hints = 1;
                     self.screen.styled(Style::Faint, "Ctrl-C again, Ctrl-D or /quit leaves.");
                 }
                 Typed::Interrupt | Typed::End => return,
@@ -85,16 +85,42 @@ impl Chat {
         }
     }
 
-    /// Where Ctrl-C is a signal and not a key it leaves.
-    async fn typed(&self, keyboard: &mut Keyboard) -> Typed {
-        if keyboard.is_edited() {
+    async fn begin(&mut self) {
+        self.screen.styled(Style::Faint, &wrapped(&self.world.introduction, self.screen.width()));
+        self.screen.styled(Style::Faint, "Say /help for help, /quit to leave.");
+        if let Err(error) = self.world.client.connect().await {
+            self.screen.warn(&format!("The UpGrade server does not answer: {error}"));
+        }
+        self.open_thread().await;
+    }
+
+    /// Where Ctrl-C is a signal and not a key it leaves. A line that is there comes first: the interrupt is then for its turn.
+    async fn typed(&self, keyboard: &mut Keyboard, interrupts: &mut Interrupts) -> Typed {
+        let edited = keyboard.is_edited();
+        if edited {
             self.screen.raw("\n");
-            return keyboard.line().await;
         }
+        let mut line = std::pin::pin!(keyboard.line());
+        loop {
+            tokio::select! {
+                biased;
+                typed = &mut line => return typed,
+                // The editor has the terminal until it gives a line, and is not left alone with it.
+                () = interrupts.next() => if !edited { return Typed::End },
+            }
+        }
+    }
+
+    /// An interrupt stops what the line began; what was done stays done.
+    async fn take_or_stop(&mut self, line: &str, interrupts: &mut Interrupts) -> Then {
         tokio::select! {
-            typed = keyboard.line() => typed,
-            () = interrupted() => Typed::End,
+            biased;
+            then = self.take(line) => return then,
+            () = interrupts.next() => {}
         }
+        self.answers.clear();
+        self.screen.line("\nStopped. That turn is ended first when you go on.");
+        Then::GoOn
     }
 
     async fn take(&mut self, line: &str) -> Then {
@@ -211,11 +237,4 @@ fn nth<'a>(items: &'a [String], number: &str) -> Option<&'a str> {
 fn last_exchange(history: &[Message]) -> &[Message] {
     let said = history.iter().rposition(|message| message.role == Role::User);
     said.map_or(&[], |at| &history[at..])
-}
-
-/// Resolves on Ctrl-C. Without signals nothing interrupts.
-pub(super) async fn interrupted() {
-    if ctrl_c().await.is_err() {
-        std::future::pending::<()>().await;
-    }
 }

@@ -8,8 +8,8 @@ use upgrade_agent::agent::{AgentError, Turn, TurnEvent};
 use upgrade_agent::state::PendingSummary;
 
 use super::answer::{self, Answer};
-use super::chat::interrupted;
 use super::failure::Failure;
+use super::interrupts::Interrupts;
 use super::keyboard::{Keyboard, Typed};
 use super::screen::Screen;
 use super::world::World;
@@ -66,11 +66,12 @@ struct Feed {
 
 /// Until the input ends, or an interrupt.
 pub(super) async fn run(config: &Config, thread: String, screen: Screen) -> Result<ExitCode, Failure> {
+    let mut interrupts = Interrupts::listen()?;
     let world = World::open(config).await?;
     let mut feed = Feed { world, thread, screen, broken: false };
     let end = tokio::select! {
         end = feed.run() => end,
-        () = interrupted() => Ok(()),
+        () = interrupts.next() => Ok(()),
     };
     feed.world.close().await;
     end.map(|()| answer::exit_code(feed.broken))

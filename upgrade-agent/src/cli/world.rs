@@ -1,6 +1,6 @@
 //! Everything a conversation needs: the data folder, the server, the model, the threads, and the agent over them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use agentgraph::SqliteSaver;
@@ -93,7 +93,17 @@ impl Threads {
 
 fn make_folder(config: &Config) -> Result<(), Failure> {
     let path = &config.data_dir;
-    private_folder().create(path).map_err(|why| Failure::DataDir { path: path.clone(), why })
+    private_folder()
+        .create(path)
+        .and_then(|()| try_to_write(path))
+        .map_err(|why| Failure::DataDir { path: path.clone(), why })
+}
+
+/// A folder that is there may still be nobody's to write to; SQLite would only say that it cannot open its file.
+fn try_to_write(folder: &Path) -> std::io::Result<()> {
+    let trial = folder.join(format!(".trial-{}", uuid::Uuid::new_v4()));
+    std::fs::File::create_new(&trial)?;
+    std::fs::remove_file(trial)
 }
 
 /// Makes folders for their owner alone.

@@ -50,6 +50,10 @@ pub(crate) async fn run(
 /// Writes down what was fetched.
 fn keep(update: ConversationStateUpdate, gathered: Gathered, turn: u64) -> ConversationStateUpdate {
     let mut update = update.gathered_info(gathered.info);
+    // Of several splits none is the one that the turn looked at.
+    if gathered.splits.len() == 1 {
+        update = update.balance(gathered.splits.into_values().next());
+    }
     if let Some(contexts) = gathered.contexts {
         update = update.context_metadata(Some(Cached::new(contexts, turn)));
     }

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::Draft;
 use crate::actions::ExperimentRef;
+use crate::balance::BalanceReport;
 use crate::client::{ClientError, ContextMetadata, ErrorKind, Experiment, ExperimentName, UpgradeClient};
 use crate::state::ErrorClass;
 
@@ -32,6 +33,8 @@ pub(crate) struct Gathered {
     pub(crate) misses: Vec<(ErrorClass, String)>,
     /// The experiments that were looked at closely.
     pub(crate) seen: Vec<ExperimentRef>,
+    /// How those enrolled are split, by the experiment's id.
+    pub(crate) splits: BTreeMap<String, BalanceReport>,
 }
 
 impl Desk {

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::terms::{self, ByName};
 use super::{Desk, Nothing, tool};
+use crate::balance;
 use crate::client::{Context, Experiment};
 
 #[derive(Deserialize, JsonSchema)]
@@ -143,6 +144,9 @@ async fn enrollment_details(desk: Arc<Desk>, asked: ExperimentId) -> Result<Valu
     let experiment = desk.client().experiment(id).await.map_err(|error| desk.failed(&error))?;
     let detail = desk.client().enrollment(id).await.map_err(|error| desk.failed(&error))?;
     desk.notes().seen.push((&experiment).into());
+    if let Some(split) = balance::enrolled(&experiment, &detail) {
+        desk.notes().splits.insert(experiment.id.clone(), split);
+    }
     let code = |id: &str| experiment.conditions.iter().find(|known| known.id == id).map(|known| &known.code);
     let conditions: Vec<Value> = detail
         .conditions

@@ -3,6 +3,7 @@
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 pub(crate) mod gate;
+mod leash;
 #[cfg(unix)]
 pub(crate) mod terminal;
 
@@ -10,6 +11,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 
+use leash::Leash;
 use serde_json::Value;
 use upgrade_agent::client::{Experiment, UpgradeClient};
 
@@ -65,6 +67,7 @@ pub(crate) fn run(folder: &Folder, args: &[&str], input: &str) -> Ran {
 pub(crate) fn finish(mut command: Command, input: &str) -> Ran {
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let _leash = Leash::on(&child);
     let mut stdin = child.stdin.take().unwrap();
     // A program that ends early closes its input.
     let _ = stdin.write_all(input.as_bytes());
@@ -112,8 +115,9 @@ pub(crate) fn reply(turn: &Value) -> &str {
     turn["reply"].as_str().unwrap()
 }
 
-/// A running program. It is killed with the test.
+/// A running program. It is killed with the test, and when it runs for too long.
 pub(crate) struct Running {
+    _leash: Leash,
     child: Child,
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
@@ -125,7 +129,7 @@ impl Running {
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap());
-        Running { stdin: child.stdin.take(), stdout, child, seen: String::new() }
+        Running { _leash: Leash::on(&child), stdin: child.stdin.take(), stdout, child, seen: String::new() }
     }
 
     pub(crate) fn id(&self) -> u32 {
@@ -181,7 +185,7 @@ impl Running {
     }
 
     pub(crate) fn wait(mut self) -> i32 {
-        self.child.wait().unwrap().code().unwrap()
+        self.child.wait().unwrap().code().expect("it ended by itself, not by a signal")
     }
 }
 

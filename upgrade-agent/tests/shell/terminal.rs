@@ -10,6 +10,8 @@ use std::time::Duration;
 use pty_process::Size;
 use pty_process::blocking::{Pty, open};
 
+use super::leash::Leash;
+
 /// A test that waits for what never comes shall fail, not hang.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -91,6 +93,7 @@ impl Terminal {
 
     /// Waits until the program has ended, and gives its exit code.
     pub(crate) fn end(&mut self) -> i32 {
+        let _leash = Leash::on(&self.child);
         let code = self.child.wait().unwrap().code().unwrap();
         while let Ok(bytes) = self.output.recv_timeout(PATIENCE) {
             self.take(&bytes);

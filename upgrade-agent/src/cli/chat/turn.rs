@@ -8,37 +8,34 @@ use unicode_width::UnicodeWidthStr;
 use upgrade_agent::agent::{AgentError, Turn, TurnEvent};
 use upgrade_agent::state::PendingSummary;
 
+use super::super::chart;
 use super::super::harmless::harmless_line;
 use super::super::screen::{Screen, Style};
 use super::super::status::Status;
 use super::super::wrap::{Wrap, wrapped};
-use super::{Chat, interrupted, recovered};
+use super::{Chat, recovered};
 
 /// How fast the spinner turns.
 const TICK: Duration = Duration::from_millis(100);
 
 impl Chat {
-    /// One turn. An interrupt stops it; what was done stays done.
+    /// One turn. Dropped, it is stopped.
     pub(super) async fn turn(&mut self, text: &str) {
         let mut shown = Shown::new(self.screen);
-        let end = tokio::select! {
-            end = self.shown_turn(text, &mut shown) => end,
-            () = interrupted() => {
-                shown.stop();
-                return self.screen.line("\nStopped. That turn is ended first when you go on.");
-            }
-        };
-        match end {
+        match self.shown_turn(text, &mut shown).await {
             Ok(turn) => {
                 shown.end(&turn);
+                if let Some(chart) = chart::below(&turn, self.screen) {
+                    self.screen.line(&format!("\n{chart}"));
+                }
                 self.settle(&turn);
             }
             Err(TurnFault::Unasked(error)) => {
-                shown.stop();
+                drop(shown);
                 self.screen.warn(&format!("{error}\nYour answer was not given: the question is still open."));
             }
             Err(TurnFault::Agent(error)) => {
-                shown.stop();
+                drop(shown);
                 self.screen.warn(&self.world.told(&error, &self.thread));
             }
         }
@@ -124,13 +121,6 @@ impl Shown {
         self.screen.piece(&ready);
     }
 
-    /// The turn is given up: the line is left to others.
-    fn stop(&mut self) {
-        self.status.clear();
-        let rest = self.wrap.end();
-        self.screen.piece(&rest);
-    }
-
     /// The rest of the reply. Pieces that were no beginning of it are followed by the whole.
     fn end(mut self, turn: &Turn) {
         self.status.clear();
@@ -147,6 +137,15 @@ impl Shown {
                 self.screen.line(&format!("{rest}\n{}", wrapped(&turn.reply, self.screen.width())));
             }
         }
+    }
+}
+
+/// Where the turn is given up the line is left to others.
+impl Drop for Shown {
+    fn drop(&mut self) {
+        self.status.clear();
+        let rest = self.wrap.end();
+        self.screen.piece(&rest);
     }
 }
 

@@ -1,0 +1,39 @@
+//! The UpGrade agent in a program of one's own, over its own model, client and checkpointer.
+
+use agentgraph::SqliteSaver;
+use agentgraph_llm::{ChatModel, ChatRequest, ChatResponse};
+use upgrade_agent::{UpgradeAgent, client::UpgradeClient, offline::OfflineModel, server::EmbeddedServer};
+
+/// Any model will do. This one tells what it is asked and leaves the answers to the offline model.
+struct Told(OfflineModel);
+
+#[async_trait::async_trait]
+impl ChatModel for Told {
+    fn name(&self) -> &str {
+        "told"
+    }
+
+    async fn chat(&self, request: ChatRequest) -> agentgraph_llm::Result<ChatResponse> {
+        println!("  (the model sees {} messages)", request.messages.len());
+        self.0.chat(request).await
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let server = EmbeddedServer::builder().start().await?;
+    let client = UpgradeClient::builder(server.url()).build()?;
+    let agent = UpgradeAgent::builder()
+        .model(Told(OfflineModel::new()))
+        .client(client.clone())
+        .checkpointer(SqliteSaver::in_memory()?)
+        .build()?;
+    let create = "create experiment Hints in assign-prog at SelectSection / absolute_value_plot_equality, 50/50, for everybody";
+    for text in [create, "yes", "start it", "yes"] {
+        println!("> {text}\n{}\n", agent.turn("ada", text).await?.reply);
+    }
+    let experiments = client.experiments().await?;
+    assert_eq!((&*experiments[0].name, experiments[0].state.to_string()), ("Hints", "enrolling".to_owned()));
+    server.shutdown().await;
+    Ok(())
+}

@@ -1,0 +1,51 @@
+//! Ctrl-C as a signal. Whoever asks later hears of it too: from the first word on no interrupt is lost between a turn and the
+//! prompt, and none ends the program by itself.
+
+use std::io;
+
+/// The interrupts of this process. One that came while nobody waited is told to the next who does; several count as one.
+pub(super) struct Interrupts(Signals);
+
+#[cfg(unix)]
+type Signals = tokio::signal::unix::Signal;
+#[cfg(windows)]
+type Signals = tokio::signal::windows::CtrlC;
+
+impl Interrupts {
+    /// Listens from now on.
+    pub(super) fn listen() -> io::Result<Self> {
+        #[cfg(unix)]
+        let signals = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt())?;
+        #[cfg(windows)]
+        let signals = tokio::signal::windows::ctrl_c()?;
+        Ok(Interrupts(signals))
+    }
+
+    /// Resolves on the next one. Dropped before that, it has taken none.
+    pub(super) async fn next(&mut self) {
+        if self.0.recv().await.is_none() {
+            // Without signals nothing interrupts.
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::process::{Command, id};
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn one_that_came_before_anybody_waited_is_told_once() {
+        let mut interrupts = Interrupts::listen().unwrap();
+        let mut witness = Interrupts::listen().unwrap();
+        assert!(Command::new("kill").args(["-INT", &id().to_string()]).status().unwrap().success());
+        witness.next().await;
+        // It has come, and nobody waited for it here.
+        interrupts.next().await;
+        let again = tokio::time::timeout(Duration::ZERO, interrupts.next()).await;
+        assert!(again.is_err(), "told twice");
+    }
+}

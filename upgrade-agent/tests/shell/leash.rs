@@ -1,0 +1,26 @@
+//! Programs that a test waits for: whoever does not end is killed, so that the test fails and does not hang.
+
+use std::process::{Child, Command};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+/// No program of a test takes nearly as long, on however slow a machine.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+/// Kills the program that runs for too long; lets go when dropped.
+pub(crate) struct Leash {
+    _held: Sender<()>,
+}
+
+impl Leash {
+    pub(crate) fn on(child: &Child) -> Self {
+        let (held, gone) = channel::<()>();
+        let id = child.id().to_string();
+        std::thread::spawn(move || {
+            if gone.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+                let _ = Command::new("kill").args(["-KILL", &id]).status();
+            }
+        });
+        Leash { _held: held }
+    }
+}
