@@ -14,7 +14,10 @@ fn a_turn_is_one_line_of_json_with_these_fields() {
     let folder = Folder::new();
     let turn = ask(&folder, &[], "What is A/B testing?");
     let fields: Vec<&String> = turn.as_object().unwrap().keys().collect();
-    assert_eq!(fields, ["balance", "errors", "kind", "path", "pending", "recovered", "reply", "suggested", "thread"]);
+    assert_eq!(
+        fields,
+        ["balance", "errors", "kind", "path", "pending", "recovered", "reply", "suggested", "thread"]
+    );
     assert_eq!(
         (&turn["thread"], &turn["kind"], &turn["errors"]),
         (&json!("default"), &json!("answer"), &json!([]))
