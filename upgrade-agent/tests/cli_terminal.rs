@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use shell::gate::{Gate, Hold};
 use shell::terminal::{CTRL_C, CTRL_D, Terminal, UP};
 use shell::{Folder, Simulator, agent, create, run};
-use upgrade_agent::client::{NewExperiment, UpgradeClient};
+use upgrade_agent::client::{ExperimentState, Mark, NewExperiment, NewUser, UpgradeClient};
 
 const COLUMNS: u16 = 100;
 
@@ -200,6 +200,79 @@ fn names_that_a_terminal_would_obey_are_shown_and_not_obeyed() {
     let asked = run(&folder, &["--url", &simulator.url, "ask", "list the experiments", "--json"], "").good();
     assert!(asked.json()["reply"].as_str().unwrap().contains("\u{1b}"), "JSON tells what is there");
     assert!(!asked.out().contains(['\u{1b}', '\u{9b}', '\u{202e}']), "but a terminal obeys none of it");
+}
+
+/// An experiment that enrols, and students who visited it.
+fn visited(url: &str, students: usize) {
+    const PLACE: (&str, &str) = ("SelectSection", "absolute_value_plot_equality");
+    let client = UpgradeClient::builder(url).build().unwrap();
+    let new = NewExperiment::new("Hints", "assign-prog")
+        .point(PLACE.0, PLACE.1)
+        .condition("control", 50.0)
+        .condition("variant", 50.0)
+        .include_all();
+    let mark = Mark { condition_code: Some("control".to_owned()), ..Mark::new(PLACE.0, PLACE.1) };
+    tokio::runtime::Runtime::new().unwrap().block_on(async {
+        let made = client.create(&new).await.unwrap();
+        client.set_state(&made.id, &ExperimentState::Enrolling).await.unwrap();
+        for student in 0..students {
+            let student = format!("student-{student}");
+            client.init_user(&NewUser::new(&student)).await.unwrap();
+            client.mark(&student, &mark).await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn the_split_of_an_enrolment_is_drawn_at_a_terminal_and_told_in_figures_elsewhere() {
+    let folder = Folder::new();
+    let simulator = Simulator::start(&folder);
+    visited(&simulator.url, 10);
+    let question = "how many students are enrolled in Hints?";
+    let asked = ["--url", &simulator.url, "ask", question];
+    let figures = run(&folder, &asked, "").good().out();
+    let line = |code: &str| {
+        let line = figures.lines().find(|line| line.starts_with(&format!("{code}: ")));
+        line.unwrap_or_else(|| panic!("{code}: {figures}")).to_owned()
+    };
+    let (control, variant) = (line("control"), line("variant"));
+    assert!(control.ends_with(" (expected 5.0)") && variant.ends_with(" (expected 5.0)"), "{figures}");
+    assert!(!figures.contains(['█', '#']), "{figures}");
+
+    let mut chat = chat(&folder, &["--url", &simulator.url]);
+    chat.say(question);
+    chat.until("(expected 5.0)");
+    chat.until_prompt();
+    let shown = chat.shown();
+    for told in [control, variant] {
+        let (code, figures) = told.split_once(": ").unwrap();
+        let drawn = |line: &str| line.starts_with(code) && line.contains('│') && line.ends_with(figures);
+        assert!(shown.lines().any(|line| drawn(line.trim_end())), "{told}:\n{shown}");
+    }
+    let json = run(&folder, &["--url", &simulator.url, "ask", "--json", question], "").good().json();
+    assert_eq!(json["balance"]["users"], 10, "{json}");
+}
+
+#[test]
+fn a_simulation_shows_how_far_it_is_and_then_how_the_split_came_out() {
+    let folder = Folder::new();
+    let simulator = Simulator::start(&folder);
+    visited(&simulator.url, 0);
+    let test = "run a live balance test of Hints with 40 users";
+    let mut chat = chat(&folder, &["--url", &simulator.url]);
+    chat.say(test);
+    chat.until("1) Yes   2) No");
+    chat.until_prompt();
+    chat.say("1");
+    chat.until("(expected 20.0)");
+    chat.until_prompt();
+    let raw = String::from_utf8_lossy(&chat.raw).into_owned();
+    assert!(raw.contains("█] 40/40") && raw.contains("░] 20/40"), "{raw:?}");
+    assert!(!chat.shown().contains("/40"), "the bar is gone: {}", chat.shown());
+
+    let script = format!("{test}\nyes\n");
+    let piped = run(&folder, &["--url", &simulator.url, "--thread", "pipe"], &script).good().out();
+    assert!(piped.contains("chi-square") && !piped.contains(['█', '░', '\r']), "{piped}");
 }
 
 #[test]

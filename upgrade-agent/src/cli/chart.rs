@@ -27,7 +27,7 @@ pub(super) fn below(turn: &Turn, screen: Screen) -> Option<String> {
 }
 
 fn plain(report: &BalanceReport) -> String {
-    let line = |one| format!("{}: {}", harmless_line(&one.code), figures(one, report));
+    let line = |one: &ConditionCount| format!("{}: {}", harmless_line(&one.code), figures(one, report));
     report.conditions.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
