@@ -218,6 +218,22 @@ pub struct Proposal {
     pub plan: Option<Plan>,
 }
 
+/// Whether an action lets an experiment enrol that does not.
+pub(crate) fn starts(action: &Action, experiment: &Experiment) -> bool {
+    let enrols = |status: &ExperimentState| *status == ExperimentState::Enrolling;
+    match action {
+        Action::UpdateExperimentStatus(change) => enrols(&change.status),
+        Action::TestConditionBalance(test) => {
+            !enrols(&experiment.state) && !is_offline(test, &experiment.state)
+        }
+        Action::SimulateUserJourney(journey) => {
+            let to = |step: &JourneyStep| matches!(step, JourneyStep::SetStatus { status } if enrols(status));
+            !enrols(&experiment.state) && journey.steps.iter().any(to)
+        }
+        _ => false,
+    }
+}
+
 /// Whether a balance test is computed and not played: because that was asked for, or because real students are in the
 /// experiment and nothing else was asked for.
 pub(crate) fn is_offline(test: &TestConditionBalance, state: &ExperimentState) -> bool {

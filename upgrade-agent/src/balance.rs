@@ -347,3 +347,31 @@ pub(crate) fn enrolled(experiment: &Experiment, detail: &EnrollmentDetail) -> Op
 pub(crate) fn own_group(experiment: &Experiment) -> Option<&str> {
     experiment.group_type.as_deref().filter(|_| experiment.assignment_unit == AssignmentUnit::Group)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::{ExperimentState, NewExperiment, UpgradeClient};
+    use crate::server::EmbeddedServer;
+
+    async fn experiment(algorithm: AssignmentAlgorithm) -> Experiment {
+        let server = EmbeddedServer::builder().in_memory().start().await.unwrap();
+        let client = UpgradeClient::builder(server.url()).build().unwrap();
+        let new = NewExperiment::new("Foo", "assign-prog")
+            .point("SelectSection", "absolute_value_plot_equality")
+            .condition("a", 50.0)
+            .condition("b", 50.0);
+        let made = client.create(&new).await.unwrap();
+        assert_eq!(made.state, ExperimentState::Inactive);
+        Experiment { assignment_algorithm: algorithm, ..made }
+    }
+
+    #[tokio::test]
+    async fn an_adaptive_draw_is_not_judged_by_weights_and_a_condition_of_no_weight_is() {
+        let drawn = || ["a", "a", "a", "gone"].map(|code| Some((code, None))).into_iter().chain([None]);
+        let adaptive = count(&experiment(AssignmentAlgorithm::TsConfigurable).await, drawn());
+        assert_eq!((adaptive.verdict, adaptive.users, adaptive.left_out), (Verdict::Adaptive, 4, 1));
+        let random = count(&experiment(AssignmentAlgorithm::Random).await, drawn());
+        assert_eq!((random.verdict, random.conditions[2].code.as_str()), (Verdict::Unbalanced, "gone"));
+    }
+}

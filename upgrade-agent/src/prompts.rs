@@ -139,6 +139,7 @@ mod tests {
             max_tokens: None,
             history_window: 20,
             students_at_once: 8,
+            max_students: 1000,
             ids: std::sync::Arc::new(uuid::Uuid::nil),
             clock: std::sync::Arc::new(|| std::time::UNIX_EPOCH),
         }

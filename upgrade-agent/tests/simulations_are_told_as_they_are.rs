@@ -6,8 +6,12 @@ mod common;
 use common::World;
 use common::script::{Script, request};
 use serde_json::{Value, json};
+use upgrade_agent::actions::{ActionKind, Facts, Warning, check, decode, warnings};
 use upgrade_agent::agent::Turn;
-use upgrade_agent::client::{ExperimentState, NewExperiment};
+use upgrade_agent::client::{
+    AssignmentAlgorithm, ExperimentState, FilterMode, GroupMember, NewExperiment, NewUser,
+};
+use upgrade_agent::state::LogStatus;
 
 const SITE: &str = "SelectSection";
 const TARGET: &str = "absolute_value_plot_equality";
@@ -93,5 +97,157 @@ async fn a_group_without_a_working_group_is_not_drawn_for() {
         let turn = done(&world, "test_condition_balance", test(params)).await;
         assert!(turn.reply.contains(told), "{mode}: {}", turn.reply);
         assert!(turn.balance.is_none());
+    }
+}
+
+/// What is asked, or said without asking, about an action.
+async fn asked(world: &World, action: &str, params: Value) -> Turn {
+    let script = Script::new();
+    script.add(request(action, params));
+    world.agent(&script).await.turn("t", "please").await.unwrap()
+}
+
+fn visit(user: &str) -> Value {
+    json!({ "user_id": user, "context": "assign-prog", "site": SITE, "target": TARGET })
+}
+
+#[tokio::test]
+async fn why_a_student_gets_nothing_is_told_with_the_groups_that_the_server_knows() {
+    let group = |id: &str| GroupMember { group_type: "classId".to_owned(), group_id: id.to_owned() };
+    let mut excluding = experiment("Foo");
+    excluding.exclusion.groups.push(group("c1"));
+    let world = given(excluding, ExperimentState::Enrolling).await;
+    world.behind().init_user(&NewUser::new("ann").in_group("classId", "c1")).await.unwrap();
+    let turn = done(&world, "visit_decision_point", visit("ann")).await;
+    assert!(turn.reply.contains("excludes this student or a group of his"), "{}", turn.reply);
+
+    let world = given(experiment("Foo").per_group("classId"), ExperimentState::Enrolling).await;
+    let mut bob = NewUser::new("bob").in_group("classId", "c1");
+    bob.working_group = Some([("classId".to_owned(), "c9".to_owned())].into());
+    for (user, told) in [
+        (bob, "he works in c9, which is none of his groups of the type classId"),
+        (NewUser::new("eve").in_group("schoolId", "s1"), "he works in none of the type classId"),
+    ] {
+        world.behind().init_user(&user).await.unwrap();
+        let turn = done(&world, "visit_decision_point", visit(&user.id)).await;
+        assert!(turn.reply.contains(told), "{}", turn.reply);
+    }
+}
+
+#[tokio::test]
+async fn a_journey_names_each_student_once_and_stays_in_the_context_of_its_experiment() {
+    let world = given(experiment("Foo"), ExperimentState::Enrolling).await;
+    let journey = |context: &str, ids: Value| json!({ "context": context, "experiment_id": common::id(1), "user_ids": ids });
+    let turn =
+        asked(&world, "simulate_user_journey", journey("assign-prog", json!(["ann", "bob", "ann"]))).await;
+    assert!(turn.reply.contains("student 'ann' is named twice"), "{}", turn.reply);
+    let turn = asked(&world, "simulate_user_journey", journey("mathstream", json!(["ann"]))).await;
+    assert!(turn.reply.contains("'Foo' is in the context assign-prog"), "{}", turn.reply);
+    let turn = asked(&world, "simulate_user_journey", journey("assign-prog", json!(["ann", "bob"]))).await;
+    assert!(turn.pending.is_some(), "{}", turn.reply);
+}
+
+#[tokio::test]
+async fn a_test_among_real_students_says_why_it_is_computed_first_and_what_a_live_one_leaves() {
+    let world = given(experiment("Foo"), ExperimentState::Enrolling).await;
+    let why = "that is why I compute the split first";
+    let turn = asked(&world, "test_condition_balance", test(json!({}))).await;
+    assert!(turn.reply.contains(why), "{}", turn.reply);
+    let turn = asked(&world, "test_condition_balance", test(json!({ "mode": "offline" }))).await;
+    assert!(!turn.reply.contains(why), "{}", turn.reply);
+    let turn = asked(&world, "test_condition_balance", test(json!({ "mode": "live" }))).await;
+    assert!(turn.reply.contains("their enrolments stay on the server"), "{}", turn.reply);
+    assert!(
+        turn.reply.contains("Note: It is enrolling: the played students are enrolled among the real ones")
+    );
+    let turn = asked(
+        &world,
+        "simulate_user_journey",
+        json!({ "context": "assign-prog",
+        "experiment_id": common::id(1), "user_ids": ["ann"] }),
+    )
+    .await;
+    assert!(turn.reply.contains("enrolled among the real ones"), "{}", turn.reply);
+}
+
+#[tokio::test]
+async fn a_test_that_starts_an_experiment_warns_like_a_start() {
+    let mut new = experiment("Foo");
+    new.filter_mode = FilterMode::ExcludeAll;
+    new.decision_points[0].exclude_if_reached = true;
+    let world = given(new, ExperimentState::Inactive).await;
+    for (action, params) in [
+        ("test_condition_balance", test(json!({}))),
+        (
+            "simulate_user_journey",
+            json!({ "context": "assign-prog", "experiment_id": common::id(1),
+            "user_ids": ["ann"], "steps": [{ "do": "set_status", "status": "enrolling" }] }),
+        ),
+    ] {
+        let turn = asked(&world, action, params).await;
+        for told in ["real students who come", "nobody takes part", "Starting it leaves out, for good"] {
+            assert!(turn.reply.contains(told), "{action}: {told}: {}", turn.reply);
+        }
+    }
+    let turn = asked(&world, "test_condition_balance", test(json!({ "mode": "offline" }))).await;
+    assert!(turn.pending.is_none() && !turn.reply.contains("Note:"), "{}", turn.reply);
+}
+
+#[tokio::test]
+async fn a_split_that_was_computed_is_in_the_log() {
+    let world = given(experiment("Foo"), ExperimentState::Enrolling).await;
+    let script = Script::new();
+    let agent = world.agent(&script).await;
+    script.add(request("test_condition_balance", test(json!({}))));
+    let turn = agent.turn("t", "please").await.unwrap();
+    let log = agent.conversation("t").await.unwrap().unwrap().execution_log;
+    assert_eq!((log.len(), &log[0].summary), (1, &turn.reply));
+    assert_eq!((log[0].turn, log[0].status), (1, LogStatus::Success));
+    assert_eq!(log[0].action.params()["mode"], "offline");
+    assert_eq!(log[0].result["users"], 20);
+    assert_eq!(log[0].experiment.as_ref().unwrap().name, "Foo");
+}
+
+#[tokio::test]
+async fn a_draw_that_adapts_is_said_not_to_follow_the_weights() {
+    let world = given(experiment("Foo"), ExperimentState::Enrolling).await;
+    let mut adaptive = world.behind().experiment(&common::id(1)).await.unwrap();
+    adaptive.assignment_algorithm = AssignmentAlgorithm::TsConfigurable;
+    let facts = Facts { experiment: Some(&adaptive), ..Facts::default() };
+    let of = |mode: &str| {
+        decode(ActionKind::TestConditionBalance, test(json!({ "mode": mode })).as_object().unwrap()).unwrap()
+    };
+    assert!(warnings(&of("live"), &facts).contains(&Warning::SplitAdapts));
+    assert!(check(&of("live"), &facts).is_empty());
+    assert!(warnings(&of("offline"), &facts).is_empty());
+    assert!(check(&of("offline"), &facts)[0].contains("its split cannot be computed"));
+}
+
+#[tokio::test]
+async fn the_number_of_students_is_bounded_as_the_agent_was_built() {
+    let world = given(experiment("Foo"), ExperimentState::Enrolling).await;
+    let journey = |more: Value| {
+        let mut whole = json!({ "context": "assign-prog" });
+        whole.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        ("simulate_user_journey", whole)
+    };
+    for (most, (action, params), told) in [
+        (3, ("test_condition_balance", test(json!({}))), "num_users is 20, and it must be from 1 to 3"),
+        (3, journey(json!({ "num_users": 4 })), "num_users is 4, and it must be from 1 to 3"),
+        (3, journey(json!({ "user_ids": ["a", "b", "c", "d"] })), "at most 3 students"),
+        (0, journey(json!({ "num_users": 2 })), "it must be from 1 to 1"),
+        (1000, ("test_condition_balance", test(json!({ "num_users": 1001 }))), "it must be from 1 to 1000"),
+        (2000, ("test_condition_balance", test(json!({ "num_users": 2001 }))), "it must be from 1 to 2000"),
+        (
+            2000,
+            ("test_condition_balance", test(json!({ "num_users": 2000 }))),
+            "The split of experiment 'Foo'",
+        ),
+    ] {
+        let script = Script::new();
+        script.add(request(action, params));
+        let agent = world.builder(&script).await.max_students(most).build().unwrap();
+        let turn = agent.turn("t", "please").await.unwrap();
+        assert!(turn.reply.contains(told), "{most}: {}", turn.reply);
     }
 }

@@ -1,5 +1,7 @@
 //! Actions in words: a title, the question before it is run, and what a status means.
 
+use std::collections::BTreeMap;
+
 use super::params::weights;
 use super::shown::{on_one_line, shown};
 use super::{
@@ -50,12 +52,9 @@ pub(crate) fn question(proposal: &Proposal) -> String {
             )]
         }
         Action::InitExperimentUser(init) => {
-            let groups =
-                init.group.iter().flatten().map(|(kind, ids)| format!("- {kind}: {}", ids.join(", ")));
-            let works =
-                init.working_group.iter().flatten().map(|(kind, id)| format!("- works in {kind} {id}"));
             let first = format!("Initialize user '{}' for experiment simulation?", init.user_id);
-            std::iter::once(first).chain(groups).chain(works).collect()
+            let groups = group_lines((init.group.as_ref(), init.working_group.as_ref()));
+            std::iter::once(first).chain(groups).collect()
         }
         Action::GetDecisionPointAssignments(asked) => {
             vec![format!(
@@ -71,20 +70,24 @@ pub(crate) fn question(proposal: &Proposal) -> String {
             let code = code.map_or_else(String::new, |code| format!(" with condition '{code}'"));
             vec![format!("Mark decision point visit of user '{}' at {place}{whose}{code}?", mark.user_id)]
         }
-        Action::VisitDecisionPoint(visit) => vec![
-            format!(
-                "Let user '{}' visit {} / {} in context '{}'?",
-                visit.user_id, visit.site, visit.target, visit.context
-            ),
-            "He is made known, assigned, and his visit is marked, so that he may be enrolled.".to_owned(),
-        ],
+        Action::VisitDecisionPoint(visit) => {
+            let (user, context) = (&visit.user_id, &visit.context);
+            let mut lines = vec![format!(
+                "Let user '{user}' visit {} / {} in context '{context}'?",
+                visit.site, visit.target
+            )];
+            lines.extend(group_lines((visit.group.as_ref(), visit.working_group.as_ref())));
+            let known = "He is made known, assigned, and his visit is marked, so that he may be enrolled.";
+            lines.push(known.to_owned());
+            lines
+        }
         Action::TestConditionBalance(test) => {
             let first = format!(
                 "Test the balance of experiment '{}' with {}?",
                 name(proposal),
                 students(test.students() as usize)
             );
-            with_plan(first, proposal)
+            with_plan(first, (test.group.as_ref(), test.working_group.as_ref()), proposal)
         }
         Action::SimulateUserJourney(journey) => {
             let first = format!(
@@ -92,7 +95,7 @@ pub(crate) fn question(proposal: &Proposal) -> String {
                 students(journey.students()),
                 journey.context
             );
-            with_plan(first, proposal)
+            with_plan(first, (journey.group.as_ref(), journey.working_group.as_ref()), proposal)
         }
     };
     lines.extend(proposal.warnings.iter().map(|warning| format!("Note: {warning}")));
@@ -122,15 +125,26 @@ pub(crate) fn effect(state: &ExperimentState) -> &'static str {
     }
 }
 
+/// Groups by kind, and the one of each kind that is worked in.
+type Groups<'a> = (Option<&'a BTreeMap<String, Vec<String>>>, Option<&'a BTreeMap<String, String>>);
+
+fn group_lines<'a>((groups, works): Groups<'a>) -> impl Iterator<Item = String> + use<'a> {
+    let groups = groups.into_iter().flatten().map(|(kind, ids)| format!("- {kind}: {}", ids.join(", ")));
+    groups.chain(works.into_iter().flatten().map(|(kind, id)| format!("- works in {kind} {id}")))
+}
+
 /// A question with the steps that a yes lets run.
-fn with_plan(question: String, proposal: &Proposal) -> Vec<String> {
+fn with_plan(question: String, groups: Groups<'_>, proposal: &Proposal) -> Vec<String> {
     let mut lines = vec![question];
+    lines.extend(group_lines(groups));
     let plan = proposal.plan.iter();
     let steps = plan.clone().flat_map(|plan| &plan.steps).map(step_in_words);
     let last = plan.filter_map(|plan| plan.restores.as_ref());
     let last = last.map(|first| format!("restore the status {first}, also if a step fails"));
     lines.extend(steps.chain(last).zip(1..).map(|(step, number)| format!("{number}. {step}")));
-    lines.push("The students stay on the server: UpGrade cannot take them back.".to_owned());
+    lines.push(
+        "The students and their enrolments stay on the server: UpGrade cannot take them back.".to_owned(),
+    );
     lines
 }
 

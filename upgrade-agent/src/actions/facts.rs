@@ -22,6 +22,8 @@ pub struct Facts<'a> {
     /// At least how many students were at the points that leave early visitors out, as far as enrolments tell: of visits
     /// without one the server tells nothing.
     pub seen_before: Option<u64>,
+    /// The most students that one simulation may play; 1,000 if it is not known.
+    pub max_students: Option<u32>,
     /// The wire dialect; the newer one if it is not known.
     pub dialect: Option<Dialect>,
     /// What the server was asked for and did not tell.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::client::ExperimentState;
 
-/// The most students one simulation plays.
+/// The most students one simulation plays if nobody sets another bound.
 pub(crate) const MOST_STUDENTS: u32 = 1000;
 
 /// The students a simulation plays when nobody says how many.
@@ -42,7 +42,7 @@ pub struct VisitDecisionPoint {
 pub struct TestConditionBalance {
     /// The experiment's id, a UUID.
     pub experiment_id: String,
-    /// How many students to play, 1 to 1000; 100 if not given.
+    /// How many students to play, from 1 up, at most 1000 unless the agent was given another bound; 100 if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub num_users: Option<u32>,
     /// `offline` computes the draws from ids and weights and leaves nothing on the server; `live` starts the experiment if
@@ -86,7 +86,8 @@ pub struct SimulateUserJourney {
     /// The students' ids. Without them, `num_users` students with new ids.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub user_ids: Vec<String>,
-    /// How many students with new ids, 1 to 1000; one if not given.
+    /// How many students with new ids, from 1 up, at most 1000 unless the agent was given another bound; one if not
+    /// given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub num_users: Option<u32>,
     /// The experiment's id, a UUID: whose decision points are visited if no steps are given, and whose status `set_status`

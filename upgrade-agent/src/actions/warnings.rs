@@ -134,6 +134,22 @@ pub enum Warning {
         /// That status.
         state: ExperimentState,
     },
+    /// Students are played in an experiment that real ones take part in.
+    PlayedAmongReal {
+        /// Whether only their split is asked for, which could be computed as well.
+        split: bool,
+    },
+    /// An experiment is started for played students, and real ones may come.
+    RealMeanwhile,
+    /// The draw adapts, so that the weights do not say what to expect.
+    SplitAdapts,
+    /// A plan that is under way waits for the answer, and its experiment with it.
+    PlanWaits {
+        /// The status meanwhile.
+        now: ExperimentState,
+        /// The status that is restored at the end.
+        first: ExperimentState,
+    },
     /// The server did not tell what the warnings depend on.
     Untold {
         /// What it did not tell.
@@ -211,6 +227,25 @@ impl Warning {
             Warning::MarkEnrolsNobody { state } => {
                 format!("The experiment is {state}: the visit is written down and enrols nobody.")
             }
+            Warning::PlayedAmongReal { split } => {
+                let instead = " A split that is computed offline leaves nothing there.";
+                format!(
+                    "It is enrolling: the played students are enrolled among the real ones, their enrolments stay on the \
+                     server, and its data counts them from then on.{}",
+                    if *split { instead } else { "" }
+                )
+            }
+            Warning::RealMeanwhile => {
+                "While it is enrolling, real students who come to its decision points are enrolled, too.".to_owned()
+            }
+            Warning::SplitAdapts => {
+                "Its draw adapts to the rewards that the application reports (ts_configurable), so its weights are not the \
+                 split to expect: I count who gets what, and judge nothing."
+                    .to_owned()
+            }
+            Warning::PlanWaits { now, first } => format!(
+                "Until you answer it stays {now}. Anything but a yes ends what is under way, and the status {first} is restored."
+            ),
             Warning::Untold { what } => {
                 format!("The server did not tell me {}, so there may be more to know.", what.join(" and "))
             }

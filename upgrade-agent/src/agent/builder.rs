@@ -9,6 +9,7 @@ use agentgraph_llm::{ChatModel, ScriptedModel};
 use uuid::Uuid;
 
 use super::{AgentError, Settings, UpgradeAgent};
+use crate::actions::simulations::MOST_STUDENTS;
 use crate::client::UpgradeClient;
 use crate::graph::graph;
 use crate::state::ConversationState;
@@ -86,6 +87,20 @@ impl UpgradeAgentBuilder {
         self
     }
 
+    /// The most simulated students of one balance test or journey; 1,000 if not set. More are refused before anything is
+    /// asked. 0 counts as 1: played students stay on the server, and none at all would leave nothing to play.
+    ///
+    /// ```
+    /// use upgrade_agent::agent::UpgradeAgent;
+    ///
+    /// let builder = UpgradeAgent::builder().max_students(50).students_at_once(4);
+    /// # let _ = builder;
+    /// ```
+    pub fn max_students(mut self, students: u32) -> Self {
+        self.settings.max_students = students.max(1);
+        self
+    }
+
     /// Where the keys of approvals come from; random if not set. They must differ from each other: a created experiment
     /// gets its key as its id.
     pub fn ids(mut self, ids: impl Fn() -> Uuid + Send + Sync + 'static) -> Self {
@@ -142,6 +157,7 @@ fn default_settings() -> Settings {
         max_tokens: Some(MAX_TOKENS),
         history_window: HISTORY_WINDOW,
         students_at_once: STUDENTS_AT_ONCE,
+        max_students: MOST_STUDENTS,
         ids: Arc::new(Uuid::new_v4),
         clock: Arc::new(SystemTime::now),
     }

@@ -20,6 +20,8 @@ pub(crate) struct Settings {
     pub(crate) ids: Arc<dyn Fn() -> Uuid + Send + Sync>,
     /// How many simulated students act at once.
     pub(crate) students_at_once: usize,
+    /// How many simulated students one plan may play.
+    pub(crate) max_students: u32,
     pub(crate) clock: Arc<dyn Fn() -> SystemTime + Send + Sync>,
 }
 

@@ -1,10 +1,12 @@
 //! What concerns the actions that play students.
 
+use std::collections::BTreeSet;
+
 use super::check_ready;
 use super::parts::{Named, check_context};
 use super::students::{check_groups, check_user};
 use super::words::check_known;
-use crate::actions::shown::shown;
+use crate::actions::shown::{listed, shown};
 use crate::actions::simulations::{MOST_STEPS, MOST_STUDENTS};
 use crate::actions::transitions::is_usual;
 use crate::actions::{
@@ -21,7 +23,7 @@ pub(super) fn check_visit(visit: &VisitDecisionPoint, facts: &Facts<'_>, found: 
 }
 
 pub(super) fn check_balance(test: &TestConditionBalance, facts: &Facts<'_>, found: &mut Vec<String>) {
-    check_number(test.num_users, found);
+    check_number(test.students(), facts, found);
     check_groups(test.group.as_ref(), test.working_group.as_ref(), found);
     if let Some(prefix) = &test.prefix {
         // An id is the prefix and a UUID of 36 signs.
@@ -88,11 +90,28 @@ fn check_start(experiment: &Experiment, found: &mut Vec<String>) {
 
 pub(super) fn check_journey(journey: &SimulateUserJourney, facts: &Facts<'_>, found: &mut Vec<String>) {
     let context = check_context(&journey.context, facts, found);
-    check_number(journey.num_users, found);
+    if journey.user_ids.is_empty() {
+        check_number(journey.num_users.unwrap_or(1), facts, found);
+    }
     check_groups(journey.group.as_ref(), journey.working_group.as_ref(), found);
     journey.user_ids.iter().for_each(|id| check_user(id, found));
-    if journey.user_ids.len() > MOST_STUDENTS as usize {
-        found.push(format!("at most {MOST_STUDENTS} students can be played at once: name fewer"));
+    let most = facts.max_students.unwrap_or(MOST_STUDENTS);
+    if journey.user_ids.len() > most as usize {
+        found.push(format!("at most {most} students can be played at once: name fewer"));
+    }
+    if let Some(twice) = named_twice(&journey.user_ids) {
+        found.push(format!(
+            "student '{}' is named twice, and goes once: name each student once",
+            shown(twice)
+        ));
+    }
+    if let Some(experiment) = facts.experiment.filter(|one| !one.context.contains(&journey.context)) {
+        found.push(format!(
+            "experiment '{}' is in the context {}, so the journey must be, too, and not in {}",
+            shown(&experiment.name),
+            listed(experiment.context.iter().map(String::as_str)),
+            shown(&journey.context)
+        ));
     }
     let named = journey.user_ids.len();
     if journey.num_users.is_some_and(|number| named > 0 && number as usize != named) {
@@ -138,10 +157,16 @@ fn check_step(
     }
 }
 
-fn check_number(students: Option<u32>, found: &mut Vec<String>) {
-    if let Some(number) = students.filter(|number| !(1..=MOST_STUDENTS).contains(number)) {
-        found.push(format!("num_users is {number}, and it must be from 1 to {MOST_STUDENTS}"));
+fn check_number(students: u32, facts: &Facts<'_>, found: &mut Vec<String>) {
+    let most = facts.max_students.unwrap_or(MOST_STUDENTS);
+    if !(1..=most).contains(&students) {
+        found.push(format!("num_users is {students}, and it must be from 1 to {most}"));
     }
+}
+
+fn named_twice(ids: &[String]) -> Option<&str> {
+    let mut seen = BTreeSet::new();
+    ids.iter().map(String::as_str).find(|id| !seen.insert(*id))
 }
 
 fn check_place(site: &str, target: &str, context: Option<Named<'_>>, found: &mut Vec<String>) {

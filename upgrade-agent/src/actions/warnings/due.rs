@@ -7,9 +7,11 @@ use super::points::{default_payloads, early_visitors, new_places, place, shared_
 use crate::actions::decode::nearest;
 use crate::actions::{
     Action, ConditionParam, CreateExperiment, Facts, InitExperimentUser, MarkDecisionPoint, PostRuleParam,
-    UpdateExperiment,
+    UpdateExperiment, is_offline, starts,
 };
-use crate::client::{Experiment, ExperimentName, ExperimentState, FilterMode, PostExperimentRule};
+use crate::client::{
+    AssignmentAlgorithm, Experiment, ExperimentName, ExperimentState, FilterMode, PostExperimentRule,
+};
 
 /// What is allowed and probably not meant.
 ///
@@ -34,8 +36,17 @@ pub fn warnings(action: &Action, facts: &Facts<'_>) -> Vec<Warning> {
         Action::GetDecisionPointAssignments(asked) => due.extend(global_groups(&asked.context, *facts)),
         Action::MarkDecisionPoint(mark) => of_mark(mark, *facts, &mut due),
         Action::VisitDecisionPoint(visit) => due.extend(global_groups(&visit.context, *facts)),
-        Action::SimulateUserJourney(journey) => due.extend(global_groups(&journey.context, *facts)),
-        Action::TestConditionBalance(_) => {}
+        Action::SimulateUserJourney(journey) => {
+            let started = facts.experiment.is_some_and(|experiment| starts(action, experiment));
+            due.extend(global_groups(&journey.context, *facts).filter(|_| !started));
+            of_played(action, *facts, &mut due);
+        }
+        Action::TestConditionBalance(test) => {
+            of_played(action, *facts, &mut due);
+            let live = facts.experiment.filter(|one| !is_offline(test, &one.state));
+            let adapts = |one: &&Experiment| one.assignment_algorithm == AssignmentAlgorithm::TsConfigurable;
+            due.extend(live.filter(adapts).map(|_| Warning::SplitAdapts));
+        }
     }
     if !facts.untold.is_empty() {
         due.push(Warning::Untold { what: facts.untold.iter().map(|&what| what.to_owned()).collect() });
@@ -127,6 +138,20 @@ fn of_start(experiment: &Experiment, facts: Facts<'_>, due: &mut Vec<Warning>) {
         due.extend(global_groups(context, facts));
         let points = experiment.decision_points.iter().map(|point| (&*point.site, &*point.target));
         shared_points(points, context, facts, due);
+    }
+}
+
+/// What an experiment is exposed to while students are played in it.
+fn of_played(action: &Action, facts: Facts<'_>, due: &mut Vec<Warning>) {
+    let Some(experiment) = facts.experiment else { return };
+    let computed =
+        matches!(action, Action::TestConditionBalance(test) if is_offline(test, &experiment.state));
+    if experiment.state == ExperimentState::Enrolling && !computed {
+        due.push(Warning::PlayedAmongReal { split: matches!(action, Action::TestConditionBalance(_)) });
+    }
+    if starts(action, experiment) {
+        due.push(Warning::RealMeanwhile);
+        of_start(experiment, facts, due);
     }
 }
 

@@ -2,16 +2,19 @@
 
 use super::facts::Known;
 use super::question::Question;
-use crate::actions::{self, Action, ActionKind, DecodeError, ExperimentRef, Proposal};
+use crate::actions::{
+    self, Action, ActionKind, BalanceMode, DecodeError, ExperimentRef, Facts, Proposal, TestConditionBalance,
+};
 use crate::agent::Settings;
 use crate::balance::{self, BalanceReport};
 use crate::client::{ClientError, ErrorKind, Experiment, ExperimentName};
 use crate::nodes::failure;
 use crate::nodes::tool_executor::crowd;
 use crate::plan::Plan;
+use crate::server::timestamp;
 use crate::state::{
-    ConversationState, ConversationStateUpdate, ErrorClass, Missing, Params, Pending, Preset, ResponseKind,
-    TurnError,
+    ConversationState, ConversationStateUpdate, ErrorClass, LogEntry, LogStatus, Missing, Params, Pending,
+    Preset, ResponseKind, TurnError,
 };
 use crate::tools::{Desk, Draft};
 
@@ -31,7 +34,7 @@ enum End {
     Ask(Missing),
     Propose(Box<Proposal>),
     /// A balance that was computed: nothing has to be run for it.
-    Balance(ExperimentRef, Box<BalanceReport>),
+    Balance(Box<LogEntry>, Box<BalanceReport>),
 }
 
 impl Outcome {
@@ -49,13 +52,11 @@ impl Outcome {
                 .preset(Some(Preset::new(ResponseKind::Question, missing.question.clone())))
                 .suggested(missing.options.clone())
                 .pending(Pending::Missing(missing)),
-            End::Balance(about, report) => {
-                let text = balance_text(&about, &report);
-                update
-                    .preset(Some(Preset::new(ResponseKind::Answer, text)))
-                    .balance(Some(*report))
-                    .pending(Pending::Nothing)
-            }
+            End::Balance(entry, report) => update
+                .preset(Some(Preset::new(ResponseKind::Answer, entry.summary.clone())))
+                .balance(Some(*report))
+                .execution_log([*entry])
+                .pending(Pending::Nothing),
             End::Propose(proposal) => update.proposal(Some(*proposal)).pending(Pending::Nothing),
         };
         if let Some(left) = self.left {
@@ -93,7 +94,7 @@ pub(super) async fn conclude(
         Ok(end) => {
             let about = match &end {
                 End::Propose(proposal) => proposal.about.clone().or(about),
-                End::Balance(experiment, _) => Some(experiment.clone()),
+                End::Balance(entry, _) => entry.experiment.clone(),
                 _ => about,
             };
             Outcome { end, left, about }
@@ -152,7 +153,7 @@ async fn prepare(
         match actions::decode(kind, &params) {
             Err(DecodeError::Invalid(problems)) => return Err(Trouble::Invalid(problems)),
             Ok(action) if missing.is_empty() => {
-                return propose(desk, action, settings).await;
+                return propose(desk, state, action, settings).await;
             }
             _ => {}
         }
@@ -177,7 +178,12 @@ async fn check_context(desk: &Desk, params: &Params) -> Result<(), Trouble> {
     }
 }
 
-async fn propose(desk: &Desk, mut action: Action, settings: &Settings) -> Result<End, Trouble> {
+async fn propose(
+    desk: &Desk,
+    state: &ConversationState,
+    mut action: Action,
+    settings: &Settings,
+) -> Result<End, Trouble> {
     let experiment = match action.experiment_id().map(str::to_owned) {
         None => None,
         Some(id) => {
@@ -187,7 +193,7 @@ async fn propose(desk: &Desk, mut action: Action, settings: &Settings) -> Result
         }
     };
     let known = Known::about(desk, &action, experiment).await?;
-    let facts = known.facts();
+    let facts = Facts { max_students: Some(settings.max_students), ..known.facts() };
     let problems = actions::check(&action, &facts);
     if !problems.is_empty() {
         return Err(Trouble::Invalid(problems));
@@ -195,9 +201,7 @@ async fn propose(desk: &Desk, mut action: Action, settings: &Settings) -> Result
     if let (Action::TestConditionBalance(test), Some(experiment)) = (&action, &known.experiment)
         && actions::is_offline(test, &experiment.state)
     {
-        let students = crowd::of_balance(test, experiment, (settings.ids)());
-        let report = balance::offline(experiment, &students);
-        return Ok(End::Balance(experiment.into(), Box::new(report)));
+        return Ok(computed(state, settings, test, experiment));
     }
     let warnings = actions::warnings(&action, &facts);
     let current = known.experiment.as_ref().map(|experiment| experiment.state.clone());
@@ -206,12 +210,42 @@ async fn propose(desk: &Desk, mut action: Action, settings: &Settings) -> Result
     Ok(End::Propose(Box::new(Proposal { action, about, current, warnings, plan })))
 }
 
-fn balance_text(about: &ExperimentRef, report: &BalanceReport) -> String {
+/// A split that is computed at once, and noted like everything else that was done.
+fn computed(
+    state: &ConversationState,
+    settings: &Settings,
+    test: &TestConditionBalance,
+    experiment: &Experiment,
+) -> End {
+    let students = crowd::of_balance(test, experiment, (settings.ids)());
+    let report = balance::offline(experiment, &students);
+    let action = TestConditionBalance { mode: Some(BalanceMode::Offline), ..test.clone() };
+    let entry = LogEntry {
+        timestamp: timestamp((settings.clock)()),
+        turn: state.turns,
+        action: Action::TestConditionBalance(action),
+        experiment: Some(experiment.into()),
+        status: LogStatus::Success,
+        result: serde_json::json!(report),
+        error: None,
+        summary: balance_text(test, experiment, &report),
+    };
+    End::Balance(Box::new(entry), Box::new(report))
+}
+
+fn balance_text(test: &TestConditionBalance, experiment: &Experiment, report: &BalanceReport) -> String {
+    let why = match test.mode {
+        Some(_) => "",
+        None => {
+            "It is enrolling, and students who are played there are enrolled among the real ones for good: that is why I \
+                 compute the split first. "
+        }
+    };
     format!(
-        "The split of experiment '{}', computed from its id and weights; nothing was written on the server:\n{}\nLists, \
+        "The split of experiment '{}', computed from its id and weights; nothing was written on the server:\n{}\n{why}Lists, \
          other experiments at the same places and students who are enrolled already are not counted in. To play students on \
          the server, say that you want a live test.",
-        actions::shown(&about.name),
+        actions::shown(&experiment.name),
         report.in_words()
     )
 }

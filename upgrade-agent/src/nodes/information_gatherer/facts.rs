@@ -3,7 +3,7 @@
 //! Without the contexts and the names nothing can be checked, so that a failure there ends the request. The rest only
 //! feeds warnings: a failure is told among them.
 
-use crate::actions::{Action, ActionKind, Facts};
+use crate::actions::{self, Action, ActionKind, Facts};
 use crate::client::{
     ClientError, ContextMetadata, Dialect, EnrollmentDetail, Experiment, ExperimentName, ExperimentState,
     GlobalExclusion, UpgradeClient,
@@ -55,6 +55,7 @@ impl Known {
             enrollment: self.enrollment.as_ref(),
             globally_excluded: self.globally_excluded.as_ref(),
             seen_before: self.seen_before,
+            max_students: None,
             dialect: self.dialect,
             untold: &self.untold,
         }
@@ -70,7 +71,7 @@ impl Known {
                 Err(_) => self.untold.push("which contexts it has"),
             }
         }
-        if needs_neighbours(action) {
+        if needs_neighbours(action, self.experiment.as_ref()) {
             match client.experiments().await {
                 Ok(all) => self.experiments = all,
                 Err(_) => self.untold.push("which experiments share its decision points"),
@@ -147,11 +148,11 @@ fn needs_names(kind: ActionKind) -> bool {
 }
 
 /// Whether the action puts an experiment beside others.
-fn needs_neighbours(action: &Action) -> bool {
+fn needs_neighbours(action: &Action, experiment: Option<&Experiment>) -> bool {
     match action {
+        _ if experiment.is_some_and(|experiment| actions::starts(action, experiment)) => true,
         Action::CreateExperiment(_) => true,
         Action::UpdateExperiment(update) => update.decision_points.is_some() || update.context.is_some(),
-        Action::UpdateExperimentStatus(change) => change.status == ExperimentState::Enrolling,
         _ => false,
     }
 }
@@ -162,10 +163,10 @@ fn assigning_context<'a>(action: &'a Action, experiment: Option<&'a Experiment>)
         Action::GetDecisionPointAssignments(asked) => Some(&asked.context),
         Action::VisitDecisionPoint(visit) => Some(&visit.context),
         Action::SimulateUserJourney(journey) => Some(&journey.context),
-        Action::UpdateExperimentStatus(change) if change.status == ExperimentState::Enrolling => {
-            experiment?.context.first().map(String::as_str)
+        _ => {
+            let experiment = experiment.filter(|experiment| actions::starts(action, experiment))?;
+            experiment.context.first().map(String::as_str)
         }
-        _ => None,
     }
 }
 
@@ -186,12 +187,11 @@ fn needs_enrollment(action: &Action, experiment: &Experiment) -> bool {
 /// Whether the server looks for early visitors when it is done.
 fn shuts_out(action: &Action, experiment: &Experiment) -> bool {
     let starts = match action {
-        Action::UpdateExperimentStatus(change) => {
-            let resumes = experiment.state == ExperimentState::EnrollmentComplete;
-            change.status == ExperimentState::Enrolling && !resumes
-        }
         Action::UpdateExperiment(_) => experiment.state == ExperimentState::Enrolling,
-        _ => false,
+        _ => {
+            let resumes = experiment.state == ExperimentState::EnrollmentComplete;
+            actions::starts(action, experiment) && !resumes
+        }
     };
     starts && experiment.decision_points.iter().any(|point| point.exclude_if_reached)
 }

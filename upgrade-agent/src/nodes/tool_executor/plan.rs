@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::crowd::{self, Cut, Stage};
 use super::visit::Place;
 use super::{failure, journey, status, told};
-use crate::actions::{self, Action, Proposal, TestConditionBalance, UpdateExperimentStatus, shown};
+use crate::actions::{self, Action, Proposal, TestConditionBalance, UpdateExperimentStatus, Warning, shown};
 use crate::agent::Settings;
 use crate::balance::BalanceReport;
 use crate::client::{Experiment, UpgradeClient};
@@ -88,11 +88,13 @@ fn ask_first(step: &Step, run: &PlanRun) -> Option<Proposal> {
     let current = run.standing().cloned();
     let force = current.as_ref().is_some_and(|from| !actions::is_usual(from, to));
     let change = UpdateExperimentStatus { experiment_id: id, status: to.clone(), force };
+    let restored = current.clone().zip(run.restore.clone()).filter(|(now, first)| now != first);
+    let warnings = restored.map(|(now, first)| Warning::PlanWaits { now, first });
     Some(Proposal {
         action: Action::UpdateExperimentStatus(change),
         about: asked.about.clone(),
         current,
-        warnings: Vec::new(),
+        warnings: warnings.into_iter().collect(),
         plan: None,
     })
 }

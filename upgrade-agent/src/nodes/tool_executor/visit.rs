@@ -8,7 +8,7 @@ use super::run::{Done, Outcome};
 use crate::actions::{Action, VisitDecisionPoint, shown};
 use crate::client::{
     Assignment, AssignmentUnit, ClientError, Experiment, ExperimentState, FilterMode, Mark, NewUser,
-    UpgradeClient,
+    UpgradeClient, User,
 };
 
 /// What a student found at a place.
@@ -74,7 +74,7 @@ pub(super) async fn visit_point(
         groups: asked.group.clone(),
         working_group: asked.working_group.clone(),
     };
-    client.init_user(&user).await?;
+    let known = client.init_user(&user).await?;
     let (context, site, target) = (&asked.context, &asked.site, &asked.target);
     let place = Place { context, site, target, uniquifier: key };
     let visited = visit(client, &asked.user_id, place).await?;
@@ -82,7 +82,7 @@ pub(super) async fn visit_point(
         (Some(code), _) => format!(" and got condition '{}'", shown(code)),
         (None, true) => " and got the default of the experiment there".to_owned(),
         (None, false) => {
-            let why = why_nothing(client, asked).await;
+            let why = why_nothing(client, asked, &known).await;
             format!(" and got no condition: {why}")
         }
     };
@@ -91,7 +91,7 @@ pub(super) async fn visit_point(
 }
 
 /// Why nothing is assigned at a place, as far as the experiments there tell.
-async fn why_nothing(client: &UpgradeClient, asked: &VisitDecisionPoint) -> String {
+async fn why_nothing(client: &UpgradeClient, asked: &VisitDecisionPoint, known: &User) -> String {
     let Ok(all) = client.experiments().await else {
         return "the server did not tell which experiments are there".to_owned();
     };
@@ -99,7 +99,7 @@ async fn why_nothing(client: &UpgradeClient, asked: &VisitDecisionPoint) -> Stri
     if here.is_empty() {
         return "no experiment of this context has this decision point".to_owned();
     }
-    let reasons: Vec<String> = here.iter().map(|experiment| reason(experiment, asked)).collect();
+    let reasons: Vec<String> = here.iter().map(|experiment| reason(experiment, known)).collect();
     reasons.join("; ")
 }
 
@@ -111,21 +111,21 @@ fn is_here(experiment: &Experiment, asked: &VisitDecisionPoint) -> bool {
             .any(|point| point.site == asked.site && point.target == asked.target)
 }
 
-fn reason(experiment: &Experiment, asked: &VisitDecisionPoint) -> String {
+/// Why an experiment gives nothing to a student, with the groups that the server knows him to be in.
+fn reason(experiment: &Experiment, known: &User) -> String {
     let name = shown(&experiment.name);
-    let user = &asked.user_id;
     if experiment.state != ExperimentState::Enrolling {
         return format!("experiment '{name}' is {}", experiment.state);
     }
     if experiment.conditions.is_empty() {
         return format!("experiment '{name}' has no conditions");
     }
-    let groups = || asked.group.iter().flatten().flat_map(|(kind, ids)| ids.iter().map(move |id| (kind, id)));
+    let groups = || known.groups.iter().flat_map(|(kind, ids)| ids.iter().map(move |id| (kind, id)));
     let is_listed = |list: &crate::client::Members| {
         let of_group = |member: &crate::client::GroupMember| {
             groups().any(|(kind, id)| *kind == member.group_type && *id == member.group_id)
         };
-        list.users.contains(user) || list.groups.iter().any(of_group)
+        list.users.contains(&known.id) || list.groups.iter().any(of_group)
     };
     if is_listed(&experiment.exclusion) {
         return format!("experiment '{name}' excludes this student or a group of his");
@@ -133,15 +133,25 @@ fn reason(experiment: &Experiment, asked: &VisitDecisionPoint) -> String {
     if experiment.filter_mode == FilterMode::ExcludeAll && !is_listed(&experiment.inclusion) {
         return format!("experiment '{name}' takes in only who is on its inclusion list");
     }
-    let works = asked.working_group.as_ref();
     let kind = experiment.group_type.as_ref().filter(|_| experiment.assignment_unit == AssignmentUnit::Group);
-    match kind.filter(|kind| works.is_none_or(|works| !works.contains_key(*kind))) {
-        Some(kind) => {
+    let Some(kind) = kind else { return left_out(&name) };
+    let is_in = |group: &String| known.groups.get(kind).is_some_and(|groups| groups.contains(group));
+    match known.working_group.get(kind) {
+        None => {
             format!("experiment '{name}' assigns groups, and he works in none of the type {}", shown(kind))
         }
-        None => format!(
-            "experiment '{name}' left him out: he was excluded earlier, is excluded from everything, or takes part in \
-             another experiment at this place"
+        Some(group) if !is_in(group) => format!(
+            "experiment '{name}' assigns groups, and he works in {}, which is none of his groups of the type {}",
+            shown(group),
+            shown(kind)
         ),
+        Some(_) => left_out(&name),
     }
+}
+
+fn left_out(name: &str) -> String {
+    format!(
+        "experiment '{name}' left him out: he was excluded earlier, is excluded from everything, or takes part in another \
+         experiment at this place"
+    )
 }
