@@ -96,7 +96,7 @@ async fn bytes_that_are_no_text_are_refused() {
 #[tokio::test]
 async fn a_body_beyond_all_measure_is_refused() {
     let server = start().await;
-    let body = Value::String("x".repeat(17 * 1024 * 1024));
+    let body = Value::String("x".repeat(5 * 1024 * 1024 + 1));
     let answer = send(&http(), server.url(), "POST", "/api/experiments", &HashMap::new(), &body).await;
     assert_eq!(answer.status, 413);
     assert!(is_alive(&server).await);
@@ -138,6 +138,121 @@ async fn unknown_paths_are_shown_harmlessly() {
     let page = answer.body.as_str().unwrap();
     assert_eq!((answer.status, answer.content_type.as_str()), (404, "text/html; charset=utf-8"));
     assert!(page.contains("<pre>Cannot DELETE /api/%3Cscript%3E&amp;x</pre>"), "{page}");
+}
+
+/// Status, content type and body of a call with these headers.
+async fn call(
+    server: &ServerHandle,
+    method: &str,
+    path: &str,
+    with: &[(&str, &str)],
+) -> (u16, String, Value) {
+    let method = reqwest::Method::from_bytes(method.as_bytes()).unwrap();
+    let mut request = http().request(method, format!("http://{}{path}", server.addr()));
+    for (name, value) in with {
+        request = request.header(*name, *value);
+    }
+    let answer = request.body(if with.is_empty() { "" } else { "{}" }).send().await.unwrap();
+    let kind = answer.headers().get("content-type").map_or("", |kind| kind.to_str().unwrap()).to_owned();
+    let status = answer.status().as_u16();
+    let text = answer.text().await.unwrap();
+    (status, kind, serde_json::from_str(&text).unwrap_or(Value::String(text)))
+}
+
+#[tokio::test]
+async fn a_path_is_found_in_either_case_and_with_a_slash_at_its_end() {
+    let server = start().await;
+    let segments = call(&server, "GET", "/api/segments/global", &[]).await;
+    for (asked, meant) in [
+        ("/API", "/api"),
+        ("/api/version/", "/api/version"),
+        ("/api/experiments/", "/api/experiments"),
+        ("/Api/Experiments/contextmetadata/?x=1", "/api/experiments/contextMetaData"),
+        ("/api/segments/GLOBAL", "/api/segments/global"),
+    ] {
+        let (asked, meant) = (call(&server, "GET", asked, &[]).await, call(&server, "GET", meant, &[]).await);
+        assert_eq!(asked.0, 200);
+        assert_eq!(asked, meant);
+    }
+    assert!(segments.2.as_array().is_some_and(|all| !all.is_empty()));
+    // The id keeps its case, and a word in an id's place is an id.
+    let ada = json!({ "id": "Paginated" });
+    assert_eq!(
+        send(&http(), server.url(), "POST", "/api/previewusers", &HashMap::new(), &ada).await.status,
+        200
+    );
+    assert_eq!(call(&server, "GET", "/api/PreviewUsers/Paginated/", &[]).await.2["id"], "Paginated");
+    assert_eq!(call(&server, "GET", "/api/previewusers/paginated", &[]).await.0, 204);
+    for nothing in ["/api//experiments", "/api/experiments//", "/api/experiments/single/", "/apis", "/"] {
+        assert_eq!(call(&server, "GET", nothing, &[]).await.0, 404, "{nothing}");
+    }
+    let head = call(&server, "HEAD", "/api/experiments/names", &[]).await;
+    assert_eq!((head.0, head.2), (200, json!("")));
+}
+
+#[tokio::test]
+async fn an_id_that_is_escaped_badly_is_refused() {
+    let server = start().await;
+    for id in ["%zz", "%E4%B8", "100%"] {
+        for method in ["GET", "PATCH"] {
+            let path = format!("/api/experiments/single/{id}");
+            let (status, _, body) = call(&server, method, &path, &[]).await;
+            let told = (body["name"].clone(), body["message"].clone());
+            assert_eq!(
+                (status, told),
+                (400, (json!("URIError"), json!(format!("Failed to decode param '{id}'"))))
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn pages_of_this_machine_may_call_and_those_of_others_may_not() {
+    let server = start().await;
+    for page in ["http://localhost:4200", "https://localhost", "http://app.localhost:1"] {
+        for (method, status) in [("GET", 200), ("OPTIONS", 204)] {
+            let method = reqwest::Method::from_bytes(method.as_bytes()).unwrap();
+            let request = http().request(method, server.url()).header("origin", page);
+            let answer = request.header("access-control-request-headers", "user-id").send().await.unwrap();
+            assert_eq!(answer.status(), status);
+            assert_eq!(answer.headers()["access-control-allow-origin"], page);
+            assert_eq!(answer.headers()["access-control-allow-credentials"], "true");
+        }
+    }
+    for page in ["http://evil.example", "http://localhost.evil.example", "http://notlocalhost", "null"] {
+        for method in ["GET", "POST", "OPTIONS"] {
+            let (status, _, body) = call(&server, method, "/api/experiments", &[("origin", page)]).await;
+            let message = format!("Request from unauthorized origin: {page}");
+            assert_eq!((status, &body["message"]), (500, &json!(message)));
+        }
+    }
+    let (status, _, body) = call(&server, "OPTIONS", "/api/nothing", &[]).await;
+    assert_eq!((status, body), (204, json!("")));
+}
+
+#[tokio::test]
+async fn bodies_are_read_by_what_they_say_of_themselves() {
+    let server = start().await;
+    let kinds = [
+        ("application/json", true),
+        ("Application/JSON;charset=UTF-8", true),
+        ("application/json ; charset=\"utf-8\"", true),
+        ("application/jsonx", false),
+        ("text/plain", false),
+    ];
+    for (kind, is_json) in kinds {
+        let request =
+            http().post(format!("{}/experiments/paginated", server.url())).header("content-type", kind);
+        let answer = request.body(r#"{"skip":0,"take":1}"#).send().await.unwrap();
+        assert_eq!(answer.status() == 200, is_json, "{kind}");
+    }
+    let json = ("content-type", "application/json; charset=latin1");
+    let path = "/api/experiments/paginated";
+    let (status, _, body) = call(&server, "POST", path, &[json]).await;
+    assert_eq!((status, &body["message"]), (415, &json!("unsupported charset \"LATIN1\"")));
+    let packed = [("content-type", "application/json"), ("content-encoding", "gzip")];
+    let (status, _, body) = call(&server, "POST", path, &packed).await;
+    assert_eq!((status, &body["message"]), (415, &json!("unsupported content encoding \"gzip\"")));
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 use serde_json::{Number, Value};
 
+use super::calendar;
 use super::core::Core;
 use super::fault::Fault;
 use super::model::{Columns, Condition, Partition, Payload, Stamp};
@@ -39,6 +40,11 @@ pub(super) fn text(body: &Value, field: &str) -> Option<String> {
     body[field].as_str().map(str::to_owned)
 }
 
+/// A time as it is given back. One that only the validator knows how to read stays as it is.
+pub(super) fn time(body: &Value, field: &str) -> Option<String> {
+    text(body, field).map(|given| calendar::instant(&given).unwrap_or(given))
+}
+
 fn texts(body: &Value, field: &str) -> Vec<String> {
     entries(body, field).filter_map(Value::as_str).map(str::to_owned).collect()
 }
@@ -54,14 +60,14 @@ pub(super) fn columns(dialect: Dialect, body: &Value, id: String, stamp: Stamp) 
         description: text(body, "description").unwrap_or_default(),
         context: contexts.iter().map(|name| name.to_lowercase()).collect(),
         state: ExperimentState::from(word("state")),
-        start_on: text(body, "startOn"),
+        start_on: time(body, "startOn"),
         consistency_rule: body["consistencyRule"].as_str().map(ConsistencyRule::from),
         assignment_unit: AssignmentUnit::from(word("assignmentUnit")),
         post_experiment_rule: PostExperimentRule::from(word("postExperimentRule")),
         enrollment_complete_condition: Some(&body["enrollmentCompleteCondition"])
             .filter(|condition| !condition.is_null())
             .cloned(),
-        end_on: text(body, "endOn"),
+        end_on: time(body, "endOn"),
         revert_to: text(body, "revertTo"),
         tags: texts(body, "tags"),
         group: text(body, "group"),

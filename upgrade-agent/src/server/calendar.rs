@@ -1,4 +1,4 @@
-//! Days, months and years of times as the wire has them.
+//! Days, months and years of times as the wire has them, and times as people write them.
 
 /// A day, counted from 1970-01-01.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,6 +68,53 @@ impl Day {
     }
 }
 
+/// A time as the database gives it back: to the millisecond, in UTC. One that says nothing of its zone
+/// is in UTC; what is none is none.
+pub(super) fn instant(text: &str) -> Option<String> {
+    const DAY: i64 = 86_400_000;
+    let (date, time) = text.split_once(['T', 't', ' ']).unwrap_or((text, ""));
+    let (clock, ahead) = zone(time)?;
+    if date.len() > "YYYY-MM-DD".len() {
+        return None;
+    }
+    let mut parts = date.split('-').map(|part| part.parse::<i64>().ok());
+    let day = Day::from_civil(parts.next()??, parts.next()??, parts.next()??);
+    let all = day.0.checked_mul(DAY)?.checked_add(millis(clock)?)?.checked_sub(ahead.checked_mul(60_000)?)?;
+    let (year, month, day) = Day(all.div_euclid(DAY)).civil();
+    let of_day = all.rem_euclid(DAY);
+    let (hour, minute, second) = (of_day / 3_600_000, of_day / 60_000 % 60, of_day / 1000 % 60);
+    let milli = of_day % 1000;
+    Some(format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z"))
+}
+
+/// What a clock showed, and by how many minutes it is ahead.
+fn zone(time: &str) -> Option<(&str, i64)> {
+    if let Some(clock) = time.strip_suffix(['Z', 'z']) {
+        return Some((clock, 0));
+    }
+    let Some(at) = time.rfind(['+', '-']) else { return Some((time, 0)) };
+    let (clock, ahead) = time.split_at(at);
+    let digits: String = ahead.chars().filter(char::is_ascii_digit).collect();
+    let hours = digits.get(0..2)?.parse::<i64>().ok()?;
+    let minutes = digits.get(2..4).map_or(Some(0), |minutes| minutes.parse::<i64>().ok())?;
+    let minutes = hours * 60 + minutes;
+    Some((clock, if ahead.starts_with('-') { -minutes } else { minutes }))
+}
+
+/// The milliseconds since midnight that a clock shows.
+fn millis(clock: &str) -> Option<i64> {
+    if clock.is_empty() {
+        return Some(0);
+    }
+    let (whole, fraction) = clock.split_once('.').unwrap_or((clock, "0"));
+    let mut parts = whole.split(':').map(|part| part.parse::<i64>().ok());
+    let (hour, minute) = (parts.next()??, parts.next()??);
+    let second = parts.next().unwrap_or(Some(0))?;
+    let milli = format!("{fraction:0<3}").get(0..3)?.parse::<i64>().ok()?;
+    let is_time = (0..=24).contains(&hour) && (0..60).contains(&minute) && (0..60).contains(&second);
+    is_time.then(|| ((hour * 60 + minute) * 60 + second) * 1000 + milli)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -83,6 +130,19 @@ mod tests {
         assert_eq!(day("2026-01-31T00:00:00.000Z", 0).first_of_month(2).word(), "Sat Nov 01 2025");
         assert_eq!(day("2026-01-31T00:00:00.000Z", 0).first_of_year(1).word(), "Wed Jan 01 2025");
         assert_eq!(Day::of("soon", 0), None);
+    }
+
+    #[test]
+    fn times_are_given_back_in_utc() {
+        let told = |text| instant(text).unwrap_or_default();
+        assert_eq!(told("2027-01-31"), "2027-01-31T00:00:00.000Z");
+        assert_eq!(told("2027-01-31T10:20"), "2027-01-31T10:20:00.000Z");
+        assert_eq!(told("2027-01-31 10:20:30.5+02:00"), "2027-01-31T08:20:30.500Z");
+        assert_eq!(told("2026-12-31T23:30:00-0130"), "2027-01-01T01:00:00.000Z");
+        assert_eq!(told("1969-12-31T23:59:59.999Z"), "1969-12-31T23:59:59.999Z");
+        for none in ["", "soon", "2027-01", "2027-01-31T25:00Z", "2027-01-31Tnoon", "2027-01-31T10:00+x"] {
+            assert_eq!(instant(none), None, "{none}");
+        }
     }
 
     proptest! {

@@ -23,6 +23,8 @@ pub(super) struct Asked {
     pub(super) method: String,
     /// Path and query, as they came.
     pub(super) endpoint: String,
+    /// The path of the route, as the tables have it.
+    pub(super) route: &'static str,
     /// The header by which the caller says who he is.
     pub(super) authorization: Option<String>,
     /// The part of the path that is an id, if the route has one.

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::audit;
+use super::body;
 use super::core::{Asked, Core};
 use super::fault::Fault;
 use super::mark;
@@ -87,9 +88,9 @@ pub(super) fn set_state(core: &mut Core, asked: &Asked) -> Result<Value, Fault> 
     state::shut_out_early_visitors(&mut core.world, &id, &to);
     state::enter(&mut core.world, &id, &to, &now, log_id);
     let lost = || Fault::internal("lost experiment");
-    if let Some(date) = asked.body["scheduleDate"].as_str() {
+    if let Some(date) = body::time(&asked.body, "scheduleDate") {
         let after = core.world.experiments.get_mut(&key(&[&id])).ok_or_else(lost)?;
-        after.columns.start_on = Some(date.to_owned());
+        after.columns.start_on = Some(date);
     }
     let after = core.world.experiments.get(&key(&[&id])).ok_or_else(lost)?;
     Ok(view::state_changed(&core.world, &before, after))

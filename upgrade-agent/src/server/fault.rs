@@ -44,8 +44,8 @@ enum Raw {
     Typed(&'static str),
     /// An error of a library, with the type that the original gave it.
     Thrown(&'static str),
-    /// A text that could not be parsed.
-    Unparsed(String),
+    /// These fields.
+    Fields(Box<Value>),
 }
 
 impl Fault {
@@ -137,12 +137,56 @@ impl Fault {
 
     /// The same, with the body.
     pub(super) fn unparsed(message: impl Into<String>, text: &str) -> Self {
-        Self::syntax(message).raw(Raw::Unparsed(text.to_owned()))
+        Self::syntax(message).exposed(json!({ "body": text, "type": "entity.parse.failed" }))
     }
 
-    pub(super) fn too_large() -> Self {
+    /// With what the web framework says of itself where it may be known.
+    fn exposed(self, mut fields: Value) -> Self {
+        let code = self.status.as_u16();
+        fields["expose"] = json!(true);
+        fields["statusCode"] = json!(code);
+        fields["status"] = json!(code);
+        self.raw(Raw::Fields(Box::new(fields)))
+    }
+
+    /// The body has more bytes than are taken.
+    pub(super) fn too_large(limit: usize, length: Option<u64>) -> Self {
         let message = "request entity too large";
-        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "PayloadTooLargeError", message)
+        let mut fields = json!({ "limit": limit, "type": "entity.too.large" });
+        if let Some(length) = length {
+            fields["expected"] = json!(length);
+            fields["length"] = json!(length);
+        }
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "PayloadTooLargeError", message).exposed(fields)
+    }
+
+    /// The body is in letters that nobody reads here.
+    pub(super) fn unknown_charset(name: &str) -> Self {
+        let message = format!("unsupported charset \"{}\"", name.to_uppercase());
+        Self::unsupported(message).exposed(json!({ "charset": name, "type": "charset.unsupported" }))
+    }
+
+    /// The body is packed.
+    pub(super) fn unknown_encoding(name: &str) -> Self {
+        let message = format!("unsupported content encoding \"{name}\"");
+        Self::unsupported(message).exposed(json!({ "encoding": name, "type": "encoding.unsupported" }))
+    }
+
+    fn unsupported(message: String) -> Self {
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaTypeError", message)
+    }
+
+    /// A part of the path is escaped badly.
+    pub(super) fn garbled(part: &str) -> Self {
+        let message = format!("Failed to decode param '{part}'");
+        let code = StatusCode::BAD_REQUEST.as_u16();
+        let fields = json!({ "statusCode": code, "status": code });
+        Self::new(StatusCode::BAD_REQUEST, "URIError", message).raw(Raw::Fields(Box::new(fields)))
+    }
+
+    /// A page of another site calls.
+    pub(super) fn stranger(page: &str) -> Self {
+        Self::thrown(format!("Request from unauthorized origin: {page}"))
     }
 
     pub(super) fn no_user_header() -> Self {
@@ -306,8 +350,10 @@ impl Fault {
             "message": self.message,
             "endPoint": endpoint,
             "errorCode": self.status.as_u16(),
-            "request": request,
         });
+        if !request.is_null() {
+            answer["request"] = request.clone();
+        }
         if !self.name.is_empty() {
             answer["name"] = json!(self.name);
         }
@@ -341,13 +387,7 @@ impl Fault {
             Raw::Thrown(kind) => {
                 json!({ "name": self.name, "message": self.message, "type": kind, "httpCode": code })
             }
-            Raw::Unparsed(text) => json!({
-                "expose": true,
-                "statusCode": code,
-                "status": code,
-                "body": text,
-                "type": "entity.parse.failed",
-            }),
+            Raw::Fields(fields) => Value::clone(fields),
         }
     }
 }

@@ -233,8 +233,7 @@ fn header(asked: &Asked) -> Result<&str, Fault> {
 /// Sees that the caller names a student, and one who is known if he needs to be. The original asks
 /// that before it asks the application for its token.
 pub(super) fn present(core: &Core, asked: &Asked) -> Result<(), Fault> {
-    let path = asked.endpoint.split('?').next().unwrap_or_default();
-    match path.strip_prefix("/api/v6/") {
+    match asked.route.strip_prefix("/api/v6/") {
         None => Ok(()),
         Some("init" | "featureflag") => header(asked).map(drop),
         Some(_) => known(core, asked).map(drop),

@@ -9,12 +9,8 @@ use crate::server::body;
 use crate::server::core::{Asked, Core};
 use crate::server::fault::Fault;
 
-pub(super) const ROUTES: &[Route] = &[
-    (MethodFilter::GET, "/api", health),
-    (MethodFilter::GET, "/api/", health),
-    (MethodFilter::GET, "/api/version", version),
-    (MethodFilter::GET, "/api/version/", version),
-];
+pub(super) const ROUTES: &[Route] =
+    &[(MethodFilter::GET, "/api", health), (MethodFilter::GET, "/api/version", version)];
 
 fn health(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
     let dialect = core.world.dialect;
