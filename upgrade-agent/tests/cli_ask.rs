@@ -237,9 +237,65 @@ fn a_file_of_threads_that_is_none_is_told_and_left_alone() {
     for args in [&["ask", "hi"][..], &["threads"], &[]] {
         let ran = run(&folder, args, "hello\n");
         assert_eq!(ran.code(), 1, "{args:?}");
-        assert!(ran.err().contains("E_STORE") && ran.err().contains("threads.db"), "{}", ran.err());
+        for part in ["E_STORE", "threads.db", "move that file away", "choose another folder with --data-dir"]
+        {
+            assert!(ran.err().contains(part), "{part:?} is not in {}", ran.err());
+        }
     }
     assert!(std::fs::read_to_string(&file).unwrap().starts_with("this is not a database"));
+}
+
+#[test]
+fn a_file_of_threads_that_is_damaged_is_told_and_left_alone() {
+    let folder = Folder::new();
+    ask(&folder, &[], "hello");
+    let file = folder.file("data").join("threads.db");
+    let mut bytes = std::fs::read(&file).unwrap();
+    // The head is whole, so that it is a database; the tables are not.
+    bytes[4096..].fill(0xAA);
+    std::fs::write(&file, &bytes).unwrap();
+    for args in [&["ask", "hi"][..], &["threads"]] {
+        let ran = run(&folder, args, "");
+        assert_eq!(ran.code(), 1, "{args:?}");
+        for part in ["E_STORE", "threads.db", "damaged", "restore a backup", "--data-dir"] {
+            assert!(ran.err().contains(part), "{part:?} is not in {}", ran.err());
+        }
+    }
+    assert!(std::fs::read(&file).unwrap() == bytes, "it is left as it is");
+}
+
+#[test]
+fn a_setting_that_cannot_be_used_is_told_with_its_place() {
+    let folder = Folder::new();
+    let nowhere = folder.file("nowhere.json");
+    let nowhere = nowhere.to_str().unwrap();
+    for (variable, value, told) in [
+        ("UPGRADE_AGENT_TEMPERATURE", "warm", "`warm` is not a number from 0 up"),
+        ("UPGRADE_AGENT_CONFIDENCE", "2", "2 is out of range"),
+        ("UPGRADE_AGENT_OFFLINE", "maybe", "`maybe` is neither true nor false"),
+        ("UPGRADE_API_TIMEOUT", "0", "a time in seconds above 0"),
+        ("UPGRADE_AGENT_MODEL_TIMEOUT", "-1", "a time in seconds above 0"),
+        ("UPGRADE_CLIENT_KEY", "app", "needs UPGRADE_CLIENT_SECRET beside it"),
+    ] {
+        let mut command = agent(&folder, &["ask", "hi"]);
+        command.env(variable, value);
+        let ran = finish(command, "");
+        assert_eq!((ran.code(), ran.out().as_str()), (2, ""), "{variable}: {}", ran.err());
+        let begins = format!("E_CONFIG_VALUE: {variable}: ");
+        assert!(ran.err().starts_with(&begins) && ran.err().contains(told), "{}", ran.err());
+    }
+    for (variable, value, told) in [
+        ("UPGRADE_API_URL", "ftp://school.example", "must begin with http:// or https://"),
+        ("UPGRADE_API_URL", "http://ada:hunter2@127.0.0.1/api", "must not carry a user name or password"),
+        ("UPGRADE_AGENT_SERVICE_ACCOUNT", nowhere, nowhere),
+    ] {
+        let mut command = agent(&folder, &["ask", "hi"]);
+        command.env("UPGRADE_API_URL", "http://127.0.0.1:9/api").env(variable, value);
+        let ran = finish(command, "");
+        assert_eq!((ran.code(), ran.out().as_str()), (2, ""), "{variable}: {}", ran.err());
+        assert!(ran.err().starts_with("E_UPGRADE_CONFIG: ") && ran.err().contains(told), "{}", ran.err());
+        assert!(!ran.err().contains("hunter2"), "{}", ran.err());
+    }
 }
 
 #[test]

@@ -18,7 +18,10 @@ pub(super) fn told(error: &AgentError, thread: &str, file: &Path) -> String {
              `upgrade-agent threads delete {thread}`"
         ),
         Code::Store => {
-            format!("{error}\nThis turn may not be kept in {file}; what was kept before is not changed.")
+            format!(
+                "{error}\nThis turn may not be kept in {file}; what was kept before is not changed. To talk on meanwhile, choose \
+                 another folder with --data-dir"
+            )
         }
         _ => error.to_string(),
     }

@@ -32,7 +32,7 @@ pub(super) enum Failure {
     /// A turn that failed, with the way out.
     #[error("{0}")]
     Turn(String),
-    #[error("{0}")]
+    #[error("{0}\nThe file is left as it is; to talk on meanwhile, choose another folder with --data-dir")]
     Store(#[from] EngineError),
     #[error(
         "E_UNKNOWN_THREAD: there is no conversation {name}{}; `upgrade-agent threads` lists them",
