@@ -35,9 +35,38 @@ pub enum Verdict {
 pub const DELETE_WORD: &str = "DELETE";
 
 const YES: &[&str] = &["yes", "y", "ok", "okay", "sure", "confirm", "proceed", "go ahead", "do it"];
-const NO: &[&str] = &["no", "n", "cancel", "abort", "stop", "nevermind", "never mind", "don't", "dont"];
+const NO: &[&str] = &["no", "n", "nope"];
 const MODIFY: &[&str] = &["modify", "change", "edit", "modify it", "change it", "edit it"];
-const CANCEL: &[&str] = &["cancel", "abort", "stop", "nevermind", "never mind", "forget it"];
+const CANCEL: &[&str] = &[
+    "cancel",
+    "cancel it",
+    "cancel that",
+    "cancel this",
+    "abort",
+    "abort it",
+    "abort that",
+    "abort this",
+    "stop",
+    "stop it",
+    "stop that",
+    "stop this",
+    "nevermind",
+    "never mind",
+    "never mind that",
+    "don't",
+    "dont",
+    "do not",
+    "don't do it",
+    "don't do that",
+    "do not do it",
+    "do not do that",
+    "forget it",
+    "forget that",
+    "forget about it",
+    "forget about that",
+    "drop it",
+    "leave it",
+];
 const ALMOST_DELETE: &[&str] = &["delete", "delete it"];
 const POLITE: &[&str] = &["please", "pls", "thanks", "thx", "thank you", "kindly"];
 
@@ -60,7 +89,7 @@ pub fn read(text: &str, kind: ConfirmKind) -> Verdict {
     match kind {
         ConfirmKind::YesNo if says(&[YES]) => Verdict::Yes,
         ConfirmKind::TypeDelete if says(&[YES, ALMOST_DELETE]) => Verdict::NotTheWord,
-        _ if says(&[NO]) => Verdict::No,
+        _ if says(&[NO, CANCEL]) => Verdict::No,
         _ if says(&[MODIFY]) => Verdict::Modify,
         _ => Verdict::Other,
     }

@@ -40,6 +40,15 @@ fn the_table_of_yes_and_no_holds() {
         don't | No
         don’t | No
         no, cancel | No
+        nope | No
+        stop that | No
+        Don't do it! | No
+        no, do not | No
+        never mind that, thanks | No
+        forget about it | No
+        stop that experiment | Other
+        don't stop it | No
+        cancel the second one | Other
         modify | Modify
         Modify it, please | Modify
         change it | Modify
@@ -113,10 +122,32 @@ fn the_table_of_delete_holds() {
 
 #[test]
 fn only_words_of_giving_up_cancel_what_is_under_way() {
-    for text in ["cancel", "Stop.", "never mind", "nevermind, thanks", "abort", "forget it"] {
+    for text in [
+        "cancel",
+        "Stop.",
+        "never mind",
+        "nevermind, thanks",
+        "abort",
+        "forget it",
+        "don't",
+        "Stop that!",
+        "cancel this please",
+        "do not do that",
+        "drop it",
+    ] {
         assert!(is_cancel(text), "{text}");
     }
-    for text in ["no", "stop the experiment", "don't", "cancelled", "", "cancel?", "control"] {
+    for text in [
+        "no",
+        "nope",
+        "stop the experiment",
+        "don't start it",
+        "stop that test",
+        "cancelled",
+        "",
+        "cancel?",
+        "control",
+    ] {
         assert!(!is_cancel(text), "{text}");
     }
 }
@@ -136,7 +167,9 @@ proptest! {
         before in any::<bool>(),
     ) {
         let ours = [YES, NO, &["please", "pls", "thanks", "thx", "kindly", "dont", "modify", "change", "edit"]].concat();
-        prop_assume!(!ours.contains(&word.as_str()));
+        // Some are ours only together: "stop that", "don't do it".
+        let parts = ["it", "that", "this", "do", "nope"];
+        prop_assume!(!ours.contains(&word.as_str()) && !parts.contains(&word.as_str()));
         let text = if before { format!("{word} {answer}") } else { format!("{answer}, {word}") };
         prop_assert_eq!(read(&text, ConfirmKind::YesNo), Verdict::Other, "{}", text);
     }

@@ -265,3 +265,110 @@ async fn two_conversations_do_not_mix() {
     found.sort_by(|one, other| one.0.cmp(&other.0));
     assert_eq!(found[0], ("Bar".to_owned(), ExperimentState::Inactive));
 }
+
+const INACTIVE: ExperimentState = ExperimentState::Inactive;
+const NEW: &str =
+    "Create experiment Zeta in assign-prog at SelectSection / absolute_value_plot_equality, 50/50";
+/// A question is dropped, and another one asked.
+const TURNED: &str =
+    "confirmation_handler conversation_analyzer information_gatherer confirmation_handler response_generator";
+
+#[tokio::test]
+async fn the_status_of_none_of_one_and_of_several_is_asked_back_told_and_asked_back() {
+    let stage = Stage::with(&[("Bar", INACTIVE), ("Foo", ExperimentState::Enrolling)]).await;
+    let asked = "Of which experiment do you want to know the status?";
+    let scene = stage.say("what's the status?", ANALYZED, asked).await;
+    assert_eq!(scene.turn.kind, ResponseKind::Clarification);
+    stage.say("tell me about Foo", GATHERED, "Experiment 'Foo'").await;
+    stage.say("what's the status?", GATHERED, "Experiment 'Foo' is enrolling").await;
+    stage.say("tell me about Bar", GATHERED, "Experiment 'Bar'").await;
+    stage.say("what's the status?", GATHERED, "Experiment 'Bar' is inactive").await;
+    stage.say("list the experiments", GATHERED, "There are 2 experiments").await;
+    stage.say("what's the status?", ANALYZED, asked).await;
+}
+
+#[tokio::test]
+async fn the_second_one_is_that_of_the_list_that_was_read_out() {
+    let stage = Stage::with(&[("Bar", INACTIVE), ("Foo", INACTIVE), ("Second Chance", INACTIVE)]).await;
+    stage.say("start an experiment", GATHERED, "Which experiment do you mean?").await;
+    stage.say("the first one", COMPLETED, "Change experiment 'Bar' status").await;
+    stage.say("no", SETTLED, "Nothing was changed").await;
+    for (said, named) in [
+        ("start the second one", "Change experiment 'Foo' status"),
+        ("delete the third", "PERMANENTLY DELETE experiment 'Second Chance'"),
+        ("start the last one", "Change experiment 'Second Chance' status"),
+        ("start Second Chance", "Change experiment 'Second Chance' status"),
+    ] {
+        stage.agent.turn("t", "list the experiments").await.unwrap();
+        stage.say(said, ASKED, named).await;
+        stage.say("no", SETTLED, "Nothing was changed").await;
+    }
+}
+
+#[tokio::test]
+async fn giving_up_is_heard_whatever_is_waited_for() {
+    let stage = Stage::with(&[("Foo", INACTIVE)]).await;
+    for words in ["cancel", "don't", "never mind", "Stop that!", "forget it", "do not do that, please"] {
+        stage.say("Create experiment Zeta", GATHERED, "Which context").await;
+        let given_up = stage.say(words, REASKED, "I will not create the experiment").await;
+        assert!(given_up.turn.pending.is_none() && given_up.turn.suggested.is_empty());
+        for request in ["start Foo", "delete Foo", "test the balance of Foo with 5 users"] {
+            stage.say(request, ASKED, "Foo").await;
+            let given_up = stage.say(words, SETTLED, "Nothing was changed").await;
+            assert!(given_up.turn.pending.is_none() && given_up.turn.suggested.is_empty());
+            assert!(given_up.writes.is_empty(), "{words:?} to {request:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_changed_in_passing_is_asked_about_anew_and_done_as_changed() {
+    let stage = Stage::with(&[("Foo", INACTIVE)]).await;
+    for (request, before, change, after) in [
+        (NEW, "'Zeta'", "call it Eta", "Create experiment 'Eta'"),
+        (NEW, "variant 50%", "make it 70/30", "control 70%, variant 30%"),
+        ("start Foo", "'enrolling'?", "set it to preview instead", "from 'inactive' to 'preview'?"),
+        ("test the balance of Foo with 100 users", "100 simulated", "use 300 users", "300 simulated"),
+        ("simulate 20 users in Foo", "20 simulated", "with 50 instead", "50 simulated"),
+    ] {
+        stage.say(request, ASKED, before).await;
+        let changed = stage.say(change, TURNED, after).await;
+        let (note, question) = changed.turn.reply.split_once("\n\n").unwrap();
+        assert!(note.starts_with("I have set aside the question"), "{note}");
+        assert!(!question.contains(before), "{question}");
+        stage.say("no", SETTLED, "Nothing was changed").await;
+    }
+    stage.say(NEW, ASKED, "'Zeta'").await;
+    stage.say("call it Eta", TURNED, "Create experiment 'Eta'").await;
+    stage.say("yes", DONE, "Experiment 'Eta' was created").await;
+}
+
+#[tokio::test]
+async fn a_new_request_drops_the_open_question_and_says_so() {
+    let stage = Stage::with(&[("Bar", INACTIVE), ("Foo", INACTIVE)]).await;
+    stage.say("start Foo", ASKED, "'Foo'").await;
+    let scene = stage.say("delete Bar", TURNED, "PERMANENTLY DELETE experiment 'Bar'").await;
+    assert!(scene.turn.reply.starts_with("I have set aside the question whether to change experiment 'Foo'"));
+    let scene = stage.say("yes", SETTLED, "type the word DELETE").await;
+    assert!(scene.writes.is_empty());
+    stage.say("DELETE", DONE, "'Bar' was deleted").await;
+    assert_eq!(stage.experiments().await, [("Foo".to_owned(), INACTIVE)]);
+}
+
+#[tokio::test]
+async fn what_was_changed_elsewhere_is_seen_at_once() {
+    let stage = Stage::with(&[("Bar", INACTIVE), ("Foo", INACTIVE)]).await;
+    stage.say("list the experiments", GATHERED, "- Foo (inactive").await;
+    stage.say("tell me about Foo", GATHERED, "status: inactive").await;
+    let elsewhere = UpgradeClient::builder(stage.server.url()).build().unwrap();
+    let all = elsewhere.experiments().await.unwrap();
+    let id = |name: &str| all.iter().find(|one| one.name == name).unwrap().id.clone();
+    elsewhere.set_state(&id("Foo"), &ExperimentState::Enrolling).await.unwrap();
+    stage.say("what's its status?", GATHERED, "'Foo' is enrolling").await;
+    stage.say("stop it", ASKED, "from 'enrolling' to 'enrollmentComplete'?").await;
+    elsewhere.delete(&id("Foo")).await.unwrap();
+    let scene = stage.agent.turn("t", "yes").await.unwrap();
+    assert!(scene.reply.contains("Foo") && !scene.reply.contains("is now"), "{}", scene.reply);
+    stage.say("list the experiments", GATHERED, "There is 1 experiment").await;
+    stage.say("start Foo", GATHERED, "there is no experiment called 'Foo'").await;
+}

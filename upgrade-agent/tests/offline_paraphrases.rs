@@ -2,10 +2,12 @@
 //! asked must come out the same as in the plain wording.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use upgrade_agent::actions::ActionKind;
 use upgrade_agent::agent::{Turn, UpgradeAgent};
 use upgrade_agent::client::{ExperimentState, NewExperiment, UpgradeClient};
 use upgrade_agent::offline::OfflineModel;
 use upgrade_agent::server::{EmbeddedServer, ServerHandle};
+use upgrade_agent::state::PendingSummary;
 
 struct Desk {
     server: ServerHandle,
@@ -51,6 +53,19 @@ impl Desk {
             }
         }
         assert!(wrong.is_empty(), "{wanted:?} was wanted:\n{}", wrong.join("\n"));
+    }
+
+    /// Every message, each on a thread of its own, must end in a question about this action, with all of these texts.
+    async fn all_ask_for(&self, action: ActionKind, messages: &[&str], wanted: &[&str]) {
+        let mut wrong = Vec::new();
+        for message in messages {
+            let turn = self.say(message, message).await;
+            let asked = matches!(&turn.pending, Some(PendingSummary::Confirmation { action: asked, .. }) if *asked == action);
+            if !asked || !wanted.iter().all(|text| turn.reply.contains(text)) {
+                wrong.push(format!("{message:?} brought {:?}", turn.reply));
+            }
+        }
+        assert!(wrong.is_empty(), "{action:?} with {wanted:?} was wanted:\n{}", wrong.join("\n"));
     }
 
     async fn end(self) {
@@ -538,5 +553,95 @@ async fn unknown_and_ambiguous_names_are_told_and_not_guessed() {
     )
     .await;
     desk.all_say(&["start an experiment", "delete an experiment"], &["Which experiment do you mean?"]).await;
+    desk.end().await;
+}
+
+#[tokio::test]
+async fn one_student_visits() {
+    let desk = Desk::new().await;
+    let messages = [
+        "let user ann visit SelectSection / absolute_value_plot_equality in assign-prog",
+        "have student ann visit the decision point SelectSection absolute_value_plot_equality",
+        "student ann arrives at SelectSection / absolute_value_plot_equality",
+        "please simulate a visit of student ann to SelectSection with target absolute_value_plot_equality",
+        "user ann goes to SelectSection, absolute_value_plot_equality",
+        "vist SelectSection / absolute_value_plot_equality as user ann",
+        "visit_decision_point for user ann at SelectSection / absolute_value_plot_equality",
+    ];
+    let wanted = ["ann", "SelectSection / absolute_value_plot_equality"];
+    desk.all_ask_for(ActionKind::VisitDecisionPoint, &messages, &wanted).await;
+    desk.end().await;
+}
+
+#[tokio::test]
+async fn the_balance_of_conditions() {
+    let desk = Desk::new().await;
+    let messages = [
+        "test the balance of Math Hints with 200 users",
+        "could you check whether Math Hints splits its 200 students evenly?",
+        "run a balance test for the Math Hints experiment, 200 students",
+        "I'd like to see if the weights of Math Hints are respected, simulate 200 users",
+        "Give me a chi-square test for Math Hints with 200 students",
+        "are the conditions in Math Hints assigned evenly? Try 200 simulated learners",
+        "do a quick sanity check of the randomization in Math Hints with two hundred pupils",
+        "test_condition_balance for Math Hints with 200 users",
+        "check teh blance of Math Hints with 200 users",
+    ];
+    desk.all_ask_for(ActionKind::TestConditionBalance, &messages, &["200", "Math Hints"]).await;
+    let computed = [
+        "test the balance of Running Test",
+        "is the split of Running Test fair?",
+        "does Running Test assign students evenly? check the balance",
+        "check if the randomization of Running Test is fair",
+        "dry run: test the balance of Running Test",
+        "verfiy that Running Test splits fairly",
+    ];
+    desk.all_say(&computed, &["The split of experiment 'Running Test', computed"]).await;
+    desk.end().await;
+}
+
+#[tokio::test]
+async fn a_journey_of_students() {
+    let desk = Desk::new().await;
+    let messages = [
+        "simulate a journey of 20 users through Math Hints",
+        "play through Math Hints with 20 students",
+        "let 20 learners walk through the Math Hints experiment",
+        "I want to simulate what 20 users experience in Math Hints",
+        "send twenty test users through Math Hints please",
+        "walk 20 pupils through math hints",
+        "simluate a user jounrey for 20 students in Math Hints",
+    ];
+    desk.all_ask_for(ActionKind::SimulateUserJourney, &messages, &["20 simulated students"]).await;
+    let named = ["run a user journey with students ann and bob in Math Hints"];
+    desk.all_ask_for(ActionKind::SimulateUserJourney, &named, &["2 simulated students"]).await;
+    desk.end().await;
+}
+
+#[tokio::test]
+async fn who_is_kept_out_and_who_is_let_in() {
+    let desk = Desk::new().await;
+    let out = [
+        "exclude user bob from Math Hints",
+        "Math Hints should not include student bob",
+        "put student bob on the exclusion list of Math Hints",
+        "block student bob from the Math Hints experiment",
+        "I don't want user bob in Math Hints, exclude him",
+        "student bob must be left out of Math Hints",
+        "please make sure student bob never sees Math Hints",
+        "exlcude user bob from Math Hints",
+    ];
+    desk.all_ask_for(ActionKind::UpdateExperiment, &out, &["exclu", "bob"]).await;
+    let classes = ["keep class c1 out of Math Hints", "class c1 should never see Math Hints"];
+    desk.all_ask_for(ActionKind::UpdateExperiment, &classes, &["exclu", "c1"]).await;
+    let into = [
+        "add class c1 to the inclusion list of Math Hints",
+        "whitelist class c1 for Math Hints",
+        "include class c1 in Math Hints",
+        "let only class c1 take part in Math Hints",
+        "put class c1 on the inclusions of Math Hints",
+        "inclued class c1 in Math Hints",
+    ];
+    desk.all_ask_for(ActionKind::UpdateExperiment, &into, &["inclu", "c1"]).await;
     desk.end().await;
 }

@@ -25,7 +25,13 @@ pub(super) fn analysis(facts: &Facts) -> Value {
 fn in_situation(meaning: Meaning, text: &Text, facts: &Facts) -> Meaning {
     let sure = |ask| Meaning { ask, confidence: 0.85 };
     match &meaning.ask {
-        Ask::StatusOf if meaning.confidence < 0.7 && !facts.told("that_experiment").is_null() => {
+        Ask::StatusOf if slots::ordinals::place(text).is_some() => sure(Ask::StatusOf),
+        // After a list of several, none of them is the one.
+        Ask::StatusOf
+            if meaning.confidence < 0.7
+                && !facts.told("that_experiment").is_null()
+                && !reads_out_several(&facts.before) =>
+        {
             sure(Ask::StatusOf)
         }
         Ask::Unclear if may_change_a_draft(text) && !facts.told("dropped").is_null() => {
@@ -35,9 +41,18 @@ fn in_situation(meaning: Meaning, text: &Text, facts: &Facts) -> Meaning {
     }
 }
 
-/// "70/30 instead": a parameter of the question that was open a moment ago.
+/// Whether a reply was a list of experiments.
+fn reads_out_several(reply: &str) -> bool {
+    let listed = |line: &str| line.starts_with("- ") && line.contains(" in ") && line.ends_with(')');
+    reply.lines().filter(|line| listed(line)).count() > 1
+}
+
+/// "70/30 instead", "call it Bar", "use 300 students": a parameter of the question that was open a moment ago.
 fn may_change_a_draft(text: &Text) -> bool {
-    slots::has_weights(text) || text.has(&["instead", "rather", "actually", "but"])
+    slots::has_weights(text)
+        || text.has(&["instead", "rather", "actually", "but"])
+        || text.has_phrase("call|name it")
+        || slots::students::count(text).is_some()
 }
 
 fn intent(ask: &Ask) -> &'static str {

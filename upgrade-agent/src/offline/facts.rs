@@ -30,6 +30,8 @@ pub(super) struct Facts {
     pub(super) node: Node,
     /// What the person said last.
     pub(super) message: String,
+    /// What was answered to the person before that.
+    pub(super) before: String,
     pub(super) situation: Value,
     pub(super) answers: Vec<Answer>,
     tools: Vec<String>,
@@ -43,10 +45,13 @@ impl Facts {
         let spoken: Vec<String> =
             request.messages.iter().filter(|message| said(message)).map(Message::text).collect();
         let message = super::insistence::spelled_out(&spoken);
+        let before =
+            request.messages[..last.unwrap_or_default()].iter().rfind(|one| one.role == Role::Assistant);
         let since = last.map_or(&[][..], |at| &request.messages[at + 1..]);
         Facts {
             node: node(system),
             message,
+            before: before.map(Message::text).unwrap_or_default(),
             situation: situation(system),
             answers: answers(since),
             tools: request.tools.iter().map(|tool| tool.name.clone()).collect(),

@@ -171,6 +171,10 @@ const PHRASES: &[(&str, &str, Concept)] = &[
     ("make", "start", C::Start),
     ("make", "run", C::Start),
     ("leave", "out", C::Exclude),
+    ("left", "out", C::Exclude),
+    ("kept", "out", C::Exclude),
+    ("take", "off", C::Change),
+    ("make", "sure", C::Desire),
     ("keep", "out", C::Exclude),
     ("take", "part", C::Include),
     ("log", "visit", C::Mark),
@@ -238,6 +242,12 @@ pub(super) fn concepts(word: &Word) -> Vec<Concept> {
     }
     let slip = |entry: &Entry| is_slip_of(&word.low, entry.low) || is_slip_of(&word.stem, &entry.stem);
     by(&slip).into_iter().take(1).collect()
+}
+
+/// Whether a word that ends like a form of another is a slip of the word itself: "inclued".
+pub(super) fn is_slip_of_base(word: &Word) -> bool {
+    let known = ENTRIES.iter().any(|entry| entry.stem == word.stem);
+    !known && ENTRIES.iter().any(|entry| is_slip_of(&word.low, entry.low))
 }
 
 /// Whether a word is no slip of any other.

@@ -5,6 +5,7 @@
 pub(super) mod conditions;
 pub(super) mod lists;
 pub(super) mod names;
+pub(super) mod ordinals;
 pub(super) mod points;
 pub(super) mod students;
 

@@ -57,7 +57,29 @@ impl Text {
         for (piece, quoted) in split_quotes(&message) {
             reader.piece(piece, quoted);
         }
+        text.keeps_out();
         text
+    }
+
+    /// "Should not include", "must never see": a wish to keep somebody out, said as what shall not be.
+    fn keeps_out(&mut self) {
+        let member = self.has(&[
+            "user", "users", "student", "students", "learner", "learners", "pupil", "pupils", "class",
+            "classes", "school", "schools",
+        ]);
+        let place = self
+            .find_phrase("should|must|shall not|never include|contain|admit")
+            .or_else(|| self.find_phrase("should|must|shall not|never see|join|enter").filter(|_| member))
+            .map(|at| (at, at + 3))
+            .or_else(|| {
+                let at = self.find_phrase("never sees|joins|enters").filter(|_| member)?;
+                Some((at, at + 2))
+            });
+        if let Some((from, to)) = place {
+            let Some(first) = self.words.get(from) else { return };
+            let word = Word::new("exclude", false, first.leads, first.new_clause);
+            self.words.splice(from..to, [word]);
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -185,6 +207,9 @@ fn expanded(core: &str) -> Vec<String> {
     };
     if let Some(whole) = whole {
         return whole.split(' ').map(str::to_owned).collect();
+    }
+    if super::intent::Action::of_name(core).is_some() {
+        return core.split('_').map(str::to_owned).collect();
     }
     let endings =
         [("n't", "not"), ("'re", "are"), ("'ve", "have"), ("'ll", "will"), ("'d", "would"), ("'m", "am")];

@@ -104,8 +104,7 @@ impl Gatherer<'_> {
         let is_experiment = |word: &str| experiments.iter().any(|named| names::has_word(&named.name, word));
         let mut text = self.text.clone();
         text.words.retain(|word| {
-            let student =
-                students.iter().any(|id| *id == word.raw) || groups.iter().any(|(_, id)| *id == word.raw);
+            let student = students.contains(&word.raw) || groups.iter().any(|(_, id)| *id == word.raw);
             let kind = students::kind_of(&word.raw, &kinds).is_some();
             let place = is_place(contexts, &word.raw) && !is_experiment(&word.low);
             !(student || kind || place)

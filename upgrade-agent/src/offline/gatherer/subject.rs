@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::super::slots::names::{Match, Named};
-use super::super::slots::{self, names};
-use super::super::text::Text;
+use super::super::slots::{self, names, ordinals};
+use super::super::text::{Text, folded};
 use super::super::wire;
 use super::{Draft, Gatherer, Next, Params, Step, error};
 
@@ -29,6 +29,9 @@ impl Gatherer<'_> {
     /// The same for a part of the message.
     pub(super) fn subject_in(&self, text: &Text) -> Next<Subject> {
         let known = wire::names(self.need("get_experiment_names", json!({}))?);
+        if let Some(named) = self.in_the_list(text, &known) {
+            return Ok(Subject::One(named));
+        }
         let mention = slots::mention(text).filter(|mention| !is_pointer(mention));
         Ok(match names::resolve(text, mention.as_deref(), &known) {
             Match::One(named) => Subject::One(named),
@@ -40,6 +43,14 @@ impl Gatherer<'_> {
                 (None, None) => Subject::Unsaid,
             },
         })
+    }
+
+    /// "The second one" of those that were read out a moment ago. A whole name that has the word in it goes first.
+    fn in_the_list(&self, text: &Text, known: &[Named]) -> Option<Named> {
+        let place = ordinals::place(text)?;
+        let said = format!(" {} ", folded(&self.facts.message));
+        let named = known.iter().any(|named| said.contains(&format!(" {} ", folded(&named.name))));
+        ordinals::in_list(place, &self.facts.before, known).filter(|_| !named)
     }
 
     /// What "that experiment" is, if the message speaks of it.
@@ -81,6 +92,9 @@ impl Gatherer<'_> {
     pub(super) fn answered(&self) -> Next<Subject> {
         let known = wire::names(self.need("get_experiment_names", json!({}))?);
         let whole = self.facts.message.trim();
+        if let Some(named) = self.in_the_list(self.text, &known) {
+            return Ok(Subject::One(named));
+        }
         let mention = slots::mention(self.text);
         Ok(match names::resolve(self.text, mention.as_deref().or(Some(whole)), &known) {
             Match::One(named) => Subject::One(named),

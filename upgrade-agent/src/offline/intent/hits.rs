@@ -165,7 +165,7 @@ fn named_from(text: &Text) -> Option<usize> {
 
 fn describes(word: &Word) -> bool {
     let ends = |ending: &str| word.low.ends_with(ending) && word.low.len() > ending.len() + 2;
-    ends("ing") || ends("ed") || ends("ion")
+    (ends("ing") || ends("ed") || ends("ion")) && !lexicon::is_slip_of_base(word)
 }
 
 /// "It has run", "it had begun".

@@ -5,7 +5,7 @@
 
 use super::super::lexicon::{self, Concept as C};
 use super::super::slots::students;
-use super::super::text::Text;
+use super::super::text::{Text, Word};
 use super::hits::Hits;
 
 /// What it is about, and the place of the word that says so.
@@ -13,9 +13,9 @@ pub(super) fn find(text: &Text, hits: &Hits) -> Option<(usize, C)> {
     let helps = |at: usize| {
         // "Make bob visit it", "put 50 students through".
         let verb = text.words.get(at).is_some_and(|word| word.is(&["make", "put", "move"]));
-        let next = text.words.get(at + 1);
-        verb && next.is_some_and(|next| students::is_person(next) || next.raw.parse::<u32>().is_ok())
-            || verb && students::after_a_lead(text).is_some_and(|(id, _)| id == at + 1)
+        let people = |next: &Word| students::is_person(next) || next.raw.parse::<u32>().is_ok();
+        let led = || students::after_a_lead(text).is_some_and(|(id, _)| id == at + 1);
+        verb && (text.words.get(at + 1).is_some_and(people) || led())
     };
     let acts = |concept| hits.of_concept(concept).any(|hit| !hit.masked && !hit.describes && !helps(hit.at));
     if [C::Create, C::Delete, C::Change, C::Archive].into_iter().any(acts) {
@@ -67,12 +67,18 @@ fn balance(text: &Text, hits: &Hits) -> Option<(usize, C)> {
                 "randomization",
                 "randomisation",
                 "randomizes",
+                "evenly",
+                "equally",
+                "respected",
+                "honoured",
+                "honored",
             ])
     })?;
     let tests = text.has(&["test", "testing", "verify", "validate", "try", "evaluate", "assess"])
         || is_anywhere(hits, C::Simulate)
         || text.words.iter().any(|word| super::super::text::is_slip_of(&word.low, "verify"));
-    let foretells = students::count(text).is_some() && (text.has(&["how", "would", "will"]) || text.asks);
+    let foretells =
+        students::count(text).is_some() && (text.has(&["how", "would", "will", "check", "see"]) || text.asks);
     (tests || foretells).then_some((spread, C::Balance))
 }
 
@@ -141,9 +147,9 @@ fn goes_through(text: &Text) -> Option<usize> {
     (through.saturating_sub(8)..through).find(verb)
 }
 
-fn place(text: &Text, fits: impl Fn(usize, &super::super::text::Word) -> bool) -> Option<usize> {
+fn place(text: &Text, fits: impl Fn(usize, &Word) -> bool) -> Option<usize> {
     let mut words = text.words.iter().enumerate();
-    let plain = |word: &super::super::text::Word| !word.quoted && !word.is_capital();
+    let plain = |word: &Word| !word.quoted && !word.is_capital();
     words.find(|(at, word)| plain(word) && fits(*at, word)).map(|(at, _)| at)
 }
 

@@ -11,13 +11,26 @@ pub(in super::super) fn users(text: &Text) -> Vec<String> {
     for (at, _) in text.words.iter().enumerate().filter(|(_, word)| noun(word)) {
         let skip = ["id", "ids", "with", "named", "called", "whose", "is", "are", "the"];
         let from = text.words[at + 1..].iter().take_while(|word| word.is(&skip)).count() + at + 1;
-        for id in listed(text, from) {
+        let ids = listed(text, from);
+        // "20 learners walk" names nobody, "the two students ann and bob" does.
+        let counted = counted_before(text, at);
+        if counted.is_some_and(|count| count != ids.len() || count == 1) {
+            continue;
+        }
+        for id in ids {
             if !found.contains(&id) {
                 found.push(id);
             }
         }
     }
     found
+}
+
+/// The number of the persons that a noun stands for: "20 learners", "twenty test users".
+fn counted_before(text: &Text, noun: usize) -> Option<usize> {
+    let near = noun.saturating_sub(3)..noun;
+    let count = near.rev().find_map(|at| number(text, at, text.words.get(at)?))?;
+    usize::try_from(count).ok()
 }
 
 /// The ids of an enumeration that begins at a word: free words with commas or "and" between them.
@@ -64,7 +77,8 @@ fn is_id(word: &Word) -> bool {
     let grammar = lexicon::is_function(word) && !word.is_capital();
     let number = word.raw.parse::<f64>().is_ok();
     let doing = word.low.len() > 5 && word.low.ends_with("ing");
-    word.quoted || number || !doing && !grammar && (is_free(word) || word.is_capital())
+    let place = super::ordinals::is_word(word);
+    word.quoted || number || !doing && !grammar && !place && (is_free(word) || word.is_capital())
 }
 
 pub(in super::super) fn is_person(word: &Word) -> bool {
@@ -77,7 +91,8 @@ pub(in super::super) fn after_a_lead(text: &Text) -> Option<(usize, String)> {
     let mut words = text.words.iter().enumerate();
     words.find_map(|(at, word)| {
         let next = text.words.get(at + 1)?;
-        let named = is_id(next) && !next.new_clause && next.raw.parse::<f64>().is_err();
+        let counts = next.raw.parse::<f64>().is_ok() || number(text, at + 1, next).is_some();
+        let named = is_id(next) && !next.new_clause && !counts;
         (word.is(&lead) && named).then(|| (at + 1, next.raw.clone()))
     })
 }
@@ -198,7 +213,12 @@ mod tests {
         assert_eq!(of("simulate students ann, bob and cem"), ["ann", "bob", "cem"]);
         assert_eq!(of("exclude user bob from Hints"), ["bob"]);
         assert_eq!(of("student ann and student bob"), ["ann", "bob"]);
-        assert_eq!(of("test it with 200 users in Hints"), Vec::<String>::new());
+        assert_eq!(of("the two students ann and bob"), ["ann", "bob"]);
+        for counted in
+            ["test it with 200 users in Hints", "let 20 learners walk", "what twenty users experience"]
+        {
+            assert_eq!(of(counted), Vec::<String>::new(), "{counted}");
+        }
         let led = |message| after_a_lead(&Text::read(message)).map(|(_, id)| id);
         assert_eq!(led("let student1 visit X").as_deref(), Some("student1"));
         assert_eq!(led("let us visit X"), None);

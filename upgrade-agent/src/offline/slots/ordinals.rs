@@ -1,0 +1,113 @@
+//! "The second one": a place in a list that was read out a moment ago.
+
+use super::super::text::{Text, Word, folded};
+use super::names::Named;
+
+/// A place in a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Place {
+    /// Counted from 0.
+    At(usize),
+    Last,
+}
+
+const WORDS: &[(&str, usize)] = &[
+    ("first", 0),
+    ("1st", 0),
+    ("second", 1),
+    ("2nd", 1),
+    ("third", 2),
+    ("3rd", 2),
+    ("fourth", 3),
+    ("4th", 3),
+    ("fifth", 4),
+    ("5th", 4),
+    ("sixth", 5),
+    ("seventh", 6),
+    ("eighth", 7),
+    ("ninth", 8),
+    ("tenth", 9),
+];
+
+/// "Delete the third" has no student in it.
+pub(in super::super) fn is_word(word: &Word) -> bool {
+    WORDS.iter().any(|(name, _)| word.low == *name)
+}
+
+/// The place that a message speaks of: "the second one", "the third", "number 2".
+pub(in super::super) fn place(text: &Text) -> Option<Place> {
+    let number = text.words.windows(2).find_map(|pair| {
+        let named = pair[0].is(&["number", "no", "nr"]);
+        pair[1].raw.parse::<usize>().ok().filter(|number| named && *number > 0)
+    });
+    let word = |at: usize| {
+        let word = text.words.get(at).filter(|word| !word.quoted && !word.is_capital())?;
+        let place = WORDS.iter().find(|(name, _)| word.low == *name).map(|(_, place)| Place::At(*place));
+        let place = place.or_else(|| word.is(&["last"]).then_some(Place::Last))?;
+        let next = text.words.get(at + 1).filter(|next| !next.new_clause);
+        let noun =
+            next.is_none_or(|next| next.is(&["one", "experiment", "test", "study", "of", "please", "now"]));
+        let led = at.checked_sub(1).and_then(|at| text.words.get(at)).is_some_and(|word| word.is(&["the"]));
+        (led && noun).then_some(place)
+    };
+    number.map(|number| Place::At(number - 1)).or_else(|| (0..text.words.len()).find_map(word))
+}
+
+/// What stands at this place among the experiments that a text reads out; none if it names fewer than two.
+pub(in super::super) fn in_list(place: Place, said: &str, known: &[Named]) -> Option<Named> {
+    let mut rest = format!(" {} ", folded(said));
+    let mut names: Vec<(String, &Named)> =
+        known.iter().map(|named| (format!(" {} ", folded(&named.name)), named)).collect();
+    // "Test" does not stand in "Running Test".
+    names.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
+    let mut found: Vec<(usize, &Named)> = Vec::new();
+    for (name, named) in names.iter().filter(|(name, _)| !name.trim().is_empty()) {
+        while let Some(at) = rest.find(name.as_str()) {
+            rest.replace_range(at + 1..at + name.len() - 1, &"\u{1}".repeat(name.len() - 2));
+            found.push((at, named));
+        }
+    }
+    found.sort_by_key(|(at, _)| *at);
+    let mut seen: Vec<&Named> = Vec::new();
+    for (_, named) in found {
+        if !seen.iter().any(|other| other.id == named.id) {
+            seen.push(named);
+        }
+    }
+    let at = match place {
+        _ if seen.len() < 2 => return None,
+        Place::At(at) => at,
+        Place::Last => seen.len() - 1,
+    };
+    seen.get(at).map(|named| (*named).clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_said_in_words_and_in_numbers() {
+        let of = |message| place(&Text::read(message));
+        assert_eq!(of("start the second one"), Some(Place::At(1)));
+        assert_eq!(of("delete the third"), Some(Place::At(2)));
+        assert_eq!(of("what is the status of the last one?"), Some(Place::Last));
+        assert_eq!(of("number 2, please"), Some(Place::At(1)));
+        for message in ["start Second Chance", "wait a second", "the first thing to know", "start it first"] {
+            assert_eq!(of(message), None, "{message}");
+        }
+    }
+
+    #[test]
+    fn a_list_is_read_in_the_order_in_which_it_was_said() {
+        let named = |name: &str| Named { id: name.to_owned(), name: name.to_owned() };
+        let known = [named("Test"), named("Foo"), named("Running Test")];
+        let said = "There are 3:\n- Running Test (enrolling)\n- Foo (inactive)\n- Test (inactive)";
+        let at = |place| in_list(place, said, &known).map(|named| named.name);
+        assert_eq!(at(Place::At(0)).as_deref(), Some("Running Test"));
+        assert_eq!(at(Place::At(2)).as_deref(), Some("Test"));
+        assert_eq!(at(Place::Last).as_deref(), Some("Test"));
+        assert_eq!(at(Place::At(3)), None);
+        assert_eq!(in_list(Place::At(0), "Foo is inactive", &known), None);
+    }
+}
