@@ -14,11 +14,11 @@ mod before {
     use super::*;
 
     #[derive(State, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
-    pub struct Order {
-        pub price: f64,
+    pub(super) struct Order {
+        pub(super) price: f64,
         #[reduce(append)]
-        pub notes: Vec<String>,
-        pub secret: String,
+        pub(super) notes: Vec<String>,
+        pub(super) secret: String,
     }
 
     async fn charge() -> OrderUpdate {
@@ -31,7 +31,7 @@ mod before {
     }
 
     /// `charge` finishes beside `ask`, which waits.
-    pub fn graph(saver: &Arc<MemorySaver>) -> CompiledGraph<Order> {
+    pub(super) fn graph(saver: &Arc<MemorySaver>) -> CompiledGraph<Order> {
         let graph = StateGraph::new()
             .node("charge", charge)
             .node("ask", ask)
