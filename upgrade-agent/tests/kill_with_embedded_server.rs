@@ -9,12 +9,14 @@ mod shell;
 
 use rusqlite::Connection;
 use serde_json::Value;
-use shell::{Folder, Running, agent, ask, create, embedded_experiments, reply};
-use upgrade_agent::client::ExperimentState;
+use shell::{Folder, Running, Simulator, agent, ask, create, embedded_experiments, reply};
+use upgrade_agent::client::{ExperimentState, UpgradeClient};
 
 /// How many kills fall at seeded places of a whole session.
 const ROUNDS: u64 = 18;
 const SEED: u64 = 0x5EED;
+/// How many kills fall at places of a plan, evenly apart.
+const PLAN_ROUNDS: u64 = 8;
 
 fn start_chat(folder: &Folder) -> Running {
     Running::start(agent(folder, &["--thread", "t"]))
@@ -150,4 +152,45 @@ fn check_and_finish(folder: &Folder, round: u64) {
     let all = embedded_experiments(folder);
     assert_eq!((all.len(), all[0].state_log.len()), (1, 1), "round {round}");
     assert_eq!(actions_told(folder), 2, "round {round}");
+}
+
+/// How many students are enrolled in the only experiment, and the moves of its status.
+fn footprint(folder: &Folder) -> (u64, Vec<ExperimentState>) {
+    let simulator = Simulator::over_embedded_data(folder);
+    let foo = simulator.experiments().remove(0);
+    let client = UpgradeClient::builder(&simulator.url).build().unwrap();
+    let detail = tokio::runtime::Runtime::new().unwrap().block_on(client.enrollment(&foo.id)).unwrap();
+    (detail.users, foo.state_log.into_iter().map(|change| change.to).collect())
+}
+
+#[test]
+fn killed_anywhere_in_a_plan_the_next_start_restores_the_status_and_plays_nobody() {
+    const STUDENTS: u64 = 30;
+    let asked = || {
+        let folder = Folder::new();
+        ask(&folder, &["--thread", "setup"], &create("Foo"));
+        ask(&folder, &["--thread", "setup"], "yes");
+        let asked = say(&folder, &format!("test the balance of Foo with {STUDENTS} students"));
+        assert_eq!(asked["kind"], "confirmation", "{asked}");
+        folder
+    };
+    let whole = run_until(&asked(), "yes\n", u64::MAX);
+    let mut cut_off = 0;
+    for round in 0..PLAN_ROUNDS {
+        let folder = asked();
+        run_until(&folder, "yes\n", whole * (2 * round + 1) / (2 * PLAN_ROUNDS));
+        let (enrolled, _) = footprint(&folder);
+        let turn = say(&folder, "hello");
+        let (left, moves) = footprint(&folder);
+        assert_eq!(left, enrolled, "round {round}: {turn}");
+        assert!(left <= STUDENTS, "round {round}");
+        let restored = matches!(moves[..], [] | [ExperimentState::Enrolling, ExperimentState::Inactive]);
+        assert!(restored, "round {round}: {moves:?}");
+        if let Some(told) = turn["recovered"].as_str() {
+            let told_so = told.contains("I was stopped") || told.contains("The split of experiment 'Foo'");
+            assert!(told_so, "round {round}: {told}");
+            cut_off += u64::from(told.contains("is inactive again"));
+        }
+    }
+    assert!(cut_off > 0, "no kill fell between two changes of the status");
 }

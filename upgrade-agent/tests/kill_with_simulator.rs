@@ -11,7 +11,7 @@ use rusqlite::Connection;
 use serde_json::json;
 use shell::gate::{Gate, Hold};
 use shell::{Folder, Running, Simulator, agent, ask, create, reply};
-use upgrade_agent::client::{Experiment, ExperimentState};
+use upgrade_agent::client::{Experiment, ExperimentState, UpgradeClient};
 
 /// An action: how it is asked for, how yes is said, the request that does it, and what must be true once it is done.
 struct Case {
@@ -236,4 +236,88 @@ fn killed_while_a_language_model_thinks_it_goes_on_with_another_model() {
     let recovered = turn["recovered"].as_str().unwrap();
     assert!(recovered.contains("Change experiment 'Foo' status from 'inactive' to 'enrolling'?"), "{turn}");
     assert!(reply(&turn).contains("Foo (inactive"), "{turn}");
+}
+
+/// A balance test of `Foo`, which is not enrolling, so that it is a plan: started, played, restored.
+const PLAN: Case = Case {
+    wish: "test the balance of Foo with 12 students",
+    yes: "yes",
+    request: "POST /v6/mark",
+    done: |all| all.len() == 1 && all[0].state == ExperimentState::Inactive,
+};
+
+/// The students enrolled in `Foo`, and the moves of its status.
+fn footprint(simulator: &Simulator) -> (u64, Vec<ExperimentState>) {
+    let foo = simulator.experiments().remove(0);
+    let client = UpgradeClient::builder(&simulator.url).build().unwrap();
+    let detail = tokio::runtime::Runtime::new().unwrap().block_on(client.enrollment(&foo.id)).unwrap();
+    (detail.users, foo.state_log.into_iter().map(|change| change.to).collect())
+}
+
+/// What the next start says of the plan that was cut off; it restores the status and plays nobody.
+fn restores(stage: &Stage, killed_at: &str) {
+    let (enrolled, moves) = footprint(&stage.simulator);
+    let turn = stage.ask("t", "hello");
+    let told = turn["recovered"].as_str().unwrap_or_else(|| panic!("{killed_at}: {turn}"));
+    assert!(told.starts_with("I was stopped when I was to test the balance"), "{killed_at}: {told}");
+    let (left, restored) = footprint(&stage.simulator);
+    assert_eq!(left, enrolled, "{killed_at}: nobody is played by the recovery");
+    assert_eq!(told.contains("is inactive again"), restored.len() > moves.len(), "{killed_at}: {told}");
+    assert!((PLAN.done)(&stage.simulator.experiments()), "{killed_at}: {told}");
+    assert_eq!(stage.ask("t", "yes")["kind"], "clarification", "{killed_at}");
+    let log = stage.ask("t", "what have we done so far?");
+    assert!(reply(&log).starts_with("So far we did 1 action:"), "{killed_at}: {log}");
+    assert_eq!(footprint(&stage.simulator), (left, restored), "{killed_at}");
+}
+
+#[test]
+fn killed_in_the_middle_of_a_plan_the_next_start_restores_the_status_and_says_so() {
+    for (line, hold) in [
+        ("POST /experiments/state", Hold::Before),
+        ("POST /experiments/state", Hold::After),
+        ("POST /v6/init", Hold::Before),
+        ("POST /v6/mark", Hold::Before),
+        ("POST /v6/mark", Hold::After),
+    ] {
+        let stage = Stage::new(&PLAN);
+        let gate = Gate::before(&stage.simulator.url, line, hold);
+        let process = stage.start_saying(&gate.url, "yes");
+        gate.wait();
+        process.kill();
+        restores(&stage, &format!("{line} {hold:?}"));
+    }
+}
+
+#[test]
+fn killed_while_it_restores_the_status_the_next_start_does() {
+    for hold in [Hold::Before, Hold::After] {
+        let stage = Stage::new(&PLAN);
+        let gate = Gate::before(&stage.simulator.url, "POST /v6/mark", Hold::Before);
+        let process = stage.start_saying(&gate.url, "yes");
+        gate.wait();
+        process.kill();
+        let gate = Gate::before(&stage.simulator.url, "POST /experiments/state", hold);
+        let process = stage.start_saying(&gate.url, "hello");
+        gate.wait();
+        process.kill();
+        let turn = stage.ask("t", "hello");
+        let told = turn["recovered"].as_str().unwrap();
+        assert!(told.contains("is inactive again"), "{hold:?}: {told}");
+        let moves = footprint(&stage.simulator).1;
+        assert_eq!(moves, [ExperimentState::Enrolling, ExperimentState::Inactive], "{hold:?}");
+    }
+}
+
+#[test]
+fn a_chat_that_is_opened_on_a_plan_that_was_cut_off_restores_the_status_at_once() {
+    let stage = Stage::new(&PLAN);
+    let gate = Gate::before(&stage.simulator.url, "POST /v6/mark", Hold::After);
+    let process = stage.start_saying(&gate.url, "yes");
+    gate.wait();
+    process.kill();
+    let mut chat = Running::start(agent(&stage.folder, &["--url", &stage.simulator.url, "--thread", "t"]));
+    chat.expect("had not ended; it has now:");
+    chat.expect("The status of experiment 'Foo' is inactive again.");
+    assert_eq!(chat.end().0, 0);
+    assert!((PLAN.done)(&stage.simulator.experiments()));
 }
