@@ -281,17 +281,20 @@ pub(crate) fn count<'a>(
 pub(crate) fn shares(experiment: &Experiment) -> Vec<(String, f64)> {
     let mut conditions: Vec<_> = experiment.conditions.iter().collect();
     conditions.sort_by_key(|condition| condition.order);
-    let mut sum = 0.0_f64;
+    let (mut sum, mut reached) = (0.0_f64, 0.0_f64);
     let mut shares: Vec<(String, f64)> = conditions
         .iter()
         .map(|condition| {
-            let from = sum.clamp(0.0, 100.0);
             sum += condition.weight;
-            (condition.code.clone(), sum.clamp(0.0, 100.0) - from)
+            let from = reached;
+            if sum > reached {
+                reached = sum.min(100.0);
+            }
+            (condition.code.clone(), reached - from)
         })
         .collect();
     if let Some((_, first)) = shares.first_mut() {
-        *first += 100.0 - sum.clamp(0.0, 100.0);
+        *first += 100.0 - reached;
     }
     shares
 }

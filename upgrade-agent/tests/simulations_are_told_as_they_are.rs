@@ -8,8 +8,10 @@ use common::script::{Script, request};
 use serde_json::{Value, json};
 use upgrade_agent::actions::{ActionKind, Facts, Warning, check, decode, warnings};
 use upgrade_agent::agent::Turn;
+use upgrade_agent::balance::Verdict;
 use upgrade_agent::client::{
-    AssignmentAlgorithm, ExperimentState, FilterMode, GroupMember, NewExperiment, NewUser,
+    AssignmentAlgorithm, AssignmentUnit, Experiment, ExperimentState, FilterMode, GroupMember, NewExperiment,
+    NewUser,
 };
 use upgrade_agent::state::LogStatus;
 
@@ -250,4 +252,114 @@ async fn the_number_of_students_is_bounded_as_the_agent_was_built() {
         let turn = agent.turn("t", "please").await.unwrap();
         assert!(turn.reply.contains(told), "{most}: {}", turn.reply);
     }
+}
+
+#[tokio::test]
+async fn weights_of_any_sum_are_expected_as_the_server_draws_them() {
+    for (weights, expected) in [
+        ([100.0, 0.0], [20.0, 0.0]),
+        ([0.0, 100.0], [0.0, 20.0]),
+        ([0.0, 0.0], [20.0, 0.0]),
+        ([10.0, 20.0], [16.0, 4.0]),
+        ([80.0, 70.0], [16.0, 4.0]),
+    ] {
+        for mode in ["offline", "live"] {
+            let new = NewExperiment::new("Foo", "assign-prog").id(common::id(1)).point(SITE, TARGET);
+            let new = new.condition("control", weights[0]).condition("variant", weights[1]).include_all();
+            let world = given(new, ExperimentState::Enrolling).await;
+            let turn = done(&world, "test_condition_balance", test(json!({ "mode": mode }))).await;
+            let report = turn.balance.unwrap_or_else(|| panic!("{weights:?}: {}", turn.reply));
+            let told: Vec<f64> = report.conditions.iter().map(|one| one.expected).collect();
+            assert_eq!(told, expected, "{mode} {weights:?}");
+            assert!(
+                report.p_value.is_none_or(|p| (0.001..=1.0).contains(&p)),
+                "{mode} {weights:?}: {report:?}"
+            );
+            assert_ne!(report.verdict, Verdict::Unbalanced, "{mode} {weights:?}");
+            assert_eq!(report.users, 20);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_played_live_is_refused_and_touches_nothing() {
+    use ExperimentState::{Archived, Cancelled, Inactive, Preview};
+    for (state, asks) in [(Cancelled, false), (Archived, false), (Preview, true), (Inactive, true)] {
+        let world = given(experiment("Foo"), state.clone()).await;
+        let turn = asked(&world, "test_condition_balance", test(json!({ "mode": "live" }))).await;
+        assert_eq!(turn.pending.is_some(), asks, "{state}: {}", turn.reply);
+        assert_eq!(turn.reply.contains("would have to start it again"), !asks, "{state}: {}", turn.reply);
+        let turn = asked(&world, "test_condition_balance", test(json!({ "mode": "offline" }))).await;
+        assert_eq!(turn.balance.map(|report| report.users), Some(20), "{state}: {}", turn.reply);
+        assert_eq!(world.behind().experiment(&common::id(1)).await.unwrap().state, state);
+    }
+}
+
+#[tokio::test]
+async fn what_has_no_split_is_not_tested() {
+    let world = given(experiment("Foo"), ExperimentState::Enrolling).await;
+    let foo = world.behind().experiment(&common::id(1)).await.unwrap();
+    for (changed, told) in [
+        (Experiment { assignment_unit: AssignmentUnit::WithinSubjects, ..foo.clone() }, "is within-subjects"),
+        (Experiment { conditions: Vec::new(), ..foo.clone() }, "no conditions, so there is no split"),
+        (Experiment { decision_points: Vec::new(), ..foo.clone() }, "no student can come to it"),
+        (
+            Experiment { decision_points: Vec::new(), state: ExperimentState::Inactive, ..foo.clone() },
+            "cannot start",
+        ),
+    ] {
+        let facts = Facts { experiment: Some(&changed), ..Facts::default() };
+        let params = test(json!({ "mode": "live" }));
+        let action = decode(ActionKind::TestConditionBalance, params.as_object().unwrap()).unwrap();
+        let found = check(&action, &facts);
+        assert!(found.len() == 1 && found[0].contains(told), "{found:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_crowd_that_is_left_out_as_a_whole_is_told_so() {
+    let mut excluding = experiment("Foo").per_group("classId");
+    excluding.exclusion.groups.push(GroupMember { group_type: "classId".into(), group_id: "c1".into() });
+    let world = given(excluding, ExperimentState::Inactive).await;
+    let params = test(json!({ "mode": "live", "working_group": { "classId": "c1" } }));
+    let turn = done(&world, "test_condition_balance", params).await;
+    let report = turn.balance.as_ref().unwrap();
+    assert_eq!((report.users, report.left_out, report.verdict), (0, 20, Verdict::NothingToCompare));
+    assert!(turn.reply.contains("Nobody got a condition") && turn.reply.contains("is inactive again"));
+    assert_eq!(world.behind().enrollment(&common::id(1)).await.unwrap().users, 0);
+}
+
+#[tokio::test]
+async fn a_journey_of_many_is_counted_and_keeps_the_log_short() {
+    let world = given(experiment("Foo"), ExperimentState::Enrolling).await;
+    let script = Script::new();
+    let agent = world.builder(&script).await.client(world.behind()).students_at_once(8).build().unwrap();
+    let visit = json!({ "do": "visit", "site": SITE, "target": TARGET });
+    let elsewhere = json!({ "do": "assign" });
+    let steps: Vec<Value> = (0..10).flat_map(|_| [elsewhere.clone(), visit.clone()]).collect();
+    script.add(request(
+        "simulate_user_journey",
+        json!({ "context": "assign-prog", "experiment_id": common::id(1), "num_users": 100, "steps": steps }),
+    ));
+    agent.turn("t", "please").await.unwrap();
+    let turn = agent.turn("t", "yes").await.unwrap();
+    assert!(turn.reply.contains("of them would get control at SelectSection"), "{}", turn.reply);
+    assert!(turn.reply.contains("of them got variant at SelectSection"), "{}", turn.reply);
+    assert!(turn.reply.lines().count() < 30, "{}", turn.reply);
+    let entry = agent.conversation("t").await.unwrap().unwrap().execution_log.pop().unwrap();
+    assert_eq!(entry.result["steps"][1]["tally"].as_array().unwrap().len(), 2);
+    assert!(entry.result.to_string().len() < 10_000);
+}
+
+#[tokio::test]
+async fn a_thousand_students_are_played_and_as_many_are_enrolled() {
+    let world = given(experiment("Foo"), ExperimentState::Inactive).await;
+    let script = Script::new();
+    let agent = world.builder(&script).await.client(world.behind()).students_at_once(16).build().unwrap();
+    script.add(request("test_condition_balance", test(json!({ "num_users": 1000 }))));
+    agent.turn("t", "please").await.unwrap();
+    let turn = agent.turn("t", "yes").await.unwrap();
+    assert_eq!(turn.balance.as_ref().unwrap().users, 1000, "{}", turn.reply);
+    assert_eq!(turn.balance.unwrap().verdict, Verdict::Balanced);
+    assert_eq!(world.behind().enrollment(&common::id(1)).await.unwrap().users, 1000);
 }

@@ -45,7 +45,7 @@ pub fn check(action: &Action, facts: &Facts<'_>) -> Vec<String> {
         Action::MarkDecisionPoint(mark) => check_mark(mark, facts, &mut found),
         Action::InitExperimentUser(init) => check_init(init, &mut found),
         Action::VisitDecisionPoint(visit) => check_visit(visit, facts, &mut found),
-        Action::TestConditionBalance(test) => check_balance(test, facts, &mut found),
+        Action::TestConditionBalance(test) => check_balance(action, test, facts, &mut found),
         Action::SimulateUserJourney(journey) => check_journey(journey, facts, &mut found),
         Action::DeleteExperiment(_) => {}
     }

@@ -10,7 +10,8 @@ use crate::actions::shown::{listed, shown};
 use crate::actions::simulations::{MOST_STEPS, MOST_STUDENTS};
 use crate::actions::transitions::is_usual;
 use crate::actions::{
-    Facts, JourneyStep, SimulateUserJourney, TestConditionBalance, VisitDecisionPoint, is_offline,
+    Action, Facts, JourneyStep, SimulateUserJourney, TestConditionBalance, VisitDecisionPoint, is_offline,
+    starts,
 };
 use crate::balance::own_group;
 use crate::client::{AssignmentAlgorithm, AssignmentUnit, Experiment, ExperimentState};
@@ -22,7 +23,12 @@ pub(super) fn check_visit(visit: &VisitDecisionPoint, facts: &Facts<'_>, found: 
     check_place(&visit.site, &visit.target, context, found);
 }
 
-pub(super) fn check_balance(test: &TestConditionBalance, facts: &Facts<'_>, found: &mut Vec<String>) {
+pub(super) fn check_balance(
+    action: &Action,
+    test: &TestConditionBalance,
+    facts: &Facts<'_>,
+    found: &mut Vec<String>,
+) {
     check_number(test.students(), facts, found);
     check_groups(test.group.as_ref(), test.working_group.as_ref(), found);
     if let Some(prefix) = &test.prefix {
@@ -42,7 +48,10 @@ pub(super) fn check_balance(test: &TestConditionBalance, facts: &Facts<'_>, foun
     if let (Some(site), Some(target)) = (&test.site, &test.target) {
         check_own_place(site, target, experiment, found);
     }
-    check_ready(experiment, found);
+    match starts(action, experiment) {
+        true => check_ready(experiment, found),
+        false => check_playable(experiment, found),
+    }
     check_working_group(test, experiment, found);
     let drawn_alone = experiment.assignment_algorithm == AssignmentAlgorithm::Random;
     if is_offline(test, &experiment.state) && !drawn_alone {
@@ -54,6 +63,21 @@ pub(super) fn check_balance(test: &TestConditionBalance, facts: &Facts<'_>, foun
     }
     if !is_offline(test, &experiment.state) {
         check_start(experiment, found);
+    }
+}
+
+/// One that need not be started may have any weights: whether they make a sense is what is tested.
+fn check_playable(experiment: &Experiment, found: &mut Vec<String>) {
+    let name = shown(&experiment.name);
+    if experiment.conditions.is_empty() {
+        found.push(format!(
+            "experiment '{name}' has no conditions, so there is no split to test: give it some first"
+        ));
+    }
+    if experiment.decision_points.is_empty() {
+        found.push(format!(
+            "experiment '{name}' has no decision points, so no student can come to it: give it one first"
+        ));
     }
 }
 
