@@ -64,6 +64,7 @@ mod metrics;
 mod migrate;
 mod model;
 mod page;
+mod paging;
 mod pools;
 mod preview;
 mod queries;

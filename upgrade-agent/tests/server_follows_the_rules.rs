@@ -247,6 +247,8 @@ async fn what_the_original_leaves_to_its_database_is_refused_as_there() {
         (with("state", json!("paused")), 500, "QueryFailedError"),
         (with("state", json!("completed")), 500, "QueryFailedError"),
         (with("id", json!("abc")), 500, "QueryFailedError"),
+        (with("revertTo", json!("control")), 500, "QueryFailedError"),
+        (with("name", json!("half\0")), 500, "QueryFailedError"),
         (default, 400, "BadRequestError"),
         (with("context", json!([])), 400, "BadRequestError"),
         (with("context", json!(["Assign-Prog"])), 400, "BadRequestError"),
@@ -262,6 +264,45 @@ async fn what_the_original_leaves_to_its_database_is_refused_as_there() {
         assert_eq!(answer.body["request"], body);
     }
     assert_eq!(stage.client.experiments().await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn dates_are_given_back_in_utc() {
+    let stage = Stage::new().await;
+    let mut body = recording::recording("v65/create_simple").request;
+    let id = "5b38c553-8c64-4e81-b91c-df3d22e48b7b";
+    body["id"] = json!(id);
+    body["startOn"] = json!("2027-01-31T10:00:00+02:00");
+    assert_eq!(stage.raw("POST", "/api/experiments", &body).await.status, 200);
+    let path = format!("/api/experiments/single/{id}");
+    let single = stage.raw("GET", &path, &Value::Null).await.body;
+    assert_eq!(single["startOn"], "2027-01-31T08:00:00.000Z");
+    let move_on = json!({ "experimentId": id, "state": "scheduled", "scheduleDate": "2027-05-01" });
+    let moved = stage.raw("POST", "/api/experiments/state", &move_on).await.body;
+    assert_eq!(moved["startOn"], "2027-05-01T00:00:00.000Z");
+}
+
+#[tokio::test]
+async fn pages_of_no_length_hold_all_and_those_before_the_first_are_refused() {
+    let stage = Stage::new().await;
+    stage.client.create(&plain("a")).await.unwrap();
+    stage.client.create(&plain("b")).await.unwrap();
+    let page = async |skip: f64, take: f64| {
+        stage.raw("POST", "/api/experiments/paginated", &json!({ "skip": skip, "take": take })).await
+    };
+    let length = |body: &Value| body["nodes"].as_array().map(Vec::len);
+    for (skip, take, found) in [(0.0, 0.0, 2), (1.0, 0.0, 1), (0.0, 1.0, 1), (0.0, 0.6, 1), (9.0, 9.0, 0)] {
+        let body = page(skip, take).await.body;
+        assert_eq!((length(&body), &body["total"]), (Some(found), &json!(2)), "{skip} {take}");
+    }
+    for (skip, take, message) in [
+        (-1.0, 1.0, "OFFSET must not be negative"),
+        (0.0, -1.0, "LIMIT must not be negative"),
+        (0.0, 1e30, "bigint out of range"),
+    ] {
+        let answer = page(skip, take).await;
+        assert_eq!((answer.status, &answer.body["message"]), (500, &json!(message)));
+    }
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@ use super::core::{Asked, Core};
 use super::fault::Fault;
 use super::model::{Account, Stamp};
 use super::page::by_name;
+use super::paging;
 use super::shape::{filled, has, number, one_of, optional, text};
 use super::table::key;
 use super::view::row;
@@ -31,13 +32,9 @@ pub(super) fn paginated(core: &mut Core, asked: &Asked) -> Result<Value, Fault> 
             found.reverse();
         }
     }
-    let part = |field: &str| body[field].as_f64().unwrap_or(0.0) as usize;
-    let page = found.iter().skip(part("skip")).take(part("take"));
-    let mut answer = json!({ "total": found.len(), "nodes": page.map(row).collect::<Vec<_>>() });
-    if let (Some(answer), Some(asked)) = (answer.as_object_mut(), body.as_object()) {
-        answer.extend(asked.clone());
-    }
-    Ok(answer)
+    let total = found.len();
+    let nodes = paging::cut(found, body)?.into_iter().map(row).collect();
+    Ok(paging::page(total, nodes, body))
 }
 
 fn is_page(body: &Value) -> bool {

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::core::{Asked, Core};
 use super::fault::Fault;
 use super::model::{Columns, Deed, Stamp};
+use super::paging;
 use super::shape::{has, number, one_of, optional};
 use super::table::key;
 use super::view::{outward, row, with};
@@ -37,15 +38,14 @@ pub(super) fn paginated(core: &mut Core, asked: &Asked) -> Result<Value, Fault> 
     if !(is_page(body) && has(body, "filter", optional(one_of(&KINDS)))) {
         return Err(Fault::body());
     }
-    let part = |field: &str| body[field].as_f64().unwrap_or(0.0) as usize;
     let is_meant = |deed: &&Deed| {
         let of = |field: &str| body[field].is_null() || deed.data[field] == body[field];
         (body["filter"].is_null() || body["filter"] == deed.kind) && of("experimentId") && of("flagId")
     };
     let found: Vec<&Deed> = core.world.deeds.values().filter(is_meant).collect();
-    let page = found.iter().rev().skip(part("skip")).take(part("take"));
-    let nodes = page.map(|deed| with(row(deed), [("user", Value::Null)])).collect();
-    Ok(page_of(found.len(), nodes, body))
+    let page = paging::cut(found.iter().rev(), body)?.into_iter();
+    let nodes = page.map(|deed| with(row(*deed), [("user", Value::Null)])).collect();
+    Ok(paging::page(found.len(), nodes, body))
 }
 
 /// `POST /error`.
@@ -53,19 +53,12 @@ pub(super) fn errors(_: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     if !is_page(&asked.body) {
         return Err(Fault::body());
     }
-    Ok(page_of(0, Vec::new(), &asked.body))
+    let nodes = paging::cut::<Value>([], &asked.body)?.into();
+    Ok(paging::page(0, nodes, &asked.body))
 }
 
 fn is_page(body: &Value) -> bool {
     has(body, "skip", number) && has(body, "take", number)
-}
-
-fn page_of(total: usize, nodes: Vec<Value>, asked: &Value) -> Value {
-    let mut answer = json!({ "total": total, "nodes": nodes });
-    if let (Some(answer), Some(asked)) = (answer.as_object_mut(), asked.as_object()) {
-        answer.extend(asked.clone());
-    }
-    answer
 }
 
 pub(super) fn created(core: &mut Core, columns: &Columns) {

@@ -6,6 +6,7 @@ use super::calendar;
 use super::core::Core;
 use super::fault::Fault;
 use super::model::{Columns, Condition, Partition, Payload, Stamp};
+use super::validate;
 use crate::client::{
     AssignmentAlgorithm, AssignmentUnit, ConsistencyRule, Dialect, ExperimentState, ExperimentType,
     FilterMode, PostExperimentRule,
@@ -30,6 +31,29 @@ pub(super) fn check(core: &Core, body: &Value) -> Result<(), Fault> {
         return Err(Fault::default_code());
     }
     Ok(())
+}
+
+/// What the original leaves to the columns of its database to refuse.
+pub(super) fn check_columns(body: &Value) -> Result<(), Fault> {
+    if holds_nul(body) {
+        return Err(Fault::database("invalid byte sequence for encoding \"UTF8\": 0x00"));
+    }
+    match body["revertTo"].as_str() {
+        Some(id) if !validate::is_uuid(&body["revertTo"]) => {
+            Err(Fault::database(format!("invalid input syntax for type uuid: \"{id}\"")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether a text somewhere holds the one letter that the database cannot store.
+pub(super) fn holds_nul(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains('\0'),
+        Value::Array(entries) => entries.iter().any(holds_nul),
+        Value::Object(fields) => fields.values().any(holds_nul),
+        _ => false,
+    }
 }
 
 pub(super) fn entries<'b>(body: &'b Value, field: &str) -> impl Iterator<Item = &'b Value> {

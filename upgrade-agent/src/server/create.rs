@@ -39,6 +39,7 @@ pub(super) fn check(core: &Core, body: &Value) -> Result<(), Fault> {
         return Err(Fault::no_mooclets("create"));
     }
     check_columns(body)?;
+    body::check_columns(body)?;
     if core.world.dialect == Dialect::V62 {
         check_parts(&core.world, body)?;
     }

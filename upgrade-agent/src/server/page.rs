@@ -2,11 +2,12 @@
 
 use std::cmp::Ordering;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::core::{Asked, Core};
 use super::fault::Fault;
 use super::model::Experiment;
+use super::paging;
 use super::validate::{self, is_uuid};
 use super::view;
 
@@ -23,17 +24,10 @@ pub(super) fn paginated(core: &mut Core, asked: &Asked) -> Result<Value, Fault> 
     found.retain(|experiment| matches(experiment, &body["searchParams"]));
     found.sort_by(|a, b| a.columns.id.cmp(&b.columns.id));
     let total = found.len();
-    let number = |field: &str| body[field].as_f64().unwrap_or(0.0) as usize;
-    let mut page: Vec<_> = found.into_iter().skip(number("skip")).take(number("take")).collect();
+    let mut page = paging::cut(found, body)?;
     sort(&mut page, &body["sortParams"]);
-    let mut answer = json!({
-        "total": total,
-        "nodes": page.into_iter().map(|experiment| view::node(&core.world, experiment)).collect::<Vec<_>>(),
-    });
-    if let (Some(answer), Some(asked)) = (answer.as_object_mut(), body.as_object()) {
-        answer.extend(asked.clone());
-    }
-    Ok(answer)
+    let nodes = page.into_iter().map(|experiment| view::node(&core.world, experiment)).collect();
+    Ok(paging::page(total, nodes, body))
 }
 
 /// A state is found by its whole name, in either vocabulary. What has not the form of an id is

@@ -7,6 +7,7 @@ use super::body::entries;
 use super::core::{Asked, Core};
 use super::fault::Fault;
 use super::model::{PreviewAssignment, PreviewUser, Stamp};
+use super::paging;
 use super::shape::{each, has, number, optional, text};
 use super::table::key;
 use super::view::{row, with};
@@ -21,16 +22,9 @@ pub(super) fn paginated(core: &mut Core, asked: &Asked) -> Result<Value, Fault> 
     let world = &core.world;
     let mut all: Vec<&PreviewUser> = world.preview_users.values().collect();
     all.sort_by(|a, b| b.stamp.updated_at.cmp(&a.stamp.updated_at));
-    let part = |field: &str| body[field].as_f64().unwrap_or(0.0) as usize;
-    let page = all.iter().skip(part("skip")).take(part("take"));
-    let mut answer = json!({
-        "total": all.len(),
-        "nodes": page.map(|user| shown(world, user)).collect::<Vec<_>>(),
-    });
-    if let (Some(answer), Some(asked)) = (answer.as_object_mut(), body.as_object()) {
-        answer.extend(asked.clone());
-    }
-    Ok(answer)
+    let total = all.len();
+    let nodes = paging::cut(all, body)?.into_iter().map(|user| shown(world, user)).collect();
+    Ok(paging::page(total, nodes, body))
 }
 
 /// `GET /previewusers/:id`: one that is unknown is no mistake, and nothing.

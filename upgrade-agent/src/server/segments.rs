@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::core::{Asked, Core};
 use super::fault::Fault;
 use super::model::{Segment, SegmentKind};
+use super::paging;
 use super::segment;
 use super::segment_usage::{self, Usage};
 use super::segment_view;
@@ -40,14 +41,9 @@ pub(super) fn paginated(core: &mut Core, asked: &Asked) -> Result<Value, Fault> 
     let mut found = world.segments_in_order();
     found.retain(|segment| segment.kind == SegmentKind::Public && matches(segment, &body["searchParams"]));
     let total = found.len();
-    let number = |field: &str| body[field].as_f64().unwrap_or(0.0) as usize;
-    let mut page: Vec<_> = found.into_iter().skip(number("skip")).take(number("take")).collect();
+    let mut page = paging::cut(found, body)?;
     sort(&mut page, &body["sortParams"]);
-    let mut answer = json!({ "total": total, "nodes": Usage::of(world, &page).answer });
-    if let (Some(answer), Some(asked)) = (answer.as_object_mut(), body.as_object()) {
-        answer.extend(asked.clone());
-    }
-    Ok(answer)
+    Ok(paging::page(total, Usage::of(world, &page).answer, body))
 }
 
 /// The original compares an id only with what has the form of one, and takes `context` for any

@@ -36,6 +36,7 @@ pub(super) fn update(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     if body["conditionPayloads"].is_null() && core.world.dialect != Dialect::V62 {
         return Err(Fault::reads_nothing("undefined", "reduce"));
     }
+    body::check_columns(body)?;
     check_parts(body)?;
     strata::wanted(&core.world, body)?;
     factorial::check(&core.world, body, Some(&id))?;
