@@ -191,6 +191,27 @@ fn a_login_that_is_refused_is_told_without_the_token() {
 }
 
 #[test]
+fn an_answer_waits_for_a_login_that_is_let_in() {
+    let folder = Folder::new();
+    let simulator = Simulator::start(&folder);
+    ask(&folder, &["--url", &simulator.url], &create("Foo"));
+    let refusing = shell::gate::refusing();
+    let ran = run(&folder, &["ask", "--json", "--url", &refusing, "yes"], "");
+    assert_eq!((ran.code(), ran.out().as_str()), (1, ""));
+    assert!(
+        ran.err().starts_with("E_UPGRADE_AUTH") && ran.err().contains("give a valid token"),
+        "{}",
+        ran.err()
+    );
+    let fed = run(&folder, &["chat", "--json", "--url", &refusing], "yes\n");
+    assert!(fed.out().contains("\"code\":\"E_UPGRADE_AUTH\""), "{}", fed.out());
+    let chat = run(&folder, &["--url", &refusing], "yes\n");
+    assert!(chat.err().contains("Your answer was not given: the question is still open."), "{}", chat.err());
+    let done = ask(&folder, &["--url", &simulator.url], "yes");
+    assert!(reply(&done).contains("was created"), "{done}");
+}
+
+#[test]
 fn settings_are_read_from_the_folder_and_unknown_ones_refused() {
     let folder = Folder::new();
     std::fs::create_dir_all(folder.file("data")).unwrap();

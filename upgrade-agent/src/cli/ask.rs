@@ -34,9 +34,8 @@ pub(super) async fn run(
     Ok(answer::exit_code(answer::is_broken(&turn)))
 }
 
-/// The server is asked first: a yes that cannot be carried out now is better given later.
 async fn turn(world: &World, thread: &str, text: &str) -> Result<Turn, Failure> {
-    world.client.connect().await?;
+    world.is_ready(thread).await?;
     let turn = world.agent.turn(thread, text).await;
     turn.map_err(|error| Failure::Turn(world.told(&error, thread)))
 }

@@ -103,8 +103,7 @@ impl Feed {
 
     async fn turn(&mut self, said: Said) {
         let thread = said.thread.as_deref().unwrap_or(&self.thread).to_owned();
-        // A yes that cannot be carried out now is better given later.
-        if let Err(error) = self.world.client.health().await {
+        if let Err(error) = self.world.is_ready(&thread).await {
             return self.failed(&thread, error.code(), &error.to_string());
         }
         match self.told(&thread, &said.text).await {

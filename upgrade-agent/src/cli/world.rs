@@ -6,9 +6,10 @@ use std::sync::Arc;
 use agentgraph::SqliteSaver;
 use agentgraph_llm::{AnthropicModel, ChatModel};
 use upgrade_agent::agent::{AgentError, UpgradeAgent};
-use upgrade_agent::client::UpgradeClient;
+use upgrade_agent::client::{ClientError, UpgradeClient};
 use upgrade_agent::offline::{self, OfflineModel};
 use upgrade_agent::server::{EmbeddedServer, ServerHandle};
+use upgrade_agent::state::Pending;
 
 use super::advice;
 use super::failure::Failure;
@@ -57,6 +58,18 @@ impl World {
             threads_file: config.threads_file(),
             introduction,
         })
+    }
+
+    /// Whether a message can be taken now. A yes that cannot be carried out is better given later: before one the server must
+    /// not only be there but let us in.
+    pub(super) async fn is_ready(&self, thread: &str) -> Result<(), ClientError> {
+        self.client.connect().await?;
+        // A thread that cannot be read is told by the turn.
+        let state = self.agent.conversation(thread).await.ok().flatten();
+        if state.is_some_and(|state| matches!(state.pending, Pending::Confirm(_))) {
+            self.client.context_metadata().await?;
+        }
+        Ok(())
     }
 
     /// What a turn failed with, and the way out.

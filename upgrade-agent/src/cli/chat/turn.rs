@@ -50,8 +50,8 @@ impl Chat {
     /// An unfinished turn is ended before, so that its reply stands before this one's.
     async fn shown_turn(&self, text: &str, shown: &mut Shown) -> Result<Turn, TurnFault> {
         if self.waits_for_yes {
-            // A yes that cannot be carried out now is better given later.
-            self.world.client.health().await.map_err(|error| TurnFault::Unasked(error.to_string()))?;
+            let ready = self.world.is_ready(&self.thread).await;
+            ready.map_err(|error| TurnFault::Unasked(error.to_string()))?;
         }
         if let Some(turn) = self.world.agent.recover(&self.thread).await? {
             self.screen.line(&wrapped(&recovered(&turn.reply), self.screen.width()));
