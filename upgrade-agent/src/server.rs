@@ -50,6 +50,7 @@ mod experiment_lists;
 mod experiments;
 mod factorial;
 mod fault;
+mod flag_lists;
 mod flags;
 mod gate;
 mod groups;

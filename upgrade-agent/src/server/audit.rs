@@ -92,6 +92,11 @@ pub(super) fn listed(core: &mut Core, columns: &Columns, (id, name): (&str, &str
     note(core, UPDATED, with(of(columns), [("list", list)]));
 }
 
+/// Something was done with a flag.
+pub(super) fn flagged(core: &mut Core, deed: &str, data: Value) {
+    note(core, deed, data);
+}
+
 fn of(columns: &Columns) -> Value {
     json!({ "experimentId": columns.id, "experimentName": columns.name })
 }

@@ -79,6 +79,16 @@ pub(super) fn enrollment(core: &mut Core, asked: &Asked) -> Result<Value, Fault>
     Ok(spans.map(span).collect())
 }
 
+/// How many of these times fall into which span of a range, newest first, for something made then.
+pub(super) fn counted(now: &str, made: &str, range: &str, ahead: i64, times: &[&str]) -> Option<Value> {
+    let year = |time: &str| Day::of(time, 0).map(|day| day.civil().0);
+    let cut = cut(range, year(now)? - year(made)?);
+    let days: Vec<Day> = times.iter().filter_map(|time| Day::of(time, ahead)).collect();
+    let spans = cut.starts(Day::of(now, ahead)?).into_iter();
+    let count = |start: Day| days.iter().filter(|day| cut.start(**day) == start).count();
+    Some(spans.map(|start| json!({ "date": start.word(), "count": count(start) })).collect())
+}
+
 fn cut(range: &str, age: i64) -> Cut {
     match range {
         "last_seven_days" => Cut::Days(7),

@@ -20,7 +20,7 @@ pub(super) enum Side {
 }
 
 impl Side {
-    fn word(self) -> &'static str {
+    pub(super) fn word(self) -> &'static str {
         match self {
             Self::Inclusion => "inclusion",
             Self::Exclusion => "exclusion",

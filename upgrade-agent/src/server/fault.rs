@@ -315,6 +315,36 @@ impl Fault {
         Self::new(StatusCode::NOT_FOUND, "Error", message).kind(NO_USER)
     }
 
+    /// Two flags of a context would have the same key.
+    pub(super) fn flag_key_is_taken() -> Self {
+        let message = "A flag with this key already exists for this app-context";
+        Self::new(StatusCode::CONFLICT, "Error", message)
+            .kind("Feature Flag with same key already exists for this app-context")
+    }
+
+    /// The original answers nothing at all, of which its framework makes an error.
+    pub(super) fn nothing() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "NotFoundError", "").kind("Query Failed").raw(Raw::Nameless)
+    }
+
+    pub(super) fn no_flag(id: &str) -> Self {
+        let message = format!("Feature flag with id {id} not found");
+        Self::new(StatusCode::NOT_FOUND, "NotFoundException", message).raw(Raw::Nested)
+    }
+
+    /// The original takes nothing apart.
+    pub(super) fn takes_nothing_apart(field: &str) -> Self {
+        let message =
+            format!("Cannot destructure property '{field}' of '(intermediate value)' as it is null.");
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "TypeError", message)
+    }
+
+    /// The original writes a field of nothing.
+    pub(super) fn writes_nothing(nothing: &str, field: &str) -> Self {
+        let message = format!("Cannot set properties of {nothing} (setting '{field}')");
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "TypeError", message)
+    }
+
     /// An adaptive experiment needs another service, which is not there.
     pub(super) fn no_mooclets(deed: &str) -> Self {
         Self::refused(format!(

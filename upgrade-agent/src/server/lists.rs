@@ -33,20 +33,38 @@ pub(super) fn listed(world: &World, experiment: &Experiment, user: &User) -> Lis
         with_sub_segments(world, ids)
     };
     let (inclusion, exclusion) = (segments(&experiment.inclusion), segments(&experiment.exclusion));
-    if names_user(&exclusion, user) {
+    by_segments(&inclusion, &exclusion, &columns.filter_mode, user, columns.group.as_deref())
+}
+
+/// Whether the lists of these ids take a student in.
+pub(super) fn take_in(
+    world: &World,
+    (inclusion, exclusion): (&[&str], &[&str]),
+    filter: &FilterMode,
+    user: &User,
+) -> bool {
+    let segments = |ids: &[&str]| with_sub_segments(world, ids.iter().copied());
+    by_segments(&segments(inclusion), &segments(exclusion), filter, user, None) == Listed::In
+}
+
+fn by_segments(
+    inclusion: &[&Segment],
+    exclusion: &[&Segment],
+    filter: &FilterMode,
+    user: &User,
+    assigned: Option<&str>,
+) -> Listed {
+    if names_user(exclusion, user) {
         return Listed::Out;
     }
-    if names_user(&inclusion, user) {
+    if names_user(inclusion, user) {
         return Listed::In;
     }
-    if columns.filter_mode == FilterMode::IncludeAll {
-        by_exclusion(&exclusion, user, columns.group.as_deref())
-    } else if group_kinds(&inclusion, user).next().is_some() && group_kinds(&exclusion, user).next().is_none()
-    {
-        Listed::In
-    } else {
-        Listed::Out
+    if *filter == FilterMode::IncludeAll {
+        return by_exclusion(exclusion, user, assigned);
     }
+    let is_in = group_kinds(inclusion, user).next().is_some();
+    if is_in && group_kinds(exclusion, user).next().is_none() { Listed::In } else { Listed::Out }
 }
 
 /// Whether the global list of a context leaves a student out, for himself or with a group in which

@@ -394,6 +394,51 @@ pub(super) struct Log {
     pub(super) metrics: Vec<String>,
 }
 
+/// A feature that applications show to some students only.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Flag {
+    /// Counts flags in the order of their making.
+    pub(super) sequence: u64,
+    pub(super) columns: FlagColumns,
+    pub(super) inclusion: Vec<FlagTie>,
+    pub(super) exclusion: Vec<FlagTie>,
+}
+
+/// A flag's own columns.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct FlagColumns {
+    #[serde(flatten)]
+    pub(super) stamp: Stamp,
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) key: String,
+    pub(super) description: String,
+    pub(super) context: Vec<String>,
+    pub(super) tags: Vec<String>,
+    pub(super) status: String,
+    pub(super) filter_mode: FilterMode,
+}
+
+/// That a segment is one of a flag's lists. One that is not enabled is as if it were not there.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct FlagTie {
+    #[serde(flatten)]
+    pub(super) stamp: Stamp,
+    pub(super) segment_id: String,
+    pub(super) enabled: bool,
+    pub(super) list_type: String,
+}
+
+/// That a student was shown a feature, first at this time.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Exposure {
+    pub(super) created_at: String,
+}
+
 /// Something by which students are stratified. Its name is its key.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::body::{entries, holds_nul, text};
 use super::core::Core;
 use super::fault::Fault;
+use super::flag_lists;
 use super::model::{ListGroup, Segment, SegmentKind, Stamp};
 use super::table::key;
 use super::validate;
@@ -200,6 +201,7 @@ pub(super) fn remove(world: &mut World, id: &str) -> Option<Segment> {
             experiment.exclusion.retain(|tie| tie.segment_id != id);
         }
     }
+    flag_lists::untie(world, id);
     Some(gone)
 }
 

@@ -10,6 +10,7 @@ use super::answer;
 use super::assign;
 use super::core::{Asked, Core};
 use super::fault::Fault;
+use super::flags;
 use super::groups::{self, Working};
 use super::logs;
 use super::mark::{self, Report};
@@ -135,22 +136,33 @@ fn context<'b>(core: &Core, body: &'b Value) -> Result<&'b str, Fault> {
     core.contexts.get(context).map(|_| context).ok_or_else(|| Fault::invalid_context(context))
 }
 
-/// `POST /v6/featureflag`. Groups that are told for this call alone make a student known for it.
+/// `POST /v6/featureflag`. Groups that are told for this call alone make a student known for it, or
+/// stand beside those that are stored.
 pub(super) fn flags(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
-    header(asked)?;
-    let is_told =
+    let id = header(asked)?;
+    let told = part::<Groups>(&asked.body, "groupsForSession");
+    let is_alone =
         asked.body["groupsForSession"].is_object() && asked.body["includeStoredUserGroups"] == false;
-    if !is_told {
-        known(core, asked)?;
-    }
+    let mut user = if is_alone { new_user(id) } else { known(core, asked)? };
     validate::flags(&asked.body)?;
-    flags_of(core, &asked.body)
+    if let Some(told) = told {
+        let groups = user.group.get_or_insert_default();
+        for (kind, ids) in told {
+            let own = groups.entry(kind).or_default();
+            ids.into_iter().for_each(|id| {
+                if !own.contains(&id) {
+                    own.push(id)
+                }
+            });
+        }
+    }
+    flags_of(core, &user, &asked.body)
 }
 
-/// There are no flags, in no context.
-pub(super) fn flags_of(core: &mut Core, body: &Value) -> Result<Value, Fault> {
-    context(core, body)?;
-    Ok(json!([]))
+/// The keys of the flags that a student gets in a context.
+pub(super) fn flags_of(core: &mut Core, user: &User, body: &Value) -> Result<Value, Fault> {
+    let context = context(core, body)?.to_owned();
+    Ok(flags::keys(core, &context, user))
 }
 
 /// `POST /v6/reward`: nobody learns from it here.

@@ -65,8 +65,8 @@ pub(super) fn log_blob(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 /// `POST /v5/featureflag`.
 pub(super) fn flags(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     validate::v5_assign(&asked.body)?;
-    known(core, asked, "userId")?;
-    students::flags_of(core, &asked.body)
+    let user = known(core, asked, "userId")?;
+    students::flags_of(core, &user, &asked.body)
 }
 
 /// `PATCH /v5/useraliases`.

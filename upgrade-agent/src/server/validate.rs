@@ -144,6 +144,36 @@ pub(super) fn analysis(body: &Value) -> Result<(), Fault> {
     check(&forms::ANALYSIS, body)
 }
 
+/// A feature flag.
+pub(super) fn flag(body: &Value) -> Result<(), Fault> {
+    check(&forms::FLAG, body)
+}
+
+/// The status of a flag.
+pub(super) fn flag_status(body: &Value) -> Result<(), Fault> {
+    check(&forms::FLAG_STATUS, body)
+}
+
+/// The filter of a flag.
+pub(super) fn flag_filter(body: &Value) -> Result<(), Fault> {
+    check(&forms::FLAG_FILTER, body)
+}
+
+/// A list of a flag.
+pub(super) fn flag_list(body: &Value) -> Result<(), Fault> {
+    check(&forms::FLAG_LIST, body)
+}
+
+/// A page of flags.
+pub(super) fn flag_page(body: &Value) -> Result<(), Fault> {
+    check(&forms::FLAG_PAGE, body)
+}
+
+/// The flag whose exposures are to be counted, and over which time.
+pub(super) fn exposures(body: &Value) -> Result<(), Fault> {
+    check(&forms::EXPOSURES, body)
+}
+
 /// Students whose conditions at one place are asked for.
 pub(super) fn is_batch(body: &Value) -> bool {
     ["context", "site", "target"].iter().all(|field| has(body, field, filled))

@@ -2,8 +2,8 @@
 //! down what changed; it knows neither HTTP nor disk.
 
 use super::model::{
-    Account, Deed, Exclusion, Experiment, GroupEnrollment, Log, Metric, PreviewUser, RepeatedEnrollment,
-    Segment, Setting, StratificationFactor, Stratum, User, UserEnrollment, Visit,
+    Account, Deed, Exclusion, Experiment, Exposure, Flag, GroupEnrollment, Log, Metric, PreviewUser,
+    RepeatedEnrollment, Segment, Setting, StratificationFactor, Stratum, User, UserEnrollment, Visit,
 };
 use super::table::{Change, Table, key, parts};
 use crate::client::Dialect;
@@ -45,6 +45,10 @@ pub(super) struct World {
     pub(super) metrics: Table<Metric>,
     /// By student and number.
     pub(super) logs: Table<Log>,
+    /// By id.
+    pub(super) flags: Table<Flag>,
+    /// By flag and student.
+    pub(super) exposures: Table<Exposure>,
 }
 
 /// Does the same with every table.
@@ -53,7 +57,8 @@ macro_rules! each_table {
         each_table!(
             $world, $table => $what;
             experiments, segments, preview_users, settings, accounts, deeds, users, aliases, visits, enrolled,
-            repeated, enrolled_groups, excluded, excluded_groups, stratification_factors, strata, metrics, logs
+            repeated, enrolled_groups, excluded, excluded_groups, stratification_factors, strata, metrics, logs,
+            flags, exposures
         )
     };
     ($world:ident, $table:ident => $what:expr; $($name:ident),+) => {
@@ -86,6 +91,8 @@ impl World {
             strata: Table::new("stratum"),
             metrics: Table::new("metric"),
             logs: Table::new("log"),
+            flags: Table::new("flag"),
+            exposures: Table::new("exposure"),
         }
     }
 

@@ -3,7 +3,9 @@
 use axum::routing::MethodFilter;
 
 use super::Route;
-use crate::server::{accounts, analysis, audit, flags, jobs, metrics, preview, settings, strata, students};
+use crate::server::{
+    accounts, analysis, audit, flag_lists, flags, jobs, metrics, preview, settings, strata, students,
+};
 
 pub(super) const ROUTES: &[Route] = &[
     (MethodFilter::POST, "/api/previewusers", preview::create),
@@ -30,21 +32,27 @@ pub(super) const ROUTES: &[Route] = &[
     (MethodFilter::GET, "/api/metric/{id}", metrics::of_context),
     (MethodFilter::DELETE, "/api/metric/{id}", metrics::delete),
     (MethodFilter::POST, "/api/query/analyse", analysis::analyse),
-    (MethodFilter::GET, "/api/flags", flags::none),
+    (MethodFilter::GET, "/api/flags", flags::all),
+    (MethodFilter::POST, "/api/flags", flags::create),
     (MethodFilter::POST, "/api/flags/paginated", flags::paginated),
-    (MethodFilter::POST, "/api/flags", flags::refuse),
-    (MethodFilter::PUT, "/api/flags/{id}", flags::refuse),
-    (MethodFilter::DELETE, "/api/flags/{id}", flags::refuse),
-    (MethodFilter::PATCH, "/api/flags/status", flags::refuse),
-    (MethodFilter::PATCH, "/api/flags/filterMode", flags::refuse),
+    (MethodFilter::POST, "/api/flags/date", flags::exposures),
+    (MethodFilter::PATCH, "/api/flags/status", flags::set_status),
+    (MethodFilter::PATCH, "/api/flags/filterMode", flags::set_filter),
+    (MethodFilter::GET, "/api/flags/{id}", flags::single),
+    (MethodFilter::PUT, "/api/flags/{id}", flags::update),
+    (MethodFilter::DELETE, "/api/flags/{id}", flags::delete),
     (MethodFilter::POST, "/api/flags/import", flags::refuse),
     (MethodFilter::POST, "/api/flags/import/validation", flags::refuse),
-    (MethodFilter::POST, "/api/flags/inclusionList", flags::refuse),
-    (MethodFilter::POST, "/api/flags/exclusionList", flags::refuse),
-    (MethodFilter::PUT, "/api/flags/inclusionList/{id}", flags::refuse),
-    (MethodFilter::PUT, "/api/flags/exclusionList/{id}", flags::refuse),
-    (MethodFilter::DELETE, "/api/flags/inclusionList/{id}", flags::refuse),
-    (MethodFilter::DELETE, "/api/flags/exclusionList/{id}", flags::refuse),
+    (MethodFilter::POST, "/api/flags/lists/import", flags::refuse),
+    (MethodFilter::GET, "/api/flags/export/{id}", flags::export),
+    (MethodFilter::GET, "/api/flags/export/includeLists/{id}", flag_lists::export_inclusion),
+    (MethodFilter::GET, "/api/flags/export/excludeLists/{id}", flag_lists::export_exclusion),
+    (MethodFilter::POST, "/api/flags/inclusionList", flag_lists::add_inclusion),
+    (MethodFilter::POST, "/api/flags/exclusionList", flag_lists::add_exclusion),
+    (MethodFilter::PUT, "/api/flags/inclusionList/{id}", flag_lists::change_inclusion),
+    (MethodFilter::PUT, "/api/flags/exclusionList/{id}", flag_lists::change_exclusion),
+    (MethodFilter::DELETE, "/api/flags/inclusionList/{id}", flag_lists::remove_inclusion),
+    (MethodFilter::DELETE, "/api/flags/exclusionList/{id}", flag_lists::remove_exclusion),
     (MethodFilter::POST, "/api/scheduledJobs/start", jobs::refuse),
     (MethodFilter::POST, "/api/scheduledJobs/end", jobs::refuse),
     (MethodFilter::POST, "/api/scheduledJobs/clearLogs", jobs::refuse),

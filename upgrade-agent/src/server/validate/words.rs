@@ -33,3 +33,15 @@ pub(super) const SEARCH_KEYS_65: [&str; 6] = ["all", "name", "status", "tag", "c
 pub(super) const SORT_KEYS: [&str; 4] = ["name", "state", "updatedAt", "postExperimentRule"];
 pub(super) const DIRECTIONS: [&str; 2] = ["ASC", "DESC"];
 pub(super) const REWARDS: [&str; 2] = ["SUCCESS", "FAILURE"];
+pub(super) const FLAG_STATUSES: [&str; 3] = ["enabled", "disabled", "archived"];
+pub(super) const FLAG_SEARCH_KEYS: [&str; 7] = ["all", "name", "key", "status", "tag", "context", "id"];
+pub(super) const FLAG_SORT_KEYS: [&str; 4] = ["name", "key", "status", "updatedAt"];
+pub(super) const RANGES: [&str; 7] = [
+    "last_seven_days",
+    "last_two_weeks",
+    "last_one_month",
+    "last_three_months",
+    "last_six_months",
+    "last_twelve_months",
+    "total",
+];
