@@ -11,10 +11,13 @@
 //! `settings`, `accounts` and `audit` those that only administrators make, `gate` says who may call
 //! what, `validate` judges bodies, `view` and `answer` write them, and `routes`, with `connection`
 //! below it, is the only place that knows HTTP. `factorial` and
-//! `queue` know the designs of those names, `strata` who counts as alike. Adaptive experiments need a
-//! service that is not there, and are refused as by an UpGrade server without it. Not simulated, and
-//! refused with 501: whatever makes a feature flag (reading finds none), and data sent by mail. Nobody
-//! is sent a mail, and the log of deeds does not say how a changed experiment differed.
+//! `queue` know the designs of those names, `strata` who counts as alike. `v5` answers older
+//! applications, `logs` takes in what applications tell of students, `metrics`, `queries` and `analysis`
+//! say what of it is asked for and what it comes to, in the numbers of `decimal`. `flags` and
+//! `flag_lists` are features that some students are shown. Adaptive experiments need a service that is
+//! not there, and are refused as by an UpGrade server without it; so are rewards, and data sent by mail.
+//! Not simulated, and refused with 501: flags taken in from files. The log of deeds does not say how a
+//! changed experiment or flag differed.
 //!
 //! ```
 //! # tokio::runtime::Runtime::new().unwrap().block_on(async {

@@ -315,6 +315,12 @@ impl Fault {
         Self::new(StatusCode::NOT_FOUND, "Error", message).kind(NO_USER)
     }
 
+    /// Nothing can be sent by mail. The original throws this one without a name.
+    pub(super) fn no_mail() -> Self {
+        let message = "Email send error";
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "", message).kind("Email send error")
+    }
+
     /// Two flags of a context would have the same key.
     pub(super) fn flag_key_is_taken() -> Self {
         let message = "A flag with this key already exists for this app-context";
