@@ -150,6 +150,29 @@ fn an_interrupt_in_a_turn_stops_the_turn_and_not_the_chat() {
 }
 
 #[cfg(unix)]
+#[test]
+fn an_interrupt_in_a_plan_restores_the_status_before_the_chat_goes_on() {
+    use shell::gate::{Gate, Hold};
+    use upgrade_agent::client::ExperimentState;
+    let folder = Folder::new();
+    let simulator = shell::Simulator::start(&folder);
+    run(&folder, &["--url", &simulator.url], &format!("{}\nyes\n", create("Foo"))).good();
+    let gate = Gate::before(&simulator.url, "POST /v6/mark", Hold::Before);
+    let mut chat = Running::start(agent(&folder, &["--url", &gate.url, "--thread", "plan"]));
+    chat.expect("a new one.");
+    chat.say("test the balance of Foo with 5 students");
+    chat.expect("1) Yes");
+    chat.say("yes");
+    gate.wait();
+    interrupt(chat.id());
+    chat.expect("Stopped.");
+    chat.expect("The status of experiment 'Foo' is inactive again.");
+    let foo = simulator.experiments().remove(0);
+    assert_eq!((foo.state, foo.state_log.len()), (ExperimentState::Inactive, 2));
+    assert_eq!(chat.end().0, 0);
+}
+
+#[cfg(unix)]
 fn interrupt(id: u32) {
     assert!(std::process::Command::new("kill").args(["-INT", &id.to_string()]).status().unwrap().success());
 }

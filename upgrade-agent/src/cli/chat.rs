@@ -120,6 +120,11 @@ impl Chat {
         }
         self.answers.clear();
         self.screen.line("\nStopped. That turn is ended first when you go on.");
+        tokio::select! {
+            biased;
+            () = self.end_plan() => {}
+            () = interrupts.next() => {}
+        }
         Then::GoOn
     }
 
