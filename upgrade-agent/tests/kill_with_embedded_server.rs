@@ -157,10 +157,10 @@ fn check_and_finish(folder: &Folder, round: u64) {
 /// How many students are enrolled in the only experiment, and the moves of its status.
 fn footprint(folder: &Folder) -> (u64, Vec<ExperimentState>) {
     let simulator = Simulator::over_embedded_data(folder);
-    let foo = simulator.experiments().remove(0);
+    let experiment = simulator.experiments().remove(0);
     let client = UpgradeClient::builder(&simulator.url).build().unwrap();
-    let detail = tokio::runtime::Runtime::new().unwrap().block_on(client.enrollment(&foo.id)).unwrap();
-    (detail.users, foo.state_log.into_iter().map(|change| change.to).collect())
+    let detail = tokio::runtime::Runtime::new().unwrap().block_on(client.enrollment(&experiment.id)).unwrap();
+    (detail.users, experiment.state_log.into_iter().map(|change| change.to).collect())
 }
 
 #[test]
