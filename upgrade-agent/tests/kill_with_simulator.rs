@@ -248,10 +248,10 @@ const PLAN: Case = Case {
 
 /// The students enrolled in `Foo`, and the moves of its status.
 fn footprint(simulator: &Simulator) -> (u64, Vec<ExperimentState>) {
-    let foo = simulator.experiments().remove(0);
+    let experiment = simulator.experiments().remove(0);
     let client = UpgradeClient::builder(&simulator.url).build().unwrap();
-    let detail = tokio::runtime::Runtime::new().unwrap().block_on(client.enrollment(&foo.id)).unwrap();
-    (detail.users, foo.state_log.into_iter().map(|change| change.to).collect())
+    let detail = tokio::runtime::Runtime::new().unwrap().block_on(client.enrollment(&experiment.id)).unwrap();
+    (detail.users, experiment.state_log.into_iter().map(|change| change.to).collect())
 }
 
 /// What the next start says of the plan that was cut off; it restores the status and plays nobody.
