@@ -94,12 +94,38 @@ async fn bytes_that_are_no_text_are_refused() {
 }
 
 #[tokio::test]
-async fn a_body_beyond_all_measure_is_refused() {
+async fn a_body_beyond_all_measure_is_read_to_its_end_and_refused() {
     let server = start().await;
-    let body = Value::String("x".repeat(5 * 1024 * 1024 + 1));
-    let answer = send(&http(), server.url(), "POST", "/api/experiments", &HashMap::new(), &body).await;
-    assert_eq!(answer.status, 413);
+    let mut stream = TcpStream::connect(server.addr()).await.unwrap();
+    let length = 32 * 1024 * 1024;
+    let head = format!(
+        "POST /api/experiments HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\
+         content-type: application/json\r\ncontent-length: {length}\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    // Who looks for the answer only when all is sent finds it.
+    stream.write_all(&vec![b' '; length]).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+    assert!(answer.contains("PayloadTooLargeError"), "{answer}");
     assert!(is_alive(&server).await);
+}
+
+#[tokio::test]
+async fn a_body_that_breaks_off_changes_nothing() {
+    let server = start().await;
+    let body = r#"{"id":"ada"}"#;
+    let head = format!(
+        "POST /api/previewusers HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n\r\n{body}",
+        body.len() + 1
+    );
+    let mut stream = TcpStream::connect(server.addr()).await.unwrap();
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream.shutdown().await.unwrap();
+    let _ = stream.read_to_end(&mut Vec::new()).await;
+    assert_eq!(call(&server, "GET", "/api/previewusers/ada", &[]).await.0, 204);
 }
 
 #[tokio::test]
