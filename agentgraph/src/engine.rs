@@ -77,6 +77,8 @@ pub(crate) struct Scratch<S: State> {
     gotos: Vec<Goto>,
     uses: ChannelUses,
     step: u64,
+    /// The supersteps of this call that were merged. The one that is under way counts for the run once it is.
+    merged: u64,
     /// An ephemeral channel was written in the last superstep.
     ephemeral: bool,
     ends: Ends<S>,
@@ -91,11 +93,21 @@ impl<S: State> Default for Scratch<S> {
             gotos: Vec::new(),
             uses: ChannelUses::default(),
             step: 0,
+            merged: 0,
             ephemeral: true,
             ends: Ends::default(),
             merging: false,
         }
     }
+}
+
+/// The last state, while a merge may yet fail.
+enum BeforeMerge<S> {
+    /// It is still there then.
+    Same,
+    Kept(Arc<S>),
+    /// It is lost then; a store has it.
+    Gone,
 }
 
 /// Ready nodes never give the executor a turn by themselves; after so many supersteps the loop does, so that timeouts
@@ -202,6 +214,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     /// Merges updates as if these nodes had returned them.
     fn merge_as(&mut self, actors: Actors<'_>, done: &mut [Option<merge::Done<S>>]) -> Result<(), Error> {
+        self.scratch.uses.note(&self.core, actors, done)?;
         let now = now(&self.core, &self.shared);
         let state = Arc::make_mut(&mut self.state);
         let mut merge = Merge {
@@ -213,7 +226,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             merging: &mut self.scratch.merging,
             now,
         };
-        merge.many(state, actors, done, &mut self.scratch.uses)?;
+        merge.many(state, actors, done, &self.scratch.uses)?;
         self.scratch.merging = false;
         Ok(())
     }
@@ -278,6 +291,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 self.scratch.ends.handled.clear();
             }
             self.scratch.merging = false;
+            self.scratch.merged = self.scratch.step;
             self.shared.control.clear();
             self.announce_values();
             if self.journal.is_some()
@@ -436,7 +450,22 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 
     fn merge_many(&mut self) -> Result<(), Error> {
-        let core = &*self.core;
+        let core = Arc::clone(&self.core);
+        let Scratch { ends, uses, .. } = &mut self.scratch;
+        let actors = Actors { frontier: &self.frontier, handled: &ends.handled };
+        uses.note(&core, actors, &ends.done)?;
+        let exits = |index| core.topology.exits(actors.node(index));
+        let fallible = (0..self.frontier.len()).any(|index| exits(index).fallible_routers);
+        let before = self.before_merge(fallible);
+        let merged = self.merge_noted(&core);
+        if merged.is_err() {
+            self.frontier.deferred = std::mem::take(&mut self.scratch.next.deferred);
+            self.undo_merge(before);
+        }
+        merged
+    }
+
+    fn merge_noted(&mut self, core: &GraphCore<S>) -> Result<(), Error> {
         let done = &mut self.scratch.ends.done;
         let mut updates = done.iter().flatten().filter_map(|done| done.update.as_ref());
         let writes = core.has_ephemeral && updates.any(|update| writes_ephemeral(core, update));
@@ -454,7 +483,29 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             now,
         };
         let actors = Actors { frontier: &self.frontier, handled: &self.scratch.ends.handled };
-        merge.many(state, actors, done, &mut self.scratch.uses)
+        merge.many(state, actors, done, &self.scratch.uses)
+    }
+
+    /// What becomes of the state if the routers of a merge fail. They are asked when nothing but ephemeral channels has
+    /// changed.
+    fn before_merge(&self, fallible: bool) -> BeforeMerge<S> {
+        let is_stored_later = self.journal.as_ref().is_some_and(Journal::waits);
+        match self.core.has_ephemeral && self.scratch.ephemeral {
+            false => BeforeMerge::Same,
+            // The rare case in which a step costs a clone: the last state is nowhere else.
+            true if fallible && is_stored_later => BeforeMerge::Kept(Arc::clone(&self.state)),
+            true => BeforeMerge::Gone,
+        }
+    }
+
+    /// A merge failed.
+    fn undo_merge(&mut self, before: BeforeMerge<S>) {
+        match before {
+            _ if self.scratch.merging => {}
+            BeforeMerge::Same => {}
+            BeforeMerge::Kept(last) => self.state = last,
+            BeforeMerge::Gone => self.scratch.merging = true,
+        }
     }
 
     fn task_id(&self, index: usize) -> Option<TaskId> {
@@ -480,13 +531,23 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// Lets handlers stand in the place of tasks that failed in an earlier call. A node that has no handler any more runs
     /// again.
     pub(crate) fn adopt_failures(&mut self) {
+        if let Some((run, parent)) = self.journal.as_ref().map(|journal| (journal.run, journal.head)) {
+            self.adopt_failures_of(run, parent.unwrap_or(0));
+        }
+    }
+
+    /// Those of another run at a checkpoint of this branch.
+    pub(crate) fn adopt_failures_of(&mut self, run: RunId, parent: u64) {
         let tasks = if self.left_over.is_empty() { 0 } else { self.frontier.len() };
         for index in 0..tasks {
             let failed = self.frontier.task(index).0;
             let Some(handler) = self.core.nodes.get(failed as usize).and_then(|node| node.on_error) else {
                 continue;
             };
-            let left = self.task_id(index).and_then(|task| self.left_over.get_mut(&task));
+            let handled = &self.scratch.ends.handled;
+            let place = StepPlace { run, parent, ..self.step_place() };
+            let task = id_of(&self.core, place, &self.frontier, handled, index as u32);
+            let left = self.left_over.get_mut(&task);
             if let Some(failure) = left.and_then(|left| left.failure.take()) {
                 let (index, failure) = (index as u32, Arc::new(failure));
                 self.scratch.ends.handled.push(Handled { index, handler, failure, stored: true });
@@ -506,7 +567,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     /// What the run has used up.
     pub(crate) fn spent(&self) -> Spent {
-        self.shared.spending.total(self.scratch.step, || self.shared.graph.services.now())
+        self.shared.spending.total(self.scratch.merged, || self.shared.graph.services.now())
     }
 
     /// Stores what was used up by tasks that did not finish: spent is spent.

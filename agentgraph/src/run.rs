@@ -342,7 +342,10 @@ async fn drive<S: State, R: TaskRunner<S>>(run: &mut Loop<S, R>, next: Next<S>) 
         Next::GoOn => run.adopt_failures(),
         Next::Fork => Box::pin(run.edit(Edit::Here(None), None)).await?,
         Next::Edit(edit, from) => {
-            run.adopt_failures();
+            if let Some(from) = &from {
+                // The edit is a run of its own, and what failed is of the run before.
+                run.adopt_failures_of(from.run, from.id.step);
+            }
             let thread = run.shared.thread.clone().unwrap_or_default();
             let behind = from.map(|from| Behind {
                 place: StepPlace {

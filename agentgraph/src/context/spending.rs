@@ -37,8 +37,8 @@ pub(crate) struct Spending {
 
 impl Spending {
     pub(crate) fn new(budget: Option<Budget>, mut before: Spent, now: impl FnOnce() -> SystemTime) -> Self {
+        let counts = budget.is_some() || before != Spent::default();
         let units = std::mem::take(&mut before.units);
-        let counts = budget.is_some() || !units.is_empty();
         Spending {
             began: budget.is_some().then(now),
             budget,

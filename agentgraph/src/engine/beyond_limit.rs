@@ -17,8 +17,9 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let frontier = std::mem::take(&mut self.frontier);
         self.frontier.pull(node);
         let ended = self.call_beyond_limit(node).await;
+        self.frontier = frontier;
         let stopped = match ended {
-            Ok(None) => self.commit_beyond_limit(frontier).await,
+            Ok(None) => self.commit_beyond_limit().await,
             Ok(Some(pause)) => Ok(pause),
             Err(error) => Err(error),
         };
@@ -53,11 +54,11 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let (state, mut merge) = self.begin_single_merge(writes)?;
         merge.apply_alone(state, node, update)?;
         self.scratch.merging = false;
+        self.scratch.merged = self.scratch.step;
         Ok(None)
     }
 
-    async fn commit_beyond_limit(&mut self, frontier: super::Frontier) -> Result<Pause, Error> {
-        self.frontier = frontier;
+    async fn commit_beyond_limit(&mut self) -> Result<Pause, Error> {
         self.announce_values();
         self.commit(Source::Loop, None).await?;
         Ok(Pause::Stopped(StopReason::Limit))

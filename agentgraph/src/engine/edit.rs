@@ -7,6 +7,7 @@ use crate::checkpoint::PendingWrite;
 use crate::checkpoint::format::Source;
 use crate::engine::ends::id_of;
 use crate::engine::host::TaskRunner;
+use crate::engine::lifetimes::begin_merge;
 use crate::engine::merge::{Done, node_to_act_as};
 use crate::engine::plan::{Actors, Frontier, Handled, StepPlace};
 use crate::engine::stored::OF_RUN;
@@ -91,7 +92,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             done.push(Some(Done { update: Some(update), goes: None }));
         }
         self.scratch.next.deferred = std::mem::take(&mut self.frontier.deferred);
-        self.begin_record();
+        begin_merge(&core, &mut self.state, &mut self.journal, &mut self.scratch.ephemeral, true)?;
         let actors = Actors { frontier: &acting, handled: &[] };
         self.merge_as(actors, &mut done)?;
         self.frontier = std::mem::take(&mut self.scratch.next);

@@ -71,6 +71,10 @@ pub(crate) fn apply_row(
     record: &[u8],
 ) -> Result<(), FormatError> {
     let view = open(record)?;
+    if kind == RowKind::Full {
+        // It says everything anew; what it leaves out is over.
+        replayed.header = Header::default();
+    }
     replayed.header.update(view.header)?;
     match kind {
         RowKind::Full => {

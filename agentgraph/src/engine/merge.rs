@@ -1,7 +1,7 @@
 //! Merging: from the results of a superstep to the next state and the next frontier. Pure, and synchronous.
 //!
-//! The order is fixed: routers first, each on the state with only its own node's update; then the updates in task
-//! order; the frontier follows from both. A single task is simpler: its update is applied, then its routers look.
+//! The order is fixed: clashing writes are found; then the routers, each on the state with only its own node's update; then
+//! the updates in task order; the frontier follows from both. A single task is simpler: its update is applied, then its routers look.
 
 use crate::checkpoint::codec::Codec;
 use crate::checkpoint::delta::DeltaWriter;
@@ -175,24 +175,32 @@ impl<S: State> Merge<'_, S> {
         Ok(())
     }
 
-    /// Merges the tasks of a superstep, given in task order.
+    /// Merges the tasks of a superstep, given in task order, whose writes do not clash. Whatever of it may fail comes before
+    /// joins and state are changed.
     pub(crate) fn many(
         &mut self,
         state: &mut S,
         actors: Actors<'_>,
         tasks: &mut [Option<Done<S>>],
-        uses: &mut ChannelUses,
+        uses: &ChannelUses,
     ) -> Result<(), Error> {
+        let mut replaces = Vec::new();
         for (index, done) in tasks.iter_mut().enumerate() {
             let Some(done) = done else { continue };
             let node = actors.node(index);
-            if !done.replaces_edges() {
-                self.follow_edges(node);
-                self.route_on_own_update(state, node, done)?;
+            match done.replaces_edges() {
+                true => replaces.push(index),
+                false => self.route_on_own_update(state, node, done)?,
             }
             self.follow_targets(node, done.goes.take());
         }
-        uses.settle_writes(self.core, actors, tasks)?;
+        let mut replaces = replaces.into_iter().peekable();
+        for (index, done) in tasks.iter().enumerate() {
+            if replaces.next_if_eq(&index).is_none() && done.is_some() {
+                self.follow_edges(actors.node(index));
+            }
+        }
+        uses.discard_overwritten(self.core, tasks);
         for (index, done) in tasks.iter_mut().enumerate() {
             if let Some(Done { update: Some(update), .. }) = done.take() {
                 let node = actors.node(index);
@@ -345,6 +353,7 @@ impl<S: State> Merge<'_, S> {
 pub(crate) struct ChannelUses {
     round: u64,
     channels: Vec<ChannelUse>,
+    overwritten: Vec<usize>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -355,19 +364,22 @@ struct ChannelUse {
 }
 
 impl ChannelUses {
-    /// Finds conflicts, and takes out the writes that an overwrite wins over.
-    fn settle_writes<S: State>(
+    /// Notes who writes what.
+    ///
+    /// # Errors
+    /// Two tasks write what only one may.
+    pub(crate) fn note<S: State>(
         &mut self,
         core: &GraphCore<S>,
         actors: Actors<'_>,
-        tasks: &mut [Option<Done<S>>],
+        tasks: &[Option<Done<S>>],
     ) -> Result<(), Error> {
         let channels = S::channels(&core.schema);
         self.channels.resize(channels.len(), ChannelUse::default());
         self.round += 1;
         let round = self.round;
         let mut conflict = None;
-        let mut overwritten = Vec::new();
+        self.overwritten.clear();
         for (index, done) in tasks.iter().enumerate() {
             let Some(Done { update: Some(update), .. }) = done else { continue };
             let node = actors.node(index);
@@ -379,7 +391,7 @@ impl ChannelUses {
                 let (earlier, clash) = match kind {
                     WriteKind::Reduce => (&mut used.reduced_by, channels[channel].exclusive),
                     WriteKind::Overwrite => {
-                        overwritten.push(channel);
+                        self.overwritten.push(channel);
                         (&mut used.overwritten_by, true)
                     }
                 };
@@ -391,13 +403,19 @@ impl ChannelUses {
                 }
             });
         }
-        if let Some((channel, first, second, kind)) = conflict {
-            return Err(concurrent_update(core, channel, first, second, kind));
+        match conflict {
+            Some((channel, first, second, kind)) => {
+                Err(concurrent_update(core, channel, first, second, kind))
+            }
+            None => Ok(()),
         }
-        for channel in overwritten {
-            discard_reduced(core, channel, tasks);
+    }
+
+    /// Takes out the writes that an overwrite wins over.
+    fn discard_overwritten<S: State>(&self, core: &GraphCore<S>, tasks: &mut [Option<Done<S>>]) {
+        for channel in &self.overwritten {
+            discard_reduced(core, *channel, tasks);
         }
-        Ok(())
     }
 }
 

@@ -11,7 +11,7 @@ use crate::step::InputValue;
 ///
 /// The *task order* is: nodes in order of declaration, then dispatches in the order they were made. Everything that
 /// merges, reports or stores tasks goes by it, never by the order of completion.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Frontier {
     pub(crate) pulled: Vec<u32>,
     pub(crate) dispatched: Vec<Dispatched>,

@@ -6,7 +6,7 @@ use crate::context::TaskRequest;
 use crate::engine::commit::Journal;
 use crate::engine::host::TaskRunner;
 use crate::engine::lifetimes::{begin_merge, writes_ephemeral};
-use crate::engine::merge::Merge;
+use crate::engine::merge::{Done, Merge};
 use crate::engine::plan::Handled;
 use crate::engine::{Loop, Single, now};
 use crate::error::Error;
@@ -51,7 +51,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     pub(super) fn end_single(&mut self, node: u32, result: NodeResult<S>) -> Result<Single<S>, Error> {
         let plain = !self.shared.control.in_use() && self.events.is_none();
         match result {
-            Ok(Step::Update(update)) if plain => {
+            Ok(Step::Update(update)) if plain && !self.core.topology.exits(node).fallible_routers => {
                 let writes = self.core.has_ephemeral && writes_ephemeral(&self.core, &update);
                 let (state, mut merge) = self.begin_single_merge(writes)?;
                 merge.update(state, node, update)?;
@@ -65,11 +65,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     pub(super) fn end_single_slowly(&mut self, node: u32, result: NodeResult<S>) -> Result<Single<S>, Error> {
         match self.executor().end(self.single_request(node), result) {
             Ok(done) => {
-                let mut updates = done.update.iter();
-                let writes =
-                    self.core.has_ephemeral && updates.any(|update| writes_ephemeral(&self.core, update));
-                let (state, mut merge) = self.begin_single_merge(writes)?;
-                merge.single(state, node, done)?;
+                self.merge_single(node, done)?;
                 Ok(Single::Merged)
             }
             Err(why) => {
@@ -86,6 +82,21 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 Ok(Single::NotDone)
             }
         }
+    }
+
+    fn merge_single(&mut self, node: u32, done: Done<S>) -> Result<(), Error> {
+        let fallible = self.core.topology.exits(node).fallible_routers;
+        let before = self.before_merge(fallible);
+        let frontier = fallible.then(|| self.frontier.clone());
+        let mut updates = done.update.iter();
+        let writes = self.core.has_ephemeral && updates.any(|update| writes_ephemeral(&self.core, update));
+        let (state, mut merge) = self.begin_single_merge(writes)?;
+        let merged = merge.single(state, node, done);
+        if merged.is_err() {
+            self.frontier = frontier.unwrap_or_default();
+            self.undo_merge(before);
+        }
+        merged
     }
 
     /// The state and what else the merge of an only task changes. The task is done, so its frontier becomes the next one

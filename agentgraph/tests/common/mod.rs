@@ -2,12 +2,8 @@
 #![allow(dead_code, missing_docs, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 pub mod clock;
-pub mod drive;
-pub mod model;
 pub mod poll;
 pub mod saver;
-pub mod shape;
 pub mod stories;
 pub mod tape;
 pub mod words;
-pub mod world;

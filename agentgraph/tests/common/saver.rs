@@ -1,5 +1,6 @@
 //! A saver round another one, that notes what was stored and can be dropped in the middle of storing.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
 use agentgraph::checkpoint::{ListQuery, PendingWrite, Place, Put, Row, Tail};
@@ -18,6 +19,8 @@ pub struct NotingSaver {
 #[derive(Default)]
 struct Notes {
     stored: Vec<Vec<u8>>,
+    /// Every `<text>` in what was stored.
+    marked: HashSet<Vec<u8>>,
     puts: u64,
     put_bytes: u64,
     writes: Vec<PendingWrite>,
@@ -44,6 +47,12 @@ impl NotingSaver {
     pub fn has_stored(&self, text: &str) -> bool {
         let notes = self.notes.lock().unwrap();
         notes.stored.iter().any(|bytes| bytes.windows(text.len()).any(|window| window == text.as_bytes()))
+    }
+
+    /// Whether something was stored that contains this text, which is in angle brackets. Faster than
+    /// [`has_stored`](Self::has_stored).
+    pub fn has_stored_marked(&self, text: &str) -> bool {
+        self.notes.lock().unwrap().marked.contains(text.as_bytes())
     }
 
     /// How many checkpoints were stored.
@@ -78,6 +87,16 @@ impl NotingSaver {
     }
 }
 
+impl Notes {
+    fn keep(&mut self, bytes: &[u8]) {
+        let ends = bytes.split_inclusive(|byte| *byte == b'>');
+        let marked =
+            ends.filter_map(|text| Some(text[text.iter().rposition(|byte| *byte == b'<')?..].to_vec()));
+        self.marked.extend(marked);
+        self.stored.push(bytes.to_vec());
+    }
+}
+
 fn fails(left: &mut u32) -> Result<(), Error> {
     if *left == 0 {
         return Ok(());
@@ -102,7 +121,7 @@ impl Checkpointer for NotingSaver {
         self.inner.put(put).await?;
         {
             let mut notes = self.notes.lock().unwrap();
-            notes.stored.push(put.record.to_vec());
+            notes.keep(put.record);
             notes.puts += 1;
             notes.put_bytes +=
                 put.record.len() as u64 + put.segment.map_or(0, |segment| segment.len() as u64);
@@ -123,9 +142,7 @@ impl Checkpointer for NotingSaver {
         {
             let mut notes = self.notes.lock().unwrap();
             notes.writes.extend(writes.iter().cloned());
-            notes
-                .stored
-                .extend(writes.iter().filter(|write| write.slot == 0).map(|write| write.bytes.clone()));
+            writes.iter().filter(|write| write.slot == 0).for_each(|write| notes.keep(&write.bytes));
         }
         self.breathe().await;
         Ok(())

@@ -31,6 +31,17 @@ pub struct World {
     #[reduce(append)]
     #[channel(ephemeral)]
     pub flash: Vec<u64>,
+    /// Never stored, so nodes do not look at it.
+    #[reduce(append)]
+    #[channel(untracked)]
+    pub loose: Vec<u64>,
+}
+
+impl World {
+    /// As it is read back from a store.
+    pub fn stored(&self) -> World {
+        World { loose: Vec::new(), ..self.clone() }
+    }
 }
 
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
@@ -60,6 +71,7 @@ pub enum Channel {
     Single,
     Heard,
     Flash,
+    Loose,
 }
 
 /// One write of a node; the value is worked out when it runs.
@@ -88,6 +100,12 @@ pub fn key(value: u64) -> String {
     format!("k{}", value % 3)
 }
 
+/// Writes from outside a graph: of inputs and edits.
+pub fn given(writes: &[Write]) -> Writes {
+    let writes = writes.iter().enumerate().map(|(at, write)| (*write, 3 + at as u64));
+    Writes { writes: writes.collect(), ..Writes::default() }
+}
+
 /// What the update of one task says.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Writes {
@@ -97,6 +115,11 @@ pub struct Writes {
 }
 
 impl Writes {
+    /// As events show it.
+    pub fn into_json(self) -> serde_json::Value {
+        update_json(&self.into_update())
+    }
+
     pub fn into_update(self) -> WorldUpdate {
         let mut update = World::update();
         if let Some(trace) = self.trace {
@@ -113,6 +136,16 @@ impl Writes {
     }
 }
 
+/// An update as events show it. The graph is nobody's: any one over this state says it.
+pub fn update_json(update: &WorldUpdate) -> serde_json::Value {
+    use agentgraph::{START, StateGraph};
+    thread_local! {
+        static GRAPH: agentgraph::CompiledGraph<World> =
+            StateGraph::new().node("any", || std::future::ready(())).edge(START, "any").compile().unwrap();
+    }
+    GRAPH.with(|graph| graph.update_json(update).unwrap())
+}
+
 fn reduce(update: WorldUpdate, channel: Channel, value: u64) -> WorldUpdate {
     match channel {
         Channel::Log => update.log([value]),
@@ -123,6 +156,7 @@ fn reduce(update: WorldUpdate, channel: Channel, value: u64) -> WorldUpdate {
         Channel::Single => update.single(value),
         Channel::Heard => update.heard([value]),
         Channel::Flash => update.flash([value]),
+        Channel::Loose => update.loose([value]),
     }
 }
 
@@ -136,5 +170,6 @@ fn overwrite(update: WorldUpdate, channel: Channel, value: u64) -> WorldUpdate {
         Channel::Single => update.single(value),
         Channel::Heard => update.overwrite_heard(vec![value]),
         Channel::Flash => update.overwrite_flash(vec![value]),
+        Channel::Loose => update.overwrite_loose(vec![value]),
     }
 }

@@ -1,0 +1,137 @@
+//! What nodes and routers do, as a function of nothing but what they see. The model and the engine's nodes both ask here.
+
+use super::shape::{From, NODES, Shape, Target, name};
+use super::world::{World, Write, Writes};
+
+/// What a task is called with.
+#[derive(Clone, Debug, Default)]
+pub struct Called {
+    pub node: usize,
+    /// The input of a dispatch.
+    pub input: Option<u64>,
+    /// The node and the text of the failure it handles.
+    pub failure: Option<(String, String)>,
+    pub answers: Vec<u64>,
+    /// The number of the act that calls it.
+    pub round: u64,
+}
+
+/// How one attempt goes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Attempt {
+    Asks(u64),
+    Fails { text: String, again: bool },
+    Returns(Writes, Option<Going>),
+}
+
+/// Whether it replaces the edges, and where it goes with what.
+pub type Going = (bool, Vec<(Target, u64)>);
+
+/// How an attempt of a task goes.
+pub fn attempt(shape: &Shape, called: &Called, world: &World, attempt: u32) -> Attempt {
+    let node = &shape.nodes[called.node];
+    if (called.answers.len() as u32) < node.asks {
+        return Attempt::Asks(request(called, called.answers.len() as u32));
+    }
+    let key = called.key(world.tick);
+    let (calls, good) = node.heals;
+    if called.round % calls != good {
+        return Attempt::Fails { text: format!("{key} not in this call"), again: false };
+    }
+    let seen = called.sees(world);
+    if node.fails.is_some_and(|modulus| seen.is_multiple_of(modulus)) {
+        return Attempt::Fails { text: format!("{key} never"), again: false };
+    }
+    if attempt <= node.retries {
+        return Attempt::Fails { text: format!("{key} not at this attempt"), again: true };
+    }
+    let values = node.writes.iter().enumerate();
+    let writes = values.map(|(at, write)| (*write, (seen >> (3 * at)) % 1009 + called.node as u64 * 10_000));
+    let writes = Writes { trace: Some(key), tick: Some(world.tick + 1), writes: writes.collect() };
+    let command = node.command.as_ref();
+    let slot = 50 + (called.input.unwrap_or(0) % 49) as usize;
+    let going =
+        command.map(|command| (command.replaces, choose(&command.options, seen, Some(called.node), slot)));
+    Attempt::Returns(writes, going)
+}
+
+impl Called {
+    /// The text that tells a task from every other of its run.
+    pub fn key(&self, tick: u64) -> String {
+        let stands_for = self.failure.as_ref().map_or("", |(node, _)| node);
+        format!("<{}@{tick}#{:?}{stands_for}>", name(self.node), self.input)
+    }
+
+    fn sees(&self, world: &World) -> u64 {
+        let mut seen = digest(world);
+        for told in self.input.iter().chain(&self.answers) {
+            seen = mixed(seen, &told.to_le_bytes());
+        }
+        for text in self.failure.iter().flat_map(|(node, text)| [node, text]) {
+            seen = mixed(seen, text.as_bytes());
+        }
+        seen >> 8
+    }
+}
+
+/// What a node asks: another value for each task and request of a superstep.
+fn request(called: &Called, n: u32) -> u64 {
+    let handles = u64::from(called.failure.is_some());
+    called.node as u64 * 10_000
+        + called.input.map_or(0, |input| 1 + input % 499) * 20
+        + handles * 10
+        + u64::from(n)
+}
+
+/// How it is answered.
+pub fn answer(request: u64) -> u64 {
+    request * 3 + 1
+}
+
+/// What a router decides.
+pub fn routed(options: &[Vec<Target>], world: &World, from: From, slot: usize) -> Vec<(Target, u64)> {
+    choose(options, digest(world) >> 8, from, slot)
+}
+
+/// The choice among options: each target, with the input if it is a dispatch.
+fn choose(options: &[Vec<Target>], seen: u64, from: From, slot: usize) -> Vec<(Target, u64)> {
+    let Some(option) = options.get((seen % options.len().max(1) as u64) as usize) else { return Vec::new() };
+    let places = option.iter().enumerate();
+    places.map(|(place, target)| (*target, dispatch_input(seen, from, slot, place))).collect()
+}
+
+/// The input of a dispatch: unlike that of every other dispatch in its superstep.
+fn dispatch_input(seen: u64, from: From, slot: usize, place: usize) -> u64 {
+    let from = from.unwrap_or(NODES) as u64;
+    (seen % 1_000_000) * 100_000 + from * 10_000 + slot as u64 * 100 + place as u64
+}
+
+/// A number that changes with everything in a state that nodes look at.
+fn digest(world: &World) -> u64 {
+    let World { trace, tick, log, table, last, items, top, single, heard, flash, loose: _ } = world;
+    let mut seen = 0xcbf2_9ce4_8422_2325;
+    // The number of entries is enough of what only grows; the last one depends on those before it.
+    seen = mixed(seen, &trace.len().to_le_bytes());
+    seen = mixed(seen, trace.last().map_or(&[], |last| last.as_bytes()));
+    for number in [tick, top, single].into_iter().chain(log).chain(heard).chain([&77]).chain(flash) {
+        seen = mixed(seen, &number.to_le_bytes());
+    }
+    for (key, value) in table.iter().chain(items.iter().map(|item| (&item.id, &item.value))) {
+        seen = mixed(mixed(seen, key.as_bytes()), &value.to_le_bytes());
+    }
+    mixed(seen, last.as_bytes())
+}
+
+fn mixed(seed: u64, bytes: &[u8]) -> u64 {
+    bytes.iter().fold(seed, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// The wall clock while the tasks run that see this tick, in milliseconds.
+pub fn time_at(tick: u64) -> u64 {
+    1_000 * tick
+}
+
+/// Whether any write of a node could clash with another's.
+pub fn is_exclusive(write: Write) -> bool {
+    write.overwrites() || write.channel() == super::world::Channel::Single
+}

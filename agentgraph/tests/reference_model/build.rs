@@ -1,0 +1,152 @@
+//! The graph of a shape on the real engine.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use agentgraph::prelude::*;
+use agentgraph::{Code, Failure, Goto, IntoGoto, n_of};
+
+use crate::common::poll::pending_for;
+
+use super::behaviour::{Attempt, Called, attempt, routed, time_at};
+use super::outside::Outside;
+use super::shape::{Edge, Hop, NODES, Shape, Target, name, source_name, target_name};
+use super::world::World;
+
+/// The input of a dispatch, if the task has one.
+struct MaybeInput(Option<u64>);
+
+impl FromTask<World> for MaybeInput {
+    type Error = std::convert::Infallible;
+    fn from_task(task: &Task<'_, World>) -> Result<Self, Self::Error> {
+        Ok(MaybeInput(Input::<u64>::from_task(task).ok().map(|Input(input)| input)))
+    }
+}
+
+async fn act(
+    shape: Arc<Shape>,
+    outside: Outside,
+    mut called: Called,
+    ctx: Ctx,
+    world: Snapshot<World>,
+) -> Result<Command<World>> {
+    let data = &shape.nodes[called.node];
+    let key = called.key(world.tick);
+    outside.set_clock(time_at(world.tick));
+    outside.touch(&key);
+    ctx.spend("coins", data.coins);
+    if data.drains {
+        ctx.drain();
+    }
+    if data.emits {
+        ctx.emit(ctx.attempt()).await;
+    }
+    pending_for(data.pending).await;
+    let (writes, going) = loop {
+        match attempt(&shape, &called, &world, ctx.attempt()) {
+            Attempt::Asks(request) => called.answers.push(ctx.interrupt(request)?),
+            Attempt::Fails { text, again: true } => return Err(text.into()),
+            Attempt::Fails { text, again: false } => return Err(Terminal::new(text).into()),
+            Attempt::Returns(writes, going) => break (writes, going),
+        }
+    };
+    outside.complete(key);
+    let update = Command::update(writes.into_update());
+    Ok(match going {
+        None => update,
+        Some((true, targets)) => update.goto(gotos(targets)),
+        Some((false, targets)) => update.also_goto(gotos(targets)),
+    })
+}
+
+/// The text of a failure, where the node made it.
+fn told(failure: &Failure) -> (String, String) {
+    let text = match failure.code() {
+        Code::NodeFailed => failure.message(),
+        other => other.as_str(),
+    };
+    (failure.node().to_owned(), text.to_owned())
+}
+
+fn gotos(targets: Vec<(Target, u64)>) -> Vec<Goto> {
+    targets.into_iter().map(goto).collect()
+}
+
+fn goto((target, input): (Target, u64)) -> Goto {
+    match target {
+        Target::Node(node) => name(node).into_goto(),
+        Target::Dispatch(node) => Dispatch::new(name(node), input).into_goto(),
+        Target::End => END.into_goto(),
+        Target::Ghost => "ghost".into_goto(),
+    }
+}
+
+/// Builds the graph, without a checkpointer.
+pub fn build(shape: &Shape, outside: &Outside) -> CompiledGraph<World> {
+    let shape = Arc::new(shape.clone());
+    let graph =
+        (0..NODES).fold(StateGraph::<World>::new(), |graph, node| with_node(graph, node, &shape, outside));
+    let graph = shape.edges.iter().fold(graph, with_edge);
+    let graph = (0..shape.routers.len()).fold(graph, |graph, slot| with_router(graph, slot, &shape));
+    let graph = graph
+        .interrupt_before(shape.before.iter().map(|node| name(*node)))
+        .interrupt_after(shape.after.iter().map(|node| name(*node)));
+    let graph = match shape.on_limit {
+        None => graph,
+        Some(node) => graph.on_limit(name(node)),
+    };
+    graph.compile().unwrap().services(outside.clone())
+}
+
+fn with_node(
+    graph: StateGraph<World>,
+    node: usize,
+    shape: &Arc<Shape>,
+    outside: &Outside,
+) -> StateGraph<World> {
+    let (data, outside) = (Arc::clone(shape), outside.clone());
+    let function =
+        move |ctx: Ctx, world: Snapshot<World>, MaybeInput(input): MaybeInput, failure: Option<Failure>| {
+            let failure = failure.as_ref().map(told);
+            let called = Called { node, input, failure, answers: Vec::new(), round: outside.round() };
+            act(Arc::clone(&data), outside.clone(), called, ctx, world)
+        };
+    let data = &shape.nodes[node];
+    let mut node_of_graph = function.into_node();
+    if data.attempts > 1 {
+        node_of_graph = node_of_graph.retry(RetryPolicy::attempts(data.attempts).initial(Duration::ZERO));
+    }
+    if let Some(handler) = data.handler {
+        node_of_graph = node_of_graph.on_error(name(handler));
+    }
+    if data.defers {
+        node_of_graph = node_of_graph.defer();
+    }
+    graph.node(name(node), node_of_graph)
+}
+
+fn with_edge(graph: StateGraph<World>, edge: &Edge) -> StateGraph<World> {
+    let to = target_name(edge.to);
+    if let ([from], None) = (&edge.from[..], edge.timeout) {
+        return graph.edge(source_name(*from), to);
+    }
+    let join = n_of(edge.needed, edge.from.iter().map(|from| source_name(*from)));
+    match edge.timeout {
+        None => graph.edge(join, to),
+        Some(limit) => graph.edge(join.timeout(Duration::from_millis(limit)), to),
+    }
+}
+
+fn with_router(graph: StateGraph<World>, slot: usize, shape: &Shape) -> StateGraph<World> {
+    let router = &shape.routers[slot];
+    let (from, options) = (router.from, router.options.clone());
+    let decide = move |world: &World| routed(&options, world, from, slot);
+    if router.typed {
+        let hops = move |world: &World| {
+            decide(world).into_iter().map(|(target, input)| Hop::to(target, input)).collect::<Vec<_>>()
+        };
+        return graph.route(source_name(from), hops);
+    }
+    let targets = (0..NODES).map(name).chain([END]);
+    graph.branch(source_name(from), move |world: &World| gotos(decide(world)), targets)
+}

@@ -1,0 +1,205 @@
+//! Random shapes.
+
+use proptest::collection::{btree_set, vec};
+use proptest::prelude::*;
+
+use super::shape::{
+    Allowance, AnswerOrder, CommandShape, Edge, Edit, From, NODES, NodeShape, Plan, Router, Shape, Target,
+};
+use super::world::{Channel, Write};
+
+fn writes() -> impl Strategy<Value = Vec<Write>> {
+    use Channel::*;
+    let reduced = prop::sample::select(vec![Log, Table, Last, Items, Items, Top, Heard, Flash, Flash, Loose]);
+    let overwritten = prop::sample::select(vec![Log, Table, Last, Items, Top, Heard, Flash, Loose]);
+    let write = prop_oneof![
+        12 => reduced.prop_map(Write::Reduce),
+        2 => Just(Write::Remove),
+        1 => overwritten.prop_map(Write::Overwrite),
+    ];
+    vec(write, 0..4)
+}
+
+fn target(ghosts: u32) -> impl Strategy<Value = Target> {
+    prop_oneof![
+        600 => (0..NODES).prop_map(Target::Node),
+        300 => (0..NODES).prop_map(Target::Dispatch),
+        200 => Just(Target::End),
+        ghosts => Just(Target::Ghost),
+    ]
+}
+
+/// `ghosts`: how often a target does not exist, in about a thousand.
+fn options(ghosts: u32) -> impl Strategy<Value = Vec<Vec<Target>>> {
+    vec(prop_oneof![3 => vec(target(ghosts).boxed(), 1..3), 1 => Just(Vec::new())], 1..4)
+}
+
+/// How a node fails.
+#[derive(Clone, Copy, Debug)]
+enum Trouble {
+    None,
+    /// In some calls.
+    Heals(u64, u64),
+    /// When what it sees is a multiple, with a node that handles it.
+    Handled(u64, usize),
+    /// After so many attempts it would succeed; one is not given.
+    Exhausted(u32, usize),
+    /// Another node handles its failures, and there are none.
+    Idle(usize),
+}
+
+fn trouble() -> impl Strategy<Value = Trouble> {
+    let heals = (2..4_u64).prop_flat_map(|calls| (Just(calls), 0..calls));
+    prop_oneof![
+        9 => Just(Trouble::None),
+        2 => heals.prop_map(|(calls, good)| Trouble::Heals(calls, good)),
+        2 => (1..4_u64, 0..NODES).prop_map(|(modulus, handler)| Trouble::Handled(modulus, handler)),
+        1 => (1..3_u32, 0..NODES).prop_map(|(retries, handler)| Trouble::Exhausted(retries, handler)),
+        1 => (0..NODES).prop_map(Trouble::Idle),
+    ]
+}
+
+fn node() -> impl Strategy<Value = NodeShape> {
+    let command =
+        (any::<bool>(), options(8)).prop_map(|(replaces, options)| CommandShape { replaces, options });
+    (
+        (writes(), prop::option::weighted(0.3, command), trouble()),
+        prop_oneof![6 => Just(0), 1 => Just(1), 1 => Just(2)],
+        prop_oneof![5 => Just(0), 1 => 1..3_u32],
+        prop_oneof![2 => Just(0), 1 => 1..5_u32],
+        (prop::bool::weighted(0.15), prop::bool::weighted(0.04), any::<bool>()),
+        prop_oneof![3 => Just(0), 1 => 1..9_u64],
+    )
+        .prop_map(
+            |((writes, command, trouble), asks, retries, pending, (defers, drains, emits), coins)| {
+                let plain = NodeShape {
+                    writes,
+                    command,
+                    asks,
+                    heals: (1, 0),
+                    fails: None,
+                    handler: None,
+                    retries,
+                    attempts: retries + 1,
+                    defers,
+                    drains,
+                    coins,
+                    emits,
+                    pending,
+                };
+                match trouble {
+                    Trouble::None => plain,
+                    Trouble::Heals(calls, good) => NodeShape { heals: (calls, good), ..plain },
+                    Trouble::Handled(modulus, handler) => {
+                        NodeShape { fails: Some(modulus), handler: Some(handler), ..plain }
+                    }
+                    Trouble::Exhausted(retries, handler) => {
+                        NodeShape { retries, attempts: retries, handler: Some(handler), ..plain }
+                    }
+                    Trouble::Idle(handler) => NodeShape { handler: Some(handler), ..plain },
+                }
+            },
+        )
+}
+
+fn from() -> impl Strategy<Value = From> {
+    prop_oneof![1 => Just(None), 5 => (0..NODES).prop_map(Some)]
+}
+
+fn edge() -> impl Strategy<Value = Edge> {
+    let to = || prop_oneof![9 => (0..NODES).prop_map(Some), 1 => Just(None)];
+    let plain = (from(), to()).prop_map(|(from, to)| Edge { from: vec![from], to, needed: 1, timeout: None });
+    let sources = btree_set(from().boxed(), 2..4);
+    let timeout = prop::option::weighted(0.3, prop::sample::select(vec![500, 1_000, 2_000, 3_500]));
+    let join = (sources, to(), 0..4_usize, timeout).prop_map(|(from, to, spared, timeout)| Edge {
+        // Half of them wait for all.
+        needed: from.len() - spared.saturating_sub(1).min(from.len() - 1),
+        from: from.into_iter().collect(),
+        to,
+        timeout,
+    });
+    prop_oneof![4 => plain, 2 => join]
+}
+
+fn router() -> impl Strategy<Value = Router> {
+    let typed = (from(), options(0)).prop_map(|(from, options)| Router { from, typed: true, options });
+    let named = (from(), options(40)).prop_map(|(from, options)| Router { from, typed: false, options });
+    prop_oneof![typed, named]
+}
+
+fn plan() -> impl Strategy<Value = Plan> {
+    let acting = vec((0..NODES, writes()), 1..3);
+    let edit = prop_oneof![
+        1 => Just(Edit::Copy),
+        3 => writes().prop_map(Edit::Here),
+        3 => acting.prop_map(Edit::As),
+        1 => writes().prop_map(Edit::Start),
+        1 => writes().prop_map(Edit::End),
+        2 => Just(Edit::Proceed),
+        1 => writes().prop_map(Edit::Invoke),
+    ];
+    let back = prop_oneof![3 => Just(0), 2 => 1..12_usize];
+    (0..8_usize, back, edit).prop_map(|(when, back, edit)| Plan { when, back, edit })
+}
+
+/// Random graphs, and what is done to a thread of each.
+pub fn shapes() -> impl Strategy<Value = Shape> {
+    let breaks = || prop_oneof![5 => Just(Vec::new()), 1 => vec(0..NODES, 1..3)];
+    let graph = (vec(node(), NODES..=NODES), vec(edge(), 2..14), vec(router(), 0..4));
+    let allowance = (prop::option::weighted(0.2, 1..8_u64), prop::option::weighted(0.3, 1..30_u64))
+        .prop_map(|(supersteps, coins)| Allowance { supersteps, coins });
+    let answers = prop::sample::select(vec![AnswerOrder::All, AnswerOrder::First, AnswerOrder::Last]);
+    (
+        graph,
+        (prop::option::of(0..NODES), 0..NODES, any::<bool>()),
+        (breaks(), breaks(), prop::option::weighted(0.3, 0..NODES)),
+        (1..14_u64, prop_oneof![2 => Just(Allowance::default()), 1 => allowance]),
+        (vec(writes(), 1..3), answers),
+        prop_oneof![1 => Just(Vec::new()), 1 => vec(plan(), 1..4)],
+    )
+        .prop_map(
+            |(
+                (mut nodes, mut edges, routers),
+                (single, entry, second),
+                (before, after, on_limit),
+                (limit, budget),
+                (inputs, answers),
+                edits,
+            )| {
+                // Mostly one node writes the channel that takes one writer, so that few runs end there.
+                if let Some(writer) = single {
+                    nodes[writer].writes.push(Write::Reduce(Channel::Single));
+                }
+                let begins = |to| Edge { from: vec![None], to: Some(to), needed: 1, timeout: None };
+                edges.push(begins(entry));
+                if second {
+                    edges.push(begins((entry + 3) % NODES));
+                }
+                let mut known: Vec<Edge> = Vec::new();
+                for edge in edges {
+                    if !known.iter().any(|other| (&other.from, other.to) == (&edge.from, edge.to)) {
+                        known.push(edge);
+                    }
+                }
+                // An edit or fork is a new run, and what it inherits of a budget is not this test's matter.
+                let budget = if edits.is_empty() { budget } else { Allowance::default() };
+                if !edits.is_empty() {
+                    nodes.iter_mut().for_each(|node| node.coins = 0);
+                }
+                let edges = known;
+                Shape {
+                    nodes,
+                    edges,
+                    routers,
+                    before,
+                    after,
+                    on_limit,
+                    limit,
+                    budget,
+                    inputs,
+                    answers,
+                    edits,
+                }
+            },
+        )
+}

@@ -1,0 +1,75 @@
+//! How far each join of a thread has come, by the rules of DESIGN: a round, what fires it and what ends it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::shape::{Edge, From, Shape, source_name, target_name};
+
+/// The rounds that have begun, by edge.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rounds(BTreeMap<usize, Round>);
+
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Round {
+    arrived: BTreeSet<From>,
+    fired: bool,
+    due: Option<u64>,
+}
+
+/// A join that waits: its target, who arrived, who did not.
+pub type Stuck = (&'static str, Vec<&'static str>, Vec<&'static str>);
+
+impl Rounds {
+    /// A source arrived. True if the edge fires.
+    pub fn arrive(&mut self, shape: &Shape, at: usize, from: From, now: u64) -> bool {
+        let edge = &shape.edges[at];
+        let is_held = |round: &Round| !round.fired || leads_to_deferred(shape, edge);
+        if let Some(round) = self.0.get(&at).filter(|round| round.arrived.contains(&from)) {
+            if is_held(round) {
+                return false;
+            }
+            self.0.remove(&at);
+        }
+        let due = edge.timeout.map(|limit| now + limit);
+        let round = self.0.entry(at).or_insert_with(|| Round { due, ..Round::default() });
+        round.arrived.insert(from);
+        let fires = !round.fired && round.arrived.len() >= edge.needed;
+        round.fired |= fires;
+        if round.arrived.len() == edge.from.len() && !leads_to_deferred(shape, edge) {
+            self.0.remove(&at);
+        }
+        fires
+    }
+
+    /// The targets of those whose time has come; of all that have one, if nothing else can run.
+    pub fn due(&mut self, shape: &Shape, now: u64, nothing_else: bool) -> Vec<usize> {
+        let waiting = self.0.iter_mut().filter(|(_, round)| !round.fired);
+        let due = waiting.filter(|(_, round)| round.due.is_some_and(|due| nothing_else || due <= now));
+        due.filter_map(|(at, round)| {
+            round.fired = true;
+            shape.edges[*at].to
+        })
+        .collect()
+    }
+
+    /// A deferred node runs now: what fired it is over.
+    pub fn release(&mut self, shape: &Shape, node: usize) {
+        self.0.retain(|at, round| !round.fired || shape.edges[*at].to != Some(node));
+    }
+
+    /// Those that wait for a source.
+    pub fn stuck(&self, shape: &Shape) -> Vec<Stuck> {
+        let waiting = self.0.iter().filter(|(_, round)| !round.fired);
+        let stuck = waiting.map(|(at, round)| {
+            let edge = &shape.edges[*at];
+            let (here, missing): (Vec<From>, Vec<From>) =
+                edge.from.iter().partition(|from| round.arrived.contains(from));
+            let names = |from: Vec<From>| from.into_iter().map(source_name).collect();
+            (target_name(edge.to), names(here), names(missing))
+        });
+        stuck.collect()
+    }
+}
+
+fn leads_to_deferred(shape: &Shape, edge: &Edge) -> bool {
+    edge.to.is_some_and(|to| shape.nodes[to].defers)
+}

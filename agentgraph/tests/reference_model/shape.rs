@@ -1,0 +1,222 @@
+//! A graph as data, and the names in it.
+
+use std::fmt;
+
+use agentgraph::{END, Route, START};
+
+use super::world::Write;
+
+/// How many nodes there are: `n0` to `n7`. Edges may leave some of them out.
+pub const NODES: usize = 8;
+
+/// A node, or START.
+pub type From = Option<usize>;
+
+/// A graph, and what is done to one thread of it.
+#[derive(Clone)]
+pub struct Shape {
+    pub nodes: Vec<NodeShape>,
+    pub edges: Vec<Edge>,
+    pub routers: Vec<Router>,
+    pub before: Vec<usize>,
+    pub after: Vec<usize>,
+    pub on_limit: Option<usize>,
+    /// Supersteps a call may take.
+    pub limit: u64,
+    pub budget: Allowance,
+    pub inputs: Vec<Vec<Write>>,
+    pub answers: AnswerOrder,
+    pub edits: Vec<Plan>,
+}
+
+/// How much a run may use up before it is given as much again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Allowance {
+    pub supersteps: Option<u64>,
+    pub coins: Option<u64>,
+}
+
+/// Which of the open requests are answered at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AnswerOrder {
+    All,
+    First,
+    Last,
+}
+
+/// Something to be done to the thread beside its runs.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// After so many acts.
+    pub when: usize,
+    /// On the checkpoint that lies so far back, or on the newest one.
+    pub back: usize,
+    pub edit: Edit,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Edit {
+    Copy,
+    Here(Vec<Write>),
+    As(Vec<(usize, Vec<Write>)>),
+    Start(Vec<Write>),
+    End(Vec<Write>),
+    /// Not an edit: goes on from there.
+    Proceed,
+    /// Not an edit: begins a run there.
+    Invoke(Vec<Write>),
+}
+
+/// What a node does when it runs.
+#[derive(Clone, Debug)]
+pub struct NodeShape {
+    pub writes: Vec<Write>,
+    pub command: Option<CommandShape>,
+    pub asks: u32,
+    /// Succeeds only in calls whose number is the second modulo the first.
+    pub heals: (u64, u64),
+    /// Fails whenever what it sees is 0 modulo this.
+    pub fails: Option<u64>,
+    pub handler: Option<usize>,
+    /// How many attempts of a call fail before one succeeds.
+    pub retries: u32,
+    /// How many attempts it is given.
+    pub attempts: u32,
+    pub defers: bool,
+    /// Asks for a graceful stop.
+    pub drains: bool,
+    pub coins: u64,
+    /// Emits an event at each attempt.
+    pub emits: bool,
+    /// For how many polls it is pending.
+    pub pending: u32,
+}
+
+#[derive(Clone, Debug)]
+pub struct CommandShape {
+    pub replaces: bool,
+    /// One of these, chosen by what the node sees.
+    pub options: Vec<Vec<Target>>,
+}
+
+/// One source is an edge, more are a join. No target is END.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Edge {
+    pub from: Vec<From>,
+    pub to: Option<usize>,
+    /// So many sources make it fire.
+    pub needed: usize,
+    /// In milliseconds.
+    pub timeout: Option<u64>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Router {
+    pub from: From,
+    /// By `route`, or by `branch`.
+    pub typed: bool,
+    pub options: Vec<Vec<Target>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    Node(usize),
+    Dispatch(usize),
+    End,
+    /// A node that does not exist; a typed route cannot name it.
+    Ghost,
+}
+
+/// One line a node and edge, since a failing graph is read by a person.
+impl fmt::Debug for Shape {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Shape { nodes, edges, routers, before, after, on_limit, limit, budget, inputs, answers, edits } =
+            self;
+        writeln!(out, "limit {limit} on_limit {on_limit:?} {budget:?} before {before:?} after {after:?}")?;
+        writeln!(out, "  inputs {inputs:?} answers {answers:?}")?;
+        edits.iter().try_for_each(|plan| writeln!(out, "  {plan:?}"))?;
+        for (at, node) in nodes.iter().enumerate() {
+            writeln!(out, "  n{at}: {}", format!("{node:?}").trim_start_matches("NodeShape "))?;
+        }
+        for Edge { from, to, needed, timeout } in edges {
+            let from: Vec<&str> = from.iter().map(|from| source_name(*from)).collect();
+            writeln!(out, "  {needed} of {from:?} within {timeout:?} -> {}", target_name(*to))?;
+        }
+        routers.iter().try_for_each(|Router { from, typed, options }| {
+            writeln!(out, "  {} typed {typed} -> {options:?}", source_name(*from))
+        })
+    }
+}
+
+pub fn name(node: usize) -> &'static str {
+    ["n0", "n1", "n2", "n3", "n4", "n5", "n6", "n7"][node]
+}
+
+pub fn source_name(from: From) -> &'static str {
+    from.map_or(START, name)
+}
+
+pub fn target_name(to: Option<usize>) -> &'static str {
+    to.map_or(END, name)
+}
+
+/// The static text of a name.
+pub fn known(text: &str) -> &'static str {
+    let names = (0..NODES).map(name).chain([START, END]);
+    names.into_iter().find(|known| *known == text).expect("only names of the graph are told")
+}
+
+/// Every typed target.
+#[derive(Route)]
+pub enum Hop {
+    N0,
+    N1,
+    N2,
+    N3,
+    N4,
+    N5,
+    N6,
+    N7,
+    #[route("n0")]
+    Work0(u64),
+    #[route("n1")]
+    Work1(u64),
+    #[route("n2")]
+    Work2(u64),
+    #[route("n3")]
+    Work3(u64),
+    #[route("n4")]
+    Work4(u64),
+    #[route("n5")]
+    Work5(u64),
+    #[route("n6")]
+    Work6(u64),
+    #[route("n7")]
+    Work7(u64),
+    #[route(end)]
+    Over,
+}
+
+impl Hop {
+    pub fn to(target: Target, input: u64) -> Hop {
+        match target {
+            Target::Node(0) => Hop::N0,
+            Target::Node(1) => Hop::N1,
+            Target::Node(2) => Hop::N2,
+            Target::Node(3) => Hop::N3,
+            Target::Node(4) => Hop::N4,
+            Target::Node(5) => Hop::N5,
+            Target::Node(6) => Hop::N6,
+            Target::Node(_) => Hop::N7,
+            Target::Dispatch(0) => Hop::Work0(input),
+            Target::Dispatch(1) => Hop::Work1(input),
+            Target::Dispatch(2) => Hop::Work2(input),
+            Target::Dispatch(3) => Hop::Work3(input),
+            Target::Dispatch(4) => Hop::Work4(input),
+            Target::Dispatch(5) => Hop::Work5(input),
+            Target::Dispatch(6) => Hop::Work6(input),
+            Target::Dispatch(_) => Hop::Work7(input),
+            Target::End | Target::Ghost => Hop::Over,
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! A merge that fails, a limit, an edit: none of them loses or repeats what the run had come to.
+
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use agentgraph::prelude::*;
+use agentgraph::{Budget, Checkpoint, Code, Durability, Failure};
+use serde::{Deserialize, Serialize};
+
+#[derive(State, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+struct Notes {
+    #[reduce(append)]
+    seen: Vec<String>,
+    #[reduce(append)]
+    #[channel(ephemeral)]
+    flash: Vec<String>,
+    only: u32,
+}
+
+async fn note(ctx: Ctx) -> NotesUpdate {
+    Notes::update().seen([ctx.node()])
+}
+
+async fn flashes(ctx: Ctx) -> NotesUpdate {
+    Notes::update().seen([ctx.node()]).flash([ctx.node()])
+}
+
+async fn writes_only() -> NotesUpdate {
+    Notes::update().only(1)
+}
+
+async fn fails() -> Result<()> {
+    Err("no".into())
+}
+
+async fn asks(ctx: Ctx) -> Result<NotesUpdate> {
+    let answer: String = ctx.interrupt("?")?;
+    Ok(Notes::update().seen([answer]))
+}
+
+fn kept(graph: StateGraph<Notes>) -> CompiledGraph<Notes> {
+    graph.compile().unwrap().checkpointer(MemorySaver::new())
+}
+
+async fn newest(graph: &CompiledGraph<Notes>) -> Checkpoint<Notes> {
+    graph.history("t").limit(1).await.unwrap().remove(0)
+}
+
+async fn fails_with(graph: &CompiledGraph<Notes>, code: Code) {
+    let call = graph.invoke(Notes::update()).thread("t").durability(Durability::Exit);
+    assert_eq!(call.await.unwrap_err().code(), code);
+}
+
+#[tokio::test]
+async fn clashing_writes_leave_the_superstep_before_to_be_stored_at_the_end() {
+    let graph = StateGraph::new()
+        .node("begin", flashes)
+        .node("left", writes_only)
+        .node("right", writes_only)
+        .node("late", note.defer())
+        .edge(START, "begin")
+        .edge("begin", "left")
+        .edge("begin", "right")
+        .edge("begin", "late")
+        .edge(["left", "late"], "right");
+    let graph = kept(graph);
+    fails_with(&graph, Code::ConcurrentUpdate).await;
+    let newest = newest(&graph).await;
+    assert_eq!(
+        (newest.next, newest.deferred),
+        (vec!["left".into(), "right".into()], vec!["late".to_owned()])
+    );
+    assert_eq!((newest.values.seen, newest.values.flash), (vec!["begin".into()], vec!["begin".to_owned()]));
+}
+
+#[tokio::test]
+async fn a_branch_to_nowhere_leaves_the_superstep_before_to_be_stored_at_the_end() {
+    for parallel in [false, true] {
+        let graph = StateGraph::new()
+            .node("begin", flashes)
+            .node("lost", note)
+            .node("beside", note)
+            .node("both", note)
+            .edge(START, "begin")
+            .edge("begin", "lost")
+            .edge(["beside", "lost"], "both")
+            .branch("lost", |_: &Notes| "nowhere", ["beside"]);
+        let graph = kept(if parallel { graph.edge("begin", "beside") } else { graph });
+        fails_with(&graph, Code::UnknownTarget).await;
+        let newest = newest(&graph).await;
+        let next: &[&str] = if parallel { &["lost", "beside"] } else { &["lost"] };
+        assert_eq!(
+            (newest.next, newest.values.flash),
+            (next.iter().map(|name| name.to_string()).collect(), vec!["begin".to_owned()])
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_node_for_the_limit_that_fails_leaves_the_frontier() {
+    let graph =
+        StateGraph::new().node("work", note).node("excuse", fails).edge(START, "work").edge("work", "work");
+    let graph = kept(graph.on_limit("excuse"));
+    let call = graph.invoke(Notes::update()).thread("t").durability(Durability::Exit).max_supersteps(2);
+    assert_eq!(call.await.unwrap_err().code(), Code::NodeFailed);
+    let newest = newest(&graph).await;
+    assert_eq!((newest.next, newest.values.seen.len()), (vec!["work".to_owned()], 2));
+}
+
+#[tokio::test]
+async fn a_superstep_that_waits_for_an_answer_is_spent_once() {
+    for durability in [Durability::Sync, Durability::Async, Durability::Exit] {
+        let spends = |ctx: Ctx| {
+            ctx.spend("coins", 1);
+            asks(ctx)
+        };
+        let graph =
+            StateGraph::new().node("ask", spends).node("then", note).edge(START, "ask").edge("ask", "then");
+        let graph = kept(graph);
+        let budget = || Budget::new().supersteps(2);
+        let call = graph.invoke(Notes::update()).thread("t").durability(durability).budget(budget());
+        assert_eq!(call.await.unwrap().interrupts().len(), 1);
+        let call = graph.resume("yes").thread("t").durability(durability).budget(budget());
+        assert_eq!(call.await.unwrap().into_finished().unwrap().seen, ["yes", "then"], "{durability:?}");
+    }
+}
+
+#[tokio::test]
+async fn supersteps_are_counted_in_calls_without_a_budget_once_there_was_one() {
+    let graph = kept(StateGraph::new().node("work", note).edge(START, "work").edge("work", "work"));
+    let call = graph.invoke(Notes::update()).thread("t").budget(Budget::new().supersteps(2));
+    assert!(matches!(call.await.unwrap(), Outcome::Stopped { reason: StopReason::Budget, .. }));
+    graph.proceed().thread("t").max_supersteps(2).durability(Durability::Exit).await.unwrap();
+    let outcome = graph.proceed().thread("t").budget(Budget::new().supersteps(5)).await.unwrap();
+    assert_eq!(outcome.output().seen.len(), 5);
+}
+
+#[tokio::test]
+async fn an_edit_as_a_node_is_a_superstep_to_ephemeral_channels() {
+    let graph = StateGraph::new().node("a", flashes).node("b", note).node("c", note);
+    let graph = kept(graph.edge(START, "a").edge("a", "b").edge("b", "c").interrupt_before(["b"]));
+    let stopped = graph.invoke(Notes::update()).thread("t").await.unwrap();
+    assert_eq!(stopped.output().flash, ["a"]);
+    graph.update_state("t").as_node("b", Notes::update().seen(["edit"])).await.unwrap();
+    let state = graph.state("t").await.unwrap().unwrap();
+    assert_eq!((state.next, state.values.flash.len()), (vec!["c".to_owned()], 0));
+}
+
+#[tokio::test]
+async fn an_edit_keeps_what_a_handler_did_while_another_task_waits() {
+    let handle = |failure: Failure| std::future::ready(Notes::update().seen([failure.message()]));
+    let graph = StateGraph::new()
+        .node("fails", fails.on_error("handle"))
+        .node("handle", handle)
+        .node("ask", asks)
+        .edge(START, "fails")
+        .edge(START, "ask");
+    let graph = kept(graph);
+    graph.invoke(Notes::update()).thread("t").await.unwrap();
+    graph.update_state("t").update(Notes::update().only(7)).await.unwrap();
+    let state = graph.state("t").await.unwrap().unwrap();
+    assert_eq!((state.next, state.values.seen), (vec!["ask".to_owned()], vec!["no".to_owned()]));
+    let notes = graph.resume("yes").thread("t").await.unwrap().into_finished().unwrap();
+    assert_eq!((notes.seen, notes.only), (vec!["no".into(), "yes".to_owned()], 7));
+}
+
+#[tokio::test]
+async fn history_forgets_deferred_nodes_that_a_later_full_record_does_not_name() {
+    let graph =
+        StateGraph::new().node("ask", asks).node("late", asks.defer()).edge(START, "ask").edge(START, "late");
+    let graph = kept(graph);
+    graph.invoke(Notes::update()).thread("t").durability(Durability::Exit).await.unwrap();
+    graph.resume("now").thread("t").durability(Durability::Exit).await.unwrap();
+    let history = graph.history("t").await.unwrap();
+    let lines: Vec<_> = history.iter().map(|one| (one.next.join(" "), one.deferred.join(" "))).collect();
+    assert_eq!(lines, [("late".to_owned(), String::new()), ("ask".to_owned(), "late".to_owned())]);
+}
