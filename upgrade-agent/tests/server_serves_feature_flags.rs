@@ -185,6 +185,29 @@ async fn lists_say_who_gets_a_flag() {
 }
 
 #[tokio::test]
+async fn a_segment_in_a_list_of_a_flag_is_used() {
+    let flags = Flags::new().await;
+    let mut public = segment(json!(["ada"]), json!([]));
+    (public["type"], public["name"]) = (json!("public"), json!("club"));
+    let club = flags.ask("POST", "segments", public).await.body;
+    let made = flags.made(flag("CLUB", "excludeAll")).await;
+    let mut list = segment(json!([]), json!([]));
+    list["subSegmentIds"] = json!([club["id"]]);
+    let body = json!({ "id": made["id"], "enabled": true, "listType": "Segment", "segment": list });
+    assert_eq!(flags.ask("POST", "flags/inclusionList", body).await.status, 200);
+    flags.known("ada", json!([])).await;
+    assert_eq!(flags.keys("ada").await, json!(["CLUB"]));
+    let all = flags.ask("GET", "segments", Value::Null).await.body;
+    let shown = all["segmentsData"].as_array().unwrap().iter().find(|one| one["id"] == club["id"]).unwrap();
+    assert_eq!(shown["status"], "used");
+    let tie = &all["featureFlagSegmentInclusionData"][0];
+    assert_eq!(
+        (&tie["featureFlag"]["name"], &tie["segment"]["subSegments"][0]["id"]),
+        (&made["name"], &club["id"])
+    );
+}
+
+#[tokio::test]
 async fn groups_told_for_one_call_stand_alone_or_beside_the_stored_ones() {
     let flags = Flags::new().await;
     flags.known("ada", json!(["c1"])).await;

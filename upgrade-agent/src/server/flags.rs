@@ -26,7 +26,8 @@ pub(super) fn all(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
     Ok(in_order(&core.world).into_iter().map(|flag| row(&flag.columns)).collect())
 }
 
-fn in_order(world: &World) -> Vec<&Flag> {
+/// The flags in the order of their making.
+pub(super) fn in_order(world: &World) -> Vec<&Flag> {
     let mut all: Vec<&Flag> = world.flags.values().collect();
     all.sort_by_key(|flag| flag.sequence);
     all

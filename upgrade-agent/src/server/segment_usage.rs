@@ -1,11 +1,13 @@
-//! What uses which segments: experiments that have them as lists, lists that have them in them.
+//! What uses which segments: experiments and flags that have them as lists, lists that have them in them.
 
 use std::collections::{HashMap, HashSet};
 
 use serde_json::{Value, json};
 
 use super::experiment_lists::Side;
-use super::model::{Experiment, ListTie, Segment, SegmentKind};
+use super::flag_lists;
+use super::flags;
+use super::model::{Experiment, Flag, FlagTie, ListTie, Segment, SegmentKind};
 use super::segment_view;
 use super::view::{outward, with};
 use super::world::World;
@@ -32,8 +34,8 @@ impl Usage {
             "segmentsData": shown.collect::<Vec<_>>(),
             "experimentSegmentInclusionData": ties(world, Side::Inclusion),
             "experimentSegmentExclusionData": ties(world, Side::Exclusion),
-            "featureFlagSegmentInclusionData": [],
-            "featureFlagSegmentExclusionData": [],
+            "featureFlagSegmentInclusionData": flag_ties(world, |flag| &flag.inclusion),
+            "featureFlagSegmentExclusionData": flag_ties(world, |flag| &flag.exclusion),
             "allParentSegments": parents.collect::<Vec<_>>(),
         });
         Self { answer }
@@ -64,7 +66,7 @@ fn with_columns_of_subs(world: &World, list: &Segment) -> Value {
     with(segment_view::columns(list), [("subSegments", subs.collect())])
 }
 
-/// The ids of segments that an experiment uses that is not archived, or a list of segments.
+/// The ids of segments that a flag uses, or an experiment that is not archived, or a list of segments.
 fn used(world: &World, shown: &[&Segment], parents: &[(&Segment, Vec<&Segment>)]) -> HashSet<String> {
     let in_lists = parents.iter().flat_map(|(_, lists)| lists).flat_map(|list| &list.sub_segments);
     let mut used: HashSet<String> = in_lists.cloned().collect();
@@ -72,8 +74,10 @@ fn used(world: &World, shown: &[&Segment], parents: &[(&Segment, Vec<&Segment>)]
         shown.iter().map(|segment| (segment.id.as_str(), segment.sub_segments.as_slice())).collect();
     let live = world.experiments.values().filter(|e| e.columns.state != ExperimentState::Archived);
     let ties = live.flat_map(|experiment| experiment.inclusion.iter().chain(&experiment.exclusion));
+    let flag_ties = world.flags.values().flat_map(|flag| flag.inclusion.iter().chain(&flag.exclusion));
+    let lists = ties.map(|tie| &tie.segment_id).chain(flag_ties.map(|tie| &tie.segment_id));
     let mut waiting: Vec<&str> = Vec::new();
-    for list in ties.filter_map(|tie| world.segment(&tie.segment_id)) {
+    for list in lists.filter_map(|id| world.segment(id)) {
         waiting.push(&list.id);
         waiting.extend(list.sub_segments.iter().map(String::as_str));
     }
@@ -90,9 +94,24 @@ fn ties(world: &World, side: Side) -> Vec<Value> {
     world.experiments_in_order().into_iter().flat_map(of).collect()
 }
 
+fn flag_ties(world: &World, side: fn(&Flag) -> &Vec<FlagTie>) -> Vec<Value> {
+    let tied = |flag: &Flag, tie: &FlagTie| {
+        let columns = &flag.columns;
+        let flag = json!({ "name": columns.name, "context": columns.context });
+        let list = list_with_subs(world, world.segment(&tie.segment_id)?);
+        Some(with(flag_lists::tie(tie, &columns.id), [("featureFlag", flag), ("segment", list)]))
+    };
+    let of = |flag| side(flag).iter().filter_map(move |tie| tied(flag, tie));
+    flags::in_order(world).into_iter().flat_map(of).collect()
+}
+
+fn list_with_subs(world: &World, list: &Segment) -> Value {
+    let subs = list.sub_segments.iter().filter_map(|id| world.segment(id)).map(segment_view::columns);
+    json!({ "id": list.id, "subSegments": subs.collect::<Vec<_>>() })
+}
+
 fn tied(world: &World, experiment: &Experiment, tie: &ListTie) -> Option<Value> {
     let list = world.segment(&tie.segment_id)?;
-    let subs = list.sub_segments.iter().filter_map(|id| world.segment(id)).map(segment_view::columns);
     let columns = &experiment.columns;
     Some(with(
         segment_view::tie(tie, &columns.id),
@@ -106,7 +125,7 @@ fn tied(world: &World, experiment: &Experiment, tie: &ListTie) -> Option<Value> 
                     "state": outward(world.dialect, &columns.state),
                 }),
             ),
-            ("segment", json!({ "id": list.id, "subSegments": subs.collect::<Vec<_>>() })),
+            ("segment", list_with_subs(world, list)),
         ],
     ))
 }
