@@ -167,8 +167,8 @@ fn an_interrupt_in_a_plan_restores_the_status_before_the_chat_goes_on() {
     interrupt(chat.id());
     chat.expect("Stopped.");
     chat.expect("The status of experiment 'Foo' is inactive again.");
-    let foo = simulator.experiments().remove(0);
-    assert_eq!((foo.state, foo.state_log.len()), (ExperimentState::Inactive, 2));
+    let made = simulator.experiments().remove(0);
+    assert_eq!((made.state, made.state_log.len()), (ExperimentState::Inactive, 2));
     assert_eq!(chat.end().0, 0);
 }
 

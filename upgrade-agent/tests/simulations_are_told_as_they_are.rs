@@ -298,13 +298,16 @@ async fn what_cannot_be_played_live_is_refused_and_touches_nothing() {
 #[tokio::test]
 async fn what_has_no_split_is_not_tested() {
     let world = given(experiment("Foo"), ExperimentState::Enrolling).await;
-    let foo = world.behind().experiment(&common::id(1)).await.unwrap();
+    let made = world.behind().experiment(&common::id(1)).await.unwrap();
     for (changed, told) in [
-        (Experiment { assignment_unit: AssignmentUnit::WithinSubjects, ..foo.clone() }, "is within-subjects"),
-        (Experiment { conditions: Vec::new(), ..foo.clone() }, "no conditions, so there is no split"),
-        (Experiment { decision_points: Vec::new(), ..foo.clone() }, "no student can come to it"),
         (
-            Experiment { decision_points: Vec::new(), state: ExperimentState::Inactive, ..foo.clone() },
+            Experiment { assignment_unit: AssignmentUnit::WithinSubjects, ..made.clone() },
+            "is within-subjects",
+        ),
+        (Experiment { conditions: Vec::new(), ..made.clone() }, "no conditions, so there is no split"),
+        (Experiment { decision_points: Vec::new(), ..made.clone() }, "no student can come to it"),
+        (
+            Experiment { decision_points: Vec::new(), state: ExperimentState::Inactive, ..made.clone() },
             "cannot start",
         ),
     ] {
