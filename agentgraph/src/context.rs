@@ -2,12 +2,14 @@
 
 mod control;
 mod ids;
+mod nest;
 mod spending;
 
 pub use control::Interrupted;
-pub(crate) use control::{Answer, Control, Request, Standing};
+pub(crate) use control::{Answer, Control, Inside, Request, Standing, Untold};
 pub(crate) use ids::TaskPlace;
 pub use ids::{CheckpointId, InvalidId, RunId, TaskId};
+pub(crate) use nest::{Call, Nest, Outer};
 pub(crate) use spending::{Spending, Spent};
 
 use std::any::{Any, TypeId};
@@ -64,10 +66,16 @@ pub(crate) struct RunShared {
     pub(crate) hears_custom: bool,
     pub(crate) hears_messages: bool,
     pub(crate) max_supersteps: u64,
+    pub(crate) services: Arc<dyn Services>,
+    /// What the run has used up; that of a run inside a task is its root's.
     pub(crate) spending: Spending,
     /// A node asked for the run to stop at the next boundary.
     pub(crate) drains: AtomicBool,
     pub(crate) beats: Heartbeats,
+    /// The task that this run is inside of.
+    pub(crate) outer: Option<Box<Outer>>,
+    /// What runs inside its tasks need of it.
+    pub(crate) nest: Option<Box<Nest>>,
 }
 
 impl RunShared {
@@ -150,7 +158,7 @@ impl Ctx {
 
     /// Says that the task is alive, for its [idle timeout](crate::IntoNode::idle_timeout). Without one it does nothing.
     pub fn heartbeat(&self) {
-        self.shared.beats.beat(self.request);
+        self.shared.beat(self.request);
     }
 
     /// Whether anybody streams this run's custom events.
@@ -217,23 +225,23 @@ impl Ctx {
     /// [`StopReason::Drained`](crate::StopReason::Drained) and `proceed()` goes on. Asked for in the last superstep, the run
     /// just finishes.
     pub fn drain(&self) {
-        self.shared.drains.store(true, Ordering::Release);
+        self.shared.root().drains.store(true, Ordering::Release);
     }
 
     /// Counts what this task used up, for the run's [`Budget`](crate::Budget): tokens, or money in its smallest coin. What
     /// a failed attempt has spent is spent. Counted whether there is a budget or not.
     pub fn spend(&self, unit: impl Into<Cow<'static, str>>, amount: u64) {
-        self.shared.spending.spend(unit.into(), amount);
+        self.shared.root().spending.spend(unit.into(), amount);
     }
 
     /// How much of a unit the run has spent, in all its calls.
     pub fn spent(&self, unit: &str) -> u64 {
-        self.shared.spending.spent(unit)
+        self.shared.root().spending.spent(unit)
     }
 
     /// How much of a unit the run's budget has left; `None` if it does not limit that unit.
     pub fn remaining(&self, unit: &str) -> Option<u64> {
-        self.shared.spending.left(unit)
+        self.shared.root().spending.left(unit)
     }
 
     /// The attempt under the node's retry policy, counted from 1.

@@ -11,11 +11,13 @@ mod ends;
 pub(crate) mod execute;
 pub(crate) mod halt;
 pub(crate) mod host;
+mod inside;
 mod lifetimes;
 pub(crate) mod load;
 pub(crate) mod merge;
 mod pause;
 pub(crate) mod plan;
+pub(crate) mod recorder;
 mod single;
 pub(crate) mod stored;
 
@@ -28,16 +30,17 @@ use std::task::Poll;
 
 use crate::checkpoint::PendingWrite;
 use crate::checkpoint::format::{Source, micros};
-use crate::context::{Request, RunId, RunShared, Spent, TaskId, TaskRequest};
+use crate::context::{Request, RunId, RunShared, Spent, TaskId, TaskRequest, Untold};
 use crate::engine::commit::{Commit, Journal, Prepared, Waited};
 use crate::engine::ends::{Ends, SuperstepLedger, id_of};
-use crate::engine::execute::{Executor, Ledger, NotDone, ToRun};
+use crate::engine::execute::{Executor, Ledger, Left, NotDone, ToRun};
 use crate::engine::halt::{Cut, Halt};
 use crate::engine::host::TaskRunner;
 use crate::engine::lifetimes::{begin_merge, reset, writes_ephemeral};
 use crate::engine::load::finished_step;
 use crate::engine::merge::{ChannelUses, Merge};
 use crate::engine::plan::{Actors, Frontier, Handled, LeftOver, StepPlace, handled};
+use crate::engine::recorder::{Recorder, Trace};
 use crate::engine::stored::{OF_RUN, SPENT, TOLD, to_bytes};
 use crate::error::{Code, Error};
 use crate::extract::Snapshot;
@@ -68,6 +71,8 @@ pub(crate) struct Loop<S: State, R> {
     pub(crate) past_breaks: bool,
     /// A static interrupt after these nodes stopped the run in an earlier call, whose caller was not told.
     pub(crate) halted: Vec<String>,
+    /// The updates are the result of the task around the run.
+    pub(crate) trace: Option<Box<Trace<S>>>,
     pub(crate) scratch: Scratch<S>,
 }
 
@@ -84,6 +89,10 @@ pub(crate) struct Scratch<S: State> {
     ends: Ends<S>,
     /// A merge has begun and not ended, so the state is neither the last one nor the next.
     pub(crate) merging: bool,
+    /// Static interrupts inside of tasks that the caller is about to be told of.
+    pub(crate) untold: Vec<Untold>,
+    /// The node for the limit is running.
+    beyond_limit: bool,
 }
 
 impl<S: State> Default for Scratch<S> {
@@ -97,6 +106,8 @@ impl<S: State> Default for Scratch<S> {
             ephemeral: true,
             ends: Ends::default(),
             merging: false,
+            untold: Vec::new(),
+            beyond_limit: false,
         }
     }
 }
@@ -141,7 +152,12 @@ enum Single<S: State> {
 /// The time for joins that have a timeout, in microseconds since 1970; 0 where there are none.
 #[inline]
 fn now<S: State>(core: &GraphCore<S>, shared: &RunShared) -> u64 {
-    if core.topology.times_joins { micros(shared.graph.services.now()) } else { 0 }
+    if core.topology.times_joins { micros(shared.services.now()) } else { 0 }
+}
+
+/// The place of a superstep that is not kept.
+fn nowhere(shared: &RunShared, step: u64) -> StepPlace<'_> {
+    StepPlace { thread: "", namespace: shared.namespace(), run: shared.run, branch: 0, parent: step }
 }
 
 fn cut_off(cut: Cut) -> Result<Pause, Error> {
@@ -161,6 +177,8 @@ pub(crate) enum Pause {
     Finished,
     Interrupted(Vec<Interrupt>),
     Stopped(StopReason),
+    /// A run inside a task was left for the graph around it.
+    Left(Left),
 }
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
@@ -175,10 +193,12 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let core = Arc::clone(&self.core);
         self.begin_record();
         let state = Arc::make_mut(&mut self.state);
-        if core.has_run_channels {
+        // A subgraph over the state around it goes on with that as it is.
+        let begins = self.trace.is_none();
+        if begins && core.has_run_channels {
             reset(&core, state, &mut self.journal, Lifetime::Run)?;
         }
-        if core.has_ephemeral {
+        if begins && core.has_ephemeral {
             reset(&core, state, &mut self.journal, Lifetime::Ephemeral)?;
         }
         let now = now(&core, &self.shared);
@@ -186,7 +206,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             core: &core,
             joins: &mut self.joins,
             next: &mut self.frontier,
-            recorder: self.journal.as_mut().map(Journal::recorder),
+            recorder: Recorder::of(&mut self.journal, &mut self.trace),
             gotos: &mut self.scratch.gotos,
             merging: &mut self.scratch.merging,
             now,
@@ -208,7 +228,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         self.begin_record();
         let core = Arc::clone(&self.core);
         let state = Arc::make_mut(&mut self.state);
-        let recorder = self.journal.as_mut().map(Journal::recorder);
+        let recorder = Recorder::of(&mut self.journal, &mut self.trace);
         merge::write(&core, state, recorder, update)
     }
 
@@ -221,7 +241,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             core: &self.core,
             joins: &mut self.joins,
             next: &mut self.scratch.next,
-            recorder: self.journal.as_mut().map(Journal::recorder),
+            recorder: Recorder::of(&mut self.journal, &mut self.trace),
             gotos: &mut self.scratch.gotos,
             merging: &mut self.scratch.merging,
             now,
@@ -293,6 +313,9 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             self.scratch.merging = false;
             self.scratch.merged = self.scratch.step;
             self.shared.control.clear();
+            if self.trace.is_some() {
+                self.close_trace()?;
+            }
             self.announce_values();
             if self.journal.is_some()
                 && let Some(prepared) = self.try_commit(Source::Loop, None, stop.as_ref())?
@@ -315,6 +338,9 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         if let Some(halt) = &mut self.halt {
             halt.begin_step();
         }
+        if self.core.has_graphs {
+            self.announce_calls();
+        }
         if let Some(events) = &self.events {
             let tasks = 0..self.frontier.len();
             events.begin_step(self.scratch.step, tasks.map(|index| self.acting(index)).collect());
@@ -332,6 +358,9 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             && let Some(pause) = self.break_before()
         {
             return Some(pause);
+        }
+        if self.shared.outer.is_some() {
+            return self.boundary_inside();
         }
         if let Some(reason) = self.halt.as_mut().and_then(|halt| halt.at_boundary()) {
             return Some(Pause::Stopped(reason));
@@ -393,16 +422,9 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             let request = TaskRequest { step, node, index, attempt: 1, handles };
             ToRun { request, input, failure: handled.map(|handled| &handled.failure) }
         });
-        let (core, sessions, run) = (&self.core, &self.shared.sessions, self.shared.run);
-        let mut ledger = SuperstepLedger {
-            core,
-            frontier,
-            journal: journal.as_mut(),
-            ends: &mut ends,
-            sessions,
-            run,
-            step,
-        };
+        let (core, sessions, nowhere) = (&self.core, &self.shared.sessions, nowhere(&self.shared, step));
+        let mut ledger =
+            SuperstepLedger { core, frontier, journal: journal.as_mut(), ends: &mut ends, sessions, nowhere };
         ledger.store().await?;
         let mut halt = self.halt.take();
         let cut = self.executor().many(tasks, &mut ledger, halt.as_deref_mut()).await;
@@ -477,7 +499,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             core,
             joins: &mut self.joins,
             next: &mut self.scratch.next,
-            recorder: self.journal.as_mut().map(Journal::recorder),
+            recorder: Recorder::of(&mut self.journal, &mut self.trace),
             gotos: &mut self.scratch.gotos,
             merging: &mut self.scratch.merging,
             now,
@@ -520,8 +542,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 
     fn step_place(&self) -> StepPlace<'_> {
-        let nowhere = StepPlace { thread: "", run: self.shared.run, branch: 0, parent: self.scratch.step };
-        self.journal.as_ref().map_or(nowhere, Journal::step_place)
+        let nowhere = || nowhere(&self.shared, self.scratch.step);
+        self.journal.as_ref().map_or_else(nowhere, Journal::step_place)
     }
 
     fn actors(&self) -> Actors<'_> {
@@ -567,7 +589,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     /// What the run has used up.
     pub(crate) fn spent(&self) -> Spent {
-        self.shared.spending.total(self.scratch.merged, || self.shared.graph.services.now())
+        self.shared.spending.total(self.scratch.merged, || self.shared.services.now())
     }
 
     /// Stores what was used up by tasks that did not finish: spent is spent.
@@ -606,7 +628,9 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         if matches!(pause, Pause::Interrupted(_)) {
             Box::pin(self.end_waiting()).await?;
         }
-        if let (Pause::Interrupted(_), Some(journal)) = (&pause, &mut self.journal) {
+        if self.shared.outer.is_some() {
+            self.leave_to_be_told(&pause);
+        } else if let (Pause::Interrupted(_), Some(journal)) = (&pause, &mut self.journal) {
             if let Some(events) = &self.events {
                 events.read().await;
             }
@@ -671,6 +695,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         stop: Option<&Pause>,
     ) -> Result<Option<Prepared>, Error> {
         let spent = self.counted();
+        self.close_trace()?;
         let Some(journal) = &mut self.journal else { return Ok(None) };
         let sessions = &self.shared.sessions;
         let sessions_used = source == Source::Input || sessions.take_used();
@@ -683,10 +708,18 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             journal.put_off(Waited { source, abandoned, halt });
             return Ok(None);
         }
+        if let Some(trace) = &mut self.trace {
+            journal.wrote = trace.take_unstored(&self.core.schema, &journal.codec)?;
+        }
+        if self.shared.nest.as_ref().is_some_and(|nest| nest.take_wrote()) {
+            journal.has_writes = true;
+        }
         let commit =
             Commit { source, frontier, joins, abandoned, halt: &halt, sessions, sessions_used, spent };
-        let mut prepared = journal.prepare(&self.core, &self.state, &*self.shared.graph.services, &commit)?;
-        let committed = journal.try_commit(&prepared, &commit)?;
+        let mut prepared = journal.prepare(&self.core, &self.state, &*self.shared.services, &commit)?;
+        // A run inside a task has to store first what it changed around it.
+        let tells = self.shared.outer.as_ref().is_some_and(|outer| outer.shared.has_changes());
+        let committed = !tells && journal.try_commit(&prepared, &commit)?;
         if committed {
             self.announce_checkpoint(source);
         }
@@ -695,6 +728,9 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 
     async fn commit_later(&mut self, prepared: Prepared) -> Result<(), Error> {
+        if let Some(outer) = &self.shared.outer {
+            outer.shared.store_changes(outer.request.step).await?;
+        }
         let spent = self.counted();
         let Some(journal) = &mut self.journal else { return Ok(()) };
         let Prepared { source, abandoned, sessions_used, ref halt, .. } = prepared;

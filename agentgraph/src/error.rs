@@ -101,6 +101,10 @@ codes! {
     GraphChanged = "E_GRAPH_CHANGED",
     /// The thread was stored with a version of the state that this graph cannot read.
     SchemaVersion = "E_SCHEMA_VERSION",
+    /// Two parallel tasks called a subgraph that has one memory for its thread.
+    ConcurrentSubgraph = "E_CONCURRENT_SUBGRAPH",
+    /// A command to the graph around, where there is none, or with an update that is not of its state.
+    ParentCommand = "E_PARENT_COMMAND",
     /// The host that runs tasks elsewhere failed.
     Host = "E_HOST",
 }

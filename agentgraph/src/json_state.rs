@@ -331,6 +331,30 @@ impl State for JsonState {
     fn discard(schema: &JsonSchema, update: &mut JsonUpdate, channel: usize) {
         update.writes.retain(|(key, _)| schema.place(key).ok() != Some(channel));
     }
+
+    fn compose(schema: &JsonSchema, update: &mut JsonUpdate, later: JsonUpdate) -> Result<(), StateError> {
+        for (key, write) in later.writes {
+            let reducer = schema.0.reducers[schema.place(&key)?];
+            let overwritten = update.writes.iter_mut().find_map(|(known, write)| match write {
+                WriteOf::Overwrite(value) if *known == key => Some(value),
+                _ => None,
+            });
+            match (write, overwritten) {
+                (WriteOf::Reduce(write), Some(value)) => match reducer.problem(value, &write) {
+                    None => reducer.apply(value, write),
+                    Some(problem) => {
+                        return Err(StateError::BadValue { channel: key, problem: problem.to_owned() });
+                    }
+                },
+                (write @ WriteOf::Reduce(_), None) => update.writes.push((key, write)),
+                (write @ WriteOf::Overwrite(_), _) => {
+                    update.writes.retain(|(known, _)| *known != key);
+                    update.writes.push((key, write));
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
 fn check_names(schema: &JsonSchema, update: &JsonUpdate) -> Result<(), StateError> {

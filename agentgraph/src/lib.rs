@@ -60,6 +60,7 @@
 //! | to describe the state and how parallel writes merge | [`derive(State)`](macro@State), [`reduce`], [`JsonState`] |
 //! | to write a node | [`IntoNode`], [`Snapshot`], [`Ctx`], [`Input`], [`Dep`], [`Session`], [`FromTask`], [`#[node]`](macro@node) |
 //! | to say what comes next | [`StateGraph::edge`], [`StateGraph::route`], [`derive(Route)`](macro@Route), [`Command`], [`Dispatch`] |
+//! | to put a graph into a graph | [`CompiledGraph::embed`], [`CompiledGraph::memory`], [`Memory`], [`Command::parent`] |
 //! | to check and draw a graph | [`StateGraph::compile`], [`CompileError`], [`CompiledGraph::warnings`], [`CompiledGraph::mermaid`] |
 //! | to run it | [`CompiledGraph::invoke`], [`RunBuilder`], [`Outcome`], [`EventStream`] |
 //! | to limit it | [`RunBuilder::max_supersteps`], [`RunBuilder::deadline`], [`Budget`], [`RunBuilder::drain`] |
@@ -109,6 +110,7 @@ mod services;
 mod session;
 mod state;
 mod step;
+mod subgraph;
 
 pub use agentgraph_macros::{Route, State, node};
 #[cfg(feature = "sqlite")]
@@ -132,6 +134,7 @@ pub use policy::{NodePanic, RetryPolicy, Siblings, Timeout, TimeoutKind};
 pub use reduce::{Keyed, KeyedWrite};
 pub use route::{IntoPicks, Pick, Route, RouteTarget};
 pub use run::event::{Event, EventKind, EventStream, TaskEnd, TaskRef, View};
+pub use run::open::OpenChild;
 pub use run::view::{Checkpoint, History};
 pub use run::{
     Budget, Durability, Interrupt, InterruptId, InterruptKind, NotFinished, Outcome, RunBuilder, StateEdit,
@@ -141,6 +144,7 @@ pub use services::{Services, SystemServices};
 pub use session::{MissingSession, Session};
 pub use state::{Channel, Lifetime, State, StateError, StoredState, WriteKind};
 pub use step::{Command, Dispatch, Goto, IntoGoto, IntoGotos, IntoStep, Step};
+pub use subgraph::{IsGraph, Memory, Subgraph, SubgraphInput};
 pub use tokio_util::sync::CancellationToken;
 
 /// Where every run begins. It has no incoming edges.

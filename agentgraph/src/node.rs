@@ -22,6 +22,7 @@ use crate::layer::{Layered, NodeCall, NodeService};
 use crate::policy::{Policies, RetryPolicy};
 use crate::state::State;
 use crate::step::{IntoStep, Step};
+use crate::subgraph::AnyGraph;
 
 /// What one call of a node gives.
 pub(crate) type NodeResult<S> = Result<Step<S>, BoxError>;
@@ -186,7 +187,7 @@ pub struct Node<S: State> {
 }
 
 /// What is said about a node beside its code.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct NodeSettings {
     pub(crate) policies: Policies,
     pub(crate) targets: Option<Vec<String>>,
@@ -196,6 +197,8 @@ pub(crate) struct NodeSettings {
     /// The node that handles its failures.
     pub(crate) on_error: Option<String>,
     pub(crate) keeps: Vec<KeptError>,
+    /// The graph that it is.
+    pub(crate) graph: Option<Arc<dyn AnyGraph>>,
 }
 
 impl<S: State> Node<S> {

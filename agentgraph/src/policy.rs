@@ -59,12 +59,12 @@ pub(crate) fn call_with_policies<S: State>(
             let result = one_attempt(&node, &call, attempt, policies.timeouts).await;
             let Err(error) = result else { return result };
             let task = call.task();
-            let waits = task.shared.control.standing(task.request.index).is_some();
+            let waits = task.shared.control.is_closed(task.request.index);
             let mut retry = policies.retry.iter().filter(|_| !waits);
             let Some(policy) = retry.find(|policy| policy.retries(attempt, &error)) else {
                 return Err(error);
             };
-            let services = &task.shared.graph.services;
+            let services = &task.shared.services;
             services.sleep(policy.wait(attempt, services.random())).await;
             attempt += 1;
         }
@@ -93,7 +93,7 @@ async fn one_attempt<S: State>(
         Timeouts { run: None, idle: None } => run.await,
         limited => {
             let shared = task.shared;
-            timeout::within(limited, task.request, &shared.beats, &*shared.graph.services, run).await
+            timeout::within(limited, task.request, &shared.beats, &*shared.services, run).await
         }
     }
 }

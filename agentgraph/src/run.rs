@@ -6,6 +6,8 @@ mod durability;
 mod edit;
 pub(crate) mod event;
 mod interrupt;
+pub(crate) mod nested;
+pub(crate) mod open;
 mod outcome;
 pub(crate) mod view;
 
@@ -29,11 +31,12 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use crate::context::{CheckpointId, Control, RunShared, Sink, Spending};
+use crate::context::{CheckpointId, Control, Nest, RunShared, Sink, Spending};
 use crate::engine::edit::Behind;
 use crate::engine::halt::{Halt, Limits};
 use crate::engine::host::{LocalRunner, TaskRunner};
 use crate::engine::plan::StepPlace;
+use crate::engine::recorder::Trace;
 use crate::engine::{Answers, Loop, Pause, Scratch};
 use crate::error::{Code, Error};
 use crate::graph::CompiledGraph;
@@ -264,12 +267,21 @@ impl<S: State> RunBuilder<S> {
                 Some(Box::pin(Thread::open(persistence, self.thread.clone(), self.from)).await?)
             }
         };
-        let mut begun = Begun::of(&self.graph, start, found, self.abandons)?;
+        let inside = match &found {
+            Some(thread) if self.graph.core.has_graphs && asks_what_is_open(&start) => {
+                Box::pin(thread.open_inside(&self.graph.core)).await?
+            }
+            _ => Vec::new(),
+        };
+        let mut begun = Begun::of(&self.graph, start, found, self.abandons, inside)?;
         if let (Some(journal), Some(persistence)) = (&mut begun.journal, &self.graph.persistence) {
             match self.durability {
                 Durability::Sync => {}
                 Durability::Async => journal.hand_over_to(persistence.behind()?),
-                Durability::Exit => journal.wait_for_the_end(),
+                Durability::Exit => {
+                    let random = || self.graph.shared.services.random() & u64::from(u32::MAX);
+                    journal.wait_for_the_end(self.graph.core.has_graphs.then(random));
+                }
             }
         }
         if let Some(events) = &events {
@@ -277,6 +289,12 @@ impl<S: State> RunBuilder<S> {
         }
         let services = &self.graph.shared.services;
         let spending = Spending::new(self.budget, begun.spent, || services.now());
+        let nest = self.graph.core.has_graphs.then(|| {
+            let saver = begun.journal.as_ref().map(|journal| Arc::clone(&journal.saver));
+            let resumed = !matches!(begun.next, Next::Input { .. } | Next::Fork);
+            let drain = self.limits.drain.clone();
+            Box::new(Nest::new(saver, self.durability, self.max_concurrency, drain, resumed))
+        });
         let halt = Halt::of(self.limits, spending.time_left(), services);
         let shared = Arc::new(RunShared {
             graph: Arc::clone(&self.graph.shared),
@@ -291,10 +309,16 @@ impl<S: State> RunBuilder<S> {
             hears_custom: events.as_ref().is_some_and(|events| events.views.custom),
             hears_messages: events.as_ref().is_some_and(|events| events.views.messages),
             max_supersteps: self.max_supersteps,
+            services: Arc::clone(services),
             spending,
             drains: AtomicBool::new(false),
             beats: Heartbeats::default(),
+            outer: None,
+            nest,
         });
+        // The records of a subgraph whose updates are its result say them, whoever writes them.
+        let updates =
+            begun.journal.as_ref().and_then(|journal| journal.call).is_some_and(|call| call.updates);
         let mut run = Loop {
             core: Arc::clone(&self.graph.core),
             runner,
@@ -310,6 +334,7 @@ impl<S: State> RunBuilder<S> {
             left_over: begun.left_over,
             past_breaks: begun.past_breaks,
             halted: begun.halted,
+            trace: updates.then(|| Box::new(Trace::after(S::Update::default()))),
             scratch: Scratch::default(),
         };
         // Nodes' panics are caught where they run. What is left are routes, reducers and values that serialise themselves.
@@ -322,6 +347,11 @@ impl<S: State> RunBuilder<S> {
     }
 }
 
+/// Whether the call has to know what subgraphs of the thread wait for.
+fn asks_what_is_open<S: State>(start: &Start<S>) -> bool {
+    matches!(start, Start::Resume(_) | Start::Invoke(_))
+}
+
 fn panicked(payload: &(dyn std::any::Any + Send)) -> Error {
     let NodePanic { message } = panic_of(payload);
     let problem = format!("a route, a reducer or the serialisation of a value panicked: {message}");
@@ -331,13 +361,10 @@ fn panicked(payload: &(dyn std::any::Any + Send)) -> Error {
 async fn drive<S: State, R: TaskRunner<S>>(run: &mut Loop<S, R>, next: Next<S>) -> Result<Pause, Error> {
     match next {
         Next::Input { input, abandoned } => run.input(input, abandoned).await?,
-        Next::Answer(answers) => {
+        Next::Answer(answers, inside) => {
             run.adopt_failures();
             run.check_left_over()?;
-            let writes = run.take_answers(answers)?;
-            if let Some(journal) = &mut run.journal {
-                Box::pin(journal.put_writes(&writes)).await?;
-            }
+            run.give_answers(answers, inside).await?;
         }
         Next::GoOn => run.adopt_failures(),
         Next::Fork => Box::pin(run.edit(Edit::Here(None), None)).await?,
@@ -347,12 +374,15 @@ async fn drive<S: State, R: TaskRunner<S>>(run: &mut Loop<S, R>, next: Next<S>) 
                 run.adopt_failures_of(from.run, from.id.step);
             }
             let thread = run.shared.thread.clone().unwrap_or_default();
+            let namespace =
+                run.journal.as_ref().map(|journal| Arc::clone(&journal.namespace)).unwrap_or_default();
             let behind = from.map(|from| Behind {
                 place: StepPlace {
                     thread: &thread,
+                    namespace: &namespace,
                     run: from.run,
                     branch: from.id.branch,
-                    parent: from.id.step,
+                    parent: from.id.step.saturating_add(from.ahead),
                 },
                 writes: from.writes,
             });
@@ -360,7 +390,13 @@ async fn drive<S: State, R: TaskRunner<S>>(run: &mut Loop<S, R>, next: Next<S>) 
             return Ok(Pause::Finished);
         }
     }
-    let paused = run.supersteps().await;
+    let mut paused = run.supersteps().await;
+    if !run.scratch.untold.is_empty() && matches!(paused, Ok(Pause::Interrupted(_))) {
+        paused = match Box::pin(run.tell_inside()).await {
+            Ok(()) => paused,
+            Err(error) => Err(error),
+        };
+    }
     match run.has_to_settle() {
         false => paused,
         true => Box::pin(run.settle(paused)).await,

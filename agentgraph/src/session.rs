@@ -171,6 +171,15 @@ impl Sessions {
         Ok(Sessions { kinds: Arc::clone(kinds), cells: cells? })
     }
 
+    /// The cells of a run inside a task: those of the run around it where that has the type, and its own.
+    pub(crate) fn within(&self, own: Sessions) -> Sessions {
+        let cells = own.kinds.iter().zip(own.cells).map(|(kind, cell)| {
+            let around = self.kinds.iter().position(|outer| outer.id == kind.id);
+            around.and_then(|at| self.cells.get(at)).map_or(cell, Arc::clone)
+        });
+        Sessions { cells: cells.collect(), kinds: Arc::clone(&own.kinds) }
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.cells.is_empty()
     }

@@ -74,6 +74,16 @@ pub trait State: Clone + Send + Sync + 'static {
 
     /// Takes the write to one channel out of `update`.
     fn discard(schema: &Self::Schema, update: &mut Self::Update, channel: usize);
+
+    /// Makes `update` do what it and then `later` would do: how the updates of a subgraph become the one of its node.
+    ///
+    /// # Errors
+    /// As [`apply`](State::apply).
+    fn compose(
+        schema: &Self::Schema,
+        update: &mut Self::Update,
+        later: Self::Update,
+    ) -> Result<(), StateError>;
 }
 
 /// A state that can be kept by a checkpointer. `derive(State)` makes it of serde's traits, unless the struct says

@@ -102,12 +102,21 @@ pub struct Command<S: State> {
     pub(crate) update: Option<S::Update>,
     pub(crate) targets: Vec<Goto>,
     pub(crate) replaces_edges: bool,
+    /// It leaves the graph: targets are those of the graph around it.
+    pub(crate) parent: Option<Box<ToParent>>,
+}
+
+/// What a command that leaves its graph writes to the one around it.
+#[derive(Default)]
+pub(crate) struct ToParent {
+    pub(crate) update: Option<Box<dyn Any + Send + Sync>>,
+    pub(crate) update_type: &'static str,
 }
 
 impl<S: State> Command<S> {
     /// An empty command: the node's edges are followed.
     pub fn new() -> Self {
-        Command { update: None, targets: Vec::new(), replaces_edges: false }
+        Command { update: None, targets: Vec::new(), replaces_edges: false, parent: None }
     }
 
     /// A command with an update.
@@ -134,6 +143,54 @@ impl<S: State> Command<S> {
     pub fn goto(mut self, targets: impl IntoGotos) -> Self {
         self.replaces_edges = true;
         targets.into_gotos(&mut self.targets);
+        self
+    }
+
+    /// Leaves the [subgraph](crate::Subgraph) that the node is in, and goes there in the graph around it, instead of along the
+    /// edges of the subgraph's node. What the subgraph has written so far is not merged; what the graph around it is to
+    /// be told goes into [`parent_update`](Command::parent_update). Other tasks of the superstep are finished before, and
+    /// what they ask is not asked any more.
+    ///
+    /// ```
+    /// # use agentgraph::prelude::*;
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # struct Desk { #[reduce(append)] notes: Vec<String> }
+    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # struct Refund { euros: u32 }
+    /// async fn check(refund: Snapshot<Refund>) -> Command<Refund> {
+    ///     match refund.euros {
+    ///         0..100 => Command::new(),
+    ///         _ => Command::parent("manager").parent_update(Desk::update().notes(["too much for me"])),
+    ///     }
+    /// }
+    /// async fn manager() -> DeskUpdate {
+    ///     Desk::update().notes(["done by the manager"])
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let refund = StateGraph::new().node("check", check).edge(START, "check").compile()?;
+    /// let refund = refund.embed(|| Refund::update().euros(200), |_| Desk::update().notes(["refunded"]));
+    /// let desk = StateGraph::new()
+    ///     .node("refund", refund.targets(["manager"]))
+    ///     .node("manager", manager)
+    ///     .edge(START, "refund")
+    ///     .compile()?;
+    /// let desk = desk.invoke(Desk::update()).await?.into_finished()?;
+    /// assert_eq!(desk.notes, ["too much for me", "done by the manager"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn parent(targets: impl IntoGotos) -> Self {
+        Command { parent: Some(Box::default()), ..Command::to(targets) }
+    }
+
+    /// What a command to the [`parent`](Command::parent) writes there: an update of the parent's state.
+    pub fn parent_update<U: Send + Sync + 'static>(mut self, update: U) -> Self {
+        self.replaces_edges = true;
+        let update_type = std::any::type_name::<U>();
+        self.parent = Some(Box::new(ToParent { update: Some(Box::new(update)), update_type }));
         self
     }
 

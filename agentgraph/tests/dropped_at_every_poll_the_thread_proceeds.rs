@@ -14,11 +14,11 @@ use std::time::Duration;
 
 use agentgraph::checkpoint::SqliteSaver;
 use agentgraph::prelude::*;
-use agentgraph::{IntoGoto, RunBuilder};
+use agentgraph::{IntoGoto, Memory, RunBuilder};
 use common::clock::Clock;
 use common::poll::{at_most, pending_for};
 use common::saver::NotingSaver;
-use common::words::{Words, text};
+use common::words::{Words, WordsUpdate, text};
 use sqlite_folder::Folder;
 
 /// The world outside: every effect, each checked against what is stored.
@@ -145,6 +145,57 @@ fn retry(effects: &Effects) -> StateGraph<Words> {
         .edge(["flaky", "beside"], "after")
 }
 
+fn subgraph(effects: &Effects) -> StateGraph<Words> {
+    let child = StateGraph::new()
+        .node("c", effects.node("c", 1))
+        .node("d", effects.node("d", 0))
+        .node("e", effects.node("e", 1))
+        .edge(START, "c")
+        .edge(START, "d")
+        .edge(["c", "d"], "e");
+    StateGraph::new()
+        .node("a", effects.node("a", 0))
+        .node("sub", child.compile().unwrap())
+        .node("beside", effects.node("beside", 2))
+        .node("after", effects.node("after", 0))
+        .edge(START, "a")
+        .edge("a", "sub")
+        .edge("a", "beside")
+        .edge(["sub", "beside"], "after")
+}
+
+/// Three levels, of which the inner two ask; the innermost is over another state and has a memory.
+fn subgraphs(effects: &Effects) -> StateGraph<Words> {
+    async fn ask(ctx: Ctx) -> agentgraph::Result<WordsUpdate> {
+        pending_for(1).await;
+        let answer: String = ctx.interrupt("?")?;
+        Ok(Words::update().seen([answer]))
+    }
+    let inner = StateGraph::new()
+        .node("f", effects.node("f", 1))
+        .node("ask", ask)
+        .node("g", effects.node("g", 0))
+        .edge(START, "f")
+        .edge("f", "ask")
+        .edge("ask", "g");
+    let inner = inner.compile().unwrap().embed(
+        |words: Snapshot<Words>| Words::update().seen(words.seen.clone()),
+        |words: Words| Words::update().seen([words.seen.join("_")]),
+    );
+    let middle = StateGraph::new()
+        .node("ask", ask)
+        .node("inner", inner.memory(Memory::PerThread))
+        .node("h", effects.node("h", 1))
+        .edge(START, "ask")
+        .edge("ask", "inner")
+        .edge("inner", "h");
+    StateGraph::new()
+        .node("middle", middle.compile().unwrap())
+        .node("after", effects.node("after", 0))
+        .edge(START, "middle")
+        .edge("middle", "after")
+}
+
 /// One process: a graph of its own on the saver that all share.
 fn process(build: Build, effects: &Effects) -> CompiledGraph<Words> {
     build(effects).compile().unwrap().services(Clock::default()).checkpointer(effects.saver.clone())
@@ -208,7 +259,7 @@ async fn at_every_poll(build: Build, saver: impl AsyncFn() -> NotingSaver) {
     assert!(drops >= 8, "only {drops} places to drop");
 }
 
-const GRAPHS: [Build; 5] = [sequence, fan_out, interrupt, dispatch, retry];
+const GRAPHS: [Build; 7] = [sequence, fan_out, interrupt, dispatch, retry, subgraph, subgraphs];
 
 #[tokio::test]
 async fn in_memory() {

@@ -202,6 +202,32 @@ async fn a_thread_of_a_newer_program_is_refused() {
     );
 }
 
+#[tokio::test]
+async fn what_a_paused_subgraph_wrote_is_migrated_too() {
+    async fn charge() -> before::OrderUpdate {
+        before::Order::update().price(2.5).notes(["charged"])
+    }
+    async fn ask_before(ctx: Ctx) -> Result<before::OrderUpdate> {
+        let answer: String = ctx.interrupt("go on?")?;
+        Ok(before::Order::update().notes([answer]))
+    }
+    let saver = Arc::new(MemorySaver::new());
+    let child = StateGraph::<before::Order>::new().node("charge", charge).node("ask", ask_before);
+    let child = child.edge(START, "charge").edge("charge", "ask").compile().unwrap();
+    let old = StateGraph::new().node("child", child).edge(START, "child").compile().unwrap();
+    let old = old.checkpointer(Arc::clone(&saver));
+    old.invoke(before::Order::update().notes(["new"])).thread("t").await.unwrap();
+
+    let versioned = |graph: StateGraph<Order>| {
+        graph.schema_version(2).migration(0, to_cents).migration(1, with_authors).compile().unwrap()
+    };
+    let child = StateGraph::new().node("charge", self::charge).node("ask", ask);
+    let child = versioned(child.edge(START, "charge").edge("charge", "ask"));
+    let graph = versioned(StateGraph::new().node("child", child).edge(START, "child")).checkpointer(saver);
+    let order = graph.resume("yes").thread("t").await.unwrap().into_finished().unwrap();
+    assert_eq!(order, Order { cents: 250, notes: vec![note("new"), note("charged"), note("yes")] });
+}
+
 #[test]
 fn migrations_that_lead_nowhere_or_twice_are_problems() {
     let error =

@@ -11,6 +11,8 @@
 //!
 //! Keys of format 1: `run`, `source`, `time` (microseconds since 1970), `next` (the frontier), `joins` (those whose round has begun), `deferred` (nodes that wait),
 //! `abandoned`, `halt` (a static interrupt after these nodes), `session` (name to value of each), `spent` (what the run has used up; after `run`, which sets it back), and in fulls `fields`, `fingerprint`, `discipline`, `schema` (version), `fence`, `codec`, `parent`.
+//! Records of a subgraph's namespace also have `call` (whose call its newest run is), and `wrote` (the sum of the record's updates, if its node gives them on).
+//! `ahead` is by how much the number that task ids are made of is ahead of the record's own.
 //! Reserved for later: `overlay`, `skips`, `key`.
 
 use std::fmt;
@@ -21,7 +23,7 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::delta::{encode, text, uint};
-use crate::context::{RunId, Spent};
+use crate::context::{RunId, Spent, TaskId};
 
 /// The format this release writes, and the newest it reads.
 pub(crate) const FORMAT: u8 = 1;
@@ -94,6 +96,16 @@ impl<'de> Deserialize<'de> for StoredActivation {
     }
 }
 
+/// Whose call the newest run of a subgraph's namespace is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct StoredCall {
+    /// The task of the graph around it.
+    pub(crate) task: TaskId,
+    /// Its result is the sum of its updates, so that each record holds those it merged.
+    #[serde(default)]
+    pub(crate) updates: bool,
+}
+
 /// A join whose round has begun.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StoredJoin {
@@ -162,6 +174,11 @@ pub(crate) struct Header {
     pub(crate) session: Vec<(String, Bytes)>,
     /// What the run has used up.
     pub(crate) spent: Spent,
+    pub(crate) call: Option<StoredCall>,
+    /// The sum of the updates that this record merged.
+    pub(crate) wrote: Option<Bytes>,
+    /// By how much the number that task ids are made of is ahead of the record's own.
+    pub(crate) ahead: u64,
     /// What this release does not know: key and MessagePack value.
     pub(crate) unknown: Vec<(String, Vec<u8>)>,
 }
@@ -186,6 +203,9 @@ impl Default for Header {
             halt: Vec::new(),
             session: Vec::new(),
             spent: Spent::default(),
+            call: None,
+            wrote: None,
+            ahead: 0,
             unknown: Vec::new(),
         }
     }
@@ -199,6 +219,7 @@ impl Header {
         self.source = Source::Loop;
         self.abandoned = None;
         self.halt.clear();
+        self.wrote = None;
         for _ in 0..count {
             let (key, after) =
                 rmp::decode::read_str_from_slice(rest).map_err(|_| damaged("a header key is not text"))?;
@@ -239,6 +260,9 @@ impl Header {
             "halt" => self.halt = read(key, value)?,
             "session" => self.session = read(key, value)?,
             "spent" => self.spent = read(key, value)?,
+            "call" => self.call = read(key, value)?,
+            "wrote" => self.wrote = Some(read(key, value)?),
+            "ahead" => self.ahead = read(key, value)?,
             _ => {
                 self.unknown.retain(|(known, _)| known != key);
                 self.unknown.push((key.to_owned(), value.to_vec()));

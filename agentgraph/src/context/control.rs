@@ -5,13 +5,15 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::TaskRequest;
+use super::{CheckpointId, TaskRequest};
+use crate::error::Error;
+use crate::run::{Interrupt, StopReason};
 
 /// What [`Ctx::interrupt`](crate::Ctx::interrupt) returns while there is no answer. Return it with `?`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -50,13 +52,32 @@ struct Cell {
     request: Option<Request>,
     refused: Option<(u32, String)>,
     unencodable: Option<String>,
+    /// A run inside the task did not come to its end.
+    inside: Option<Inside>,
+    is_inside: bool,
 }
 
 impl Cell {
     /// Whether the task can ask nothing more.
     fn is_closed(&self) -> bool {
-        self.request.is_some() || self.refused.is_some() || self.unencodable.is_some()
+        self.request.is_some() || self.refused.is_some() || self.unencodable.is_some() || self.is_inside
     }
+}
+
+/// Why a run inside a task did not come to its end, where no retry and no handler can help.
+pub(crate) enum Inside {
+    /// It waits for answers, or for somebody to go on.
+    Waits(Vec<Interrupt>, Vec<Untold>),
+    /// It was stopped.
+    Stopped(StopReason),
+    /// Its store or an answer failed, and none of its nodes.
+    Broken(Error),
+}
+
+/// A checkpoint with a static interrupt that the caller is to be told of.
+pub(crate) struct Untold {
+    pub(crate) namespace: Arc<str>,
+    pub(crate) at: CheckpointId,
 }
 
 /// How a task stands with the outside.
@@ -67,6 +88,8 @@ pub(crate) enum Standing {
     Refused { n: u32, problem: String },
     /// What it asked cannot be turned into JSON.
     Unencodable(String),
+    /// The run inside it stands.
+    Inside(Inside),
 }
 
 impl Control {
@@ -119,7 +142,7 @@ impl Control {
         schema: Option<Value>,
     ) -> Result<T, Interrupted> {
         // A context that outlived its superstep must not speak for whoever stands in its place now.
-        if task.step != self.step.load(Ordering::Acquire) {
+        if task.step != self.step() {
             return Err(Interrupted);
         }
         self.used.store(true, Ordering::Release);
@@ -168,10 +191,34 @@ impl Control {
         Interrupted
     }
 
-    /// Whether the task waits, read before anything else about its result.
+    /// Notes how the run inside a task ended.
+    pub(crate) fn put_inside(&self, task: TaskRequest, inside: Inside) -> Interrupted {
+        if task.step == self.step() {
+            self.used.store(true, Ordering::Release);
+            let mut cells = self.cells();
+            let cell = cells.entry(task.index).or_default();
+            (cell.inside, cell.is_inside) = (Some(inside), true);
+        }
+        Interrupted
+    }
+
+    /// The superstep that runs.
+    pub(crate) fn step(&self) -> u64 {
+        self.step.load(Ordering::Acquire)
+    }
+
+    /// Whether the task waits, so that it must not be called again.
+    pub(crate) fn is_closed(&self, index: u32) -> bool {
+        self.in_use() && self.cells().get(&index).is_some_and(Cell::is_closed)
+    }
+
+    /// Whether the task waits, read before anything else about its result. What a run inside it said is given once.
     pub(crate) fn standing(&self, index: u32) -> Option<Standing> {
-        let cells = self.cells();
-        let cell = cells.get(&index)?;
+        let mut cells = self.cells();
+        let cell = cells.get_mut(&index)?;
+        if let Some(inside) = cell.inside.take() {
+            return Some(Standing::Inside(inside));
+        }
         if let Some((n, problem)) = &cell.refused {
             return Some(Standing::Refused { n: *n, problem: problem.clone() });
         }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -31,6 +31,8 @@ pub(crate) struct Spending {
     before: Spent,
     units: Mutex<BTreeMap<Cow<'static, str>, u64>>,
     counts: AtomicBool,
+    /// Supersteps of runs inside tasks, in this call.
+    inside: AtomicU64,
     /// Something was counted that no checkpoint and no pending write holds.
     unstored: AtomicBool,
 }
@@ -45,6 +47,7 @@ impl Spending {
             before,
             units: Mutex::new(units),
             counts: AtomicBool::new(counts),
+            inside: AtomicU64::new(0),
             unstored: AtomicBool::new(false),
         }
     }
@@ -85,7 +88,7 @@ impl Spending {
     /// Whether the budget is used up after so many supersteps of this call.
     pub(crate) fn is_used_up(&self, steps: u64) -> bool {
         let Some(budget) = &self.budget else { return false };
-        let steps = self.before.supersteps.saturating_add(steps);
+        let steps = self.steps(steps);
         budget.supersteps.is_some_and(|limit| steps >= limit)
             || budget.units.iter().any(|(unit, limit)| self.spent(unit) >= *limit)
     }
@@ -95,10 +98,20 @@ impl Spending {
         let passed = self.began.and_then(|began| now().duration_since(began).ok()).unwrap_or_default();
         let micros = u64::try_from(passed.as_micros()).unwrap_or(u64::MAX);
         Spent {
-            supersteps: self.before.supersteps.saturating_add(steps),
+            supersteps: self.steps(steps),
             micros: self.before.micros.saturating_add(micros),
             units: self.units().clone(),
         }
+    }
+
+    /// Counts a superstep of a run inside a task.
+    pub(crate) fn step_inside(&self) {
+        self.inside.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// All supersteps of the run, after so many of this call's own.
+    fn steps(&self, steps: u64) -> u64 {
+        self.before.supersteps.saturating_add(steps).saturating_add(self.inside.load(Ordering::Relaxed))
     }
 
     /// Whether something was counted since this was last asked.

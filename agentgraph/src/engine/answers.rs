@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::checkpoint::PendingWrite;
+use crate::checkpoint::{PendingWrite, Place};
 use crate::context::Answer;
 use crate::engine::Loop;
 use crate::engine::host::TaskRunner;
@@ -10,6 +10,7 @@ use crate::engine::load::finished_step;
 use crate::engine::stored::{StoredAnswer, to_bytes};
 use crate::error::{Code, Error};
 use crate::run::InterruptId;
+use crate::run::open::OpenRequest;
 use crate::state::State;
 
 /// What a caller answers.
@@ -63,24 +64,47 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         Ok(())
     }
 
-    /// The answers to give, checked against what is open, as pending writes. Must be stored before the tasks run.
-    pub(crate) fn take_answers(&mut self, answers: Answers) -> Result<Vec<PendingWrite>, Error> {
-        let open: Vec<InterruptId> = (0..self.frontier.len())
+    /// Gives answers that were checked against what is open, `inside` of tasks too. They are stored before anything runs,
+    /// each beside the request that it answers.
+    pub(crate) async fn give_answers(
+        &mut self,
+        answers: Answers,
+        inside: Vec<OpenRequest>,
+    ) -> Result<(), Error> {
+        let (own, inside) = self.take_answers(answers, &inside)?;
+        let Some(journal) = &mut self.journal else { return Ok(()) };
+        for (request, write) in inside {
+            let place = Place { thread: &journal.thread, namespace: &request.interrupt.namespace };
+            journal.saver.put_writes(place, request.at, &[write]).await?;
+        }
+        Box::pin(journal.put_writes(&own)).await
+    }
+
+    #[allow(clippy::type_complexity)]
+    fn take_answers<'a>(
+        &mut self,
+        answers: Answers,
+        inside: &'a [OpenRequest],
+    ) -> Result<(Vec<PendingWrite>, Vec<(&'a OpenRequest, PendingWrite)>), Error> {
+        let mut open: Vec<InterruptId> = (0..self.frontier.len())
             .filter_map(|index| {
                 let task = self.task_id(index)?;
                 let (n, _) = self.left_over.get(&task)?.open()?;
                 Some(InterruptId { task, n: *n })
             })
             .collect();
-        let mut writes = Vec::new();
+        open.extend(inside.iter().filter_map(|request| request.interrupt.id));
+        let (mut writes, mut writes_inside) = (Vec::new(), Vec::new());
         for (id, value) in answers.by_id(&open)? {
-            writes.push(PendingWrite {
-                task: id.task,
-                slot: 2 + 2 * id.n,
-                bytes: to_bytes(&StoredAnswer(Some(value.clone())))?,
-            });
+            let bytes = to_bytes(&StoredAnswer(Some(value.clone())))?;
+            let write = PendingWrite { task: id.task, slot: 2 + 2 * id.n, bytes };
+            if let Some(request) = inside.iter().find(|request| request.interrupt.id == Some(id)) {
+                writes_inside.push((request, write));
+                continue;
+            }
+            writes.push(write);
             self.left_over.entry(id.task).or_default().answers.push(Answer { n: id.n, value });
         }
-        Ok(writes)
+        Ok((writes, writes_inside))
     }
 }

@@ -1,6 +1,7 @@
 //! The superstep beyond the limit: the node that a graph keeps for the case that a call does not come to its end.
 
 use crate::checkpoint::format::Source;
+use crate::context::Inside;
 use crate::engine::execute::NotDone;
 use crate::engine::host::TaskRunner;
 use crate::engine::lifetimes::writes_ephemeral;
@@ -16,8 +17,10 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     pub(super) async fn beyond_limit(&mut self, node: u32) -> Result<Pause, Error> {
         let frontier = std::mem::take(&mut self.frontier);
         self.frontier.pull(node);
+        self.scratch.beyond_limit = true;
         let ended = self.call_beyond_limit(node).await;
         self.frontier = frontier;
+        self.scratch.beyond_limit = false;
         let stopped = match ended {
             Ok(None) => self.commit_beyond_limit().await,
             Ok(Some(pause)) => Ok(pause),
@@ -41,14 +44,21 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 Err(cut) => return cut_off(cut).map(Some),
             },
         };
-        let done = self.executor().end(request, result).map_err(|why| match why {
-            NotDone::Failed(error) | NotDone::Refused { error, .. } => error,
-            NotDone::Waits(_) => {
+        let done = match self.executor().end(request, result) {
+            Ok(done) => done,
+            Err(NotDone::Inside(Inside::Stopped(reason))) => return Ok(Some(Pause::Stopped(reason))),
+            Err(NotDone::Leaves(left)) => return Ok(Some(Pause::Left(left))),
+            Err(
+                NotDone::Failed(error)
+                | NotDone::Refused { error, .. }
+                | NotDone::Inside(Inside::Broken(error)),
+            ) => return Err(error.at_node(self.core.name(node))),
+            Err(NotDone::Waits(_) | NotDone::Inside(Inside::Waits(..))) => {
                 let problem =
                     "it asks with `interrupt`, which the node for the limit cannot: nobody can answer it";
-                Error::new(Code::NodeFailed, problem).at_node(self.core.name(node))
+                return Err(Error::new(Code::NodeFailed, problem).at_node(self.core.name(node)));
             }
-        })?;
+        };
         let Some(update) = done.update else { return Ok(Some(Pause::Stopped(StopReason::Limit))) };
         let writes = self.core.has_ephemeral && writes_ephemeral(&self.core, &update);
         let (state, mut merge) = self.begin_single_merge(writes)?;

@@ -11,7 +11,7 @@ use crate::checkpoint::codec::Codec;
 use crate::checkpoint::delta::{DeltaWriter, encode, text};
 use crate::checkpoint::fold::Folded;
 use crate::checkpoint::format::{
-    Bytes, Header, HeaderWriter, Source, StoredDispatch, StoredJoin, micros, open,
+    Bytes, Header, HeaderWriter, Source, StoredCall, StoredDispatch, StoredJoin, micros, open,
 };
 use crate::checkpoint::{Checkpointer, PendingWrite, Place, Put, RowKind, corrupt};
 use crate::context::{CheckpointId, RunId, Spent};
@@ -35,9 +35,11 @@ const LARGE: u64 = 4 * 1024;
 
 /// Writes the checkpoints of one run.
 pub(crate) struct Journal<S: State> {
-    saver: Arc<dyn Checkpointer>,
+    pub(crate) saver: Arc<dyn Checkpointer>,
     pub(crate) codec: Codec<S>,
     pub(crate) thread: Arc<str>,
+    /// Empty for a run that no other run holds.
+    pub(crate) namespace: Arc<str>,
     pub(crate) branch: u32,
     /// The last commit; `None` before the first of the thread.
     pub(crate) head: Option<u64>,
@@ -57,6 +59,12 @@ pub(crate) struct Journal<S: State> {
     pub(crate) had_open_joins: bool,
     /// The head says that deferred nodes wait.
     pub(crate) had_deferred: bool,
+    /// By how much the number that task ids are made of is ahead of the head's own.
+    pub(crate) ahead: u64,
+    /// Whose call this run is, if another run holds it.
+    pub(crate) call: Option<StoredCall>,
+    /// The sum of the updates that the next record merges, if the record must say it.
+    pub(crate) wrote: Option<Vec<u8>>,
     /// The checkpoint that the branch began at.
     parent: Option<CheckpointId>,
     /// What is not stored before the call ends.
@@ -73,6 +81,10 @@ struct Waiting {
     commit: Option<Waited>,
     /// Writes on the checkpoint that stands, until a commit makes them obsolete.
     writes: Vec<PendingWrite>,
+    /// By how much task ids move on with the commits that were put off.
+    moves: u64,
+    /// Whether they do, and where they begin to.
+    moves_from: Option<u64>,
 }
 
 /// A commit that was put off.
@@ -130,6 +142,7 @@ impl<S: State> Journal<S> {
             saver: Arc::clone(&persistence.saver),
             codec: persistence.codec,
             thread,
+            namespace: Arc::clone(&persistence.namespace),
             branch: 0,
             head: None,
             run,
@@ -141,6 +154,9 @@ impl<S: State> Journal<S> {
             unknown: Vec::new(),
             had_open_joins: false,
             had_deferred: false,
+            ahead: 0,
+            call: None,
+            wrote: None,
             parent: None,
             waiting: None,
             behind: None,
@@ -166,6 +182,8 @@ impl<S: State> Journal<S> {
         self.has_writes = has_writes;
         self.had_open_joins = !header.joins.is_empty();
         self.had_deferred = !header.deferred.is_empty();
+        self.ahead = header.ahead;
+        self.call = header.call;
         self.parent = header.parent.map(|(branch, step)| CheckpointId::new(branch, step));
         self.unknown.clone_from(&header.unknown);
         for (channel, weight) in restored.weights.iter().enumerate() {
@@ -182,7 +200,7 @@ impl<S: State> Journal<S> {
     }
 
     pub(crate) fn place(&self) -> Place<'_> {
-        Place::root(&self.thread)
+        Place { thread: &self.thread, namespace: &self.namespace }
     }
 
     /// The checkpoint that stands.
@@ -192,7 +210,18 @@ impl<S: State> Journal<S> {
 
     /// Where the next superstep's tasks stand.
     pub(crate) fn step_place(&self) -> StepPlace<'_> {
-        StepPlace { thread: &self.thread, run: self.run, branch: self.branch, parent: self.head.unwrap_or(0) }
+        let Journal { thread, namespace, run, branch, .. } = self;
+        let put_off = self.waiting.as_ref().filter(|waiting| waiting.commit.is_some());
+        let parent = match put_off {
+            None => self.head.unwrap_or(0).saturating_add(self.ahead),
+            Some(waiting) => self.next_id().step.saturating_add(self.ahead_by(waiting)),
+        };
+        StepPlace { thread, namespace, run: *run, branch: *branch, parent }
+    }
+
+    /// [`ahead`](Self::ahead), once what was put off is stored.
+    fn ahead_by(&self, waiting: &Waiting) -> u64 {
+        self.ahead.saturating_add(waiting.moves)
     }
 
     /// What a merge writes its changes with.
@@ -272,7 +301,7 @@ impl<S: State> Journal<S> {
 
     fn put<'a>(&'a self, prepared: &Prepared, segment: Option<&'a [u8]>) -> Put<'a> {
         Put {
-            place: Place::root(&self.thread),
+            place: self.place(),
             id: prepared.id,
             fence: 0,
             kind: if prepared.full { RowKind::Full } else { RowKind::Delta },
@@ -288,6 +317,7 @@ impl<S: State> Journal<S> {
         self.head = Some(prepared.id.step);
         self.must_be_full = false;
         self.has_writes = false;
+        self.wrote = None;
         self.had_open_joins = commit.joins.any_open();
         self.had_deferred = !commit.frontier.deferred.is_empty();
     }
@@ -335,6 +365,15 @@ impl<S: State> Journal<S> {
         let changes = repeat == Repeat::Changes;
         if !changes || commit.source != Source::Loop {
             header.value("run", &self.run);
+            if let Some(call) = &self.call {
+                header.value("call", call);
+            }
+        }
+        if let Some(wrote) = self.wrote.as_ref().filter(|_| repeat != Repeat::Run) {
+            header.raw("wrote", |bytes| drop(rmp::encode::write_bin(bytes, wrote)));
+        }
+        if !changes && self.ahead > 0 {
+            header.number("ahead", self.ahead);
         }
         if let Some(spent) = &commit.spent {
             header.value("spent", spent);
@@ -377,8 +416,12 @@ impl<S: State> Journal<S> {
     }
 
     /// Puts off what is to be stored until [`end_waiting`](Self::end_waiting).
-    pub(crate) fn wait_for_the_end(&mut self) {
-        self.waiting = Some(Waiting::default());
+    ///
+    /// Task ids are made of the head, which does not move meanwhile. Where they name what runs inside of a task, they must
+    /// all the same be other ones in every superstep, and other ones than those of a call that was killed: then they move
+    /// on from `moves_from`, a random number.
+    pub(crate) fn wait_for_the_end(&mut self, moves_from: Option<u64>) {
+        self.waiting = Some(Waiting { moves_from, ..Waiting::default() });
     }
 
     pub(crate) fn is_behind(&self) -> bool {
@@ -393,6 +436,9 @@ impl<S: State> Journal<S> {
     pub(crate) fn put_off(&mut self, commit: Waited) {
         let Some(waiting) = &mut self.waiting else { return };
         waiting.writes.clear();
+        if let Some(from) = waiting.moves_from {
+            waiting.moves = waiting.moves.max(from).saturating_add(1);
+        }
         let abandoned = waiting.commit.take().and_then(|earlier| earlier.abandoned);
         waiting.commit = Some(Waited { abandoned: commit.abandoned.or(abandoned), ..commit });
     }
@@ -402,6 +448,7 @@ impl<S: State> Journal<S> {
         let Some(waiting) = self.waiting.take() else { return Ok(None) };
         if waiting.commit.is_some() {
             self.must_be_full = true;
+            self.ahead = self.ahead_by(&waiting);
             return Ok(waiting.commit);
         }
         self.put_writes(&waiting.writes).await?;

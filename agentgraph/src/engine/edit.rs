@@ -10,7 +10,7 @@ use crate::engine::host::TaskRunner;
 use crate::engine::lifetimes::begin_merge;
 use crate::engine::merge::{Done, node_to_act_as};
 use crate::engine::plan::{Actors, Frontier, Handled, StepPlace};
-use crate::engine::stored::OF_RUN;
+use crate::engine::stored::{CALL, OF_RUN, to_bytes};
 use crate::engine::{Loop, Pause};
 use crate::error::Error;
 use crate::graph::joins::Joins;
@@ -99,18 +99,35 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         self.commit(Source::Update, None).await
     }
 
+    /// Lets tasks that have called subgraphs go on with these calls under their new ids.
+    fn moved_calls(&self, old: StepPlace<'_>, new: StepPlace<'_>) -> Vec<PendingWrite> {
+        let handled = &self.scratch.ends.handled[..];
+        let tasks = 0..if self.core.has_graphs { self.frontier.len() } else { 0 };
+        let calls = tasks.filter_map(|index| {
+            self.memory_of(self.actors().node(index))?;
+            let old = id_of(&self.core, old, &self.frontier, handled, index as u32);
+            let task = id_of(&self.core, new, &self.frontier, handled, index as u32);
+            Some(PendingWrite { task, slot: CALL, bytes: to_bytes(&self.callee(old)).ok()? })
+        });
+        calls.collect()
+    }
+
     /// The writes of a checkpoint's tasks, under the ids that the tasks have on the next one; those of the run apart.
     fn moved(&self, behind: Behind<'_>) -> (Vec<PendingWrite>, Vec<PendingWrite>) {
         let (of_run, mut of_tasks): (Vec<_>, Vec<_>) =
             behind.writes.into_iter().partition(|write| write.task == OF_RUN);
         let Some(journal) = &self.journal else { return Default::default() };
-        let place = StepPlace { parent: journal.next_id().step, ..journal.step_place() };
+        let place = StepPlace {
+            parent: journal.next_id().step.saturating_add(journal.ahead),
+            ..journal.step_place()
+        };
         let ids = |place, handled: &[Handled]| {
             let ids = (0..self.frontier.len())
                 .map(move |index| id_of(&self.core, place, &self.frontier, handled, index as u32));
             ids.collect::<Vec<_>>()
         };
         let handled = &self.scratch.ends.handled[..];
+        of_tasks.retain(|write| write.slot != CALL);
         let mut old = ids(behind.place, &[]);
         old.extend(ids(behind.place, handled));
         let mut new = ids(place, &[]);
@@ -123,6 +140,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 true
             }
         });
+        of_tasks.extend(self.moved_calls(behind.place, place));
         (of_tasks, of_run)
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::checkpoint::PendingWrite;
 use crate::checkpoint::format::Bytes;
-use crate::context::{RunId, TaskId};
+use crate::context::TaskId;
 use crate::engine::commit::Journal;
 use crate::engine::execute::{Ledger, NotDone};
 use crate::engine::merge::Done;
@@ -65,8 +65,8 @@ pub(super) struct SuperstepLedger<'a, S: State> {
     pub(super) journal: Option<&'a mut Journal<S>>,
     pub(super) ends: &'a mut Ends<S>,
     pub(super) sessions: &'a Sessions,
-    pub(super) run: RunId,
-    pub(super) step: u64,
+    /// Where a superstep without a journal stands.
+    pub(super) nowhere: StepPlace<'a>,
 }
 
 impl<S: State> Ledger<S> for SuperstepLedger<'_, S> {
@@ -87,8 +87,7 @@ impl<S: State> Ledger<S> for SuperstepLedger<'_, S> {
     }
 
     fn id(&self, index: u32) -> TaskId {
-        let nowhere = StepPlace { thread: "", run: self.run, branch: 0, parent: self.step };
-        let place = self.journal.as_deref().map_or(nowhere, Journal::step_place);
+        let place = self.journal.as_deref().map_or(self.nowhere, Journal::step_place);
         id_of(self.core, place, self.frontier, &self.ends.handled, index)
     }
 

@@ -12,7 +12,7 @@ use std::task::{Context, Poll};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 
-use crate::context::{Request, RunShared, Standing, TaskId, TaskRequest};
+use crate::context::{Inside, Request, RunShared, Standing, TaskId, TaskRequest};
 use crate::engine::halt::{Cut, Halt};
 use crate::engine::host::TaskRunner;
 use crate::engine::merge::{Done, resolve};
@@ -25,7 +25,7 @@ use crate::policy::{CatchPanic, NodePanic, Siblings, Timeout, guarded};
 use crate::run::event::{EventKind, EventQueue, TaskEnd};
 use crate::session::MissingSession;
 use crate::state::State;
-use crate::step::{InputValue, Step};
+use crate::step::{Command, Goto, InputValue, Step, ToParent};
 
 /// Why a task is not done.
 pub(crate) enum NotDone {
@@ -36,6 +36,16 @@ pub(crate) enum NotDone {
         error: Error,
     },
     Failed(Error),
+    /// The run inside it did not come to its end.
+    Inside(Inside),
+    /// It leaves the graph.
+    Leaves(Left),
+}
+
+/// Where a run that was left goes on in the graph around it, and what it writes there.
+pub(crate) struct Left {
+    pub(crate) to: ToParent,
+    pub(crate) targets: Vec<Goto>,
 }
 
 /// What the execution of one superstep looks at.
@@ -129,8 +139,16 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
         let ended = self.judge(request, result);
         match &ended {
             Ok(done) => self.announce(request, done),
-            Err(NotDone::Waits(_)) => self.announce_end(request, TaskEnd::Interrupted),
-            Err(NotDone::Failed(error) | NotDone::Refused { error, .. }) => {
+            Err(NotDone::Waits(_) | NotDone::Inside(Inside::Waits(..))) => {
+                self.announce_end(request, TaskEnd::Interrupted);
+            }
+            Err(NotDone::Inside(Inside::Stopped(_))) => self.announce_end(request, TaskEnd::Stopped),
+            Err(NotDone::Leaves(_)) => self.announce_end(request, TaskEnd::Done),
+            Err(
+                NotDone::Failed(error)
+                | NotDone::Refused { error, .. }
+                | NotDone::Inside(Inside::Broken(error)),
+            ) => {
                 self.announce_end(request, TaskEnd::Failed(error.code(), error.message().to_owned()));
             }
         }
@@ -153,10 +171,28 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
                     let error = Error::new(Code::BadAnswer, text).at_node(self.core.name(request.node));
                     NotDone::Refused { n, error }
                 }
+                Standing::Inside(inside) => NotDone::Inside(inside),
             });
         }
+        let result = match result {
+            Ok(Step::Command(command)) if command.parent.is_some() => {
+                return Err(self.leave(request, *command));
+            }
+            result => result,
+        };
         let done = result.map_err(node_error).and_then(|step| resolve(self.core, request.node, step));
         done.map_err(|error| NotDone::Failed(error.at_node(self.core.name(request.node))))
+    }
+
+    fn leave(&self, request: TaskRequest, command: Command<S>) -> NotDone {
+        if self.shared.outer.is_none() {
+            let problem =
+                "its command goes to the graph around it, and there is none: this graph is run by itself";
+            let error = Error::new(Code::ParentCommand, problem);
+            return NotDone::Failed(error.at_node(self.core.name(request.node)));
+        }
+        let Command { targets, parent, .. } = command;
+        NotDone::Leaves(Left { to: parent.map(|to| *to).unwrap_or_default(), targets })
     }
 
     fn announce(&self, request: TaskRequest, done: &Done<S>) {
@@ -307,7 +343,10 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
                     handlers.push(Handling { request, failure });
                     return false;
                 }
-                let failed = !matches!(why, NotDone::Waits(_));
+                let failed = matches!(
+                    why,
+                    NotDone::Failed(_) | NotDone::Refused { .. } | NotDone::Inside(Inside::Broken(_))
+                );
                 ledger.not_done(request.index, why);
                 failed
             }

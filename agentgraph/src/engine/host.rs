@@ -142,6 +142,9 @@ impl<S: State> Clone for HostRunner<S> {
 
 impl<S: State> TaskRunner<S> for HostRunner<S> {
     fn call(&self, core: &GraphCore<S>, task: &Task<'_, S>) -> NodeFuture<S> {
+        if core.nodes[task.request.node as usize].graph.is_some() {
+            return LocalRunner.call(core, task);
+        }
         let call = self.task_call(core, task);
         let (host, codec) = (Arc::clone(&self.host), self.codec);
         let (schema, shared, request) = (core.schema.clone(), Arc::clone(task.shared), task.request);
@@ -228,9 +231,12 @@ impl<S: StoredState> CompiledGraph<S> {
             hears_custom: false,
             hears_messages: false,
             max_supersteps: call.max_supersteps,
+            services: Arc::clone(&self.shared.services),
             spending: Spending::default(),
             drains: AtomicBool::new(false),
             beats: Heartbeats::default(),
+            outer: None,
+            nest: None,
         });
         let input = call.input.map(|bytes| InputValue::Stored(bytes.into()));
         let (input, failure) = (input.as_ref(), failure.as_ref());
@@ -244,6 +250,11 @@ impl<S: StoredState> CompiledGraph<S> {
             (Some(Standing::Unencodable(problem)), _) => {
                 let problem = format!("what it asked with `interrupt` cannot be turned into JSON: {problem}");
                 Reply::Failed { code: Code::Encode.as_str().to_owned(), problem }
+            }
+            (Some(Standing::Inside(_)), _) => {
+                let problem =
+                    "a subgraph runs where the graph around it runs, and not where a host runs single tasks";
+                Reply::Failed { code: Code::Host.as_str().to_owned(), problem: problem.to_owned() }
             }
             (None, Err(error)) => {
                 let error = node_error(error);

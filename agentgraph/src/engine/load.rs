@@ -10,7 +10,7 @@ use crate::checkpoint::{PendingWrite, Place, RowKind, Tail, corrupt};
 use crate::context::{Answer, CheckpointId, Spent, TaskId};
 use crate::engine::plan::{Dispatched, Frontier, LeftOver, TaskLeft};
 use crate::engine::stored::{
-    FAILED, OF_RUN, SESSIONS, SPENT, StoredAnswer, StoredRequest, StoredStep, TOLD, from_bytes,
+    CALL, FAILED, OF_RUN, SESSIONS, SPENT, StoredAnswer, StoredRequest, StoredStep, TOLD, from_bytes,
 };
 use crate::error::{Code, Error};
 use crate::graph::joins::Joins;
@@ -369,6 +369,7 @@ fn left_over(place: Place<'_>, writes: &[&PendingWrite]) -> Result<LeftOver, Err
         let at = |error: Error| error.on_thread(Some(place.thread));
         match write.slot {
             0 => task.result = Some(write.bytes.clone()),
+            CALL => task.call = Some(from_bytes(&write.bytes).map_err(at)?),
             FAILED => task.failure = Some(from_bytes(&write.bytes).map_err(at)?),
             slot if slot % 2 == 1 => {
                 task.requests.push((n, from_bytes::<StoredRequest>(&write.bytes).map_err(at)?));

@@ -3,9 +3,8 @@
 //! The order is fixed: clashing writes are found; then the routers, each on the state with only its own node's update; then
 //! the updates in task order; the frontier follows from both. A single task is simpler: its update is applied, then its routers look.
 
-use crate::checkpoint::codec::Codec;
-use crate::checkpoint::delta::DeltaWriter;
 use crate::engine::plan::{Actors, Frontier};
+use crate::engine::recorder::Recorder;
 use crate::error::{Code, Error, nearest};
 use crate::graph::joins::Joins;
 use crate::graph::topology::{END_ID, Topology};
@@ -49,14 +48,10 @@ pub(crate) struct Target {
 pub(crate) fn write<S: State>(
     core: &GraphCore<S>,
     state: &mut S,
-    recorder: Option<(&Codec<S>, &mut DeltaWriter)>,
+    mut recorder: Recorder<'_, S>,
     update: S::Update,
 ) -> Result<(), Error> {
-    let written = match recorder {
-        None => state.apply(&core.schema, update),
-        Some((codec, delta)) => (codec.apply_recorded)(state, &core.schema, update, delta),
-    };
-    written.map_err(Error::from)
+    recorder.apply(state, &core.schema, update).map_err(Error::from)
 }
 
 /// The node that an edit is to be made as.
@@ -73,7 +68,7 @@ pub(crate) fn resolve<S: State>(core: &GraphCore<S>, node: u32, step: Step<S>) -
         Step::None => Ok(Done { update: None, goes: None }),
         Step::Update(update) => Ok(Done { update: Some(update), goes: None }),
         Step::Command(command) => {
-            let Command { update, targets, replaces_edges } = *command;
+            let Command { update, targets, replaces_edges, parent: _ } = *command;
             let declared = core.nodes.get(node as usize).and_then(|node| node.targets.as_deref());
             let targets = targets.into_iter().map(|goto| {
                 let target = target(core, goto)?;
@@ -126,7 +121,7 @@ pub(crate) struct Merge<'a, S: State> {
     pub(crate) core: &'a GraphCore<S>,
     pub(crate) joins: &'a mut Joins,
     pub(crate) next: &'a mut Frontier,
-    pub(crate) recorder: Option<(&'a Codec<S>, &'a mut DeltaWriter)>,
+    pub(crate) recorder: Recorder<'a, S>,
     pub(crate) gotos: &'a mut Vec<Goto>,
     /// Set once the state is no longer what it was.
     pub(crate) merging: &'a mut bool,
@@ -255,12 +250,7 @@ impl<S: State> Merge<'_, S> {
     #[inline]
     fn apply(&mut self, state: &mut S, update: S::Update) -> Result<(), Error> {
         *self.merging = true;
-        let schema = &self.core.schema;
-        let applied = match &mut self.recorder {
-            None => state.apply(schema, update),
-            Some((codec, delta)) => (codec.apply_recorded)(state, schema, update, delta),
-        };
-        applied.map_err(Error::from)
+        self.recorder.apply(state, &self.core.schema, update).map_err(Error::from)
     }
 
     fn route_on_own_update(&mut self, state: &mut S, node: u32, done: &mut Done<S>) -> Result<(), Error> {

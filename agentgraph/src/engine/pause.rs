@@ -1,14 +1,14 @@
 //! A superstep that cannot be committed: what its tasks leave behind, and what the caller is told.
 
 use crate::checkpoint::PendingWrite;
-use crate::context::{Request, TaskId};
+use crate::context::{Inside, Request, TaskId};
 use crate::engine::ends::{failure_write, id_of, result_write, sessions_write};
-use crate::engine::execute::NotDone;
+use crate::engine::execute::{Left, NotDone};
 use crate::engine::host::TaskRunner;
 use crate::engine::plan::{Actors, Handled};
 use crate::engine::stored::{StoredAnswer, StoredRequest, to_bytes};
 use crate::engine::{Loop, Pause};
-use crate::error::Error;
+use crate::error::{Code, Error};
 use crate::run::{Interrupt, InterruptId};
 use crate::state::State;
 
@@ -18,9 +18,12 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         self.end_waiting().await?;
         let mut ends = std::mem::take(&mut self.scratch.ends);
         ends.not_done.sort_by_key(|(index, _)| *index);
+        if let Some(left) = take_left(&mut ends.not_done)? {
+            return Ok(Pause::Left(left));
+        }
         let mut writes = Vec::new();
         let mut interrupts = Vec::new();
-        let mut failed = None;
+        let (mut failed, mut stopped) = (None, None);
         let mut finished = false;
         if let Some(journal) = &self.journal {
             for handled in ends.handled.iter().filter(|handled| !handled.stored) {
@@ -46,9 +49,19 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                     writes.extend(self.void_answer(&ends.handled, index, n)?);
                     failed.get_or_insert(error);
                 }
-                NotDone::Failed(error) => {
-                    failed.get_or_insert(error);
+                NotDone::Inside(Inside::Waits(asked, untold)) => {
+                    interrupts.extend(asked);
+                    self.scratch.untold.extend(untold);
                 }
+                NotDone::Inside(Inside::Stopped(reason)) => {
+                    stopped.get_or_insert(reason);
+                }
+                NotDone::Failed(error) | NotDone::Inside(Inside::Broken(error)) => {
+                    failed.get_or_insert_with(|| {
+                        error.at_node(self.core.name(self.node_at(&ends.handled, index)))
+                    });
+                }
+                NotDone::Leaves(_) => {}
             }
         }
         if finished {
@@ -57,9 +70,10 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         if let Some(journal) = &mut self.journal {
             journal.put_writes(&writes).await?;
         }
-        match failed {
-            Some(error) => Err(error),
-            None => Ok(Pause::Interrupted(interrupts)),
+        match (failed, stopped) {
+            (Some(error), _) => Err(error),
+            (None, Some(reason)) if interrupts.is_empty() => Ok(Pause::Stopped(reason)),
+            (None, _) => Ok(Pause::Interrupted(interrupts)),
         }
     }
 
@@ -96,7 +110,27 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 
     fn actor_name(&self, handled: &[Handled], index: usize) -> String {
-        let node = Actors { frontier: &self.frontier, handled }.node(index);
-        self.core.name(node).to_owned()
+        self.core.name(self.node_at(handled, index)).to_owned()
     }
+
+    fn node_at(&self, handled: &[Handled], index: usize) -> u32 {
+        Actors { frontier: &self.frontier, handled }.node(index)
+    }
+}
+
+/// The command that leaves the graph, if all others did not fail. It counts more than what they ask: nobody will go on here.
+fn take_left(not_done: &mut Vec<(u32, NotDone)>) -> Result<Option<Left>, Error> {
+    let fails = |why: &NotDone| {
+        matches!(why, NotDone::Failed(_) | NotDone::Refused { .. } | NotDone::Inside(Inside::Broken(_)))
+    };
+    if not_done.iter().any(|(_, why)| fails(why)) {
+        return Ok(None);
+    }
+    let mut leaving = not_done.extract_if(.., |(_, why)| matches!(why, NotDone::Leaves(_)));
+    let Some((_, NotDone::Leaves(left))) = leaving.next() else { return Ok(None) };
+    if leaving.next().is_none() {
+        return Ok(Some(left));
+    }
+    let problem = "two tasks of one superstep left the graph with `Command::parent`: let one of them do it";
+    Err(Error::new(Code::ParentCommand, problem))
 }

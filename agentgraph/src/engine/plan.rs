@@ -132,6 +132,7 @@ impl Actors<'_> {
 #[derive(Clone, Copy)]
 pub(crate) struct StepPlace<'a> {
     pub(crate) thread: &'a str,
+    pub(crate) namespace: &'a str,
     pub(crate) run: RunId,
     pub(crate) branch: u32,
     pub(crate) parent: u64,
@@ -150,7 +151,7 @@ pub(crate) fn task_id(
     TaskId::derive(&TaskPlace {
         thread: place.thread,
         run: place.run,
-        namespace: "",
+        namespace: place.namespace,
         branch: place.branch,
         parent: place.parent,
         node: &node,
@@ -163,7 +164,7 @@ pub(crate) fn handler_id(place: StepPlace<'_>, failed: &str, index: usize, handl
     TaskId::derive(&TaskPlace {
         thread: place.thread,
         run: place.run,
-        namespace: "",
+        namespace: place.namespace,
         branch: place.branch,
         parent: place.parent,
         node: handler,
@@ -182,6 +183,8 @@ pub(crate) struct TaskLeft {
     pub(crate) answers: Vec<crate::context::Answer>,
     /// It failed, and its handler stands in its place.
     pub(crate) failure: Option<Failure>,
+    /// It goes on with the call of that task, which stood in its place before an edit.
+    pub(crate) call: Option<TaskId>,
 }
 
 impl TaskLeft {

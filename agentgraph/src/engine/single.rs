@@ -3,11 +3,11 @@
 use std::task::{Context, Poll};
 
 use crate::context::TaskRequest;
-use crate::engine::commit::Journal;
 use crate::engine::host::TaskRunner;
 use crate::engine::lifetimes::{begin_merge, writes_ephemeral};
 use crate::engine::merge::{Done, Merge};
 use crate::engine::plan::Handled;
+use crate::engine::recorder::Recorder;
 use crate::engine::{Loop, Single, now};
 use crate::error::Error;
 use crate::extract::Task;
@@ -111,7 +111,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             core: &self.core,
             joins: &mut self.joins,
             next: &mut self.frontier,
-            recorder: self.journal.as_mut().map(Journal::recorder),
+            recorder: Recorder::of(&mut self.journal, &mut self.trace),
             gotos: &mut self.scratch.gotos,
             merging: &mut self.scratch.merging,
             now,

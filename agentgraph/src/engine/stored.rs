@@ -45,6 +45,9 @@ pub(crate) const SESSIONS: u32 = 1;
 /// Slot of [`OF_RUN`]: what the run has used up.
 pub(crate) const SPENT: u32 = 2;
 
+/// Slot of a task that calls a subgraph: the task whose call it goes on with, as it was before the checkpoint was edited.
+pub(crate) const CALL: u32 = u32::MAX - 1;
+
 /// Slot of a task that failed and is handled: its [`Failure`](crate::Failure).
 pub(crate) const FAILED: u32 = u32::MAX;
 
@@ -71,7 +74,12 @@ impl StoredStep {
             Step::None => Self::of_parts(None, &[], false, codec, schema),
             Step::Update(update) => Self::of_parts(Some(&update), &[], false, codec, schema),
             Step::Command(command) => {
-                let Command { update, targets, replaces_edges } = *command;
+                let Command { update, targets, replaces_edges, parent } = *command;
+                if parent.is_some() {
+                    let problem =
+                        "a task that a host runs elsewhere cannot leave its graph with `Command::parent`";
+                    return Err(Error::new(Code::ParentCommand, problem));
+                }
                 Self::of_parts(update.as_ref(), &targets, replaces_edges, codec, schema)
             }
         }
@@ -108,7 +116,12 @@ impl StoredStep {
             return Ok(update.map_or(Step::None, Step::Update));
         }
         let targets = self.targets.into_iter().map(StoredTarget::into_goto).collect();
-        Ok(Step::Command(Box::new(Command { update, targets, replaces_edges: self.replaces_edges })))
+        Ok(Step::Command(Box::new(Command {
+            update,
+            targets,
+            replaces_edges: self.replaces_edges,
+            parent: None,
+        })))
     }
 
     pub(crate) fn to_bytes(&self) -> Result<Vec<u8>, Error> {

@@ -22,6 +22,7 @@ use crate::error::nearest;
 use crate::migrate::{Migrate, Migrations};
 use crate::services::SystemServices;
 use crate::state::{Lifetime, State};
+use crate::subgraph::AnyGraph;
 use crate::{END, START};
 
 pub(super) fn compile<S: State>(graph: StateGraph<S>) -> Result<CompiledGraph<S>, CompileError> {
@@ -81,8 +82,9 @@ pub(super) fn compile<S: State>(graph: StateGraph<S>) -> Result<CompiledGraph<S>
         handlers: &handlers,
     };
     let warnings = shape.warnings(&nodes);
-    let drawing = shape.drawing();
-    let fingerprint = shape.fingerprint::<S>(&schema);
+    let drawing = shape.drawing(&nodes);
+    let graphs: Vec<_> = nodes.iter().map(|node| node.node.settings.graph.clone()).collect();
+    let fingerprint = shape.fingerprint::<S>(&schema, &graphs);
     let topology = shape.topology();
     let channels = S::channels(&schema);
     let has = |lifetime| channels.iter().any(|channel| channel.lifetime == lifetime);
@@ -92,6 +94,7 @@ pub(super) fn compile<S: State>(graph: StateGraph<S>) -> Result<CompiledGraph<S>
     let nodes = nodes.into_iter().zip(targets).zip(handlers).map(|((node, targets), on_error)| NodeEntry {
         on_error,
         keeps: node.node.settings.keeps,
+        graph: node.node.settings.graph,
         targets: match targets {
             CommandTargets::Declared(targets) => Some(targets),
             CommandTargets::None | CommandTargets::Anywhere => None,
@@ -117,6 +120,7 @@ pub(super) fn compile<S: State>(graph: StateGraph<S>) -> Result<CompiledGraph<S>
         breaks,
         has_ephemeral,
         has_run_channels,
+        has_graphs: graphs.iter().any(Option::is_some),
         siblings,
         on_limit,
         migrations,
@@ -485,7 +489,7 @@ impl Shape<'_> {
         self.handlers.iter().enumerate().filter_map(|(node, handler)| Some((node, (*handler)?)))
     }
 
-    fn drawing(&self) -> Drawing {
+    fn drawing<S: State>(&self, nodes: &[DeclaredNode<S>]) -> Drawing {
         let mut lines = Vec::new();
         for edge in self.edges {
             let kind = if edge.is_join() { LineKind::Join } else { LineKind::Edge };
@@ -521,13 +525,14 @@ impl Shape<'_> {
             to: Some(handler),
             kind: LineKind::Error,
         }));
-        Drawing { names: self.names.list.clone(), lines }
+        let graphs = nodes.iter().map(|node| node.node.settings.graph.is_some()).collect();
+        Drawing { names: self.names.list.clone(), graphs, lines }
     }
 
     /// SHA-256, cut to 128 bits, over lines of text sorted by themselves, so that the order of the builder's calls does
     /// not matter: `node N`, `edge A -> B`, `join A + B -> C` (sources sorted), `route A -> B`, `branch A -> B`,
-    /// `error A -> B`, `deferred N`, `limit N`, `channel N R L`. Names are written with their length before them, so that no two graphs give one text.
-    fn fingerprint<S: State>(&self, schema: &S::Schema) -> String {
+    /// `error A -> B`, `graph N F M` (a subgraph's fingerprint and memory), `deferred N`, `limit N`, `channel N R L`. Names are written with their length before them, so that no two graphs give one text.
+    fn fingerprint<S: State>(&self, schema: &S::Schema, graphs: &[Option<Arc<dyn AnyGraph>>]) -> String {
         let name = |id: u32| {
             let name = self.names.name(id);
             format!("{}:{name}", name.len())
@@ -556,6 +561,12 @@ impl Shape<'_> {
         lines.extend(deferred.map(|(id, _)| format!("deferred {}", name(id as u32))));
         lines.extend(
             self.handled().map(|(id, handler)| format!("error {} -> {}", name(id as u32), name(handler))),
+        );
+        let graphs = graphs.iter().enumerate().filter_map(|(id, graph)| Some((id as u32, graph.as_ref()?)));
+        lines.extend(
+            graphs.map(|(id, graph)| {
+                format!("graph {} {} {:?}", name(id), graph.fingerprint(), graph.memory())
+            }),
         );
         lines.extend(self.on_limit.map(|id| format!("limit {}", name(id))));
         lines.extend(S::channels(schema).iter().map(|channel| {

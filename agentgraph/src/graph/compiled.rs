@@ -6,10 +6,10 @@ use std::sync::{Arc, OnceLock};
 
 use super::problem::Warning;
 use super::topology::{END_ID, Topology};
-use crate::checkpoint::Checkpointer;
 use crate::checkpoint::behind::Behind;
 use crate::checkpoint::codec::Codec;
 use crate::checkpoint::delta::decode;
+use crate::checkpoint::{Checkpointer, Place};
 use crate::context::GraphShared;
 use crate::engine::host::{Host, HostRunner};
 use crate::error::{Code, Error};
@@ -24,6 +24,7 @@ use crate::run::{RunBuilder, StateEdit};
 use crate::services::Services;
 use crate::state::{State, StoredState};
 use crate::step::Goto;
+use crate::subgraph::AnyGraph;
 
 /// A runnable graph. [`StateGraph::compile`](crate::StateGraph::compile) makes it.
 pub struct CompiledGraph<S: State> {
@@ -46,6 +47,8 @@ pub(crate) struct GraphCore<S: State> {
     pub(crate) breaks: Option<Breaks>,
     pub(crate) has_ephemeral: bool,
     pub(crate) has_run_channels: bool,
+    /// A node is a graph.
+    pub(crate) has_graphs: bool,
     pub(crate) siblings: Siblings,
     pub(crate) on_limit: Option<u32>,
     pub(crate) migrations: Migrations,
@@ -61,6 +64,8 @@ pub(crate) struct NodeEntry<S: State> {
     pub(crate) keeps: Vec<KeptError>,
     /// Where its commands may go, if it said so.
     pub(crate) targets: Option<Vec<u32>>,
+    /// The graph that it is.
+    pub(crate) graph: Option<Arc<dyn AnyGraph>>,
 }
 
 /// The nodes with static interrupts, by dense id.
@@ -86,11 +91,22 @@ pub(crate) enum RouterFn<S: State> {
 pub(crate) struct Persistence<S: State> {
     pub(crate) saver: Arc<dyn Checkpointer>,
     pub(crate) codec: Codec<S>,
+    /// Empty, except to look into a subgraph.
+    pub(crate) namespace: Arc<str>,
     /// The queue of runs whose checkpoints are stored behind them; none before the first such run.
     behind: Arc<OnceLock<Arc<Behind>>>,
 }
 
 impl<S: State> Persistence<S> {
+    pub(crate) fn new(saver: Arc<dyn Checkpointer>, codec: Codec<S>, namespace: Arc<str>) -> Self {
+        Persistence { saver, codec, namespace, behind: Arc::default() }
+    }
+
+    /// The place of a thread.
+    pub(crate) fn place<'a>(&'a self, thread: &'a str) -> Place<'a> {
+        Place { thread, namespace: &self.namespace }
+    }
+
     /// Waits for what earlier runs handed over. That something of it failed was theirs to hear.
     pub(crate) async fn settle(&self, thread: &str) {
         if let Some(behind) = self.behind.get() {
@@ -110,7 +126,12 @@ impl<S: State> Persistence<S> {
 
 impl<S: State> Clone for Persistence<S> {
     fn clone(&self) -> Self {
-        Persistence { saver: Arc::clone(&self.saver), codec: self.codec, behind: Arc::clone(&self.behind) }
+        Persistence {
+            saver: Arc::clone(&self.saver),
+            codec: self.codec,
+            namespace: Arc::clone(&self.namespace),
+            behind: Arc::clone(&self.behind),
+        }
     }
 }
 
@@ -221,11 +242,8 @@ impl<S: State> CompiledGraph<S> {
     where
         S: StoredState,
     {
-        self.persistence = Some(Persistence {
-            saver: Arc::new(saver),
-            codec: Codec::of(self.core.migrations.version),
-            behind: Arc::default(),
-        });
+        self.persistence =
+            Some(Persistence::new(Arc::new(saver), Codec::of(self.core.migrations.version), Arc::from("")));
         self
     }
 
@@ -261,6 +279,47 @@ impl<S: State> CompiledGraph<S> {
             writes.insert(channel.to_owned(), write);
         }
         Ok(serde_json::Value::Object(writes))
+    }
+
+    /// The same graph, to look into one that is a node of another: its [`state`](Self::state), [`history`](Self::history) and
+    /// [`update_state`](Self::update_state) are those of that namespace, which
+    /// [`Checkpoint::children`](crate::Checkpoint::children) and [`Interrupt::namespace`](crate::Interrupt) name. Has to come
+    /// after [`checkpointer`](Self::checkpointer). It is the graph around it that goes on from an edited state.
+    ///
+    /// ```
+    /// # use agentgraph::prelude::*;
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # struct Words { #[reduce(append)] seen: Vec<String> }
+    /// use std::sync::Arc;
+    ///
+    /// async fn ask(ctx: Ctx) -> Result<WordsUpdate> {
+    ///     let word: String = ctx.interrupt("which word?")?;
+    ///     Ok(Words::update().seen([word]))
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let child = StateGraph::new().node("ask", ask).edge(START, "ask").compile()?;
+    /// let saver = Arc::new(MemorySaver::new());
+    /// let graph = StateGraph::new().node("child", child.clone()).edge(START, "child").compile()?;
+    /// let graph = graph.checkpointer(Arc::clone(&saver));
+    /// graph.invoke(Words::update().seen(["a"])).thread("t").await?;
+    ///
+    /// let open = graph.state("t").await?.expect("it is kept");
+    /// let inside = child.checkpointer(saver).namespace(&open.children[0].namespace);
+    /// inside.update_state("t").update(Words::update().seen(["b"])).await?;
+    /// let words = graph.resume("c").thread("t").await?.into_finished()?;
+    /// assert_eq!(words.seen, ["a", "b", "c"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn namespace(mut self, namespace: impl AsRef<str>) -> Self {
+        if let Some(persistence) = &mut self.persistence {
+            persistence.namespace = Arc::from(namespace.as_ref());
+        }
+        self
     }
 
     /// What `compile()` found that is allowed and probably not meant.

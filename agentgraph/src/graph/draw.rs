@@ -10,6 +10,8 @@ use super::topology::END_ID;
 #[derive(Debug)]
 pub(crate) struct Drawing {
     pub(crate) names: Vec<Arc<str>>,
+    /// Which nodes are graphs themselves.
+    pub(crate) graphs: Vec<bool>,
     pub(crate) lines: Vec<Line>,
 }
 
@@ -32,11 +34,14 @@ pub(crate) enum LineKind {
 }
 
 impl Drawing {
-    /// Nodes get the ids `n0`, `n1`, .. so that a name may hold any character.
+    /// A node that is a graph has a double border. Nodes get the ids `n0`, `n1`, .. so that a name may hold any character.
     pub(crate) fn mermaid(&self) -> String {
         let mut text = String::from("flowchart TD\n    start([START])\n");
         for (id, name) in self.names.iter().enumerate() {
-            let _ = writeln!(text, "    n{id}[\"{}\"]", escape(name));
+            let _ = match self.graphs.get(id) {
+                Some(true) => writeln!(text, "    n{id}[[\"{}\"]]", escape(name)),
+                _ => writeln!(text, "    n{id}[\"{}\"]", escape(name)),
+            };
         }
         if self.lines.iter().any(|line| line.to == Some(END_ID)) {
             text.push_str("    finish([END])\n");

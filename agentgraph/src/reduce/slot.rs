@@ -35,6 +35,16 @@ impl<T: Clone, R: Reducer<T>> Slot<T, R> {
         self.0 = Some(Write::Overwrite(R::admit(value)));
     }
 
+    /// Adds what a later update of the same channel does, so that applying the sum is applying both.
+    pub fn compose(&mut self, later: Self) {
+        match (&mut self.0, later.0) {
+            (_, None) => {}
+            (Some(Write::Reduce(earlier)), Some(Write::Reduce(write))) => R::combine(earlier, write),
+            (Some(Write::Overwrite(value)), Some(Write::Reduce(write))) => R::reduce(value, write),
+            (this, later) => *this = later,
+        }
+    }
+
     /// How it writes, if it does.
     pub fn kind(&self) -> Option<WriteKind> {
         self.0.as_ref().map(|write| match write {

@@ -10,9 +10,10 @@ use crate::engine::load::{LeftBehind, Replayed, left_behind, look_up, replay, re
 use crate::engine::plan::{Frontier, LeftOver};
 use crate::error::{Code, Error};
 use crate::graph::joins::Joins;
-use crate::graph::{CompiledGraph, Persistence};
+use crate::graph::{CompiledGraph, GraphCore, Persistence};
 use crate::run::Edit;
 use crate::run::interrupt::InterruptId;
+use crate::run::open::{OpenRequest, inside_of, tasks};
 use crate::session::StoredSessions;
 use crate::state::State;
 
@@ -53,7 +54,7 @@ impl<'a, S: State> Thread<'a, S> {
             )
         })?;
         persistence.settle(&name).await;
-        let place = Place::root(&name);
+        let place = persistence.place(&name);
         let forks = match from {
             None => None,
             Some(from) => Some(next_branch(persistence, place, from).await?),
@@ -69,6 +70,17 @@ impl<'a, S: State> Thread<'a, S> {
             }),
         };
         Ok(Thread { persistence, name, found })
+    }
+
+    /// What subgraphs of its unfinished superstep ask.
+    pub(super) async fn open_inside(&self, core: &GraphCore<S>) -> Result<Vec<OpenRequest>, Error> {
+        let mut open = Vec::new();
+        let Some(Found { replayed, left, .. }) = &self.found else { return Ok(open) };
+        let place = self.persistence.place(&self.name);
+        for task in tasks(core, place, &replayed.header, replayed.id, &left.tasks) {
+            open.extend(inside_of(core, &*self.persistence.saver, place, &task).await?.requests);
+        }
+        Ok(open)
     }
 }
 
@@ -114,7 +126,8 @@ pub(super) enum Next<S: State> {
         input: S::Update,
         abandoned: Option<RunId>,
     },
-    Answer(Answers),
+    /// The answers, and what subgraphs ask.
+    Answer(Answers, Vec<OpenRequest>),
     GoOn,
     /// Goes on from an older checkpoint, on a branch of its own.
     Fork,
@@ -125,6 +138,7 @@ pub(super) enum Next<S: State> {
 pub(super) struct EditedFrom {
     pub(super) run: RunId,
     pub(super) id: CheckpointId,
+    pub(super) ahead: u64,
     pub(super) writes: Vec<PendingWrite>,
 }
 
@@ -134,6 +148,7 @@ impl<S: State> Begun<S> {
         start: Start<S>,
         thread: Option<Thread<'_, S>>,
         abandons: bool,
+        inside: Vec<OpenRequest>,
     ) -> Result<Self, Error> {
         let core = &*graph.core;
         let new_run = RunId::new(&*graph.shared.services);
@@ -169,7 +184,7 @@ impl<S: State> Begun<S> {
                 Start::Resume(_) | Start::Proceed => Err(nothing_to_resume("the thread does not exist")),
             };
         };
-        let place = Place::root(&name);
+        let place = persistence.place(&name);
         let restored = restore(core, persistence, place, &replayed)?;
         journal.go_on(core, &replayed, &restored, !writes.is_empty());
         if let Some(branch) = forks {
@@ -180,7 +195,7 @@ impl<S: State> Begun<S> {
         if let Start::Invoke(input) = start {
             let abandoned = unfinished.then_some(replayed.header.run);
             if unfinished && !abandons && forks.is_none() {
-                return Err(run_unfinished(&replayed, &left.tasks));
+                return Err(run_unfinished(&replayed, &left.tasks, &inside));
             }
             journal.run = new_run;
             return Ok(Begun {
@@ -197,10 +212,10 @@ impl<S: State> Begun<S> {
         let run = if edits || forks.is_some() { new_run } else { replayed.header.run };
         journal.run = run;
         let Replayed { header, id, .. } = replayed;
-        let edited = EditedFrom { run: header.run, id, writes };
+        let edited = EditedFrom { run: header.run, id, ahead: header.ahead, writes };
         let next = match start {
             Start::Edit(edit) => Next::Edit(edit, Some(edited).filter(|_| forks.is_none())),
-            Start::Resume(answers) => Next::Answer(answers),
+            Start::Resume(answers) => Next::Answer(answers, inside),
             _ if forks.is_some() => Next::Fork,
             _ => Next::GoOn,
         };
@@ -254,12 +269,13 @@ fn nothing_to_resume(why: &str) -> Error {
     )
 }
 
-fn run_unfinished(replayed: &Replayed, left_over: &LeftOver) -> Error {
+fn run_unfinished(replayed: &Replayed, left_over: &LeftOver, inside: &[OpenRequest]) -> Error {
     let next: Vec<&str> = replayed.header.next.iter().map(|activation| &*activation.node).collect();
     let mut open: Vec<String> = left_over
         .iter()
         .filter_map(|(task, left)| left.open().map(|(n, _)| InterruptId { task: *task, n: *n }.to_string()))
         .collect();
+    open.extend(inside.iter().filter_map(|request| request.interrupt.id).map(|id| id.to_string()));
     open.sort();
     let open = match open.is_empty() {
         true => "use `proceed()` to go on with it".to_owned(),

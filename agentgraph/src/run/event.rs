@@ -111,6 +111,8 @@ pub enum TaskEnd {
     Failed(Code, String),
     /// It waits for an answer.
     Interrupted,
+    /// A run inside it was stopped, and goes on from there with the run around it.
+    Stopped,
 }
 
 impl<S: State + fmt::Debug> fmt::Debug for Event<S>

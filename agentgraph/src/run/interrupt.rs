@@ -16,6 +16,8 @@ pub struct Interrupt {
     pub id: Option<InterruptId>,
     /// The node.
     pub node: String,
+    /// The subgraph that the node is in, as checkpoints call it; empty for the graph that was run.
+    pub namespace: String,
     /// How it came about.
     pub kind: InterruptKind,
     /// What the node asked; null for a static interrupt.
@@ -26,13 +28,14 @@ pub struct Interrupt {
 
 impl Interrupt {
     pub(crate) fn fixed(node: String, kind: InterruptKind) -> Self {
-        Interrupt { id: None, node, kind, value: Value::Null, schema: None }
+        Interrupt { id: None, node, namespace: String::new(), kind, value: Value::Null, schema: None }
     }
 
     pub(crate) fn asked(id: InterruptId, node: String, request: Request) -> Self {
         Interrupt {
             id: Some(id),
             node,
+            namespace: String::new(),
             kind: InterruptKind::Asked,
             value: request.value,
             schema: request.schema,

@@ -67,7 +67,10 @@ impl<S: State> Outcome<S> {
         let spent = run.spent().units;
         let output = Arc::unwrap_or_clone(run.state);
         match pause {
-            Pause::Finished => Outcome::Finished { output, stuck, run: id, checkpoint, spent },
+            // A graph that nothing is around cannot be left.
+            Pause::Finished | Pause::Left(_) => {
+                Outcome::Finished { output, stuck, run: id, checkpoint, spent }
+            }
             Pause::Interrupted(interrupts) => {
                 Outcome::Interrupted { output, interrupts, run: id, checkpoint, spent }
             }

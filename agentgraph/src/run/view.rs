@@ -11,12 +11,13 @@ use crate::context::{CheckpointId, RunId};
 use crate::engine::load::{
     Replayed, apply_row, fill_references, finished_step, left_behind, replay, restore,
 };
-use crate::engine::plan::{Dispatched, Frontier, StepPlace, handler_id, task_id};
+use crate::engine::plan::TaskLeft;
 use crate::error::{Code, Error};
 use crate::graph::{CompiledGraph, Persistence};
-use crate::run::{Interrupt, InterruptId};
+use crate::run::Interrupt;
+use crate::run::open::{OpenChild, done, inside_of, interrupt, tasks};
 use crate::state::State;
-use crate::step::{InputValue, Step};
+use crate::step::Step;
 
 /// A checkpoint, as a reader sees it.
 #[derive(Clone, Debug)]
@@ -38,8 +39,11 @@ pub struct Checkpoint<S> {
     pub next: Vec<String>,
     /// Deferred nodes that were reached and wait until nothing else can run.
     pub deferred: Vec<String>,
-    /// The interrupts that wait for answers, in task order; only for the newest checkpoint.
+    /// The interrupts that wait for answers, in task order, those in subgraphs with their tasks; only for the newest
+    /// checkpoint.
     pub interrupts: Vec<Interrupt>,
+    /// Subgraphs that have begun and not come to their ends, at any depth; only for the newest checkpoint.
+    pub children: Vec<OpenChild>,
     /// The run that was given up when this one began.
     pub abandoned: Option<RunId>,
 }
@@ -57,12 +61,12 @@ pub(crate) async fn state<S: State>(
 ) -> Result<Option<Checkpoint<S>>, Error> {
     let persistence = graph.persistence.as_ref().ok_or_else(no_checkpointer)?;
     persistence.settle(thread).await;
-    let place = Place::root(thread);
+    let place = persistence.place(thread);
     let Some(tail) = persistence.saver.get(place, None).await? else { return Ok(None) };
     let replayed = replay(persistence, place, &tail).await?;
     let mut checkpoint = checkpoint(graph, persistence, place, &replayed)?;
-    if !tail.writes.is_empty() {
-        add_left_over(graph, persistence, place, &replayed, &tail, &mut checkpoint)?;
+    if !tail.writes.is_empty() || graph.core.has_graphs {
+        add_left_over(graph, persistence, place, &replayed, &tail, &mut checkpoint).await?;
     }
     Ok(Some(checkpoint))
 }
@@ -74,7 +78,7 @@ pub(crate) async fn state_at<S: State>(
 ) -> Result<Option<Checkpoint<S>>, Error> {
     let persistence = graph.persistence.as_ref().ok_or_else(no_checkpointer)?;
     persistence.settle(thread).await;
-    let place = Place::root(thread);
+    let place = persistence.place(thread);
     let Some(tail) = persistence.saver.get(place, Some(id)).await? else { return Ok(None) };
     let replayed = replay(persistence, place, &tail).await?;
     checkpoint(graph, persistence, place, &replayed).map(Some)
@@ -105,13 +109,13 @@ fn checkpoint<S: State>(
         next: header.next.iter().map(|activation| activation.node.clone()).collect(),
         deferred: header.deferred.clone(),
         interrupts: Vec::new(),
+        children: Vec::new(),
         abandoned: header.abandoned,
     })
 }
 
-/// Adds what finished siblings wrote and what waiting ones ask. Names are taken as stored, so that a thread of another
-/// version of the graph can be looked at too.
-fn add_left_over<S: State>(
+/// Adds what finished siblings wrote, what waiting ones ask, and what is open inside of tasks.
+async fn add_left_over<S: State>(
     graph: &CompiledGraph<S>,
     persistence: &Persistence<S>,
     place: Place<'_>,
@@ -119,57 +123,24 @@ fn add_left_over<S: State>(
     tail: &Tail,
     checkpoint: &mut Checkpoint<S>,
 ) -> Result<(), Error> {
-    let mut left = left_behind(place, &tail.writes)?.tasks;
-    let (frontier, names) = named_frontier(replayed);
-    let step = StepPlace {
-        thread: place.thread,
-        run: replayed.header.run,
-        branch: replayed.id.branch,
-        parent: replayed.id.step,
-    };
+    let left = left_behind(place, &tail.writes)?.tasks;
+    let (core, header) = (&graph.core, &replayed.header);
+    for result in done(core, place, header, replayed.id, &left) {
+        let step = finished_step(core, &persistence.codec, place.thread, result)?;
+        apply(graph, &mut checkpoint.values, step)?;
+    }
     checkpoint.next.clear();
-    for index in 0..frontier.len() {
-        let node = names[frontier.task(index).0 as usize].clone();
-        let id = task_id(step, &frontier, index, &|node| names[node as usize].clone());
-        let (mut id, mut node) = (id, node);
-        let mut found = left.remove(&id);
-        if let Some(failure) = found.as_mut().and_then(|task| task.failure.take())
-            && let Some(handler) = handler_of(graph, failure.node())
-        {
-            id = handler_id(step, &node, index, handler);
-            handler.clone_into(&mut node);
-            found = left.remove(&id);
+    for task in tasks(core, place, header, replayed.id, &left) {
+        if let Some(request) = task.left.and_then(TaskLeft::open) {
+            checkpoint.interrupts.push(interrupt(place, &task, request));
+        } else if core.has_graphs {
+            let inside = inside_of(core, &*persistence.saver, place, &task).await?;
+            checkpoint.interrupts.extend(inside.requests.into_iter().map(|request| request.interrupt));
+            checkpoint.children.extend(inside.children);
         }
-        let Some(task) = found else {
-            checkpoint.next.push(node);
-            continue;
-        };
-        if let Some(result) = &task.result {
-            let step = finished_step(&graph.core, &persistence.codec, place.thread, result)?;
-            apply(graph, &mut checkpoint.values, step)?;
-            continue;
-        }
-        if let Some((n, request)) = task.open() {
-            let request = crate::context::Request {
-                n: *n,
-                value: request.value.clone(),
-                schema: request.schema.clone(),
-            };
-            checkpoint.interrupts.push(Interrupt::asked(
-                InterruptId { task: id, n: *n },
-                node.clone(),
-                request,
-            ));
-        }
-        checkpoint.next.push(node);
+        checkpoint.next.push(task.node);
     }
     Ok(())
-}
-
-/// Who handles the failures of a node today.
-fn handler_of<'a, S: State>(graph: &'a CompiledGraph<S>, failed: &str) -> Option<&'a str> {
-    let node = *graph.core.by_name.get(failed)?;
-    Some(graph.core.name(graph.core.nodes.get(node as usize)?.on_error?))
 }
 
 fn apply<S: State>(graph: &CompiledGraph<S>, values: &mut S, step: Step<S>) -> Result<(), Error> {
@@ -182,31 +153,6 @@ fn apply<S: State>(graph: &CompiledGraph<S>, values: &mut S, step: Step<S>) -> R
         None => Ok(()),
         Some(update) => values.apply(&graph.core.schema, update).map_err(Error::from),
     }
-}
-
-/// The stored frontier with ids of its own, one per name in it.
-fn named_frontier(replayed: &Replayed) -> (Frontier, Vec<String>) {
-    let mut names: Vec<String> = Vec::new();
-    let mut frontier = Frontier::default();
-    let mut id = |name: &str| match names.iter().position(|known| known == name) {
-        Some(at) => at as u32,
-        None => {
-            names.push(name.to_owned());
-            names.len() as u32 - 1
-        }
-    };
-    for activation in &replayed.header.next {
-        let node = id(&activation.node);
-        match &activation.dispatch {
-            None => frontier.pull(node),
-            Some(dispatch) => {
-                let from = id(&dispatch.from);
-                let input = InputValue::Stored(dispatch.input.0.clone().into());
-                frontier.dispatched.push(Dispatched { node, from, index: dispatch.index, input });
-            }
-        }
-    }
-    (frontier, names)
 }
 
 /// A question about the history of a thread: `graph.history("t-1").limit(10).await?`. It begins at the newest checkpoint and
@@ -289,7 +235,7 @@ impl<S: State> History<S> {
         let persistence = self.graph.persistence.as_ref().ok_or_else(no_checkpointer)?;
         let on_branch = (Some(id.branch), Some(id.step));
         let before = CheckpointId::new(id.branch, id.step.saturating_sub(1));
-        if id.branch == 0 || persistence.saver.row(Place::root(&self.thread), before).await?.is_some() {
+        if id.branch == 0 || persistence.saver.row(persistence.place(&self.thread), before).await?.is_some() {
             return Ok(on_branch);
         }
         let first = state_at(&self.graph, &self.thread, id).await?;
@@ -301,7 +247,7 @@ impl<S: State> History<S> {
     async fn page(&self, query: ListQuery) -> Result<Vec<Checkpoint<S>>, Error> {
         let persistence = self.graph.persistence.as_ref().ok_or_else(no_checkpointer)?;
         persistence.settle(&self.thread).await;
-        let place = Place::root(&self.thread);
+        let place = persistence.place(&self.thread);
         let mut rows: VecDeque<_> = persistence.saver.list(place, query).await?.into_iter().rev().collect();
         let Some(first) = rows.pop_front() else { return Ok(Vec::new()) };
         // The oldest one wanted is read as a checkpoint, the rest follow from it row by row.

@@ -250,6 +250,15 @@ fn state_impl(state: &StateStruct) -> TokenStream {
                     _ => {}
                 }
             }
+
+            fn compose(
+                _: &(),
+                update: &mut #update,
+                later: #update,
+            ) -> ::core::result::Result<(), ::agentgraph::StateError> {
+                #(update.#idents.compose(later.#idents);)*
+                ::core::result::Result::Ok(())
+            }
         }
     }
 }

@@ -54,6 +54,13 @@ pub(super) fn expand(state: &StateStruct) -> TokenStream {
             fn reset(&mut self, _: &(), lifetime: ::agentgraph::Lifetime) {}
             fn writes(_: &(), update: &#update, each: &mut dyn ::core::ops::FnMut(usize, ::agentgraph::WriteKind)) {}
             fn discard(_: &(), update: &mut #update, channel: usize) {}
+            fn compose(
+                _: &(),
+                update: &mut #update,
+                later: #update,
+            ) -> ::core::result::Result<(), ::agentgraph::StateError> {
+                loop {}
+            }
         }
 
         impl ::agentgraph::IntoStep<#name> for #update {

@@ -1,0 +1,142 @@
+//! Runs inside tasks: what such a run knows of the run around it, and what a run lends to those inside.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio_util::sync::CancellationToken;
+
+use super::{CheckpointId, RunShared, TaskId, TaskRequest};
+use crate::checkpoint::Checkpointer;
+use crate::run::Durability;
+
+/// The task around a run.
+pub(crate) struct Outer {
+    /// Its run.
+    pub(crate) shared: Arc<RunShared>,
+    pub(crate) request: TaskRequest,
+    /// The run that the caller sees.
+    pub(crate) root: Arc<RunShared>,
+    /// Where the run inside is kept, and what events and interrupts call it.
+    pub(crate) namespace: Arc<str>,
+}
+
+/// What a run lends to the runs inside its tasks. Only runs of graphs with subgraphs have it.
+pub(crate) struct Nest {
+    /// Where the run itself is kept.
+    pub(crate) saver: Option<Arc<dyn Checkpointer>>,
+    pub(crate) durability: Durability,
+    pub(crate) max_concurrency: usize,
+    /// The caller's wish to stop at the next boundary.
+    pub(crate) drain: Option<CancellationToken>,
+    /// The tasks of the first superstep may have been begun by an earlier call.
+    pub(crate) resumed: bool,
+    step: Mutex<Step>,
+    /// Pending writes were stored on the head behind the journal's back.
+    wrote: AtomicBool,
+    /// One write after the other, so that the newest stands.
+    writing: tokio::sync::Mutex<()>,
+    /// Namespaces that have one memory for the thread and are called at the moment.
+    busy: Mutex<HashSet<String>>,
+}
+
+/// The superstep that runs.
+#[derive(Default)]
+struct Step {
+    head: Option<CheckpointId>,
+    calls: HashMap<(u32, bool), Call>,
+}
+
+/// A task of the superstep that calls a subgraph.
+#[derive(Clone, Copy)]
+pub(crate) struct Call {
+    pub(crate) task: TaskId,
+    /// It was called before, so there may be something to go on with.
+    pub(crate) again: bool,
+    /// Another task of the superstep calls the same memory.
+    pub(crate) shares_memory: bool,
+}
+
+impl Nest {
+    pub(crate) fn new(
+        saver: Option<Arc<dyn Checkpointer>>,
+        durability: Durability,
+        max_concurrency: usize,
+        drain: Option<CancellationToken>,
+        resumed: bool,
+    ) -> Self {
+        Nest {
+            saver,
+            durability,
+            max_concurrency,
+            drain,
+            resumed,
+            step: Mutex::default(),
+            wrote: AtomicBool::new(false),
+            writing: tokio::sync::Mutex::default(),
+            busy: Mutex::default(),
+        }
+    }
+
+    /// Says which superstep begins, and which of its tasks call subgraphs.
+    pub(crate) fn begin_step(&self, head: Option<CheckpointId>, calls: HashMap<(u32, bool), Call>) {
+        *lock(&self.step) = Step { head, calls };
+    }
+
+    /// Takes note of a call.
+    pub(crate) fn call(&self, request: TaskRequest) -> Option<Call> {
+        let mut step = lock(&self.step);
+        let call = step.calls.get_mut(&(request.index, request.handles))?;
+        Some(Call { again: std::mem::replace(&mut call.again, true), ..*call })
+    }
+
+    /// The checkpoint that stands.
+    pub(crate) fn head(&self) -> Option<CheckpointId> {
+        lock(&self.step).head
+    }
+
+    /// Lets nobody else store something on the head until it is dropped.
+    pub(crate) async fn write_alone(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        let alone = self.writing.lock().await;
+        self.wrote.store(true, Ordering::Release);
+        alone
+    }
+
+    /// Takes a memory that only one call may have at a time. False if another one has it.
+    pub(crate) fn take_memory(&self, namespace: &str) -> bool {
+        lock(&self.busy).insert(namespace.to_owned())
+    }
+
+    pub(crate) fn give_memory_back(&self, namespace: &str) {
+        lock(&self.busy).remove(namespace);
+    }
+
+    /// Whether something was stored on the head since this was last asked.
+    pub(crate) fn take_wrote(&self) -> bool {
+        self.wrote.swap(false, Ordering::AcqRel)
+    }
+}
+
+impl RunShared {
+    /// The run that the caller sees.
+    pub(crate) fn root(&self) -> &RunShared {
+        self.outer.as_ref().map_or(self, |outer| &outer.root)
+    }
+
+    /// A sign of life of a task, and of all around it.
+    pub(crate) fn beat(&self, request: TaskRequest) {
+        self.beats.beat(request);
+        if let Some(outer) = &self.outer {
+            outer.shared.beat(outer.request);
+        }
+    }
+
+    /// The namespace of this run.
+    pub(crate) fn namespace(&self) -> &str {
+        self.outer.as_ref().map_or("", |outer| &outer.namespace)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,145 @@
+//! Runs inside tasks, as the loop sees them: which tasks hold one, and how the loop of one differs from others.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::END;
+use crate::checkpoint::{PendingWrite, Place};
+use crate::context::{Call, RunShared, TaskId, Untold};
+use crate::engine::commit::Journal;
+use crate::engine::ends::{id_of, sessions_write};
+use crate::engine::host::TaskRunner;
+use crate::engine::plan::handler_id;
+use crate::engine::stored::{OF_RUN, SPENT, TOLD, to_bytes};
+use crate::engine::{Loop, Pause};
+use crate::error::Error;
+use crate::run::{Durability, StopReason};
+use crate::state::State;
+use crate::subgraph::Memory;
+
+impl<S: State, R: TaskRunner<S>> Loop<S, R> {
+    /// Gives the tasks that call subgraphs their ids, before they begin. Other tasks need none.
+    pub(super) fn announce_calls(&self) {
+        let Some(nest) = &self.shared.nest else { return };
+        let mut calls = HashMap::new();
+        let again = nest.resumed && self.scratch.step == 1;
+        for index in 0..self.frontier.len() {
+            let node = self.frontier.task(index).0;
+            if let Some(memory) = self.memory_of(node) {
+                let id = match self.scratch.beyond_limit {
+                    false => id_of(&self.core, self.step_place(), &self.frontier, &[], index as u32),
+                    // It does not stand in the frontier, where the same node may.
+                    true => handler_id(self.step_place(), END, index, self.core.name(node)),
+                };
+                let several = || self.frontier.nodes().filter(|other| *other == node).count() > 1;
+                let shares_memory = memory == Memory::PerThread && several();
+                calls.insert((index as u32, false), Call { task: self.callee(id), again, shares_memory });
+            }
+            let handler = self.core.nodes.get(node as usize).and_then(|node| node.on_error);
+            if let Some(handler) = handler.filter(|handler| self.memory_of(*handler).is_some()) {
+                let (failed, name) = (self.core.name(node), self.core.name(handler));
+                let id = handler_id(self.step_place(), failed, index, name);
+                let call = Call { task: self.callee(id), again, shares_memory: false };
+                calls.insert((index as u32, true), call);
+            }
+        }
+        nest.begin_step(self.journal.as_ref().and_then(Journal::checkpoint), calls);
+    }
+
+    pub(super) fn memory_of(&self, node: u32) -> Option<Memory> {
+        Some(self.core.nodes.get(node as usize)?.graph.as_ref()?.memory())
+    }
+
+    /// The task whose call a task goes on with: itself, unless the checkpoint was edited meanwhile.
+    pub(super) fn callee(&self, task: TaskId) -> TaskId {
+        self.left_over.get(&task).and_then(|left| left.call).unwrap_or(task)
+    }
+
+    /// What may end a run inside a task between two supersteps: its own limit, and what may end the run around it.
+    pub(super) fn boundary_inside(&self) -> Option<Pause> {
+        let root = self.shared.root();
+        let drain = root.nest.as_ref().and_then(|nest| nest.drain.as_ref());
+        // Without a memory it could not go on, so it comes to its end first.
+        let drains = self.journal.is_some()
+            && (root.drains.load(Ordering::Acquire) || drain.is_some_and(CancellationToken::is_cancelled));
+        if drains {
+            return Some(Pause::Stopped(StopReason::Drained));
+        }
+        if self.scratch.step >= self.shared.max_supersteps {
+            return Some(Pause::Stopped(StopReason::Limit));
+        }
+        if root.spending.has_budget() && root.spending.is_used_up(root.control.step()) {
+            return Some(Pause::Stopped(StopReason::Budget));
+        }
+        root.spending.step_inside();
+        if let Some(outer) = &self.shared.outer {
+            outer.shared.beat(outer.request);
+        }
+        None
+    }
+
+    /// A static interrupt of a run inside a task: the caller is told by the run that he sees.
+    pub(super) fn leave_to_be_told(&mut self, pause: &Pause) {
+        if let (Pause::Interrupted(_), Some(journal)) = (pause, &self.journal)
+            && let Some(at) = journal.checkpoint()
+        {
+            self.scratch.untold.push(Untold { namespace: Arc::clone(&journal.namespace), at });
+        }
+    }
+
+    /// Notes that the caller is being told of static interrupts inside of tasks.
+    pub(crate) async fn tell_inside(&mut self) -> Result<(), Error> {
+        let Some(journal) = &self.journal else { return Ok(()) };
+        if let Some(events) = &self.events {
+            events.read().await;
+        }
+        for Untold { namespace, at } in std::mem::take(&mut self.scratch.untold) {
+            let place = Place { thread: &journal.thread, namespace: &namespace };
+            let told = PendingWrite { task: OF_RUN, slot: TOLD, bytes: Vec::new() };
+            journal.saver.put_writes(place, at, &[told]).await?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn close_trace(&mut self) -> Result<(), Error> {
+        match &mut self.trace {
+            None => Ok(()),
+            Some(trace) => Ok(trace.close_step(&self.core.schema)?),
+        }
+    }
+}
+
+impl RunShared {
+    /// Whether a run inside may have changed something of this one or of those around it, other than its state.
+    pub(super) fn has_changes(&self) -> bool {
+        let around = self.outer.as_ref().is_some_and(|outer| outer.shared.has_changes());
+        around || !self.sessions.is_empty() || self.spending.counts()
+    }
+
+    /// Stores beside the checkpoint that stands what a run inside has changed of this one: sessions, and what was spent.
+    /// Before that run stores what it has done, since that is not done again.
+    pub(super) async fn store_changes(&self, steps: u64) -> Result<(), Error> {
+        let (Some(nest), Some(thread)) = (&self.nest, &self.thread) else { return Ok(()) };
+        if nest.durability == Durability::Exit {
+            return Ok(());
+        }
+        if let (Some(saver), Some(head)) = (&nest.saver, nest.head()) {
+            let _one_by_one = nest.write_alone().await;
+            let mut writes: Vec<PendingWrite> = sessions_write(&self.sessions)?.into_iter().collect();
+            if self.spending.take_unstored() {
+                let bytes = to_bytes(&self.spending.total(steps, || self.services.now()))?;
+                writes.push(PendingWrite { task: OF_RUN, slot: SPENT, bytes });
+            }
+            if !writes.is_empty() {
+                saver.put_writes(Place { thread, namespace: self.namespace() }, head, &writes).await?;
+            }
+        }
+        match &self.outer {
+            Some(outer) => Box::pin(outer.shared.store_changes(outer.request.step)).await,
+            None => Ok(()),
+        }
+    }
+}

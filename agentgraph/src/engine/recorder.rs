@@ -1,0 +1,103 @@
+//! What a merge writes down: the changes of the state for a checkpoint, and the updates themselves for the graph around.
+
+use crate::checkpoint::codec::Codec;
+use crate::checkpoint::delta::DeltaWriter;
+use crate::engine::commit::Journal;
+use crate::state::{Lifetime, State, StateError};
+
+/// The updates of a run whose sum is the result of a node of the graph around it.
+pub(crate) struct Trace<S: State> {
+    /// Those of the superstep that is merged, as one.
+    step: Option<S::Update>,
+    /// Those before it that no record says yet.
+    unstored: Option<S::Update>,
+    /// All before it.
+    total: S::Update,
+}
+
+impl<S: State> Trace<S> {
+    /// Goes on after what was traced in earlier calls.
+    pub(crate) fn after(total: S::Update) -> Self {
+        Trace { step: None, unstored: None, total }
+    }
+
+    fn add(&mut self, schema: &S::Schema, update: S::Update) -> Result<(), StateError> {
+        S::compose(schema, self.step.get_or_insert_default(), update)
+    }
+
+    /// Ends a superstep, in which perhaps nothing was merged.
+    pub(crate) fn close_step(&mut self, schema: &S::Schema) -> Result<(), StateError> {
+        let Some(step) = self.step.take() else { return Ok(()) };
+        add_step::<S>(schema, self.unstored.get_or_insert_default(), step.clone())?;
+        add_step::<S>(schema, &mut self.total, step)
+    }
+
+    /// What the next record has to say.
+    pub(crate) fn take_unstored(
+        &mut self,
+        schema: &S::Schema,
+        codec: &Codec<S>,
+    ) -> Result<Option<Vec<u8>>, StateError> {
+        self.unstored.take().map(|update| (codec.encode_update)(schema, &update)).transpose()
+    }
+
+    pub(crate) fn into_total(self) -> S::Update {
+        self.total
+    }
+}
+
+/// Adds the updates of one superstep to those before it. Ephemeral channels hold what the last one wrote, only.
+pub(crate) fn add_step<S: State>(
+    schema: &S::Schema,
+    total: &mut S::Update,
+    step: S::Update,
+) -> Result<(), StateError> {
+    for (channel, _) in ephemeral::<S>(schema) {
+        S::discard(schema, total, channel);
+    }
+    S::compose(schema, total, step)
+}
+
+fn ephemeral<S: State>(schema: &S::Schema) -> impl Iterator<Item = (usize, &crate::state::Channel)> {
+    let channels = S::channels(schema).iter().enumerate();
+    channels.filter(|(_, channel)| channel.lifetime == Lifetime::Ephemeral)
+}
+
+/// Where the updates that a merge applies are written down.
+pub(crate) enum Recorder<'a, S: State> {
+    Nowhere,
+    Delta(&'a Codec<S>, &'a mut DeltaWriter),
+    Traced(Option<(&'a Codec<S>, &'a mut DeltaWriter)>, &'a mut Trace<S>),
+}
+
+impl<'a, S: State> Recorder<'a, S> {
+    #[inline]
+    pub(crate) fn of(journal: &'a mut Option<Journal<S>>, trace: &'a mut Option<Box<Trace<S>>>) -> Self {
+        let delta = journal.as_mut().map(Journal::recorder);
+        match (trace, delta) {
+            (None, None) => Recorder::Nowhere,
+            (None, Some((codec, delta))) => Recorder::Delta(codec, delta),
+            (Some(trace), delta) => Recorder::Traced(delta, trace),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn apply(
+        &mut self,
+        state: &mut S,
+        schema: &S::Schema,
+        update: S::Update,
+    ) -> Result<(), StateError> {
+        match self {
+            Recorder::Nowhere => state.apply(schema, update),
+            Recorder::Delta(codec, delta) => (codec.apply_recorded)(state, schema, update, delta),
+            Recorder::Traced(delta, trace) => {
+                trace.add(schema, update.clone())?;
+                match delta {
+                    None => state.apply(schema, update),
+                    Some((codec, delta)) => (codec.apply_recorded)(state, schema, update, delta),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,498 @@
+//! A run inside a task: entered when a node that is a graph is called, and gone on with when it is called again.
+//!
+//! It is driven by the task's own future, so whatever drops or cuts off the task does that to it, too. It is kept on the
+//! saver of the run around it, in a namespace made of the task's id: a call that is made again finds itself there.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use crate::checkpoint::codec::Codec;
+use crate::checkpoint::format::{Header, Source, StoredCall, open};
+use crate::checkpoint::{Checkpointer, ListQuery, PendingWrite, Place, RowKind, corrupt};
+use crate::context::{
+    Call, CheckpointId, Control, Inside, Nest, Outer, RunId, RunShared, Spending, TaskId, TaskRequest,
+};
+use crate::engine::commit::Journal;
+use crate::engine::execute::{Left, OwnError};
+use crate::engine::host::{LocalRunner, TaskRunner};
+use crate::engine::load::{LeftBehind, Replayed, Restored, left_behind, look_up, replay, restore};
+use crate::engine::plan::{Frontier, LeftOver};
+use crate::engine::recorder::{Trace, add_step};
+use crate::engine::{Loop, Pause, Scratch};
+use crate::error::{BoxError, Code, Error};
+use crate::graph::joins::Joins;
+use crate::graph::{CompiledGraph, Persistence};
+use crate::policy::Heartbeats;
+use crate::run::{Durability, Interrupt};
+use crate::session::{Sessions, StoredSessions};
+use crate::state::State;
+use crate::subgraph::{Memory, namespace};
+
+/// A graph that is a node.
+pub(crate) struct Callee<C: State> {
+    pub(crate) graph: CompiledGraph<C>,
+    pub(crate) codec: Codec<C>,
+    pub(crate) memory: Memory,
+}
+
+/// What a call begins with.
+pub(crate) struct Begin<C: State> {
+    /// The state around it, if it is over the same.
+    pub(crate) state: Option<Arc<C>>,
+    pub(crate) input: C::Update,
+}
+
+/// What a call comes to.
+pub(crate) enum End<C: State> {
+    /// The last state.
+    State(C),
+    /// Of a call that began with the state around it: the sum of its updates.
+    Updates(C::Update),
+    /// It was left for a node of the graph around it.
+    Left(Left),
+}
+
+/// A call as its parts need it.
+struct Entry<'a, C: State> {
+    callee: &'a Callee<C>,
+    outer: &'a Arc<RunShared>,
+    request: TaskRequest,
+    namespace: Arc<str>,
+    call: StoredCall,
+    /// Where it is kept, if it is.
+    kept: Option<(Persistence<C>, Arc<str>)>,
+}
+
+/// Where a call stands before its next superstep.
+struct Standing<C: State> {
+    state: Arc<C>,
+    frontier: Frontier,
+    joins: Joins,
+    journal: Option<Journal<C>>,
+    left: LeftBehind,
+    halted: Vec<String>,
+    sessions: StoredSessions,
+    /// The sum of what was merged in earlier calls.
+    total: C::Update,
+    /// What a new run begins with.
+    input: Option<(C::Update, Option<RunId>)>,
+}
+
+/// Calls a graph in the place of a node.
+pub(crate) async fn enter<C: State>(
+    callee: &Callee<C>,
+    begin: Begin<C>,
+    outer: Arc<RunShared>,
+    request: TaskRequest,
+) -> Result<End<C>, BoxError> {
+    let nowhere = Call { task: TaskId::from_u128(0), again: false, shares_memory: false };
+    let nest = outer.nest.as_deref();
+    let call = nest.and_then(|nest| nest.call(request)).unwrap_or(nowhere);
+    let node = outer.node_name(request.node);
+    let name: Arc<str> = Arc::from(namespace(outer.namespace(), node, callee.memory, call.task));
+    let _memory = match callee.memory {
+        Memory::PerThread => Some(MemoryGuard::take(&outer, &name, call.shares_memory)?),
+        Memory::PerCall | Memory::None => None,
+    };
+    let saver = nest.and_then(|nest| nest.saver.clone()).filter(|_| callee.memory != Memory::None);
+    let kept = saver
+        .zip(outer.thread.clone())
+        .map(|(saver, thread)| (Persistence::new(saver, callee.codec, Arc::clone(&name)), thread));
+    let updates = begin.state.is_some();
+    let stored = StoredCall { task: call.task, updates };
+    let entry = Entry { callee, outer: &outer, request, namespace: name, call: stored, kept };
+    let may_be_there = call.again || callee.memory == Memory::PerThread;
+    match entry.run(begin, may_be_there).await {
+        Ok(end) => Ok(end),
+        Err(NotEnded::Stands(inside)) => Err(outer.control.put_inside(request, inside).into()),
+        Err(NotEnded::Failed(error)) => Err(error.into()),
+    }
+}
+
+/// Why a call did not come to its end.
+enum NotEnded {
+    /// It goes on when its task is called again, and no retry or handler can help.
+    Stands(Inside),
+    /// A node in it failed.
+    Failed(Error),
+}
+
+impl From<Error> for NotEnded {
+    /// What nodes fail with is for the policies of the task around; what is wrong with a store or an answer is not.
+    fn from(error: Error) -> Self {
+        match error.code() {
+            Code::BadAnswer
+            | Code::Store
+            | Code::Stale
+            | Code::CorruptCheckpoint
+            | Code::UnknownFormat
+            | Code::GraphChanged
+            | Code::SchemaVersion => NotEnded::Stands(Inside::Broken(error)),
+            _ => NotEnded::Failed(error),
+        }
+    }
+}
+
+impl<C: State> Entry<'_, C> {
+    async fn run(&self, begin: Begin<C>, may_be_there: bool) -> Result<End<C>, NotEnded> {
+        let found = match &self.kept {
+            Some((persistence, thread)) if may_be_there => self.look(persistence, thread).await?,
+            _ => None,
+        };
+        let standing = match found {
+            None => self.fresh(begin, self.journal()),
+            Some(found) if !found.is(self.call) => self.anew(begin, found)?,
+            Some(found) if found.has_ended() => return Ok(self.stored_end(found).await?),
+            Some(found) => self.go_on(found).await?,
+        };
+        match self.callee.graph.host.clone() {
+            None => self.drive(standing, LocalRunner).await,
+            Some(host) => Box::pin(self.drive(standing, host)).await,
+        }
+    }
+
+    async fn look(&self, persistence: &Persistence<C>, thread: &str) -> Result<Option<Found<C>>, Error> {
+        let place = persistence.place(thread);
+        let Some(tail) = persistence.saver.get(place, None).await? else { return Ok(None) };
+        let replayed = replay(persistence, place, &tail).await?;
+        let restored = restore(&self.callee.graph.core, persistence, place, &replayed)?;
+        let left = left_behind(place, &tail.writes)?;
+        Ok(Some(Found { replayed, restored, left, writes: tail.writes }))
+    }
+
+    fn journal(&self) -> Option<Journal<C>> {
+        let (persistence, thread) = self.kept.as_ref()?;
+        let channels = C::channels(&self.callee.graph.core.schema).len();
+        let mut journal = Journal::new(persistence, Arc::clone(thread), self.outer.run, channels);
+        journal.call = Some(self.call);
+        Some(journal)
+    }
+
+    fn fresh(&self, begin: Begin<C>, journal: Option<Journal<C>>) -> Standing<C> {
+        let core = &self.callee.graph.core;
+        Standing {
+            state: begin.state.unwrap_or_else(|| Arc::new(C::initial(&core.schema))),
+            frontier: Frontier::default(),
+            joins: Joins::of(&core.topology),
+            journal,
+            left: LeftBehind::default(),
+            halted: Vec::new(),
+            sessions: StoredSessions::new(),
+            total: C::Update::default(),
+            input: Some((begin.input, None)),
+        }
+    }
+
+    /// A new run on what the last one left.
+    fn anew(&self, begin: Begin<C>, found: Found<C>) -> Result<Standing<C>, Error> {
+        let Found { replayed, restored, writes, .. } = found;
+        let mut journal = self.journal_behind(&replayed, &restored, &writes);
+        let input = begin.input;
+        let remembered = begin.state.is_none().then(|| Arc::new(restored.state));
+        let abandoned = (!replayed.header.next.is_empty()).then_some(replayed.header.run);
+        if let Some(journal) = &mut journal {
+            (journal.run, journal.call) = (self.outer.run, Some(self.call));
+            // A state that is not the one that was stored.
+            journal.must_be_full |= remembered.is_none();
+        }
+        let begin = Begin { state: remembered.or(begin.state), input: C::Update::default() };
+        Ok(Standing { input: Some((input, abandoned)), ..self.fresh(begin, journal) })
+    }
+
+    fn journal_behind(
+        &self,
+        replayed: &Replayed,
+        restored: &Restored<C>,
+        writes: &[PendingWrite],
+    ) -> Option<Journal<C>> {
+        let mut journal = self.journal()?;
+        journal.go_on(&self.callee.graph.core, replayed, restored, !writes.is_empty());
+        Some(journal)
+    }
+
+    async fn go_on(&self, found: Found<C>) -> Result<Standing<C>, Error> {
+        let total = self.stored_total(&found).await?;
+        let Found { replayed, restored, left, writes } = found;
+        let journal = self.journal_behind(&replayed, &restored, &writes);
+        let (frontier, joins) = look_up(&self.callee.graph.core, self.place(), &replayed.header)?;
+        let Header { halt, session, .. } = replayed.header;
+        Ok(Standing {
+            state: Arc::new(restored.state),
+            frontier,
+            joins,
+            journal,
+            halted: if left.told { Vec::new() } else { halt },
+            sessions: left.sessions.clone().unwrap_or(session),
+            left,
+            total,
+            input: None,
+        })
+    }
+
+    /// The end of a call that had come to it before.
+    async fn stored_end(&self, found: Found<C>) -> Result<End<C>, Error> {
+        match self.call.updates {
+            true => Ok(End::Updates(self.stored_total(&found).await?)),
+            false => Ok(End::State(found.restored.state)),
+        }
+    }
+
+    /// The sum of the updates that the records of the call hold.
+    async fn stored_total(&self, found: &Found<C>) -> Result<C::Update, Error> {
+        let mut total = C::Update::default();
+        let Some((persistence, _)) = self.kept.as_ref().filter(|_| self.call.updates) else {
+            return Ok(total);
+        };
+        let core = &self.callee.graph.core;
+        let schema = &core.schema;
+        for Written { version, update } in
+            written(&*persistence.saver, self.place(), found.replayed.id).await?
+        {
+            let update = core.migrations.update(version, update)?;
+            let update = (persistence.codec.decode_update)(schema, &update)?;
+            add_step::<C>(schema, &mut total, update)?;
+        }
+        Ok(total)
+    }
+
+    fn place(&self) -> Place<'_> {
+        let thread = self.kept.as_ref().map_or("", |(_, thread)| thread);
+        Place { thread, namespace: &self.namespace }
+    }
+
+    async fn drive<R: TaskRunner<C>>(&self, standing: Standing<C>, runner: R) -> Result<End<C>, NotEnded> {
+        let mut run = self.make_loop(standing.journal, &standing.left, standing.sessions, runner)?;
+        (run.state, run.frontier, run.joins) = (standing.state, standing.frontier, standing.joins);
+        (run.left_over, run.past_breaks) = (standing.left.tasks, standing.left.told);
+        run.halted = standing.halted;
+        run.trace = self.call.updates.then(|| Box::new(Trace::after(standing.total)));
+        let paused = match standing.input {
+            Some((input, abandoned)) => match run.input(input, abandoned).await {
+                Ok(()) => run.supersteps().await,
+                Err(error) => Err(error),
+            },
+            None => {
+                run.adopt_failures();
+                run.supersteps().await
+            }
+        };
+        let waits = run.journal.as_ref().is_some_and(Journal::waits);
+        let paused = if waits { Box::pin(run.settle(paused)).await } else { paused };
+        match paused {
+            Ok(pause) => self.end(run, pause),
+            Err(error) if run.scratch.merging => Err(error.into()),
+            Err(error) => Err(error.with_state(run.state).into()),
+        }
+    }
+
+    fn make_loop<R: TaskRunner<C>>(
+        &self,
+        mut journal: Option<Journal<C>>,
+        left: &LeftBehind,
+        sessions: StoredSessions,
+        runner: R,
+    ) -> Result<Loop<C, R>, Error> {
+        let (graph, outer) = (&self.callee.graph, self.outer);
+        let around = outer.nest.as_deref();
+        let durability = around.map_or(Durability::Sync, |nest| nest.durability);
+        if let Some(journal) = journal.as_mut().filter(|_| durability == Durability::Exit) {
+            journal.wait_for_the_end(graph.core.has_graphs.then(|| moves_from(outer)));
+        }
+        let own = Sessions::open(&graph.shared.sessions, &sessions, left.sessions.is_some())?;
+        let max_concurrency = around.map_or(usize::MAX, |nest| nest.max_concurrency);
+        let nest = graph.core.has_graphs.then(|| {
+            let saver = journal.as_ref().map(|journal| Arc::clone(&journal.saver));
+            let resumed = journal.as_ref().is_some_and(|journal| journal.head.is_some());
+            Box::new(Nest::new(saver, durability, max_concurrency, None, resumed))
+        });
+        let root = match &outer.outer {
+            None => Arc::clone(outer),
+            Some(further) => Arc::clone(&further.root),
+        };
+        let namespace = Arc::clone(&self.namespace);
+        let shared = RunShared {
+            graph: Arc::clone(&graph.shared),
+            run: outer.run,
+            thread: outer.thread.clone(),
+            control: Control::default(),
+            sessions: outer.sessions.within(own),
+            sink: None,
+            hears_custom: false,
+            hears_messages: false,
+            max_supersteps: outer.max_supersteps,
+            services: Arc::clone(&outer.services),
+            spending: Spending::default(),
+            drains: AtomicBool::new(false),
+            beats: Heartbeats::default(),
+            outer: Some(Box::new(Outer {
+                shared: Arc::clone(outer),
+                request: self.request,
+                root,
+                namespace,
+            })),
+            nest,
+        };
+        Ok(Loop {
+            core: Arc::clone(&graph.core),
+            runner,
+            shared: Arc::new(shared),
+            state: Arc::new(C::initial(&graph.core.schema)),
+            frontier: Frontier::default(),
+            joins: Joins::of(&graph.core.topology),
+            journal,
+            events: None,
+            halt: None,
+            siblings: graph.core.siblings,
+            max_concurrency,
+            left_over: LeftOver::new(),
+            past_breaks: false,
+            halted: Vec::new(),
+            trace: None,
+            scratch: Scratch::default(),
+        })
+    }
+
+    fn end<R: TaskRunner<C>>(&self, run: Loop<C, R>, pause: Pause) -> Result<End<C>, NotEnded> {
+        match pause {
+            Pause::Finished => Ok(match run.trace {
+                Some(trace) => End::Updates(trace.into_total()),
+                None => End::State(Arc::unwrap_or_clone(run.state)),
+            }),
+            Pause::Left(left) => Ok(End::Left(left)),
+            Pause::Stopped(reason) => Err(NotEnded::Stands(Inside::Stopped(reason))),
+            Pause::Interrupted(_) if self.cannot_go_on() => {
+                let problem = "a node in the subgraph asks with `interrupt`, and its memory is `Memory::None`, so nobody \
+                               could go on with it: give it `Memory::PerCall`";
+                Err(NotEnded::Failed(Error::new(Code::NoCheckpointer, problem)))
+            }
+            Pause::Interrupted(interrupts) => {
+                let named = interrupts.into_iter().map(|interrupt| self.named(interrupt)).collect();
+                Err(NotEnded::Stands(Inside::Waits(named, run.scratch.untold)))
+            }
+        }
+    }
+
+    /// It asks, and the run around it could be asked about it later.
+    fn cannot_go_on(&self) -> bool {
+        self.kept.is_none() && self.outer.nest.as_ref().is_some_and(|nest| nest.saver.is_some())
+    }
+
+    fn named(&self, mut interrupt: Interrupt) -> Interrupt {
+        if interrupt.namespace.is_empty() {
+            (*self.namespace).clone_into(&mut interrupt.namespace);
+        }
+        interrupt
+    }
+}
+
+/// Where the ids of tasks go on that commits are put off for: see [`Journal::wait_for_the_end`].
+pub(super) fn moves_from(shared: &RunShared) -> u64 {
+    shared.services.random() & u64::from(u32::MAX)
+}
+
+/// What the namespace of a call holds.
+struct Found<C: State> {
+    replayed: Replayed,
+    restored: Restored<C>,
+    left: LeftBehind,
+    writes: Vec<PendingWrite>,
+}
+
+impl<C: State> Found<C> {
+    fn is(&self, call: StoredCall) -> bool {
+        self.replayed.header.call.is_some_and(|stored| stored.task == call.task)
+    }
+
+    fn has_ended(&self) -> bool {
+        self.replayed.header.next.is_empty()
+    }
+}
+
+/// Rows read at a time.
+const PAGE: usize = 256;
+
+/// The update of a record and the version of the state that it was written for.
+struct Written {
+    version: u32,
+    update: Vec<u8>,
+}
+
+/// The updates in the records of the newest run of a namespace, oldest first, back over the branches that this one came from.
+async fn written(
+    saver: &dyn Checkpointer,
+    place: Place<'_>,
+    head: CheckpointId,
+) -> Result<Vec<Written>, Error> {
+    let mut found: Vec<Written> = Vec::new();
+    // Deltas have the version of the full before them.
+    let (mut unversioned, mut oldest_read) = (0, head);
+    let (mut branch, mut before) = (head.branch, head.step.checked_add(1));
+    'branches: loop {
+        let query = ListQuery { branch: Some(branch), before, limit: Some(PAGE) };
+        let rows = saver.list(place, query).await?;
+        let Some(oldest) = rows.last().map(|row| row.id) else { break };
+        let mut parent = None;
+        for row in rows {
+            let mut header = Header::default();
+            let read = open(&row.record).and_then(|view| header.update(view.header));
+            read.map_err(|error| corrupt(place, row.id, error))?;
+            found.extend(header.wrote.map(|wrote| Written { version: 0, update: wrote.0 }));
+            oldest_read = row.id;
+            if row.kind == RowKind::Full {
+                found[unversioned..].iter_mut().for_each(|written| written.version = header.schema);
+                unversioned = found.len();
+            }
+            if header.source == Source::Input {
+                break 'branches;
+            }
+            parent = header.parent.filter(|(_, step)| row.id.step.checked_sub(1) == Some(*step));
+        }
+        (branch, before) = match parent {
+            Some((branch, step)) => (branch, step.checked_add(1)),
+            None => (branch, Some(oldest.step)),
+        };
+    }
+    if unversioned < found.len() {
+        let version = version_at(saver, place, oldest_read).await?;
+        found[unversioned..].iter_mut().for_each(|written| written.version = version);
+    }
+    found.reverse();
+    Ok(found)
+}
+
+/// The version of the state at a checkpoint.
+async fn version_at(saver: &dyn Checkpointer, place: Place<'_>, id: CheckpointId) -> Result<u32, Error> {
+    let tail = saver.get(place, Some(id)).await?.unwrap_or_default();
+    let mut header = Header::default();
+    for row in &tail.rows {
+        let read = open(&row.record).and_then(|view| header.update(view.header));
+        read.map_err(|error| corrupt(place, row.id, error))?;
+    }
+    Ok(header.schema)
+}
+
+/// A memory that only one call has at a time.
+struct MemoryGuard {
+    root: Arc<RunShared>,
+    namespace: Arc<str>,
+}
+
+impl MemoryGuard {
+    fn take(outer: &Arc<RunShared>, namespace: &Arc<str>, shared: bool) -> Result<Self, OwnError> {
+        let root = outer.outer.as_ref().map_or(outer, |further| &further.root);
+        if shared || root.nest.as_ref().is_some_and(|nest| !nest.take_memory(namespace)) {
+            let problem = "two parallel tasks call this subgraph, which has one memory for the thread: call it from one at a \
+                           time, add it as two nodes, or give it `Memory::PerCall`";
+            return Err(OwnError(Error::new(Code::ConcurrentSubgraph, problem)));
+        }
+        Ok(MemoryGuard { root: Arc::clone(root), namespace: Arc::clone(namespace) })
+    }
+}
+
+impl Drop for MemoryGuard {
+    fn drop(&mut self) {
+        if let Some(nest) = &self.root.nest {
+            nest.give_memory_back(&self.namespace);
+        }
+    }
+}

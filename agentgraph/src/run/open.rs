@@ -1,0 +1,224 @@
+//! What is open inside the tasks of a superstep: subgraphs that have begun, and what they ask.
+
+use async_trait::async_trait;
+
+use crate::checkpoint::format::{Header, open};
+use crate::checkpoint::{Checkpointer, Place, corrupt};
+use crate::context::{CheckpointId, Request, TaskId};
+use crate::engine::load::left_behind;
+use crate::engine::plan::{Dispatched, Frontier, LeftOver, StepPlace, TaskLeft, handler_id, task_id};
+use crate::error::Error;
+use crate::graph::GraphCore;
+use crate::run::nested::Callee;
+use crate::run::{Interrupt, InterruptId};
+use crate::state::State;
+use crate::step::InputValue;
+use crate::subgraph::{Memory, namespace};
+
+/// A subgraph that has begun and has not come to its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OpenChild {
+    /// The node that it is.
+    pub node: String,
+    /// Where it is kept: see [`CompiledGraph::namespace`](crate::CompiledGraph::namespace).
+    pub namespace: String,
+}
+
+/// A request of a node in a subgraph.
+pub(crate) struct OpenRequest {
+    pub(crate) interrupt: Interrupt,
+    /// The checkpoint, in the namespace of the interrupt, that the answer is stored beside.
+    pub(crate) at: CheckpointId,
+}
+
+/// What is open in one task.
+#[derive(Default)]
+pub(crate) struct Open {
+    /// In task order.
+    pub(crate) requests: Vec<OpenRequest>,
+    /// The outer ones first.
+    pub(crate) children: Vec<OpenChild>,
+}
+
+/// A graph of whatever state that is a node.
+#[async_trait]
+pub(crate) trait AnyGraph: Send + Sync {
+    fn memory(&self) -> Memory;
+
+    fn fingerprint(&self) -> &str;
+
+    /// What is open in that call, if it has begun and not ended.
+    async fn open(
+        &self,
+        saver: &dyn Checkpointer,
+        place: Place<'_>,
+        node: &str,
+        call: TaskId,
+    ) -> Result<Open, Error>;
+}
+
+#[async_trait]
+impl<C: State> AnyGraph for Callee<C> {
+    fn memory(&self) -> Memory {
+        self.memory
+    }
+
+    fn fingerprint(&self) -> &str {
+        self.graph.fingerprint()
+    }
+
+    async fn open(
+        &self,
+        saver: &dyn Checkpointer,
+        place: Place<'_>,
+        node: &str,
+        call: TaskId,
+    ) -> Result<Open, Error> {
+        let mut found = Open::default();
+        let Some(tail) = saver.get(place, None).await? else { return Ok(found) };
+        let (mut header, mut id) = (Header::default(), CheckpointId::default());
+        for row in &tail.rows {
+            id = row.id;
+            let read = open(&row.record).and_then(|view| header.update(view.header));
+            read.map_err(|error| corrupt(place, row.id, error))?;
+        }
+        if header.next.is_empty() || header.call.is_none_or(|stored| stored.task != call) {
+            return Ok(found);
+        }
+        found.children.push(OpenChild { node: node.to_owned(), namespace: place.namespace.to_owned() });
+        let left = left_behind(place, &tail.writes)?.tasks;
+        for task in tasks(&self.graph.core, place, &header, id, &left) {
+            if let Some(request) = task.left.and_then(TaskLeft::open) {
+                let interrupt = interrupt(place, &task, request);
+                found.requests.push(OpenRequest { interrupt, at: id });
+            } else {
+                let inside = inside_of(&self.graph.core, saver, place, &task).await?;
+                found.requests.extend(inside.requests);
+                found.children.extend(inside.children);
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// A task, by the names that were stored.
+pub(crate) struct OpenTask<'a> {
+    pub(crate) id: TaskId,
+    pub(crate) node: String,
+    pub(crate) left: Option<&'a TaskLeft>,
+}
+
+/// The tasks of a stored frontier that are not done, in task order.
+pub(crate) fn tasks<'a, S: State>(
+    core: &GraphCore<S>,
+    place: Place<'_>,
+    header: &Header,
+    id: CheckpointId,
+    left: &'a LeftOver,
+) -> impl Iterator<Item = OpenTask<'a>> {
+    let all = all_tasks(core, place, header, id, left).into_iter();
+    all.filter(|task| task.left.is_none_or(|left| left.result.is_none()))
+}
+
+/// The results of those that are done, in task order.
+pub(crate) fn done<'a, S: State>(
+    core: &GraphCore<S>,
+    place: Place<'_>,
+    header: &Header,
+    id: CheckpointId,
+    left: &'a LeftOver,
+) -> impl Iterator<Item = &'a [u8]> {
+    let all = all_tasks(core, place, header, id, left).into_iter();
+    all.filter_map(|task| task.left?.result.as_deref())
+}
+
+/// Names are taken as stored, so that a thread of another version of the graph can be looked at too.
+fn all_tasks<'a, S: State>(
+    core: &GraphCore<S>,
+    place: Place<'_>,
+    header: &Header,
+    id: CheckpointId,
+    left: &'a LeftOver,
+) -> Vec<OpenTask<'a>> {
+    let (frontier, names) = named_frontier(header);
+    let step = StepPlace {
+        thread: place.thread,
+        namespace: place.namespace,
+        run: header.run,
+        branch: id.branch,
+        parent: id.step.saturating_add(header.ahead),
+    };
+    let tasks = (0..frontier.len()).map(|index| {
+        let mut node = names[frontier.task(index).0 as usize].clone();
+        let mut id = task_id(step, &frontier, index, &|node| names[node as usize].clone());
+        if let Some(failure) = left.get(&id).and_then(|left| left.failure.as_ref())
+            && let Some(handler) = handler_of(core, failure.node())
+        {
+            id = handler_id(step, &node, index, handler);
+            handler.clone_into(&mut node);
+        }
+        OpenTask { left: left.get(&id), id, node }
+    });
+    tasks.collect()
+}
+
+/// What is open inside one of them.
+pub(crate) async fn inside_of<S: State>(
+    core: &GraphCore<S>,
+    saver: &dyn Checkpointer,
+    place: Place<'_>,
+    task: &OpenTask<'_>,
+) -> Result<Open, Error> {
+    let node = core.by_name.get(&*task.node).and_then(|node| core.nodes.get(*node as usize));
+    let Some(graph) = node.and_then(|node| node.graph.as_ref()) else { return Ok(Open::default()) };
+    if graph.memory() == Memory::None {
+        return Ok(Open::default());
+    }
+    let call = task.left.and_then(|left| left.call).unwrap_or(task.id);
+    let namespace = namespace(place.namespace, &task.node, graph.memory(), call);
+    graph.open(saver, Place { thread: place.thread, namespace: &namespace }, &task.node, call).await
+}
+
+/// The interrupt of a request that was stored.
+pub(crate) fn interrupt(
+    place: Place<'_>,
+    task: &OpenTask<'_>,
+    (n, request): &(u32, crate::engine::stored::StoredRequest),
+) -> Interrupt {
+    let request = Request { n: *n, value: request.value.clone(), schema: request.schema.clone() };
+    let mut interrupt = Interrupt::asked(InterruptId { task: task.id, n: *n }, task.node.clone(), request);
+    place.namespace.clone_into(&mut interrupt.namespace);
+    interrupt
+}
+
+/// Who handles the failures of a node today.
+fn handler_of<'a, S: State>(core: &'a GraphCore<S>, failed: &str) -> Option<&'a str> {
+    let node = *core.by_name.get(failed)?;
+    Some(core.name(core.nodes.get(node as usize)?.on_error?))
+}
+
+/// The stored frontier with ids of its own, one per name in it.
+fn named_frontier(header: &Header) -> (Frontier, Vec<String>) {
+    let mut names: Vec<String> = Vec::new();
+    let mut frontier = Frontier::default();
+    let mut id = |name: &str| match names.iter().position(|known| known == name) {
+        Some(at) => at as u32,
+        None => {
+            names.push(name.to_owned());
+            names.len() as u32 - 1
+        }
+    };
+    for activation in &header.next {
+        let node = id(&activation.node);
+        match &activation.dispatch {
+            None => frontier.pull(node),
+            Some(dispatch) => {
+                let from = id(&dispatch.from);
+                let input = InputValue::Stored(dispatch.input.0.clone().into());
+                frontier.dispatched.push(Dispatched { node, from, index: dispatch.index, input });
+            }
+        }
+    }
+    (frontier, names)
+}

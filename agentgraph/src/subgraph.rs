@@ -1,0 +1,253 @@
+//! Subgraphs: a compiled graph as a node of another one.
+//!
+//! A graph over the same state is a node as it is: it reads the state of the graph around it, and the sum of its updates is
+//! the node's update. A graph over another state becomes one by [`CompiledGraph::embed`], with a function for each way.
+//! How it is run is in `run/nested.rs`.
+
+mod namespace;
+
+pub(crate) use namespace::namespace;
+
+use std::any::type_name;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::checkpoint::codec::Codec;
+use crate::engine::execute::{Left, OwnError};
+use crate::error::{BoxError, Code, Error};
+use crate::extract::{FromTask, Task};
+use crate::graph::CompiledGraph;
+use crate::node::{ErasedNode, IntoNode, Node, NodeFuture, NodeResult, NodeSettings};
+use crate::run::nested::{Begin, Callee, End, enter};
+use crate::state::{State, StoredState};
+use crate::step::{Command, IntoStep, Step};
+
+pub(crate) use crate::run::open::AnyGraph;
+
+/// What a subgraph remembers from one call to the next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Memory {
+    /// Nothing: each call is a run of its own, also in a loop. A call that was interrupted, stopped or cut off goes on where
+    /// it stood. The default.
+    #[default]
+    PerCall,
+    /// The state at the end of its last call in the thread, as a thread of its own does. Calls must come one after the
+    /// other: two at once are [`Code::ConcurrentSubgraph`]. A subgraph over the same state reads the state around it all
+    /// the same.
+    PerThread,
+    /// Nothing, and nothing is stored: a call that was cut off starts over. It may not ask with
+    /// [`interrupt`](crate::Ctx::interrupt) where the graph around it is kept, since nobody could go on with it.
+    None,
+}
+
+/// A graph that is to be a node of a graph over `P`: see [`CompiledGraph::embed`] and [`CompiledGraph::memory`].
+///
+/// What is said about nodes can be said about it, too: [`IntoNode::retry`], [`IntoNode::timeout`],
+/// [`IntoNode::on_error`] and the others. A retry goes on where the failed attempt stood, if the run is kept.
+#[must_use = "a subgraph does nothing until it is a node of another graph"]
+pub struct Subgraph<P: State, C: State> {
+    graph: CompiledGraph<C>,
+    memory: Memory,
+    begin: Arc<BeginFn<P, C>>,
+    end: Arc<EndFn<P, C>>,
+}
+
+type BeginFn<P, C> = dyn Fn(&Task<'_, P>) -> Result<Begin<C>, BoxError> + Send + Sync;
+type EndFn<P, C> = dyn Fn(End<C>) -> NodeResult<P> + Send + Sync;
+
+impl<P: State, C: State> Subgraph<P, C> {
+    /// What it remembers; [`Memory::PerCall`] if nothing is said.
+    pub fn memory(mut self, memory: Memory) -> Self {
+        self.memory = memory;
+        self
+    }
+}
+
+impl<P: State, C: State> fmt::Debug for Subgraph<P, C> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Subgraph").field("graph", &self.graph).field("memory", &self.memory).finish()
+    }
+}
+
+impl<S: State> CompiledGraph<S> {
+    /// The graph as a node of a graph over another state, through two functions. `input` makes the input of the subgraph's
+    /// run from extractors, as a node's arguments are: a [`Snapshot<P>`](crate::Snapshot) of the state around it, the
+    /// [`Input`](crate::Input) of a dispatch. `output` makes the node's result from the subgraph's last state: an update,
+    /// a [`Command`], or a `Result` of one of these. Both must be pure: they are called again when a call goes on.
+    ///
+    /// ```
+    /// use agentgraph::prelude::*;
+    /// use serde::{Deserialize, Serialize};
+    ///
+    /// #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// struct Report { topics: Vec<String>, #[reduce(append)] parts: Vec<String> }
+    /// #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// struct Part { topic: String, text: String }
+    ///
+    /// async fn write(part: Snapshot<Part>) -> PartUpdate {
+    ///     Part::update().text(format!("all about {}", part.topic))
+    /// }
+    /// async fn split(report: Snapshot<Report>) -> Command<Report> {
+    ///     Command::to(report.topics.iter().map(|topic| Dispatch::new("part", topic.clone())).collect::<Vec<_>>())
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let part = StateGraph::new().node("write", write).edge(START, "write").compile()?;
+    /// let report = StateGraph::new()
+    ///     .node("split", split.targets(["part"]))
+    ///     .node("part", part.embed(
+    ///         |Input(topic): Input<String>| Part::update().topic(topic),
+    ///         |part: Part| Report::update().parts([part.text]),
+    ///     ))
+    ///     .edge(START, "split")
+    ///     .compile()?;
+    /// let report = report.invoke(Report::update().topics(vec!["tea".into(), "rain".into()])).await?.into_finished()?;
+    /// assert_eq!(report.parts, ["all about tea", "all about rain"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn embed<P: State, M, O: IntoStep<P>>(
+        self,
+        input: impl SubgraphInput<P, S, M>,
+        output: impl Fn(S) -> O + Send + Sync + 'static,
+    ) -> Subgraph<P, S> {
+        Subgraph {
+            graph: self,
+            memory: Memory::default(),
+            begin: Arc::new(move |task| Ok(Begin { state: None, input: input.input(task)? })),
+            end: Arc::new(move |end| match end {
+                End::State(state) => output(state).into_step(),
+                End::Updates(_) => Ok(Step::None),
+                End::Left(left) => leave(left),
+            }),
+        }
+    }
+
+    /// The graph as a node of a graph over the same state, with another memory than [`Memory::PerCall`], which a graph has
+    /// that is given as it is.
+    pub fn memory(self, memory: Memory) -> Subgraph<S, S> {
+        Subgraph {
+            graph: self,
+            memory,
+            begin: Arc::new(|task| match task.input {
+                None => Ok(Begin { state: Some(Arc::clone(task.state)), input: S::Update::default() }),
+                Some(_) => Err(TakesNoInput.into()),
+            }),
+            end: Arc::new(|end| match end {
+                End::Updates(update) => Ok(Step::Update(update)),
+                End::State(_) => Ok(Step::None),
+                End::Left(left) => leave(left),
+            }),
+        }
+    }
+}
+
+/// A dispatch went to a subgraph over the same state.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "a subgraph over the same state takes no input: add it by `.embed(|input: Input<_>| .., |state| ..)` to dispatch to it, or reach it by an edge or a `goto`"
+)]
+struct TakesNoInput;
+
+/// The step of a subgraph's node when a node in it left it.
+fn leave<P: State>(left: Left) -> NodeResult<P> {
+    let Left { to, targets } = left;
+    let update = match to.update {
+        None => None,
+        Some(update) => Some(*update.downcast::<P::Update>().map_err(|_| {
+            let problem = format!(
+                "a command to the graph around it carries a `{}`, and the state there takes a `{}`",
+                to.update_type,
+                type_name::<P::Update>()
+            );
+            OwnError(Error::new(Code::ParentCommand, problem))
+        })?),
+    };
+    Ok(Step::Command(Box::new(Command { update, targets, replaces_edges: true, parent: None })))
+}
+
+/// A function that makes the input of a subgraph over `C` from extractors over `P`: see [`CompiledGraph::embed`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not make the input of a subgraph",
+    label = "not a function of extractors that returns the subgraph's update",
+    note = "annotate the argument, as in `|parent: Snapshot<Parent>| Child::update().question(parent.question.clone())`"
+)]
+pub trait SubgraphInput<P: State, C: State, M>: Send + Sync + 'static {
+    /// Calls it.
+    ///
+    /// # Errors
+    /// When an extractor has not what it asks for.
+    fn input(&self, task: &Task<'_, P>) -> Result<C::Update, BoxError>;
+}
+
+macro_rules! subgraph_inputs {
+    ($($argument:ident)*) => {
+        impl<P, C, F, Out, $($argument,)*> SubgraphInput<P, C, (Out, $($argument,)*)> for F
+        where
+            P: State,
+            C: State,
+            F: Fn($($argument,)*) -> Out + Send + Sync + 'static,
+            Out: Into<C::Update>,
+            $($argument: FromTask<P>,)*
+        {
+            #[allow(non_snake_case, unused_variables)]
+            fn input(&self, task: &Task<'_, P>) -> Result<C::Update, BoxError> {
+                $(let $argument = $argument::from_task(task).map_err(Into::into)?;)*
+                Ok(self($($argument,)*).into())
+            }
+        }
+    };
+}
+
+subgraph_inputs!();
+subgraph_inputs!(A1);
+subgraph_inputs!(A1 A2);
+subgraph_inputs!(A1 A2 A3);
+subgraph_inputs!(A1 A2 A3 A4);
+
+/// Marks the implementations for graphs.
+#[derive(Debug)]
+pub struct IsGraph;
+
+impl<S: StoredState> IntoNode<S, IsGraph> for CompiledGraph<S> {
+    fn into_node(self) -> Node<S> {
+        self.memory(Memory::default()).into_node()
+    }
+}
+
+impl<P: State, C: StoredState> IntoNode<P, IsGraph> for Subgraph<P, C> {
+    fn into_node(self) -> Node<P> {
+        let Subgraph { graph, memory, begin, end } = self;
+        let codec = Codec::of(graph.core.migrations.version);
+        let callee = Arc::new(Callee { graph, codec, memory });
+        let settings = NodeSettings { graph: Some(Arc::clone(&callee) as _), ..NodeSettings::default() };
+        Node { call: Arc::new(GraphNode { callee, begin, end }), settings }
+    }
+}
+
+/// A graph as the call of a node.
+struct GraphNode<P: State, C: State> {
+    callee: Arc<Callee<C>>,
+    begin: Arc<BeginFn<P, C>>,
+    end: Arc<EndFn<P, C>>,
+}
+
+impl<P: State, C: State> ErasedNode<P> for GraphNode<P, C> {
+    fn call(&self, task: &Task<'_, P>) -> NodeFuture<P> {
+        let control = &task.shared.control;
+        if control.in_use()
+            && let Err(waits) = control.begin_call(task.request)
+        {
+            return Box::pin(std::future::ready(Err(waits.into())));
+        }
+        let begin = match (self.begin)(task) {
+            Ok(begin) => begin,
+            Err(error) => return Box::pin(std::future::ready(Err(error))),
+        };
+        let (callee, end) = (Arc::clone(&self.callee), Arc::clone(&self.end));
+        let (outer, request) = (Arc::clone(task.shared), task.request);
+        Box::pin(async move { end(enter(&callee, begin, outer, request).await?) })
+    }
+}

@@ -1,0 +1,34 @@
+//! Namespaces: what subgraphs of a thread are called in its checkpoints.
+//!
+//! The namespace of a call is that of the graph around it, a `|`, the node's name, a `:` and the id of the task that calls.
+//! That of a memory for the whole thread is made of the names only. So `|` and `:` in names are written as `%7C` and `%3A`.
+
+use std::fmt::Write;
+
+use super::Memory;
+use crate::context::TaskId;
+
+pub(crate) fn namespace(around: &str, node: &str, memory: Memory, call: TaskId) -> String {
+    let mut namespace = String::new();
+    for part in around.split('|').filter(|part| !part.is_empty()) {
+        let part = match memory {
+            Memory::PerThread => part.split(':').next().unwrap_or(part),
+            _ => part,
+        };
+        namespace.push_str(part);
+        namespace.push('|');
+    }
+    for character in node.chars() {
+        match character {
+            '%' => namespace.push_str("%25"),
+            ':' => namespace.push_str("%3A"),
+            '|' => namespace.push_str("%7C"),
+            other => namespace.push(other),
+        }
+    }
+    if memory != Memory::PerThread {
+        // Writing to a String does not fail.
+        let _ = write!(namespace, ":{call}");
+    }
+    namespace
+}

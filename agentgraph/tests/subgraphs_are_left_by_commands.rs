@@ -1,0 +1,157 @@
+//! `Command::parent` leaves the subgraph for a node of the graph around it.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use agentgraph::prelude::*;
+use agentgraph::{Code, Memory};
+use common::words::{Words, WordsUpdate, says, text, words_of};
+use serde::{Deserialize, Serialize};
+
+async fn leave() -> Command<Words> {
+    Command::parent("q").parent_update(Words::update().seen(["from-child"]))
+}
+
+/// START -> p -> sub(c1 -> leave -> c3) -> after, with q beside.
+fn around(child: impl IntoNode<Words, agentgraph::IsNode>) -> StateGraph<Words> {
+    StateGraph::new()
+        .node("sub", child.into_node())
+        .node("after", says("after"))
+        .node("q", says("q"))
+        .edge(START, "sub")
+        .edge("sub", "after")
+}
+
+fn child() -> CompiledGraph<Words> {
+    let graph = StateGraph::new().node("c1", says("c1")).node("leave", leave.targets(["c3"]));
+    graph.node("c3", says("c3")).edge(START, "c1").edge("c1", "leave").edge("leave", "c3").compile().unwrap()
+}
+
+#[tokio::test]
+async fn it_replaces_the_edges_of_the_childs_node_and_the_childs_own_updates_are_not_merged() {
+    let graph = around(child().into_node().targets(["q"])).compile().unwrap();
+    assert!(graph.warnings().is_empty(), "{:?}", graph.warnings());
+    let kept = graph.clone().checkpointer(MemorySaver::new());
+    for graph in [graph, kept] {
+        let outcome = graph.invoke(Words::update().seen(["0"])).thread("t").await.unwrap();
+        assert_eq!(text(&outcome.into_finished().unwrap()), "0 from-child q");
+    }
+}
+
+#[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+struct Other {
+    n: u32,
+}
+
+#[tokio::test]
+async fn a_child_over_another_state_writes_updates_of_the_state_around_it() {
+    async fn leave(other: Snapshot<Other>) -> Command<Other> {
+        Command::parent("q").parent_update(Words::update().seen([other.n.to_string()]))
+    }
+    let child = StateGraph::new().node("leave", leave).edge(START, "leave").compile().unwrap();
+    let sub = child.embed(|| Other::update().n(7), |_: Other| Words::update().seen(["never"]));
+    assert_eq!(words_of(&around(sub.into_node()).compile().unwrap()).await, "7 q");
+}
+
+#[tokio::test]
+async fn it_may_only_go_somewhere_or_end_the_branch() {
+    async fn goto() -> Command<Words> {
+        Command::parent("q")
+    }
+    async fn end() -> Command<Words> {
+        Command::parent(END)
+    }
+    let sub = |node: agentgraph::Node<Words>| {
+        let child = StateGraph::new().node("c1", says("c1")).node("leave", node).edge(START, "c1");
+        around(child.edge("c1", "leave").compile().unwrap().into_node()).compile().unwrap()
+    };
+    assert_eq!(words_of(&sub(goto.into_node())).await, "q");
+    assert_eq!(words_of(&sub(end.into_node())).await, "");
+}
+
+#[tokio::test]
+async fn an_inner_child_leaves_one_level_at_a_time() {
+    let middle = StateGraph::new().node("inner", child()).node("q", says("middle-q")).edge(START, "inner");
+    let graph = around(middle.compile().unwrap().into_node()).compile().unwrap();
+    assert_eq!(words_of(&graph).await, "from-child middle-q after");
+}
+
+#[tokio::test]
+async fn a_graph_that_nothing_is_around_cannot_be_left() {
+    let error = child().invoke(Words::update()).await.unwrap_err();
+    assert_eq!((error.code(), error.node()), (Code::ParentCommand, Some("leave")));
+}
+
+#[tokio::test]
+async fn an_update_of_another_state_is_an_error_that_names_both() {
+    async fn wrong() -> Command<Words> {
+        Command::parent("q").parent_update(Other::update())
+    }
+    let child = StateGraph::new().node("wrong", wrong).edge(START, "wrong").compile().unwrap();
+    let error = around(child.into_node()).compile().unwrap().invoke(Words::update()).await.unwrap_err();
+    assert_eq!((error.code(), error.node()), (Code::ParentCommand, Some("sub")));
+    assert!(
+        error.to_string().contains("OtherUpdate") && error.to_string().contains("WordsUpdate"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn an_unknown_or_undeclared_target_is_an_error_of_the_childs_node() {
+    async fn nowhere() -> Command<Words> {
+        Command::parent("nowhere")
+    }
+    let nowhere = StateGraph::new().node("nowhere", nowhere).edge(START, "nowhere").compile().unwrap();
+    for sub in [nowhere.into_node(), child().into_node().targets(["after"])] {
+        let error = around(sub).compile().unwrap().invoke(Words::update()).await.unwrap_err();
+        assert_eq!((error.code(), error.node()), (Code::UnknownTarget, Some("sub")));
+    }
+}
+
+/// START -> leave and another node beside it.
+fn beside(other: agentgraph::Node<Words>) -> CompiledGraph<Words> {
+    let child = StateGraph::new().node("leave", leave).node("other", other).edge(START, "leave");
+    let child = child.edge(START, "other").compile().unwrap();
+    around(child.into_node()).compile().unwrap().checkpointer(MemorySaver::new())
+}
+
+#[tokio::test]
+async fn what_others_of_its_superstep_ask_is_not_asked_any_more() {
+    async fn ask(ctx: Ctx) -> Result<WordsUpdate> {
+        let word: String = ctx.interrupt("?")?;
+        Ok(Words::update().seen([word]))
+    }
+    assert_eq!(words_of(&beside(ask.into_node())).await, "from-child q");
+    assert_eq!(words_of(&beside(says("other").into_node())).await, "from-child q");
+}
+
+#[tokio::test]
+async fn if_another_of_its_superstep_fails_the_child_fails() {
+    async fn fail() -> Result<()> {
+        Err("it broke".into())
+    }
+    let error = beside(fail.into_node()).invoke(Words::update()).thread("t").await.unwrap_err();
+    assert!(error.to_string().contains("it broke"), "{error}");
+}
+
+#[tokio::test]
+async fn two_at_once_are_an_error() {
+    let error = beside(leave.into_node()).invoke(Words::update()).thread("t").await.unwrap_err();
+    assert!(error.to_string().contains("E_PARENT_COMMAND"), "{error}");
+}
+
+#[tokio::test]
+async fn a_memory_that_was_left_begins_anew_at_its_next_call() {
+    async fn leave_first(words: Snapshot<Words>) -> Command<Words> {
+        match words.seen.contains(&"from-child".to_owned()) {
+            false => leave().await,
+            true => Command::update(Words::update().seen(["stays"])),
+        }
+    }
+    let child = StateGraph::new().node("c1", says("c1")).node("leave", leave_first).edge(START, "c1");
+    let child = child.edge("c1", "leave").compile().unwrap().memory(Memory::PerThread);
+    let graph = around(child.into_node()).compile().unwrap().checkpointer(MemorySaver::new());
+    assert_eq!(words_of(&graph).await, "from-child q");
+    assert_eq!(words_of(&graph).await, "from-child q c1 stays after");
+}

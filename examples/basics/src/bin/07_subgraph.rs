@@ -1,0 +1,73 @@
+//! A graph as a node of another one: each section of a report is written by a graph of its own, side by side, and what one
+//! of them asks is asked at the root.
+
+use std::sync::Arc;
+
+use agentgraph::prelude::*;
+use serde::{Deserialize, Serialize};
+
+#[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+struct Report {
+    topics: Vec<String>,
+    #[reduce(append)]
+    sections: Vec<String>,
+}
+
+#[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+struct Section {
+    topic: String,
+    text: String,
+}
+
+async fn draft(section: Snapshot<Section>) -> SectionUpdate {
+    Section::update().text(format!("about {}", section.topic))
+}
+
+async fn review(ctx: Ctx, section: Snapshot<Section>) -> Result<SectionUpdate> {
+    if section.topic != "prices" {
+        return Ok(Section::update());
+    }
+    let remark: String = ctx.interrupt(format!("\"{}\": what is to be added?", section.text))?;
+    Ok(Section::update().text(format!("{}, {remark}", section.text)))
+}
+
+async fn split(report: Snapshot<Report>) -> Command<Report> {
+    Command::to(report.topics.iter().map(|topic| Dispatch::new("section", topic.clone())).collect::<Vec<_>>())
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<()> {
+    let section = StateGraph::new()
+        .node("draft", draft)
+        .node("review", review)
+        .edge(START, "draft")
+        .edge("draft", "review")
+        .compile()?;
+    let as_node = section.clone().embed(
+        |Input(topic): Input<String>| Section::update().topic(topic),
+        |section: Section| Report::update().sections([section.text]),
+    );
+    let saver = Arc::new(MemorySaver::new());
+    let report = StateGraph::new()
+        .node("split", split.targets(["section"]))
+        .node("section", as_node)
+        .edge(START, "split")
+        .compile()?
+        .checkpointer(Arc::clone(&saver));
+
+    let topics = ["goals", "prices", "risks"].map(str::to_owned).to_vec();
+    let outcome = report.invoke(Report::update().topics(topics)).thread("q3").await?;
+    let asked = &outcome.interrupts()[0];
+    println!("{} asks: {}", asked.namespace, asked.value);
+    assert_eq!(asked.value, "\"about prices\": what is to be added?");
+
+    // The graph that waits can be looked into.
+    let inside = section.checkpointer(saver).namespace(&asked.namespace);
+    let waits = inside.state("q3").await?.ok_or("it is kept")?;
+    assert_eq!((waits.values.topic.as_str(), waits.next), ("prices", vec!["review".to_owned()]));
+
+    let report = report.resume("they hold until May").thread("q3").await?.into_finished()?;
+    println!("{}", report.sections.join("\n"));
+    assert_eq!(report.sections, ["about goals", "about prices, they hold until May", "about risks"]);
+    Ok(())
+}
