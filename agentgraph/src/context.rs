@@ -147,13 +147,14 @@ impl Ctx {
     }
 
     /// Gives a value to whoever streams this run; waits while the stream is full. Without a stream it does nothing, and
-    /// the value is not even encoded.
+    /// the value is not even encoded. What is emitted inside a subgraph is an event of the subgraph's node.
     pub async fn emit(&self, value: impl Serialize) {
         self.heartbeat();
-        let Some(sink) = self.shared.sink.as_ref().filter(|_| self.shared.hears_custom) else { return };
+        let (shared, request) = self.shared.at_the_root(self.request);
+        let Some(sink) = shared.sink.as_ref().filter(|_| shared.hears_custom) else { return };
         let value = serde_json::to_value(value)
             .unwrap_or_else(|error| serde_json::Value::String(format!("(not encodable: {error})")));
-        sink.emit(self.request, value).await;
+        sink.emit(request, value).await;
     }
 
     /// Says that the task is alive, for its [idle timeout](crate::IntoNode::idle_timeout). Without one it does nothing.
@@ -163,7 +164,7 @@ impl Ctx {
 
     /// Whether anybody streams this run's custom events.
     pub fn has_listener(&self) -> bool {
-        self.shared.hears_custom
+        self.shared.root().hears_custom
     }
 
     /// The context of the node within which this is called, if somebody streams the [messages](crate::View::Messages) of
@@ -177,15 +178,16 @@ impl Ctx {
     /// see [`poll_room`](Ctx::poll_room).
     pub fn message(&self, piece: impl Serialize) {
         self.heartbeat();
-        let Some(sink) = self.shared.sink.as_ref().filter(|_| self.shared.hears_messages) else { return };
+        let (shared, request) = self.shared.at_the_root(self.request);
+        let Some(sink) = shared.sink.as_ref().filter(|_| shared.hears_messages) else { return };
         if let Ok(piece) = serde_json::to_value(piece) {
-            sink.message(self.request, piece);
+            sink.message(request, piece);
         }
     }
 
     /// Ready once the stream has room, so that a model is not read faster than the stream is. Ready at once without one.
     pub fn poll_room(&self, cx: &mut std::task::Context<'_>) -> std::task::Poll<()> {
-        match &self.shared.sink {
+        match &self.shared.root().sink {
             None => std::task::Poll::Ready(()),
             Some(sink) => sink.poll_room(cx),
         }

@@ -347,3 +347,19 @@ async fn a_deleted_thread_has_no_children_either() {
     saver.delete_thread("t").await.unwrap();
     assert!(inside.state("t").await.unwrap().is_none());
 }
+
+#[tokio::test]
+async fn a_child_with_a_checkpointer_of_its_own_is_kept_by_the_graph_around_it() {
+    let child = StateGraph::new().node("ask", asks("?")).edge(START, "ask").compile().unwrap();
+    let child = child.checkpointer(MemorySaver::new());
+    let graph = StateGraph::new().node("sub", child.clone()).edge(START, "sub").compile().unwrap();
+    let asked = graph.invoke(Words::update()).await.unwrap();
+    assert_eq!(asked.interrupts().len(), 1, "also if that is not kept");
+    let graph = graph.checkpointer(MemorySaver::new());
+    graph.invoke(Words::update()).thread("t").await.unwrap();
+    let namespace = graph.state("t").await.unwrap().unwrap().children[0].namespace.clone();
+    assert!(child.state("t").await.unwrap().is_none());
+    assert!(child.namespace(namespace).state("t").await.unwrap().is_none());
+    let words = graph.resume("A").thread("t").await.unwrap().into_finished().unwrap();
+    assert_eq!(text(&words), "A");
+}

@@ -123,6 +123,15 @@ impl RunShared {
         self.outer.as_ref().map_or(self, |outer| &outer.root)
     }
 
+    /// The run that the caller sees, and the task of it that a task of this run is in.
+    pub(crate) fn at_the_root(&self, mut request: TaskRequest) -> (&RunShared, TaskRequest) {
+        let mut shared = self;
+        while let Some(outer) = &shared.outer {
+            (shared, request) = (&outer.shared, outer.request);
+        }
+        (shared, request)
+    }
+
     /// A sign of life of a task, and of all around it.
     pub(crate) fn beat(&self, request: TaskRequest) {
         self.beats.beat(request);
