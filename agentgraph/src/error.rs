@@ -105,6 +105,8 @@ codes! {
     ConcurrentSubgraph = "E_CONCURRENT_SUBGRAPH",
     /// A command to the graph around, where there is none, or with an update that is not of its state.
     ParentCommand = "E_PARENT_COMMAND",
+    /// The run is over while a join still waits, and its graph does not allow that.
+    StuckJoin = "E_STUCK_JOIN",
     /// The host that runs tasks elsewhere failed.
     Host = "E_HOST",
 }

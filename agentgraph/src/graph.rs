@@ -7,12 +7,14 @@ mod compile;
 mod compiled;
 mod draw;
 pub(crate) mod joins;
+mod narrow;
 mod problem;
 mod sources;
 pub(crate) mod topology;
 
 pub use compiled::CompiledGraph;
 pub(crate) use compiled::{GraphCore, Persistence, RouterFn};
+pub use narrow::Narrow;
 pub use problem::{CompileError, Problem, ProblemKind, Warning, WarningKind};
 pub use sources::{IntoSources, Sources, all, any, n_of};
 
@@ -78,6 +80,7 @@ pub struct StateGraph<S: State> {
     sessions: Vec<SessionKind>,
     siblings: Siblings,
     on_limit: Option<(Name, Place)>,
+    stuck_fails: bool,
     /// For nodes that say nothing else.
     policies: Policies,
     on_error: Option<(Name, Place)>,
@@ -153,6 +156,7 @@ impl<S: State> StateGraph<S> {
             sessions: Vec::new(),
             siblings: Siblings::default(),
             on_limit: None,
+            stuck_fails: false,
             policies: Policies::default(),
             on_error: None,
             version: 0,
@@ -298,6 +302,13 @@ impl<S: State> StateGraph<S> {
     #[track_caller]
     pub fn on_limit(mut self, node: impl Into<Name>) -> Self {
         self.on_limit = Some((node.into(), Location::caller()));
+        self
+    }
+
+    /// Makes it a failure, [`Code::StuckJoin`](crate::Code::StuckJoin), that a run ends while a join still waits for some of
+    /// its sources. By default the run is finished, and [`Outcome::Finished`](crate::Outcome::Finished) lists such joins.
+    pub fn fail_on_stuck_joins(mut self) -> Self {
+        self.stuck_fails = true;
         self
     }
 

@@ -123,7 +123,7 @@ pub use error::{BoxError, Code, Error, Result, Terminal};
 pub use extract::{Dep, FromTask, Input, InputError, MissingDep, Requirement, Snapshot, Task};
 pub use failure::{Failure, NoFailure};
 pub use graph::{
-    CompileError, CompiledGraph, IntoSources, Problem, ProblemKind, Sources, StateGraph, Warning,
+    CompileError, CompiledGraph, IntoSources, Narrow, Problem, ProblemKind, Sources, StateGraph, Warning,
     WarningKind, all, any, n_of,
 };
 pub use json_state::JsonState;

@@ -19,6 +19,7 @@ pub use interrupt::{Interrupt, InterruptId, InterruptKind};
 pub use outcome::{NotFinished, Outcome, StopReason, StuckJoin};
 
 use std::future::IntoFuture;
+use std::marker::PhantomData;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -50,14 +51,16 @@ use crate::state::State;
 const MAX_SUPERSTEPS: u64 = 1000;
 
 /// A run as a future.
-pub(crate) type RunFuture<S> = BoxFuture<'static, Result<Outcome<S>, Error>>;
+pub(crate) type RunFuture<O> = BoxFuture<'static, Result<Outcome<O>, Error>>;
 
 /// How far a run may be ahead of the reader of its stream, in events.
 const STREAM_CAPACITY: usize = 64;
 
 /// A call in the making: `graph.invoke(input).thread("t-1").await?`, or `.stream()` instead of `.await`.
+///
+/// `O` is what its outcome shows of the last state: all of it, unless the call is [narrowed](RunBuilder::output).
 #[must_use = "a run does nothing until it is awaited or streamed"]
-pub struct RunBuilder<S: State> {
+pub struct RunBuilder<S: State, O = S> {
     graph: CompiledGraph<S>,
     start: Result<Start<S>, Error>,
     thread: Option<Arc<str>>,
@@ -71,6 +74,7 @@ pub struct RunBuilder<S: State> {
     abandons: bool,
     from: Option<CheckpointId>,
     durability: Durability,
+    output: PhantomData<fn() -> O>,
 }
 
 impl<S: State> RunBuilder<S> {
@@ -89,6 +93,7 @@ impl<S: State> RunBuilder<S> {
             abandons: false,
             from: None,
             durability: Durability::default(),
+            output: PhantomData,
         }
     }
 
@@ -115,6 +120,71 @@ impl<S: State> RunBuilder<S> {
 
     pub(crate) fn edit(graph: CompiledGraph<S>, start: Start<S>) -> Self {
         Self::new(graph, Ok(start))
+    }
+}
+
+impl<S: State, O> RunBuilder<S, O> {
+    /// Narrows what the outcome shows to what `P` takes of the last state, finished or not. Streams show the whole.
+    ///
+    /// ```
+    /// # use agentgraph::prelude::*;
+    /// # use serde::{Deserialize, Serialize};
+    /// #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// struct Triage { question: String, draft: String, answer: String }
+    ///
+    /// struct Answer(String);
+    /// impl From<Triage> for Answer {
+    ///     fn from(state: Triage) -> Self {
+    ///         Answer(state.answer)
+    ///     }
+    /// }
+    ///
+    /// # async fn answer(state: Snapshot<Triage>) -> TriageUpdate { Triage::update().answer(format!("{}!", state.question)) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// # let graph = StateGraph::new().node("answer", answer).edge(START, "answer").compile()?;
+    /// let Answer(answer) = graph.invoke(Triage::update().question("tea")).output().await?.into_finished()?;
+    /// assert_eq!(answer, "tea!");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn output<P: From<S>>(self) -> RunBuilder<S, P> {
+        self.showing()
+    }
+
+    fn showing<P>(self) -> RunBuilder<S, P> {
+        let RunBuilder {
+            graph,
+            start,
+            thread,
+            max_supersteps,
+            max_concurrency,
+            limits,
+            budget,
+            siblings,
+            views,
+            capacity,
+            abandons,
+            from,
+            durability,
+            output: _,
+        } = self;
+        RunBuilder {
+            graph,
+            start,
+            thread,
+            max_supersteps,
+            max_concurrency,
+            limits,
+            budget,
+            siblings,
+            views,
+            capacity,
+            abandons,
+            from,
+            durability,
+            output: PhantomData,
+        }
     }
 
     /// The thread whose state the run reads and whose checkpoints it writes. Needed with a checkpointer; without one it
@@ -236,9 +306,11 @@ impl<S: State> RunBuilder<S> {
     pub fn stream(self) -> EventStream<S> {
         let queue = Arc::new(EventQueue::new(self.views, self.capacity, &self.graph.shared.names));
         let events = Arc::clone(&queue);
-        EventStream::new(Box::pin(self.run(Some(events))), queue)
+        EventStream::new(Box::pin(self.showing::<S>().run(Some(events))), queue)
     }
+}
 
+impl<S: State> RunBuilder<S> {
     async fn run(self, events: Option<Arc<EventQueue<S>>>) -> Result<Outcome<S>, Error> {
         let thread = self.thread.clone();
         let span = tracing::info_span!(
@@ -340,7 +412,10 @@ impl<S: State> RunBuilder<S> {
         // Nodes' panics are caught where they run. What is left are routes, reducers and values that serialise themselves.
         let driven = AssertUnwindSafe(drive(&mut run, begun.next)).catch_unwind().await;
         match driven.unwrap_or_else(|payload| Err(panicked(&*payload))) {
-            Ok(pause) => Ok(Outcome::of(run, pause)),
+            Ok(pause) => match run.stuck_error(&pause) {
+                None => Ok(Outcome::of(run, pause)),
+                Some(error) => Err(error.with_state(run.state)),
+            },
             Err(error) if run.scratch.merging => Err(error),
             Err(error) => Err(error.with_state(run.state)),
         }
@@ -403,12 +478,13 @@ async fn drive<S: State, R: TaskRunner<S>>(run: &mut Loop<S, R>, next: Next<S>) 
     }
 }
 
-impl<S: State> IntoFuture for RunBuilder<S> {
-    type Output = Result<Outcome<S>, Error>;
-    type IntoFuture = RunFuture<S>;
+impl<S: State, O: From<S> + 'static> IntoFuture for RunBuilder<S, O> {
+    type Output = Result<Outcome<O>, Error>;
+    type IntoFuture = RunFuture<O>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.run(None))
+        let run = self.showing::<S>();
+        Box::pin(async move { Ok(run.run(None).await?.map(O::from)) })
     }
 }
 

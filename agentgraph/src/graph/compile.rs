@@ -36,6 +36,7 @@ pub(super) fn compile<S: State>(graph: StateGraph<S>) -> Result<CompiledGraph<S>
         sessions,
         siblings,
         on_limit,
+        stuck_fails,
         policies,
         on_error,
         version,
@@ -123,6 +124,7 @@ pub(super) fn compile<S: State>(graph: StateGraph<S>) -> Result<CompiledGraph<S>
         has_graphs: graphs.iter().any(Option::is_some),
         siblings,
         on_limit,
+        stuck_fails,
         migrations,
         drawing,
     };

@@ -51,6 +51,8 @@ pub(crate) struct GraphCore<S: State> {
     pub(crate) has_graphs: bool,
     pub(crate) siblings: Siblings,
     pub(crate) on_limit: Option<u32>,
+    /// A run that ends with a join that waits has failed.
+    pub(crate) stuck_fails: bool,
     pub(crate) migrations: Migrations,
     pub(crate) drawing: super::draw::Drawing,
 }

@@ -279,7 +279,10 @@ impl<C: State> Entry<'_, C> {
         let waits = run.journal.as_ref().is_some_and(Journal::waits);
         let paused = if waits { Box::pin(run.settle(paused)).await } else { paused };
         match paused {
-            Ok(pause) => self.end(run, pause),
+            Ok(pause) => match run.stuck_error(&pause) {
+                None => self.end(run, pause),
+                Some(error) => Err(error.with_state(run.state).into()),
+            },
             Err(error) if run.scratch.merging => Err(error.into()),
             Err(error) => Err(error.with_state(run.state).into()),
         }

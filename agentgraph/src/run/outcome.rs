@@ -9,6 +9,7 @@ use crate::context::{CheckpointId, RunId};
 use crate::engine::commit::Journal;
 use crate::engine::host::TaskRunner;
 use crate::engine::{Loop, Pause};
+use crate::error::{Code, Error};
 use crate::run::interrupt::Interrupt;
 use crate::state::State;
 
@@ -86,6 +87,21 @@ impl<O> Outcome<O> {
             Outcome::Finished { output, .. }
             | Outcome::Interrupted { output, .. }
             | Outcome::Stopped { output, .. } => output,
+        }
+    }
+
+    /// The same outcome, showing `part` of the state.
+    pub fn map<P>(self, part: impl FnOnce(O) -> P) -> Outcome<P> {
+        match self {
+            Outcome::Finished { output, stuck, run, checkpoint, spent } => {
+                Outcome::Finished { output: part(output), stuck, run, checkpoint, spent }
+            }
+            Outcome::Interrupted { output, interrupts, run, checkpoint, spent } => {
+                Outcome::Interrupted { output: part(output), interrupts, run, checkpoint, spent }
+            }
+            Outcome::Stopped { output, reason, run, checkpoint, spent } => {
+                Outcome::Stopped { output: part(output), reason, run, checkpoint, spent }
+            }
         }
     }
 
@@ -182,6 +198,34 @@ pub struct StuckJoin {
     pub arrived: Vec<String>,
     /// The sources that did not.
     pub missing: Vec<String>,
+}
+
+impl<S: State, R> Loop<S, R> {
+    /// What a run that is over failed with if its graph does not let joins wait in vain.
+    pub(crate) fn stuck_error(&self, pause: &Pause) -> Option<Error> {
+        if !self.core.stuck_fails || !matches!(pause, Pause::Finished) {
+            return None;
+        }
+        let stuck = StuckJoin::of(self);
+        let list: Vec<String> = stuck.iter().map(ToString::to_string).collect();
+        (!list.is_empty()).then(|| {
+            let problem = format!(
+                "the run is over and {}: see that every source runs, or let the join wait for fewer with `any`, `n_of` or a \
+                 timeout",
+                list.join("; ")
+            );
+            Error::new(Code::StuckJoin, problem)
+        })
+    }
+}
+
+impl fmt::Display for StuckJoin {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names =
+            |names: &[String]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        write!(out, "the join into `{}` still waits for {}", self.to, names(&self.missing))?;
+        write!(out, " after {}", names(&self.arrived))
+    }
 }
 
 impl StuckJoin {

@@ -1,0 +1,93 @@
+//! [`Narrow`]: a graph as a function from one type to another, its state out of sight.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::Serialize;
+
+use super::CompiledGraph;
+use crate::run::{InterruptId, RunBuilder};
+use crate::state::State;
+
+/// A graph whose runs take an `I` and show an `O`: see [`CompiledGraph::narrow`].
+pub struct Narrow<S: State, I, O> {
+    graph: CompiledGraph<S>,
+    #[allow(clippy::type_complexity)]
+    between: PhantomData<fn(I) -> O>,
+}
+
+impl<S: State> CompiledGraph<S> {
+    /// The graph with its state out of sight: its runs begin with an `I`, which becomes an update, and show an `O`, which is
+    /// made of the last state. Whoever calls it can neither write nor read more.
+    ///
+    /// ```
+    /// # use agentgraph::prelude::*;
+    /// # use serde::{Deserialize, Serialize};
+    /// #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// struct Triage { question: String, draft: String, answer: String }
+    ///
+    /// struct Question(String);
+    /// impl From<Question> for TriageUpdate {
+    ///     fn from(Question(text): Question) -> Self {
+    ///         Triage::update().question(text)
+    ///     }
+    /// }
+    ///
+    /// struct Answer(String);
+    /// impl From<Triage> for Answer {
+    ///     fn from(state: Triage) -> Self {
+    ///         Answer(state.answer)
+    ///     }
+    /// }
+    ///
+    /// # async fn answer(state: Snapshot<Triage>) -> TriageUpdate { Triage::update().answer(format!("{}!", state.question)) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// # let graph = StateGraph::new().node("answer", answer).edge(START, "answer").compile()?;
+    /// let ask = graph.narrow::<Question, Answer>();
+    /// let Answer(answer) = ask.invoke(Question("tea".into())).await?.into_finished()?;
+    /// assert_eq!(answer, "tea!");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn narrow<I: Into<S::Update>, O: From<S>>(&self) -> Narrow<S, I, O> {
+        Narrow { graph: self.clone(), between: PhantomData }
+    }
+}
+
+impl<S: State, I: Into<S::Update>, O: From<S>> Narrow<S, I, O> {
+    /// [`CompiledGraph::invoke`].
+    pub fn invoke(&self, input: I) -> RunBuilder<S, O> {
+        self.graph.invoke(input).output()
+    }
+
+    /// [`CompiledGraph::resume`].
+    pub fn resume(&self, answer: impl Serialize) -> RunBuilder<S, O> {
+        self.graph.resume(answer).output()
+    }
+
+    /// [`CompiledGraph::resume_many`].
+    pub fn resume_many<A: Serialize>(
+        &self,
+        answers: impl IntoIterator<Item = (InterruptId, A)>,
+    ) -> RunBuilder<S, O> {
+        self.graph.resume_many(answers).output()
+    }
+
+    /// [`CompiledGraph::proceed`].
+    pub fn proceed(&self) -> RunBuilder<S, O> {
+        self.graph.proceed().output()
+    }
+}
+
+impl<S: State, I, O> Clone for Narrow<S, I, O> {
+    fn clone(&self) -> Self {
+        Narrow { graph: self.graph.clone(), between: PhantomData }
+    }
+}
+
+impl<S: State, I, O> fmt::Debug for Narrow<S, I, O> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_tuple("Narrow").field(&self.graph).finish()
+    }
+}
