@@ -135,7 +135,8 @@ impl Ctx {
         self.shared.control.interrupt(self.request, request, None)
     }
 
-    /// [`interrupt`](Ctx::interrupt), and the caller also sees the JSON schema of the answer.
+    /// [`interrupt`](Ctx::interrupt), and the caller also sees the JSON schema of the answer. With the feature `validate` an
+    /// answer that does not fit it is refused before anything is stored or run; without, when the node reads it as a `T`.
     ///
     /// # Errors
     /// As [`interrupt`](Ctx::interrupt).

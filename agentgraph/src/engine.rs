@@ -3,6 +3,8 @@
 //! *Plan* and *merge* are pure and know no runtime. Only *execute* awaits users' code, and only *commit* awaits storage.
 //! Everything is by dense ids; names appear where something leaves the process.
 
+#[cfg(feature = "validate")]
+mod answer_schema;
 mod answers;
 mod beyond_limit;
 pub(crate) mod commit;

@@ -7,6 +7,8 @@ use crate::context::Answer;
 use crate::engine::Loop;
 use crate::engine::host::TaskRunner;
 use crate::engine::load::finished_step;
+#[cfg(feature = "validate")]
+use crate::engine::plan::TaskLeft;
 use crate::engine::stored::{StoredAnswer, to_bytes};
 use crate::error::{Code, Error};
 use crate::run::InterruptId;
@@ -94,8 +96,11 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             })
             .collect();
         open.extend(inside.iter().filter_map(|request| request.interrupt.id));
+        let answers = answers.by_id(&open)?;
+        #[cfg(feature = "validate")]
+        self.check_answers(&answers, inside)?;
         let (mut writes, mut writes_inside) = (Vec::new(), Vec::new());
-        for (id, value) in answers.by_id(&open)? {
+        for (id, value) in answers {
             let bytes = to_bytes(&StoredAnswer(Some(value.clone())))?;
             let write = PendingWrite { task: id.task, slot: 2 + 2 * id.n, bytes };
             if let Some(request) = inside.iter().find(|request| request.interrupt.id == Some(id)) {
@@ -106,5 +111,24 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             self.left_over.entry(id.task).or_default().answers.push(Answer { n: id.n, value });
         }
         Ok((writes, writes_inside))
+    }
+
+    /// All of them, before any is stored.
+    #[cfg(feature = "validate")]
+    fn check_answers(&self, answers: &[(InterruptId, Value)], inside: &[OpenRequest]) -> Result<(), Error> {
+        for (id, answer) in answers {
+            let of_child = inside.iter().find(|request| request.interrupt.id == Some(*id));
+            let (node, schema) = match of_child {
+                Some(request) => (&*request.interrupt.node, request.interrupt.schema.as_ref()),
+                None => match self.left_over.get(&id.task).and_then(TaskLeft::open) {
+                    Some((_, request)) => (&*request.node, request.schema.as_ref()),
+                    None => continue,
+                },
+            };
+            if let Some(schema) = schema {
+                super::answer_schema::check(*id, node, schema, answer)?;
+            }
+        }
+        Ok(())
     }
 }
