@@ -14,6 +14,7 @@ use std::sync::Arc;
 use agentgraph::checkpoint::{ListQuery, Place, RowKind};
 use agentgraph::prelude::*;
 use agentgraph::{Code, MemorySaver, Source};
+use common::later_stories::{self, handled, nested};
 use common::stories::{Story, large, long, long_step, paused, person, recorded};
 use common::tape::{Tape, hex, unhex};
 
@@ -21,10 +22,16 @@ fn file(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/format-1").join(format!("{name}.json"))
 }
 
+async fn all_recorded() -> Vec<(&'static str, Tape)> {
+    let mut all = Vec::from(recorded().await);
+    all.extend(later_stories::recorded().await);
+    all
+}
+
 async fn fixture(name: &str) -> Tape {
     let path = file(name);
     if std::env::var_os("AGENTGRAPH_WRITE_FIXTURES").is_some() && !path.exists() {
-        let (_, tape) = recorded().await.into_iter().find(|(known, _)| *known == name).unwrap();
+        let (_, tape) = all_recorded().await.into_iter().find(|(known, _)| *known == name).unwrap();
         std::fs::write(&path, serde_json::to_string_pretty(&tape).unwrap() + "\n").unwrap();
     }
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -92,6 +99,35 @@ async fn a_full_that_refers_to_a_large_value_in_another_record() {
     assert_eq!(graph.proceed().thread("t").await.unwrap().into_finished().unwrap().title.len(), 5000);
 }
 
+#[tokio::test]
+async fn a_handler_that_asks_on_a_branch_with_joins_by_policy_a_deferred_node_and_units_spent() {
+    let graph = handled(stored("handled").await);
+    let state = graph.state("t").await.unwrap().unwrap();
+    assert_eq!((state.id.branch, &*state.values.title), (1, "handled"));
+    assert_eq!(state.values.lines, ["paid", "quick", "first"], "`first` is finished beside the one that waits");
+    assert_eq!((&state.next[..], &state.deferred[..]), (&["mend".to_owned()][..], &["late".to_owned()][..]));
+    assert_eq!(state.interrupts[0].value, "the page is torn");
+    let branches: Vec<u32> = graph.history("t").branch(0).await.unwrap().iter().map(|one| one.id.branch).collect();
+    assert_eq!(branches, [0, 0], "the branch it came from is as it was");
+    let end = graph.resume("glue").thread("t").await.unwrap();
+    assert_eq!(end.spent("cents"), 25);
+    let lines = ["paid", "quick", "first", "mended with glue", "waited", "late"];
+    assert_eq!(end.into_finished().unwrap().lines, lines);
+}
+
+#[tokio::test]
+async fn two_subgraphs_that_wait_one_of_which_remembers() {
+    let graph = nested(stored("nested").await);
+    let state = graph.state("t").await.unwrap().unwrap();
+    assert_eq!((&state.next[..], state.values.count), (&["part", "counter"].map(String::from)[..], 1));
+    let asked: Vec<_> = state.interrupts.iter().map(|asked| (&*asked.node, asked.value.clone())).collect();
+    assert_eq!(asked, [("ask", "and then?".into()), ("count", 1.into())]);
+    let [part, counter] = [0, 1].map(|at| state.interrupts[at].id.unwrap());
+    let answers = [(part, serde_json::json!("the end")), (counter, 41.into())];
+    let end = graph.resume_many(answers).thread("t").await.unwrap().into_finished().unwrap();
+    assert_eq!((end.lines, end.count), (vec!["opened".to_owned(), "the end".to_owned()], 42));
+}
+
 /// A record with one more key in its header.
 fn with_key(record: &[u8], key: &str, value: &[u8]) -> Vec<u8> {
     let (head, rest) = record.split_at(8);
@@ -145,7 +181,7 @@ async fn a_newer_format_is_refused_with_the_remedy() {
 /// The stories are written today byte for byte as they were, but for the ids of runs.
 #[tokio::test]
 async fn this_release_writes_format_1() {
-    for (name, tape) in recorded().await {
+    for (name, tape) in all_recorded().await {
         let before = fixture(name).await;
         assert_eq!(tape.commits.len(), before.commits.len(), "{name}");
         assert_eq!(tape.writes.len(), before.writes.len(), "{name}");

@@ -2,6 +2,7 @@
 #![allow(dead_code, missing_docs, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 pub mod clock;
+pub mod later_stories;
 pub mod poll;
 pub mod saver;
 pub mod stories;

@@ -15,8 +15,12 @@ pub struct Tape {
 }
 
 /// One checkpoint, and the segment that stands beside it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Commit {
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub branch: u32,
     pub step: u64,
     /// 0 for a full, 1 for a delta.
     pub kind: u8,
@@ -25,12 +29,18 @@ pub struct Commit {
     pub segment: Option<String>,
 }
 
-/// A pending write on the last checkpoint.
+/// A pending write on the last checkpoint of a namespace.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Write {
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
     pub task: String,
     pub slot: u32,
     pub bytes: String,
+}
+
+fn is_zero(branch: &u32) -> bool {
+    *branch == 0
 }
 
 pub fn hex(bytes: &[u8]) -> String {
@@ -48,12 +58,11 @@ impl Tape {
     /// Stores everything as it was stored, on thread `t`.
     pub async fn play(&self) -> Arc<MemorySaver> {
         let saver = Arc::new(MemorySaver::new());
-        let place = Place::root("t");
         for commit in &self.commits {
             let (record, segment) = (unhex(&commit.record), commit.segment.as_deref().map(unhex));
             let put = Put {
-                place,
-                id: CheckpointId::new(0, commit.step),
+                place: Place { thread: "t", namespace: &commit.namespace },
+                id: CheckpointId::new(commit.branch, commit.step),
                 fence: 0,
                 kind: RowKind::from_number(commit.kind).unwrap(),
                 record: &record,
@@ -62,13 +71,17 @@ impl Tape {
             };
             saver.put(put).await.unwrap();
         }
-        let writes = self.writes.iter().map(|write| PendingWrite {
-            task: write.task.parse().unwrap(),
-            slot: write.slot,
-            bytes: unhex(&write.bytes),
-        });
-        let head = self.commits.last().map_or(0, |commit| commit.step);
-        saver.put_writes(place, CheckpointId::new(0, head), &writes.collect::<Vec<_>>()).await.unwrap();
+        for write in &self.writes {
+            let place = Place { thread: "t", namespace: &write.namespace };
+            let head = self.commits.iter().rfind(|commit| commit.namespace == write.namespace);
+            let head = head.map_or_else(CheckpointId::default, |head| CheckpointId::new(head.branch, head.step));
+            let write = PendingWrite {
+                task: write.task.parse().unwrap(),
+                slot: write.slot,
+                bytes: unhex(&write.bytes),
+            };
+            saver.put_writes(place, head, &[write]).await.unwrap();
+        }
         saver
     }
 }
@@ -100,8 +113,10 @@ impl Checkpointer for Recorder {
     async fn put(&self, put: Put<'_>) -> Result<(), Error> {
         self.inner.put(put).await?;
         let mut tape = self.tape.lock().unwrap();
-        tape.writes.clear();
+        tape.writes.retain(|write| write.namespace != put.place.namespace);
         tape.commits.push(Commit {
+            namespace: put.place.namespace.to_owned(),
+            branch: put.id.branch,
             step: put.id.step,
             kind: put.kind.to_number(),
             record: hex(put.record),
@@ -120,6 +135,7 @@ impl Checkpointer for Recorder {
         let mut tape = self.tape.lock().unwrap();
         let task = |task: TaskId| task.to_string();
         tape.writes.extend(writes.iter().map(|write| Write {
+            namespace: place.namespace.to_owned(),
             task: task(write.task),
             slot: write.slot,
             bytes: hex(&write.bytes),

@@ -1,0 +1,91 @@
+//! Threads that hold what format 1 can say since it has join policies, deferred nodes, handlers, budgets, branches and
+//! subgraphs.
+
+use std::time::Duration;
+
+use agentgraph::prelude::*;
+use agentgraph::{Checkpointer, Memory, all, any};
+
+use super::clock::Clock;
+use super::stories::Story;
+use super::tape::{Recorder, Tape};
+
+fn line(text: &'static str) -> impl Fn() -> std::future::Ready<super::stories::StoryUpdate> + Clone {
+    move || std::future::ready(Story::update().lines([text]))
+}
+
+fn kept(graph: StateGraph<Story>, saver: impl Checkpointer) -> CompiledGraph<Story> {
+    graph.compile().unwrap().services(Clock::default()).checkpointer(saver)
+}
+
+/// Waits, on a branch of its own, in the handler of a node that failed, beside a finished one. One join has fired, one waits
+/// for its time, one node is deferred, and something was spent.
+pub fn handled(saver: impl Checkpointer) -> CompiledGraph<Story> {
+    async fn pay(ctx: Ctx) -> super::stories::StoryUpdate {
+        ctx.spend("cents", 25);
+        Story::update().lines(["paid"])
+    }
+    async fn tear() -> Result<()> {
+        Err("the page is torn".into())
+    }
+    async fn mend(ctx: Ctx, failure: Failure) -> Result<super::stories::StoryUpdate> {
+        let with: String = ctx.interrupt(failure.message())?;
+        Ok(Story::update().lines([format!("mended with {with}")]))
+    }
+    let graph = StateGraph::new()
+        .node("pay", pay)
+        .node("quick", line("quick"))
+        .node("slow", line("slow"))
+        .node("first", line("first"))
+        .node("waited", line("waited"))
+        .node("tear", tear.on_error("mend"))
+        .node("mend", mend)
+        .node("late", line("late").defer())
+        .edge(START, "pay")
+        .edge(START, "quick")
+        .edge(START, "late")
+        .edge(any(["quick", "slow"]), "first")
+        .edge(all(["quick", "slow"]).timeout(Duration::from_secs(3600)), "waited")
+        .edge("pay", "tear");
+    kept(graph, saver)
+}
+
+/// Waits in two subgraphs: one over the same state that has written something, and one that remembers an earlier call.
+pub fn nested(saver: impl Checkpointer) -> CompiledGraph<Story> {
+    async fn ask(ctx: Ctx) -> Result<super::stories::StoryUpdate> {
+        let answer: String = ctx.interrupt("and then?")?;
+        Ok(Story::update().lines([answer]))
+    }
+    async fn count(ctx: Ctx, story: Snapshot<Story>) -> Result<super::stories::StoryUpdate> {
+        let by = if story.count == 0 { 1 } else { ctx.interrupt(story.count)? };
+        Ok(Story::update().count(story.count + by))
+    }
+    let part = StateGraph::new().node("open", line("opened")).node("ask", ask);
+    let part = part.edge(START, "open").edge("open", "ask").compile().unwrap();
+    let counter = StateGraph::new().node("count", count).edge(START, "count").compile().unwrap();
+    let counter = counter.embed(
+        |story: Snapshot<Story>| Story::update().title(story.title.clone()),
+        |counted: Story| Story::update().count(counted.count),
+    );
+    let graph = StateGraph::new()
+        .node("part", part)
+        .node("counter", counter.memory(Memory::PerThread))
+        .branch(START, |story: &Story| if story.count == 0 { vec!["counter"] } else { vec!["part", "counter"] }, [
+            "part", "counter",
+        ]);
+    kept(graph, saver)
+}
+
+/// The two threads as they are stored by this release.
+pub async fn recorded() -> [(&'static str, Tape); 2] {
+    let [first, second] = [Recorder::default(), Recorder::default()];
+    let graph = handled(first.clone());
+    graph.invoke(Story::update().title("handled")).thread("t").await.unwrap();
+    let begin = graph.history("t").await.unwrap().pop().unwrap().id;
+    graph.proceed().thread("t").from(begin).await.unwrap();
+
+    let graph = nested(second.clone());
+    graph.invoke(Story::update().title("first")).thread("t").await.unwrap().into_finished().unwrap();
+    graph.invoke(Story::update().title("nested")).thread("t").await.unwrap();
+    [("handled", first.tape()), ("nested", second.tape())]
+}
