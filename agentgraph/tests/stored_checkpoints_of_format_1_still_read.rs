@@ -104,10 +104,15 @@ async fn a_handler_that_asks_on_a_branch_with_joins_by_policy_a_deferred_node_an
     let graph = handled(stored("handled").await);
     let state = graph.state("t").await.unwrap().unwrap();
     assert_eq!((state.id.branch, &*state.values.title), (1, "handled"));
-    assert_eq!(state.values.lines, ["paid", "quick", "first"], "`first` is finished beside the one that waits");
+    assert_eq!(
+        state.values.lines,
+        ["paid", "quick", "first"],
+        "`first` is finished beside the one that waits"
+    );
     assert_eq!((&state.next[..], &state.deferred[..]), (&["mend".to_owned()][..], &["late".to_owned()][..]));
     assert_eq!(state.interrupts[0].value, "the page is torn");
-    let branches: Vec<u32> = graph.history("t").branch(0).await.unwrap().iter().map(|one| one.id.branch).collect();
+    let branches: Vec<u32> =
+        graph.history("t").branch(0).await.unwrap().iter().map(|one| one.id.branch).collect();
     assert_eq!(branches, [0, 0], "the branch it came from is as it was");
     let end = graph.resume("glue").thread("t").await.unwrap();
     assert_eq!(end.spent("cents"), 25);

@@ -4,13 +4,13 @@
 use std::time::Duration;
 
 use agentgraph::prelude::*;
-use agentgraph::{Checkpointer, Memory, all, any};
+use agentgraph::{Checkpointer, Failure, Memory, all, any};
 
 use super::clock::Clock;
-use super::stories::Story;
+use super::stories::{Story, StoryUpdate};
 use super::tape::{Recorder, Tape};
 
-fn line(text: &'static str) -> impl Fn() -> std::future::Ready<super::stories::StoryUpdate> + Clone {
+fn line(text: &'static str) -> impl Fn() -> std::future::Ready<StoryUpdate> + Clone {
     move || std::future::ready(Story::update().lines([text]))
 }
 
@@ -21,14 +21,14 @@ fn kept(graph: StateGraph<Story>, saver: impl Checkpointer) -> CompiledGraph<Sto
 /// Waits, on a branch of its own, in the handler of a node that failed, beside a finished one. One join has fired, one waits
 /// for its time, one node is deferred, and something was spent.
 pub fn handled(saver: impl Checkpointer) -> CompiledGraph<Story> {
-    async fn pay(ctx: Ctx) -> super::stories::StoryUpdate {
+    async fn pay(ctx: Ctx) -> StoryUpdate {
         ctx.spend("cents", 25);
         Story::update().lines(["paid"])
     }
     async fn tear() -> Result<()> {
         Err("the page is torn".into())
     }
-    async fn mend(ctx: Ctx, failure: Failure) -> Result<super::stories::StoryUpdate> {
+    async fn mend(ctx: Ctx, failure: Failure) -> Result<StoryUpdate> {
         let with: String = ctx.interrupt(failure.message())?;
         Ok(Story::update().lines([format!("mended with {with}")]))
     }
@@ -52,11 +52,11 @@ pub fn handled(saver: impl Checkpointer) -> CompiledGraph<Story> {
 
 /// Waits in two subgraphs: one over the same state that has written something, and one that remembers an earlier call.
 pub fn nested(saver: impl Checkpointer) -> CompiledGraph<Story> {
-    async fn ask(ctx: Ctx) -> Result<super::stories::StoryUpdate> {
+    async fn ask(ctx: Ctx) -> Result<StoryUpdate> {
         let answer: String = ctx.interrupt("and then?")?;
         Ok(Story::update().lines([answer]))
     }
-    async fn count(ctx: Ctx, story: Snapshot<Story>) -> Result<super::stories::StoryUpdate> {
+    async fn count(ctx: Ctx, story: Snapshot<Story>) -> Result<StoryUpdate> {
         let by = if story.count == 0 { 1 } else { ctx.interrupt(story.count)? };
         Ok(Story::update().count(story.count + by))
     }
@@ -67,12 +67,12 @@ pub fn nested(saver: impl Checkpointer) -> CompiledGraph<Story> {
         |story: Snapshot<Story>| Story::update().title(story.title.clone()),
         |counted: Story| Story::update().count(counted.count),
     );
-    let graph = StateGraph::new()
-        .node("part", part)
-        .node("counter", counter.memory(Memory::PerThread))
-        .branch(START, |story: &Story| if story.count == 0 { vec!["counter"] } else { vec!["part", "counter"] }, [
-            "part", "counter",
-        ]);
+    let graph =
+        StateGraph::new().node("part", part).node("counter", counter.memory(Memory::PerThread)).branch(
+            START,
+            |story: &Story| if story.count == 0 { vec!["counter"] } else { vec!["part", "counter"] },
+            ["part", "counter"],
+        );
     kept(graph, saver)
 }
 

@@ -74,7 +74,8 @@ impl Tape {
         for write in &self.writes {
             let place = Place { thread: "t", namespace: &write.namespace };
             let head = self.commits.iter().rfind(|commit| commit.namespace == write.namespace);
-            let head = head.map_or_else(CheckpointId::default, |head| CheckpointId::new(head.branch, head.step));
+            let head =
+                head.map_or_else(CheckpointId::default, |head| CheckpointId::new(head.branch, head.step));
             let write = PendingWrite {
                 task: write.task.parse().unwrap(),
                 slot: write.slot,
