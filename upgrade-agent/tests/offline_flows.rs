@@ -372,3 +372,47 @@ async fn what_was_changed_elsewhere_is_seen_at_once() {
     stage.say("list the experiments", GATHERED, "There is 1 experiment").await;
     stage.say("start Foo", GATHERED, "there is no experiment called 'Foo'").await;
 }
+
+const AT_A_POINT: &str = "in assign-prog at SelectSection / absolute_value_plot_equality";
+
+#[tokio::test]
+async fn a_design_that_is_not_created_is_refused_and_not_swapped() {
+    let stage = Stage::with(&[]).await;
+    for design in ["within-subjects", "within subject", "factorial", "stratified", "adaptive"] {
+        let text = format!("create a {design} experiment called Foo {AT_A_POINT}, 50/50, for everybody");
+        let scene = stage.say(&text, GATHERED, "UpGrade's own screen").await;
+        assert!(!scene.turn.reply.contains("Yes"), "{design}: {}", scene.turn.reply);
+    }
+    let text = format!("create experiment \"Factorial\" {AT_A_POINT}, 50/50, for everybody");
+    stage.say(&text, ASKED, "Create experiment 'Factorial'").await;
+}
+
+#[tokio::test]
+async fn a_group_experiment_is_created_for_groups() {
+    let stage = Stage::with(&[]).await;
+    let text = format!("create a group experiment called Foo {AT_A_POINT}, 50/50, for everybody");
+    let scene = stage.say(&text, GATHERED, "group type").await;
+    assert!(scene.turn.suggested.contains(&"classId".to_owned()), "{:?}", scene.turn.suggested);
+    stage.say("classId", COMPLETED, "- assignment unit: group (classId)").await;
+}
+
+#[tokio::test]
+async fn an_answer_that_is_no_use_is_told_so() {
+    let stage = Stage::with(&[]).await;
+    let text = format!("create experiment Foo {AT_A_POINT}");
+    let scene = stage.say(&text, GATHERED, "Which conditions").await;
+    assert!(!scene.turn.reply.contains("could not take"), "{}", scene.turn.reply);
+    for other in ["red 50%, blue 50%", "a 50%, b 50%"] {
+        stage.say(other, REASKED, "I could not take that as an answer.").await;
+    }
+    assert_eq!(scene.turn.suggested[0], "control, variant, equally");
+    stage.say(&scene.turn.suggested[0], COMPLETED, "conditions: control 50%, variant 50%").await;
+}
+
+#[tokio::test]
+async fn what_it_can_do_names_the_simulations() {
+    let stage = Stage::with(&[]).await;
+    for part in ["test the balance", "journey of simulated students", "a visit"] {
+        stage.say("what can you do?", ANALYZED, part).await;
+    }
+}

@@ -302,8 +302,8 @@ pub(super) const ABILITIES: &str = "I am the offline model: I work without any n
 understand plain requests about UpGrade and little else. I can explain A/B testing and UpGrade's terms; list contexts \
 and experiments, and show an experiment, its status and its enrolment; tell which conditions, decision points and group \
 types a context offers and what an action needs; create, update, start, stop, pause, resume, cancel, archive and delete \
-experiments; try out a student (initialise, assign, mark); and sum up what we did. Whatever changes something is asked \
-back first. With ANTHROPIC_API_KEY set, a language model answers instead.";
+experiments; try out a student (initialise, assign, mark, or all three as a visit); test the balance of an experiment's \
+conditions; play a journey of simulated students; and sum up what we did. Whatever changes something is asked back first. With ANTHROPIC_API_KEY set, a language model answers instead.";
 
 #[cfg(test)]
 mod tests {

@@ -43,6 +43,8 @@ impl Outcome {
         update: ConversationStateUpdate,
         state: &ConversationState,
     ) -> ConversationStateUpdate {
+        let repeats =
+            matches!((&self.end, &state.pending), (End::Ask(now), Pending::Missing(before)) if now == before);
         let mut update = match self.end {
             End::Facts => update,
             End::Errors(errors) => {
@@ -61,6 +63,9 @@ impl Outcome {
         };
         if let Some(left) = self.left {
             update = update.notes([format!("I will not {}, then; nothing was changed.", left.in_words())]);
+        }
+        if repeats {
+            update = update.notes(["I could not take that as an answer.".to_owned()]);
         }
         if self.about.is_some() && self.about != state.last_experiment {
             update = update.last_experiment(self.about);

@@ -41,8 +41,16 @@ impl Question {
         if !others.is_empty() {
             text = format!("{text} I also need: {}.", others.join(", "));
         }
-        let likely = options.into_iter().take(OPTIONS).chain(["Cancel".to_owned()]);
+        let likely = likely(first, options).into_iter().take(OPTIONS).chain(["Cancel".to_owned()]);
         Question { text, options: likely.collect() }
+    }
+}
+
+/// A condition alone is no comparison: the likely answer has all of them.
+fn likely(name: &str, options: Vec<String>) -> Vec<String> {
+    match name {
+        "conditions" if options.len() > 1 => vec![format!("{}, equally", options.join(", "))],
+        _ => options,
     }
 }
 

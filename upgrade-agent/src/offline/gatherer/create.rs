@@ -3,11 +3,18 @@
 use serde_json::{Value, json};
 
 use super::super::slots::{self, conditions, names, points};
+use super::super::text::Text;
 use super::super::wire::ContextInfo;
-use super::{Draft, Gatherer, Next, Params};
+use super::{Draft, Gatherer, Next, Params, error};
 
 impl Gatherer<'_> {
     pub(super) fn create(&self, draft: Option<&Draft>) -> Next<(Params, Vec<&'static str>)> {
+        if let Some(design) = other_design(self.text) {
+            let message = format!(
+                "I create simple experiments that give a student one condition; {design} one is made on UpGrade's own screen"
+            );
+            return Err(error("validation", message));
+        }
         let mut params = draft.map(|draft| draft.params.clone()).unwrap_or_default();
         let asked = draft.and_then(Draft::asked_for);
         let contexts = self.contexts()?;
@@ -22,8 +29,10 @@ impl Gatherer<'_> {
         }
         self.take_filter(&mut params);
         self.take_description(&mut params);
-        let needed = ["name", "context", "decision_points", "conditions"];
-        let missing = needed.into_iter().filter(|name| is_absent(&params, name)).collect();
+        let by_group = params.get("assignment_unit").and_then(Value::as_str) == Some("group");
+        let needed = ["name", "context", "decision_points", "conditions"].into_iter();
+        let needed = needed.chain(by_group.then_some("group_type"));
+        let missing = needed.filter(|name| is_absent(&params, name)).collect();
         Ok((params, missing))
     }
 
@@ -96,6 +105,9 @@ impl Gatherer<'_> {
     }
 
     fn take_conditions(&self, params: &mut Params, context: &ContextInfo, asked: Option<&str>) {
+        if asked == Some("conditions") && self.names_other_conditions(context) {
+            return;
+        }
         let open = asked == Some("conditions") && points::leaves_it_open(self.text);
         let given = given_codes(params);
         let shares = conditions::shares(self.text, &context.conditions, &given);
@@ -107,6 +119,17 @@ impl Gatherer<'_> {
         if let Some(shares) = shares {
             params.insert("conditions".into(), listed(&shares));
         }
+    }
+
+    /// "red 50, blue 50" in a context that has neither: the numbers are not those of its own conditions.
+    fn names_other_conditions(&self, context: &ContextInfo) -> bool {
+        let known =
+            context.conditions.iter().any(|code| names::word_of(self.text, [code.as_str()]).is_some());
+        let named = self.text.words.iter().filter(|word| {
+            word.raw.chars().all(char::is_alphabetic)
+                && (word.raw.chars().count() == 1 || slots::is_free(word))
+        });
+        !known && named.count() > 1
     }
 
     pub(super) fn take_group(&self, params: &mut Params, context: &ContextInfo) {
@@ -123,6 +146,8 @@ impl Gatherer<'_> {
         if let Some(group) = whole.or_else(|| short.cloned()) {
             params.insert("assignment_unit".into(), json!("group"));
             params.insert("group_type".into(), json!(group));
+        } else if is_by_group(self.text) && is_absent(params, "group_type") {
+            params.insert("assignment_unit".into(), json!("group"));
         } else if self.text.has_phrase("individual|individually") || self.text.has_phrase("per|each student")
         {
             params.remove("group_type");
@@ -152,6 +177,28 @@ impl Gatherer<'_> {
             params.insert("description".into(), json!(description));
         }
     }
+}
+
+/// A kind of experiment that the action does not create.
+fn other_design(text: &Text) -> Option<&'static str> {
+    let has = |words: &[&str], phrase: &str| text.has(words) || text.has_phrase(phrase);
+    if has(&["within-subject", "within-subjects"], "within subject|subjects") {
+        Some("a within-subjects")
+    } else if text.has(&["factorial"]) {
+        Some("a factorial")
+    } else if has(&["stratified"], "stratification sampling") {
+        Some("a stratified")
+    } else if text.has(&["bandit", "ts_configurable", "thompson", "adaptive"]) {
+        Some("an adaptive")
+    } else {
+        None
+    }
+}
+
+/// "A group experiment", "assigned by group": groups of a kind that the message does not name.
+fn is_by_group(text: &Text) -> bool {
+    text.has_phrase("group|grouped experiment|test|study|assignment|level|unit")
+        || text.has_phrase("by|per group|groups")
 }
 
 /// Whether a parameter is not given.

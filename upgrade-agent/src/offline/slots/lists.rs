@@ -50,7 +50,10 @@ pub(in super::super) fn is_about(text: &Text, verb: usize) -> bool {
     else {
         return false;
     };
-    let person = students::is_person(first) || is_group_noun(first);
+    // "Create a group experiment in X" is about an experiment.
+    let experiment =
+        text.words.get(at + 1).is_some_and(|word| lexicon::concepts(word).contains(&C::Experiment));
+    let person = (students::is_person(first) || is_group_noun(first)) && !experiment;
     let to =
         rest().find(|(_, word)| word.is(&["from", "to", "off", "in", "into", "on", "out"])).map(|(to, _)| to);
     // "Remove bob from Hints": an id, then whence.

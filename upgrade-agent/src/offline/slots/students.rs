@@ -129,11 +129,13 @@ const NUMBERS: &[(&str, u32)] = &[
 pub(in super::super) fn count(text: &Text) -> Option<u32> {
     let before_noun = |at: usize| {
         let near = text.words.iter().skip(at + 1).take(4);
-        near.take_while(|word| !word.new_clause).any(|word| is_person(word) && word.low != "user id")
+        near.take_while(|word| !word.new_clause).position(|word| is_person(word) && word.low != "user id")
     };
     let numbers: Vec<(usize, u32)> =
         text.words.iter().enumerate().filter_map(|(at, word)| Some((at, number(text, at, word)?))).collect();
-    let counted = numbers.iter().find(|(at, _)| before_noun(*at)).map(|(_, number)| *number);
+    // "Group Two with 50 users": of several numbers the nearest one counts.
+    let near = numbers.iter().filter_map(|(at, number)| Some((before_noun(*at)?, *number)));
+    let counted = near.min_by_key(|(distance, _)| *distance).map(|(_, number)| number);
     let alone = || {
         let led = |at: &usize| {
             let before = at.checked_sub(1).and_then(|at| text.words.get(at));
@@ -248,6 +250,8 @@ mod tests {
             ("n=300", Some(300)),
             ("test the balance of Hints with 500", Some(500)),
             ("a single student", Some(1)),
+            ("test the balance of Group Two with 50 users", Some(50)),
+            ("test the balance of Unit 2 with fifty users", Some(50)),
             ("make it 70/30", None),
             ("start Hints 2", None),
         ] {
