@@ -7,14 +7,13 @@ mod builder;
 mod error;
 mod settings;
 mod stream;
+mod threads;
 mod turn;
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::Arc;
 
 use agentgraph::{CompiledGraph, Outcome, RunBuilder};
 use agentgraph_llm::Message;
-use tokio::sync::OwnedMutexGuard;
 
 use crate::plan::Ends;
 use crate::state::ConversationState;
@@ -22,6 +21,7 @@ pub use builder::UpgradeAgentBuilder;
 pub use error::AgentError;
 pub(crate) use settings::Settings;
 pub use stream::{TurnEvent, TurnStream};
+use threads::{Arrival, Held, Threads};
 pub use turn::Turn;
 
 /// Supersteps of the longest turn, and a few more: a turn that needs more does not end by itself. A plan takes two a step.
@@ -29,7 +29,9 @@ const MAX_SUPERSTEPS: u64 = 64;
 
 /// The agent. Cheap to clone; clones share everything.
 ///
-/// Turns of one thread wait for each other within an agent and its clones. Two agents over one store do not know of each
+/// Turns of one thread wait for each other within an agent and its clones. A message that had to wait, or that first ends
+/// an unfinished turn, came before the question that is then open: a yes in it is not taken, and the question is put
+/// again. Two agents over one store do not know of each
 /// other: the slower one's turn fails with `E_STALE`.
 ///
 /// ```
@@ -63,9 +65,6 @@ pub struct UpgradeAgent {
     threads: Arc<Threads>,
 }
 
-/// One lock a thread, as long as somebody holds or awaits it.
-type Threads = Mutex<HashMap<String, Weak<tokio::sync::Mutex<()>>>>;
-
 impl UpgradeAgent {
     /// Starts to describe an agent. It needs a model and a client.
     pub fn builder() -> UpgradeAgentBuilder {
@@ -78,9 +77,13 @@ impl UpgradeAgent {
     /// # Errors
     /// `E_AGENT_EMPTY` for a text without words, and what the store failed with. A server or a model that fails is no
     /// error but a turn that says so.
-    pub async fn turn(&self, thread: &str, text: &str) -> Result<Turn, AgentError> {
-        let (run, recovered, _lock) = self.begin(thread, text).await?;
-        Ok(self.ended(run.await?)?.recovering(recovered))
+    pub fn turn(&self, thread: &str, text: &str) -> impl Future<Output = Result<Turn, AgentError>> + Send {
+        // The message has come now, whenever the future is polled.
+        let arrival = self.threads.arrive(thread);
+        async move {
+            let (run, recovered, _held) = self.begin(arrival, thread, text).await?;
+            Ok(self.ended(run.await?)?.recovering(recovered))
+        }
     }
 
     /// The same turn as a stream of what happens in it. Dropping the stream stops the turn; the next one ends it.
@@ -93,7 +96,7 @@ impl UpgradeAgent {
     /// # Errors
     /// As [`turn`](Self::turn).
     pub async fn recover(&self, thread: &str) -> Result<Option<Turn>, AgentError> {
-        let _lock = self.lock(thread).await;
+        let _held = self.threads.arrive(thread).hold().await;
         self.end_unfinished(thread).await
     }
 
@@ -111,14 +114,15 @@ impl UpgradeAgent {
     }
 
     /// Everything before the first node: the lock, the unfinished turn, the input.
-    async fn begin(&self, thread: &str, text: &str) -> Result<Begun, AgentError> {
+    async fn begin(&self, arrival: Arrival, thread: &str, text: &str) -> Result<Begun, AgentError> {
         if text.trim().is_empty() {
             return Err(AgentError::Empty);
         }
-        let lock = self.lock(thread).await;
+        let held = arrival.hold().await;
         let recovered = self.end_unfinished(thread).await?.map(|turn| turn.reply);
         let input = ConversationState::update().user_input(text).history([Message::user(text)]).turns(1);
-        Ok((self.limited(self.graph.invoke(input), thread), recovered, lock))
+        let input = input.said_early(held.waited || recovered.is_some());
+        Ok((self.limited(self.graph.invoke(input), thread), recovered, held))
     }
 
     async fn end_unfinished(&self, thread: &str) -> Result<Option<Turn>, AgentError> {
@@ -146,26 +150,10 @@ impl UpgradeAgent {
             _ => Err(AgentError::Endless),
         }
     }
-
-    async fn lock(&self, thread: &str) -> OwnedMutexGuard<()> {
-        let lock = {
-            let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
-            threads.retain(|_, lock| lock.strong_count() > 0);
-            match threads.get(thread).and_then(Weak::upgrade) {
-                Some(lock) => lock,
-                None => {
-                    let lock = Arc::new(tokio::sync::Mutex::new(()));
-                    threads.insert(thread.to_owned(), Arc::downgrade(&lock));
-                    lock
-                }
-            }
-        };
-        lock.lock_owned().await
-    }
 }
 
 /// The run, the reply of the turn that was ended first, and the thread's lock.
-type Begun = (RunBuilder<ConversationState>, Option<String>, OwnedMutexGuard<()>);
+type Begun = (RunBuilder<ConversationState>, Option<String>, Held);
 
 impl std::fmt::Debug for UpgradeAgent {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -54,6 +54,9 @@ pub struct ConversationState {
     /// What the person said.
     #[channel(run)]
     pub user_input: String,
+    /// Whether that was said before the person could have read what is asked: it is no yes.
+    #[channel(run)]
+    pub said_early: bool,
     /// What the analyzer made of it.
     #[channel(run)]
     pub analysis: Option<Analysis>,

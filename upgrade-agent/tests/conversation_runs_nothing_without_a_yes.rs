@@ -14,11 +14,12 @@ use agentgraph::MemorySaver;
 use agentgraph_llm::{ChatRequest, Reply, ScriptedModel};
 use common::World;
 use common::script::{acts, wants};
+use futures_util::StreamExt;
 use futures_util::future::join;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use upgrade_agent::actions::Action;
-use upgrade_agent::agent::UpgradeAgent;
+use upgrade_agent::agent::{TurnEvent, UpgradeAgent};
 use upgrade_agent::client::ExperimentState;
 use upgrade_agent::state::{ConfirmKind, Confirmation, LogEntry, Pending};
 
@@ -228,8 +229,10 @@ enum Brought {
     Plainly,
     /// To a new agent, which knows only what was written down.
     AfterARestart,
-    /// The same yes once more, while the first is answered.
+    /// Once more, while the first is answered.
     Twice,
+    /// And another text of the list, while the first is answered.
+    With(usize),
 }
 
 /// What was open when a message came.
@@ -273,6 +276,12 @@ async fn status(world: &World, id: &str) -> ExperimentState {
     world.behind().experiment(id).await.map_or(ExperimentState::Inactive, |one| one.state)
 }
 
+/// Two messages at once. Whatever the first leads to, the second was written before, and is no yes to it.
+async fn at_once(agent: &UpgradeAgent, first: &str, second: &str) {
+    let (one, two) = join(agent.turn("t", first), agent.turn("t", second)).await;
+    drop((one.unwrap(), two.unwrap()));
+}
+
 /// Plays one conversation; says how many calls changed something.
 async fn play(seed: u64, said: &[(usize, Brought)]) -> usize {
     let world = World::new().await;
@@ -293,13 +302,10 @@ async fn play(seed: u64, said: &[(usize, Brought)]) -> usize {
         if !open.plan {
             first = status(&world, &id).await;
         }
-        let says_yes = open.asked.as_ref().is_some_and(|asked| yes_to.contains(&asked.kind()));
         match brought {
-            Brought::Twice if says_yes => {
-                let (one, two) = join(agent.turn("t", text), agent.turn("t", text)).await;
-                drop((one.unwrap(), two.unwrap()));
-            }
-            Brought::Plainly | Brought::Twice => drop(agent.turn("t", text).await.unwrap()),
+            Brought::Twice => at_once(&agent, text, text).await,
+            Brought::With(other) => at_once(&agent, text, TEXTS[other].0).await,
+            Brought::Plainly => drop(agent.turn("t", text).await.unwrap()),
             Brought::AfterARestart => {
                 agent = start().await;
                 agent.turn("t", text).await.unwrap();
@@ -322,7 +328,12 @@ fn runtime() -> tokio::runtime::Runtime {
 }
 
 fn brought() -> impl Strategy<Value = Brought> {
-    prop_oneof![3 => Just(Brought::Plainly), 1 => Just(Brought::AfterARestart), 1 => Just(Brought::Twice)]
+    prop_oneof![
+        3 => Just(Brought::Plainly),
+        1 => Just(Brought::AfterARestart),
+        1 => Just(Brought::Twice),
+        2 => (0..TEXTS.len()).prop_map(Brought::With),
+    ]
 }
 
 proptest! {
@@ -357,4 +368,105 @@ fn random_conversations_do_run_actions_that_were_confirmed() {
         let ran: usize = (0..20).map(|seed| runtime().block_on(play(seed, &said))).sum();
         assert!(ran >= 10, "only {ran} calls, {brought:?}");
     }
+}
+
+const TOO_EARLY: &str = "I asked that after your message came in";
+
+/// A model that wants this and nothing else.
+fn wishful(action: &'static str, params: Value) -> ScriptedModel {
+    ScriptedModel::from_fn(move |request| {
+        let gathers = request.tools.iter().any(|tool| tool.name == "set_action_needed");
+        let has_results = request.messages.last().is_some_and(|last| last.results().next().is_some());
+        match gathers {
+            true if has_results => Reply::text("ready"),
+            true => acts(action, params.clone()),
+            false => wants("needs_info", 0.95),
+        }
+    })
+}
+
+async fn agent_that_wants(world: &World, action: &'static str, params: Value) -> UpgradeAgent {
+    let agent = UpgradeAgent::builder().model(wishful(action, params)).client(world.client().await);
+    agent.build().unwrap()
+}
+
+#[tokio::test]
+async fn a_yes_that_came_before_the_question_is_asked_for_again() {
+    let world = World::new().await;
+    let id = world.experiment("Foo", ExperimentState::Inactive).await;
+    let to = json!({ "experiment_id": id, "status": "enrolling" });
+    let agent = agent_that_wants(&world, "update_experiment_status", to).await;
+    let (one, two) = join(agent.turn("t", "ok please"), agent.turn("t", "ok please")).await;
+    let (one, two) = (one.unwrap(), two.unwrap());
+    assert_eq!(status(&world, &id).await, ExperimentState::Inactive);
+    assert!(two.reply.contains(TOO_EARLY) && two.reply.contains(&one.reply), "{}", two.reply);
+    assert_eq!(two.suggested, ["Yes", "No", "Modify"]);
+    agent.turn("t", "yes").await.unwrap();
+    assert_eq!(status(&world, &id).await, ExperimentState::Enrolling);
+}
+
+#[tokio::test]
+async fn a_typed_word_that_came_before_the_question_deletes_nothing() {
+    let world = World::new().await;
+    let id = world.experiment("Foo", ExperimentState::Inactive).await;
+    let agent = agent_that_wants(&world, "delete_experiment", json!({ "experiment_id": id })).await;
+    let (_, two) = join(agent.turn("t", "delete Foo"), agent.turn("t", "DELETE")).await;
+    assert!(two.unwrap().reply.contains(TOO_EARLY));
+    assert!(world.behind().experiment(&id).await.is_ok());
+    agent.turn("t", "DELETE").await.unwrap();
+    assert!(world.behind().experiment(&id).await.is_err());
+}
+
+#[tokio::test]
+async fn a_yes_that_came_before_a_plan_stopped_to_ask_does_not_let_it_go_on() {
+    let world = World::new().await;
+    let id = world.experiment("Foo", ExperimentState::Enrolling).await;
+    let steps = json!([{ "do": "assign" }, { "do": "set_status", "status": "enrollmentComplete" },
+        { "do": "set_status", "status": "cancelled" }]);
+    let journey =
+        json!({ "context": "assign-prog", "experiment_id": id, "user_ids": ["ada"], "steps": steps });
+    let agent = agent_that_wants(&world, "simulate_user_journey", journey).await;
+    agent.turn("t", "walk ada through it").await.unwrap();
+    let mut early = None;
+    for _ in 0..4 {
+        let (one, two) = join(agent.turn("t", "yes"), agent.turn("t", "yes")).await;
+        let (one, two) = (one.unwrap(), two.unwrap());
+        if agent.conversation("t").await.unwrap().unwrap().plan.is_some() {
+            early = Some((one.reply, two.reply));
+            break;
+        }
+    }
+    let (asked, again) = early.expect("the plan stops to ask");
+    assert!(again.contains(TOO_EARLY), "{asked}\n--\n{again}");
+    let changes = changes(&world);
+    assert!(!changes.iter().any(|call| call.contains("cancelled")), "{changes:?}");
+    agent.turn("t", "yes").await.unwrap();
+    assert!(agent.conversation("t").await.unwrap().unwrap().plan.is_none());
+}
+
+#[tokio::test]
+async fn a_yes_is_none_to_a_question_of_a_turn_that_was_cut_off() {
+    let world = World::new().await;
+    let id = world.experiment("Foo", ExperimentState::Inactive).await;
+    let agent = agent_that_wants(&world, "delete_experiment", json!({ "experiment_id": id })).await;
+    let mut events = agent.turn_stream("t", "delete Foo");
+    while let Some(event) = events.next().await {
+        if matches!(&event, TurnEvent::Node(node) if node == "information_gatherer") {
+            break;
+        }
+    }
+    drop(events);
+    let turn = agent.turn("t", "DELETE").await.unwrap();
+    assert!(turn.recovered.is_some() && turn.reply.contains(TOO_EARLY), "{}", turn.reply);
+    assert!(world.behind().experiment(&id).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_no_that_came_before_the_question_is_a_no() {
+    let world = World::new().await;
+    let id = world.experiment("Foo", ExperimentState::Inactive).await;
+    let agent = agent_that_wants(&world, "delete_experiment", json!({ "experiment_id": id })).await;
+    let (_, two) = join(agent.turn("t", "delete Foo"), agent.turn("t", "cancel")).await;
+    assert!(two.unwrap().reply.contains("Nothing was changed"));
+    assert!(agent.conversation("t").await.unwrap().unwrap().pending == Pending::Nothing);
 }

@@ -614,7 +614,7 @@ async fn a_journey_of_students() {
     ];
     desk.all_ask_for(ActionKind::SimulateUserJourney, &messages, &["20 simulated students"]).await;
     let named = ["run a user journey with students ann and bob in Math Hints"];
-    desk.all_ask_for(ActionKind::SimulateUserJourney, &named, &["2 simulated students"]).await;
+    desk.all_ask_for(ActionKind::SimulateUserJourney, &named, &["students 'ann' and 'bob'"]).await;
     desk.end().await;
 }
 

@@ -147,6 +147,8 @@ async fn a_journey_names_each_student_once_and_stays_in_the_context_of_its_exper
     assert!(turn.reply.contains("'Foo' is in the context assign-prog"), "{}", turn.reply);
     let turn = asked(&world, "simulate_user_journey", journey("assign-prog", json!(["ann", "bob"]))).await;
     assert!(turn.pending.is_some(), "{}", turn.reply);
+    let named = "Simulate the journey of students 'ann' and 'bob' in context 'assign-prog'?\n1. make the students known";
+    assert!(turn.reply.starts_with(named), "{}", turn.reply);
 }
 
 #[tokio::test]

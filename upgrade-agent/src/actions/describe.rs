@@ -6,10 +6,13 @@ use super::params::weights;
 use super::shown::{on_one_line, shown};
 use super::{
     Action, ConditionParam, CreateExperiment, DecisionPointParam, GroupParam, JourneyStep, Proposal,
-    UpdateExperiment,
+    SimulateUserJourney, UpdateExperiment,
 };
 use crate::client::{ExperimentState, FilterMode};
 use crate::plan::Step;
+
+/// Of more students than this, the question names the first ones only.
+const NAMED_STUDENTS: usize = 20;
 
 /// The action in a few words, such as `delete experiment 'Foo'`.
 pub(crate) fn title(proposal: &Proposal) -> String {
@@ -32,7 +35,7 @@ pub(crate) fn title(proposal: &Proposal) -> String {
         }
         Action::TestConditionBalance(_) => format!("test the balance of experiment '{name}'"),
         Action::SimulateUserJourney(journey) => {
-            format!("simulate the journey of {} in '{}'", students(journey.students()), journey.context)
+            format!("simulate the journey of {} in '{}'", travellers(journey), journey.context)
         }
     };
     on_one_line(&title)
@@ -90,11 +93,8 @@ pub(crate) fn question(proposal: &Proposal) -> String {
             with_plan(first, (test.group.as_ref(), test.working_group.as_ref()), proposal)
         }
         Action::SimulateUserJourney(journey) => {
-            let first = format!(
-                "Simulate the journey of {} in context '{}'?",
-                students(journey.students()),
-                journey.context
-            );
+            let first =
+                format!("Simulate the journey of {} in context '{}'?", travellers(journey), journey.context);
             with_plan(first, (journey.group.as_ref(), journey.working_group.as_ref()), proposal)
         }
     };
@@ -137,8 +137,10 @@ fn group_lines<'a>((groups, works): Groups<'a>) -> impl Iterator<Item = String> 
 fn with_plan(question: String, groups: Groups<'_>, proposal: &Proposal) -> Vec<String> {
     let mut lines = vec![question];
     lines.extend(group_lines(groups));
+    let names_students =
+        matches!(&proposal.action, Action::SimulateUserJourney(journey) if !journey.user_ids.is_empty());
     let plan = proposal.plan.iter();
-    let steps = plan.clone().flat_map(|plan| &plan.steps).map(step_in_words);
+    let steps = plan.clone().flat_map(|plan| &plan.steps).map(|step| step_in_words(step, names_students));
     let last = plan.filter_map(|plan| plan.restores.as_ref());
     let last = last.map(|first| format!("restore the status {first}, also if a step fails"));
     lines.extend(steps.chain(last).zip(1..).map(|(step, number)| format!("{number}. {step}")));
@@ -148,7 +150,7 @@ fn with_plan(question: String, groups: Groups<'_>, proposal: &Proposal) -> Vec<S
     lines
 }
 
-fn step_in_words(step: &Step) -> String {
+fn step_in_words(step: &Step, names_students: bool) -> String {
     match step {
         Step::SetStatus { to } => format!("change the status to {to}"),
         Step::Crowd { students: number, site, target } => {
@@ -157,6 +159,8 @@ fn step_in_words(step: &Step) -> String {
                 students(*number as usize)
             )
         }
+        Step::Begin { students: 1 } if names_students => "make the student known".to_owned(),
+        Step::Begin { .. } if names_students => "make the students known".to_owned(),
         Step::Begin { students: number } => format!("make {} known", students(*number)),
         Step::VisitAssigned => "let each visit every place where he is assigned something".to_owned(),
         Step::Journey(JourneyStep::Assign {}) => "look at what they would get".to_owned(),
@@ -166,6 +170,18 @@ fn step_in_words(step: &Step) -> String {
             format!("let them work in {}", groups.collect::<Vec<_>>().join(", "))
         }
         Step::Journey(JourneyStep::SetStatus { status }) => format!("change the status to {status}"),
+    }
+}
+
+/// Those whom the person named, else how many are made up.
+fn travellers(journey: &SimulateUserJourney) -> String {
+    let ids = journey.user_ids.iter().map(|id| format!("'{id}'")).collect::<Vec<_>>();
+    let more = ids.len().saturating_sub(NAMED_STUDENTS);
+    match ids.as_slice() {
+        [] => students(journey.students()),
+        [only] => format!("student {only}"),
+        _ if more > 0 => format!("students {} and {more} more", ids[..NAMED_STUDENTS].join(", ")),
+        [first @ .., last] => format!("students {} and {last}", first.join(", ")),
     }
 }
 

@@ -1,7 +1,6 @@
 //! Building an agent.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use agentgraph::{Checkpointer, CompiledGraph, MemorySaver};
@@ -130,7 +129,7 @@ impl UpgradeAgentBuilder {
             return Err(wrong("the temperature is a number from 0 up"));
         }
         let graph = graph(settings, client)?.checkpointer(self.checkpointer);
-        Ok(UpgradeAgent { graph, threads: Arc::new(Mutex::new(HashMap::new())) })
+        Ok(UpgradeAgent { graph, threads: Arc::default() })
     }
 }
 

@@ -6,8 +6,8 @@ use std::task::{Context, Poll};
 use agentgraph::{EventKind, EventStream, View};
 use futures_util::stream::{self, Stream, StreamExt};
 use serde_json::Value;
-use tokio::sync::OwnedMutexGuard;
 
+use super::threads::Held;
 use super::{AgentError, Turn, UpgradeAgent};
 use crate::state::ConversationState;
 
@@ -38,12 +38,13 @@ pub struct TurnStream(Pin<Box<dyn Stream<Item = TurnEvent> + Send>>);
 
 impl TurnStream {
     pub(super) fn new(agent: UpgradeAgent, thread: String, text: String) -> Self {
+        let arrival = agent.threads.arrive(&thread);
         let begin = async move {
-            match agent.begin(&thread, &text).await {
+            match agent.begin(arrival, &thread, &text).await {
                 Err(error) => stream::iter([TurnEvent::Done(Err(error))]).boxed(),
-                Ok((run, recovered, lock)) => {
+                Ok((run, recovered, held)) => {
                     let events = run.views([View::Custom]).stream();
-                    stream::unfold(Running { agent, events, recovered, _lock: lock }, Running::next).boxed()
+                    stream::unfold(Running { agent, events, recovered, _held: held }, Running::next).boxed()
                 }
             }
         };
@@ -64,7 +65,7 @@ struct Running {
     events: EventStream<ConversationState>,
     recovered: Option<String>,
     /// Held until the turn has ended or is dropped.
-    _lock: OwnedMutexGuard<()>,
+    _held: Held,
 }
 
 impl Running {

@@ -1,7 +1,7 @@
 //! Asks for a yes, and settles the answer to one. No model has a part in it.
 //!
 //! This file and its child are the only place where an approval can be made, and it is made of one thing: the person's
-//! own next message, read by [`crate::reply`].
+//! own next message, said after the question was put and read by [`crate::reply`].
 
 mod approval;
 
@@ -38,6 +38,34 @@ fn ask(update: ConversationStateUpdate, proposal: &Proposal, turn: u64) -> Conve
     update.preset(Some(preset)).suggested(suggested).pending(Pending::Confirm(Box::new(asked)))
 }
 
+/// What the message is to the question.
+fn verdict(asked: &Confirmation, state: &ConversationState) -> Verdict {
+    match state.turns == asked.asked_turn().saturating_add(1) {
+        true => reply::read(&state.user_input, asked.kind()),
+        false => Verdict::Other,
+    }
+}
+
+/// Puts the question once more, after the reason why.
+fn ask_again(
+    update: ConversationStateUpdate,
+    asked: &Confirmation,
+    turn: u64,
+    text: String,
+) -> ConversationStateUpdate {
+    let again = asked.asked_again(turn);
+    let suggested = again.suggested();
+    update
+        .preset(Some(Preset::new(ResponseKind::Confirmation, text)))
+        .suggested(suggested)
+        .pending(Pending::Confirm(Box::new(again)))
+}
+
+/// Nobody says yes to what he has not read.
+fn came_too_early(asked: &Confirmation) -> String {
+    format!("I asked that after your message came in, so I have not taken it as a yes.\n{}", asked.text())
+}
+
 /// Reads the answer. A confirmation that this is not the next message to is dropped like one that was not answered.
 fn settle(
     update: ConversationStateUpdate,
@@ -48,10 +76,9 @@ fn settle(
     if let Some(going) = &state.plan {
         return settle_step(update, going, asked, state, settings);
     }
-    let in_time = state.turns == asked.asked_turn().saturating_add(1);
-    let verdict = if in_time { reply::read(&state.user_input, asked.kind()) } else { Verdict::Other };
     let title = actions::title(asked.proposal());
-    match verdict {
+    match verdict(asked, state) {
+        Verdict::Yes if state.said_early => ask_again(update, asked, state.turns, came_too_early(asked)),
         Verdict::Yes => {
             let approved = Approved::new(asked.proposal().clone(), (settings.ids)());
             update.approved(Some(approved)).pending(Pending::Nothing)
@@ -65,12 +92,7 @@ fn settle(
             let text = format!(
                 "To {title} for good, type the word {DELETE_WORD} in capitals and nothing else; to keep it, say cancel."
             );
-            let again = asked.asked_again(state.turns);
-            let suggested = again.suggested();
-            update
-                .preset(Some(Preset::new(ResponseKind::Confirmation, text)))
-                .suggested(suggested)
-                .pending(Pending::Confirm(Box::new(again)))
+            ask_again(update, asked, state.turns, text)
         }
         Verdict::Other => {
             let action = &asked.proposal().action;
@@ -89,10 +111,9 @@ fn settle_step(
     state: &ConversationState,
     settings: &Settings,
 ) -> ConversationStateUpdate {
-    let in_time = state.turns == asked.asked_turn().saturating_add(1);
-    let verdict = if in_time { reply::read(&state.user_input, asked.kind()) } else { Verdict::Other };
     let update = update.pending(Pending::Nothing);
-    match verdict {
+    match verdict(asked, state) {
+        Verdict::Yes if state.said_early => ask_again(update, asked, state.turns, came_too_early(asked)),
         Verdict::Yes => update.approved(Some(Approved::new(asked.proposal().clone(), (settings.ids)()))),
         Verdict::No => update.plan(Some(going.ending(Ends::Declined))),
         _ => {
