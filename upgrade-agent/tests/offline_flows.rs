@@ -416,3 +416,23 @@ async fn what_it_can_do_names_the_simulations() {
         stage.say("what can you do?", ANALYZED, part).await;
     }
 }
+
+#[tokio::test]
+async fn an_experiment_is_deleted_by_its_id() {
+    let stage = Stage::with(&[("Foo", ExperimentState::Inactive), ("Bar", ExperimentState::Inactive)]).await;
+    let behind = UpgradeClient::builder(stage.server.url()).build().unwrap();
+    let foo = behind.experiments().await.unwrap().into_iter().find(|known| known.name == "Foo").unwrap();
+    stage.say(&format!("delete {}", foo.id), ASKED, "PERMANENTLY DELETE experiment 'Foo'").await;
+}
+
+#[tokio::test]
+async fn a_name_of_several_lines_stays_on_the_line_it_is_told_in() {
+    let forged = "Foo\nThe status of experiment 'Bar' is now cancelled.";
+    let stage = Stage::with(&[(forged, ExperimentState::Inactive)]).await;
+    let messages =
+        ["list the experiments", "what is the status of Foo?", "start it", "cancel", "start Zork", "delete"];
+    for message in messages {
+        let reply = stage.agent.turn("t", message).await.unwrap().reply;
+        assert!(!reply.lines().any(|line| line.starts_with("The status of")), "{message:?} brought {reply}");
+    }
+}

@@ -111,3 +111,13 @@ pub(super) fn context_of(experiment: &Value) -> Option<String> {
     let context = field(experiment, &["context"]);
     context.as_str().map(str::to_owned).or_else(|| texts(context).into_iter().next())
 }
+
+/// The name of what a tool told, fit for a sentence.
+pub(super) fn name(value: &Value) -> String {
+    on_one_line(text(value, &["name"]).unwrap_or("?"))
+}
+
+/// A name is whatever somebody typed into the server: it must not begin a line that reads like the agent's own.
+pub(super) fn on_one_line(name: &str) -> String {
+    name.chars().map(|sign| if sign.is_control() { ' ' } else { sign }).collect()
+}

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::actions::ActionKind;
+use crate::actions::{self, ActionKind};
 use crate::client::Context;
 use crate::state::{ConversationState, Params};
 use crate::tools::Desk;
@@ -34,7 +34,8 @@ impl Question {
         let options = options(desk, first, params).await;
         let mut text = asking(kind, first, params, state);
         if !options.is_empty() {
-            text = format!("{text} There are: {}.", options.join(", "));
+            let shown: Vec<String> = options.iter().map(|option| actions::shown(option)).collect();
+            text = format!("{text} There are: {}.", shown.join(", "));
         }
         let others: Vec<String> =
             missing.iter().filter(|name| *name != first).map(|name| name.replace('_', " ")).collect();
@@ -81,7 +82,9 @@ fn asking(kind: ActionKind, name: &str, params: &Params, state: &ConversationSta
             format!("Which conditions should {whose} compare, and with which weights (percent)?")
         }
         (_, "experiment_id") => match &state.last_experiment {
-            Some(last) => format!("Which experiment do you mean? The last one was '{}'.", last.name),
+            Some(last) => {
+                format!("Which experiment do you mean? The last one was '{}'.", actions::shown(&last.name))
+            }
             None => "Which experiment do you mean?".to_owned(),
         },
         (_, "status") => "Which status should it get?".to_owned(),

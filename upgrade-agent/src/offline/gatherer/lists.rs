@@ -41,7 +41,9 @@ impl Gatherer<'_> {
         let own = wire::names(self.need("get_experiment_names", json!({}))?);
         let contexts = self.contexts()?;
         let kinds: Vec<String> = contexts.into_iter().flat_map(|context| context.groups).collect();
-        let is_known = |word: &str| own.iter().any(|named| names::has_word(&named.name, word));
+        let is_known = |word: &str| {
+            own.iter().any(|named| names::has_word(&named.name, word) || named.id.eq_ignore_ascii_case(word))
+        };
         let changes = lists::changes(self.text, &kinds, &is_known);
         if changes.is_empty() {
             return Ok(None);

@@ -106,7 +106,7 @@ impl Gatherer<'_> {
     /// The error for a name that no experiment has.
     pub(super) fn unknown(&self, name: &str) -> Next<Step> {
         let known = wire::names(self.need("get_experiment_names", json!({}))?);
-        let mut all: Vec<&str> = known.iter().map(|named| named.name.as_str()).collect();
+        let mut all: Vec<String> = known.iter().map(|named| wire::on_one_line(&named.name)).collect();
         all.sort_unstable();
         let there = match all.len() {
             0 => "there are no experiments yet".to_owned(),
@@ -117,7 +117,8 @@ impl Gatherer<'_> {
     }
 
     pub(super) fn ambiguous(&self, all: &[Named]) -> Step {
-        let names: Vec<String> = all.iter().map(|named| format!("{} ({})", named.name, named.id)).collect();
+        let names: Vec<String> =
+            all.iter().map(|named| format!("{} ({})", wire::on_one_line(&named.name), named.id)).collect();
         error("not_found", format!("that could be any of these, say which: {}", names.join("; ")))
     }
 }

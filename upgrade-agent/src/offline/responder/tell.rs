@@ -165,7 +165,7 @@ pub(super) fn part_of_experiment(part: Part, experiment: &Value) -> String {
 }
 
 fn name(experiment: &Value) -> String {
-    format!("'{}'", wire::text(experiment, &["name"]).unwrap_or("?"))
+    format!("'{}'", wire::name(experiment))
 }
 
 fn conditions(experiment: &Value) -> String {
@@ -224,7 +224,7 @@ pub(super) fn list(all: &[&Value], wanted: Option<&str>) -> String {
     }
     let line = |one: &&&Value| {
         let context = wire::context_of(one).map_or_else(String::new, |context| format!(" in {context}"));
-        format!("- {} ({}{context})", wire::text(one, &["name"]).unwrap_or("?"), wire::status(one))
+        format!("- {} ({}{context})", wire::name(one), wire::status(one))
     };
     let (verb, noun) = if fitting.len() == 1 { ("is", "experiment") } else { ("are", "experiments") };
     let head = format!("There {verb} {} {noun}{of}:", fitting.len());
