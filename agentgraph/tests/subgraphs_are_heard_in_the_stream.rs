@@ -169,7 +169,8 @@ async fn a_slow_reader_holds_a_subgraph_back_and_a_dropped_stream_cancels_it() {
     drop(stream);
     let state = graph.state("t").await.unwrap().unwrap();
     assert_eq!((&state.next[..], state.children.len()), (&["sub".to_owned()][..], 2));
-    let end = graph.proceed().thread("t").await.unwrap().into_finished().unwrap();
+    let end =
+        graph.proceed().thread("t").views(ALL).stream().outcome().await.unwrap().into_finished().unwrap();
     assert_eq!(end.seen, ["before", "before", "talks"]);
 }
 
