@@ -555,12 +555,11 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// Lets handlers stand in the place of tasks that failed in an earlier call. A node that has no handler any more runs
     /// again.
     pub(crate) fn adopt_failures(&mut self) {
-        if let Some((run, parent)) = self.journal.as_ref().map(|journal| (journal.run, journal.head)) {
-            self.adopt_failures_of(run, parent.unwrap_or(0));
-        }
+        let StepPlace { run, parent, .. } = self.step_place();
+        self.adopt_failures_of(run, parent);
     }
 
-    /// Those of another run at a checkpoint of this branch.
+    /// Those of another run on this branch, whose tasks' ids are made of `parent`.
     pub(crate) fn adopt_failures_of(&mut self, run: RunId, parent: u64) {
         let tasks = if self.left_over.is_empty() { 0 } else { self.frontier.len() };
         for index in 0..tasks {

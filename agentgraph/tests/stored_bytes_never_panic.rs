@@ -6,12 +6,15 @@
 
 mod common;
 
-use std::sync::{Arc, OnceLock};
+use std::path::PathBuf;
+use std::sync::OnceLock;
 
+use agentgraph::Code;
 use agentgraph::prelude::*;
-use agentgraph::{Code, MemorySaver};
-use common::stories::{Story, large, long, paused, recorded};
+use common::reading::{self, read};
+use common::stories::{Story, recorded};
 use common::tape::{Tape, hex, unhex};
+use common::thread_bytes::ThreadBytes;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, FileFailurePersistence, RngSeed};
 
@@ -91,34 +94,8 @@ fn damage() -> impl Strategy<Value = Damage> {
     ]
 }
 
-/// What a reader may say of damaged bytes. That a channel or node is not known, or has another type, is true as well: names are bytes too.
-fn is_fair(error: &agentgraph::Error) -> bool {
-    use Code::{CorruptCheckpoint, GraphChanged, SchemaVersion, UnknownFormat};
-    matches!(error.code(), CorruptCheckpoint | UnknownFormat | GraphChanged | SchemaVersion)
-}
-
-/// Reads a thread in every way there is, and goes on with it.
-async fn read(graph: &CompiledGraph<Story>) {
-    if let Err(error) = graph.state("t").await {
-        assert!(is_fair(&error), "state: {error}");
-        assert_eq!(error.thread(), Some("t"), "{error}");
-    }
-    if let Err(error) = graph.history("t").await {
-        assert!(is_fair(&error), "history: {error}");
-    }
-    // What a damaged frontier or answer makes of the run is the run's own matter, as long as it ends.
-    let _ = graph.proceed().thread("t").max_supersteps(3).await;
-    let _ = graph.resume(1).thread("t").max_supersteps(3).await;
-    let _ = graph.invoke(Story::update()).thread("t").abandon().max_supersteps(3).await;
-}
-
 async fn graph_of(tape: &Tape, which: usize) -> CompiledGraph<Story> {
-    let saver: Arc<MemorySaver> = tape.play().await;
-    match which {
-        0 => paused(saver),
-        1 => long(saver),
-        _ => large(saver, 2),
-    }
+    reading::graph_of(which, tape.play().await)
 }
 
 proptest! {
@@ -239,6 +216,48 @@ fn most_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
     line.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// Threads that the fuzzer (`agentgraph/fuzz`) came upon, each of which reaches code that the others do not.
+fn corpus() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/corpus"))
+}
+
+#[test]
+fn what_the_fuzzer_came_upon_is_read_or_refused_with_little_memory() {
+    let before = most_memory();
+    let mut count = 0;
+    for file in std::fs::read_dir(corpus()).unwrap() {
+        let path = file.unwrap().path();
+        let thread = ThreadBytes::read(&std::fs::read(&path).unwrap());
+        run(async { read(&reading::graph_of(thread.graph.into(), thread.play().await)).await });
+        count += 1;
+    }
+    assert!(count > 100, "only {count} threads in {}", corpus().display());
+    if let (Some(before), Some(after)) = (before, most_memory()) {
+        assert!(after - before < 64 * 1024, "{} KiB", after - before);
+    }
+}
+
+/// The threads that the fuzzer begins with. With `WRITE_SEEDS` they are written to its corpus.
+#[test]
+fn the_fuzzer_begins_with_threads_that_are_read_without_an_error() {
+    for (which, tape) in tapes().iter().enumerate() {
+        let thread = ThreadBytes::of(which, tape);
+        let bytes = thread.write();
+        assert_eq!(ThreadBytes::read(&bytes), thread);
+        run(async {
+            let graph = reading::graph_of(which, thread.play().await);
+            let state = graph.state("t").await.unwrap().unwrap();
+            let taped = graph_of(tape, which).await.state("t").await.unwrap().unwrap();
+            assert_eq!(state.values, taped.values);
+            assert_eq!(state.next, taped.next);
+        });
+        if std::env::var_os("WRITE_SEEDS").is_some() {
+            std::fs::create_dir_all(corpus()).unwrap();
+            std::fs::write(corpus().join(format!("seed-{which}")), bytes).unwrap();
+        }
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use agentgraph::prelude::*;
-use agentgraph::{Budget, Checkpoint, Code, Durability, Failure};
+use agentgraph::{Budget, Checkpoint, Code, Durability, Failure, Memory};
 use serde::{Deserialize, Serialize};
 
 #[derive(State, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
@@ -173,4 +173,43 @@ async fn history_forgets_deferred_nodes_that_a_later_full_record_does_not_name()
     let history = graph.history("t").await.unwrap();
     let lines: Vec<_> = history.iter().map(|one| (one.next.join(" "), one.deferred.join(" "))).collect();
     assert_eq!(lines, [("late".to_owned(), String::new()), ("ask".to_owned(), "late".to_owned())]);
+}
+
+#[tokio::test]
+async fn a_graph_with_a_memory_gives_on_what_its_last_call_wrote_if_that_was_interrupted() {
+    let inner =
+        StateGraph::new().node("first", note).node("ask", asks).edge(START, "first").edge("first", "ask");
+    let inner = inner.compile().unwrap().memory(Memory::PerThread);
+    let graph = kept(StateGraph::new().node("inner", inner).edge(START, "inner"));
+    for expected in ["first 0", "first 0 first 1"] {
+        let run = graph.invoke(Notes::update()).thread("t").durability(Durability::Exit);
+        assert_eq!(run.await.unwrap().interrupts().len(), 1);
+        let answer = expected.chars().last().unwrap().to_string();
+        let notes = graph.resume(answer).thread("t").durability(Durability::Exit).await.unwrap();
+        assert_eq!(notes.output().seen.join(" "), expected);
+    }
+}
+
+#[tokio::test]
+async fn a_handled_failure_is_found_again_where_ids_have_moved_on() {
+    let handle =
+        |failure: Option<Failure>| std::future::ready(Notes::update().seen([failure.unwrap().node()]));
+    let inner = StateGraph::new().node("note", note).edge(START, "note").compile().unwrap();
+    let graph = StateGraph::new()
+        .node("before", note)
+        .node("inner", inner)
+        .node("fails", fails.on_error("handle"))
+        .node("handle", handle)
+        .node("ask", asks)
+        .edge(START, "before")
+        .edge("before", "fails")
+        .edge("before", "inner")
+        .edge("before", "ask");
+    let graph = kept(graph);
+    graph.invoke(Notes::update()).thread("t").durability(Durability::Exit).await.unwrap();
+    let state = graph.state("t").await.unwrap().unwrap();
+    assert_eq!(state.next, ["ask"], "the others are finished, and stay so");
+    graph.update_state("t").update(Notes::update().only(1)).await.unwrap();
+    let notes = graph.resume("yes").thread("t").await.unwrap().into_finished().unwrap();
+    assert_eq!(notes.seen, ["before", "note", "fails", "yes"]);
 }

@@ -439,8 +439,11 @@ impl<S: State> Journal<S> {
         if let Some(from) = waiting.moves_from {
             waiting.moves = waiting.moves.max(from).saturating_add(1);
         }
-        let abandoned = waiting.commit.take().and_then(|earlier| earlier.abandoned);
-        waiting.commit = Some(Waited { abandoned: commit.abandoned.or(abandoned), ..commit });
+        let Waited { source, abandoned, .. } = waiting.commit.take().unwrap_or_default();
+        // A call within another run begins where it says so: the sum of its updates is read back to there.
+        let begins = source == Source::Input && self.call.is_some();
+        let source = if begins { source } else { commit.source };
+        waiting.commit = Some(Waited { source, abandoned: commit.abandoned.or(abandoned), ..commit });
     }
 
     /// Stores from now on. Gives the commit that is to be made first; without one, what was to be written is.

@@ -4,7 +4,9 @@
 pub mod clock;
 pub mod later_stories;
 pub mod poll;
+pub mod reading;
 pub mod saver;
 pub mod stories;
 pub mod tape;
+pub mod thread_bytes;
 pub mod words;

@@ -63,6 +63,22 @@ fn kept(graph: StateGraph<Story>, saver: impl Checkpointer) -> CompiledGraph<Sto
 /// Waits at two questions, of which one is answered, beside two dispatched tasks that are finished and one that failed,
 /// with a join half full.
 pub fn paused(saver: impl Checkpointer) -> CompiledGraph<Story> {
+    kept(questions(), saver)
+}
+
+/// The same, with a state that has changed since: what it stored is migrated.
+pub fn migrated(saver: impl Checkpointer) -> CompiledGraph<Story> {
+    let graph = questions().schema_version(1).migration(0, |fields| {
+        fields.rename("title", "longest");
+        if let Some(lines) = fields.take::<Vec<String>>("lines")? {
+            fields.set("lines", lines.iter().map(|line| format!("{line}!")).collect::<Vec<_>>())?;
+        }
+        Ok(())
+    });
+    kept(graph, saver)
+}
+
+fn questions() -> StateGraph<Story> {
     async fn begin() -> Command<Story> {
         let update =
             Story::update().people([person("ada", 36), person("bob", 7)]).table([("pi", 3.25)]).flash(9);
@@ -84,7 +100,7 @@ pub fn paused(saver: impl Checkpointer) -> CompiledGraph<Story> {
         }
     }
     let line = |text: &'static str| move || std::future::ready(Story::update().lines([text]));
-    let graph = StateGraph::new()
+    StateGraph::new()
         .node("begin", begin)
         .node("early", line("early"))
         .node("ask", ask)
@@ -94,8 +110,7 @@ pub fn paused(saver: impl Checkpointer) -> CompiledGraph<Story> {
         .edge(START, "begin")
         .edge(START, "early")
         .edge("begin", "ask")
-        .edge(["early", "ask"], "joined");
-    kept(graph, saver)
+        .edge(["early", "ask"], "joined")
 }
 
 /// What the long thread writes in its superstep after `n` others.

@@ -1,11 +1,13 @@
 //! What nodes and routers do, as a function of nothing but what they see. The model and the engine's nodes both ask here.
 
 use super::shape::{From, NODES, Shape, Target, name};
-use super::world::{World, Write, Writes};
+use super::world::{Channel, World, Write, Writes};
 
 /// What a task is called with.
 #[derive(Clone, Debug, Default)]
 pub struct Called {
+    /// The nodes around it that are graphs.
+    pub path: String,
     pub node: usize,
     /// The input of a dispatch.
     pub input: Option<u64>,
@@ -59,7 +61,7 @@ impl Called {
     /// The text that tells a task from every other of its run.
     pub fn key(&self, tick: u64) -> String {
         let stands_for = self.failure.as_ref().map_or("", |(node, _)| node);
-        format!("<{}@{tick}#{:?}{stands_for}>", name(self.node), self.input)
+        format!("<{}{}@{tick}#{:?}{stands_for}>", self.path, name(self.node), self.input)
     }
 
     fn sees(&self, world: &World) -> u64 {
@@ -72,6 +74,18 @@ impl Called {
         }
         seen >> 8
     }
+}
+
+/// The input of a graph with a state of its own.
+pub fn child_input(world: &World, input: Option<u64>) -> Writes {
+    let writes = vec![(Write::Reduce(Channel::Log), input.unwrap_or(5) % 1009)];
+    Writes { trace: None, tick: Some(world.tick * 1_000), writes }
+}
+
+/// What its last state comes to in the graph around it.
+pub fn child_output(world: &World) -> Writes {
+    let writes = vec![(Write::Reduce(Channel::Log), digest(world) % 1009)];
+    Writes { trace: world.trace.last().cloned(), tick: Some(world.tick / 1_000 + 1), writes }
 }
 
 /// What a node asks: another value for each task and request of a superstep.
@@ -133,5 +147,5 @@ pub fn time_at(tick: u64) -> u64 {
 
 /// Whether any write of a node could clash with another's.
 pub fn is_exclusive(write: Write) -> bool {
-    write.overwrites() || write.channel() == super::world::Channel::Single
+    write.overwrites() || write.channel() == Channel::Single
 }

@@ -8,9 +8,9 @@ use agentgraph::{Code, Failure, Goto, IntoGoto, n_of};
 
 use crate::common::poll::pending_for;
 
-use super::behaviour::{Attempt, Called, attempt, routed, time_at};
+use super::behaviour::{Attempt, Called, attempt, child_input, child_output, routed, time_at};
 use super::outside::Outside;
-use super::shape::{Edge, Hop, NODES, Shape, Target, name, source_name, target_name};
+use super::shape::{Child, Edge, Hop, Shape, Target, name, source_name, target_name};
 use super::world::World;
 
 /// The input of a dispatch, if the task has one.
@@ -83,9 +83,13 @@ fn goto((target, input): (Target, u64)) -> Goto {
 
 /// Builds the graph, without a checkpointer.
 pub fn build(shape: &Shape, outside: &Outside) -> CompiledGraph<World> {
+    build_at("", shape, outside)
+}
+
+fn build_at(path: &str, shape: &Shape, outside: &Outside) -> CompiledGraph<World> {
     let shape = Arc::new(shape.clone());
-    let graph =
-        (0..NODES).fold(StateGraph::<World>::new(), |graph, node| with_node(graph, node, &shape, outside));
+    let graph = (0..shape.nodes.len())
+        .fold(StateGraph::<World>::new(), |graph, node| with_node(graph, path, node, &shape, outside));
     let graph = shape.edges.iter().fold(graph, with_edge);
     let graph = (0..shape.routers.len()).fold(graph, |graph, slot| with_router(graph, slot, &shape));
     let graph = graph
@@ -100,15 +104,22 @@ pub fn build(shape: &Shape, outside: &Outside) -> CompiledGraph<World> {
 
 fn with_node(
     graph: StateGraph<World>,
+    path: &str,
     node: usize,
     shape: &Arc<Shape>,
     outside: &Outside,
 ) -> StateGraph<World> {
-    let (data, outside) = (Arc::clone(shape), outside.clone());
+    if let Some(child) = &shape.nodes[node].child {
+        let child = with_memory(build_at(&format!("{path}{}/", name(node)), &child.shape, outside), child);
+        let child = if shape.nodes[node].defers { child.defer() } else { child };
+        return graph.node(name(node), child);
+    }
+    let (data, outside, path) = (Arc::clone(shape), outside.clone(), path.to_owned());
     let function =
         move |ctx: Ctx, world: Snapshot<World>, MaybeInput(input): MaybeInput, failure: Option<Failure>| {
             let failure = failure.as_ref().map(told);
-            let called = Called { node, input, failure, answers: Vec::new(), round: outside.round() };
+            let path = path.clone();
+            let called = Called { path, node, input, failure, answers: Vec::new(), round: outside.round() };
             act(Arc::clone(&data), outside.clone(), called, ctx, world)
         };
     let data = &shape.nodes[node];
@@ -123,6 +134,17 @@ fn with_node(
         node_of_graph = node_of_graph.defer();
     }
     graph.node(name(node), node_of_graph)
+}
+
+/// A graph as a node of one over the same state, or over another one.
+fn with_memory(graph: CompiledGraph<World>, child: &Child) -> agentgraph::Node<World> {
+    if !child.embedded {
+        return graph.memory(child.memory).into_node();
+    }
+    let input =
+        |world: Snapshot<World>, MaybeInput(input): MaybeInput| child_input(&world, input).into_update();
+    let output = |world: World| child_output(&world).into_update();
+    graph.embed(input, output).memory(child.memory).into_node()
 }
 
 fn with_edge(graph: StateGraph<World>, edge: &Edge) -> StateGraph<World> {
@@ -147,6 +169,6 @@ fn with_router(graph: StateGraph<World>, slot: usize, shape: &Shape) -> StateGra
         };
         return graph.route(source_name(from), hops);
     }
-    let targets = (0..NODES).map(name).chain([END]);
+    let targets = (0..shape.nodes.len()).map(name).chain([END]);
     graph.branch(source_name(from), move |world: &World| gotos(decide(world)), targets)
 }

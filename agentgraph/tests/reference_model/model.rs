@@ -2,17 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use agentgraph::{CheckpointId, Source, StopReason};
+use agentgraph::{CheckpointId, Memory, Source, StopReason};
 
-use super::behaviour::{Attempt, Called, Going, answer, attempt, is_exclusive, routed, time_at};
+use super::behaviour::{
+    Attempt, Called, Going, answer, attempt, child_input, child_output, is_exclusive, routed, time_at,
+};
 use super::events::{Happening, OfTask, add};
 use super::rounds::Rounds;
-use super::shape::{Edit, From, Shape, Target, name};
+use super::shape::{Child, Edit, From, Shape, Target, name};
 use super::told::{Came, Seen, Status, Told};
 use super::world::{Channel, Item, World, Write, Writes, given, key};
 
 /// Something that is done to a thread.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Act {
     pub what: What,
     /// On this checkpoint, or on the newest one.
@@ -25,11 +27,12 @@ pub struct Act {
     pub budget: (Option<u64>, Option<u64>),
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub enum What {
     Invoke(Vec<Write>),
     /// Answers these of the open requests.
     Resume(Vec<usize>),
+    #[default]
     Proceed,
     /// Changes the thread without running anything.
     Edit(Edit),
@@ -39,14 +42,16 @@ pub enum What {
 type Task = (usize, Option<u64>);
 
 /// What a task of the open superstep left behind.
-#[derive(Clone, Debug, Default)]
-struct Left {
+#[derive(Clone, Default)]
+struct Left<'a> {
     /// It failed, and its handler stands in its place.
     failure: Option<(String, String)>,
     answers: Vec<u64>,
     /// What it asks and has no answer to.
     open: Option<u64>,
-    done: Option<(Writes, Option<Going>)>,
+    done: Option<(Vec<Writes>, Option<Going>)>,
+    /// The run of a graph that is the node.
+    inner: Option<Box<Model<'a>>>,
 }
 
 #[derive(Clone, Debug)]
@@ -62,6 +67,20 @@ struct Checkpoint {
     halted: Vec<usize>,
 }
 
+impl Left<'_> {
+    /// What is untracked is not in the records of finished tasks and supersteps either.
+    fn forget_untracked(&mut self) {
+        let forget =
+            |writes: &mut Writes| writes.writes.retain(|(write, _)| write.channel() != Channel::Loose);
+        self.done.iter_mut().flat_map(|(writes, _)| writes).for_each(forget);
+        if let Some(inner) = &mut self.inner {
+            inner.world.loose.clear();
+            inner.wrote.iter_mut().flatten().for_each(forget);
+            inner.left.values_mut().for_each(Left::forget_untracked);
+        }
+    }
+}
+
 /// What a run has used up.
 #[derive(Clone, Copy, Debug, Default)]
 struct Spent {
@@ -69,13 +88,14 @@ struct Spent {
     coins: u64,
 }
 
+#[derive(Clone)]
 pub struct Model<'a> {
     shape: &'a Shape,
     /// An act stores once, when it ends.
     stores_at_end: bool,
     stored: Vec<Checkpoint>,
     head: Option<usize>,
-    left: BTreeMap<usize, Left>,
+    left: BTreeMap<usize, Left<'a>>,
     /// The caller was told of the static interrupt at the head.
     told: bool,
     spent: Spent,
@@ -93,6 +113,14 @@ pub struct Model<'a> {
     now: u64,
     round: u64,
     step: u64,
+    // Of a graph that is a node.
+    path: String,
+    /// The updates that were merged, superstep by superstep.
+    wrote: Vec<Vec<Writes>>,
+    /// What graphs with a memory for the thread have in it, by their path.
+    memories: BTreeMap<String, World>,
+    /// What came of it is not for the model to say.
+    pub is_unclear: bool,
 }
 
 impl<'a> Model<'a> {
@@ -117,6 +145,10 @@ impl<'a> Model<'a> {
             now: 0,
             round: 0,
             step: 0,
+            path: String::new(),
+            wrote: Vec::new(),
+            memories: BTreeMap::new(),
+            is_unclear: false,
         }
     }
 
@@ -147,12 +179,13 @@ impl<'a> Model<'a> {
         for (at, (node, _)) in head.next.iter().enumerate() {
             let left = self.left.get(&at).cloned().unwrap_or_default();
             if let Some((writes, _)) = &left.done {
-                apply(&mut values, std::slice::from_ref(writes));
+                writes.iter().for_each(|writes| apply(&mut values, std::slice::from_ref(writes)));
                 continue;
             }
             let handler = self.shape.nodes[*node].handler.filter(|_| left.failure.is_some());
             let actor = name(handler.unwrap_or(*node));
             asks.extend(left.open.map(|asked| (actor, asked)));
+            asks.extend(left.inner.iter().flat_map(|inner| inner.open()));
             next.push(actor);
         }
         Some(Status { values: values.stored(), next, asks })
@@ -176,12 +209,7 @@ impl<'a> Model<'a> {
         if !self.has_committed && forks {
             (self.left, self.told) = left;
         }
-        for left in self.left.values_mut() {
-            // What is untracked is not in the records of finished tasks either.
-            if let Some((writes, _)) = &mut left.done {
-                writes.writes.retain(|(write, _)| write.channel() != Channel::Loose);
-            }
-        }
+        self.left.values_mut().for_each(Left::forget_untracked);
         let output = match &came {
             Came::Edited(_) => None,
             came if came.is_hopeless() => None,
@@ -225,10 +253,7 @@ impl<'a> Model<'a> {
             },
             What::Proceed | What::Resume(_) if self.next.is_empty() => Came::Failed("E_NOTHING_TO_RESUME"),
             What::Resume(which) => {
-                let open = self.left.values_mut().filter(|left| left.open.is_some());
-                for (_, left) in open.enumerate().filter(|(at, _)| which.contains(at)) {
-                    left.answers.extend(left.open.take().map(answer));
-                }
+                self.answer(which, &mut 0);
                 self.run(act, self.told)
             }
             What::Proceed if forks => {
@@ -240,12 +265,42 @@ impl<'a> Model<'a> {
         }
     }
 
+    /// The open requests, in task order.
+    fn open(&self) -> Vec<(&'static str, u64)> {
+        let mut open = Vec::new();
+        for at in 0..self.next.len() {
+            let Some(left) = self.left.get(&at) else { continue };
+            open.extend(left.open.map(|asked| (name(self.actor(at)), asked)));
+            open.extend(left.inner.iter().flat_map(|inner| inner.open()));
+        }
+        open
+    }
+
+    /// Answers those of the open requests whose places are among `which`.
+    fn answer(&mut self, which: &[usize], place: &mut usize) {
+        for left in self.left.values_mut() {
+            if let Some(inner) = &mut left.inner {
+                inner.answer(which, place);
+            }
+            if left.open.is_some() {
+                if which.contains(place) {
+                    left.answers.extend(left.open.take().map(answer));
+                }
+                *place += 1;
+            }
+        }
+    }
+
     /// A new run: its own channels and what was for the next superstep only are gone, START's edges are followed.
     fn begin(&mut self, input: &[Write]) -> Result<(), &'static str> {
+        self.begin_with(given(input))
+    }
+
+    fn begin_with(&mut self, input: Writes) -> Result<(), &'static str> {
         let before = self.world.clone();
         self.world.heard.clear();
         self.world.flash.clear();
-        apply(&mut self.world, &[given(input)]);
+        apply(&mut self.world, &[input]);
         (self.rounds, self.deferred) = (Rounds::default(), BTreeSet::new());
         let mut next = Vec::new();
         if let Err(code) = self.leave(None, &self.world.clone(), &mut next) {
@@ -253,6 +308,7 @@ impl<'a> Model<'a> {
             return Err(code);
         }
         self.forget_superstep();
+        self.wrote.clear();
         self.settle(next, self.now);
         Ok(())
     }
@@ -272,7 +328,7 @@ impl<'a> Model<'a> {
             Edit::As(several) => {
                 let mut acting = several.clone();
                 acting.sort_by_key(|(node, _)| *node);
-                let ended = acting.iter().map(|(node, writes)| (*node, given(writes), None)).collect();
+                let ended = acting.iter().map(|(node, writes)| (*node, vec![given(writes)], None)).collect();
                 self.merge(ended)?;
             }
             Edit::Start(writes) => self.begin(writes)?,
@@ -350,8 +406,7 @@ impl<'a> Model<'a> {
         if let Some(code) = failed {
             return Some(Came::Failed(code));
         }
-        let asked = (0..self.next.len()).filter_map(|at| Some((name(self.actor(at)), self.left[&at].open?)));
-        let asked: Vec<_> = asked.collect();
+        let asked = self.open();
         if !asked.is_empty() {
             return Some(Came::Asked(asked));
         }
@@ -386,16 +441,20 @@ impl<'a> Model<'a> {
     }
 
     /// Runs a task, and its handler if it fails, unless it has been run or waits.
-    fn task(&mut self, at: usize, left: &mut Left) -> Result<(), &'static str> {
+    fn task(&mut self, at: usize, left: &mut Left<'a>) -> Result<(), &'static str> {
         let (node, input) = self.next[at];
+        if let Some(child) = &self.shape.nodes[node].child {
+            return self.call(at, child, left);
+        }
         let handler = self.shape.nodes[node].handler;
         while left.done.is_none() && left.open.is_none() {
             let actor = handler.filter(|_| left.failure.is_some()).unwrap_or(node);
             let (answers, failure) = (left.answers.clone(), left.failure.clone());
-            let called = Called { node: actor, input, failure, answers, round: self.round };
+            let called =
+                Called { node: actor, input, failure, answers, path: self.path.clone(), round: self.round };
             match self.attempts(at, &called) {
                 Ok(Attempt::Asks(asked)) => left.open = Some(asked),
-                Ok(Attempt::Returns(writes, going)) => left.done = Some((writes, going)),
+                Ok(Attempt::Returns(writes, going)) => left.done = Some((vec![writes], going)),
                 Ok(Attempt::Fails { .. }) => unreachable!("a failure has a code"),
                 Err((_, code)) if handler.is_none() || left.failure.is_some() => return Err(code),
                 Err((text, _)) => {
@@ -405,6 +464,78 @@ impl<'a> Model<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Calls a graph, or goes on with the call.
+    fn call(&mut self, at: usize, child: &'a Child, left: &mut Left<'a>) -> Result<(), &'static str> {
+        if left.done.is_some() {
+            return Ok(());
+        }
+        let (node, input) = self.next[at];
+        let (step, index) = (self.step, at as u32);
+        add(&mut self.happened, step, index, OfTask::Started(name(node), input));
+        let mut inner = match left.inner.take() {
+            Some(inner) => inner,
+            None => self.enter(node, child, input),
+        };
+        (inner.round, inner.step) = (self.round, 0);
+        inner.memories = std::mem::take(&mut self.memories);
+        let came = inner.run(&Act::default(), false);
+        self.memories = std::mem::take(&mut inner.memories);
+        if child.memory == Memory::PerThread {
+            self.memories.insert(inner.path.clone(), inner.world.stored());
+        }
+        let twice = self.next.iter().filter(|(other, _)| *other == node).count() > 1;
+        self.is_unclear |= inner.is_unclear || (twice && child.has_memory());
+        let told = match came {
+            Came::Finished { .. } => {
+                let writes = if child.embedded { vec![child_output(&inner.world)] } else { inner.sum() };
+                left.done = Some((writes, None));
+                OfTask::Done
+            }
+            Came::Asked(_) => {
+                left.inner = Some(inner);
+                OfTask::Waits
+            }
+            Came::Failed(code) => {
+                left.inner = Some(inner).filter(|_| child.memory != Memory::None);
+                add(&mut self.happened, step, index, OfTask::Failed(code));
+                return Err(code);
+            }
+            came => unreachable!("a graph in a node came to {came:?}"),
+        };
+        add(&mut self.happened, step, index, told);
+        Ok(())
+    }
+
+    /// A call that begins.
+    fn enter(&self, node: usize, child: &'a Child, input: Option<u64>) -> Box<Model<'a>> {
+        let mut inner = Box::new(Model::new(&child.shape, false));
+        inner.path = format!("{}{}/", self.path, name(node));
+        let mut next = Vec::new();
+        if child.embedded {
+            let memory = self.memories.get(&inner.path).filter(|_| child.memory == Memory::PerThread);
+            inner.world = memory.cloned().unwrap_or_default();
+            inner.begin_with(child_input(&self.world, input)).expect("nothing leads nowhere");
+        } else {
+            inner.world = self.world.clone();
+            inner.leave(None, &self.world, &mut next).expect("nothing leads nowhere");
+            inner.settle(next, 0);
+        }
+        inner
+    }
+
+    /// Its updates one after the other, as one writer. What was for the next superstep only is that of the last one.
+    fn sum(&self) -> Vec<Writes> {
+        let supersteps = self.wrote.len();
+        let updates =
+            self.wrote.iter().enumerate().flat_map(|(at, updates)| updates.iter().map(move |one| (at, one)));
+        let kept = updates.map(|(at, update)| {
+            let mut update = update.clone();
+            update.writes.retain(|(write, _)| at + 1 == supersteps || write.channel() != Channel::Flash);
+            update
+        });
+        kept.collect()
     }
 
     /// Attempt after attempt, until one is the last. A failure is its text, as a handler sees it, and its code.
@@ -448,7 +579,7 @@ impl<'a> Model<'a> {
     }
 
     /// Clashes first, then routers in task order, then updates in task order.
-    fn merge(&mut self, ended: Vec<(usize, Writes, Option<Going>)>) -> Result<(), &'static str> {
+    fn merge(&mut self, ended: Vec<(usize, Vec<Writes>, Option<Going>)>) -> Result<(), &'static str> {
         if conflicts(ended.iter().map(|(_, writes, _)| writes)) {
             return Err("E_CONCURRENT_UPDATE");
         }
@@ -460,16 +591,17 @@ impl<'a> Model<'a> {
             let (replaces, targets) = going.unwrap_or_default();
             if !replaces {
                 let mut own = world.clone();
-                apply(&mut own, std::slice::from_ref(&writes));
+                apply(&mut own, &writes);
                 if let Err(code) = self.leave(Some(node), &own, &mut next) {
                     self.rounds = rounds;
                     return Err(code);
                 }
             }
             targets.into_iter().for_each(|target| go(target, &mut next));
-            updates.push(writes);
+            updates.extend(writes);
         }
         apply(&mut world, &updates);
+        self.wrote.push(updates);
         self.world = world;
         self.settle(next, now);
         Ok(())
@@ -529,7 +661,7 @@ impl<'a> Model<'a> {
         let stopped = Came::Stopped(StopReason::Limit);
         let Some(node) = self.shape.on_limit else { return stopped };
         self.step += 1;
-        let called = Called { node, round: self.round, ..Called::default() };
+        let called = Called { node, round: self.round, path: self.path.clone(), ..Called::default() };
         match self.attempts(0, &called) {
             Err((_, code)) => return Came::Failed(code),
             Ok(Attempt::Returns(writes, _)) => {
@@ -585,10 +717,11 @@ fn go((target, input): (Target, u64), next: &mut Vec<Task>) {
 }
 
 /// Two tasks overwrite one channel, or write the one that takes a single writer.
-fn conflicts<'w>(mut updates: impl Iterator<Item = &'w Writes>) -> bool {
+fn conflicts<'w>(mut updates: impl Iterator<Item = &'w Vec<Writes>>) -> bool {
     let mut taken = BTreeSet::new();
     updates.any(|update| {
-        let exclusive = update.writes.iter().filter(|(write, _)| is_exclusive(*write));
+        let writes = update.iter().flat_map(|update| &update.writes);
+        let exclusive = writes.filter(|(write, _)| is_exclusive(*write));
         let exclusive: BTreeSet<Channel> = exclusive.map(|(write, _)| write.channel()).collect();
         exclusive.into_iter().any(|channel| !taken.insert(channel))
     })

@@ -1,10 +1,12 @@
 //! Random shapes.
 
+use agentgraph::Memory;
 use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
 
 use super::shape::{
-    Allowance, AnswerOrder, CommandShape, Edge, Edit, From, NODES, NodeShape, Plan, Router, Shape, Target,
+    Allowance, AnswerOrder, Child, CommandShape, Edge, Edit, From, NODES, NodeShape, Plan, Router, Shape,
+    Target,
 };
 use super::world::{Channel, Write};
 
@@ -86,6 +88,7 @@ fn node() -> impl Strategy<Value = NodeShape> {
                     coins,
                     emits,
                     pending,
+                    child: None,
                 };
                 match trouble {
                     Trouble::None => plain,
@@ -140,6 +143,144 @@ fn plan() -> impl Strategy<Value = Plan> {
     ];
     let back = prop_oneof![3 => Just(0), 2 => 1..12_usize];
     (0..8_usize, back, edit).prop_map(|(when, back, edit)| Plan { when, back, edit })
+}
+
+/// How many nodes a graph in a node has.
+const INNER: usize = 3;
+
+/// A graph for the inside of a node: without loops, without static interrupts, and nothing in it leads nowhere.
+fn child(depth: u32) -> BoxedStrategy<Child> {
+    let edge = (prop::option::of(0..INNER), 0..INNER).prop_map(|(from, to)| match from {
+        Some(from) if from < to => (Some(from), to),
+        _ => (None, to),
+    });
+    let join = (btree_set(0..INNER - 1, 2), Just(INNER - 1), 1..3_usize);
+    let inner = match depth {
+        0 => Just(None).boxed(),
+        _ => prop::option::weighted(0.4, child(depth - 1)).boxed(),
+    };
+    let memory =
+        prop::sample::select(vec![Memory::PerCall, Memory::PerCall, Memory::PerThread, Memory::None]);
+    let nodes = vec(node(), INNER..=INNER);
+    (nodes, vec(edge, 1..4), prop::option::of(join), inner, memory, any::<bool>())
+        .prop_map(|(nodes, edges, join, inner, memory, embedded)| {
+            let mut nodes: Vec<NodeShape> =
+                nodes.into_iter().enumerate().map(|(at, node)| calm(at, node, memory)).collect();
+            if let Some(inner) = inner {
+                nodes[1] = graph_node(nodes[1].clone(), inner, memory);
+            }
+            let plain = |(from, to)| Edge { from: vec![from], to: Some(to), needed: 1, timeout: None };
+            let mut known: Vec<Edge> = vec![plain((None, 0))];
+            for edge in edges.into_iter().map(plain) {
+                if !known.contains(&edge) {
+                    known.push(edge);
+                }
+            }
+            known.extend(join.map(|(from, to, needed)| Edge {
+                from: from.into_iter().map(Some).collect(),
+                to: Some(to),
+                needed,
+                timeout: None,
+            }));
+            let shape = Shape { nodes, edges: known, limit: 100, ..Shape::default() };
+            Child { shape, memory, embedded }
+        })
+        .boxed()
+}
+
+/// A node for the inside of a graph. It goes to nodes behind it only.
+fn calm(at: usize, node: NodeShape, memory: Memory) -> NodeShape {
+    let forward = |targets: Vec<Target>| {
+        let behind = targets.into_iter().filter(|target| match target {
+            Target::Node(to) | Target::Dispatch(to) => *to > at && *to < INNER && *to != 1,
+            Target::End => true,
+            Target::Ghost => false,
+        });
+        behind.collect()
+    };
+    let command = node.command.map(|command| CommandShape {
+        replaces: command.replaces,
+        options: command.options.into_iter().map(forward).collect(),
+    });
+    NodeShape {
+        writes: node.writes.into_iter().filter(|write| !write.overwrites()).collect(),
+        command,
+        asks: if memory == Memory::None { 0 } else { node.asks },
+        handler: node.handler.map(|_| INNER - 1).filter(|handler| *handler != at),
+        fails: node.fails.filter(|_| at + 1 != INNER),
+        attempts: node.retries + 1,
+        drains: false,
+        coins: 0,
+        emits: false,
+        ..node
+    }
+}
+
+/// The same place in a graph, with a graph there.
+fn graph_node(node: NodeShape, mut child: Child, around: Memory) -> NodeShape {
+    if around == Memory::None {
+        forget(&mut child);
+    }
+    let idle = NodeShape {
+        writes: Vec::new(),
+        command: None,
+        asks: 0,
+        handler: None,
+        fails: None,
+        heals: (1, 0),
+        ..node
+    };
+    NodeShape {
+        retries: 0,
+        attempts: 1,
+        emits: false,
+        coins: 0,
+        drains: false,
+        child: Some(Box::new(child)),
+        ..idle
+    }
+}
+
+/// Where nothing is kept nobody may ask.
+fn forget(child: &mut Child) {
+    child.memory = Memory::None;
+    for node in &mut child.shape.nodes {
+        node.asks = 0;
+        node.child.iter_mut().for_each(|child| forget(child));
+    }
+}
+
+/// Graphs in which one to three nodes are graphs.
+pub fn nested_shapes() -> impl Strategy<Value = Shape> {
+    (shapes(), vec((0..NODES, child(1)), 1..4)).prop_map(|(mut shape, children)| {
+        for (at, child) in children {
+            shape.nodes[at] = graph_node(shape.nodes[at].clone(), child, Memory::PerCall);
+        }
+        // A graph does not handle failures, nor what is done beyond the limit; one over the same state takes no input.
+        let is_graph: Vec<bool> = shape.nodes.iter().map(|node| node.child.is_some()).collect();
+        let takes_input = |node: &NodeShape| node.child.as_ref().is_none_or(|child| child.embedded);
+        let takes: Vec<bool> = shape.nodes.iter().map(takes_input).collect();
+        let commands = shape.nodes.iter_mut().filter_map(|node| node.command.as_mut());
+        let options = commands.flat_map(|command| &mut command.options);
+        let options = options.chain(shape.routers.iter_mut().flat_map(|router| &mut router.options));
+        for target in options.flatten() {
+            if let Target::Dispatch(node) = *target
+                && !takes[node]
+            {
+                *target = Target::Node(node);
+            }
+        }
+        for node in &mut shape.nodes {
+            if node.handler.is_some_and(|handler| is_graph[handler]) {
+                *node = NodeShape { handler: None, fails: None, attempts: node.retries + 1, ..node.clone() };
+            }
+        }
+        // Clocks, purses, limits and graceful stops of graphs in graphs are not this test's matter.
+        shape.edges.iter_mut().for_each(|edge| edge.timeout = None);
+        shape.nodes.iter_mut().for_each(|node| (node.coins, node.drains) = (0, false));
+        let limit = shape.limit + 8;
+        Shape { edits: Vec::new(), on_limit: None, budget: Allowance::default(), limit, ..shape }
+    })
 }
 
 /// Random graphs, and what is done to a thread of each.

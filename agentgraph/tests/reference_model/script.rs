@@ -25,6 +25,7 @@ pub struct Script {
     pub scenes: Vec<Scene>,
     /// The thread was not left alone before its end.
     pub is_whole: bool,
+    is_unclear: bool,
 }
 
 impl Script {
@@ -36,15 +37,19 @@ impl Script {
         loop {
             let last = scenes.last().map(|scene| &scene.told.came);
             let Some(act) = author.next(&model, scenes.len(), last) else {
-                return Script { scenes, is_whole: true };
+                return Script { scenes, is_whole: true, is_unclear: model.is_unclear };
             };
             if scenes.len() == ACTS || model.history().len() >= CHECKPOINTS {
-                return Script { scenes, is_whole: false };
+                return Script { scenes, is_whole: false, is_unclear: model.is_unclear };
             }
             let told = model.act(&act);
             let (history, status) = (model.history(), model.status());
             scenes.push(Scene { act, told, happened: std::mem::take(&mut model.happened), history, status });
         }
+    }
+
+    pub fn is_unclear(&self) -> bool {
+        self.is_unclear
     }
 
     pub fn is_hopeless(&self) -> bool {
@@ -85,6 +90,14 @@ impl Author<'_> {
             None => {
                 let open = status.as_ref().map_or(0, |status| status.asks.len());
                 let what = match &status {
+                    // What waits within a graph that failed is asked for when it goes on.
+                    Some(_)
+                        if matches!(last, Some(Came::Failed(_)))
+                            && self.shape.has_children()
+                            && !is_hopeless =>
+                    {
+                        What::Proceed
+                    }
                     Some(status) if !status.next.is_empty() && !is_hopeless => match open {
                         0 => What::Proceed,
                         _ => What::Resume(self.shape.answers.of(open)),

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use agentgraph::{END, Route, START};
+use agentgraph::{END, Memory, Route, START};
 
 use super::world::Write;
 
@@ -13,7 +13,7 @@ pub const NODES: usize = 8;
 pub type From = Option<usize>;
 
 /// A graph, and what is done to one thread of it.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Shape {
     pub nodes: Vec<NodeShape>,
     pub edges: Vec<Edge>,
@@ -37,8 +37,9 @@ pub struct Allowance {
 }
 
 /// Which of the open requests are answered at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AnswerOrder {
+    #[default]
     All,
     First,
     Last,
@@ -90,6 +91,34 @@ pub struct NodeShape {
     pub emits: bool,
     /// For how many polls it is pending.
     pub pending: u32,
+    /// It is a graph, and of the rest only how it is reached counts.
+    pub child: Option<Box<Child>>,
+}
+
+/// A graph that is a node.
+#[derive(Clone, Debug)]
+pub struct Child {
+    pub shape: Shape,
+    pub memory: Memory,
+    /// It has a state of its own, made from that around it and summed up in the end.
+    pub embedded: bool,
+}
+
+impl Child {
+    /// It, or one in it, remembers something for the thread.
+    pub fn has_memory(&self) -> bool {
+        self.memory == Memory::PerThread || self.shape.has_memory()
+    }
+}
+
+impl Shape {
+    pub fn has_memory(&self) -> bool {
+        self.nodes.iter().filter_map(|node| node.child.as_ref()).any(|child| child.has_memory())
+    }
+
+    pub fn has_children(&self) -> bool {
+        self.nodes.iter().any(|node| node.child.is_some())
+    }
 }
 
 #[derive(Clone, Debug)]

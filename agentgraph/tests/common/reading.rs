@@ -1,0 +1,45 @@
+//! Reads a thread in every way there is, and goes on with it. Whatever its bytes are, that is an error or works.
+
+use std::sync::Arc;
+
+use agentgraph::prelude::*;
+use agentgraph::{Code, Error, MemorySaver};
+
+use super::stories::{Story, large, long, migrated, paused};
+
+/// The graph that the thread of this number belongs to.
+pub fn graph_of(which: usize, saver: Arc<MemorySaver>) -> CompiledGraph<Story> {
+    match which % 4 {
+        0 => paused(saver),
+        1 => long(saver),
+        2 => large(saver, 2),
+        _ => migrated(saver),
+    }
+}
+
+/// What a reader may say of damaged bytes. That a channel or node is not known is true as well: names are bytes too.
+fn is_fair(error: &Error) -> bool {
+    use Code::{CorruptCheckpoint, GraphChanged, SchemaVersion, UnknownFormat};
+    matches!(error.code(), CorruptCheckpoint | UnknownFormat | GraphChanged | SchemaVersion)
+}
+
+/// # Panics
+/// If the thread is refused for another reason than its bytes.
+pub async fn read(graph: &CompiledGraph<Story>) {
+    if let Err(error) = graph.state("t").await {
+        assert!(is_fair(&error), "state: {error}");
+        assert_eq!(error.thread(), Some("t"), "{error}");
+    }
+    match graph.history("t").await {
+        Err(error) => assert!(is_fair(&error), "history: {error}"),
+        Ok(history) => {
+            for checkpoint in history.iter().take(3) {
+                let _ = graph.update_state("t").at(checkpoint.id).update(Story::update().count(1)).await;
+            }
+        }
+    }
+    // What a damaged frontier or answer makes of the run is the run's own matter, as long as it ends.
+    let _ = graph.proceed().thread("t").max_supersteps(3).await;
+    let _ = graph.resume(1).thread("t").max_supersteps(3).await;
+    let _ = graph.invoke(Story::update()).thread("t").abandon().max_supersteps(3).await;
+}
