@@ -185,22 +185,27 @@ pub enum InputError {
 impl<S: State, I: DeserializeOwned + Clone + 'static> FromTask<S> for Input<I> {
     type Error = InputError;
     fn from_task(task: &Task<'_, S>) -> Result<Self, InputError> {
-        let wrong = |problem| InputError::Type { expected: type_name::<I>(), problem };
+        let wrong = |problem| InputError::Type { expected: type_name::<I>(), problem: Some(problem) };
+        let read = |bytes: &[u8]| {
+            delta::decode(bytes).map(Input).map_err(|error| wrong(misfit::<I>(bytes, &error.to_string())))
+        };
         match task.input {
             None => Err(InputError::Missing(type_name::<I>())),
             Some(live @ InputValue::Live { value, .. }) => match value.downcast_ref::<I>() {
                 Some(value) => Ok(Input(value.clone())),
                 // Another type that reads the same: what it would be after a checkpoint, it is now.
-                None => {
-                    let bytes = live.encode().map_err(|error| wrong(Some(error.to_string())))?;
-                    delta::decode(&bytes).map(Input).map_err(|error| wrong(Some(error.to_string())))
-                }
+                None => read(&live.encode().map_err(|error| wrong(error.message().to_owned()))?),
             },
-            Some(InputValue::Stored(bytes)) => {
-                delta::decode(bytes).map(Input).map_err(|error| wrong(Some(error.to_string())))
-            }
+            Some(InputValue::Stored(bytes)) => read(bytes),
         }
     }
+}
+
+/// What is wrong with an input in the words of its values: those of the format would tell its users nothing.
+fn misfit<I: DeserializeOwned>(bytes: &[u8], decoder: &str) -> String {
+    let value = delta::decode::<serde_json::Value>(bytes).ok();
+    let error = value.and_then(|value| serde_json::from_value::<I>(value).err());
+    error.map_or_else(|| decoder.to_owned(), |error| error.to_string())
 }
 
 /// A dependency that the graph was given with [`StateGraph::dep`](crate::StateGraph::dep): a client, a model, a pool.

@@ -332,6 +332,15 @@ impl InputValue {
             InputValue::Stored(bytes) => Ok(bytes.to_vec()),
         }
     }
+
+    /// For a dispatch to that node, whose maker has yet to be named.
+    pub(crate) fn encode_for(&self, node: &str) -> Result<Vec<u8>, Error> {
+        self.encode().map_err(|error| {
+            let problem =
+                format!("the input of its dispatch to `{node}` cannot be stored: {}", error.message());
+            Error::new(error.code(), problem)
+        })
+    }
 }
 
 impl InputValue {
@@ -344,14 +353,12 @@ impl InputValue {
 
 fn encode_as<I: Serialize + 'static>(value: &(dyn Any + Send + Sync)) -> Result<Vec<u8>, Error> {
     let Some(value) = value.downcast_ref::<I>() else {
-        return Err(Error::new(Code::Encode, "the input of a dispatch changed its type"));
+        return Err(Error::new(Code::Encode, "it changed its type"));
     };
     let mut bytes = Vec::new();
     match delta::encode(&mut bytes, value) {
         Ok(()) => Ok(bytes),
-        Err(error) => {
-            Err(Error::new(Code::Encode, format!("the input of a dispatch cannot be stored: {error}")))
-        }
+        Err(error) => Err(Error::new(Code::Encode, error.to_string())),
     }
 }
 

@@ -61,6 +61,23 @@ async fn it_survives_an_interrupt_and_another_process_and_is_new_in_the_next_run
 }
 
 #[tokio::test]
+async fn it_is_new_in_a_run_that_an_edit_begins_and_goes_over_to_one_that_goes_on() {
+    for answer_of_the_first in [None, Some("done")] {
+        let graph = talk().checkpointer(MemorySaver::new());
+        graph.invoke(Talk::update()).thread("a").await.unwrap();
+        if let Some(answer) = answer_of_the_first {
+            graph.resume(answer).thread("a").await.unwrap();
+        }
+        graph.update_state("a").as_start(Talk::update()).await.unwrap();
+        graph.proceed().thread("a").await.unwrap();
+        graph.update_state("a").as_node("note", Talk::update()).await.unwrap();
+        graph.proceed().thread("a").await.unwrap();
+        let state = graph.resume("anew").thread("a").await.unwrap().into_finished().unwrap();
+        assert_eq!(state.seen, ["a", "anew"]);
+    }
+}
+
+#[tokio::test]
 async fn two_runs_at_once_have_two() {
     let graph = talk().checkpointer(MemorySaver::new());
     let begin = |thread| graph.invoke(Talk::update()).thread(thread);

@@ -218,6 +218,32 @@ async fn no_dispatches_end_the_branch() {
 }
 
 #[tokio::test]
+async fn an_input_that_cannot_be_stored_is_an_error_that_names_who_dispatched_it_and_where() {
+    struct Handle;
+    impl serde::Serialize for Handle {
+        fn serialize<S: serde::Serializer>(&self, _: S) -> std::result::Result<S::Ok, S::Error> {
+            Err(serde::ser::Error::custom("it is open"))
+        }
+    }
+    async fn hands_on() -> Command<Words> {
+        Command::to(Dispatch::new("work", Handle))
+    }
+    async fn fails() -> Result<WordsUpdate> {
+        Err("no".into())
+    }
+    let alone = || StateGraph::new().node("a", hands_on).node("work", says("work")).edge(START, "a");
+    for graph in [alone(), alone().node("late", fails).edge(START, "late")] {
+        let graph = graph.compile().unwrap().checkpointer(MemorySaver::new());
+        let error = graph.invoke(Words::update()).thread("t").await.unwrap_err();
+        assert_eq!((error.code(), error.node()), (Code::Encode, Some("a")));
+        assert!(
+            error.to_string().contains("the input of its dispatch to `work` cannot be stored: it is open"),
+            "{error}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn the_input_of_a_dispatch_must_be_there_and_of_the_type_asked_for() {
     async fn work(Input(_): Input<u64>) {}
     let reached = StateGraph::<Words>::new().node("work", work).edge(START, "work").compile().unwrap();
@@ -231,4 +257,5 @@ async fn the_input_of_a_dispatch_must_be_there_and_of_the_type_asked_for() {
     let graph = StateGraph::<Words>::new().node("wrong", wrong).node("work", work).edge(START, "wrong");
     let error = graph.compile().unwrap().invoke(Words::update()).await.unwrap_err();
     assert_eq!((error.code(), error.node()), (Code::BadInput, Some("work")));
+    assert!(error.to_string().contains("invalid type: string \"text\", expected u64"), "{error}");
 }

@@ -163,6 +163,18 @@ async fn a_new_run_has_spent_nothing() {
 }
 
 #[tokio::test]
+async fn a_run_that_an_edit_begins_has_spent_nothing_and_one_that_goes_on_has() {
+    let graph = spending();
+    graph.invoke(Words::update()).thread("t").max_supersteps(2).await.unwrap();
+    graph.update_state("t").update(Words::update()).await.unwrap();
+    let outcome = graph.proceed().thread("t").max_supersteps(1).await.unwrap();
+    assert_eq!(outcome.spent("tokens"), 9);
+    graph.update_state("t").as_start(Words::update()).await.unwrap();
+    let outcome = graph.proceed().thread("t").max_supersteps(1).await.unwrap();
+    assert_eq!(outcome.spent("tokens"), 3);
+}
+
+#[tokio::test]
 async fn what_a_failed_attempt_spent_is_spent() {
     async fn fails(ctx: Ctx) -> Result<WordsUpdate> {
         ctx.spend("cents", 5);

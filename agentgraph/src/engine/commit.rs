@@ -530,11 +530,13 @@ fn write_frontier<S: State>(
         text(bytes, core.name(*node)).map_err(|error| Error::new(Code::Encode, error.to_string()))?;
     }
     for dispatch in &frontier.dispatched {
+        let (node, from) = (core.name(dispatch.node), core.name(dispatch.from));
+        let input = dispatch.input.encode_for(node).map_err(|error| error.at_node(from))?;
         let stored = StoredDispatch {
-            node: core.name(dispatch.node).to_owned(),
-            from: core.name(dispatch.from).to_owned(),
+            node: node.to_owned(),
+            from: from.to_owned(),
             index: dispatch.index,
-            input: Bytes(dispatch.input.encode()?),
+            input: Bytes(input),
         };
         encode(bytes, &stored).map_err(|error| Error::new(Code::Encode, error.to_string()))?;
     }

@@ -12,7 +12,7 @@ use crate::context::TaskId;
 use crate::engine::commit::Journal;
 use crate::engine::execute::{Ledger, NotDone};
 use crate::engine::merge::Done;
-use crate::engine::plan::{Frontier, Handled, StepPlace, handled, handler_id, task_id};
+use crate::engine::plan::{Actors, Frontier, Handled, StepPlace, handled, handler_id, task_id};
 use crate::engine::stored::{FAILED, OF_RUN, SESSIONS, StoredStep, StoredTarget, to_bytes};
 use crate::error::Error;
 use crate::failure::Failure;
@@ -111,7 +111,10 @@ impl<S: State> Ledger<S> for SuperstepLedger<'_, S> {
                 if let Some(done) = &self.ends.done[*index as usize] {
                     let task =
                         id_of(self.core, journal.step_place(), self.frontier, &self.ends.handled, *index);
-                    writes.push(result_write(self.core, journal, task, done)?);
+                    let actors = Actors { frontier: self.frontier, handled: &self.ends.handled };
+                    let node = self.core.name(actors.node(*index as usize));
+                    let write = result_write(self.core, journal, task, done);
+                    writes.push(write.map_err(|error| error.at_node(node))?);
                 }
             }
             writes.extend(sessions_write(self.sessions)?);
@@ -142,8 +145,9 @@ pub(super) fn result_write<S: State>(
 ) -> Result<PendingWrite, Error> {
     let update = done.update.as_ref().map(|update| (journal.codec.encode_update)(&core.schema, update));
     let targets = done.targets().iter().map(|target| {
-        let input = target.input.as_ref().map(InputValue::encode).transpose()?;
-        Ok(StoredTarget { node: core.name(target.node).to_owned(), input: input.map(Bytes) })
+        let node = core.name(target.node);
+        let input = target.input.as_ref().map(|input| input.encode_for(node)).transpose()?;
+        Ok(StoredTarget { node: node.to_owned(), input: input.map(Bytes) })
     });
     let step = StoredStep {
         version: core.migrations.version,

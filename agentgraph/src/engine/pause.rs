@@ -32,7 +32,9 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             for (index, done) in ends.done.iter().enumerate().filter(|(index, _)| !ends.stored[*index]) {
                 let Some(done) = done else { continue };
                 let task = self.acting_among(&ends.handled, index);
-                writes.push(result_write(&self.core, journal, task, done)?);
+                let node = self.core.name(self.node_at(&ends.handled, index));
+                let write = result_write(&self.core, journal, task, done);
+                writes.push(write.map_err(|error| error.at_node(node))?);
                 finished = true;
             }
         }

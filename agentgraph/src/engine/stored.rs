@@ -142,7 +142,7 @@ impl StoredTarget {
         match goto {
             Goto::Node(node) => Ok(StoredTarget { node: node.to_string(), input: None }),
             Goto::Dispatch(dispatch) => {
-                let input = Some(Bytes(dispatch.input.encode()?));
+                let input = Some(Bytes(dispatch.input.encode_for(&dispatch.node)?));
                 Ok(StoredTarget { node: dispatch.node.to_string(), input })
             }
         }

@@ -219,8 +219,15 @@ impl<S: State> Begun<S> {
             _ if forks.is_some() => Next::Fork,
             _ => Next::GoOn,
         };
+        let begins = matches!(&next, Next::Edit(Edit::AsStart(_), _));
         // Answers and what siblings finished belong to the checkpoint, and a branch begins without them.
         let left = if forks.is_some() { LeftBehind::default() } else { left };
+        // A run that begins has neither what the one before held in its sessions nor what it spent.
+        let sessions_changed = begins || left.sessions.is_some();
+        let (sessions, spent) = match begins {
+            true => Default::default(),
+            false => (left.sessions.unwrap_or(header.session), left.spent.unwrap_or(header.spent)),
+        };
         Ok(Begun {
             run,
             state,
@@ -230,9 +237,9 @@ impl<S: State> Begun<S> {
             left_over: left.tasks,
             past_breaks: left.told,
             halted: if left.told { Vec::new() } else { header.halt },
-            sessions_changed: left.sessions.is_some(),
-            sessions: left.sessions.unwrap_or(header.session),
-            spent: left.spent.unwrap_or(header.spent),
+            sessions,
+            sessions_changed,
+            spent,
             next,
         })
     }
