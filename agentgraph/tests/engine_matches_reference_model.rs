@@ -50,6 +50,9 @@
 //! | a call that hands over does not wait for its queue | 4 kill, 2 nest |
 //! | the sum of a graph's updates goes back beyond its call | 16 nest |
 //! | failures of a graph that stores at its end are looked for under other ids | 6 nest |
+//! | a graph in a node begins anew when it is called again | 2 nest |
+//! | a graph with a memory for the thread forgets | 5 nest |
+//! | ephemeral writes of a graph's earlier supersteps are in its sum | 5 nest |
 //!
 //! Seen not to be caught here: a task that finishes beside running ones and is stored only when all have ended, which is in
 //! `dropped_at_every_poll_the_thread_proceeds.rs`; what tasks left on a checkpoint that a fork leaves, which no id finds there.

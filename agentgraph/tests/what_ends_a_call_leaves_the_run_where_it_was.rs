@@ -2,6 +2,9 @@
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use agentgraph::prelude::*;
 use agentgraph::{Budget, Checkpoint, Code, Durability, Failure, Memory};
 use serde::{Deserialize, Serialize};
@@ -192,24 +195,34 @@ async fn a_graph_with_a_memory_gives_on_what_its_last_call_wrote_if_that_was_int
 
 #[tokio::test]
 async fn a_handled_failure_is_found_again_where_ids_have_moved_on() {
-    let handle =
-        |failure: Option<Failure>| std::future::ready(Notes::update().seen([failure.unwrap().node()]));
-    let inner = StateGraph::new().node("note", note).edge(START, "note").compile().unwrap();
-    let graph = StateGraph::new()
-        .node("before", note)
-        .node("inner", inner)
-        .node("fails", fails.on_error("handle"))
-        .node("handle", handle)
-        .node("ask", asks)
-        .edge(START, "before")
-        .edge("before", "fails")
-        .edge("before", "inner")
-        .edge("before", "ask");
-    let graph = kept(graph);
-    graph.invoke(Notes::update()).thread("t").durability(Durability::Exit).await.unwrap();
-    let state = graph.state("t").await.unwrap().unwrap();
-    assert_eq!(state.next, ["ask"], "the others are finished, and stay so");
-    graph.update_state("t").update(Notes::update().only(1)).await.unwrap();
-    let notes = graph.resume("yes").thread("t").await.unwrap().into_finished().unwrap();
-    assert_eq!(notes.seen, ["before", "note", "fails", "yes"]);
+    for edits in [false, true] {
+        let calls = Arc::new(AtomicU32::new(0));
+        let counted = Arc::clone(&calls);
+        let fails_once = move || {
+            counted.fetch_add(1, Ordering::SeqCst);
+            fails()
+        };
+        let handle = |failure: Failure| std::future::ready(Notes::update().seen([failure.node()]));
+        let inner = StateGraph::new().node("note", note).edge(START, "note").compile().unwrap();
+        let graph = StateGraph::new()
+            .node("before", note)
+            .node("inner", inner)
+            .node("fails", fails_once.on_error("handle"))
+            .node("handle", handle)
+            .node("ask", asks)
+            .edge(START, "before")
+            .edge("before", "fails")
+            .edge("before", "inner")
+            .edge("before", "ask");
+        let graph = kept(graph);
+        graph.invoke(Notes::update()).thread("t").durability(Durability::Exit).await.unwrap();
+        let state = graph.state("t").await.unwrap().unwrap();
+        assert_eq!(state.next, ["ask"], "the others are finished, and stay so");
+        if edits {
+            graph.update_state("t").update(Notes::update().only(1)).await.unwrap();
+        }
+        let notes = graph.resume("yes").thread("t").await.unwrap().into_finished().unwrap();
+        assert_eq!(notes.seen, ["before", "note", "fails", "yes"]);
+        assert_eq!(calls.load(Ordering::SeqCst), 1);
+    }
 }

@@ -13,5 +13,8 @@ pub enum Durability {
     Async,
     /// One, when the call ends: finished, interrupted, stopped or failed. A kill leaves the thread as the call found it,
     /// and history shows one checkpoint a call.
+    ///
+    /// A graph in the place of a node stores when its own call ends, and an answer to it when it is given. So a kill after
+    /// that leaves the thread's own state as the call found it, and what its subgraphs had come to stays.
     Exit,
 }
