@@ -409,9 +409,12 @@ impl<S: State> RunBuilder<S> {
             trace: updates.then(|| Box::new(Trace::after(S::Update::default()))),
             scratch: Scratch::default(),
         };
+        let edits = matches!(begun.next, Next::Edit(..));
         // Nodes' panics are caught where they run. What is left are routes, reducers and values that serialise themselves.
         let driven = AssertUnwindSafe(drive(&mut run, begun.next)).catch_unwind().await;
         match driven.unwrap_or_else(|payload| Err(panicked(&*payload))) {
+            // An edit is no run's end: its joins may yet be filled.
+            Ok(pause) if edits => Ok(Outcome::of(run, pause)),
             Ok(pause) => match run.stuck_error(&pause) {
                 None => Ok(Outcome::of(run, pause)),
                 Some(error) => Err(error.with_state(run.state)),

@@ -230,3 +230,18 @@ async fn joins_of_more_than_sixty_four_sources_count_each() {
     assert_eq!(outcome.output().seen.len(), 131);
     assert_eq!(outcome.output().seen[130], "j");
 }
+
+#[tokio::test]
+async fn an_edit_is_no_end_of_a_run_so_a_join_may_wait() {
+    async fn asks(ctx: Ctx) -> Result<WordsUpdate> {
+        Ok(Words::update().seen([ctx.interrupt::<String>("?")?]))
+    }
+    let graph = StateGraph::new().node("a", says("a")).node("b", asks).node("j", says("j"));
+    let graph = graph.edge(START, "a").edge("a", "b").edge(["a", "b"], "j").fail_on_stuck_joins();
+    let graph = graph.compile().unwrap().checkpointer(MemorySaver::new());
+    graph.update_state("edited").as_node("a", Words::update().seen(["A"])).await.unwrap();
+    graph.invoke(Words::update()).thread("t").await.unwrap();
+    graph.update_state("t").update(Words::update().seen(["edit"])).await.unwrap();
+    let words = graph.resume("b").thread("t").await.unwrap().into_finished().unwrap();
+    assert_eq!(text(&words), "a edit b j");
+}
