@@ -151,7 +151,7 @@ impl Ctx {
     /// the value is not even encoded. What is emitted inside a subgraph is an event of the subgraph's node.
     pub async fn emit(&self, value: impl Serialize) {
         self.heartbeat();
-        let (shared, request) = self.shared.at_the_root(self.request);
+        let (shared, request) = self.shared.heard(self.request);
         let Some(sink) = shared.sink.as_ref().filter(|_| shared.hears_custom) else { return };
         let value = serde_json::to_value(value)
             .unwrap_or_else(|error| serde_json::Value::String(format!("(not encodable: {error})")));
@@ -179,7 +179,7 @@ impl Ctx {
     /// see [`poll_room`](Ctx::poll_room).
     pub fn message(&self, piece: impl Serialize) {
         self.heartbeat();
-        let (shared, request) = self.shared.at_the_root(self.request);
+        let (shared, request) = self.shared.heard(self.request);
         let Some(sink) = shared.sink.as_ref().filter(|_| shared.hears_messages) else { return };
         if let Ok(piece) = serde_json::to_value(piece) {
             sink.message(request, piece);

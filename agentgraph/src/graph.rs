@@ -7,6 +7,7 @@ mod compile;
 mod compiled;
 mod draw;
 pub(crate) mod joins;
+pub(crate) mod json;
 mod narrow;
 mod problem;
 mod sources;

@@ -62,7 +62,7 @@
 //! | to say what comes next | [`StateGraph::edge`], [`StateGraph::route`], [`derive(Route)`](macro@Route), [`Command`], [`Dispatch`] |
 //! | to put a graph into a graph | [`CompiledGraph::embed`], [`CompiledGraph::memory`], [`Memory`], [`Command::parent`] |
 //! | to check and draw a graph | [`StateGraph::compile`], [`CompileError`], [`CompiledGraph::warnings`], [`CompiledGraph::mermaid`] |
-//! | to run it | [`CompiledGraph::invoke`], [`RunBuilder`], [`Outcome`], [`EventStream`] |
+//! | to run it | [`CompiledGraph::invoke`], [`RunBuilder`], [`Outcome`], [`EventStream`], [`CompiledGraph::narrow`] |
 //! | to limit it | [`RunBuilder::max_supersteps`], [`RunBuilder::deadline`], [`Budget`], [`RunBuilder::drain`] |
 //! | to ask a person and go on later | [`Ctx::interrupt`], [`CompiledGraph::resume`], [`CompiledGraph::proceed`] |
 //! | to keep runs | [`checkpoint`], [`MemorySaver`], `SqliteSaver` (feature `sqlite`), [`Durability`], [`CompiledGraph::state`], [`CompiledGraph::history`] |

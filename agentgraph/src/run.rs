@@ -43,7 +43,7 @@ use crate::error::{Code, Error};
 use crate::graph::CompiledGraph;
 use crate::policy::{Heartbeats, NodePanic, Siblings, panic_of};
 use crate::run::begin::{Begun, Next, Start, Thread};
-use crate::run::event::{EventQueue, EventStream, View, Views};
+use crate::run::event::{EventQueue, EventStream, Hears, View, Views};
 use crate::session::Sessions;
 use crate::state::State;
 
@@ -71,6 +71,7 @@ pub struct RunBuilder<S: State, O = S> {
     siblings: Option<Siblings>,
     views: Views,
     capacity: usize,
+    subgraphs: bool,
     abandons: bool,
     from: Option<CheckpointId>,
     durability: Durability,
@@ -90,6 +91,7 @@ impl<S: State> RunBuilder<S> {
             siblings: None,
             views: Views::of([View::Updates, View::Custom]),
             capacity: STREAM_CAPACITY,
+            subgraphs: false,
             abandons: false,
             from: None,
             durability: Durability::default(),
@@ -164,6 +166,7 @@ impl<S: State, O> RunBuilder<S, O> {
             siblings,
             views,
             capacity,
+            subgraphs,
             abandons,
             from,
             durability,
@@ -180,6 +183,7 @@ impl<S: State, O> RunBuilder<S, O> {
             siblings,
             views,
             capacity,
+            subgraphs,
             abandons,
             from,
             durability,
@@ -294,6 +298,14 @@ impl<S: State, O> RunBuilder<S, O> {
         self
     }
 
+    /// Streams what happens in subgraphs, too, in the same views: [`Event::namespace`](crate::Event::namespace) says in which, and
+    /// the task and the superstep are those of the subgraph. Their states and updates are shown as JSON, since theirs are
+    /// other types. Without it, what their nodes emit and what models say in them is heard as of the subgraph's node.
+    pub fn subgraphs(mut self) -> Self {
+        self.subgraphs = true;
+        self
+    }
+
     /// How many events the run may be ahead of the reader; 64 by default. A run that is further ahead waits: at once in
     /// [`Ctx::emit`](crate::Ctx::emit), and otherwise before its next superstep. The updates of one superstep are not held
     /// back, so one of 10,000 tasks is ahead by so many.
@@ -365,7 +377,10 @@ impl<S: State> RunBuilder<S> {
             let saver = begun.journal.as_ref().map(|journal| Arc::clone(&journal.saver));
             let resumed = !matches!(begun.next, Next::Input { .. } | Next::Fork);
             let drain = self.limits.drain.clone();
-            Box::new(Nest::new(saver, self.durability, self.max_concurrency, drain, resumed))
+            let mut nest = Nest::new(saver, self.durability, self.max_concurrency, drain, resumed);
+            let heard = events.as_ref().filter(|_| self.subgraphs);
+            nest.hears = heard.map(|events| Arc::clone(events) as Arc<dyn Hears>);
+            Box::new(nest)
         });
         let halt = Halt::of(self.limits, spending.time_left(), services);
         let shared = Arc::new(RunShared {

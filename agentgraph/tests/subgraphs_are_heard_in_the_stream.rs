@@ -1,10 +1,11 @@
-//! What nodes of subgraphs emit and what models say in them is heard in the stream of the run around, as of the subgraph's node.
+//! What happens in subgraphs is heard in the stream of the run around: what nodes emit and models say as of the subgraph's node,
+//! or everything with its namespace.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
 
-use agentgraph::prelude::*;
+use agentgraph::{Event, prelude::*};
 use common::words::{Words, WordsUpdate, says};
 use futures_util::StreamExt;
 
@@ -50,4 +51,148 @@ async fn from_any_depth_and_whether_it_is_kept_or_not() {
             assert!(events[0].task.is_some() && events[0].task == events[2].task);
         }
     }
+}
+
+/// Namespaces without the ids of the tasks.
+fn named(event: &Event<Words>) -> String {
+    let parts = event.namespace.split('|').map(|part| part.split(':').next().unwrap());
+    parts.collect::<Vec<_>>().join("/")
+}
+
+fn told(event: &Event<Words>) -> String {
+    let what = match &event.kind {
+        EventKind::Values(state) => format!("values {}", state.seen.len()),
+        EventKind::Update { node, .. } => format!("update {node}"),
+        EventKind::ValuesInside(values) => format!("values {}", values["seen"]),
+        EventKind::UpdateInside { node, update } => {
+            format!(
+                "update {node} {}",
+                update.as_ref().map_or("-".into(), |update| update["seen"].to_string())
+            )
+        }
+        EventKind::TaskStarted { node, .. } => format!("start {node}"),
+        EventKind::TaskEnded { node, end } => format!("end {node} {end:?}"),
+        EventKind::Checkpoint { next, .. } => format!("checkpoint {}", next.join("+")),
+        EventKind::Custom { node, value } => format!("custom {node} {value}"),
+        EventKind::Message { node, piece } => format!("message {node} {piece}"),
+        EventKind::Ended(outcome) => format!("over {}", outcome.is_ok()),
+        other => format!("{other:?}"),
+    };
+    format!("[{}]{} {what}", named(event), event.step)
+}
+
+const ALL: [View; 6] =
+    [View::Values, View::Updates, View::Custom, View::Tasks, View::Checkpoints, View::Messages];
+
+#[tokio::test]
+async fn with_their_namespace_in_every_view_if_that_is_asked_for() {
+    let graph = StateGraph::new().node("sub", deep(0)).edge(START, "sub").compile().unwrap();
+    let graph = graph.checkpointer(MemorySaver::new());
+    let run = graph.invoke(Words::update()).thread("t").views(ALL).subgraphs();
+    let events: Vec<_> = run.stream().collect().await;
+    let heard: Vec<_> = events.iter().map(told).collect();
+    let expected = [
+        "[]0 values 0",
+        "[]0 checkpoint sub",
+        "[]1 start sub",
+        "[sub]0 values []",
+        "[sub]0 checkpoint before",
+        "[sub]1 start before",
+        "[sub]1 update before [\"before\"]",
+        "[sub]1 end before Done",
+        "[sub]1 values [\"before\"]",
+        "[sub]1 checkpoint inner",
+        "[sub]2 start inner",
+        "[sub]2 custom inner \"emitted\"",
+        "[sub]2 message inner \"a model says\"",
+        "[sub]2 message inner \"said\"",
+        "[sub]2 update inner [\"talks\"]",
+        "[sub]2 end inner Done",
+        "[sub]2 values [\"before\",\"talks\"]",
+        "[sub]2 checkpoint ",
+        "[]1 update sub",
+        "[]1 end sub Done",
+        "[]1 values 2",
+        "[]1 checkpoint ",
+        "[]1 over true",
+    ];
+    assert_eq!(heard, expected);
+    assert!(events.iter().enumerate().all(|(at, event)| event.seq == at as u64), "in one order without gaps");
+    let (run, sub) = (events[0].run, &events[2]);
+    assert!(events.iter().all(|event| event.run == run));
+    let inside: Vec<_> = events.iter().filter(|event| !event.namespace.is_empty()).collect();
+    let task = sub.task.unwrap().id.to_string();
+    assert!(
+        inside.iter().all(|event| event.namespace.contains(&task)),
+        "the namespace names the task around it"
+    );
+    let inner = &events[10];
+    assert!(
+        inner.task.is_some_and(|task| Some(task.id) != sub.task.map(|task| task.id)),
+        "a task of its own"
+    );
+}
+
+#[tokio::test]
+async fn three_levels_deep_and_in_parallel_each_event_says_where_it_was() {
+    let graph = StateGraph::new().node("left", deep(2)).node("right", deep(1));
+    let graph = graph.edge(START, "left").edge(START, "right").compile().unwrap();
+    let run = graph.invoke(Words::update()).views([View::Custom, View::Updates, View::Messages]).subgraphs();
+    let events: Vec<_> = run.stream().collect().await;
+    let emitted: Vec<_> =
+        events.iter().filter(|event| matches!(event.kind, EventKind::Custom { .. })).collect();
+    let mut places: Vec<_> = emitted.iter().map(|event| named(event)).collect();
+    places.sort();
+    assert_eq!(places, ["left/inner/inner", "right/inner"]);
+    let order = |place: &str| {
+        let of_place = events.iter().filter(|event| named(event) == place).map(told);
+        of_place.map(|told| told.split(' ').take(3).collect::<Vec<_>>().join(" ")).collect::<Vec<_>>()
+    };
+    assert_eq!(order("left"), ["[left]1 update before", "[left]2 update inner"]);
+    assert_eq!(order("left/inner"), ["[left/inner]1 update before", "[left/inner]2 update inner"]);
+}
+
+#[tokio::test]
+async fn a_slow_reader_holds_a_subgraph_back_and_a_dropped_stream_cancels_it() {
+    let graph = StateGraph::new().node("sub", deep(1)).edge(START, "sub").compile().unwrap();
+    let graph = graph.checkpointer(MemorySaver::new());
+    let mut stream =
+        graph.invoke(Words::update()).thread("t").views(ALL).subgraphs().stream_capacity(1).stream();
+    let mut most = 0;
+    while let Some(event) = stream.next().await {
+        most = most.max(stream.unread());
+        if told(&event).contains("start inner") {
+            break;
+        }
+    }
+    assert!(most <= 10, "no more is ahead than one superstep and the beginnings around it: {most}");
+    drop(stream);
+    let state = graph.state("t").await.unwrap().unwrap();
+    assert_eq!((&state.next[..], state.children.len()), (&["sub".to_owned()][..], 2));
+    let end =
+        graph.proceed().thread("t").views(ALL).stream().outcome().await.unwrap().into_finished().unwrap();
+    assert_eq!(end.seen, ["before", "before", "talks"]);
+}
+
+#[tokio::test]
+async fn a_subgraph_over_another_state_shows_its_own_as_json() {
+    #[derive(State, serde::Serialize, serde::Deserialize, Clone, Debug, Default)]
+    struct Count {
+        n: u32,
+    }
+    async fn count(count: Snapshot<Count>) -> CountUpdate {
+        Count::update().n(count.n + 1)
+    }
+    let child = StateGraph::new().node("count", count).edge(START, "count").compile().unwrap();
+    let child =
+        child.embed(|| Count::update().n(41), |count: Count| Words::update().seen([count.n.to_string()]));
+    let graph = StateGraph::new().node("child", child).edge(START, "child").compile().unwrap();
+    let run = graph.invoke(Words::update()).views([View::Values, View::Updates]).subgraphs();
+    let events: Vec<_> = run.stream().collect().await;
+    let inside = events.iter().filter(|event| !event.namespace.is_empty()).map(|event| match &event.kind {
+        EventKind::ValuesInside(values) => values.to_string(),
+        EventKind::UpdateInside { update, .. } => format!("update {}", update.as_ref().unwrap()),
+        other => format!("{other:?}"),
+    });
+    assert_eq!(inside.collect::<Vec<_>>(), ["{\"n\":41}", "update {\"n\":42}", "{\"n\":42}"]);
 }

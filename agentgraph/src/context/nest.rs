@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::{CheckpointId, RunShared, TaskId, TaskRequest};
 use crate::checkpoint::Checkpointer;
 use crate::run::Durability;
+use crate::run::event::Hears;
 
 /// The task around a run.
 pub(crate) struct Outer {
@@ -27,6 +28,8 @@ pub(crate) struct Nest {
     pub(crate) saver: Option<Arc<dyn Checkpointer>>,
     pub(crate) durability: Durability,
     pub(crate) max_concurrency: usize,
+    /// Who hears what happens in subgraphs, if anybody wants to.
+    pub(crate) hears: Option<Arc<dyn Hears>>,
     /// The caller's wish to stop at the next boundary.
     pub(crate) drain: Option<CancellationToken>,
     /// The tasks of the first superstep may have been begun by an earlier call.
@@ -69,6 +72,7 @@ impl Nest {
             saver,
             durability,
             max_concurrency,
+            hears: None,
             drain,
             resumed,
             step: Mutex::default(),
@@ -123,10 +127,11 @@ impl RunShared {
         self.outer.as_ref().map_or(self, |outer| &outer.root)
     }
 
-    /// The run that the caller sees, and the task of it that a task of this run is in.
-    pub(crate) fn at_the_root(&self, mut request: TaskRequest) -> (&RunShared, TaskRequest) {
+    /// The innermost run whose events are heard, and the task of it that a task of this run is in: this one, if somebody
+    /// streams subgraphs too, or the one that the caller sees.
+    pub(crate) fn heard(&self, mut request: TaskRequest) -> (&RunShared, TaskRequest) {
         let mut shared = self;
-        while let Some(outer) = &shared.outer {
+        while let (None, Some(outer)) = (&shared.sink, &shared.outer) {
             (shared, request) = (&outer.shared, outer.request);
         }
         (shared, request)

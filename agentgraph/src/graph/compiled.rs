@@ -4,20 +4,19 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
+use super::json;
 use super::problem::Warning;
 use super::topology::{END_ID, Topology};
 use crate::checkpoint::behind::Behind;
 use crate::checkpoint::codec::Codec;
-use crate::checkpoint::delta::decode;
 use crate::checkpoint::{Checkpointer, Place};
 use crate::context::GraphShared;
 use crate::engine::host::{Host, HostRunner};
-use crate::error::{Code, Error};
+use crate::error::Error;
 use crate::failure::KeptError;
 use crate::migrate::Migrations;
 use crate::node::ErasedNode;
 use crate::policy::{Policies, Siblings};
-use crate::reduce::derived::decode_fields;
 use crate::route::Pick;
 use crate::run::view::{Checkpoint, History};
 use crate::run::{RunBuilder, StateEdit};
@@ -270,17 +269,7 @@ impl<S: State> CompiledGraph<S> {
     where
         S: StoredState,
     {
-        let bytes = S::encode_update(&self.core.schema, update)?;
-        let mut writes = serde_json::Map::new();
-        for (channel, write) in decode_fields(&bytes)? {
-            let unreadable = |error| Error::new(Code::Encode, format!("channel `{channel}`: {error}"));
-            let mut write: serde_json::Value = decode(write).map_err(unreadable)?;
-            if let Some(reduced) = write.get_mut("Reduce") {
-                write = reduced.take();
-            }
-            writes.insert(channel.to_owned(), write);
-        }
-        Ok(serde_json::Value::Object(writes))
+        json::of_update(&Codec::<S>::of(self.core.migrations.version), &self.core.schema, update)
     }
 
     /// The same graph, to look into one that is a node of another: its [`state`](Self::state), [`history`](Self::history) and

@@ -1,22 +1,21 @@
-//! The one ordered source of events, and the stream over it.
-//!
-//! Nothing is spawned: the stream owns the run and polls it, so dropping the stream drops the run, and a run goes no
-//! further ahead of its reader than the stream's capacity.
+//! Events: what a run tells whoever streams it.
 
-use std::collections::VecDeque;
+mod inside;
+mod queue;
+mod stream;
+
+pub(crate) use inside::{Hears, Inside};
+pub(crate) use queue::EventQueue;
+pub use stream::EventStream;
+
 use std::fmt;
-use std::future::poll_fn;
-use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::task::{Context, Poll, Waker};
-
-use futures_util::Stream;
+use std::sync::Arc;
 
 use crate::checkpoint::format::Source;
-use crate::context::{CheckpointId, RunId, Sink, TaskId, TaskRequest};
+use crate::context::{CheckpointId, RunId, TaskId};
 use crate::error::{Code, Error};
 use crate::extract::Snapshot;
-use crate::run::{Outcome, RunFuture};
+use crate::run::Outcome;
 use crate::state::State;
 
 /// Something that happened in a run, in the order in which it happened.
@@ -26,7 +25,10 @@ pub struct Event<S: State> {
     pub seq: u64,
     /// The run; all zero in the last event of a call that failed before it had one.
     pub run: RunId,
-    /// The superstep, counted from 1 within the call; 0 for the input.
+    /// The subgraph it happened in, as checkpoints call it; empty for the graph that is streamed. Only calls that ask for
+    /// [`subgraphs`](crate::RunBuilder::subgraphs) have events of theirs.
+    pub namespace: Arc<str>,
+    /// The superstep, counted from 1 within the call; 0 for the input. That of the subgraph, if it happened in one.
     pub step: u64,
     /// The task it belongs to; none for what belongs to the run.
     pub task: Option<TaskRef>,
@@ -58,6 +60,16 @@ pub enum EventKind<S: State> {
         /// What it returned; `None` if it changed nothing. [`CompiledGraph::update_json`](crate::CompiledGraph::update_json)
         /// shows it.
         update: Option<S::Update>,
+    },
+    /// View *values* in a subgraph: its state, as a JSON object of what is stored of it.
+    ValuesInside(serde_json::Value),
+    /// View *updates* in a subgraph: a task finished.
+    UpdateInside {
+        /// Its node.
+        node: String,
+        /// What it returned, as [`CompiledGraph::update_json`](crate::CompiledGraph::update_json) shows it; `None` if it changed
+        /// nothing.
+        update: Option<serde_json::Value>,
     },
     /// View *tasks*: a task has begun. A handler of a failed task begins in its place.
     TaskStarted {
@@ -120,7 +132,7 @@ where
     S::Update: fmt::Debug,
 {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}@{} {:?}", self.seq, self.step, self.kind)
+        write!(out, "{}@{}{} {:?}", self.seq, self.namespace, self.step, self.kind)
     }
 }
 
@@ -133,6 +145,10 @@ where
             EventKind::Values(state) => out.debug_tuple("Values").field(&**state).finish(),
             EventKind::Update { node, update } => {
                 out.debug_struct("Update").field("node", node).field("update", update).finish()
+            }
+            EventKind::ValuesInside(values) => out.debug_tuple("ValuesInside").field(values).finish(),
+            EventKind::UpdateInside { node, update } => {
+                out.debug_struct("UpdateInside").field("node", node).field("update", update).finish()
             }
             EventKind::TaskStarted { node, input } => {
                 out.debug_struct("TaskStarted").field("node", node).field("input", input).finish()
@@ -203,259 +219,5 @@ impl Views {
             }
         }
         chosen
-    }
-}
-
-/// The queue between a run and its stream.
-pub(crate) struct EventQueue<S: State> {
-    /// Known once the run has looked at its thread.
-    run: OnceLock<RunId>,
-    pub(crate) views: Views,
-    capacity: usize,
-    names: Arc<[Arc<str>]>,
-    inner: Mutex<Inner<S>>,
-}
-
-struct Inner<S: State> {
-    events: VecDeque<Event<S>>,
-    next: u64,
-    step: u64,
-    /// The ids of the tasks of the superstep that runs, in task order.
-    tasks: Vec<TaskId>,
-    waiting: Vec<Waker>,
-    /// The stream's reader, while it waits for an event. A task that a node spawned emits when nobody polls the run.
-    reader: Option<Waker>,
-    /// The last event is in: a context that outlives its run adds nothing after it.
-    ended: bool,
-}
-
-impl<S: State> EventQueue<S> {
-    pub(crate) fn new(views: Views, capacity: usize, names: &[Arc<str>]) -> Self {
-        let inner = Inner {
-            events: VecDeque::new(),
-            next: 0,
-            step: 0,
-            tasks: Vec::new(),
-            waiting: Vec::new(),
-            reader: None,
-            ended: false,
-        };
-        EventQueue {
-            run: OnceLock::new(),
-            views,
-            capacity: capacity.max(1),
-            names: names.into(),
-            inner: Mutex::new(inner),
-        }
-    }
-
-    pub(crate) fn begin(&self, run: RunId) {
-        let _ = self.run.set(run);
-    }
-
-    /// Says which superstep begins, and who its tasks are.
-    pub(crate) fn begin_step(&self, step: u64, tasks: Vec<TaskId>) {
-        let mut inner = self.inner();
-        (inner.step, inner.tasks) = (step, tasks);
-    }
-
-    /// Says that a handler stands in the place of a failed task.
-    pub(crate) fn hand_over(&self, index: u32, handler: TaskId) {
-        if let Some(task) = self.inner().tasks.get_mut(index as usize) {
-            *task = handler;
-        }
-    }
-
-    /// Adds what belongs to the run.
-    pub(crate) fn push(&self, step: u64, kind: EventKind<S>) {
-        self.add(step, None, kind);
-    }
-
-    /// Adds what belongs to a task.
-    pub(crate) fn push_of(&self, task: TaskRequest, kind: EventKind<S>) {
-        self.add(task.step, Some(task), kind);
-    }
-
-    fn add(&self, step: u64, task: Option<TaskRequest>, kind: EventKind<S>) {
-        let run = self.run.get().copied().unwrap_or(RunId::from_u128(0));
-        let mut inner = self.inner();
-        if inner.ended {
-            return;
-        }
-        // A context that outlived its superstep has no task there any more.
-        let task = task.filter(|task| task.step == inner.step).and_then(|task| {
-            let id = *inner.tasks.get(task.index as usize)?;
-            Some(TaskRef { id, index: task.index, attempt: task.attempt })
-        });
-        let seq = inner.next;
-        inner.next += 1;
-        inner.step = inner.step.max(step);
-        inner.ended = matches!(kind, EventKind::Ended(_));
-        inner.events.push_back(Event { seq, run, step, task, kind });
-        if let Some(reader) = inner.reader.take() {
-            reader.wake();
-        }
-    }
-
-    /// Nobody reads any more: whoever waits for room goes on, and what is added is dropped.
-    fn close(&self) {
-        let mut inner = self.inner();
-        inner.ended = true;
-        inner.waiting.drain(..).for_each(Waker::wake);
-    }
-
-    /// Whether the reader has taken enough.
-    pub(crate) fn has_room(&self) -> bool {
-        let inner = self.inner();
-        inner.events.len() < self.capacity || inner.ended
-    }
-
-    /// Waits until the reader has taken enough.
-    pub(crate) async fn room(&self) {
-        self.at_most(self.capacity - 1).await;
-    }
-
-    /// Waits until the reader has taken everything.
-    pub(crate) async fn read(&self) {
-        self.at_most(0).await;
-    }
-
-    async fn at_most(&self, events: usize) {
-        poll_fn(|cx| self.poll_at_most(events, cx)).await;
-    }
-
-    fn poll_at_most(&self, events: usize, cx: &mut Context<'_>) -> Poll<()> {
-        let mut inner = self.inner();
-        if inner.events.len() <= events || inner.ended {
-            return Poll::Ready(());
-        }
-        inner.waiting.push(cx.waker().clone());
-        Poll::Pending
-    }
-
-    fn node(&self, request: TaskRequest) -> String {
-        self.names.get(request.node as usize).map_or_else(String::new, |name| name.to_string())
-    }
-
-    /// The next event; if there is none, `reader` is woken by the one that comes.
-    fn pop(&self, reader: &Waker) -> Option<Event<S>> {
-        let mut inner = self.inner();
-        let event = inner.events.pop_front();
-        inner.reader = event.is_none().then(|| reader.clone());
-        if inner.events.len() < self.capacity {
-            inner.waiting.drain(..).for_each(Waker::wake);
-        }
-        event
-    }
-
-    fn inner(&self) -> MutexGuard<'_, Inner<S>> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-#[async_trait::async_trait]
-impl<S: State> Sink for EventQueue<S> {
-    async fn emit(&self, request: TaskRequest, value: serde_json::Value) {
-        self.room().await;
-        let node = self.node(request);
-        self.push_of(request, EventKind::Custom { node, value });
-    }
-
-    fn poll_room(&self, cx: &mut Context<'_>) -> Poll<()> {
-        self.poll_at_most(self.capacity - 1, cx)
-    }
-
-    fn message(&self, request: TaskRequest, piece: serde_json::Value) {
-        let node = self.node(request);
-        self.push_of(request, EventKind::Message { node, piece });
-    }
-}
-
-/// The events of a run. The run makes progress while the stream is polled and is cancelled when it is dropped.
-///
-/// ```
-/// # use agentgraph::prelude::*;
-/// # use serde::{Deserialize, Serialize};
-/// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
-/// # struct Words { #[reduce(append)] seen: Vec<String> }
-/// use futures_util::StreamExt;
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<()> {
-/// async fn hello(ctx: Ctx) -> WordsUpdate {
-///     ctx.emit("working").await;
-///     Words::update().seen(["hello"])
-/// }
-/// let graph = StateGraph::new().node("hello", hello).edge(START, "hello").compile()?;
-/// let mut events = graph.invoke(Words::update()).stream();
-/// let mut seen = Vec::new();
-/// while let Some(event) = events.next().await {
-///     seen.push(match event.kind {
-///         EventKind::Custom { value, .. } => value.to_string(),
-///         EventKind::Update { node, .. } => node,
-///         EventKind::Ended(outcome) => format!("{:?}", outcome?.output().seen),
-///         _ => continue,
-///     });
-/// }
-/// assert_eq!(seen, ["\"working\"", "hello", "[\"hello\"]"]);
-/// # Ok(())
-/// # }
-/// ```
-#[must_use = "a run makes progress only while its stream is polled"]
-pub struct EventStream<S: State> {
-    run: Option<RunFuture<S>>,
-    queue: Arc<EventQueue<S>>,
-}
-
-impl<S: State> EventStream<S> {
-    pub(crate) fn new(run: RunFuture<S>, queue: Arc<EventQueue<S>>) -> Self {
-        EventStream { run: Some(run), queue }
-    }
-
-    /// How many events were made and not read yet.
-    pub fn unread(&self) -> usize {
-        self.queue.inner().events.len()
-    }
-
-    /// Lets the run go to its end and gives its outcome; the events are dropped.
-    ///
-    /// # Errors
-    /// What the run failed with.
-    pub async fn outcome(mut self) -> Result<Outcome<S>, Error> {
-        loop {
-            match poll_fn(|cx| Pin::new(&mut self).poll_next(cx)).await {
-                Some(Event { kind: EventKind::Ended(outcome), .. }) => return outcome,
-                Some(_) => {}
-                None => {
-                    let problem = "the stream was read to its end before its outcome was asked for";
-                    return Err(Error::new(Code::NothingToResume, problem));
-                }
-            }
-        }
-    }
-}
-
-/// A context that a spawned task still holds must not wait for a reader that is gone.
-impl<S: State> Drop for EventStream<S> {
-    fn drop(&mut self) {
-        self.queue.close();
-    }
-}
-
-impl<S: State> Stream for EventStream<S> {
-    type Item = Event<S>;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Event<S>>> {
-        if let Some(run) = &mut self.run
-            && let Poll::Ready(outcome) = run.as_mut().poll(cx)
-        {
-            self.run = None;
-            let step = self.queue.inner().step;
-            self.queue.push(step, EventKind::Ended(outcome));
-        }
-        match self.queue.pop(cx.waker()) {
-            Some(event) => Poll::Ready(Some(event)),
-            None if self.run.is_none() => Poll::Ready(None),
-            None => Poll::Pending,
-        }
     }
 }

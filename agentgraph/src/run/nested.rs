@@ -10,7 +10,7 @@ use crate::checkpoint::codec::Codec;
 use crate::checkpoint::format::{Header, Source, StoredCall, open};
 use crate::checkpoint::{Checkpointer, ListQuery, PendingWrite, Place, RowKind, corrupt};
 use crate::context::{
-    Call, CheckpointId, Control, Inside, Nest, Outer, RunId, RunShared, Spending, TaskId, TaskRequest,
+    Call, CheckpointId, Control, Inside, Nest, Outer, RunId, RunShared, Sink, Spending, TaskId, TaskRequest,
 };
 use crate::engine::commit::Journal;
 use crate::engine::execute::{Left, OwnError};
@@ -23,6 +23,7 @@ use crate::error::{BoxError, Code, Error};
 use crate::graph::joins::Joins;
 use crate::graph::{CompiledGraph, Persistence};
 use crate::policy::Heartbeats;
+use crate::run::event::{EventQueue, Inside as HeardInside};
 use crate::run::{Durability, Interrupt};
 use crate::session::{Sessions, StoredSessions};
 use crate::state::State;
@@ -313,15 +314,16 @@ impl<C: State> Entry<'_, C> {
             Some(further) => Arc::clone(&further.root),
         };
         let namespace = Arc::clone(&self.namespace);
+        let events = self.events(&root);
         let shared = RunShared {
             graph: Arc::clone(&graph.shared),
             run: outer.run,
             thread: outer.thread.clone(),
             control: Control::default(),
             sessions: outer.sessions.within(own),
-            sink: None,
-            hears_custom: false,
-            hears_messages: false,
+            sink: events.clone().map(|events| events as Arc<dyn Sink>),
+            hears_custom: events.as_ref().is_some_and(|events| events.views.custom),
+            hears_messages: events.as_ref().is_some_and(|events| events.views.messages),
             max_supersteps: outer.max_supersteps,
             services: Arc::clone(&outer.services),
             spending: Spending::default(),
@@ -343,7 +345,7 @@ impl<C: State> Entry<'_, C> {
             frontier: Frontier::default(),
             joins: Joins::of(&graph.core.topology),
             journal,
-            events: None,
+            events,
             halt: None,
             siblings: graph.core.siblings,
             max_concurrency,
@@ -353,6 +355,17 @@ impl<C: State> Entry<'_, C> {
             trace: None,
             scratch: Scratch::default(),
         })
+    }
+
+    /// Where its events go, if somebody streams subgraphs too.
+    fn events(&self, root: &RunShared) -> Option<Arc<EventQueue<C>>> {
+        let to = Arc::clone(root.nest.as_ref()?.hears.as_ref()?);
+        let graph = &self.callee.graph;
+        let (schema, namespace) = (graph.core.schema.clone(), Arc::clone(&self.namespace));
+        let inside = HeardInside { to, namespace, schema, codec: self.callee.codec };
+        let events = EventQueue::inside(inside, &graph.shared.names);
+        events.begin(self.outer.run);
+        Some(Arc::new(events))
     }
 
     fn end<R: TaskRunner<C>>(&self, run: Loop<C, R>, pause: Pause) -> Result<End<C>, NotEnded> {

@@ -1,0 +1,54 @@
+//! States and updates as JSON objects of channel names: for a screen, a log or another program.
+
+use serde_json::{Map, Value};
+
+use crate::checkpoint::codec::Codec;
+use crate::checkpoint::delta::{DeltaWriter, decode};
+use crate::checkpoint::fold;
+use crate::context::CheckpointId;
+use crate::error::{Code, Error};
+use crate::reduce::derived::decode_fields;
+use crate::state::State;
+
+/// What an update writes: see [`CompiledGraph::update_json`](crate::CompiledGraph::update_json).
+pub(crate) fn of_update<S: State>(
+    codec: &Codec<S>,
+    schema: &S::Schema,
+    update: &S::Update,
+) -> Result<Value, Error> {
+    let bytes = (codec.encode_update)(schema, update)?;
+    let mut writes = Map::new();
+    for (channel, write) in decode_fields(&bytes)? {
+        let unreadable = |error| Error::new(Code::Encode, format!("channel `{channel}`: {error}"));
+        let mut write: Value = decode(write).map_err(unreadable)?;
+        if let Some(reduced) = write.get_mut("Reduce") {
+            write = reduced.take();
+        }
+        writes.insert(channel.to_owned(), write);
+    }
+    Ok(Value::Object(writes))
+}
+
+/// What is stored of a state. A channel that JSON cannot show is null.
+pub(crate) fn of_state<S: State>(codec: &Codec<S>, schema: &S::Schema, state: &S) -> Value {
+    let channels = S::channels(schema);
+    let mut delta = DeltaWriter::new(channels.len());
+    delta.begin(CheckpointId::default());
+    let mut shown = Map::new();
+    for (at, channel) in channels.iter().enumerate().filter(|(_, channel)| channel.is_stored()) {
+        let written = (codec.record_channel)(state, schema, at, &mut delta);
+        shown.insert(channel.name.to_string(), Value::Null);
+        if written.is_err() {
+            return Value::Object(shown);
+        }
+    }
+    let mut folded = fold::Folded::default();
+    if folded.apply(delta.bytes(), None).is_ok() {
+        for (at, channel) in channels.iter().enumerate() {
+            if let Ok(fold::Value::Bytes(value)) = folded.value(at) {
+                shown.insert(channel.name.to_string(), decode(&value).unwrap_or_default());
+            }
+        }
+    }
+    Value::Object(shown)
+}

@@ -1,0 +1,105 @@
+//! Events of subgraphs, told to whoever streams the graph around: without the types of the subgraph's state.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use serde_json::Value;
+
+use super::{EventKind, TaskEnd, TaskRef, Views};
+use crate::checkpoint::codec::Codec;
+use crate::checkpoint::format::Source;
+use crate::context::{CheckpointId, RunId};
+use crate::graph::json;
+use crate::state::State;
+
+/// Who hears what happens in subgraphs: the queue of the graph that is streamed.
+pub(crate) trait Hears: Send + Sync {
+    fn hear(&self, heard: Heard);
+
+    fn views(&self) -> Views;
+
+    fn capacity(&self) -> usize;
+
+    fn has_room(&self) -> bool;
+
+    fn poll_at_most(&self, events: usize, cx: &mut Context<'_>) -> Poll<()>;
+}
+
+/// An event of a subgraph.
+pub(crate) struct Heard {
+    pub(super) run: RunId,
+    pub(super) namespace: Arc<str>,
+    pub(super) step: u64,
+    pub(super) task: Option<TaskRef>,
+    pub(super) kind: HeardKind,
+}
+
+/// [`EventKind`] of any state.
+pub(crate) enum HeardKind {
+    Values(Value),
+    Update { node: String, update: Option<Value> },
+    TaskStarted { node: String, input: Option<Value> },
+    TaskEnded { node: String, end: TaskEnd },
+    Checkpoint { id: CheckpointId, source: Source, next: Vec<String> },
+    Message { node: String, piece: Value },
+    Custom { node: String, value: Value },
+}
+
+impl HeardKind {
+    pub(super) fn into_kind<S: State>(self) -> EventKind<S> {
+        match self {
+            HeardKind::Values(values) => EventKind::ValuesInside(values),
+            HeardKind::Update { node, update } => EventKind::UpdateInside { node, update },
+            HeardKind::TaskStarted { node, input } => EventKind::TaskStarted { node, input },
+            HeardKind::TaskEnded { node, end } => EventKind::TaskEnded { node, end },
+            HeardKind::Checkpoint { id, source, next } => EventKind::Checkpoint { id, source, next },
+            HeardKind::Message { node, piece } => EventKind::Message { node, piece },
+            HeardKind::Custom { node, value } => EventKind::Custom { node, value },
+        }
+    }
+}
+
+/// Where the events of a subgraph go, and how its state is shown there.
+pub(crate) struct Inside<C: State> {
+    pub(crate) to: Arc<dyn Hears>,
+    pub(crate) namespace: Arc<str>,
+    pub(crate) schema: C::Schema,
+    pub(crate) codec: Codec<C>,
+}
+
+impl<C: State> Clone for Inside<C> {
+    fn clone(&self) -> Self {
+        Inside {
+            to: Arc::clone(&self.to),
+            namespace: Arc::clone(&self.namespace),
+            schema: self.schema.clone(),
+            codec: self.codec,
+        }
+    }
+}
+
+impl<C: State> Inside<C> {
+    pub(super) fn tell(&self, run: RunId, step: u64, task: Option<TaskRef>, kind: EventKind<C>) {
+        if let Some(kind) = self.untyped(kind) {
+            self.to.hear(Heard { run, namespace: Arc::clone(&self.namespace), step, task, kind });
+        }
+    }
+
+    fn untyped(&self, kind: EventKind<C>) -> Option<HeardKind> {
+        Some(match kind {
+            EventKind::Values(state) => HeardKind::Values(json::of_state(&self.codec, &self.schema, &state)),
+            EventKind::Update { node, update } => {
+                let update = update.map(|update| json::of_update(&self.codec, &self.schema, &update));
+                HeardKind::Update { node, update: update.map(|shown| shown.unwrap_or_default()) }
+            }
+            EventKind::ValuesInside(values) => HeardKind::Values(values),
+            EventKind::UpdateInside { node, update } => HeardKind::Update { node, update },
+            EventKind::TaskStarted { node, input } => HeardKind::TaskStarted { node, input },
+            EventKind::TaskEnded { node, end } => HeardKind::TaskEnded { node, end },
+            EventKind::Checkpoint { id, source, next } => HeardKind::Checkpoint { id, source, next },
+            EventKind::Message { node, piece } => HeardKind::Message { node, piece },
+            EventKind::Custom { node, value } => HeardKind::Custom { node, value },
+            EventKind::Ended(_) => return None,
+        })
+    }
+}

@@ -1,0 +1,236 @@
+//! [`EventQueue`]: the one ordered source of events.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use super::inside::{Heard, Hears, Inside};
+use super::{Event, EventKind, TaskRef, Views};
+use crate::context::{RunId, Sink, TaskId, TaskRequest};
+use crate::state::State;
+
+/// The queue between a run and its stream.
+pub(crate) struct EventQueue<S: State> {
+    /// Known once the run has looked at its thread.
+    run: OnceLock<RunId>,
+    pub(crate) views: Views,
+    capacity: usize,
+    names: Arc<[Arc<str>]>,
+    /// In a subgraph: who hears its events.
+    inside: Option<Inside<S>>,
+    inner: Mutex<Inner<S>>,
+}
+
+struct Inner<S: State> {
+    events: VecDeque<Event<S>>,
+    next: u64,
+    step: u64,
+    /// The ids of the tasks of the superstep that runs, in task order.
+    tasks: Vec<TaskId>,
+    waiting: Vec<Waker>,
+    /// The stream's reader, while it waits for an event. A task that a node spawned emits when nobody polls the run.
+    reader: Option<Waker>,
+    /// The last event is in: a context that outlives its run adds nothing after it.
+    ended: bool,
+}
+
+impl<S: State> EventQueue<S> {
+    pub(crate) fn new(views: Views, capacity: usize, names: &[Arc<str>]) -> Self {
+        let inner = Inner {
+            events: VecDeque::new(),
+            next: 0,
+            step: 0,
+            tasks: Vec::new(),
+            waiting: Vec::new(),
+            reader: None,
+            ended: false,
+        };
+        EventQueue {
+            run: OnceLock::new(),
+            views,
+            capacity: capacity.max(1),
+            names: names.into(),
+            inside: None,
+            inner: Mutex::new(inner),
+        }
+    }
+
+    /// The queue of a subgraph, which keeps nothing: whoever streams the graph around hears it at once.
+    pub(crate) fn inside(inside: Inside<S>, names: &[Arc<str>]) -> Self {
+        let to = &inside.to;
+        EventQueue { inside: Some(inside.clone()), ..EventQueue::new(to.views(), to.capacity(), names) }
+    }
+
+    pub(crate) fn begin(&self, run: RunId) {
+        let _ = self.run.set(run);
+    }
+
+    /// Says which superstep begins, and who its tasks are.
+    pub(crate) fn begin_step(&self, step: u64, tasks: Vec<TaskId>) {
+        let mut inner = self.inner();
+        (inner.step, inner.tasks) = (step, tasks);
+    }
+
+    /// Says that a handler stands in the place of a failed task.
+    pub(crate) fn hand_over(&self, index: u32, handler: TaskId) {
+        if let Some(task) = self.inner().tasks.get_mut(index as usize) {
+            *task = handler;
+        }
+    }
+
+    /// Adds what belongs to the run.
+    pub(crate) fn push(&self, step: u64, kind: EventKind<S>) {
+        self.add(step, None, kind);
+    }
+
+    /// Adds what belongs to a task.
+    pub(crate) fn push_of(&self, task: TaskRequest, kind: EventKind<S>) {
+        self.add(task.step, Some(task), kind);
+    }
+
+    fn add(&self, step: u64, task: Option<TaskRequest>, kind: EventKind<S>) {
+        let run = self.run.get().copied().unwrap_or(RunId::from_u128(0));
+        let mut inner = self.inner();
+        if inner.ended {
+            return;
+        }
+        // A context that outlived its superstep has no task there any more.
+        let task = task.filter(|task| task.step == inner.step).and_then(|task| {
+            let id = *inner.tasks.get(task.index as usize)?;
+            Some(TaskRef { id, index: task.index, attempt: task.attempt })
+        });
+        inner.step = inner.step.max(step);
+        if let Some(inside) = &self.inside {
+            drop(inner);
+            inside.tell(run, step, task, kind);
+            return;
+        }
+        self.append(inner, Event { seq: 0, run, namespace: Arc::from(""), step, task, kind });
+    }
+
+    fn append(&self, mut inner: MutexGuard<'_, Inner<S>>, mut event: Event<S>) {
+        event.seq = inner.next;
+        inner.next += 1;
+        inner.ended = matches!(event.kind, EventKind::Ended(_));
+        inner.events.push_back(event);
+        if let Some(reader) = inner.reader.take() {
+            reader.wake();
+        }
+    }
+
+    /// Nobody reads any more: whoever waits for room goes on, and what is added is dropped.
+    pub(super) fn close(&self) {
+        let mut inner = self.inner();
+        inner.ended = true;
+        inner.waiting.drain(..).for_each(Waker::wake);
+    }
+
+    /// Whether the reader has taken enough.
+    pub(crate) fn has_room(&self) -> bool {
+        if let Some(inside) = &self.inside {
+            return inside.to.has_room();
+        }
+        let inner = self.inner();
+        inner.events.len() < self.capacity || inner.ended
+    }
+
+    /// The superstep that runs.
+    pub(super) fn step(&self) -> u64 {
+        self.inner().step
+    }
+
+    /// How many events were made and not read yet.
+    pub(super) fn unread(&self) -> usize {
+        self.inner().events.len()
+    }
+
+    /// Waits until the reader has taken enough.
+    pub(crate) async fn room(&self) {
+        self.at_most(self.capacity - 1).await;
+    }
+
+    /// Waits until the reader has taken everything.
+    pub(crate) async fn read(&self) {
+        self.at_most(0).await;
+    }
+
+    async fn at_most(&self, events: usize) {
+        poll_fn(|cx| self.poll_at_most(events, cx)).await;
+    }
+
+    fn poll_at_most(&self, events: usize, cx: &mut Context<'_>) -> Poll<()> {
+        if let Some(inside) = &self.inside {
+            return inside.to.poll_at_most(events, cx);
+        }
+        let mut inner = self.inner();
+        if inner.events.len() <= events || inner.ended {
+            return Poll::Ready(());
+        }
+        inner.waiting.push(cx.waker().clone());
+        Poll::Pending
+    }
+
+    fn node(&self, request: TaskRequest) -> String {
+        self.names.get(request.node as usize).map_or_else(String::new, |name| name.to_string())
+    }
+
+    /// The next event; if there is none, `reader` is woken by the one that comes.
+    pub(super) fn pop(&self, reader: &Waker) -> Option<Event<S>> {
+        let mut inner = self.inner();
+        let event = inner.events.pop_front();
+        inner.reader = event.is_none().then(|| reader.clone());
+        if inner.events.len() < self.capacity {
+            inner.waiting.drain(..).for_each(Waker::wake);
+        }
+        event
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner<S>> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait::async_trait]
+impl<S: State> Sink for EventQueue<S> {
+    async fn emit(&self, request: TaskRequest, value: serde_json::Value) {
+        self.room().await;
+        let node = self.node(request);
+        self.push_of(request, EventKind::Custom { node, value });
+    }
+
+    fn poll_room(&self, cx: &mut Context<'_>) -> Poll<()> {
+        self.poll_at_most(self.capacity - 1, cx)
+    }
+
+    fn message(&self, request: TaskRequest, piece: serde_json::Value) {
+        let node = self.node(request);
+        self.push_of(request, EventKind::Message { node, piece });
+    }
+}
+
+impl<S: State> Hears for EventQueue<S> {
+    fn hear(&self, heard: Heard) {
+        let Heard { run, namespace, step, task, kind } = heard;
+        let inner = self.inner();
+        if !inner.ended {
+            self.append(inner, Event { seq: 0, run, namespace, step, task, kind: kind.into_kind() });
+        }
+    }
+
+    fn views(&self) -> Views {
+        self.views
+    }
+
+    fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    fn has_room(&self) -> bool {
+        EventQueue::has_room(self)
+    }
+
+    fn poll_at_most(&self, events: usize, cx: &mut Context<'_>) -> Poll<()> {
+        EventQueue::poll_at_most(self, events, cx)
+    }
+}
