@@ -162,12 +162,17 @@ fn nowhere(shared: &RunShared, step: u64) -> StepPlace<'_> {
     StepPlace { thread: "", namespace: shared.namespace(), run: shared.run, branch: 0, parent: step }
 }
 
-fn cut_off(cut: Cut) -> Result<Pause, Error> {
+/// What cut a superstep off, in which these nodes were still to end.
+fn cut_off<'a>(cut: Cut, late: impl Iterator<Item = &'a str>) -> Result<Pause, Error> {
     match cut {
         Cut::Stop(reason) => Ok(Pause::Stopped(reason)),
         Cut::StepTimeout(limit) => {
+            let mut nodes: Vec<String> = late.map(|node| format!("`{node}`")).collect();
+            nodes.dedup();
             let problem = format!(
-                "a superstep took longer than {limit:?}: give it more time with `.step_timeout(..)`, then `proceed()`"
+                "a superstep took longer than {limit:?}, with {} not at its end: give it more time with \
+                 `.step_timeout(..)`, then `proceed()`",
+                nodes.join(", ")
             );
             Err(Error::new(Code::StepTimeout, problem))
         }
@@ -225,9 +230,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
-    /// Writes an update that leads nowhere.
+    /// Writes an update that leads nowhere into the record that was begun.
     fn write(&mut self, update: S::Update) -> Result<(), Error> {
-        self.begin_record();
         let core = Arc::clone(&self.core);
         let state = Arc::make_mut(&mut self.state);
         let recorder = Recorder::of(&mut self.journal, &mut self.trace);
@@ -286,7 +290,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                         None => task.await,
                         Some(halt) => match halt.until(task).await {
                             Ok(result) => result,
-                            Err(cut) => return cut_off(cut),
+                            Err(cut) => return cut_off(cut, std::iter::once(self.core.name(node))),
                         },
                     };
                     single = self.end_single(node, result)?;
@@ -400,7 +404,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let mut interrupts: Vec<Interrupt> = Vec::new();
         for node in nodes {
             let name = self.core.name(node);
-            if interrupts.last().is_none_or(|last| last.node != name) {
+            if interrupts.iter().all(|told| told.node != name) {
                 interrupts.push(Interrupt::fixed(name.to_owned(), kind));
             }
         }
@@ -438,8 +442,24 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             self.merge_many()?;
             return Ok(None);
         }
+        let late = cut.map(|cut| (cut, self.late()));
         let pause = Box::pin(self.pause()).await?;
-        cut.map_or(Ok(pause), cut_off).map(Some)
+        match late {
+            None => Ok(Some(pause)),
+            Some((cut, late)) => cut_off(cut, late.iter().map(|node| self.core.name(*node))).map(Some),
+        }
+    }
+
+    /// The nodes of the tasks that have not ended.
+    fn late(&self) -> Vec<u32> {
+        let ends = &self.scratch.ends;
+        let ended = |index: usize| {
+            ends.done[index].is_some() || ends.not_done.iter().any(|(at, _)| *at as usize == index)
+        };
+        (0..self.frontier.len())
+            .filter(|index| !ended(*index))
+            .map(|index| self.actors().node(index))
+            .collect()
     }
 
     /// Takes over what the tasks left behind, and gives those that are to be run: not those that are finished, nor those

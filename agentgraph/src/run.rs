@@ -346,6 +346,7 @@ impl<S: State> RunBuilder<S> {
     ) -> Result<Outcome<S>, Error> {
         let start = self.start?;
         let found = match &self.graph.persistence {
+            None if self.from.is_some() => return Err(view::no_checkpointer()),
             None => None,
             Some(persistence) => {
                 Some(Box::pin(Thread::open(persistence, self.thread.clone(), self.from)).await?)

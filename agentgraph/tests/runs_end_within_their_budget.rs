@@ -72,6 +72,7 @@ async fn a_superstep_that_takes_too_long_fails_and_its_finished_tasks_are_kept()
     let graph = graph.services(TokioClock::default()).checkpointer(MemorySaver::new());
     let error = graph.invoke(Words::update()).thread("t").step_timeout(SECOND * 2).await.unwrap_err();
     assert_eq!(error.code(), Code::StepTimeout);
+    assert!(error.to_string().contains("with `slow` not at its end"), "{error}");
     assert_eq!(text(&graph.state("t").await.unwrap().unwrap().values), "quick");
     let outcome = graph.proceed().thread("t").step_timeout(SECOND * 10).await.unwrap();
     assert_eq!(text(outcome.output()), "quick slow");

@@ -61,3 +61,14 @@ async fn the_gate_is_closed_again_for_the_next_run() {
         graph.proceed().thread("t").await.unwrap().into_finished().unwrap();
     }
 }
+
+#[tokio::test]
+async fn a_gate_before_several_tasks_of_a_node_is_told_once() {
+    let fan =
+        || async { Command::<Steps>::to(["act", "look", "act"].map(|node| Dispatch::new(node, 0)).to_vec()) };
+    let graph = StateGraph::new().node("fan", fan).node("act", act).node("look", act).edge(START, "fan");
+    let graph = graph.interrupt_before(["act", "look"]).compile().unwrap().checkpointer(MemorySaver::new());
+    let told = graph.invoke(Steps::update()).thread("t").await.unwrap();
+    let nodes: Vec<&str> = told.interrupts().iter().map(|interrupt| &*interrupt.node).collect();
+    assert_eq!(nodes, ["act", "look"]);
+}

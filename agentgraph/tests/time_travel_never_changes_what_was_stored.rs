@@ -315,3 +315,95 @@ async fn branches_are_kept_in_a_file_too() {
     drop(two);
     std::fs::remove_file(&path).unwrap();
 }
+
+/// `ask` waits beside `ok`, which has finished; both lead on.
+async fn waits_beside_a_finished_sibling() -> CompiledGraph<Words> {
+    async fn ask(ctx: Ctx) -> agentgraph::Result<WordsUpdate> {
+        Ok(Words::update().seen([ctx.interrupt::<String>("?")?]))
+    }
+    let graph = StateGraph::new().node("ok", says("ok")).node("ask", ask).node("joined", says("joined"));
+    let graph = graph.edge(START, "ok").edge(START, "ask").edge(["ok", "ask"], "joined");
+    let graph = graph.node("next", says("next")).edge("ok", "next");
+    let graph = graph.compile().unwrap().checkpointer(MemorySaver::new());
+    graph.invoke(said("i")).thread("t").await.unwrap();
+    assert_eq!(text(&graph.state("t").await.unwrap().unwrap().values), "i ok");
+    graph
+}
+
+#[tokio::test]
+async fn an_edit_as_a_waiting_node_is_merged_with_what_its_siblings_finished() {
+    let graph = waits_beside_a_finished_sibling().await;
+    graph.update_state("t").as_node("ask", said("EDIT")).await.unwrap();
+    let state = graph.state("t").await.unwrap().unwrap();
+    assert_eq!((text(&state.values), state.next.join(" ")), ("i ok EDIT".into(), "joined next".into()));
+    assert_eq!(text(graph.proceed().thread("t").await.unwrap().output()), "i ok EDIT joined next");
+}
+
+#[tokio::test]
+async fn an_edit_as_a_finished_node_replaces_what_it_did() {
+    let graph = waits_beside_a_finished_sibling().await;
+    graph.update_state("t").as_node("ok", said("EDIT")).await.unwrap();
+    let state = graph.state("t").await.unwrap().unwrap();
+    assert_eq!((text(&state.values), state.next.join(" ")), ("i EDIT".into(), "next".into()));
+}
+
+#[tokio::test]
+async fn an_edit_as_end_keeps_what_siblings_finished() {
+    let graph = waits_beside_a_finished_sibling().await;
+    graph.update_state("t").as_end(said("EDIT")).await.unwrap();
+    let state = graph.state("t").await.unwrap().unwrap();
+    assert_eq!((text(&state.values), state.next.len()), ("i ok EDIT".into(), 0));
+}
+
+#[tokio::test]
+async fn an_edit_as_a_node_keeps_finished_dispatches_and_handlers_each_in_its_place() {
+    async fn work(ctx: Ctx, Input(n): Input<u32>) -> agentgraph::Result<WordsUpdate> {
+        match n {
+            1 => Err("torn".into()),
+            2 => Ok(Words::update().seen([ctx.interrupt::<String>("?")?])),
+            n => Ok(Words::update().seen([format!("page {n}")])),
+        }
+    }
+    let pages = || async { Command::<Words>::to([1_u32, 2, 3].map(|n| Dispatch::new("work", n)).to_vec()) };
+    let graph = StateGraph::new().node("pages", pages).node("work", work.on_error("mend"));
+    let graph = graph.node("mend", says("mended")).node("end", says("end"));
+    let graph = graph.edge(START, "pages").edge("mend", "end").compile().unwrap();
+    let graph = graph.checkpointer(MemorySaver::new());
+    graph.invoke(said("i")).thread("t").await.unwrap();
+    graph.update_state("t").as_node("work", said("EDIT")).await.unwrap();
+    let state = graph.state("t").await.unwrap().unwrap();
+    assert_eq!((text(&state.values), state.next.join(" ")), ("i EDIT mended page 3".into(), "end".into()));
+}
+
+#[tokio::test]
+async fn what_finished_siblings_wrote_is_shown_as_it_will_be_merged() {
+    async fn ask(ctx: Ctx) -> agentgraph::Result<WordsUpdate> {
+        Ok(Words::update().seen([ctx.interrupt::<String>("?")?]))
+    }
+    let over = || async { Words::update().overwrite_seen(vec!["over".to_owned()]) };
+    let graph = StateGraph::new().node("over", over).node("ok", says("ok")).node("ask", ask);
+    let graph = graph.edge(START, "over").edge(START, "ok").edge(START, "ask").compile().unwrap();
+    let graph = graph.checkpointer(MemorySaver::new());
+    graph.invoke(said("i")).thread("t").await.unwrap();
+    assert_eq!(text(&graph.state("t").await.unwrap().unwrap().values), "over");
+    assert_eq!(text(graph.resume("a").thread("t").await.unwrap().output()), "over");
+}
+
+#[tokio::test]
+async fn an_edit_as_what_is_no_node_says_what_to_do() {
+    let graph = with_history().await;
+    for (name, hint) in
+        [(START, "use `.as_start(..)`"), (END, "use `.as_end(..)`"), ("aa", "did you mean `a`?")]
+    {
+        let error = graph.update_state("t").as_node(name, said("x")).await.unwrap_err();
+        assert_eq!(error.code(), Code::UnknownTarget);
+        assert!(error.to_string().contains("to act as") && error.to_string().contains(hint), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn an_older_checkpoint_is_not_ignored_where_none_is_kept() {
+    let graph = StateGraph::new().node("a", says("a")).edge(START, "a").compile().unwrap();
+    let error = graph.invoke(said("i")).from(BEFORE_B).await.unwrap_err();
+    assert_eq!(error.code(), Code::NoCheckpointer);
+}

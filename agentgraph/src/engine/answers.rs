@@ -27,7 +27,8 @@ impl Answers {
         match (self, open) {
             (_, []) => Err(Error::new(
                 Code::NothingToResume,
-                "no interrupt is open: use `proceed()` to go on with a run that stopped for another reason",
+                "no interrupt is open: use `proceed()` to go on with a run that stopped for another reason, or on a branch that \
+                 begins at an older checkpoint, where it asks again",
             )),
             (Answers::Bare(value), [only]) => Ok(vec![(*only, value)]),
             (Answers::Bare(_), _) => Err(Error::new(

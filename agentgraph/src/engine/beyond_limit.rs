@@ -41,7 +41,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             None => call.await,
             Some(halt) => match halt.until(call).await {
                 Ok(result) => result,
-                Err(cut) => return cut_off(cut).map(Some),
+                Err(cut) => return cut_off(cut, std::iter::once(self.core.name(node))).map(Some),
             },
         };
         let done = match self.executor().end(request, result) {

@@ -8,8 +8,9 @@ use crate::checkpoint::format::Source;
 use crate::engine::ends::id_of;
 use crate::engine::host::TaskRunner;
 use crate::engine::lifetimes::begin_merge;
-use crate::engine::merge::{Done, node_to_act_as};
-use crate::engine::plan::{Actors, Frontier, Handled, StepPlace};
+use crate::engine::load::finished_step;
+use crate::engine::merge::{Done, keep_overwrites, node_to_act_as, resolve};
+use crate::engine::plan::{Actors, Dispatched, Frontier, Handled, StepPlace, handled};
 use crate::engine::stored::{CALL, OF_RUN, to_bytes};
 use crate::engine::{Loop, Pause};
 use crate::error::Error;
@@ -23,18 +24,32 @@ pub(crate) struct Behind<'a> {
     pub(crate) writes: Vec<PendingWrite>,
 }
 
+/// A task of the superstep that an edit ends.
+struct Ended<S: State> {
+    node: u32,
+    /// It is this dispatch.
+    dispatch: Option<Dispatched>,
+    /// Somebody stands in its place.
+    handled: Option<Handled>,
+    done: Done<S>,
+}
+
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// Commits the edit. `behind` is what stays with an edit that moves nothing.
     pub(crate) async fn edit(&mut self, edit: Edit<S>, behind: Option<Behind<'_>>) -> Result<(), Error> {
         match edit {
             Edit::Here(update) => self.edit_here(update, behind).await,
-            Edit::As(writers) => self.edit_as(writers).await,
+            Edit::As(writers) => self.edit_as(writers, behind).await,
             Edit::AsStart(input) => {
                 self.clear_frontier();
                 self.begin_input(input)?;
                 self.commit(Source::Update, None).await
             }
             Edit::AsEnd(update) => {
+                self.begin_record();
+                for finished in self.finished_updates(behind)? {
+                    self.write(finished)?;
+                }
                 self.write(update)?;
                 self.clear_frontier();
                 self.commit(Source::Update, None).await
@@ -54,7 +69,10 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     ) -> Result<(), Error> {
         let source = if update.is_some() { Source::Update } else { Source::Fork };
         match update {
-            Some(update) => self.write(update)?,
+            Some(update) => {
+                self.begin_record();
+                self.write(update)?;
+            }
             None => self.begin_record(),
         }
         let (results, of_run) = match behind {
@@ -78,25 +96,69 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
-    async fn edit_as(&mut self, writers: Vec<(Cow<'static, str>, S::Update)>) -> Result<(), Error> {
+    /// Ends the superstep that is open as if these nodes had returned the updates. What has finished of it is merged with
+    /// them: it is never run again, so it would be lost. What has not finished is given up.
+    async fn edit_as(
+        &mut self,
+        writers: Vec<(Cow<'static, str>, S::Update)>,
+        behind: Option<Behind<'_>>,
+    ) -> Result<(), Error> {
         let core = Arc::clone(&self.core);
-        let mut tasks = Vec::with_capacity(writers.len());
+        let mut edits = Vec::with_capacity(writers.len());
         for (name, update) in writers {
-            tasks.push((node_to_act_as(&core, &name)?, update));
+            edits.push((node_to_act_as(&core, &name)?, Done { update: Some(update), goes: None }));
         }
-        tasks.sort_by_key(|(node, _)| *node);
-        let mut acting = Frontier::default();
-        let mut done = Vec::with_capacity(tasks.len());
-        for (node, update) in tasks {
-            acting.pull(node);
-            done.push(Some(Done { update: Some(update), goes: None }));
+        let mut finished = self.finished_beside(behind)?;
+        let acts = |node: u32| edits.iter().any(|(edit, _)| *edit == node);
+        finished.retain(|task| task.dispatch.is_some() || task.handled.is_some() || !acts(task.node));
+        let edits = edits.into_iter().map(|(node, done)| Ended { node, dispatch: None, handled: None, done });
+        finished.extend(edits);
+        finished.sort_by_key(|task| {
+            (task.dispatch.is_some(), if task.dispatch.is_some() { 0 } else { task.node })
+        });
+        let (mut acting, mut handled, mut done) = (Frontier::default(), Vec::new(), Vec::new());
+        for (index, task) in (0..).zip(finished) {
+            match task.dispatch {
+                Some(dispatch) => acting.dispatched.push(dispatch),
+                None => acting.pull(task.node),
+            }
+            handled.extend(task.handled.map(|by| Handled { index, ..by }));
+            done.push(Some(task.done));
         }
         self.scratch.next.deferred = std::mem::take(&mut self.frontier.deferred);
         begin_merge(&core, &mut self.state, &mut self.journal, &mut self.scratch.ephemeral, true)?;
-        let actors = Actors { frontier: &acting, handled: &[] };
+        let actors = Actors { frontier: &acting, handled: &handled };
         self.merge_as(actors, &mut done)?;
         self.frontier = std::mem::take(&mut self.scratch.next);
         self.commit(Source::Update, None).await
+    }
+
+    /// The tasks of the edited superstep that have finished, in task order.
+    fn finished_beside(&mut self, behind: Option<Behind<'_>>) -> Result<Vec<Ended<S>>, Error> {
+        let (Some(Behind { place, .. }), Some(journal)) = (behind, &self.journal) else {
+            return Ok(Vec::new());
+        };
+        let (core, all, mut ended) = (&self.core, &self.scratch.ends.handled, Vec::new());
+        for index in 0..self.frontier.len() {
+            let id = id_of(core, place, &self.frontier, all, index as u32);
+            let Some(result) = self.left_over.remove(&id).and_then(|left| left.result) else { continue };
+            let step = finished_step(core, &journal.codec, &journal.thread, &result)?;
+            let handled = handled(all, index as u32).map(Handled::copy);
+            let (node, _) = self.frontier.task(index);
+            let at = index.checked_sub(self.frontier.pulled.len());
+            let dispatch = at.map(|at| self.frontier.dispatched[at].clone());
+            let actor = handled.as_ref().map_or(node, |by| by.handler);
+            ended.push(Ended { node, dispatch, handled, done: resolve(core, actor, step)? });
+        }
+        Ok(ended)
+    }
+
+    /// What these tasks wrote.
+    fn finished_updates(&mut self, behind: Option<Behind<'_>>) -> Result<Vec<S::Update>, Error> {
+        let finished = self.finished_beside(behind)?.into_iter();
+        let mut done: Vec<_> = finished.map(|task| Some(task.done)).collect();
+        keep_overwrites(&self.core, &mut done);
+        Ok(done.into_iter().flatten().filter_map(|done| done.update).collect())
     }
 
     /// Lets tasks that have called subgraphs go on with these calls under their new ids.

@@ -56,7 +56,15 @@ pub(crate) fn write<S: State>(
 
 /// The node that an edit is to be made as.
 pub(crate) fn node_to_act_as<S: State>(core: &GraphCore<S>, name: &str) -> Result<u32, Error> {
-    core.by_name.get(name).copied().ok_or_else(|| unknown_target(core, name))
+    core.by_name.get(name).copied().ok_or_else(|| {
+        let hint = match (name, nearest(name, core.names.iter().map(|known| &**known))) {
+            (START, _) => "; use `.as_start(..)`".to_owned(),
+            (END, _) => "; use `.as_end(..)`".to_owned(),
+            (_, Some(near)) => format!("; did you mean `{near}`?"),
+            (_, None) => String::new(),
+        };
+        Error::new(Code::UnknownTarget, format!("there is no node `{name}` to act as{hint}"))
+    })
 }
 
 /// Looks up where a step goes.
@@ -406,6 +414,21 @@ impl ChannelUses {
         for channel in &self.overwritten {
             discard_reduced(core, *channel, tasks);
         }
+    }
+}
+
+/// Takes out the writes that an overwrite beside them wins over, in updates that are not merged as a superstep.
+pub(crate) fn keep_overwrites<S: State>(core: &GraphCore<S>, tasks: &mut [Option<Done<S>>]) {
+    let mut overwritten = Vec::new();
+    for update in tasks.iter().flatten().filter_map(|done| done.update.as_ref()) {
+        S::writes(&core.schema, update, &mut |channel, kind| {
+            if kind == WriteKind::Overwrite {
+                overwritten.push(channel);
+            }
+        });
+    }
+    for channel in overwritten {
+        discard_reduced(core, channel, tasks);
     }
 }
 

@@ -88,7 +88,8 @@ impl<S: State> StateEdit<S> {
     }
 
     /// Changes the state as if that node had returned the update: what runs next is where its edges, routes and joins lead.
-    /// Call it again for several nodes of one superstep.
+    /// Call it again for several nodes of one superstep. On the newest checkpoint what siblings of the node have finished is
+    /// merged with it, and what has not finished is given up.
     pub fn as_node(mut self, node: impl Into<Cow<'static, str>>, update: impl Into<S::Update>) -> Self {
         let one = (node.into(), update.into());
         match &mut self.edit {
@@ -104,7 +105,7 @@ impl<S: State> StateEdit<S> {
         self
     }
 
-    /// Changes the state and ends the run: nothing runs next.
+    /// Changes the state and ends the run: nothing runs next. On the newest checkpoint what finished siblings wrote is kept.
     pub fn as_end(mut self, update: impl Into<S::Update>) -> Self {
         self.edit = Edit::AsEnd(update.into());
         self

@@ -11,6 +11,7 @@ use crate::context::{CheckpointId, RunId};
 use crate::engine::load::{
     Replayed, apply_row, fill_references, finished_step, left_behind, replay, restore,
 };
+use crate::engine::merge::{Done, keep_overwrites};
 use crate::engine::plan::TaskLeft;
 use crate::error::{Code, Error};
 use crate::graph::{CompiledGraph, Persistence};
@@ -125,9 +126,14 @@ async fn add_left_over<S: State>(
 ) -> Result<(), Error> {
     let left = left_behind(place, &tail.writes)?.tasks;
     let (core, header) = (&graph.core, &replayed.header);
-    for result in done(core, place, header, replayed.id, &left) {
+    let finished = done(core, place, header, replayed.id, &left).map(|result| {
         let step = finished_step(core, &persistence.codec, place.thread, result)?;
-        apply(graph, &mut checkpoint.values, step)?;
+        Ok(Some(Done { update: update_of(step), goes: None }))
+    });
+    let mut finished: Vec<_> = finished.collect::<Result<_, Error>>()?;
+    keep_overwrites(core, &mut finished);
+    for update in finished.into_iter().flatten().filter_map(|done| done.update) {
+        checkpoint.values.apply(&core.schema, update)?;
     }
     checkpoint.next.clear();
     for task in tasks(core, place, header, replayed.id, &left) {
@@ -143,15 +149,11 @@ async fn add_left_over<S: State>(
     Ok(())
 }
 
-fn apply<S: State>(graph: &CompiledGraph<S>, values: &mut S, step: Step<S>) -> Result<(), Error> {
-    let update = match step {
+fn update_of<S: State>(step: Step<S>) -> Option<S::Update> {
+    match step {
         Step::None => None,
         Step::Update(update) => Some(update),
         Step::Command(command) => command.update,
-    };
-    match update {
-        None => Ok(()),
-        Some(update) => values.apply(&graph.core.schema, update).map_err(Error::from),
     }
 }
 

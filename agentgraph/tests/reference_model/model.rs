@@ -41,6 +41,9 @@ pub enum What {
 /// A task to come: its node, and the input of a dispatch.
 type Task = (usize, Option<u64>);
 
+/// Who acted, what it wrote, and where it goes.
+type Ended = (usize, Vec<Writes>, Option<Going>);
+
 /// What a task of the open superstep left behind.
 #[derive(Clone, Default)]
 struct Left<'a> {
@@ -175,11 +178,11 @@ impl<'a> Model<'a> {
     pub fn status(&self) -> Option<Status> {
         let head = &self.stored[self.head?];
         let mut values = head.world.clone();
-        let (mut next, mut asks) = (Vec::new(), Vec::new());
+        let (mut next, mut asks, mut finished) = (Vec::new(), Vec::new(), Vec::new());
         for (at, (node, _)) in head.next.iter().enumerate() {
             let left = self.left.get(&at).cloned().unwrap_or_default();
             if let Some((writes, _)) = &left.done {
-                writes.iter().for_each(|writes| apply(&mut values, std::slice::from_ref(writes)));
+                finished.extend(writes.iter().cloned());
                 continue;
             }
             let handler = self.shape.nodes[*node].handler.filter(|_| left.failure.is_some());
@@ -188,6 +191,7 @@ impl<'a> Model<'a> {
             asks.extend(left.inner.iter().flat_map(|inner| inner.open()));
             next.push(actor);
         }
+        apply(&mut values, &finished);
         Some(Status { values: values.stored(), next, asks })
     }
 
@@ -326,13 +330,28 @@ impl<'a> Model<'a> {
                 return Ok(());
             }
             Edit::As(several) => {
-                let mut acting = several.clone();
-                acting.sort_by_key(|(node, _)| *node);
-                let ended = acting.iter().map(|(node, writes)| (*node, vec![given(writes)], None)).collect();
-                self.merge(ended)?;
+                let acts = |node| several.iter().any(|(acting, _)| *acting == node);
+                let mut ended = self.finished();
+                ended.retain(|(at, _)| {
+                    let (node, input) = self.next[*at];
+                    input.is_some() || self.left[at].failure.is_some() || !acts(node)
+                });
+                let place = |(at, ended)| match self.next[at] {
+                    (node, None) => ((false, node), ended),
+                    (_, Some(_)) => ((true, 0), ended),
+                };
+                let mut ended: Vec<_> = ended.into_iter().map(place).collect();
+                ended.extend(
+                    several.iter().map(|(node, writes)| ((false, *node), (*node, vec![given(writes)], None))),
+                );
+                ended.sort_by_key(|(place, _)| *place);
+                self.merge(ended.into_iter().map(|(_, ended)| ended).collect())?;
             }
             Edit::Start(writes) => self.begin(writes)?,
             Edit::End(writes) => {
+                let finished: Vec<_> =
+                    self.finished().into_iter().flat_map(|(_, (_, writes, _))| writes).collect();
+                apply(&mut self.world, &finished);
                 apply(&mut self.world, &[given(writes)]);
                 (self.rounds, self.deferred, self.next) = Default::default();
             }
@@ -341,6 +360,15 @@ impl<'a> Model<'a> {
         self.forget_superstep();
         self.commit(Source::Update);
         Ok(())
+    }
+
+    /// The tasks of the open superstep that have finished, with their places in it.
+    fn finished(&self) -> Vec<(usize, Ended)> {
+        let done = |at| {
+            let (writes, going) = self.left.get(&at)?.done.clone()?;
+            Some((at, (self.actor(at), writes, going)))
+        };
+        (0..self.next.len()).filter_map(done).collect()
     }
 
     /// A checkpoint on which everything waits as it did.
@@ -579,7 +607,7 @@ impl<'a> Model<'a> {
     }
 
     /// Clashes first, then routers in task order, then updates in task order.
-    fn merge(&mut self, ended: Vec<(usize, Vec<Writes>, Option<Going>)>) -> Result<(), &'static str> {
+    fn merge(&mut self, ended: Vec<Ended>) -> Result<(), &'static str> {
         if conflicts(ended.iter().map(|(_, writes, _)| writes)) {
             return Err("E_CONCURRENT_UPDATE");
         }
@@ -703,9 +731,8 @@ fn among(nodes: &[usize], stops: &[usize]) -> Vec<usize> {
 }
 
 fn stops(nodes: &[usize], before: bool) -> Vec<(&'static str, bool)> {
-    let mut nodes = nodes.to_vec();
-    nodes.dedup();
-    nodes.into_iter().map(|node| (name(node), before)).collect()
+    let mut told = BTreeSet::new();
+    nodes.iter().copied().filter(|node| told.insert(*node)).map(|node| (name(node), before)).collect()
 }
 
 fn go((target, input): (Target, u64), next: &mut Vec<Task>) {
