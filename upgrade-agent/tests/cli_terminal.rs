@@ -190,7 +190,7 @@ fn names_that_a_terminal_would_obey_are_shown_and_not_obeyed() {
     let mut chat = chat(&folder, &["--url", &simulator.url]);
     chat.say("list the experiments");
     chat.until("Evil");
-    chat.until("\\u{9b}31m\\u{202e}name");
+    chat.until("31m\\u{202e}name");
     chat.until_prompt();
     assert!(chat.shown().contains("The offline model answers"), "nothing was wiped: {}", chat.shown());
     let raw = String::from_utf8_lossy(&chat.raw).into_owned();
@@ -198,7 +198,7 @@ fn names_that_a_terminal_would_obey_are_shown_and_not_obeyed() {
         assert!(!raw.contains(bad), "{bad:?} came through");
     }
     let asked = run(&folder, &["--url", &simulator.url, "ask", "list the experiments", "--json"], "").good();
-    assert!(asked.json()["reply"].as_str().unwrap().contains("\u{1b}"), "JSON tells what is there");
+    assert!(asked.json()["reply"].as_str().unwrap().contains("\u{202e}"), "JSON tells what is there");
     assert!(!asked.out().contains(['\u{1b}', '\u{9b}', '\u{202e}']), "but a terminal obeys none of it");
 }
 
