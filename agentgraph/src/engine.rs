@@ -11,6 +11,7 @@ pub(crate) mod commit;
 pub(crate) mod edit;
 mod ends;
 pub(crate) mod execute;
+mod express;
 pub(crate) mod halt;
 pub(crate) mod host;
 mod inside;
@@ -36,6 +37,7 @@ use crate::context::{Request, RunId, RunShared, Spent, TaskId, TaskRequest, Unto
 use crate::engine::commit::{Commit, Journal, Prepared, Waited};
 use crate::engine::ends::{Ends, SuperstepLedger, id_of};
 use crate::engine::execute::{Executor, Ledger, Left, NotDone, ToRun};
+use crate::engine::express::Exit;
 use crate::engine::halt::{Cut, Halt};
 use crate::engine::host::TaskRunner;
 use crate::engine::lifetimes::{begin_merge, reset, writes_ephemeral};
@@ -265,26 +267,38 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             let interrupts = nodes.into_iter().map(|node| Interrupt::fixed(node, InterruptKind::After));
             return self.tell(Pause::Interrupted(interrupts.collect())).await;
         }
+        let is_express = self.is_express();
         loop {
-            if let Some(pause) = self.boundary() {
-                return match (pause, self.core.on_limit) {
-                    (Pause::Stopped(StopReason::Limit), Some(node)) => {
-                        Box::pin(self.beyond_limit(node)).await
-                    }
-                    (pause, _) => self.tell(pause).await,
-                };
+            let mut under_way = None;
+            if is_express && self.has_one_new_task() {
+                match poll_fn(|cx| Poll::Ready(self.express(cx))).await? {
+                    Exit::Boundary => {}
+                    Exit::Pending(node, task) => under_way = Some((node, Single::Pending(task))),
+                    Exit::Ended(node, result) => under_way = Some((node, self.end_single(node, result)?)),
+                }
             }
-            self.begin_step();
-            if self.scratch.step.is_multiple_of(STEPS_WITHOUT_YIELD) {
-                yield_now().await;
+            if under_way.is_none() {
+                if let Some(pause) = self.boundary() {
+                    return match (pause, self.core.on_limit) {
+                        (Pause::Stopped(StopReason::Limit), Some(node)) => {
+                            Box::pin(self.beyond_limit(node)).await
+                        }
+                        (pause, _) => self.tell(pause).await,
+                    };
+                }
+                self.begin_step();
+                if self.scratch.step.is_multiple_of(STEPS_WITHOUT_YIELD) {
+                    yield_now().await;
+                }
+                if self.has_one_new_task() {
+                    let (node, _) = self.frontier.task(0);
+                    let single = poll_fn(|cx| Poll::Ready(self.start_single(node, cx))).await?;
+                    under_way = Some((node, single));
+                }
             }
             let mut stop = None;
-            let mut several = self.frontier.len() != 1
-                || !self.left_over.is_empty()
-                || !self.scratch.ends.handled.is_empty();
-            if !several {
-                let (node, _) = self.frontier.task(0);
-                let mut single = poll_fn(|cx| Poll::Ready(self.start_single(node, cx))).await?;
+            let mut several = under_way.is_none();
+            if let Some((node, mut single)) = under_way {
                 if let Single::Pending(task) = single {
                     let result = match &mut self.halt {
                         None => task.await,
@@ -335,6 +349,12 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 events.room().await;
             }
         }
+    }
+
+    /// The superstep to come is one task, which nothing was heard of in an earlier call.
+    #[inline]
+    fn has_one_new_task(&self) -> bool {
+        self.frontier.len() == 1 && self.left_over.is_empty() && self.scratch.ends.handled.is_empty()
     }
 
     #[inline]

@@ -156,6 +156,25 @@ impl<S: State> Merge<'_, S> {
         Ok(())
     }
 
+    /// [`update`](Merge::update) where no join has a timeout, no node is deferred and the node's routers do not fail.
+    #[inline]
+    pub(crate) fn only_update(&mut self, state: &mut S, node: u32, update: S::Update) -> Result<(), Error> {
+        self.apply(state, update).map_err(|error| error.at_node(self.core.name(node)))?;
+        let topology = &self.core.topology;
+        let exits = topology.exits(node);
+        if let ([only], false) = (topology.successors.row(node), exits.joins || exits.routers) {
+            self.next.pulled[0] = *only;
+            return Ok(());
+        }
+        self.next.clear();
+        self.follow_edges(node);
+        if exits.routers {
+            self.ask_routers(node, state)?;
+        }
+        self.next.settle();
+        Ok(())
+    }
+
     /// Merges the only task of a superstep. Its routers look after its update was applied, except when they may yet fail:
     /// then they look first, so that a failure leaves the state as it was.
     pub(crate) fn single(&mut self, state: &mut S, node: u32, mut done: Done<S>) -> Result<(), Error> {

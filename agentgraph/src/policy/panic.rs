@@ -41,6 +41,12 @@ impl Guard {
     pub(crate) fn lift(&mut self) {
         self.lifted = true;
     }
+
+    /// The next node begins.
+    #[inline]
+    pub(crate) fn lower(&mut self) {
+        self.lifted = false;
+    }
 }
 
 /// A node's future whose panics are errors. It is not polled again after one.

@@ -1,0 +1,92 @@
+//! Supersteps of one task each, in a run that nobody watches and nothing keeps: many of them in one poll.
+//!
+//! Everything that a superstep may have to look at and that cannot change while the run goes on is looked at once, by
+//! [`Loop::is_express`]. Whatever is not a node that is ready and returns an update goes back to the general loop, which knows
+//! all cases; so nothing is decided here that is not decided there in the same way.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
+
+use crate::context::TaskRequest;
+use crate::engine::host::TaskRunner;
+use crate::engine::merge::Merge;
+use crate::engine::recorder::Recorder;
+use crate::engine::{Loop, STEPS_WITHOUT_YIELD};
+use crate::error::Error;
+use crate::extract::Task;
+use crate::node::NodeResult;
+use crate::policy::{CatchPanic, guarded};
+use crate::state::State;
+use crate::step::Step;
+
+/// Why the express way ends.
+pub(super) enum Exit<S: State> {
+    /// At a boundary between two supersteps.
+    Boundary,
+    /// The task of a superstep was not ready at its first poll.
+    Pending(u32, CatchPanic<S>),
+    /// It gave something else than an update.
+    Ended(u32, NodeResult<S>),
+}
+
+impl<S: State, R: TaskRunner<S>> Loop<S, R> {
+    /// Whether supersteps of one task have nothing to look at but the task.
+    pub(super) fn is_express(&self) -> bool {
+        let watched = self.events.is_some() || self.halt.is_some() || self.shared.spending.has_budget();
+        let kept = self.journal.is_some() || self.trace.is_some() || self.shared.outer.is_some();
+        let core = &self.core;
+        let special = core.breaks.is_some() || core.has_graphs || core.has_ephemeral;
+        let late = core.topology.times_joins || !core.topology.deferred.is_empty();
+        !(watched || kept || special || late)
+    }
+
+    /// Goes on as long as each superstep is one task that is ready and returns an update.
+    pub(super) fn express(&mut self, cx: &mut Context<'_>) -> Result<Exit<S>, Error> {
+        let Loop { core, runner, shared, state, frontier, joins, scratch, .. } = self;
+        let (core, shared) = (&**core, &*shared);
+        let mut merge = Merge {
+            core,
+            joins,
+            next: frontier,
+            recorder: Recorder::Nowhere,
+            gotos: &mut scratch.gotos,
+            merging: &mut scratch.merging,
+            now: 0,
+        };
+        let mut called = 0;
+        let gone = guarded(|guard| {
+            loop {
+                let step = scratch.step + 1;
+                let ([node], []) = (&merge.next.pulled[..], &merge.next.dispatched[..]) else { break };
+                let node = *node;
+                let stops = step > shared.max_supersteps || shared.drains.load(Ordering::Acquire);
+                if stops || step.is_multiple_of(STEPS_WITHOUT_YIELD) {
+                    break;
+                }
+                scratch.step = step;
+                called = node;
+                shared.control.begin_step(step);
+                guard.lower();
+                let request = TaskRequest { step, node, index: 0, attempt: 1, handles: false };
+                let task = Task { state, shared, request, input: None, failure: None };
+                let mut future = runner.call(core, &task);
+                let Poll::Ready(result) = future.as_mut().poll(cx) else {
+                    return Ok(Exit::Pending(node, CatchPanic::of(future)));
+                };
+                drop(future);
+                guard.lift();
+                let fallible = core.topology.exits(node).fallible_routers;
+                let update = match result {
+                    Ok(Step::Update(update)) if !fallible && !shared.control.in_use() => update,
+                    other => return Ok(Exit::Ended(node, other)),
+                };
+                merge.only_update(Arc::make_mut(state), node, update)?;
+                *merge.merging = false;
+                scratch.merged = step;
+            }
+            Ok(Exit::Boundary)
+        });
+        gone.unwrap_or_else(|panicked| Ok(Exit::Ended(called, Err(panicked.into()))))
+    }
+}
