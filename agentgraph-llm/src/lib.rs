@@ -66,6 +66,7 @@ mod error;
 mod heard;
 mod http;
 mod json;
+pub mod json_in_text;
 pub mod message;
 pub mod model;
 pub mod prelude;
