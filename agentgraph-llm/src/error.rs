@@ -84,6 +84,12 @@ codes! {
     BadTool = "E_LLM_BAD_TOOL", false;
     /// A tool returned a fatal error; [`source`](std::error::Error::source) is that error.
     ToolFailed = "E_LLM_TOOL_FAILED", true;
+    /// A prompt's template cannot be read.
+    Template = "E_LLM_TEMPLATE", false;
+    /// A prompt asks for a value that its database does not have.
+    MissingValue = "E_LLM_MISSING_VALUE", false;
+    /// A model's answers were refused until no try was left.
+    AnswerRejected = "E_LLM_ANSWER_REJECTED", false;
     /// A scripted model was asked for more replies than its script has.
     ScriptExhausted = "E_LLM_SCRIPT_EXHAUSTED", false;
 }

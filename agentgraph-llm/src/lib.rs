@@ -38,6 +38,8 @@
 //! | [`tool`] | [`Tool`], [`FnTool`] over an async closure, [`ToolError`]: who gets to see a failure |
 //! | [`tool_loop`] | [`ToolLoop`]: ask, call, answer, until the model is done or the limit is reached |
 //! | [`anthropic`] | [`AnthropicModel`] and the pure codec of the Messages API under it |
+//! | [`json_in_text`] | the JSON in the prose of an answer |
+//! | [`template`] | [`Template`]: prompts with places for values of a database |
 //! | [`scripted`] | [`ScriptedModel`], for tests without a model |
 //! | [`Error`], [`Code`] | one error with a stable code, and whether a retry can help |
 //!
@@ -73,6 +75,7 @@ pub mod prelude;
 pub mod scripted;
 mod sse;
 mod telemetry;
+pub mod template;
 pub mod tool;
 pub mod tool_loop;
 
@@ -86,6 +89,7 @@ pub use message::{
 };
 pub use model::{ChatEvent, ChatModel, ChatRequest, ChatResponse, ChatStream, StopReason, ToolChoice, Usage};
 pub use scripted::{Reply, ScriptedModel};
+pub use template::Template;
 pub use tool::{FnTool, Tool, ToolError, ToolOutput, ToolSpec};
 pub use tool_loop::{Ended, ToolLoop, ToolLoopOutcome};
 
