@@ -32,14 +32,14 @@ pub use path::Path;
 /// use agentgraph_llm::{Code, Template};
 /// use serde_json::json;
 ///
-/// let template = Template::parse("Is '$db.goals[0].text$' worth \\$db? It costs $5 and $db.days$ days.")?;
+/// let template = Template::parse("Is '$db.goals[0].text$' worth \\$db.x$? It costs $5 and $db.days$ days.")?;
 /// let db = json!({"goals": [{"text": "sail"}], "days": 3});
-/// assert_eq!(template.render(&db)?, "Is 'sail' worth $db? It costs $5 and 3 days.");
+/// assert_eq!(template.render(&db)?, "Is 'sail' worth $db.x$? It costs $5 and 3 days.");
 ///
 /// let error = template.render(&json!({"goals": [], "days": null})).unwrap_err();
 /// assert_eq!(error.code(), Code::MissingValue);
 /// let text = template.missing_as("None").render(&json!({"goals": []}))?;
-/// assert_eq!(text, "Is 'None' worth $db? It costs $5 and None days.");
+/// assert_eq!(text, "Is 'None' worth $db.x$? It costs $5 and None days.");
 /// # Ok::<(), agentgraph_llm::Error>(())
 /// ```
 #[derive(Clone, PartialEq, Eq)]
