@@ -156,10 +156,14 @@ impl<S: State> Merge<'_, S> {
         Ok(())
     }
 
-    /// [`update`](Merge::update) where no join has a timeout, no node is deferred and the node's routers do not fail.
+    /// [`update`](Merge::update) where nothing is written down, no join has a timeout, no node is deferred and the node's
+    /// routers do not fail.
     #[inline]
     pub(crate) fn only_update(&mut self, state: &mut S, node: u32, update: S::Update) -> Result<(), Error> {
-        self.apply(state, update).map_err(|error| error.at_node(self.core.name(node)))?;
+        *self.merging = true;
+        if let Err(error) = state.apply(&self.core.schema, update) {
+            return Err(Error::from(error).at_node(self.core.name(node)));
+        }
         let topology = &self.core.topology;
         let exits = topology.exits(node);
         if let ([only], false) = (topology.successors.row(node), exits.joins || exits.routers) {
