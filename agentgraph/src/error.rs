@@ -107,6 +107,12 @@ codes! {
     ParentCommand = "E_PARENT_COMMAND",
     /// The run is over while a join still waits, and its graph does not allow that.
     StuckJoin = "E_STUCK_JOIN",
+    /// A temporary edit does not fit the graph as its task sees it.
+    EditRejected = "E_EDIT_REJECTED",
+    /// A node that is to be skipped has given nothing that could be used again.
+    NothingToReuse = "E_NOTHING_TO_REUSE",
+    /// A function was to be a temporary node where it would have to be stored or sent elsewhere.
+    NeedsTemplate = "E_NEEDS_TEMPLATE",
     /// The host that runs tasks elsewhere failed.
     Host = "E_HOST",
 }

@@ -92,6 +92,7 @@
 
 pub mod checkpoint;
 mod context;
+mod edits;
 mod engine;
 mod error;
 mod extract;
@@ -118,6 +119,7 @@ pub use checkpoint::SqliteSaver;
 pub use checkpoint::format::Source;
 pub use checkpoint::{Checkpointer, MemorySaver};
 pub use context::{CheckpointId, Ctx, Interrupted, InvalidId, RunId, TaskId};
+pub use edits::{DroppedEdits, EditError, GraphEdit, Rejection};
 pub use engine::host::{Host, TaskCall, TaskReply};
 pub use error::{BoxError, Code, Error, Result, Terminal};
 pub use extract::{Dep, FromTask, Input, InputError, MissingDep, Requirement, Snapshot, Task};

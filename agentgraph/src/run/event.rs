@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use crate::checkpoint::format::Source;
 use crate::context::{CheckpointId, RunId, TaskId};
+use crate::edits::{DroppedEdits, EditError, GraphEdit};
 use crate::error::{Code, Error};
 use crate::extract::Snapshot;
 use crate::run::Outcome;
@@ -102,6 +103,22 @@ pub enum EventKind<S: State> {
         /// The piece.
         piece: serde_json::Value,
     },
+    /// View *edits*: the temporary edits of a task hold from now on. Comes at the merge.
+    Edited {
+        /// The node that made them.
+        by: String,
+        /// What it changed.
+        edits: Vec<GraphEdit>,
+    },
+    /// View *edits*: a temporary edit was refused at the call. It has left no trace.
+    EditRejected {
+        /// The node that tried it.
+        by: String,
+        /// What it tried, and why that was refused.
+        why: EditError,
+    },
+    /// View *edits*: the temporary edits of a task do not fit those of a task before it, and are dropped as a whole.
+    EditDropped(DroppedEdits),
     /// View *custom*: a node called [`Ctx::emit`](crate::Ctx::emit).
     Custom {
         /// The node.
@@ -125,6 +142,8 @@ pub enum TaskEnd {
     Interrupted,
     /// A run inside it was stopped, and goes on from there with the run around it.
     Stopped,
+    /// It was not run: a temporary edit skipped it, and what its node gave before is used again.
+    Skipped,
 }
 
 impl<S: State + fmt::Debug> fmt::Debug for Event<S>
@@ -163,6 +182,13 @@ where
             EventKind::Message { node, piece } => {
                 out.debug_struct("Message").field("node", node).field("piece", piece).finish()
             }
+            EventKind::Edited { by, edits } => {
+                out.debug_struct("Edited").field("by", by).field("edits", edits).finish()
+            }
+            EventKind::EditRejected { by, why } => {
+                out.debug_struct("EditRejected").field("by", by).field("why", why).finish()
+            }
+            EventKind::EditDropped(dropped) => out.debug_tuple("EditDropped").field(dropped).finish(),
             EventKind::Custom { node, value } => {
                 out.debug_struct("Custom").field("node", node).field("value", value).finish()
             }
@@ -189,7 +215,9 @@ pub enum View {
     Checkpoints,
     /// What chat models say within nodes, piece by piece.
     Messages,
-    /// What one wants to see to find out what a run does: tasks and checkpoints.
+    /// Temporary edits: what was changed, what was refused, what was dropped.
+    Edits,
+    /// What one wants to see to find out what a run does: tasks, checkpoints and edits.
     Debug,
 }
 
@@ -202,6 +230,7 @@ pub(crate) struct Views {
     pub(crate) tasks: bool,
     pub(crate) checkpoints: bool,
     pub(crate) messages: bool,
+    pub(crate) edits: bool,
 }
 
 impl Views {
@@ -215,7 +244,8 @@ impl Views {
                 View::Tasks => chosen.tasks = true,
                 View::Checkpoints => chosen.checkpoints = true,
                 View::Messages => chosen.messages = true,
-                View::Debug => (chosen.tasks, chosen.checkpoints) = (true, true),
+                View::Edits => chosen.edits = true,
+                View::Debug => (chosen.tasks, chosen.checkpoints, chosen.edits) = (true, true, true),
             }
         }
         chosen

@@ -9,6 +9,7 @@ use super::{EventKind, TaskEnd, TaskRef, Views};
 use crate::checkpoint::codec::Codec;
 use crate::checkpoint::format::Source;
 use crate::context::{CheckpointId, RunId};
+use crate::edits::{DroppedEdits, EditError, GraphEdit};
 use crate::graph::json;
 use crate::state::State;
 
@@ -43,6 +44,9 @@ pub(crate) enum HeardKind {
     Checkpoint { id: CheckpointId, source: Source, next: Vec<String> },
     Message { node: String, piece: Value },
     Custom { node: String, value: Value },
+    Edited { by: String, edits: Vec<GraphEdit> },
+    EditRejected { by: String, why: EditError },
+    EditDropped(DroppedEdits),
 }
 
 impl HeardKind {
@@ -55,6 +59,9 @@ impl HeardKind {
             HeardKind::Checkpoint { id, source, next } => EventKind::Checkpoint { id, source, next },
             HeardKind::Message { node, piece } => EventKind::Message { node, piece },
             HeardKind::Custom { node, value } => EventKind::Custom { node, value },
+            HeardKind::Edited { by, edits } => EventKind::Edited { by, edits },
+            HeardKind::EditRejected { by, why } => EventKind::EditRejected { by, why },
+            HeardKind::EditDropped(dropped) => EventKind::EditDropped(dropped),
         }
     }
 }
@@ -99,6 +106,9 @@ impl<C: State> Inside<C> {
             EventKind::Checkpoint { id, source, next } => HeardKind::Checkpoint { id, source, next },
             EventKind::Message { node, piece } => HeardKind::Message { node, piece },
             EventKind::Custom { node, value } => HeardKind::Custom { node, value },
+            EventKind::Edited { by, edits } => HeardKind::Edited { by, edits },
+            EventKind::EditRejected { by, why } => HeardKind::EditRejected { by, why },
+            EventKind::EditDropped(dropped) => HeardKind::EditDropped(dropped),
             EventKind::Ended(_) => return None,
         })
     }

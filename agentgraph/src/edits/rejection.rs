@@ -1,0 +1,142 @@
+//! [`EditError`]: a temporary edit was refused, and left no trace.
+
+use std::fmt;
+
+use super::GraphEdit;
+use crate::error::Code;
+
+/// A temporary edit that was refused. It has left no trace, and the node can go on without it; returned by `?` it fails the
+/// node.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("cannot {edit}: {why}")]
+#[non_exhaustive]
+pub struct EditError {
+    /// The edit.
+    pub edit: GraphEdit,
+    /// Why it was refused.
+    pub why: Rejection,
+}
+
+impl EditError {
+    /// An edit that is refused.
+    pub fn new(edit: GraphEdit, why: Rejection) -> Self {
+        EditError { edit, why }
+    }
+
+    /// The stable code, which the run's error has if a node fails with it.
+    pub fn code(&self) -> Code {
+        match self.why {
+            Rejection::NothingToReuse { .. } | Rejection::KeepsNothing { .. } => Code::NothingToReuse,
+            Rejection::NeedsTemplate => Code::NeedsTemplate,
+            _ => Code::EditRejected,
+        }
+    }
+}
+
+/// Why a temporary edit was refused.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Rejection {
+    /// It names a node that the graph does not have.
+    UnknownNode {
+        /// The name.
+        name: String,
+        /// The known name that is nearest to it.
+        nearest: Option<String>,
+    },
+    /// There is a node of that name.
+    NodeExists,
+    /// The name is empty, or begins with `__`.
+    ReservedName,
+    /// There is such an edge.
+    EdgeExists,
+    /// There is no such edge: routes, branches and commands are none.
+    NoSuchEdge,
+    /// END leads nowhere.
+    OutOfEnd,
+    /// Nothing leads to START.
+    IntoStart,
+    /// From a node to itself, in a graph that allows no cycles.
+    SelfEdge,
+    /// It closes a cycle in a graph that allows none: these nodes, in order.
+    ClosesCycle(Vec<String>),
+    /// That node is done, so the edit cannot have an effect any more.
+    Done {
+        /// The node.
+        node: String,
+    },
+    /// The node has not finished on this thread, so there is nothing of it to use again.
+    NothingToReuse {
+        /// The node.
+        node: String,
+    },
+    /// The node was not built with `keep_output`, or is a temporary one.
+    KeepsNothing {
+        /// The node.
+        node: String,
+    },
+    /// A function or closure cannot be stored or sent to another process: this graph has a checkpointer or a host, so the
+    /// node has to be made by a template.
+    NeedsTemplate,
+    /// The graph has no such template.
+    UnknownTemplate {
+        /// The name.
+        name: String,
+        /// The known name that is nearest to it.
+        nearest: Option<String>,
+    },
+    /// The template did not take what it was given.
+    BadArguments(String),
+    /// The node cannot be used in this graph.
+    Unfit(String),
+    /// The task or attempt that makes the edit is over.
+    TooLate,
+}
+
+impl fmt::Display for Rejection {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let near = |nearest: &Option<String>| match nearest {
+            Some(near) => format!("; did you mean `{near}`?"),
+            None => String::new(),
+        };
+        match self {
+            Rejection::UnknownNode { name, nearest } => {
+                write!(out, "there is no node `{name}`{}", near(nearest))
+            }
+            Rejection::NodeExists => out.write_str("there is a node of that name"),
+            Rejection::ReservedName => {
+                out.write_str("a name is not empty and does not begin with `__`, which is reserved")
+            }
+            Rejection::EdgeExists => out.write_str("there is such an edge"),
+            Rejection::NoSuchEdge => {
+                out.write_str("there is no such edge; routes, branches and commands are not edges")
+            }
+            Rejection::OutOfEnd => out.write_str("END leads nowhere"),
+            Rejection::IntoStart => out.write_str("nothing leads to START"),
+            Rejection::SelfEdge => out.write_str("a node cannot depend on itself"),
+            Rejection::ClosesCycle(nodes) => {
+                let nodes: Vec<String> = nodes.iter().map(|node| format!("`{node}`")).collect();
+                write!(out, "it closes the cycle {}", nodes.join(" -> "))
+            }
+            Rejection::Done { node } => write!(out, "node `{node}` is done"),
+            Rejection::NothingToReuse { node } => {
+                write!(out, "node `{node}` has not finished on this thread, so there is nothing to use again")
+            }
+            Rejection::KeepsNothing { node } => {
+                write!(out, "node `{node}` keeps nothing to use again: build it with `.keep_output()`")
+            }
+            Rejection::NeedsTemplate => out.write_str(
+                "a function or closure cannot be stored or sent to another process, and this graph has a checkpointer or \
+                 a host: build the graph with a `.template(..)` for it, and add the node from that",
+            ),
+            Rejection::UnknownTemplate { name, nearest } => {
+                write!(out, "there is no template `{name}`{}", near(nearest))
+            }
+            Rejection::BadArguments(problem) => {
+                write!(out, "the template does not take its arguments: {problem}")
+            }
+            Rejection::Unfit(problem) => out.write_str(problem),
+            Rejection::TooLate => out.write_str("the task that makes it is over"),
+        }
+    }
+}
