@@ -8,6 +8,7 @@ mod answer_schema;
 mod answers;
 mod beyond_limit;
 pub(crate) mod commit;
+pub(crate) mod eager;
 pub(crate) mod edit;
 mod ends;
 pub(crate) mod execute;
@@ -35,6 +36,7 @@ use crate::checkpoint::PendingWrite;
 use crate::checkpoint::format::{Source, micros};
 use crate::context::{Request, RunId, RunShared, Spent, TaskId, TaskRequest, Untold};
 use crate::engine::commit::{Commit, Journal, Prepared, Waited};
+pub(crate) use crate::engine::eager::Eager;
 use crate::engine::ends::{Ends, SuperstepLedger, id_of};
 use crate::engine::execute::{Executor, Ledger, Left, NotDone, ToRun};
 use crate::engine::express::Exit;
@@ -77,6 +79,8 @@ pub(crate) struct Loop<S: State, R> {
     pub(crate) halted: Vec<String>,
     /// The updates are the result of the task around the run.
     pub(crate) trace: Option<Box<Trace<S>>>,
+    /// What a run without supersteps has open.
+    pub(crate) eager: Option<Box<Eager<S>>>,
     pub(crate) scratch: Scratch<S>,
 }
 
@@ -97,6 +101,10 @@ pub(crate) struct Scratch<S: State> {
     pub(crate) untold: Vec<Untold>,
     /// The node for the limit is running.
     beyond_limit: bool,
+    /// The nodes of detached tasks that the end of the run cut off.
+    pub(crate) cancelled: Vec<String>,
+    /// The time of the first join that has one has come, whatever the clock says.
+    is_due: bool,
 }
 
 impl<S: State> Default for Scratch<S> {
@@ -112,6 +120,8 @@ impl<S: State> Default for Scratch<S> {
             merging: false,
             untold: Vec::new(),
             beyond_limit: false,
+            cancelled: Vec::new(),
+            is_due: false,
         }
     }
 }
@@ -199,8 +209,12 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 
     fn begin_input(&mut self, input: S::Update) -> Result<(), Error> {
+        if self.eager.is_some() {
+            self.begin_flow();
+        }
         let core = Arc::clone(&self.core);
         self.begin_record();
+        let upcoming = self.upcoming();
         let state = Arc::make_mut(&mut self.state);
         // A subgraph over the state around it goes on with that as it is.
         let begins = self.trace.is_none();
@@ -220,7 +234,10 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             merging: &mut self.scratch.merging,
             now,
         };
-        merge.input(state, input)?;
+        match &mut self.eager {
+            None => merge.input(state, input)?,
+            Some(eager) => eager.input(merge, state, input, upcoming)?,
+        }
         self.scratch.merging = false;
         Ok(())
     }
@@ -259,7 +276,15 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         Ok(())
     }
 
-    /// Goes on until there is a reason to pause. What is rarely awaited is boxed, so that every run need not have room for
+    /// Goes on until there is a reason to pause, in the way in which the graph runs.
+    pub(crate) async fn go_on(&mut self) -> Result<Pause, Error> {
+        match self.eager {
+            None => self.supersteps().await,
+            Some(_) => Box::pin(self.activations()).await,
+        }
+    }
+
+    /// Goes on from superstep to superstep until there is a reason to pause. What is rarely awaited is boxed, so that every run need not have room for
     /// it: the future of a short run would cost more than its steps.
     pub(crate) async fn supersteps(&mut self) -> Result<Pause, Error> {
         if !self.halted.is_empty() {
@@ -391,14 +416,20 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         if let Some(reason) = self.halt.as_mut().and_then(|halt| halt.at_boundary()) {
             return Some(Pause::Stopped(reason));
         }
+        self.used_up().map(Pause::Stopped)
+    }
+
+    /// Whether a node or a limit asks the call to end.
+    #[inline]
+    fn used_up(&self) -> Option<StopReason> {
         if self.shared.drains.load(Ordering::Acquire) {
-            return Some(Pause::Stopped(StopReason::Drained));
+            return Some(StopReason::Drained);
         }
         if self.scratch.step >= self.shared.max_supersteps {
-            return Some(Pause::Stopped(StopReason::Limit));
+            return Some(StopReason::Limit);
         }
         if self.shared.spending.has_budget() && self.shared.spending.is_used_up(self.scratch.step) {
-            return Some(Pause::Stopped(StopReason::Budget));
+            return Some(StopReason::Budget);
         }
         None
     }
@@ -595,12 +626,18 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// Lets handlers stand in the place of tasks that failed in an earlier call. A node that has no handler any more runs
     /// again.
     pub(crate) fn adopt_failures(&mut self) {
+        if self.eager.is_some() {
+            return self.adopt_left();
+        }
         let StepPlace { run, parent, .. } = self.step_place();
         self.adopt_failures_of(run, parent);
     }
 
     /// Those of another run on this branch, whose tasks' ids are made of `parent`.
     pub(crate) fn adopt_failures_of(&mut self, run: RunId, parent: u64) {
+        if self.eager.is_some() {
+            return self.adopt_left_of(run);
+        }
         let tasks = if self.left_over.is_empty() { 0 } else { self.frontier.len() };
         for index in 0..tasks {
             let failed = self.frontier.task(index).0;
@@ -714,6 +751,9 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let halts: Vec<_> =
             halt.into_iter().map(|node| Interrupt::fixed(node, InterruptKind::After)).collect();
         let stop = (!halts.is_empty()).then_some(Pause::Interrupted(halts));
+        if self.eager.is_some() {
+            self.keep_states()?;
+        }
         match self.try_commit(source, abandoned, stop.as_ref())? {
             Some(prepared) => self.commit_later(prepared).await,
             None => Ok(()),
@@ -737,7 +777,12 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     ) -> Result<Option<Prepared>, Error> {
         let spent = self.counted();
         self.close_trace()?;
-        let Some(journal) = &mut self.journal else { return Ok(None) };
+        let Some(journal) = &mut self.journal else {
+            if let Some(eager) = &mut self.eager {
+                eager.flow.said();
+            }
+            return Ok(None);
+        };
         let sessions = &self.shared.sessions;
         let sessions_used = source == Source::Input || sessions.take_used();
         let (frontier, joins) = (&self.frontier, &self.joins);
@@ -755,14 +800,15 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         if self.shared.nest.as_ref().is_some_and(|nest| nest.take_wrote()) {
             journal.has_writes = true;
         }
+        let flow = self.eager.as_ref().map(|eager| &eager.flow);
         let commit =
-            Commit { source, frontier, joins, abandoned, halt: &halt, sessions, sessions_used, spent };
+            Commit { source, frontier, joins, abandoned, halt: &halt, sessions, sessions_used, spent, flow };
         let mut prepared = journal.prepare(&self.core, &self.state, &*self.shared.services, &commit)?;
         // A run inside a task has to store first what it changed around it.
         let tells = self.shared.outer.as_ref().is_some_and(|outer| outer.shared.has_changes());
         let committed = !tells && journal.try_commit(&prepared, &commit)?;
         if committed {
-            self.announce_checkpoint(source);
+            self.is_committed(source);
         }
         prepared.halt = halt;
         Ok((!committed).then_some(prepared))
@@ -776,16 +822,30 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let Some(journal) = &mut self.journal else { return Ok(()) };
         let Prepared { source, abandoned, sessions_used, ref halt, .. } = prepared;
         let (frontier, joins, sessions) = (&self.frontier, &self.joins, &self.shared.sessions);
-        let commit = Commit { source, frontier, joins, abandoned, halt, sessions, sessions_used, spent };
+        let flow = self.eager.as_ref().map(|eager| &eager.flow);
+        let commit =
+            Commit { source, frontier, joins, abandoned, halt, sessions, sessions_used, spent, flow };
         journal.commit(&self.core, &prepared, &commit).await?;
-        self.announce_checkpoint(source);
+        self.is_committed(source);
         Ok(())
+    }
+
+    #[inline]
+    fn is_committed(&mut self, source: Source) {
+        if let Some(eager) = &mut self.eager {
+            eager.flow.said();
+            if let Some(nest) = &self.shared.nest {
+                nest.stands(self.journal.as_ref().and_then(Journal::checkpoint));
+            }
+        }
+        self.announce_checkpoint(source);
     }
 
     fn announce_checkpoint(&self, source: Source) {
         let Some(events) = self.events.as_ref().filter(|events| events.views.checkpoints) else { return };
         let Some(id) = self.journal.as_ref().and_then(Journal::checkpoint) else { return };
-        let next = self.frontier.nodes().map(|node| self.core.name(node).to_owned()).collect();
+        let open = self.eager.iter().flat_map(|eager| eager.flow.open.values().map(|one| one.node));
+        let next = self.frontier.nodes().chain(open).map(|node| self.core.name(node).to_owned()).collect();
         events.push(self.scratch.step, EventKind::Checkpoint { id, source, next });
     }
 }

@@ -82,6 +82,7 @@ pub struct StateGraph<S: State> {
     siblings: Siblings,
     on_limit: Option<(Name, Place)>,
     stuck_fails: bool,
+    eager: bool,
     /// For nodes that say nothing else.
     policies: Policies,
     on_error: Option<(Name, Place)>,
@@ -158,6 +159,7 @@ impl<S: State> StateGraph<S> {
             siblings: Siblings::default(),
             on_limit: None,
             stuck_fails: false,
+            eager: false,
             policies: Policies::default(),
             on_error: None,
             version: 0,
@@ -303,6 +305,55 @@ impl<S: State> StateGraph<S> {
     #[track_caller]
     pub fn on_limit(mut self, node: impl Into<Name>) -> Self {
         self.on_limit = Some((node.into(), Location::caller()));
+        self
+    }
+
+    /// Runs the graph without supersteps: as soon as a task is done its update is merged and what it leads to starts, however
+    /// long others take. The state that a task reads is that of the moment at which it was reached.
+    ///
+    /// - A node that is reached twice runs twice; only joins, also of one source as in `.edge(["work"], "report")`, wait. A
+    ///   join with dispatched sources counts them when all dispatches of that command are done.
+    /// - Updates merge in the order in which tasks finish, which checkpoints record. To write a channel without a reducer that
+    ///   another task has written meanwhile is [`Code::ConcurrentUpdate`](crate::Code::ConcurrentUpdate).
+    /// - [`max_supersteps`](crate::RunBuilder::max_supersteps) counts the tasks that are started, and an interrupt holds only
+    ///   what comes after it: the call returns when nothing else can run.
+    /// - `proceed()` [from](crate::RunBuilder::from) an older checkpoint merges in the order that was recorded.
+    ///
+    /// ```
+    /// # use agentgraph::prelude::*;
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # struct Shop { #[reduce(append)] said: Vec<String> }
+    /// # use std::time::Duration;
+    /// async fn look_up() -> ShopUpdate {
+    ///     tokio::time::sleep(Duration::from_millis(20)).await;
+    ///     Shop::update().said(["here they are"])
+    /// }
+    /// async fn soothe() -> ShopUpdate {
+    ///     Shop::update().said(["one moment"])
+    /// }
+    /// async fn smile() -> ShopUpdate {
+    ///     Shop::update().said([":-)"])
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let graph = StateGraph::new()
+    ///     .eager()
+    ///     .node("look_up", look_up)
+    ///     .node("soothe", soothe)
+    ///     .node("smile", smile)
+    ///     .edge(START, "look_up")
+    ///     .edge(START, "soothe")
+    ///     .edge("soothe", "smile")
+    ///     .compile()?;
+    /// let shop = graph.invoke(Shop::update()).await?.into_finished()?;
+    /// assert_eq!(shop.said, ["one moment", ":-)", "here they are"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn eager(mut self) -> Self {
+        self.eager = true;
         self
     }
 

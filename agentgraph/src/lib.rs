@@ -132,7 +132,7 @@ pub use json_state::JsonState;
 pub use layer::{NodeCall, NodeService};
 pub use migrate::StoredFields;
 pub use node::{IntoNode, IsNode, Node};
-pub use policy::{NodePanic, RetryPolicy, Siblings, Timeout, TimeoutKind};
+pub use policy::{NodePanic, OnEnd, RetryPolicy, Siblings, Timeout, TimeoutKind};
 pub use reduce::{Keyed, KeyedWrite};
 pub use route::{IntoPicks, Pick, Route, RouteTarget};
 pub use run::event::{Event, EventKind, EventStream, TaskEnd, TaskRef, View};

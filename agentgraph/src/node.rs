@@ -19,7 +19,7 @@ use crate::error::BoxError;
 use crate::extract::{FromTask, Requirement, Task};
 use crate::failure::KeptError;
 use crate::layer::{Layered, NodeCall, NodeService};
-use crate::policy::{Policies, RetryPolicy};
+use crate::policy::{OnEnd, Policies, RetryPolicy};
 use crate::state::State;
 use crate::step::{IntoStep, Step};
 use crate::subgraph::AnyGraph;
@@ -171,6 +171,55 @@ pub trait IntoNode<S: State, M>: Sized {
         node
     }
 
+    /// Lets the node run beside everything else in an [eager](crate::StateGraph::eager) graph, without anybody waiting for
+    /// it: its failure is no failure of the run, and it holds back neither deferred nodes nor the end. Nodes that are reached
+    /// only through it are detached, too. Their updates are merged if they are done before the end; what becomes of those
+    /// that are not, [`on_end`](IntoNode::on_end) says, and [`Outcome::Finished`](crate::Outcome::Finished) lists those that
+    /// were cut off. A run that is suspended runs them again when it goes on.
+    ///
+    /// They may not ask with [`Ctx::interrupt`](crate::Ctx::interrupt), nor be sources of a join that other nodes are sources
+    /// of, too.
+    ///
+    /// ```
+    /// # use agentgraph::prelude::*;
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # struct Words { #[reduce(append)] seen: Vec<String> }
+    /// # async fn answer() -> WordsUpdate { Words::update().seen(["answer"]) }
+    /// use std::future::pending;
+    ///
+    /// async fn measure() {
+    ///     pending().await // Nobody is there.
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let graph = StateGraph::new()
+    ///     .eager()
+    ///     .node("answer", answer)
+    ///     .node("measure", measure.detached())
+    ///     .edge(START, "answer")
+    ///     .edge(START, "measure")
+    ///     .compile()?;
+    /// let Outcome::Finished { output, cancelled, .. } = graph.invoke(Words::update()).await? else { panic!() };
+    /// assert_eq!((output.seen, cancelled), (vec!["answer".to_owned()], vec!["measure".to_owned()]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    fn detached(self) -> Node<S> {
+        let mut node = self.into_node();
+        node.settings.detached = true;
+        node
+    }
+
+    /// What becomes of the node when the run is at its end, if it is [detached](IntoNode::detached) and still runs; it is
+    /// cancelled if nothing is said.
+    fn on_end(self, what: OnEnd) -> Node<S> {
+        let mut node = self.into_node();
+        node.settings.on_end = what;
+        node
+    }
+
     /// Says where the commands of this node may go, so that `compile()` and the drawing know. Going elsewhere is then an
     /// error of the node.
     fn targets<T: AsRef<str>>(self, targets: impl IntoIterator<Item = T>) -> Node<S> {
@@ -194,6 +243,8 @@ pub(crate) struct NodeSettings {
     pub(crate) requirements: Vec<Requirement>,
     pub(crate) commands: bool,
     pub(crate) deferred: bool,
+    pub(crate) detached: bool,
+    pub(crate) on_end: OnEnd,
     /// The node that handles its failures.
     pub(crate) on_error: Option<String>,
     pub(crate) keeps: Vec<KeptError>,

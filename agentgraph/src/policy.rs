@@ -3,11 +3,13 @@
 //! Every attempt is a fresh call of the node against the same snapshot. A node that waits for an answer is not failing:
 //! no second attempt starts while a request of its task is open.
 
+mod on_end;
 mod panic;
 mod retry;
 mod siblings;
 mod timeout;
 
+pub use on_end::OnEnd;
 pub use panic::NodePanic;
 pub(crate) use panic::{CatchPanic, guarded, panic_of};
 pub use retry::RetryPolicy;

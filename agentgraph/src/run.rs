@@ -348,9 +348,9 @@ impl<S: State> RunBuilder<S> {
         let found = match &self.graph.persistence {
             None if self.from.is_some() => return Err(view::no_checkpointer()),
             None => None,
-            Some(persistence) => {
-                Some(Box::pin(Thread::open(persistence, self.thread.clone(), self.from)).await?)
-            }
+            Some(persistence) => Some(
+                Box::pin(Thread::open(&self.graph.core, persistence, self.thread.clone(), self.from)).await?,
+            ),
         };
         let inside = match &found {
             Some(thread) if self.graph.core.has_graphs && asks_what_is_open(&start) => {
@@ -364,8 +364,8 @@ impl<S: State> RunBuilder<S> {
                 Durability::Sync => {}
                 Durability::Async => journal.hand_over_to(persistence.behind()?),
                 Durability::Exit => {
-                    let random = || self.graph.shared.services.random() & u64::from(u32::MAX);
-                    journal.wait_for_the_end(self.graph.core.has_graphs.then(random));
+                    let random = || self.graph.shared.services.random();
+                    journal.wait_for_the_end(nested::moves_from(&self.graph.core, random));
                 }
             }
         }
@@ -388,7 +388,7 @@ impl<S: State> RunBuilder<S> {
             graph: Arc::clone(&self.graph.shared),
             run: begun.run,
             thread: self.thread,
-            control: Control::default(),
+            control: Control::of(self.graph.core.eager),
             sessions: Sessions::open(&self.graph.shared.sessions, &begun.sessions, begun.sessions_changed)?,
             sink: events
                 .as_ref()
@@ -423,6 +423,7 @@ impl<S: State> RunBuilder<S> {
             past_breaks: begun.past_breaks,
             halted: begun.halted,
             trace: updates.then(|| Box::new(Trace::after(S::Update::default()))),
+            eager: begun.eager,
             scratch: Scratch::default(),
         };
         let edits = matches!(begun.next, Next::Edit(..));
@@ -484,7 +485,7 @@ async fn drive<S: State, R: TaskRunner<S>>(run: &mut Loop<S, R>, next: Next<S>) 
             return Ok(Pause::Finished);
         }
     }
-    let mut paused = run.supersteps().await;
+    let mut paused = run.go_on().await;
     if !run.scratch.untold.is_empty() && matches!(paused, Ok(Pause::Interrupted(_))) {
         paused = match Box::pin(run.tell_inside()).await {
             Ok(()) => paused,

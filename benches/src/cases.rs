@@ -1,6 +1,7 @@
 //! The cases, in the order of the tables.
 
 mod chain;
+mod eager;
 mod fan_out;
 mod flat;
 mod growth;
@@ -17,6 +18,7 @@ pub(crate) fn all() -> Vec<Case> {
         looped::cases(),
         flat::cases(),
         fan_out::cases(),
+        eager::cases(),
         many_runs::cases(),
         kept::cases(),
         sqlite::cases(),

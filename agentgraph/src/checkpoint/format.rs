@@ -13,7 +13,14 @@
 //! `abandoned`, `halt` (a static interrupt after these nodes), `session` (name to value of each), `spent` (what the run has used up; after `run`, which sets it back), and in fulls `fields`, `fingerprint`, `discipline`, `schema` (version), `fence`, `codec`, `parent`.
 //! Records of a subgraph's namespace also have `call` (whose call its newest run is), and `wrote` (the sum of the record's updates, if its node gives them on).
 //! `ahead` is by how much the number that task ids are made of is ahead of the record's own.
+//! Records of an eager run also have `log`, `groups`, `written`, `writes`, `kept`, `ended` and `begun`: see `format/eager.rs`.
 //! Reserved for later: `overlay`, `skips`, `key`.
+
+mod eager;
+
+pub(crate) use eager::{
+    EagerHeader, StoredEager, StoredGroup, StoredLeft, StoredMerge, StoredState, StoredWritten,
+};
 
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -58,11 +65,61 @@ pub enum Source {
 }
 
 /// One task to come, by the names that survive a change of the graph. A node that was reached by an edge is stored as
-/// its name alone, a dispatch as a map.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// its name alone, a dispatch as a map, an activation of an eager run as a map of other keys.
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct StoredActivation {
     pub(crate) node: String,
     pub(crate) dispatch: Option<StoredDispatch>,
+    pub(crate) eager: Option<Box<StoredEager>>,
+}
+
+/// The map of an activation, as it is read.
+#[derive(Deserialize)]
+struct StoredMap {
+    node: String,
+    /// Of an eager run; it then has the keys of a [`StoredEager`].
+    #[serde(default)]
+    made: Option<u64>,
+    from: String,
+    #[serde(default)]
+    index: u32,
+    #[serde(default)]
+    input: Option<Bytes>,
+    #[serde(default)]
+    read: Option<(u32, u64)>,
+    #[serde(default)]
+    read_at: Option<u64>,
+    #[serde(default)]
+    after: Option<String>,
+    #[serde(default)]
+    left: Option<StoredLeft>,
+}
+
+impl StoredMap {
+    fn into_activation(self) -> Option<StoredActivation> {
+        let StoredMap { node, made, from, index, input, read, read_at, after, left } = self;
+        let (dispatch, eager) = match made {
+            Some(made) => {
+                let node = node.clone();
+                (
+                    None,
+                    Some(Box::new(StoredEager {
+                        node,
+                        from,
+                        made,
+                        index,
+                        read,
+                        read_at,
+                        input,
+                        after,
+                        left,
+                    })),
+                )
+            }
+            None => (Some(StoredDispatch { node: node.clone(), from, index, input: input? }), None),
+        };
+        Some(StoredActivation { node, dispatch, eager })
+    }
 }
 
 /// What a stored dispatch has besides.
@@ -85,11 +142,11 @@ impl<'de> Deserialize<'de> for StoredActivation {
                 out.write_str("a node's name or a dispatch")
             }
             fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<StoredActivation, E> {
-                Ok(StoredActivation { node: name.to_owned(), dispatch: None })
+                Ok(StoredActivation { node: name.to_owned(), dispatch: None, eager: None })
             }
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<StoredActivation, A::Error> {
-                let dispatch = StoredDispatch::deserialize(MapAccessDeserializer::new(map))?;
-                Ok(StoredActivation { node: dispatch.node.clone(), dispatch: Some(dispatch) })
+                let map = StoredMap::deserialize(MapAccessDeserializer::new(map))?;
+                map.into_activation().ok_or_else(|| serde::de::Error::missing_field("input"))
             }
         }
         deserializer.deserialize_any(NameOrMap)
@@ -179,6 +236,8 @@ pub(crate) struct Header {
     pub(crate) wrote: Option<Bytes>,
     /// By how much the number that task ids are made of is ahead of the record's own.
     pub(crate) ahead: u64,
+    /// What only eager runs have.
+    pub(crate) eager: EagerHeader,
     /// What this release does not know: key and MessagePack value.
     pub(crate) unknown: Vec<(String, Vec<u8>)>,
 }
@@ -206,6 +265,7 @@ impl Default for Header {
             call: None,
             wrote: None,
             ahead: 0,
+            eager: EagerHeader::default(),
             unknown: Vec::new(),
         }
     }
@@ -220,6 +280,7 @@ impl Header {
         self.abandoned = None;
         self.halt.clear();
         self.wrote = None;
+        self.eager.begin_record();
         for _ in 0..count {
             let (key, after) =
                 rmp::decode::read_str_from_slice(rest).map_err(|_| damaged("a header key is not text"))?;
@@ -241,6 +302,7 @@ impl Header {
                 let run = read(key, value)?;
                 if self.run != run {
                     self.spent = Spent::default();
+                    self.eager.begin_run();
                 }
                 self.run = run;
             }
@@ -263,6 +325,7 @@ impl Header {
             "call" => self.call = read(key, value)?,
             "wrote" => self.wrote = Some(read(key, value)?),
             "ahead" => self.ahead = read(key, value)?,
+            _ if self.set_eager(key, value)? => {}
             _ => {
                 self.unknown.retain(|(known, _)| known != key);
                 self.unknown.push((key.to_owned(), value.to_vec()));

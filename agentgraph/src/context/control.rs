@@ -3,7 +3,7 @@
 //! A request is written here *before* the node gets its `Err`. The engine reads the cell first, so nothing that a node
 //! or a layer does with the error can hide that the task waits.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -43,6 +43,8 @@ pub(crate) struct Control {
     step: AtomicU64,
     used: AtomicBool,
     cells: Mutex<HashMap<u32, Cell>>,
+    /// The tasks that run, where they are of no superstep; each has an index of its own then.
+    running: Option<Mutex<HashSet<u32>>>,
 }
 
 #[derive(Default)]
@@ -93,6 +95,36 @@ pub(crate) enum Standing {
 }
 
 impl Control {
+    /// The cells of a run; `eager` if it has no supersteps.
+    pub(crate) fn of(eager: bool) -> Self {
+        Control { running: eager.then(Mutex::default), ..Control::default() }
+    }
+
+    /// Says that a task that is of no superstep begins.
+    pub(crate) fn enter(&self, index: u32) {
+        if let Some(running) = &self.running {
+            lock(running).insert(index);
+        }
+    }
+
+    /// Says that such a task has ended.
+    pub(crate) fn leave(&self, index: u32) {
+        if let Some(running) = &self.running {
+            lock(running).remove(&index);
+            if self.in_use() {
+                self.cells().remove(&index);
+            }
+        }
+    }
+
+    /// Whether that task is running now. A context that outlived its task must not speak for whoever stands in its place.
+    fn is_running(&self, task: TaskRequest) -> bool {
+        match &self.running {
+            None => task.step == self.step(),
+            Some(running) => lock(running).contains(&task.index),
+        }
+    }
+
     #[inline]
     pub(crate) fn in_use(&self) -> bool {
         self.used.load(Ordering::Acquire)
@@ -141,8 +173,7 @@ impl Control {
         request: impl Serialize,
         schema: Option<Value>,
     ) -> Result<T, Interrupted> {
-        // A context that outlived its superstep must not speak for whoever stands in its place now.
-        if task.step != self.step() {
+        if !self.is_running(task) {
             return Err(Interrupted);
         }
         self.used.store(true, Ordering::Release);
@@ -193,7 +224,7 @@ impl Control {
 
     /// Notes how the run inside a task ended.
     pub(crate) fn put_inside(&self, task: TaskRequest, inside: Inside) -> Interrupted {
-        if task.step == self.step() {
+        if self.is_running(task) {
             self.used.store(true, Ordering::Release);
             let mut cells = self.cells();
             let cell = cells.entry(task.index).or_default();
@@ -229,6 +260,10 @@ impl Control {
     }
 
     fn cells(&self) -> MutexGuard<'_, HashMap<u32, Cell>> {
-        self.cells.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.cells)
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -87,6 +87,27 @@ impl Nest {
         *lock(&self.step) = Step { head, calls };
     }
 
+    /// Says that a task begins that is of no superstep, and whether it calls a subgraph.
+    pub(crate) fn enter(&self, head: Option<CheckpointId>, index: u32, handles: bool, call: Option<Call>) {
+        let mut step = lock(&self.step);
+        step.head = head;
+        if let Some(call) = call {
+            step.calls.insert((index, handles), call);
+        }
+    }
+
+    /// Says that such a task has ended.
+    pub(crate) fn leave(&self, index: u32) {
+        let mut step = lock(&self.step);
+        step.calls.remove(&(index, false));
+        step.calls.remove(&(index, true));
+    }
+
+    /// Says which checkpoint stands now.
+    pub(crate) fn stands(&self, head: Option<CheckpointId>) {
+        lock(&self.step).head = head;
+    }
+
     /// Takes note of a call.
     pub(crate) fn call(&self, request: TaskRequest) -> Option<Call> {
         let mut step = lock(&self.step);

@@ -89,12 +89,15 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         answers: Answers,
         inside: &'a [OpenRequest],
     ) -> Result<(Vec<PendingWrite>, Vec<(&'a OpenRequest, PendingWrite)>), Error> {
+        let flow = self.flow_tasks();
+        let of_flow = self.open_in_flow(&flow);
         let mut open: Vec<InterruptId> = (0..self.frontier.len())
             .filter_map(|index| {
                 let task = self.task_id(index)?;
                 let (n, _) = self.left_over.get(&task)?.open()?;
                 Some(InterruptId { task, n: *n })
             })
+            .chain(of_flow)
             .collect();
         open.extend(inside.iter().filter_map(|request| request.interrupt.id));
         let answers = answers.by_id(&open)?;
@@ -109,9 +112,22 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 continue;
             }
             writes.push(write);
+            if let Some(key) = flow.get(&id.task) {
+                self.answer_in_flow(*key, Answer { n: id.n, value });
+                continue;
+            }
             self.left_over.entry(id.task).or_default().answers.push(Answer { n: id.n, value });
         }
         Ok((writes, writes_inside))
+    }
+
+    #[cfg(feature = "validate")]
+    fn left_of(&self, task: crate::context::TaskId) -> Option<&TaskLeft> {
+        let flow = self.eager.as_ref().map(|eager| &eager.flow);
+        match flow.zip(self.flow_tasks().get(&task)) {
+            Some((flow, key)) => flow.open.get(key)?.left.as_deref(),
+            None => self.left_over.get(&task),
+        }
     }
 
     /// All of them, before any is stored.
@@ -121,7 +137,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             let of_child = inside.iter().find(|request| request.interrupt.id == Some(*id));
             let (node, schema) = match of_child {
                 Some(request) => (&*request.interrupt.node, request.interrupt.schema.as_ref()),
-                None => match self.left_over.get(&id.task).and_then(TaskLeft::open) {
+                None => match self.left_of(id.task).and_then(TaskLeft::open) {
                     Some((_, request)) => (&*request.node, request.schema.as_ref()),
                     None => continue,
                 },

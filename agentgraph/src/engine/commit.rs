@@ -15,6 +15,7 @@ use crate::checkpoint::format::{
 };
 use crate::checkpoint::{Checkpointer, PendingWrite, Place, Put, RowKind, corrupt};
 use crate::context::{CheckpointId, RunId, Spent};
+use crate::engine::eager::Flow;
 use crate::engine::load::{Replayed, Restored};
 use crate::engine::plan::{Frontier, StepPlace};
 use crate::error::{Code, Error};
@@ -87,6 +88,13 @@ struct Waiting {
     moves_from: Option<u64>,
 }
 
+impl Waiting {
+    /// [`moves`](Self::moves) after one more commit.
+    fn next_move(&self) -> u64 {
+        self.moves_from.map_or(self.moves, |from| self.moves.max(from).saturating_add(1))
+    }
+}
+
 /// A commit that was put off.
 #[derive(Default)]
 pub(crate) struct Waited {
@@ -134,6 +142,8 @@ pub(crate) struct Commit<'a> {
     pub(crate) sessions_used: bool,
     /// What the run has used up, if that is counted.
     pub(crate) spent: Option<Spent>,
+    /// What a run without supersteps has open; its frontier holds what is deferred only.
+    pub(crate) flow: Option<&'a Flow>,
 }
 
 impl<S: State> Journal<S> {
@@ -217,6 +227,12 @@ impl<S: State> Journal<S> {
             Some(waiting) => self.next_id().step.saturating_add(self.ahead_by(waiting)),
         };
         StepPlace { thread, namespace, run: *run, branch: *branch, parent }
+    }
+
+    /// The number that ids of what the next commit makes are made of.
+    pub(crate) fn upcoming(&self) -> u64 {
+        let moves = self.waiting.as_ref().map_or(0, Waiting::next_move);
+        self.next_id().step.saturating_add(self.ahead).saturating_add(moves)
     }
 
     /// [`ahead`](Self::ahead), once what was put off is stored.
@@ -350,9 +366,11 @@ impl<S: State> Journal<S> {
     ) -> Result<(), Error> {
         let mut header = HeaderWriter::begin(record);
         header.number("time", time);
-        let mut written = Ok(());
-        header.raw("next", |bytes| written = write_frontier(bytes, core, commit.frontier));
-        written?;
+        if commit.flow.is_none() {
+            let mut written = Ok(());
+            header.raw("next", |bytes| written = write_frontier(bytes, core, commit.frontier));
+            written?;
+        }
         if commit.source != Source::Loop {
             header.value("source", &commit.source);
         }
@@ -368,6 +386,9 @@ impl<S: State> Journal<S> {
             if let Some(call) = &self.call {
                 header.value("call", call);
             }
+        }
+        if let Some(flow) = commit.flow {
+            flow.write(&mut header, core, !changes || commit.source != Source::Loop)?;
         }
         if let Some(wrote) = self.wrote.as_ref().filter(|_| repeat != Repeat::Run) {
             header.raw("wrote", |bytes| drop(rmp::encode::write_bin(bytes, wrote)));
@@ -436,9 +457,7 @@ impl<S: State> Journal<S> {
     pub(crate) fn put_off(&mut self, commit: Waited) {
         let Some(waiting) = &mut self.waiting else { return };
         waiting.writes.clear();
-        if let Some(from) = waiting.moves_from {
-            waiting.moves = waiting.moves.max(from).saturating_add(1);
-        }
+        waiting.moves = waiting.next_move();
         let Waited { source, abandoned, .. } = waiting.commit.take().unwrap_or_default();
         // A call within another run begins where it says so: the sum of its updates is read back to there.
         let begins = source == Source::Input && self.call.is_some();
@@ -506,7 +525,7 @@ fn write_constants<S: State>(
     let fields: Vec<&str> = S::channels(&core.schema).iter().map(|channel| &*channel.name).collect();
     header.value("fields", &fields);
     header.value("fingerprint", &core.fingerprint);
-    header.value("discipline", &defaults.discipline);
+    header.value("discipline", core.discipline());
     header.value("schema", &core.migrations.version);
     header.value("fence", &defaults.fence);
     header.value("codec", &defaults.codec);

@@ -39,6 +39,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     pub(crate) async fn edit(&mut self, edit: Edit<S>, behind: Option<Behind<'_>>) -> Result<(), Error> {
         match edit {
             Edit::Here(update) => self.edit_here(update, behind).await,
+            Edit::As(writers) if self.eager.is_some() => self.edit_flow_as(writers).await,
             Edit::As(writers) => self.edit_as(writers, behind).await,
             Edit::AsStart(input) => {
                 self.clear_frontier();
@@ -60,6 +61,9 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     fn clear_frontier(&mut self) {
         self.frontier = Frontier::default();
         self.joins = Joins::of(&self.core.topology);
+        if self.eager.is_some() {
+            self.clear_flow();
+        }
     }
 
     async fn edit_here(
@@ -68,6 +72,9 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         behind: Option<Behind<'_>>,
     ) -> Result<(), Error> {
         let source = if update.is_some() { Source::Update } else { Source::Fork };
+        if self.eager.is_some() {
+            self.edit_flow(update.is_some(), behind.as_ref().map(|behind| behind.place));
+        }
         match update {
             Some(update) => {
                 self.begin_record();

@@ -81,9 +81,9 @@ pub(crate) struct ToRun<'a> {
 }
 
 /// A handler to be called.
-struct Handling {
-    request: TaskRequest,
-    failure: Arc<Failure>,
+pub(super) struct Handling {
+    pub(super) request: TaskRequest,
+    pub(super) failure: Arc<Failure>,
 }
 
 impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
@@ -292,8 +292,9 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
         failed
     }
 
+    /// Starts a task and polls it once. True if it failed.
     #[inline]
-    fn start(
+    pub(super) fn start(
         &self,
         task: &ToRun<'_>,
         cx: &mut Context<'_>,
@@ -321,7 +322,7 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
 
     /// True if the task failed.
     #[inline]
-    fn tell(
+    pub(super) fn tell(
         &self,
         request: TaskRequest,
         result: NodeResult<S>,
@@ -366,8 +367,8 @@ async fn next<S: State>(
 }
 
 /// A started task that knows which one it is.
-struct Running<S: State> {
-    request: TaskRequest,
+pub(super) struct Running<S: State> {
+    pub(super) request: TaskRequest,
     task: CatchPanic<S>,
 }
 

@@ -75,6 +75,11 @@ impl Halt {
         stopped.or_else(|| is_cancelled(&self.drain).then_some(StopReason::Drained))
     }
 
+    /// The time that one task may take where there are no supersteps, if it is limited.
+    pub(crate) fn step_timeout(&self) -> Option<Duration> {
+        self.step_timeout
+    }
+
     /// Says that a superstep begins.
     pub(crate) fn begin_step(&mut self) {
         self.step_timer = self.step_timeout.map(|limit| sleep(&self.services, limit));
@@ -110,7 +115,7 @@ impl Halt {
     }
 }
 
-fn sleep(services: &Arc<dyn Services>, limit: Duration) -> BoxFuture<'static, ()> {
+pub(crate) fn sleep(services: &Arc<dyn Services>, limit: Duration) -> BoxFuture<'static, ()> {
     let services = Arc::clone(services);
     async move { services.sleep(limit).await }.boxed()
 }

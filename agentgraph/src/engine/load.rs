@@ -1,14 +1,14 @@
 //! Loading: from the rows of a thread back to a state, a frontier, joins and pending writes.
 
-use std::collections::HashMap;
-
 use crate::checkpoint::codec::Codec;
 use crate::checkpoint::delta::Weight;
 use crate::checkpoint::fold::{Folded, Value};
-use crate::checkpoint::format::{FormatError, Header, open, value_length};
+use crate::checkpoint::format::{FormatError, Header, StoredState, open, value_length};
 use crate::checkpoint::{PendingWrite, Place, RowKind, Tail, corrupt};
-use crate::context::{Answer, CheckpointId, Spent, TaskId};
-use crate::engine::plan::{Dispatched, Frontier, LeftOver, TaskLeft};
+use crate::context::{Answer, CheckpointId, Spent};
+use crate::engine::eager::record::left_in_header;
+use crate::engine::eager::{Eager, Flow};
+use crate::engine::plan::{Dispatched, Frontier, LeftOver};
 use crate::engine::stored::{
     CALL, FAILED, OF_RUN, SESSIONS, SPENT, StoredAnswer, StoredRequest, StoredStep, TOLD, from_bytes,
 };
@@ -144,6 +144,40 @@ pub(crate) fn restore<S: State>(
     Ok(Restored { state, weights, same_fields: stored.same_fields })
 }
 
+/// A state that is kept in a header since no checkpoint holds it.
+pub(crate) fn restore_kept<S: State>(
+    core: &GraphCore<S>,
+    persistence: &Persistence<S>,
+    place: Place<'_>,
+    kept: &StoredState,
+) -> Result<S, Error> {
+    let at = |error: Error| error.on_thread(Some(place.thread));
+    let values = kept.channels.iter().map(|(name, value)| (name.clone(), value.0.clone()));
+    let mut fields = StoredFields::of_state(values.collect::<Vec<_>>());
+    if kept.version != core.migrations.version {
+        core.migrations.state(kept.version, &mut fields).map_err(at)?;
+    }
+    let mut state = S::initial(&core.schema);
+    for (channel, described) in
+        S::channels(&core.schema).iter().enumerate().filter(|(_, one)| one.is_stored())
+    {
+        let name = fields.names().find(|name| described.is_called(name)).map(str::to_owned);
+        let Some(value) = name.and_then(|name| fields.value(&name)) else { continue };
+        (persistence.codec.restore_channel)(&mut state, &core.schema, channel, value)
+            .map_err(|error| at(error.into()))?;
+    }
+    Ok(state)
+}
+
+/// The checkpoint is gone whose state an open task has to read again.
+pub(crate) fn unknown_read(place: Place<'_>, id: CheckpointId, node: &str) -> Error {
+    let problem = format!(
+        "it reads the state of checkpoint {id}, which the store does not have any more: keep the checkpoints of unfinished \
+         runs, or start over with `.abandon()`"
+    );
+    Error::new(Code::UnknownCheckpoint, problem).at_node(node).on_thread(Some(place.thread))
+}
+
 /// The values of a checkpoint by the names they were stored under, in today's version.
 struct StoredValues<'a> {
     names: Vec<&'a str>,
@@ -241,6 +275,14 @@ fn other_version(place: Place<'_>, id: CheckpointId, problem: &str) -> Error {
     Error::new(Code::SchemaVersion, problem).on_thread(Some(place.thread))
 }
 
+/// Where a stored run stands, by the ids of today's graph.
+pub(crate) struct LookedUp<S: State> {
+    pub(crate) frontier: Frontier,
+    pub(crate) joins: Joins,
+    /// What is open, if it has no supersteps.
+    pub(crate) eager: Option<Box<Eager<S>>>,
+}
+
 /// Looks up the stored frontier and joins in the graph.
 ///
 /// # Errors
@@ -249,10 +291,14 @@ pub(crate) fn look_up<S: State>(
     core: &GraphCore<S>,
     place: Place<'_>,
     header: &Header,
-) -> Result<(Frontier, Joins), Error> {
+) -> Result<LookedUp<S>, Error> {
+    if !header.next.is_empty() && header.discipline != core.discipline() {
+        return Err(other_discipline(place, header, core.discipline()));
+    }
     let mut gone = Vec::new();
     let mut frontier = Frontier::default();
-    for activation in &header.next {
+    let eager = core.eager.then(|| Eager::of(Flow::of_header(core, header, &mut gone)));
+    for activation in header.next.iter().filter(|_| !core.eager) {
         let node = id_of(core, &activation.node, &mut gone);
         match &activation.dispatch {
             None => frontier.pull(node),
@@ -267,7 +313,7 @@ pub(crate) fn look_up<S: State>(
     frontier.deferred.extend(header.deferred.iter().map(|node| id_of(core, node, &mut gone)));
     let joins = stored_joins(core, header, &mut gone);
     if gone.is_empty() {
-        return Ok((frontier, joins));
+        return Ok(LookedUp { frontier, joins, eager });
     }
     let problem = format!(
         "the thread waits at {}, which this graph does not have: run it with the graph it was started on, bring the name \
@@ -275,6 +321,15 @@ pub(crate) fn look_up<S: State>(
         gone.join(", ")
     );
     Err(Error::new(Code::GraphChanged, problem).on_thread(Some(place.thread)))
+}
+
+fn other_discipline(place: Place<'_>, header: &Header, now: &str) -> Error {
+    let problem = format!(
+        "the thread's run is {}, and this graph is {now}: say `.eager()` as the graph did that it was started on, or start over \
+         with `.abandon()`",
+        header.discipline
+    );
+    Error::new(Code::GraphChanged, problem).on_thread(Some(place.thread))
 }
 
 fn id_of<S: State>(core: &GraphCore<S>, name: &str, gone: &mut Vec<String>) -> u32 {
@@ -345,10 +400,20 @@ pub(crate) struct LeftBehind {
     pub(crate) spent: Option<Spent>,
 }
 
-/// Sorts pending writes.
-pub(crate) fn left_behind(place: Place<'_>, writes: &[PendingWrite]) -> Result<LeftBehind, Error> {
+/// Sorts pending writes on a checkpoint, beside what its header says of open tasks.
+pub(crate) fn left_behind<S: State>(
+    core: &GraphCore<S>,
+    place: Place<'_>,
+    (id, header): (CheckpointId, &Header),
+    writes: &[PendingWrite],
+) -> Result<LeftBehind, Error> {
     let (of_run, of_tasks): (Vec<&PendingWrite>, _) = writes.iter().partition(|write| write.task == OF_RUN);
-    let mut left = LeftBehind { tasks: left_over(place, &of_tasks)?, ..LeftBehind::default() };
+    let handler_of = |failed: &str| {
+        let node = *core.by_name.get(failed)?;
+        Some(core.name(core.nodes.get(node as usize)?.on_error?).to_owned())
+    };
+    let before = left_in_header(place, header, id, &handler_of);
+    let mut left = LeftBehind { tasks: left_over(place, before, &of_tasks)?, ..LeftBehind::default() };
     let at = |error: Error| error.on_thread(Some(place.thread));
     for write in of_run {
         match write.slot {
@@ -361,8 +426,7 @@ pub(crate) fn left_behind(place: Place<'_>, writes: &[PendingWrite]) -> Result<L
     Ok(left)
 }
 
-fn left_over(place: Place<'_>, writes: &[&PendingWrite]) -> Result<LeftOver, Error> {
-    let mut left: HashMap<TaskId, TaskLeft> = HashMap::new();
+fn left_over(place: Place<'_>, mut left: LeftOver, writes: &[&PendingWrite]) -> Result<LeftOver, Error> {
     for write in writes {
         let task = left.entry(write.task).or_default();
         let n = write.slot.saturating_sub(1) / 2;
@@ -372,9 +436,11 @@ fn left_over(place: Place<'_>, writes: &[&PendingWrite]) -> Result<LeftOver, Err
             CALL => task.call = Some(from_bytes(&write.bytes).map_err(at)?),
             FAILED => task.failure = Some(from_bytes(&write.bytes).map_err(at)?),
             slot if slot % 2 == 1 => {
+                task.requests.retain(|(asked, _)| *asked != n);
                 task.requests.push((n, from_bytes::<StoredRequest>(&write.bytes).map_err(at)?));
             }
             _ => {
+                task.answers.retain(|answer| answer.n != n);
                 if let StoredAnswer(Some(value)) = from_bytes(&write.bytes).map_err(at)? {
                     task.answers.push(Answer { n, value });
                 }

@@ -179,9 +179,22 @@ impl<S: State> Merge<'_, S> {
         Ok(())
     }
 
-    /// Merges the only task of a superstep. Its routers look after its update was applied, except when they may yet fail:
-    /// then they look first, so that a failure leaves the state as it was.
-    pub(crate) fn single(&mut self, state: &mut S, node: u32, mut done: Done<S>) -> Result<(), Error> {
+    /// Merges the only task of a superstep.
+    pub(crate) fn single(&mut self, state: &mut S, node: u32, done: Done<S>) -> Result<(), Error> {
+        self.one(state, node, done, true)?;
+        self.settle();
+        Ok(())
+    }
+
+    /// Merges one task and finds where it leads. Its routers look after its update was applied, except when they may yet
+    /// fail: then they look first, so that a failure leaves the state as it was. `arrives`: at the joins it is a source of.
+    pub(crate) fn one(
+        &mut self,
+        state: &mut S,
+        node: u32,
+        mut done: Done<S>,
+        arrives: bool,
+    ) -> Result<(), Error> {
         let replaces_edges = done.replaces_edges();
         let routes_first = !replaces_edges && self.core.topology.exits(node).fallible_routers;
         if routes_first {
@@ -191,13 +204,15 @@ impl<S: State> Merge<'_, S> {
             self.apply(state, update).map_err(|error| error.at_node(self.core.name(node)))?;
         }
         if !replaces_edges {
-            self.follow_edges(node);
+            self.follow_plain_edges(node);
+            if arrives && self.core.topology.exits(node).joins {
+                self.arrive(node);
+            }
             if !routes_first {
                 self.ask_routers(node, state)?;
             }
         }
         self.follow_targets(node, done.goes);
-        self.settle();
         Ok(())
     }
 
@@ -263,7 +278,7 @@ impl<S: State> Merge<'_, S> {
         put_off(self.next);
         let nothing_else = self.next.is_empty();
         let next = &mut *self.next;
-        self.joins.fire_due(topology, self.now, nothing_else, |target| {
+        self.joins.fire_due(topology, self.now, nothing_else, |_, target| {
             if target != END_ID {
                 next.pull(target);
             }
@@ -276,6 +291,41 @@ impl<S: State> Merge<'_, S> {
                 self.joins.release(topology, *node);
             }
         }
+    }
+
+    /// [`settle`](Self::settle) where there are no supersteps: nothing is put in order, and what is detached counts for nothing.
+    /// Gives the joins that fire because their time has come; if an earlier run of the same steps says which, it is those.
+    pub(crate) fn settle_apart(&mut self, nothing_else: bool, again: Option<&[u32]>) -> Vec<u32> {
+        let (core, mut timed) = (self.core, Vec::new());
+        let topology: &Topology = &core.topology;
+        if !topology.times_joins && topology.deferred.is_empty() {
+            return timed;
+        }
+        let is_last = |next: &Frontier| nothing_else && next.nodes().all(|node| core.is_detached(node));
+        let put_off = |next: &mut Frontier| next.put_off(|node| topology.is_deferred(node));
+        put_off(self.next);
+        let (last, next) = (is_last(self.next), &mut *self.next);
+        let mut fire = |join: u32, target: u32| {
+            timed.push(join);
+            if target != END_ID {
+                next.pull(target);
+            }
+        };
+        match again {
+            None => self.joins.fire_due(topology, self.now, last, fire),
+            Some(again) => again
+                .iter()
+                .filter(|join| self.joins.fire_again(**join))
+                .for_each(|join| fire(*join, topology.joins[*join as usize].target)),
+        }
+        put_off(self.next);
+        if is_last(self.next) {
+            for node in std::mem::take(&mut self.next.deferred) {
+                self.joins.release(topology, node);
+                self.next.pull(node);
+            }
+        }
+        timed
     }
 
     #[inline]
@@ -299,17 +349,22 @@ impl<S: State> Merge<'_, S> {
 
     #[inline]
     fn follow_edges(&mut self, node: u32) {
-        let topology: &Topology = &self.core.topology;
-        match topology.successors.row(node) {
-            [only] => self.next.pull(*only),
-            several => self.next.pulled.extend_from_slice(several),
-        }
-        if topology.exits(node).joins {
+        self.follow_plain_edges(node);
+        if self.core.topology.exits(node).joins {
             self.arrive(node);
         }
     }
 
-    fn arrive(&mut self, node: u32) {
+    #[inline]
+    fn follow_plain_edges(&mut self, node: u32) {
+        match self.core.topology.successors.row(node) {
+            [only] => self.next.pull(*only),
+            several => self.next.pulled.extend_from_slice(several),
+        }
+    }
+
+    /// Lets a source arrive at its joins.
+    pub(crate) fn arrive(&mut self, node: u32) {
         let topology: &Topology = &self.core.topology;
         for (join, place) in topology.join_sources.row(node) {
             if self.joins.arrive(topology, *join, *place, self.now) {

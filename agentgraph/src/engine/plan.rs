@@ -159,6 +159,19 @@ pub(crate) fn task_id(
     })
 }
 
+/// The id of an activation of an eager run: `place` is that of the commit that made it.
+pub(crate) fn activation_id(place: StepPlace<'_>, node: &str, from: &str, index: u32) -> TaskId {
+    TaskId::derive(&TaskPlace {
+        thread: place.thread,
+        run: place.run,
+        namespace: place.namespace,
+        branch: place.branch,
+        parent: place.parent,
+        node,
+        dispatch: Some((from, index)),
+    })
+}
+
 /// The id of the task that handles the failure at `index`. Its origin begins as no node's name may.
 pub(crate) fn handler_id(place: StepPlace<'_>, failed: &str, index: usize, handler: &str) -> TaskId {
     TaskId::derive(&TaskPlace {

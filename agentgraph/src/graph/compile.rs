@@ -37,6 +37,7 @@ pub(super) fn compile<S: State>(graph: StateGraph<S>) -> Result<CompiledGraph<S>
         siblings,
         on_limit,
         stuck_fails,
+        eager,
         policies,
         on_error,
         version,
@@ -55,15 +56,28 @@ pub(super) fn compile<S: State>(graph: StateGraph<S>) -> Result<CompiledGraph<S>
         }
     }
     let targets = resolve_command_targets(&names, &nodes, &mut problems);
-    let edges = resolve_edges(&names, &edges, &mut problems);
+    let edges = resolve_edges(&names, &edges, eager, &mut problems);
     let routes = resolve_routers(&names, &routers, &mut problems);
-    let breaks = resolve_breaks(&names, &breaks, &mut problems);
+    let declared_breaks = breaks;
+    let breaks = resolve_breaks(&names, &declared_breaks, &mut problems);
     let on_limit = on_limit.and_then(|(name, place)| {
         names.node("on_limit", &name).map_err(|kind| problems.add(kind, place)).ok()
     });
     let deferred = deferred(&nodes);
     let handlers = resolve_handlers(&names, &nodes, on_error, &mut problems);
     let migrations = check_migrations(version, migrations, &mut problems);
+    let shape = Shape {
+        names: &names,
+        edges: &edges,
+        routes: &routes,
+        targets: &targets,
+        deferred: &deferred,
+        on_limit,
+        handlers: &handlers,
+        eager,
+    };
+    let detached = shape.detached(&nodes);
+    check_detached(&shape, &nodes, &detached, &declared_breaks, &mut problems);
     let start = names.start();
     if !edges.iter().any(|edge| edge.sources.contains(&start))
         && !routes.iter().any(|route| route.from == start)
@@ -73,15 +87,6 @@ pub(super) fn compile<S: State>(graph: StateGraph<S>) -> Result<CompiledGraph<S>
     if !problems.list.is_empty() {
         return Err(CompileError::new(problems.in_order()));
     }
-    let shape = Shape {
-        names: &names,
-        edges: &edges,
-        routes: &routes,
-        targets: &targets,
-        deferred: &deferred,
-        on_limit,
-        handlers: &handlers,
-    };
     let warnings = shape.warnings(&nodes);
     let drawing = shape.drawing(&nodes);
     let graphs: Vec<_> = nodes.iter().map(|node| node.node.settings.graph.clone()).collect();
@@ -96,6 +101,7 @@ pub(super) fn compile<S: State>(graph: StateGraph<S>) -> Result<CompiledGraph<S>
         on_error,
         keeps: node.node.settings.keeps,
         graph: node.node.settings.graph,
+        on_end: node.node.settings.on_end,
         targets: match targets {
             CommandTargets::Declared(targets) => Some(targets),
             CommandTargets::None | CommandTargets::Anywhere => None,
@@ -125,6 +131,8 @@ pub(super) fn compile<S: State>(graph: StateGraph<S>) -> Result<CompiledGraph<S>
         siblings,
         on_limit,
         stuck_fails,
+        eager,
+        detached,
         migrations,
         drawing,
     };
@@ -289,16 +297,23 @@ struct Edge {
     needed: u32,
     timeout: Option<Duration>,
     target: u32,
+    /// A list of one source is a join only where it has something to wait for.
+    joins: bool,
     place: Place,
 }
 
 impl Edge {
     fn is_join(&self) -> bool {
-        self.sources.len() > 1
+        self.joins
     }
 }
 
-fn resolve_edges(names: &Names, declared: &[DeclaredEdge], problems: &mut Problems) -> Vec<Edge> {
+fn resolve_edges(
+    names: &Names,
+    declared: &[DeclaredEdge],
+    eager: bool,
+    problems: &mut Problems,
+) -> Vec<Edge> {
     let mut edges: Vec<Edge> = Vec::with_capacity(declared.len());
     let mut seen = HashSet::new();
     for edge in declared {
@@ -334,7 +349,8 @@ fn resolve_edges(names: &Names, declared: &[DeclaredEdge], problems: &mut Proble
             JoinPolicy::AtLeast(sources) => sources,
         };
         let (needed, timeout) = (needed as u32, declared.timeout);
-        edges.push(Edge { sources, needed, timeout, target, place: edge.place });
+        let joins = sources.len() > 1 || (eager && declared.joins);
+        edges.push(Edge { sources, needed, timeout, target, joins, place: edge.place });
     }
     edges
 }
@@ -409,6 +425,7 @@ struct Shape<'a> {
     deferred: &'a [bool],
     on_limit: Option<u32>,
     handlers: &'a [Option<u32>],
+    eager: bool,
 }
 
 impl Shape<'_> {
@@ -451,6 +468,33 @@ impl Shape<'_> {
             }
         }
         (ways, NodeIndex::new(start as usize), NodeIndex::new(end as usize))
+    }
+
+    /// The nodes that were declared detached, and those that are reached only through them; empty if there are none.
+    fn detached<S: State>(&self, nodes: &[DeclaredNode<S>]) -> Vec<bool> {
+        let declared = |node: usize| nodes.get(node).is_some_and(|node| node.node.settings.detached);
+        if !(0..nodes.len()).any(declared) {
+            return Vec::new();
+        }
+        let (ways, start, _) = self.ways();
+        let goes_anywhere =
+            |node: usize| matches!(self.targets.get(node), Some(CommandTargets::Anywhere)) && !declared(node);
+        let (mut normal, mut reached) = (HashSet::from([start.index()]), HashSet::new());
+        let mut next = vec![start];
+        while let Some(node) = next.pop() {
+            let targets: Vec<_> = match goes_anywhere(node.index()) {
+                true => (0..nodes.len()).map(NodeIndex::new).collect(),
+                false => ways.neighbors(node).collect(),
+            };
+            let targets = targets.into_iter().filter(|target| !declared(target.index()));
+            next.extend(targets.filter(|target| normal.insert(target.index())));
+        }
+        let mut search = Dfs::new(&ways, start);
+        while let Some(node) = search.next(&ways) {
+            reached.insert(node.index());
+        }
+        let detached = |node: usize| declared(node) || (reached.contains(&node) && !normal.contains(&node));
+        (0..nodes.len()).map(detached).collect()
     }
 
     fn warnings<S: State>(&self, nodes: &[DeclaredNode<S>]) -> Vec<Warning> {
@@ -533,7 +577,7 @@ impl Shape<'_> {
 
     /// SHA-256, cut to 128 bits, over lines of text sorted by themselves, so that the order of the builder's calls does
     /// not matter: `node N`, `edge A -> B`, `join A + B -> C` (sources sorted), `route A -> B`, `branch A -> B`,
-    /// `error A -> B`, `graph N F M` (a subgraph's fingerprint and memory), `deferred N`, `limit N`, `channel N R L`. Names are written with their length before them, so that no two graphs give one text.
+    /// `discipline eager`, `error A -> B`, `graph N F M` (a subgraph's fingerprint and memory), `deferred N`, `limit N`, `channel N R L`. Names are written with their length before them, so that no two graphs give one text.
     fn fingerprint<S: State>(&self, schema: &S::Schema, graphs: &[Option<Arc<dyn AnyGraph>>]) -> String {
         let name = |id: u32| {
             let name = self.names.name(id);
@@ -558,6 +602,9 @@ impl Shape<'_> {
             lines.extend(
                 targets.map(|(to, _)| format!("{} {} -> {}", route.word, name(route.from), name(*to))),
             );
+        }
+        if self.eager {
+            lines.push("discipline eager".to_owned());
         }
         let deferred = self.deferred.iter().enumerate().filter(|(_, deferred)| **deferred);
         lines.extend(deferred.map(|(id, _)| format!("deferred {}", name(id as u32))));
@@ -595,8 +642,10 @@ impl Shape<'_> {
         let mut join_words = 0;
         for edge in self.edges {
             match &edge.sources[..] {
-                [source] if edge.target != END_ID => successors[*source as usize].push(edge.target),
-                [_] => {}
+                [source] if !edge.joins && edge.target != END_ID => {
+                    successors[*source as usize].push(edge.target);
+                }
+                [_] if !edge.joins => {}
                 sources => {
                     for (place, source) in sources.iter().enumerate() {
                         join_sources[*source as usize].push((joins.len() as u32, place as u32));
@@ -632,6 +681,43 @@ impl Shape<'_> {
             deferred: self.deferred.to_vec(),
             routers: Rows::of(routers),
             exits,
+        }
+    }
+}
+
+fn check_detached<S: State>(
+    shape: &Shape<'_>,
+    nodes: &[DeclaredNode<S>],
+    detached: &[bool],
+    breaks: &[DeclaredBreak],
+    problems: &mut Problems,
+) {
+    let is_detached = |node: u32| detached.get(node as usize).copied().unwrap_or(false);
+    let mut add = |node: u32, problem, place| {
+        problems.add(ProblemKind::Detached { node: shape.names.name(node).to_owned(), problem }, place);
+    };
+    for (id, node) in (0..).zip(nodes) {
+        if node.node.settings.detached && !shape.eager {
+            add(id, "which only a node of an eager graph can be: add `.eager()` to the builder", node.place);
+        }
+    }
+    for edge in shape.edges.iter().filter(|edge| edge.is_join()) {
+        let (detached, normal): (Vec<u32>, Vec<u32>) =
+            edge.sources.iter().partition(|node| is_detached(**node));
+        if let (Some(node), false) = (detached.first(), normal.is_empty()) {
+            add(*node, "and a join would wait for it beside nodes that are not", edge.place);
+        }
+    }
+    for declared in breaks {
+        match shape.names.ids.get(&*declared.node) {
+            Some(node) if is_detached(*node) => {
+                add(
+                    *node,
+                    "so nobody waits for it, and an interrupt there would wait for somebody",
+                    declared.place,
+                );
+            }
+            _ => {}
         }
     }
 }

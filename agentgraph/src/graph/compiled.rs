@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::failure::KeptError;
 use crate::migrate::Migrations;
 use crate::node::ErasedNode;
-use crate::policy::{Policies, Siblings};
+use crate::policy::{OnEnd, Policies, Siblings};
 use crate::route::Pick;
 use crate::run::view::{Checkpoint, History};
 use crate::run::{RunBuilder, StateEdit};
@@ -52,6 +52,10 @@ pub(crate) struct GraphCore<S: State> {
     pub(crate) on_limit: Option<u32>,
     /// A run that ends with a join that waits has failed.
     pub(crate) stuck_fails: bool,
+    /// Its runs have no supersteps.
+    pub(crate) eager: bool,
+    /// The detached nodes; empty if there are none.
+    pub(crate) detached: Vec<bool>,
     pub(crate) migrations: Migrations,
     pub(crate) drawing: super::draw::Drawing,
 }
@@ -67,6 +71,8 @@ pub(crate) struct NodeEntry<S: State> {
     pub(crate) targets: Option<Vec<u32>>,
     /// The graph that it is.
     pub(crate) graph: Option<Arc<dyn AnyGraph>>,
+    /// What becomes of it at the end, if it is detached.
+    pub(crate) on_end: OnEnd,
 }
 
 /// The nodes with static interrupts, by dense id.
@@ -148,6 +154,15 @@ impl<S: State> Clone for CompiledGraph<S> {
 }
 
 impl<S: State> GraphCore<S> {
+    /// What checkpoints call the way in which it runs.
+    pub(crate) fn discipline(&self) -> &'static str {
+        if self.eager { "eager" } else { "superstep" }
+    }
+
+    pub(crate) fn is_detached(&self, node: u32) -> bool {
+        self.detached.get(node as usize).copied().unwrap_or(false)
+    }
+
     pub(crate) fn name(&self, node: u32) -> &str {
         match self.names.get(node as usize) {
             Some(name) => name,

@@ -88,16 +88,34 @@ impl Joins {
         topology: &Topology,
         now: u64,
         nothing_else: bool,
-        mut fire: impl FnMut(u32),
+        mut fire: impl FnMut(u32, u32),
     ) {
         self.open.sort_unstable();
         for join in &self.open {
             let round = &mut self.rounds[*join as usize];
             if !round.fired && round.due.is_some_and(|due| nothing_else || due <= now) {
                 round.fired = true;
-                fire(topology.joins[*join as usize].target);
+                fire(*join, topology.joins[*join as usize].target);
             }
         }
+    }
+
+    /// Fires a join that an earlier run of the same steps fired when its time had come. False if it does not wait.
+    pub(crate) fn fire_again(&mut self, join: u32) -> bool {
+        let waits = self.open.contains(&join);
+        match self.rounds.get_mut(join as usize) {
+            Some(round) if waits && !round.fired => {
+                round.fired = true;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// When the first join fires that has a time, in microseconds since 1970.
+    pub(crate) fn next_due(&self) -> Option<u64> {
+        let rounds = self.open.iter().map(|join| self.rounds[*join as usize]);
+        rounds.filter(|round| !round.fired).filter_map(|round| round.due).min()
     }
 
     /// Ends the rounds that led to a deferred node which is released now.

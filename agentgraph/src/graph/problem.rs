@@ -133,6 +133,14 @@ pub enum ProblemKind {
         /// What is wrong with it.
         problem: &'static str,
     },
+    /// A detached node where none can be.
+    #[error("node `{node}` is detached, {problem}")]
+    Detached {
+        /// The node.
+        node: String,
+        /// Why it cannot be there.
+        problem: &'static str,
+    },
     /// A timeout of nothing.
     #[error("node `{node}` has a timeout of zero: it could never finish")]
     ZeroTimeout {

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use crate::checkpoint::{ListQuery, PendingWrite, Place};
 use crate::context::{CheckpointId, RunId, Spent};
-use crate::engine::Answers;
 use crate::engine::commit::Journal;
-use crate::engine::load::{LeftBehind, Replayed, left_behind, look_up, replay, restore};
+use crate::engine::eager::order::Order;
+use crate::engine::load::{LeftBehind, LookedUp, Replayed, left_behind, look_up, replay, restore};
 use crate::engine::plan::{Frontier, LeftOver};
+use crate::engine::{Answers, Eager};
 use crate::error::{Code, Error};
 use crate::graph::joins::Joins;
 use crate::graph::{CompiledGraph, GraphCore, Persistence};
@@ -38,11 +39,14 @@ struct Found {
     writes: Vec<PendingWrite>,
     /// The branch to begin, if the call goes on from an older checkpoint.
     forks: Option<u32>,
+    /// The order in which that went on there, where it is recorded.
+    order: Option<Order>,
 }
 
 impl<'a, S: State> Thread<'a, S> {
     /// Reads the checkpoint `from`, or the newest one.
     pub(super) async fn open(
+        core: &GraphCore<S>,
         persistence: &'a Persistence<S>,
         name: Option<Arc<str>>,
         from: Option<CheckpointId>,
@@ -62,12 +66,19 @@ impl<'a, S: State> Thread<'a, S> {
         let found = match (persistence.saver.get(place, from).await?, from) {
             (None, None) => None,
             (None, Some(from)) => return Err(unknown_checkpoint(place, from)),
-            (Some(tail), _) => Some(Found {
-                replayed: replay(persistence, place, &tail).await?,
-                left: left_behind(place, &tail.writes)?,
-                writes: tail.writes,
-                forks: forks.flatten(),
-            }),
+            (Some(tail), _) => {
+                let replayed = replay(persistence, place, &tail).await?;
+                let left = left_behind(core, place, (replayed.id, &replayed.header), &tail.writes)?;
+                let (forks, number) =
+                    (forks.flatten(), replayed.id.step.saturating_add(replayed.header.ahead));
+                let order = match forks {
+                    Some(_) if core.eager => {
+                        Some(Order::read(&*persistence.saver, place, replayed.id, number).await?)
+                    }
+                    _ => None,
+                };
+                Some(Found { replayed, left, writes: tail.writes, forks, order })
+            }
         };
         Ok(Thread { persistence, name, found })
     }
@@ -107,6 +118,7 @@ pub(super) struct Begun<S: State> {
     pub(super) state: Arc<S>,
     pub(super) frontier: Frontier,
     pub(super) joins: Joins,
+    pub(super) eager: Option<Box<Eager<S>>>,
     pub(super) journal: Option<Journal<S>>,
     pub(super) left_over: LeftOver,
     pub(super) past_breaks: bool,
@@ -157,6 +169,7 @@ impl<S: State> Begun<S> {
             state: Arc::new(S::initial(&core.schema)),
             frontier: Frontier::default(),
             joins: Joins::of(&core.topology),
+            eager: core.eager.then(Box::default),
             journal,
             left_over: LeftOver::new(),
             past_breaks: false,
@@ -174,7 +187,7 @@ impl<S: State> Begun<S> {
         };
         let mut journal =
             Journal::new(persistence, Arc::clone(&name), new_run, S::channels(&core.schema).len());
-        let Some(Found { replayed, left, writes, forks }) = found else {
+        let Some(Found { replayed, left, writes, forks, order }) = found else {
             return match start {
                 Start::Invoke(input) => Ok(fresh(Some(journal), input)),
                 Start::Edit(Edit::Here(None)) => Err(nothing_to_resume("the thread does not exist")),
@@ -207,7 +220,11 @@ impl<S: State> Begun<S> {
         if !unfinished && !matches!(start, Start::Edit(_)) {
             return Err(nothing_to_resume("its last run has finished"));
         }
-        let (frontier, joins) = look_up(core, place, &replayed.header)?;
+        let LookedUp { frontier, joins, mut eager } = look_up(core, place, &replayed.header)?;
+        if let Some(eager) = eager.as_mut().filter(|_| forks.is_some()) {
+            eager.flow.forget_left();
+            eager.order = order.filter(|_| matches!(start, Start::Proceed));
+        }
         let edits = matches!(start, Start::Edit(_));
         let run = if edits || forks.is_some() { new_run } else { replayed.header.run };
         journal.run = run;
@@ -233,6 +250,7 @@ impl<S: State> Begun<S> {
             state,
             frontier,
             joins,
+            eager,
             journal: Some(journal),
             left_over: left.tasks,
             past_breaks: left.told,
@@ -252,6 +270,7 @@ fn fresh_parts<S: State>(graph: &CompiledGraph<S>, journal: Journal<S>, run: Run
         state: Arc::new(S::initial(&graph.core.schema)),
         frontier: Frontier::default(),
         joins: Joins::of(&graph.core.topology),
+        eager: graph.core.eager.then(Box::default),
         journal: Some(journal),
         left_over: LeftOver::new(),
         past_breaks: false,

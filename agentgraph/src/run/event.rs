@@ -119,6 +119,12 @@ pub enum EventKind<S: State> {
     },
     /// View *edits*: the temporary edits of a task do not fit those of a task before it, and are dropped as a whole.
     EditDropped(DroppedEdits),
+    /// Any view: a run that goes [from](crate::RunBuilder::from) an older checkpoint of an [eager](crate::StateGraph::eager)
+    /// graph, and merged in the order that was recorded, has left that order. From now on tasks merge as they end.
+    ReplayDiverged {
+        /// The node whose turn it was; none if it was that of a join whose time had come.
+        expected: Option<String>,
+    },
     /// View *custom*: a node called [`Ctx::emit`](crate::Ctx::emit).
     Custom {
         /// The node.
@@ -189,6 +195,9 @@ where
                 out.debug_struct("EditRejected").field("by", by).field("why", why).finish()
             }
             EventKind::EditDropped(dropped) => out.debug_tuple("EditDropped").field(dropped).finish(),
+            EventKind::ReplayDiverged { expected } => {
+                out.debug_struct("ReplayDiverged").field("expected", expected).finish()
+            }
             EventKind::Custom { node, value } => {
                 out.debug_struct("Custom").field("node", node).field("value", value).finish()
             }

@@ -15,13 +15,13 @@ use crate::context::{
 use crate::engine::commit::Journal;
 use crate::engine::execute::{Left, OwnError};
 use crate::engine::host::{LocalRunner, TaskRunner};
-use crate::engine::load::{LeftBehind, Replayed, Restored, left_behind, look_up, replay, restore};
+use crate::engine::load::{LeftBehind, LookedUp, Replayed, Restored, left_behind, look_up, replay, restore};
 use crate::engine::plan::{Frontier, LeftOver};
 use crate::engine::recorder::{Trace, add_step};
-use crate::engine::{Loop, Pause, Scratch};
+use crate::engine::{Eager, Loop, Pause, Scratch};
 use crate::error::{BoxError, Code, Error};
 use crate::graph::joins::Joins;
-use crate::graph::{CompiledGraph, Persistence};
+use crate::graph::{CompiledGraph, GraphCore, Persistence};
 use crate::policy::Heartbeats;
 use crate::run::event::{EventQueue, Inside as HeardInside};
 use crate::run::{Durability, Interrupt};
@@ -69,6 +69,7 @@ struct Standing<C: State> {
     state: Arc<C>,
     frontier: Frontier,
     joins: Joins,
+    eager: Option<Box<Eager<C>>>,
     journal: Option<Journal<C>>,
     left: LeftBehind,
     halted: Vec<String>,
@@ -157,7 +158,8 @@ impl<C: State> Entry<'_, C> {
         let Some(tail) = persistence.saver.get(place, None).await? else { return Ok(None) };
         let replayed = replay(persistence, place, &tail).await?;
         let restored = restore(&self.callee.graph.core, persistence, place, &replayed)?;
-        let left = left_behind(place, &tail.writes)?;
+        let core = &self.callee.graph.core;
+        let left = left_behind(core, place, (replayed.id, &replayed.header), &tail.writes)?;
         Ok(Some(Found { replayed, restored, left, writes: tail.writes }))
     }
 
@@ -175,6 +177,7 @@ impl<C: State> Entry<'_, C> {
             state: begin.state.unwrap_or_else(|| Arc::new(C::initial(&core.schema))),
             frontier: Frontier::default(),
             joins: Joins::of(&core.topology),
+            eager: core.eager.then(Box::default),
             journal,
             left: LeftBehind::default(),
             halted: Vec::new(),
@@ -215,12 +218,14 @@ impl<C: State> Entry<'_, C> {
         let total = self.stored_total(&found).await?;
         let Found { replayed, restored, left, writes } = found;
         let journal = self.journal_behind(&replayed, &restored, &writes);
-        let (frontier, joins) = look_up(&self.callee.graph.core, self.place(), &replayed.header)?;
+        let LookedUp { frontier, joins, eager } =
+            look_up(&self.callee.graph.core, self.place(), &replayed.header)?;
         let Header { halt, session, .. } = replayed.header;
         Ok(Standing {
             state: Arc::new(restored.state),
             frontier,
             joins,
+            eager,
             journal,
             halted: if left.told { Vec::new() } else { halt },
             sessions: left.sessions.clone().unwrap_or(session),
@@ -265,16 +270,17 @@ impl<C: State> Entry<'_, C> {
         let mut run = self.make_loop(standing.journal, &standing.left, standing.sessions, runner)?;
         (run.state, run.frontier, run.joins) = (standing.state, standing.frontier, standing.joins);
         (run.left_over, run.past_breaks) = (standing.left.tasks, standing.left.told);
+        run.eager = standing.eager;
         run.halted = standing.halted;
         run.trace = self.call.updates.then(|| Box::new(Trace::after(standing.total)));
         let paused = match standing.input {
             Some((input, abandoned)) => match run.input(input, abandoned).await {
-                Ok(()) => run.supersteps().await,
+                Ok(()) => run.go_on().await,
                 Err(error) => Err(error),
             },
             None => {
                 run.adopt_failures();
-                run.supersteps().await
+                run.go_on().await
             }
         };
         let waits = run.journal.as_ref().is_some_and(Journal::waits);
@@ -300,7 +306,7 @@ impl<C: State> Entry<'_, C> {
         let around = outer.nest.as_deref();
         let durability = around.map_or(Durability::Sync, |nest| nest.durability);
         if let Some(journal) = journal.as_mut().filter(|_| durability == Durability::Exit) {
-            journal.wait_for_the_end(graph.core.has_graphs.then(|| moves_from(outer)));
+            journal.wait_for_the_end(moves_from(&graph.core, || outer.services.random()));
         }
         let own = Sessions::open(&graph.shared.sessions, &sessions, left.sessions.is_some())?;
         let max_concurrency = around.map_or(usize::MAX, |nest| nest.max_concurrency);
@@ -319,7 +325,7 @@ impl<C: State> Entry<'_, C> {
             graph: Arc::clone(&graph.shared),
             run: outer.run,
             thread: outer.thread.clone(),
-            control: Control::default(),
+            control: Control::of(graph.core.eager),
             sessions: outer.sessions.within(own),
             sink: events.clone().map(|events| events as Arc<dyn Sink>),
             hears_custom: events.as_ref().is_some_and(|events| events.views.custom),
@@ -353,6 +359,7 @@ impl<C: State> Entry<'_, C> {
             past_breaks: false,
             halted: Vec::new(),
             trace: None,
+            eager: None,
             scratch: Scratch::default(),
         })
     }
@@ -402,8 +409,12 @@ impl<C: State> Entry<'_, C> {
 }
 
 /// Where the ids of tasks go on that commits are put off for: see [`Journal::wait_for_the_end`].
-pub(super) fn moves_from(shared: &RunShared) -> u64 {
-    shared.services.random() & u64::from(u32::MAX)
+pub(super) fn moves_from<S: State>(core: &GraphCore<S>, random: impl FnOnce() -> u64) -> Option<u64> {
+    match core.has_graphs {
+        true => Some(random() & u64::from(u32::MAX)),
+        // Activations are told apart by the commits that made them, stored or not.
+        false => core.eager.then_some(0),
+    }
 }
 
 /// What the namespace of a call holds.

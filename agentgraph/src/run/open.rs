@@ -5,6 +5,7 @@ use async_trait::async_trait;
 use crate::checkpoint::format::{Header, open};
 use crate::checkpoint::{Checkpointer, Place, corrupt};
 use crate::context::{CheckpointId, Request, TaskId};
+use crate::engine::eager::record::stored_id;
 use crate::engine::load::left_behind;
 use crate::engine::plan::{Dispatched, Frontier, LeftOver, StepPlace, TaskLeft, handler_id, task_id};
 use crate::error::Error;
@@ -87,7 +88,7 @@ impl<C: State> AnyGraph for Callee<C> {
             return Ok(found);
         }
         found.children.push(OpenChild { node: node.to_owned(), namespace: place.namespace.to_owned() });
-        let left = left_behind(place, &tail.writes)?.tasks;
+        let left = left_behind(&self.graph.core, place, (id, &header), &tail.writes)?.tasks;
         for task in tasks(&self.graph.core, place, &header, id, &left) {
             if let Some(request) = task.left.and_then(TaskLeft::open) {
                 let interrupt = interrupt(place, &task, request);
@@ -141,6 +142,20 @@ fn all_tasks<'a, S: State>(
     id: CheckpointId,
     left: &'a LeftOver,
 ) -> Vec<OpenTask<'a>> {
+    if header.discipline == "eager" {
+        let open = header.next.iter().filter_map(|activation| {
+            let (mut id, place, key) = stored_id(place, header, id, activation)?;
+            let mut node = activation.node.clone();
+            if left.get(&id).is_some_and(|left| left.failure.is_some())
+                && let Some(handler) = handler_of(core, &node)
+            {
+                id = handler_id(place, &node, key.index as usize, handler);
+                handler.clone_into(&mut node);
+            }
+            Some(OpenTask { left: left.get(&id), id, node })
+        });
+        return open.collect();
+    }
     let (frontier, names) = named_frontier(header);
     let step = StepPlace {
         thread: place.thread,

@@ -23,6 +23,9 @@ pub enum Outcome<O> {
         output: O,
         /// Joins that were still waiting for some of their sources.
         stuck: Vec<StuckJoin>,
+        /// The nodes of [detached](crate::IntoNode::detached) tasks that the end cut off, in the order in which they were
+        /// reached.
+        cancelled: Vec<String>,
         /// The run.
         run: RunId,
         /// Its last checkpoint, if it has a checkpointer.
@@ -66,11 +69,12 @@ impl<S: State> Outcome<S> {
         let id = run.shared.run;
         let stuck = StuckJoin::of(&run);
         let spent = run.spent().units;
+        let cancelled = run.scratch.cancelled;
         let output = Arc::unwrap_or_clone(run.state);
         match pause {
             // A graph that nothing is around cannot be left.
             Pause::Finished | Pause::Left(_) => {
-                Outcome::Finished { output, stuck, run: id, checkpoint, spent }
+                Outcome::Finished { output, stuck, cancelled, run: id, checkpoint, spent }
             }
             Pause::Interrupted(interrupts) => {
                 Outcome::Interrupted { output, interrupts, run: id, checkpoint, spent }
@@ -93,8 +97,8 @@ impl<O> Outcome<O> {
     /// The same outcome, showing `part` of the state.
     pub fn map<P>(self, part: impl FnOnce(O) -> P) -> Outcome<P> {
         match self {
-            Outcome::Finished { output, stuck, run, checkpoint, spent } => {
-                Outcome::Finished { output: part(output), stuck, run, checkpoint, spent }
+            Outcome::Finished { output, stuck, cancelled, run, checkpoint, spent } => {
+                Outcome::Finished { output: part(output), stuck, cancelled, run, checkpoint, spent }
             }
             Outcome::Interrupted { output, interrupts, run, checkpoint, spent } => {
                 Outcome::Interrupted { output: part(output), interrupts, run, checkpoint, spent }

@@ -66,7 +66,7 @@ pub(crate) async fn state<S: State>(
     let Some(tail) = persistence.saver.get(place, None).await? else { return Ok(None) };
     let replayed = replay(persistence, place, &tail).await?;
     let mut checkpoint = checkpoint(graph, persistence, place, &replayed)?;
-    if !tail.writes.is_empty() || graph.core.has_graphs {
+    if !tail.writes.is_empty() || graph.core.has_graphs || graph.core.eager {
         add_left_over(graph, persistence, place, &replayed, &tail, &mut checkpoint).await?;
     }
     Ok(Some(checkpoint))
@@ -124,8 +124,8 @@ async fn add_left_over<S: State>(
     tail: &Tail,
     checkpoint: &mut Checkpoint<S>,
 ) -> Result<(), Error> {
-    let left = left_behind(place, &tail.writes)?.tasks;
     let (core, header) = (&graph.core, &replayed.header);
+    let left = left_behind(core, place, (replayed.id, header), &tail.writes)?.tasks;
     let finished = done(core, place, header, replayed.id, &left).map(|result| {
         let step = finished_step(core, &persistence.codec, place.thread, result)?;
         Ok(Some(Done { update: update_of(step), goes: None }))

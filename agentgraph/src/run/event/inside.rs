@@ -109,7 +109,8 @@ impl<C: State> Inside<C> {
             EventKind::Edited { by, edits } => HeardKind::Edited { by, edits },
             EventKind::EditRejected { by, why } => HeardKind::EditRejected { by, why },
             EventKind::EditDropped(dropped) => HeardKind::EditDropped(dropped),
-            EventKind::Ended(_) => return None,
+            // A subgraph's call begins anew where the run around it is replayed.
+            EventKind::ReplayDiverged { .. } | EventKind::Ended(_) => return None,
         })
     }
 }

@@ -1,6 +1,6 @@
 //! [`EventQueue`]: the one ordered source of events.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -28,11 +28,24 @@ struct Inner<S: State> {
     step: u64,
     /// The ids of the tasks of the superstep that runs, in task order.
     tasks: Vec<TaskId>,
+    /// The tasks that run and are of no superstep, by the index of their requests: id, and place in task order.
+    running: HashMap<u32, (TaskId, u32)>,
     waiting: Vec<Waker>,
     /// The stream's reader, while it waits for an event. A task that a node spawned emits when nobody polls the run.
     reader: Option<Waker>,
     /// The last event is in: a context that outlives its run adds nothing after it.
     ended: bool,
+}
+
+impl<S: State> Inner<S> {
+    /// The id of a task and its place. A context that outlived its task has none any more.
+    fn task(&self, task: TaskRequest) -> Option<(TaskId, u32)> {
+        if let Some(running) = self.running.get(&task.index) {
+            return Some(*running);
+        }
+        let of_superstep = self.tasks.get(task.index as usize).filter(|_| task.step == self.step);
+        of_superstep.map(|id| (*id, task.index))
+    }
 }
 
 impl<S: State> EventQueue<S> {
@@ -42,6 +55,7 @@ impl<S: State> EventQueue<S> {
             next: 0,
             step: 0,
             tasks: Vec::new(),
+            running: HashMap::new(),
             waiting: Vec::new(),
             reader: None,
             ended: false,
@@ -72,6 +86,16 @@ impl<S: State> EventQueue<S> {
         (inner.step, inner.tasks) = (step, tasks);
     }
 
+    /// Says that a task begins that is of no superstep, or who stands in its place now.
+    pub(crate) fn enter(&self, request: TaskRequest, id: TaskId, place: u32) {
+        self.inner().running.insert(request.index, (id, place));
+    }
+
+    /// Says that such a task has ended.
+    pub(crate) fn leave(&self, request_index: u32) {
+        self.inner().running.remove(&request_index);
+    }
+
     /// Says that a handler stands in the place of a failed task.
     pub(crate) fn hand_over(&self, index: u32, handler: TaskId) {
         if let Some(task) = self.inner().tasks.get_mut(index as usize) {
@@ -95,10 +119,9 @@ impl<S: State> EventQueue<S> {
         if inner.ended {
             return;
         }
-        // A context that outlived its superstep has no task there any more.
-        let task = task.filter(|task| task.step == inner.step).and_then(|task| {
-            let id = *inner.tasks.get(task.index as usize)?;
-            Some(TaskRef { id, index: task.index, attempt: task.attempt })
+        let task = task.and_then(|task| {
+            let (id, index) = inner.task(task)?;
+            Some(TaskRef { id, index, attempt: task.attempt })
         });
         inner.step = inner.step.max(step);
         if let Some(inside) = &self.inside {

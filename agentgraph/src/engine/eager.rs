@@ -1,0 +1,270 @@
+//! The loop of a graph without supersteps: what is done is merged and committed by itself, and what it leads to starts.
+//!
+//! The unit is an *activation*: a node, the commit that made it, and its place among those made there. Its task reads the
+//! state of that commit, also when it is called again after a kill. Everything that a superstep does for its tasks together
+//! happens here to one at a time; what a task may do, how its result is judged, merged and stored is the same code.
+
+mod begin;
+mod conclude;
+mod course;
+mod edit;
+pub(crate) mod flow;
+mod merge;
+pub(crate) mod order;
+pub(crate) mod record;
+mod start;
+mod wait;
+
+pub(crate) use flow::Flow;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::checkpoint::PendingWrite;
+use crate::checkpoint::format::Source;
+use crate::context::{Inside, TaskId, TaskRequest};
+use crate::engine::eager::course::{Course, End, Started, Stop};
+use crate::engine::eager::flow::{Activation, Handler, Key, Phase};
+use crate::engine::eager::order::Order;
+use crate::engine::ends::sessions_write;
+use crate::engine::execute::NotDone;
+use crate::engine::host::TaskRunner;
+use crate::engine::stored::{FAILED, to_bytes};
+use crate::engine::{Loop, Pause, STEPS_WITHOUT_YIELD, StepPlace, nowhere, yield_now};
+use crate::error::{Code, Error};
+use crate::failure::Failure;
+use crate::policy::Siblings;
+use crate::run::event::EventKind;
+use crate::state::State;
+
+/// What a run without supersteps has open, and the states that activations read which is not the last one.
+pub(crate) struct Eager<S: State> {
+    pub(crate) flow: Flow,
+    pub(crate) states: HashMap<Key, Arc<S>>,
+    /// The order in which an earlier run of the same steps merged.
+    pub(crate) order: Option<Order>,
+}
+
+impl<S: State> Default for Eager<S> {
+    fn default() -> Self {
+        Eager { flow: Flow::default(), states: HashMap::new(), order: None }
+    }
+}
+
+impl<S: State> Eager<S> {
+    pub(crate) fn of(flow: Flow) -> Box<Self> {
+        Box::new(Eager { flow, ..Eager::default() })
+    }
+}
+
+impl<S: State, R: TaskRunner<S>> Loop<S, R> {
+    /// Goes on from activation to activation until there is a reason to pause.
+    pub(super) async fn activations(&mut self) -> Result<Pause, Error> {
+        let mut course = Course::new();
+        self.adopt().await?;
+        let mut rounds: u64 = 0;
+        loop {
+            if self.eager.as_ref().is_some_and(|eager| eager.flow.normal > 0) {
+                course.ending = None;
+            }
+            self.start(&mut course).await;
+            if let Some((index, started, end)) = self.next_end(&mut course) {
+                self.take_end(&mut course, index, started, end).await?;
+                rounds += 1;
+                if rounds.is_multiple_of(STEPS_WITHOUT_YIELD) {
+                    yield_now().await;
+                }
+                if let Some(events) = &self.events {
+                    events.room().await;
+                }
+            } else if self.merge_due_joins().await? {
+                // What they lead to starts.
+            } else if !matches!(course.stop, Some(Stop::Hard(_)))
+                && (course.must_wait() || course.is_ending())
+            {
+                self.wait(&mut course).await;
+            } else if let Some(events) = self.events.as_ref().filter(|events| !events.has_room()) {
+                // Whoever is to start next waits for the reader.
+                events.room().await;
+            } else if let Some(pause) = self.conclude(&mut course).await? {
+                return Ok(pause);
+            }
+        }
+    }
+
+    async fn take_end(
+        &mut self,
+        course: &mut Course<S>,
+        index: u32,
+        started: Started,
+        end: End<S>,
+    ) -> Result<(), Error> {
+        let Started { key, detached } = started;
+        if let End::Handled(handler, failure) = end {
+            return self.hand_over(course, index, key, handler, failure).await;
+        }
+        self.leave(index);
+        match end {
+            End::Handled(..) => Ok(()),
+            End::Done(done) => match self.merge_activation(key, done) {
+                Ok(()) => self.commit_merged(index).await,
+                Err(error) if self.scratch.merging => Err(error),
+                Err(error) => self.fail(course, key, detached, error).await,
+            },
+            End::NotDone(why) => self.take_not_done(course, key, detached, why).await,
+        }
+    }
+
+    async fn take_not_done(
+        &mut self,
+        course: &mut Course<S>,
+        key: Key,
+        detached: bool,
+        why: NotDone,
+    ) -> Result<(), Error> {
+        let node = self.activation(key).map_or(0, Activation::actor);
+        match why {
+            NotDone::Waits(_) | NotDone::Inside(Inside::Waits(..)) if detached => {
+                let problem = "it asks with `interrupt`, which a detached node cannot: nobody waits for it";
+                let error = Error::new(Code::NodeFailed, problem).at_node(self.core.name(node));
+                self.fail(course, key, detached, error).await
+            }
+            NotDone::Waits(request) => {
+                self.hold(key, request);
+                Ok(())
+            }
+            NotDone::Inside(Inside::Waits(asked, untold)) => {
+                self.scratch.untold.extend(untold);
+                course.inside.insert(key, asked);
+                self.stands(key, Phase::Waits);
+                Ok(())
+            }
+            NotDone::Refused { n, error } => {
+                self.void_stored_answer(key, n).await?;
+                self.fail(course, key, detached, error).await
+            }
+            NotDone::Inside(Inside::Stopped(reason)) => {
+                self.stands(key, Phase::Stands);
+                course.stop(Stop::Soft(reason));
+                Ok(())
+            }
+            NotDone::Failed(error) | NotDone::Inside(Inside::Broken(error)) => {
+                self.fail(course, key, detached, error.at_node(self.core.name(node))).await
+            }
+            NotDone::Leaves(left) => {
+                self.stands(key, Phase::Stands);
+                let stop = match course.stop.take() {
+                    Some(Stop::Left(_)) => {
+                        let problem =
+                            "two tasks left the graph with `Command::parent`: let one of them do it";
+                        Stop::Failed(Error::new(Code::ParentCommand, problem))
+                    }
+                    Some(failed @ Stop::Failed(_)) => failed,
+                    _ => Stop::Left(left),
+                };
+                course.stop = Some(stop);
+                Ok(())
+            }
+        }
+    }
+
+    /// A task failed. One that is detached just ends with it.
+    async fn fail(
+        &mut self,
+        course: &mut Course<S>,
+        key: Key,
+        detached: bool,
+        error: Error,
+    ) -> Result<(), Error> {
+        if detached {
+            tracing::warn!(target: "agentgraph", error = %error, "a detached task failed");
+            return self.end_without_result(key).await;
+        }
+        self.stands(key, Phase::Stands);
+        course.stop(Stop::Failed(error));
+        if self.siblings == Siblings::Cancel {
+            course.drop_unless(|_| false);
+        }
+        Ok(())
+    }
+
+    /// Lets a handler stand in the place of a task that failed. The failure is in the store before anybody acts on it.
+    async fn hand_over(
+        &mut self,
+        course: &mut Course<S>,
+        index: u32,
+        key: Key,
+        handler: u32,
+        failure: Arc<Failure>,
+    ) -> Result<(), Error> {
+        let task = self.activation_id(key);
+        let Some(eager) = &mut self.eager else { return Ok(()) };
+        if let Some(activation) = eager.flow.open.get_mut(&key) {
+            activation.handler = Some(Handler { node: handler, failure: Arc::clone(&failure) });
+            activation.left = None;
+            eager.flow.change(key);
+        }
+        if let (Some(journal), Some(task)) = (&mut self.journal, task) {
+            let mut writes = vec![PendingWrite { task, slot: FAILED, bytes: to_bytes(&*failure)? }];
+            writes.extend(sessions_write(&self.shared.sessions)?);
+            journal.put_writes(&writes).await?;
+        }
+        self.start_again(course, index, key).await;
+        Ok(())
+    }
+
+    /// Notes that an activation is not tried again in this call.
+    fn stands(&mut self, key: Key, phase: Phase) {
+        if let Some(activation) = self.activation_mut(key) {
+            activation.phase = phase;
+        }
+    }
+
+    /// Says that a task is over.
+    fn leave(&self, index: u32) {
+        self.shared.control.leave(index);
+        if let Some(events) = &self.events {
+            events.leave(index);
+        }
+        if let Some(nest) = self.shared.nest.as_ref() {
+            nest.leave(index);
+        }
+    }
+
+    async fn commit_merged(&mut self, index: u32) -> Result<(), Error> {
+        self.scratch.merging = false;
+        self.scratch.merged += 1;
+        if self.trace.is_some() {
+            self.close_trace()?;
+        }
+        if let Some(events) = self.events.as_ref().filter(|events| events.views.values) {
+            let state = crate::extract::Snapshot::new(Arc::clone(&self.state));
+            events.push(u64::from(index), EventKind::Values(state));
+        }
+        self.commit(Source::Loop, None).await
+    }
+
+    fn activation(&self, key: Key) -> Option<&Activation> {
+        self.eager.as_ref()?.flow.open.get(&key)
+    }
+
+    fn activation_mut(&mut self, key: Key) -> Option<&mut Activation> {
+        self.eager.as_mut()?.flow.open.get_mut(&key)
+    }
+
+    /// The id of whoever acts in an activation.
+    fn activation_id(&self, key: Key) -> Option<TaskId> {
+        let activation = self.activation(key)?;
+        Some(record::id_of(&self.core, self.flow_place(), key, activation))
+    }
+
+    fn flow_place(&self) -> StepPlace<'_> {
+        let nowhere = || nowhere(&self.shared, 0);
+        self.journal.as_ref().map_or_else(nowhere, |journal| journal.step_place())
+    }
+}
+
+/// The request of the task that is the n-th to start in a call.
+fn request(ordinal: u32, node: u32, handles: bool) -> TaskRequest {
+    TaskRequest { step: u64::from(ordinal), node, index: ordinal, attempt: 1, handles }
+}

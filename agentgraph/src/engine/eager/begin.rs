@@ -1,0 +1,184 @@
+//! Where an eager run begins or goes on: what earlier calls left behind, and the states that its activations read.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::checkpoint::delta::DeltaWriter;
+use crate::checkpoint::fold::{Folded, Value};
+use crate::checkpoint::format::{Bytes, StoredState};
+use crate::checkpoint::{Place, corrupt};
+use crate::context::{Answer, CheckpointId, TaskId};
+use crate::engine::Loop;
+use crate::engine::commit::Journal;
+use crate::engine::eager::Eager;
+use crate::engine::eager::flow::{Flow, Handler, Key, Phase};
+use crate::engine::host::TaskRunner;
+use crate::engine::load::{replay, restore, restore_kept, unknown_read};
+use crate::error::Error;
+use crate::graph::Persistence;
+use crate::run::InterruptId;
+use crate::state::State;
+
+impl<S: State, R: TaskRunner<S>> Loop<S, R> {
+    /// Forgets what an earlier run had open.
+    pub(in crate::engine) fn begin_flow(&mut self) {
+        if let Some(eager) = &mut self.eager {
+            **eager = Eager { flow: Flow { at: eager.flow.at, ..Flow::default() }, ..Eager::default() };
+        }
+    }
+
+    /// Gives every activation what it has left behind in earlier calls.
+    pub(in crate::engine) fn adopt_left(&mut self) {
+        let told = std::mem::take(&mut self.past_breaks);
+        let mut left_over = std::mem::take(&mut self.left_over);
+        let open: Vec<Key> = self.eager.iter().flat_map(|eager| eager.flow.open.keys().copied()).collect();
+        for key in open {
+            if told {
+                self.note_told(key);
+            }
+            if left_over.is_empty() {
+                continue;
+            }
+            let Some(mut left) = self.activation_id(key).and_then(|task| left_over.remove(&task)) else {
+                continue;
+            };
+            let handler = self.activation(key).and_then(|one| self.core.nodes[one.node as usize].on_error);
+            if let (Some(failure), Some(node)) = (left.failure.take(), handler) {
+                if let Some(activation) = self.activation_mut(key) {
+                    activation.handler = Some(Handler { node, failure: Arc::new(failure) });
+                }
+                let acting = self.activation_id(key);
+                left = acting.and_then(|task| left_over.remove(&task)).unwrap_or_default();
+            }
+            let Some(eager) = &mut self.eager else { return };
+            if let Some(activation) = eager.flow.open.get_mut(&key) {
+                if left.open().is_some() {
+                    activation.phase = Phase::Waits;
+                }
+                activation.left = Some(Box::new(left));
+                eager.flow.change(key);
+            }
+        }
+    }
+
+    fn note_told(&mut self, key: Key) {
+        let Some(eager) = &mut self.eager else { return };
+        if let Some(activation) = eager.flow.open.get_mut(&key).filter(|activation| !activation.told) {
+            activation.told = true;
+            eager.flow.change(key);
+        }
+    }
+
+    /// The activations that are open, by who acts in them.
+    pub(in crate::engine) fn flow_tasks(&self) -> HashMap<TaskId, Key> {
+        let open = self.eager.iter().flat_map(|eager| eager.flow.open.keys());
+        open.filter_map(|key| Some((self.activation_id(*key)?, *key))).collect()
+    }
+
+    /// The interrupts that are open, in the order in which their activations were made.
+    pub(in crate::engine) fn open_in_flow(&self, tasks: &HashMap<TaskId, Key>) -> Vec<InterruptId> {
+        let mut open: Vec<(Key, InterruptId)> = Vec::new();
+        for (task, key) in tasks {
+            let left = self.activation(*key).and_then(|activation| activation.left.as_ref());
+            open.extend(
+                left.and_then(|left| left.open()).map(|(n, _)| (*key, InterruptId { task: *task, n: *n })),
+            );
+        }
+        open.sort_unstable_by_key(|(key, _)| *key);
+        open.into_iter().map(|(_, id)| id).collect()
+    }
+
+    /// Gives an activation its answer, so that it can go on.
+    pub(in crate::engine) fn answer_in_flow(&mut self, key: Key, answer: Answer) {
+        let Some(eager) = &mut self.eager else { return };
+        if let Some(activation) = eager.flow.open.get_mut(&key) {
+            let left = activation.left_mut();
+            left.answers.push(answer);
+            if left.open().is_none() {
+                activation.phase = Phase::Ready;
+            }
+            eager.flow.change(key);
+        }
+    }
+
+    /// Puts those in line that can go on, with the states that they read.
+    pub(super) async fn adopt(&mut self) -> Result<(), Error> {
+        let head = self.journal.as_ref().and_then(Journal::checkpoint);
+        let Some(eager) = &mut self.eager else { return Ok(()) };
+        let Eager { flow, states, .. } = &mut **eager;
+        flow.ready =
+            flow.open.iter().filter(|(_, one)| one.phase == Phase::Ready).map(|(key, _)| *key).collect();
+        let keeps_all = self.journal.as_ref().is_some_and(Journal::waits);
+        let mut read: HashMap<Option<CheckpointId>, Arc<S>> =
+            HashMap::from([(head, Arc::clone(&self.state))]);
+        let wanted = flow.open.iter().filter(|(_, one)| keeps_all || one.phase == Phase::Ready);
+        for (key, activation) in wanted {
+            let (Some(journal), false) = (&self.journal, states.contains_key(key)) else { continue };
+            let persistence =
+                Persistence::new(Arc::clone(&journal.saver), journal.codec, Arc::clone(&journal.namespace));
+            let place = Place { thread: &journal.thread, namespace: &journal.namespace };
+            let state = match (activation.read, read.get(&activation.read)) {
+                (Some(_), Some(state)) => Arc::clone(state),
+                (None, _) => match flow.kept.iter().find(|kept| kept.made == key.made) {
+                    Some(kept) => Arc::new(restore_kept(&self.core, &persistence, place, kept)?),
+                    None => Arc::clone(&self.state),
+                },
+                (Some(id), None) => {
+                    let tail = journal.saver.get(place, Some(id)).await?;
+                    let tail =
+                        tail.ok_or_else(|| unknown_read(place, id, self.core.name(activation.node)))?;
+                    let replayed = replay(&persistence, place, &tail).await?;
+                    Arc::new(restore(&self.core, &persistence, place, &replayed)?.state)
+                }
+            };
+            if activation.read.is_some() {
+                read.insert(activation.read, Arc::clone(&state));
+            }
+            states.insert(*key, state);
+        }
+        Ok(())
+    }
+
+    /// Puts the states that open activations read, and that no checkpoint holds, into the record that is written next: it is
+    /// the first of a call that stored nothing before.
+    pub(in crate::engine) fn keep_states(&mut self) -> Result<(), Error> {
+        let (Some(journal), Some(eager)) = (&self.journal, &mut self.eager) else { return Ok(()) };
+        let Eager { flow, states, .. } = &mut **eager;
+        let id = journal.next_id();
+        for (key, activation) in flow.open.iter_mut().filter(|(_, one)| one.read.is_none()) {
+            if key.made == flow.at {
+                activation.read = Some(id);
+            } else if let Some(state) = states.get(key)
+                && flow.kept.iter().all(|kept| kept.made != key.made)
+            {
+                flow.kept.push(kept_state(&self.core, journal, key.made, state)?);
+                flow.unsaid.kept = true;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn kept_state<S: State>(
+    core: &crate::graph::GraphCore<S>,
+    journal: &Journal<S>,
+    made: u64,
+    state: &S,
+) -> Result<StoredState, Error> {
+    let described = S::channels(&core.schema);
+    let mut written = DeltaWriter::new(described.len());
+    let stored = || described.iter().enumerate().filter(|(_, channel)| channel.is_stored());
+    for (at, _) in stored() {
+        (journal.codec.record_channel)(state, &core.schema, at, &mut written)?;
+    }
+    let unreadable = |error| corrupt(journal.place(), journal.next_id(), error);
+    let mut folded = Folded::default();
+    folded.apply(written.bytes(), None).map_err(unreadable)?;
+    let mut channels = Vec::new();
+    for (at, channel) in stored() {
+        if let Value::Bytes(value) = folded.value(at).map_err(unreadable)? {
+            channels.push((channel.name.clone().into_owned(), Bytes(value)));
+        }
+    }
+    Ok(StoredState { made, version: core.migrations.version, channels })
+}

@@ -1,0 +1,238 @@
+//! One call of an eager run under way: the tasks that run, how those ended that did, and why no more of them start.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+
+use crate::context::TaskId;
+use crate::engine::eager::flow::Key;
+use crate::engine::execute::{Ledger, Left, NotDone, Running};
+use crate::engine::merge::Done;
+use crate::error::Error;
+use crate::failure::Failure;
+use crate::node::NodeResult;
+use crate::run::{Interrupt, StopReason};
+use crate::state::State;
+use crate::step::InputValue;
+
+/// How a task ended.
+pub(super) enum End<S: State> {
+    Done(Done<S>),
+    NotDone(NotDone),
+    /// It failed, and this node stands in its place.
+    Handled(u32, Arc<Failure>),
+}
+
+/// Why no further task starts.
+pub(super) enum Stop {
+    Failed(Error),
+    /// A run inside a task was left for the graph around it.
+    Left(Left),
+    /// What runs comes to its end before.
+    Soft(StopReason),
+    /// What runs is dropped.
+    Hard(StopReason),
+}
+
+/// A task that was started.
+#[derive(Clone, Copy)]
+pub(super) struct Started {
+    pub(super) key: Key,
+    pub(super) detached: bool,
+}
+
+/// See the module.
+pub(super) struct Course<S: State> {
+    running: FuturesUnordered<Running<S>>,
+    /// The tasks that have not come to their end here, by the index of their requests.
+    started: HashMap<u32, Started>,
+    /// How many of them are not detached.
+    normal: usize,
+    /// In the order in which they ended.
+    ended: VecDeque<(u32, End<S>)>,
+    pub(super) stop: Option<Stop>,
+    /// What runs inside of tasks ask.
+    pub(super) inside: BTreeMap<Key, Vec<Interrupt>>,
+    /// The times that tasks may take, oldest first, if they are limited.
+    pub(super) limits: VecDeque<(u32, BoxFuture<'static, ()>)>,
+    /// For how long the end waits for detached tasks; none before everything else has ended.
+    pub(super) ending: Option<Vec<(u32, BoxFuture<'static, ()>)>>,
+}
+
+impl<S: State> Course<S> {
+    pub(super) fn new() -> Self {
+        Course {
+            running: FuturesUnordered::new(),
+            started: HashMap::new(),
+            normal: 0,
+            ended: VecDeque::new(),
+            stop: None,
+            inside: BTreeMap::new(),
+            limits: VecDeque::new(),
+            ending: None,
+        }
+    }
+
+    pub(super) fn begin(&mut self, index: u32, started: Started) {
+        self.normal += usize::from(!started.detached);
+        self.started.insert(index, started);
+    }
+
+    /// Adds tasks that were not ready at once.
+    pub(super) fn pend(&mut self, pending: Vec<Running<S>>) {
+        self.running.extend(pending);
+    }
+
+    pub(super) fn started(&self, index: u32) -> Option<Started> {
+        self.started.get(&index).copied()
+    }
+
+    /// Those that have not come to their ends.
+    pub(super) fn all_started(&self) -> impl Iterator<Item = (u32, Started)> {
+        self.started.iter().map(|(index, started)| (*index, *started))
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.running.len()
+    }
+
+    /// How many have ended and were not looked at.
+    pub(super) fn ended(&self) -> usize {
+        self.ended.len()
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        !self.ended.is_empty()
+    }
+
+    /// Whether tasks run that the run has to wait for.
+    pub(super) fn must_wait(&self) -> bool {
+        if self.ended.is_empty() {
+            return self.normal > 0;
+        }
+        self.started.iter().any(|(index, started)| !started.detached && !self.is_held(*index))
+    }
+
+    /// Whether a task has ended, and waits for its turn.
+    fn is_held(&self, index: u32) -> bool {
+        self.ended.iter().any(|(ended, _)| *ended == index)
+    }
+
+    /// Whether the task of an activation is running.
+    pub(super) fn is_under_way(&self, key: Key) -> bool {
+        self.started.iter().any(|(index, started)| started.key == key && !self.is_held(*index))
+    }
+
+    /// The first of those that ended which is not to be merged.
+    pub(super) fn take_unmerged(&mut self) -> Option<(u32, Started, End<S>)> {
+        let detached = |index: &u32| self.started.get(index).is_some_and(|started| started.detached);
+        let at = self.ended.iter().position(|(index, end)| match end {
+            End::Done(_) => false,
+            End::NotDone(_) => !detached(index),
+            End::Handled(..) => true,
+        })?;
+        self.take_end(at)
+    }
+
+    /// How the task of an activation ended, if it has.
+    pub(super) fn take_end_of(&mut self, key: Key) -> Option<(u32, Started, End<S>)> {
+        let is_of = |index: &u32| self.started.get(index).is_some_and(|started| started.key == key);
+        let at = self.ended.iter().position(|(index, _)| is_of(index))?;
+        self.take_end(at)
+    }
+
+    /// Whether the end waits for tasks that are detached.
+    pub(super) fn is_ending(&self) -> bool {
+        let mut ending = self.ending.iter().flatten();
+        ending.any(|(index, _)| self.started.contains_key(index))
+    }
+
+    /// The task that ended first, which is over with that.
+    pub(super) fn next_end(&mut self) -> Option<(u32, Started, End<S>)> {
+        self.take_end(0)
+    }
+
+    fn take_end(&mut self, at: usize) -> Option<(u32, Started, End<S>)> {
+        let (index, end) = self.ended.remove(at)?;
+        let started = self.started.get(&index).copied()?;
+        if !matches!(end, End::Handled(..)) {
+            self.forget(index);
+        }
+        Some((index, started, end))
+    }
+
+    /// Notes that a task is over, or will not be waited for.
+    pub(super) fn forget(&mut self, index: u32) {
+        if let Some(started) = self.started.remove(&index) {
+            self.normal -= usize::from(!started.detached);
+        }
+    }
+
+    /// Drops the tasks that are not to go on.
+    pub(super) fn drop_unless(&mut self, goes_on: impl Fn(u32) -> bool) {
+        let running = std::mem::take(&mut self.running);
+        self.running = running.into_iter().filter(|task| goes_on(task.request.index)).collect();
+        let has_ended = |index: u32| self.ended.iter().any(|(ended, _)| *ended == index);
+        let over = self.started.keys().copied().filter(|index| !goes_on(*index) && !has_ended(*index));
+        let over: Vec<u32> = over.collect();
+        over.into_iter().for_each(|index| self.forget(index));
+    }
+
+    /// The result of a task that ended meanwhile, if there is one.
+    pub(super) fn poll_result(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<(crate::context::TaskRequest, NodeResult<S>)>> {
+        Pin::new(&mut self.running).poll_next_unpin(cx)
+    }
+
+    /// Notes why no further task starts; the first reason counts, but for a failure, which counts more than a wish to stop.
+    pub(super) fn stop(&mut self, stop: Stop) {
+        match (&self.stop, &stop) {
+            (None | Some(Stop::Soft(_)), _) => self.stop = Some(stop),
+            (Some(Stop::Left(_)), Stop::Failed(_)) => self.stop = Some(stop),
+            _ => {}
+        }
+    }
+}
+
+/// Takes down how tasks end.
+pub(super) struct Ends<'a, S: State>(&'a mut VecDeque<(u32, End<S>)>);
+
+impl<S: State> Course<S> {
+    pub(super) fn ends(&mut self) -> Ends<'_, S> {
+        Ends(&mut self.ended)
+    }
+}
+
+impl<S: State> Ledger<S> for Ends<'_, S> {
+    fn done(&mut self, index: u32, done: Done<S>) {
+        self.0.push_back((index, End::Done(done)));
+    }
+
+    fn not_done(&mut self, index: u32, why: NotDone) {
+        self.0.push_back((index, End::NotDone(why)));
+    }
+
+    fn handled(&mut self, index: u32, handler: u32, failure: Arc<Failure>) {
+        self.0.push_back((index, End::Handled(handler, failure)));
+    }
+
+    /// Events learn who handles a failure when the handler begins.
+    fn id(&self, _index: u32) -> TaskId {
+        TaskId::from_u128(0)
+    }
+
+    fn input(&self, _index: u32) -> Option<InputValue> {
+        None
+    }
+
+    async fn store(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+}

@@ -1,0 +1,85 @@
+//! Edits of a thread whose run has no supersteps. There is no superstep that an edit could end: what it says about one
+//! node concerns that node, and everything else that is open stays.
+
+use std::borrow::Cow;
+
+use crate::checkpoint::format::Source;
+use crate::context::RunId;
+use crate::engine::Loop;
+use crate::engine::eager::flow::Key;
+use crate::engine::host::TaskRunner;
+use crate::engine::merge::{Done, node_to_act_as};
+use crate::engine::plan::StepPlace;
+use crate::error::Error;
+use crate::state::State;
+
+impl<S: State, R: TaskRunner<S>> Loop<S, R> {
+    /// [`adopt_left`](Self::adopt_left) where the ids of tasks are those of the run before.
+    pub(in crate::engine) fn adopt_left_of(&mut self, run: RunId) {
+        let Some(now) = self.journal.as_mut().map(|journal| std::mem::replace(&mut journal.run, run)) else {
+            return;
+        };
+        self.adopt_left();
+        if let Some(journal) = &mut self.journal {
+            journal.run = now;
+        }
+    }
+
+    /// Lets what is open read the edited state, and go on with its calls of subgraphs, which are known by other ids from now
+    /// on. `before` is where its tasks stood.
+    pub(in crate::engine) fn edit_flow(&mut self, updated: bool, before: Option<StepPlace<'_>>) {
+        let commit = self.upcoming();
+        let keys: Vec<Key> = self.eager.iter().flat_map(|eager| eager.flow.open.keys().copied()).collect();
+        for key in keys {
+            let called = self.activation(key).filter(|one| self.memory_of(one.actor()).is_some());
+            let called = called.zip(before).map(|(one, place)| {
+                let known = one.left.as_ref().and_then(|left| left.call);
+                known.unwrap_or_else(|| super::record::id_of(&self.core, place, key, one))
+            });
+            let Some(activation) = self.activation_mut(key) else { continue };
+            if updated {
+                (activation.read, activation.read_at) = (commit.id, commit.at);
+            }
+            if let Some(task) = called {
+                activation.left_mut().call = Some(task);
+            }
+        }
+        if let Some(eager) = &mut self.eager {
+            if updated {
+                eager.flow.kept.clear();
+                eager.flow.unsaid.kept = true;
+            }
+            eager.flow.pass(commit);
+        }
+    }
+
+    /// Forgets what is open.
+    pub(in crate::engine) fn clear_flow(&mut self) {
+        let commit = self.upcoming();
+        self.begin_flow();
+        if let Some(eager) = &mut self.eager {
+            eager.flow.pass(commit);
+        }
+    }
+
+    /// Merges updates as if these nodes had returned them, one commit each. Where a task of the node is open, the oldest of
+    /// them has ended with that.
+    pub(in crate::engine) async fn edit_flow_as(
+        &mut self,
+        writers: Vec<(Cow<'static, str>, S::Update)>,
+    ) -> Result<(), Error> {
+        let mut edits = Vec::with_capacity(writers.len());
+        for (name, update) in writers {
+            edits.push((node_to_act_as(&self.core, &name)?, update));
+        }
+        for (node, update) in edits {
+            let open = self.eager.iter().flat_map(|eager| &eager.flow.open);
+            let ending = open.filter(|(_, one)| one.actor() == node).map(|(key, _)| *key).next();
+            let done = Done { update: Some(update), goes: None };
+            self.merge_into_flow(ending, node, Some(done), true)?;
+            self.scratch.merging = false;
+            self.commit(Source::Update, None).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,190 @@
+//! What an activation came to, merged into the state and into what is open.
+
+use std::sync::Arc;
+
+use crate::checkpoint::format::Source;
+use crate::engine::Loop;
+use crate::engine::eager::Eager;
+use crate::engine::eager::flow::{Flow, Key, Merged, Phase, Upcoming};
+use crate::engine::host::TaskRunner;
+use crate::engine::lifetimes::writes_ephemeral;
+use crate::engine::merge::{Done, Merge};
+use crate::error::{Code, Error};
+use crate::graph::GraphCore;
+use crate::state::{State, WriteKind};
+
+/// Who is merged.
+struct Merging<'a> {
+    /// None for START, and where nothing has ended.
+    ending: Option<Key>,
+    actor: u32,
+    commit: Upcoming,
+    /// The joins whose time had come in an earlier run of the same steps.
+    again: Option<&'a [u32]>,
+}
+
+impl Flow {
+    fn merge<S: State>(
+        &mut self,
+        mut merge: Merge<'_, S>,
+        state: &mut S,
+        done: Option<Done<S>>,
+        merging: &Merging<'_>,
+    ) -> Result<(), Error> {
+        let Merging { ending, actor, commit, again } = *merging;
+        let core = merge.core;
+        let ending = ending.and_then(|key| Some((key, self.open.get(&key)?.node)));
+        let dispatched = ending.is_some_and(|(key, _)| self.open[&key].is_dispatched());
+        let arrives = done.as_ref().is_some_and(|done| !done.replaces_edges());
+        let mut writes = Vec::new();
+        if let Some(done) = done {
+            if let Some(update) = &done.update {
+                Flow::watched(core, update, &mut writes);
+            }
+            merge.one(state, actor, done, !dispatched)?;
+        }
+        let arrived = match ending {
+            Some((key, node)) => self.end(key, core.is_detached(node), arrives),
+            None => Vec::new(),
+        };
+        for node in arrived {
+            merge.arrive(node);
+        }
+        let timed = merge.settle_apart(self.normal == 0, again);
+        let after =
+            core.breaks.as_ref().is_some_and(|breaks| breaks.after.get(actor as usize) == Some(&true));
+        self.make(core, merge.next, commit, actor, after.then_some(actor));
+        self.note_writes(S::channels(&core.schema).len(), &writes, commit.at, actor);
+        self.unsaid.writes.append(&mut writes);
+        self.unsaid.log.push(Merged { at: commit.at, ended: ending, timed });
+        self.at = commit.at;
+        Ok(())
+    }
+}
+
+impl<S: State> Eager<S> {
+    /// Merges the input of a run.
+    pub(crate) fn input(
+        &mut self,
+        merge: Merge<'_, S>,
+        state: &mut S,
+        input: S::Update,
+        commit: Upcoming,
+    ) -> Result<(), Error> {
+        let merging = Merging { ending: None, actor: merge.core.topology.start(), commit, again: None };
+        self.flow.merge(merge, state, Some(Done { update: Some(input), goes: None }), &merging)
+    }
+}
+
+impl<S: State, R: TaskRunner<S>> Loop<S, R> {
+    /// The commit to come.
+    pub(in crate::engine) fn upcoming(&self) -> Upcoming {
+        match (&self.journal, &self.eager) {
+            (Some(journal), _) => {
+                let id = (!journal.waits()).then(|| journal.next_id());
+                Upcoming { at: journal.upcoming(), id }
+            }
+            (None, Some(eager)) => Upcoming { at: eager.flow.at + 1, id: None },
+            (None, None) => Upcoming { at: 0, id: None },
+        }
+    }
+
+    /// Merges a task that is done.
+    pub(super) fn merge_activation(&mut self, key: Key, done: Done<S>) -> Result<(), Error> {
+        let core = Arc::clone(&self.core);
+        let Some(activation) = self.activation(key) else { return Ok(()) };
+        let actor = activation.actor();
+        let at_node = |error: Error| error.at_node(core.name(actor));
+        if let (Some(update), Some(eager)) = (&done.update, &self.eager)
+            && let Some(clash) = eager.flow.clash(&core, activation.read_at, update)
+        {
+            return Err(at_node(overtaken(&core, clash, actor)));
+        }
+        let fallible = core.topology.exits(actor).fallible_routers;
+        let before = self.before_merge(fallible);
+        let writes =
+            core.has_ephemeral && done.update.as_ref().is_some_and(|update| writes_ephemeral(&core, update));
+        let merged = self.merge_into_flow(Some(key), actor, Some(done), writes);
+        if merged.is_err() {
+            self.frontier.clear();
+            self.undo_merge(before);
+        }
+        merged.map_err(at_node)
+    }
+
+    pub(super) fn merge_into_flow(
+        &mut self,
+        ending: Option<Key>,
+        actor: u32,
+        done: Option<Done<S>>,
+        writes_ephemeral: bool,
+    ) -> Result<(), Error> {
+        let again = self.take_turn();
+        let merging = Merging { ending, actor, commit: self.upcoming(), again: again.as_deref() };
+        let is_due = std::mem::take(&mut self.scratch.is_due);
+        let due = self.joins.next_due().filter(|_| is_due).unwrap_or(0);
+        let Some(mut eager) = self.eager.take() else { return Ok(()) };
+        if let Some(key) = ending {
+            eager.states.remove(&key);
+        }
+        let merged = self.begin_single_merge(writes_ephemeral).and_then(|(state, mut merge)| {
+            merge.now = merge.now.max(due);
+            eager.flow.merge(merge, state, done, &merging)
+        });
+        self.eager = Some(eager);
+        merged
+    }
+
+    /// Takes out an activation that ended and has no result.
+    pub(super) async fn end_without_result(&mut self, key: Key) -> Result<(), Error> {
+        let actor = self.activation(key).map_or(0, |activation| activation.actor());
+        self.merge_into_flow(Some(key), actor, None, false)?;
+        self.scratch.merging = false;
+        self.commit(Source::Loop, None).await
+    }
+
+    /// Fires the joins whose time has come, if there are any, in a commit of their own.
+    pub(super) async fn merge_due_joins(&mut self) -> Result<bool, Error> {
+        let is_due = match self.eager.as_ref().is_some_and(|eager| eager.order.is_some()) {
+            true => self.is_turn_of_joins(),
+            false => self.due_in().is_some_and(|due| due.is_zero()),
+        };
+        if !is_due {
+            return Ok(false);
+        }
+        self.merge_into_flow(None, self.core.topology.start(), None, false)?;
+        self.scratch.merging = false;
+        self.commit(Source::Loop, None).await?;
+        Ok(true)
+    }
+
+    /// Holds the state that activations read which were not started before the next one is merged.
+    pub(super) fn hold_states(&mut self, stopped: bool) {
+        let keeps_all = self.journal.as_ref().is_some_and(|journal| journal.waits());
+        let Some(eager) = &mut self.eager else { return };
+        let Eager { flow, states, .. } = &mut **eager;
+        let made_last = flow.open.range(Key { made: flow.at, index: 0 }..);
+        let unread = made_last.filter(|(_, one)| keeps_all || (!stopped && one.phase == Phase::Ready));
+        for (key, _) in unread {
+            states.entry(*key).or_insert_with(|| Arc::clone(&self.state));
+        }
+    }
+}
+
+/// A write that a task could not make since it did not know of another one.
+fn overtaken<S: State>(core: &GraphCore<S>, clash: (usize, u32, WriteKind), second: u32) -> Error {
+    let (channel, first, kind) = clash;
+    let field = &S::channels(&core.schema)[channel].name;
+    let (first, second) = (core.name(first), core.name(second));
+    let problem = match kind {
+        WriteKind::Reduce => format!(
+            "`{second}` writes `{field}`, which `{first}` has written since the state that `{second}` read: give the field a \
+             reducer, such as `#[reduce(last)]`, or let the nodes run one after the other"
+        ),
+        WriteKind::Overwrite => format!(
+            "`{second}` overwrites `{field}`, which `{first}` has overwritten since the state that `{second}` read: at most \
+             one of them may"
+        ),
+    };
+    Error::new(Code::ConcurrentUpdate, problem)
+}

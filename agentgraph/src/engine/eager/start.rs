@@ -1,0 +1,225 @@
+//! Starting activations: as many as may, each polled once where it stands.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use crate::context::Call;
+use crate::engine::Loop;
+use crate::engine::Pause;
+use crate::engine::commit::Journal;
+use crate::engine::eager::course::{Course, Started, Stop};
+use crate::engine::eager::flow::{Activation, Key, Phase};
+use crate::engine::eager::request;
+use crate::engine::execute::{Executor, ToRun};
+use crate::engine::halt;
+use crate::engine::host::TaskRunner;
+use crate::policy::OnEnd;
+use crate::run::StopReason;
+use crate::run::event::EventQueue;
+use crate::state::State;
+use crate::subgraph::Memory;
+
+impl<S: State, R: TaskRunner<S>> Loop<S, R> {
+    /// Starts what may start. Outside of tokio's cooperative budget: with more ready tasks than it allows, the rest would be
+    /// put off for nothing. Tasks that were started before are looked at, too, so that those that are always ready do not
+    /// hold them up.
+    pub(super) async fn start(&mut self, course: &mut Course<S>) {
+        let pass = poll_fn(|cx| {
+            let mut pending = Vec::new();
+            while let Some(key) = self.next_to_start(course, pending.len()) {
+                self.start_one(course, key, cx, &mut pending);
+            }
+            course.pend(pending);
+            Poll::Ready(())
+        });
+        tokio::task::coop::unconstrained(pass).await;
+        self.hold_states(course.stop.is_some());
+        if course.has_ended() && course.count() > 0 {
+            let executor = self.executor();
+            poll_fn(|cx| {
+                poll_running(&executor, course, cx);
+                Poll::Ready(())
+            })
+            .await;
+        }
+    }
+
+    /// The next activation that may start now. So many of those started before are pending and not yet among those that run.
+    fn next_to_start(&mut self, course: &mut Course<S>, pending: usize) -> Option<Key> {
+        loop {
+            // Who has ended gives his place to others when that was looked at, unless he is held until his turn.
+            let held = self.eager.as_ref().is_some_and(|eager| eager.order.is_some());
+            let ended = if held { 0 } else { course.ended() };
+            let room = course.count() + pending + ended < self.max_concurrency
+                && self.events.as_deref().is_none_or(EventQueue::has_room);
+            if course.stop.is_some() || !room {
+                return None;
+            }
+            let key = *self.eager.as_ref()?.flow.ready.front()?;
+            if self.waits_for_somebody(key) {
+                self.eager.as_mut()?.flow.ready.pop_front();
+                self.stands(key, Phase::Waits);
+                continue;
+            }
+            if course.ending.is_some() && !self.is_awaited(key) {
+                self.eager.as_mut()?.flow.ready.pop_front();
+                self.stands(key, Phase::Stands);
+                continue;
+            }
+            if let Some(stop) = self.stop_before_start() {
+                course.stop(stop);
+                return None;
+            }
+            self.eager.as_mut()?.flow.ready.pop_front();
+            return Some(key);
+        }
+    }
+
+    /// Whether the end of the run waits for an activation.
+    pub(super) fn is_awaited(&self, key: Key) -> bool {
+        self.activation(key).is_some_and(|activation| {
+            let detached = self.core.is_detached(activation.node);
+            !detached || self.core.nodes[activation.node as usize].on_end != OnEnd::Cancel
+        })
+    }
+
+    /// Whether a static interrupt holds an activation.
+    fn waits_for_somebody(&self, key: Key) -> bool {
+        let Some(breaks) = &self.core.breaks else { return false };
+        let Some(activation) = self.activation(key).filter(|activation| !activation.told) else {
+            return false;
+        };
+        activation.after.is_some() || breaks.before[activation.node as usize]
+    }
+
+    /// What may end the call before another task starts.
+    fn stop_before_start(&mut self) -> Option<Stop> {
+        if self.shared.outer.is_some() {
+            return match self.boundary_inside() {
+                Some(Pause::Stopped(reason)) => Some(Stop::Soft(reason)),
+                _ => None,
+            };
+        }
+        match self.halt.as_mut().and_then(|halt| halt.at_boundary()) {
+            None => self.used_up().map(Stop::Soft),
+            Some(StopReason::Drained) => Some(Stop::Soft(StopReason::Drained)),
+            Some(reason) => Some(Stop::Hard(reason)),
+        }
+    }
+
+    fn start_one(
+        &mut self,
+        course: &mut Course<S>,
+        key: Key,
+        cx: &mut Context<'_>,
+        pending: &mut Vec<crate::engine::execute::Running<S>>,
+    ) {
+        self.scratch.step += 1;
+        let index = u32::try_from(self.scratch.step).unwrap_or(u32::MAX);
+        self.shared.control.begin_step(self.scratch.step);
+        let Some(activation) = self.activation_mut(key) else { return };
+        activation.phase = Phase::Runs;
+        let node = activation.node;
+        let answers = activation.left.as_mut().map(|left| left.answers.clone()).unwrap_or_default();
+        if !answers.is_empty() {
+            self.shared.control.answer(index, answers);
+        }
+        course.begin(index, Started { key, detached: self.core.is_detached(node) });
+        if let Some(limit) = self.halt.as_ref().and_then(|halt| halt.step_timeout()) {
+            let mut timer = halt::sleep(&self.shared.services, limit);
+            // Its time begins when it is polled first.
+            let _ = timer.as_mut().poll(cx);
+            course.limits.push_back((index, timer));
+        }
+        self.call(course, index, key, cx, pending);
+    }
+
+    /// Calls the handler of a task that failed in its place.
+    pub(super) async fn start_again(&mut self, course: &mut Course<S>, index: u32, key: Key) {
+        poll_fn(|cx| {
+            let mut pending = Vec::new();
+            self.call(course, index, key, cx, &mut pending);
+            course.pend(pending);
+            Poll::Ready(())
+        })
+        .await;
+    }
+
+    fn call(
+        &mut self,
+        course: &mut Course<S>,
+        index: u32,
+        key: Key,
+        cx: &mut Context<'_>,
+        pending: &mut Vec<crate::engine::execute::Running<S>>,
+    ) {
+        let state = self.state_of(key);
+        let Some(activation) = self.activation(key) else { return };
+        let handles = activation.handler.is_some();
+        let request = request(index, activation.actor(), handles);
+        let failure = activation.handler.as_ref().map(|handler| Arc::clone(&handler.failure));
+        let input = activation.input.clone();
+        self.shared.control.enter(index);
+        self.announce_activation(key, activation, request);
+        let task = ToRun { request, input: input.as_ref(), failure: failure.as_ref() };
+        let executor = Executor { state: &state, ..self.executor() };
+        executor.start(&task, cx, pending, &mut Vec::new(), &mut course.ends());
+    }
+
+    /// The state that an activation reads. It is held on to where a handler may have to read the same.
+    fn state_of(&mut self, key: Key) -> Arc<S> {
+        let handled = self.activation(key).is_some_and(|activation| {
+            let node = self.core.nodes.get(activation.node as usize);
+            activation.handler.is_none() && node.is_some_and(|node| node.on_error.is_some())
+        });
+        let keeps = handled || self.journal.as_ref().is_some_and(Journal::waits);
+        let Some(eager) = &mut self.eager else { return Arc::clone(&self.state) };
+        let held = match keeps {
+            true => eager.states.get(&key).cloned(),
+            false => eager.states.remove(&key),
+        };
+        let state = held.unwrap_or_else(|| Arc::clone(&self.state));
+        if keeps {
+            eager.states.insert(key, Arc::clone(&state));
+        }
+        state
+    }
+
+    /// Gives a task its id where somebody has to know it.
+    fn announce_activation(&self, key: Key, activation: &Activation, request: crate::context::TaskRequest) {
+        if self.events.is_none() && !self.core.has_graphs {
+            return;
+        }
+        let Some(id) = self.activation_id(key) else { return };
+        if let Some(events) = &self.events {
+            events.enter(request, id, key.index);
+        }
+        let Some(nest) = &self.shared.nest else { return };
+        let call = self.memory_of(request.node).map(|memory| {
+            let before = activation.left.as_ref().and_then(|left| left.call);
+            let shares_memory = memory == Memory::PerThread && self.is_called(key, request.node);
+            Call { task: before.unwrap_or(id), again: activation.again, shares_memory }
+        });
+        let head = self.journal.as_ref().and_then(Journal::checkpoint);
+        nest.enter(head, request.index, request.handles, call);
+    }
+
+    /// Whether another activation of a node is under way, or waits inside of its call.
+    fn is_called(&self, key: Key, node: u32) -> bool {
+        let open = self.eager.iter().flat_map(|eager| &eager.flow.open);
+        let mut others = open.filter(|(other, one)| **other != key && one.actor() == node);
+        others.any(|(_, one)| one.phase != Phase::Ready)
+    }
+}
+
+/// Takes the result of one of the tasks that run, if one has ended.
+pub(super) fn poll_running<S: State, R: TaskRunner<S>>(
+    executor: &Executor<'_, S, R>,
+    course: &mut Course<S>,
+    cx: &mut Context<'_>,
+) -> bool {
+    let Poll::Ready(Some((request, result))) = course.poll_result(cx) else { return false };
+    executor.tell(request, result, &mut Vec::new(), &mut course.ends());
+    true
+}

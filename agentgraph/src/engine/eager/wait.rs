@@ -1,0 +1,101 @@
+//! Waiting until something happens: a task ends, the time of a join or of a task is over, or the call is cut off.
+
+use std::future::poll_fn;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use crate::checkpoint::format::micros;
+use crate::engine::eager::course::{Course, Stop};
+use crate::engine::eager::start::poll_running;
+use crate::engine::halt::{Cut, sleep};
+use crate::engine::host::TaskRunner;
+use crate::engine::{Loop, cut_off};
+use crate::state::State;
+
+impl<S: State, R: TaskRunner<S>> Loop<S, R> {
+    pub(super) async fn wait(&mut self, course: &mut Course<S>) {
+        let mut due = self.due_in().map(|due| sleep(&self.shared.services, due));
+        let mut halt = self.halt.take();
+        let executor = self.executor();
+        let happens = poll_fn(|cx| {
+            if poll_running(&executor, course, cx) || poll_ending(course, cx) {
+                return Poll::Ready(None);
+            }
+            if due.as_mut().is_some_and(|due| due.as_mut().poll(cx).is_ready()) {
+                return Poll::Ready(Some(Happened::Due));
+            }
+            match poll_limits(course, cx) {
+                Some(index) => Poll::Ready(Some(Happened::TooLong(index))),
+                None => Poll::Pending,
+            }
+        });
+        let happened = match &mut halt {
+            None => Ok(happens.await),
+            Some(halt) => halt.until(happens).await,
+        };
+        self.halt = halt;
+        match happened {
+            Ok(None) => {}
+            Ok(Some(Happened::Due)) => self.scratch.is_due = true,
+            Ok(Some(Happened::TooLong(index))) => {
+                let limit = self.halt.as_ref().and_then(|halt| halt.step_timeout()).unwrap_or_default();
+                self.cut_off(course, Cut::StepTimeout(limit), Some(index));
+            }
+            Err(cut) => self.cut_off(course, cut, None),
+        }
+    }
+
+    fn cut_off(&self, course: &mut Course<S>, cut: Cut, late: Option<u32>) {
+        let late = late.and_then(|index| course.started(index));
+        let late = late.and_then(|started| self.activation(started.key));
+        let late = late.map(|activation| self.core.name(activation.actor()));
+        course.stop(match (cut, cut_off(cut, late.into_iter())) {
+            (_, Err(error)) => Stop::Failed(error),
+            (Cut::Stop(reason), Ok(_)) => Stop::Hard(reason),
+            (Cut::StepTimeout(_), Ok(_)) => return,
+        });
+        course.drop_unless(|_| false);
+    }
+
+    /// For how long the first join that has a time still waits; nothing if that has come.
+    pub(super) fn due_in(&self) -> Option<Duration> {
+        if !self.core.topology.times_joins || self.eager.as_ref().is_some_and(|eager| eager.order.is_some()) {
+            return None;
+        }
+        let due = self.joins.next_due()?;
+        match self.scratch.is_due {
+            true => Some(Duration::ZERO),
+            false => Some(Duration::from_micros(due.saturating_sub(micros(self.shared.services.now())))),
+        }
+    }
+}
+
+enum Happened {
+    /// The time of a join has come.
+    Due,
+    /// A task has taken longer than it may.
+    TooLong(u32),
+}
+
+/// The oldest task whose time is over.
+fn poll_limits<S: State>(course: &mut Course<S>, cx: &mut Context<'_>) -> Option<u32> {
+    while let Some((index, _)) = course.limits.front() {
+        if course.started(*index).is_some() {
+            break;
+        }
+        course.limits.pop_front();
+    }
+    let (index, timer) = course.limits.front_mut()?;
+    timer.as_mut().poll(cx).is_ready().then_some(*index)
+}
+
+/// Whether the end need not wait any longer for one of the tasks that it waits for. That one is dropped.
+fn poll_ending<S: State>(course: &mut Course<S>, cx: &mut Context<'_>) -> bool {
+    let Some(ending) = &mut course.ending else { return false };
+    let over =
+        ending.iter_mut().find_map(|(index, timer)| timer.as_mut().poll(cx).is_ready().then_some(*index));
+    let Some(over) = over else { return false };
+    ending.retain(|(index, _)| *index != over);
+    course.drop_unless(|index| index != over);
+    true
+}

@@ -1,0 +1,151 @@
+//! Random graphs as data, and as graphs.
+
+use agentgraph::prelude::*;
+use agentgraph::{BoxError, InputError, n_of};
+use serde::{Deserialize, Serialize};
+
+use super::gates::Gates;
+use super::random::Random;
+
+#[derive(State, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+pub struct Log {
+    #[reduce(append)]
+    pub lines: Vec<String>,
+    /// Who wrote it last; two that do not know of each other are an error.
+    pub last: String,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Shape {
+    pub nodes: Vec<NodeShape>,
+    /// Sources, how many of them are enough, and the target.
+    pub joins: Vec<(Vec<usize>, usize, usize)>,
+    pub entries: Vec<usize>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct NodeShape {
+    pub edges: Vec<usize>,
+    /// Dispatched in each run of the node, beside the edges or instead of them.
+    pub dispatches: Vec<usize>,
+    pub replaces: bool,
+    pub writes_last: bool,
+    pub asks: bool,
+    pub deferred: bool,
+}
+
+pub fn name(node: usize) -> String {
+    format!("n{node}")
+}
+
+/// What a task writes that read so many lines.
+pub fn line(node: usize, input: Option<u32>, read: usize) -> String {
+    match input {
+        None => format!("{node}@{read}"),
+        Some(input) => format!("{node}.{input}@{read}"),
+    }
+}
+
+impl Shape {
+    pub fn random(random: &mut Random) -> Self {
+        let count = 2 + random.below(6);
+        let mut shape = Shape::default();
+        for node in 0..count {
+            let mut edges: Vec<usize> = (0..count).filter(|_| random.percent(22)).collect();
+            // Loops end by the limit, and few of them are enough.
+            edges.retain(|target| *target > node || random.percent(15));
+            let mut one = NodeShape { edges, ..NodeShape::default() };
+            if random.percent(20) {
+                let target = random.below(count);
+                one.dispatches = (0..1 + random.below(3))
+                    .map(|_| if random.percent(80) { target } else { random.below(count) })
+                    .collect();
+                one.replaces = random.percent(30);
+            }
+            one.writes_last = random.percent(8);
+            one.asks = random.percent(12);
+            one.deferred = random.percent(12);
+            shape.nodes.push(one);
+        }
+        for _ in 0..random.below(3) {
+            let sources: Vec<usize> = (0..count).filter(|_| random.percent(40)).collect();
+            if sources.is_empty() {
+                continue;
+            }
+            let (needed, target) = (1 + random.below(sources.len()), random.below(count));
+            let single = sources.len() == 1 && shape.nodes[sources[0]].edges.contains(&target);
+            let known = shape.joins.iter().any(|(known, _, to)| *known == sources && *to == target);
+            if !single && !known {
+                shape.joins.push((sources, needed, target));
+            }
+        }
+        shape.entries = (0..count).filter(|_| random.percent(35)).collect();
+        if shape.entries.is_empty() {
+            shape.entries.push(0);
+        }
+        shape
+    }
+
+    pub fn build(&self, gates: &Gates) -> CompiledGraph<Log> {
+        let mut graph = StateGraph::new().eager();
+        for (node, shape) in self.nodes.iter().enumerate() {
+            let made = self.node(node, gates);
+            let made = made.targets(shape.dispatches.iter().map(|target| name(*target)));
+            graph = graph.node(name(node), if shape.deferred { made.defer() } else { made });
+            for target in &shape.edges {
+                graph = graph.edge(name(node), name(*target));
+            }
+        }
+        for (sources, needed, target) in &self.joins {
+            graph = graph.edge(n_of(*needed, sources.iter().map(|source| name(*source))), name(*target));
+        }
+        for entry in &self.entries {
+            graph = graph.edge(START, name(*entry));
+        }
+        graph.compile().unwrap()
+    }
+
+    fn node(&self, node: usize, gates: &Gates) -> agentgraph::Node<Log> {
+        let (shape, gates) = (self.nodes[node].clone(), gates.clone());
+        let call = move |ctx: Ctx, state: Snapshot<Log>, input: MaybeInput| {
+            let (shape, gate, read) = (shape.clone(), gates.pass(), state.lines.len());
+            drop(state);
+            async move {
+                gate.await;
+                if shape.asks {
+                    let _: bool = ctx.interrupt(node)?;
+                }
+                let text = line(node, input.0, read);
+                let mut update = Log::update().lines([text.clone()]);
+                if shape.writes_last {
+                    update = update.last(text);
+                }
+                let command = Command::update(update);
+                let dispatches =
+                    (0..).zip(&shape.dispatches).map(|(n, to)| Dispatch::new(name(*to), n as u32));
+                let dispatches: Vec<Dispatch> = dispatches.collect();
+                Ok::<_, BoxError>(match (dispatches.is_empty(), shape.replaces) {
+                    (true, _) => command,
+                    (false, true) => command.goto(dispatches),
+                    (false, false) => command.also_goto(dispatches),
+                })
+            }
+        };
+        call.into_node()
+    }
+}
+
+/// The input of a dispatch, or none.
+pub struct MaybeInput(pub Option<u32>);
+
+impl agentgraph::FromTask<Log> for MaybeInput {
+    type Error = InputError;
+
+    fn from_task(task: &agentgraph::Task<'_, Log>) -> std::result::Result<Self, InputError> {
+        match Input::<u32>::from_task(task) {
+            Ok(Input(input)) => Ok(MaybeInput(Some(input))),
+            Err(InputError::Missing(_)) => Ok(MaybeInput(None)),
+            Err(error) => Err(error),
+        }
+    }
+}

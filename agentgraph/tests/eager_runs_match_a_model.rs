@@ -1,0 +1,245 @@
+//! Random eager graphs whose tasks finish in a random order, against a model that does one thing after the other
+//! (`eager_model/model.rs`): the same order of merges gives the same states, nothing that was written is lost, joins fire
+//! once a round. Calls stop at their limits, are answered in part, and are dropped half-way. At the end the thread is
+//! replayed, with the tasks finishing in another order.
+//!
+//! `EAGER_CASES` sets the number of graphs and `EAGER_SEED` the first one's seed.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+mod eager_model;
+
+use std::future::IntoFuture;
+use std::pin::Pin;
+use std::task::Poll;
+
+use agentgraph::prelude::*;
+use agentgraph::{Code, Durability, Error, RunBuilder, StopReason};
+use common::poll::poll_once;
+use eager_model::gates::Gates;
+use eager_model::model::{End, Model, Phase, Seen};
+use eager_model::random::Random;
+use eager_model::shape::{Log, Shape, name};
+
+fn number(variable: &str, default: u64) -> u64 {
+    std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+type Ended = Result<Outcome<Log>, Error>;
+
+/// What a driver does.
+enum Finish {
+    /// So many tasks run.
+    Waiting(usize),
+    /// The task at that place among those that run is let through.
+    One(usize),
+}
+
+/// Lets tasks finish in a random order until the call has ended, and `each` know of it; `None` if it was dropped.
+fn drive(
+    run: RunBuilder<Log>,
+    gates: &Gates,
+    random: &mut Random,
+    drops: bool,
+    mut each: impl FnMut(Finish),
+) -> Option<Ended> {
+    let mut run: Pin<Box<_>> = Box::pin(run.into_future());
+    let mut idle = 0;
+    loop {
+        if let Poll::Ready(ended) = poll_once(&mut run) {
+            return Some(ended);
+        }
+        let waiting = gates.waiting();
+        if waiting == 0 {
+            idle += 1;
+            assert!(idle < 10, "it waits for nothing");
+            continue;
+        }
+        idle = 0;
+        each(Finish::Waiting(waiting));
+        if drops && random.percent(10) {
+            return None;
+        }
+        for _ in 0..(1 + usize::from(random.percent(25))).min(waiting) {
+            let place = random.below(gates.waiting());
+            gates.open(place);
+            each(Finish::One(place));
+        }
+    }
+}
+
+fn now<T>(future: impl IntoFuture<Output = T>) -> T {
+    let mut future = Box::pin(future.into_future());
+    for _ in 0..100 {
+        if let Poll::Ready(done) = poll_once(&mut future) {
+            return done;
+        }
+    }
+    panic!("it waits");
+}
+
+fn history(graph: &CompiledGraph<Log>) -> Vec<Seen> {
+    let history = now(graph.history("t")).unwrap();
+    history.into_iter().rev().map(|one| Seen { state: one.values, next: one.next }).collect()
+}
+
+fn came(ended: &Ended) -> End {
+    match ended {
+        Ok(Outcome::Finished { .. }) => End::Finished,
+        Ok(Outcome::Stopped { reason: StopReason::Limit, .. }) => End::Limit,
+        Ok(Outcome::Interrupted { interrupts, .. }) => {
+            End::Asks(interrupts.iter().map(|open| open.value.as_u64().unwrap() as usize).collect())
+        }
+        Err(error) if error.code() == Code::ConcurrentUpdate => End::Clash,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// How often each thing happened, so that none of them is missing from the cases.
+#[derive(Debug, Default)]
+struct Counts {
+    merges: usize,
+    finished: usize,
+    clashes: usize,
+    asked: usize,
+    limits: usize,
+    dropped: usize,
+    replays: usize,
+}
+
+fn case(seed: u64, counts: &mut Counts) {
+    let mut random = Random::new(seed);
+    let shape = Shape::random(&mut random);
+    let gates = Gates::default();
+    let saver = std::sync::Arc::new(MemorySaver::new());
+    let process = || shape.build(&gates).checkpointer(std::sync::Arc::clone(&saver));
+    let mut model = Model::new(&shape);
+    let (mut exists, mut whole) = (false, true);
+    for _ in 0..7 {
+        let graph = process();
+        let before = model.clone();
+        let run = next_call(&graph, &mut model, exists, &mut random);
+        let limit = if random.percent(40) { 1 + random.below(8) } else { 14 };
+        let room = if random.percent(30) { 1 + random.below(3) } else { usize::MAX };
+        let durability = if random.percent(25) { Durability::Exit } else { Durability::Sync };
+        model.call(limit, room);
+        let run = run.thread("t").max_supersteps(limit as u64).max_concurrency(room).durability(durability);
+        let drops = random.percent(25);
+        let merged = model.history.len();
+        let ended = drive(run, &gates, &mut random, drops, |what| match what {
+            Finish::Waiting(count) => assert_eq!(count, model.running.len(), "tasks that run"),
+            Finish::One(place) => model.finish(place),
+        });
+        let Some(ended) = ended else {
+            counts.dropped += 1;
+            match durability {
+                Durability::Sync => {
+                    exists = true;
+                    model.dropped();
+                }
+                _ => model = before,
+            }
+            continue;
+        };
+        exists = true;
+        counts.merges += model.history.len() - merged;
+        whole &= durability == Durability::Sync;
+        let end = came(&ended);
+        assert_eq!(end, model.end());
+        model.ended();
+        let state = match &ended {
+            Ok(outcome) => outcome.output(),
+            Err(error) => error.state::<Log>().unwrap(),
+        };
+        assert_eq!(state, model.state());
+        check_thread(&graph, &model, whole);
+        match end {
+            End::Clash => {
+                counts.clashes += 1;
+                return;
+            }
+            End::Finished => {
+                counts.finished += 1;
+                if whole && shape.nodes.iter().all(|node| !node.asks) {
+                    replay(&graph, &gates, &model, &mut random);
+                    counts.replays += 1;
+                }
+                return;
+            }
+            End::Asks(_) => counts.asked += 1,
+            End::Limit => counts.limits += 1,
+        }
+    }
+}
+
+/// What somebody does next with the thread.
+fn next_call(
+    graph: &CompiledGraph<Log>,
+    model: &mut Model<'_>,
+    exists: bool,
+    random: &mut Random,
+) -> RunBuilder<Log> {
+    if !exists {
+        return graph.invoke(Log::update());
+    }
+    let state = now(graph.state("t")).unwrap().unwrap();
+    if state.interrupts.is_empty() || random.percent(20) {
+        return graph.proceed();
+    }
+    let mut answers = Vec::new();
+    let mut skipped = 0;
+    for open in &state.interrupts {
+        match random.percent(60) || (answers.is_empty() && skipped + 1 == state.interrupts.len()) {
+            true => {
+                answers.push((open.id.unwrap(), true));
+                model.answer(skipped);
+            }
+            false => skipped += 1,
+        }
+    }
+    graph.resume_many(answers)
+}
+
+fn check_thread(graph: &CompiledGraph<Log>, model: &Model<'_>, whole: bool) {
+    let state = now(graph.state("t")).unwrap().unwrap();
+    assert_eq!(&state.values, model.state());
+    assert_eq!(state.next, model.history.last().unwrap().next);
+    let asking = model.open.values().filter(|one| one.phase == Phase::Asks).map(|one| name(one.node));
+    let interrupts: Vec<String> = state.interrupts.iter().map(|open| open.node.clone()).collect();
+    assert_eq!(interrupts, asking.collect::<Vec<_>>());
+    if whole {
+        assert_eq!(history(graph), model.history);
+    }
+}
+
+/// Whatever the order in which tasks finish now, a replay comes to the same.
+fn replay(graph: &CompiledGraph<Log>, gates: &Gates, model: &Model<'_>, random: &mut Random) {
+    let checkpoints = now(graph.history("t")).unwrap();
+    let open: Vec<_> = checkpoints.iter().filter(|one| !one.next.is_empty()).collect();
+    let from = open[random.below(open.len())].id;
+    let room = if random.percent(30) { 1 + random.below(3) } else { usize::MAX };
+    let run = graph.proceed().thread("t").from(from).max_supersteps(10_000).max_concurrency(room);
+    let ended = drive(run, gates, random, false, |_| {}).unwrap().unwrap();
+    assert_eq!(&ended.into_finished().unwrap(), model.state(), "replayed from {from}");
+}
+
+#[test]
+fn the_same_order_of_merges_gives_the_same_states() {
+    let (first, cases) = (number("EAGER_SEED", 1), number("EAGER_CASES", 150));
+    let mut counts = Counts::default();
+    for seed in first..first + cases {
+        let one = std::panic::AssertUnwindSafe(|| case(seed, &mut counts));
+        if let Err(payload) = std::panic::catch_unwind(one) {
+            println!("{:#?}", Shape::random(&mut Random::new(seed)));
+            println!("with EAGER_SEED={seed} EAGER_CASES=1");
+            std::panic::resume_unwind(payload);
+        }
+    }
+    println!("{counts:?}");
+    if cases >= 150 {
+        let Counts { merges, finished, clashes, asked, limits, dropped, replays } = counts;
+        let least = [merges / 10, finished, clashes * 5, asked, limits, dropped, replays];
+        assert!(least.iter().all(|count| *count >= 5), "{least:?}");
+    }
+}
