@@ -8,7 +8,7 @@ mod sqlite_folder;
 use std::sync::Arc;
 
 use agentgraph::checkpoint::{
-    Checkpointer, ListQuery, MemorySaver, PendingWrite, Place, Put, RowKind, SqliteSaver,
+    Checkpointer, ListQuery, MemorySaver, PendingWrite, Place, Put, PutWrites, RowKind, SqliteSaver,
 };
 use agentgraph::{CheckpointId, Code, TaskId};
 use proptest::prelude::*;
@@ -376,7 +376,7 @@ async fn any_text_is_a_name() {
                 assert!(stored.is_ok() || (thread, namespace) == ("t", ""), "{of}: {name:?}: {stored:?}");
                 let write =
                     PendingWrite { task: TaskId::from_u128(1), slot: 0, bytes: record.clone().into() };
-                saver.put_writes(place, CheckpointId::new(0, 0), &[write]).await.unwrap();
+                saver.put_writes(PutWrites::new(place, CheckpointId::new(0, 0), &[write])).await.unwrap();
                 let tail = saver.get(place, None).await.unwrap().unwrap();
                 assert_eq!(tail.rows[0].record, record.as_bytes(), "{of}: {name:?}");
                 assert_eq!(tail.writes[0].bytes, record.as_bytes(), "{of}: {name:?}");
@@ -404,7 +404,7 @@ async fn records_of_any_size() {
             put.segment = Some(&record);
             saver.put(put).await.unwrap();
             let write = PendingWrite { task: TaskId::from_u128(7), slot: 1, bytes: record.clone() };
-            saver.put_writes(place, id, std::slice::from_ref(&write)).await.unwrap();
+            saver.put_writes(PutWrites::new(place, id, std::slice::from_ref(&write))).await.unwrap();
             let row = saver.row(place, id).await.unwrap().unwrap();
             assert!(row.record == record, "{name}: {size} bytes");
             let tail = saver.get(place, Some(id)).await.unwrap().unwrap();

@@ -5,12 +5,15 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
 
 use async_trait::async_trait;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::oneshot;
 
-use super::{Checkpointer, ListQuery, PendingWrite, Place, Put, Row, RowKind, Tail};
+use super::{
+    Checkpointer, Claim, LeaseTerms, ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row, RowKind, Tail,
+};
 use crate::context::CheckpointId;
 use crate::error::{Code, Error};
 
@@ -33,6 +36,7 @@ enum Job {
         thread: String,
         namespace: String,
         at: CheckpointId,
+        fence: u64,
         writes: Vec<PendingWrite>,
     },
     /// Says when everything before it is done.
@@ -116,9 +120,9 @@ async fn carry_out(saver: Arc<dyn Checkpointer>, mut jobs: Receiver<Job>, failed
                 let stored = saver.put(put.borrowed()).await;
                 (put.thread, stored)
             }
-            Job::Writes { thread, namespace, at, writes } => {
+            Job::Writes { thread, namespace, at, fence, writes } => {
                 let place = Place { thread: &thread, namespace: &namespace };
-                let stored = saver.put_writes(place, at, &writes).await;
+                let stored = saver.put_writes(PutWrites { place, at, fence, writes: &writes }).await;
                 (thread, stored)
             }
         };
@@ -182,15 +186,11 @@ impl Checkpointer for Behind {
         Some(Ok(()))
     }
 
-    async fn put_writes(
-        &self,
-        place: Place<'_>,
-        at: CheckpointId,
-        writes: &[PendingWrite],
-    ) -> Result<(), Error> {
+    async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), Error> {
+        let PutWrites { place, at, fence, writes } = put;
         self.check(place.thread)?;
         let (thread, namespace) = (place.thread.to_owned(), place.namespace.to_owned());
-        self.send(Job::Writes { thread, namespace, at, writes: writes.to_vec() }).await
+        self.send(Job::Writes { thread, namespace, at, fence, writes: writes.to_vec() }).await
     }
 
     async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, Error> {
@@ -206,5 +206,27 @@ impl Checkpointer for Behind {
         // What failed to be stored is to be deleted anyway.
         let _ = self.settle(thread).await;
         self.inner.delete_thread(thread).await
+    }
+
+    async fn acquire(&self, thread: &str, terms: LeaseTerms) -> Result<Claim, Error> {
+        self.inner.acquire(thread, terms).await
+    }
+
+    async fn renew(&self, thread: &str, fence: u64, until: SystemTime) -> Result<bool, Error> {
+        self.inner.renew(thread, fence, until).await
+    }
+
+    async fn release(&self, thread: &str, fence: u64) -> Result<(), Error> {
+        self.inner.release(thread, fence).await
+    }
+
+    async fn namespaces(&self, thread: &str) -> Result<Vec<String>, Error> {
+        self.settle(thread).await?;
+        self.inner.namespaces(thread).await
+    }
+
+    async fn rewrite(&self, rewrite: Rewrite<'_>) -> Result<(), Error> {
+        self.settle(rewrite.place.thread).await?;
+        self.inner.rewrite(rewrite).await
     }
 }

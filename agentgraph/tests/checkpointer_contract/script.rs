@@ -6,7 +6,7 @@
 //! writes PLACE BRANCH.STEP [TASK:SLOT=BYTES ..]         threads     delete THREAD
 //! ```
 
-use agentgraph::checkpoint::{Checkpointer, ListQuery, PendingWrite, Place, Put, Row, RowKind};
+use agentgraph::checkpoint::{Checkpointer, ListQuery, PendingWrite, Place, Put, PutWrites, Row, RowKind};
 use agentgraph::{CheckpointId, Error, TaskId};
 
 /// Runs the commands of a script; returns them with an `=> answer` line after each. Lines that begin so are skipped.
@@ -41,7 +41,7 @@ async fn command(saver: &dyn Checkpointer, line: &str) -> Result<String, Error> 
         }
         ["writes", at, step, ref rest @ ..] => {
             let writes: Vec<PendingWrite> = rest.iter().map(|text| write(text)).collect();
-            saver.put_writes(place(at), id(step), &writes).await.map(|()| "ok".to_owned())
+            saver.put_writes(PutWrites::new(place(at), id(step), &writes)).await.map(|()| "ok".to_owned())
         }
         ["threads"] => Ok(saver.threads().await?.join(", ")),
         ["delete", thread] => saver.delete_thread(thread).await.map(|()| "ok".to_owned()),

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
-use agentgraph::checkpoint::{ListQuery, PendingWrite, Place, Put, Row, Tail};
+use agentgraph::checkpoint::{ListQuery, PendingWrite, Place, Put, PutWrites, Row, Tail};
 use agentgraph::{CheckpointId, Checkpointer, Code, Error, MemorySaver};
 
 use super::poll::pending_for;
@@ -130,15 +130,11 @@ impl Checkpointer for NotingSaver {
         Ok(())
     }
 
-    async fn put_writes(
-        &self,
-        place: Place<'_>,
-        at: CheckpointId,
-        writes: &[PendingWrite],
-    ) -> Result<(), Error> {
+    async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), Error> {
+        let writes = put.writes;
         self.breathe().await;
         fails(&mut self.notes.lock().unwrap().fail_writes)?;
-        self.inner.put_writes(place, at, writes).await?;
+        self.inner.put_writes(put).await?;
         {
             let mut notes = self.notes.lock().unwrap();
             notes.writes.extend(writes.iter().cloned());

@@ -124,6 +124,10 @@ impl SqliteSaverBuilder {
             return Err(home.error(READ_ONLY).into());
         }
         let contents = schema::contents(&connection, home)?;
+        if contents == Contents::Nothing {
+            // Can only be said before there is anything in the file.
+            connection.execute_batch("PRAGMA auto_vacuum = INCREMENTAL")?;
+        }
         use_log(&connection, home)?;
         finish(connection, contents, self.synchronous, home)
     }
@@ -176,8 +180,8 @@ fn finish(
         synchronous.name()
     );
     connection.execute_batch(&settings)?;
-    if contents == Contents::Nothing {
-        schema::create(&connection, home)?;
+    if contents != Contents::Checkpoints {
+        schema::bring_up_to_date(&connection, home)?;
     }
     rows::prepare(&connection)?;
     Ok(connection)
