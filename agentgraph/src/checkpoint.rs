@@ -20,8 +20,8 @@ mod memory;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
-pub use lease::{Claim, LeaseTerms, lease_lost};
 pub(crate) use lease::Leased;
+pub use lease::{Claim, LeaseTerms, lease_lost};
 pub use memory::MemorySaver;
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteSaver, SqliteSaverBuilder, Synchronous};
@@ -78,6 +78,12 @@ pub trait Checkpointer: Send + Sync + 'static {
 
     /// Removes everything of a thread, its lease too. No error if there is none.
     async fn delete_thread(&self, thread: &str) -> Result<(), Error>;
+
+    /// Whether another process can come upon what was stored: `false` of a store that is gone with this one, whose leases
+    /// need no renewal.
+    fn outlives_its_process(&self) -> bool {
+        true
+    }
 
     /// Takes a thread for one writer, unless another one has it and its time has not passed. Fences are greater than 0,
     /// and greater than every fence this store ever gave for the thread, also when the thread was deleted in between.
@@ -172,6 +178,10 @@ impl<C: Checkpointer + ?Sized> Checkpointer for Arc<C> {
 
     async fn delete_thread(&self, thread: &str) -> Result<(), Error> {
         (**self).delete_thread(thread).await
+    }
+
+    fn outlives_its_process(&self) -> bool {
+        (**self).outlives_its_process()
     }
 
     async fn acquire(&self, thread: &str, terms: LeaseTerms) -> Result<Claim, Error> {

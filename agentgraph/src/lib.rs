@@ -140,7 +140,7 @@ pub use run::open::OpenChild;
 pub use run::view::{Checkpoint, History};
 pub use run::{
     Budget, Durability, Interrupt, InterruptId, InterruptKind, NotFinished, Outcome, RunBuilder, StateEdit,
-    StopReason, StuckJoin,
+    StopReason, StuckJoin, WhenBusy,
 };
 pub use services::{Services, SystemServices};
 pub use session::{MissingSession, Session};

@@ -8,7 +8,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agentgraph::checkpoint::{Checkpointer, PendingWrite, Place, Put, PutWrites, RowKind, SqliteSaver, Synchronous};
+use agentgraph::checkpoint::{
+    Checkpointer, PendingWrite, Place, Put, PutWrites, RowKind, SqliteSaver, Synchronous,
+};
 use agentgraph::{CheckpointId, Code, Error, TaskId};
 use rusqlite::Connection;
 use sqlite_folder::Folder;

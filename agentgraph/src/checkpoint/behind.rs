@@ -12,7 +12,8 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::oneshot;
 
 use super::{
-    Checkpointer, Claim, LeaseTerms, ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row, RowKind, Tail,
+    Checkpointer, Claim, LeaseTerms, ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row, RowKind,
+    Tail,
 };
 use crate::context::CheckpointId;
 use crate::error::{Code, Error};
@@ -25,7 +26,11 @@ pub(crate) struct Behind {
     inner: Arc<dyn Checkpointer>,
     jobs: Sender<Job>,
     failed: Arc<Failed>,
+    leaving: Arc<Leaving>,
 }
+
+/// The leases of runs that were dropped, to be given back when what the runs handed over is stored.
+type Leaving = Mutex<Vec<(String, u64)>>;
 
 /// The threads that a write has failed on since they were settled last, with the error until somebody was given it.
 type Failed = Mutex<HashMap<String, Option<Error>>>;
@@ -39,8 +44,13 @@ enum Job {
         fence: u64,
         writes: Vec<PendingWrite>,
     },
-    /// Says when everything before it is done.
-    Settle(oneshot::Sender<()>),
+    /// Says when everything of a thread before it is done.
+    Settle {
+        thread: String,
+        done: oneshot::Sender<()>,
+    },
+    /// There is something to be given back.
+    LetGo,
 }
 
 struct OwnedPut {
@@ -63,8 +73,9 @@ impl Behind {
         })?;
         let (jobs, received) = channel(CAPACITY);
         let failed = Arc::new(Failed::default());
-        runtime.spawn(carry_out(Arc::clone(&inner), received, Arc::clone(&failed)));
-        Ok(Behind { inner, jobs, failed })
+        let leaving = Arc::new(Leaving::default());
+        runtime.spawn(carry_out(Arc::clone(&inner), received, Arc::clone(&failed), Arc::clone(&leaving)));
+        Ok(Behind { inner, jobs, failed, leaving })
     }
 
     /// Waits until everything that was handed over for a thread is stored. Afterwards the thread can be written again.
@@ -73,7 +84,7 @@ impl Behind {
     /// What failed since the last time.
     pub(crate) async fn settle(&self, thread: &str) -> Result<(), Error> {
         let (done, is_done) = oneshot::channel();
-        self.send(Job::Settle(done)).await?;
+        self.send(Job::Settle { thread: thread.to_owned(), done }).await?;
         is_done.await.map_err(|_| gone())?;
         match lock(&self.failed).remove(thread).flatten() {
             Some(error) => Err(error),
@@ -102,14 +113,24 @@ fn gone() -> Error {
     Error::new(Code::Store, "the task that stores checkpoints is gone: its runtime was shut down")
 }
 
-fn lock(failed: &Failed) -> MutexGuard<'_, HashMap<String, Option<Error>>> {
-    failed.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn carry_out(saver: Arc<dyn Checkpointer>, mut jobs: Receiver<Job>, failed: Arc<Failed>) {
+async fn carry_out(
+    saver: Arc<dyn Checkpointer>,
+    mut jobs: Receiver<Job>,
+    failed: Arc<Failed>,
+    leaving: Arc<Leaving>,
+) {
     while let Some(job) = jobs.recv().await {
+        if jobs.is_empty() && matches!(job, Job::LetGo) {
+            give_back(&*saver, &leaving, |_| true).await;
+        }
         let (thread, stored) = match job {
-            Job::Settle(done) => {
+            Job::LetGo => continue,
+            Job::Settle { thread, done } => {
+                give_back(&*saver, &leaving, |of| of == thread).await;
                 // Nobody may wait any more.
                 let _ = done.send(());
                 continue;
@@ -129,6 +150,18 @@ async fn carry_out(saver: Arc<dyn Checkpointer>, mut jobs: Receiver<Job>, failed
         if let Err(error) = stored {
             lock(&failed).insert(thread, Some(error));
         }
+        if jobs.is_empty() {
+            give_back(&*saver, &leaving, |_| true).await;
+        }
+    }
+    give_back(&*saver, &leaving, |_| true).await;
+}
+
+async fn give_back(saver: &dyn Checkpointer, leaving: &Leaving, which: impl Fn(&str) -> bool) {
+    let now: Vec<(String, u64)> = lock(leaving).extract_if(.., |(thread, _)| which(thread)).collect();
+    for (thread, fence) in now {
+        // A lease that cannot be given back ends by time.
+        let _ = saver.release(&thread, fence).await;
     }
 }
 
@@ -218,6 +251,16 @@ impl Checkpointer for Behind {
 
     async fn release(&self, thread: &str, fence: u64) -> Result<(), Error> {
         self.inner.release(thread, fence).await
+    }
+
+    fn outlives_its_process(&self) -> bool {
+        self.inner.outlives_its_process()
+    }
+
+    fn let_go(&self, thread: &str, fence: u64) {
+        lock(&self.leaving).push((thread.to_owned(), fence));
+        // If there is no room, somebody is at work and will see it.
+        let _ = self.jobs.try_send(Job::LetGo);
     }
 
     async fn namespaces(&self, thread: &str) -> Result<Vec<String>, Error> {

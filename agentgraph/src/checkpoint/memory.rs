@@ -9,8 +9,8 @@ use async_trait::async_trait;
 use tokio::sync::Notify;
 
 use super::{
-    Checkpointer, Claim, LeaseTerms, ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row, RowKind, Tail,
-    lease_lost, stale, thread_exists,
+    Checkpointer, Claim, LeaseTerms, ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row, RowKind,
+    Tail, lease_lost, stale, thread_exists,
 };
 use crate::context::{CheckpointId, TaskId};
 use crate::error::Error;
@@ -315,6 +315,10 @@ impl Checkpointer for MemorySaver {
         Ok(())
     }
 
+    fn outlives_its_process(&self) -> bool {
+        false
+    }
+
     async fn acquire(&self, thread: &str, terms: LeaseTerms) -> Result<Claim, Error> {
         let mut store = self.store();
         let Store { threads, fences } = &mut *store;
@@ -323,7 +327,9 @@ impl Checkpointer for MemorySaver {
             None => threads.entry(thread.to_owned()).or_default(),
         };
         match found.lease {
-            Some(Held { fence, until }) if !terms.seize && until > terms.now => Ok(Claim::Held { fence, until }),
+            Some(Held { fence, until }) if !terms.seize && until > terms.now => {
+                Ok(Claim::Held { fence, until })
+            }
             before => {
                 *fences += 1;
                 found.lease = Some(Held { fence: *fences, until: terms.until });

@@ -32,9 +32,7 @@ use futures_util::future::select;
 use rusqlite::Connection;
 use tokio::sync::{Mutex, Notify};
 
-use super::{
-    Checkpointer, Claim, LeaseTerms, ListQuery, Place, Put, PutWrites, Rewrite, Row, Tail,
-};
+use super::{Checkpointer, Claim, LeaseTerms, ListQuery, Place, Put, PutWrites, Rewrite, Row, Tail};
 use crate::context::CheckpointId;
 use crate::error::Error;
 use fault::{Fault, Home, Patience};

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use super::json;
 use super::problem::Warning;
@@ -18,6 +19,7 @@ use crate::migrate::Migrations;
 use crate::node::ErasedNode;
 use crate::policy::{Policies, Siblings};
 use crate::route::Pick;
+use crate::run::lease::{Keeper, LEASE};
 use crate::run::view::{Checkpoint, History};
 use crate::run::{RunBuilder, StateEdit};
 use crate::services::Services;
@@ -96,11 +98,14 @@ pub(crate) struct Persistence<S: State> {
     pub(crate) namespace: Arc<str>,
     /// The queue of runs whose checkpoints are stored behind them; none before the first such run.
     behind: Arc<OnceLock<Arc<Behind>>>,
+    /// The leases of runs.
+    pub(crate) keeper: Arc<Keeper>,
+    pub(crate) lease: Duration,
 }
 
 impl<S: State> Persistence<S> {
     pub(crate) fn new(saver: Arc<dyn Checkpointer>, codec: Codec<S>, namespace: Arc<str>) -> Self {
-        Persistence { saver, codec, namespace, behind: Arc::default() }
+        Persistence { saver, codec, namespace, behind: Arc::default(), keeper: Arc::default(), lease: LEASE }
     }
 
     /// The place of a thread.
@@ -132,6 +137,8 @@ impl<S: State> Clone for Persistence<S> {
             codec: self.codec,
             namespace: Arc::clone(&self.namespace),
             behind: Arc::clone(&self.behind),
+            keeper: Arc::clone(&self.keeper),
+            lease: self.lease,
         }
     }
 }
@@ -245,6 +252,20 @@ impl<S: State> CompiledGraph<S> {
     {
         self.persistence =
             Some(Persistence::new(Arc::new(saver), Codec::of(self.core.migrations.version), Arc::from("")));
+        self
+    }
+
+    /// The same graph, whose runs lose their threads when they give no sign of life for so long: then another process may
+    /// go on with them, and whatever the first one still does is not stored. 30 seconds if not set; at least 10 milliseconds.
+    /// Has to come after [`checkpointer`](Self::checkpointer).
+    ///
+    /// A run that was dropped gives its thread back at once, and the savers of this crate notice by themselves when a process
+    /// was killed. So the time matters for processes that stand still, and for machines that were cut off.
+    #[must_use]
+    pub fn lease(mut self, length: Duration) -> Self {
+        if let Some(persistence) = &mut self.persistence {
+            persistence.lease = length.max(Duration::from_millis(10));
+        }
         self
     }
 

@@ -2,8 +2,9 @@
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
 
-use agentgraph::checkpoint::{ListQuery, PendingWrite, Place, Put, PutWrites, Row, Tail};
+use agentgraph::checkpoint::{Claim, LeaseTerms, ListQuery, PendingWrite, Place, Put, PutWrites, Row, Tail};
 use agentgraph::{CheckpointId, Checkpointer, Code, Error, MemorySaver};
 
 use super::poll::pending_for;
@@ -154,5 +155,26 @@ impl Checkpointer for NotingSaver {
 
     async fn delete_thread(&self, thread: &str) -> Result<(), Error> {
         self.inner.delete_thread(thread).await
+    }
+
+    async fn acquire(&self, thread: &str, terms: LeaseTerms) -> Result<Claim, Error> {
+        self.inner.acquire(thread, terms).await
+    }
+
+    async fn renew(&self, thread: &str, fence: u64, until: SystemTime) -> Result<bool, Error> {
+        self.inner.renew(thread, fence, until).await
+    }
+
+    async fn release(&self, thread: &str, fence: u64) -> Result<(), Error> {
+        self.breathe().await;
+        self.inner.release(thread, fence).await
+    }
+
+    fn let_go(&self, thread: &str, fence: u64) {
+        self.inner.let_go(thread, fence);
+    }
+
+    async fn released(&self, thread: &str, fence: u64) {
+        self.inner.released(thread, fence).await;
     }
 }

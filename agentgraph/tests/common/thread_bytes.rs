@@ -123,7 +123,10 @@ impl ThreadBytes {
             saver.put(put).await.unwrap();
             step += 1;
         }
-        saver.put_writes(PutWrites::new(place, CheckpointId::new(0, step.saturating_sub(1)), &writes)).await.unwrap();
+        saver
+            .put_writes(PutWrites::new(place, CheckpointId::new(0, step.saturating_sub(1)), &writes))
+            .await
+            .unwrap();
         saver
     }
 }

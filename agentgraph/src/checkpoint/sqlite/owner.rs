@@ -23,7 +23,11 @@ pub(super) struct Owner {
 impl Owner {
     pub(super) fn new(database: Option<&Path>) -> Self {
         let random = RandomState::new().hash_one(std::process::id());
-        Owner { name: format!("{random:016x}"), database: database.map(Path::to_owned), sign: OnceLock::new() }
+        Owner {
+            name: format!("{random:016x}"),
+            database: database.map(Path::to_owned),
+            sign: OnceLock::new(),
+        }
     }
 
     /// The name that leases carry: empty for an owner whose life cannot be told.

@@ -262,9 +262,7 @@ impl Job {
                 let put = put.borrowed(&self.thread);
                 Ok(told(&put, rows::put_within(connection, &put)?))
             }
-            Deed::Take(terms) => {
-                Ok(Ok(Some(leases::take(connection, owner, &self.thread, *terms)?)))
-            }
+            Deed::Take(terms) => Ok(Ok(Some(leases::take(connection, owner, &self.thread, *terms)?))),
             Deed::Release { fence } => {
                 leases::release(connection, &self.thread, *fence)?;
                 Ok(Ok(None))

@@ -20,7 +20,13 @@ macro_rules! place {
 /// Whether the thread is that of a fence; 0 is not asked for.
 macro_rules! leased {
     ($fence:literal) => {
-        concat!("(", $fence, " = 0 OR EXISTS (SELECT 1 FROM lease WHERE fence = ", $fence, " AND lease.thread = ?1))")
+        concat!(
+            "(",
+            $fence,
+            " = 0 OR EXISTS (SELECT 1 FROM lease WHERE fence = ",
+            $fence,
+            " AND lease.thread = ?1))"
+        )
     };
 }
 

@@ -44,9 +44,11 @@ const COPY_WRITES: &str = concat!(
 );
 
 const FIND_PLACE: &str = "SELECT id FROM place WHERE thread = ?1 AND namespace = ?2";
-const GONE_ROWS: &str = "DELETE FROM checkpoint WHERE place = ?1 AND branch = ?2 AND step >= ?3 AND step < ?4";
+const GONE_ROWS: &str =
+    "DELETE FROM checkpoint WHERE place = ?1 AND branch = ?2 AND step >= ?3 AND step < ?4";
 const GONE_WRITES: &str = "DELETE FROM pending WHERE place = ?1 AND branch = ?2 AND step >= ?3 AND step < ?4";
-const GONE_SEGMENT: &str = "DELETE FROM checkpoint WHERE place = ?1 AND branch = ?2 AND step = ?3 AND part = 1";
+const GONE_SEGMENT: &str =
+    "DELETE FROM checkpoint WHERE place = ?1 AND branch = ?2 AND step = ?3 AND part = 1";
 const MAKE_FULL: &str =
     "UPDATE checkpoint SET kind = 0, record = ?4 WHERE place = ?1 AND branch = ?2 AND step = ?3 AND part = 0";
 const EMPTY_PLACE: &str = "
