@@ -181,11 +181,12 @@ impl RunLease {
 
     /// Gives the thread back. A store that fails here has said so before, and the lease ends by itself.
     pub(crate) async fn end(mut self) {
-        let fence = std::mem::take(&mut self.fence);
-        if fence > 0 {
-            self.keeper.forget(&self.thread, fence);
-            let released = self.saver.release(&self.thread, fence).await;
+        if self.fence > 0 {
+            let released = self.saver.release(&self.thread, self.fence).await;
             drop(released);
+            self.keeper.forget(&self.thread, self.fence);
+            // Whoever is dropped before this lets go instead.
+            self.fence = 0;
         }
     }
 }
