@@ -382,6 +382,22 @@ pub fn thread_exists(thread: &str) -> Error {
         .on_thread(Some(thread))
 }
 
+/// [`Checkpointer::list`], for those who go back page by page: with a store that does not go back they would never end.
+pub(crate) async fn page(
+    saver: &dyn Checkpointer,
+    place: Place<'_>,
+    query: ListQuery,
+) -> Result<Vec<Row>, Error> {
+    let rows = saver.list(place, query).await?;
+    let goes_back = rows.windows(2).all(|pair| pair[0].id.step > pair[1].id.step);
+    let begins_before = query.before.is_none_or(|before| rows.first().is_none_or(|row| row.id.step < before));
+    if goes_back && begins_before {
+        return Ok(rows);
+    }
+    let problem = "the checkpointer of this graph lists checkpoints in another order than it must";
+    Err(Error::new(Code::Store, problem).on_thread(Some(place.thread)))
+}
+
 fn cannot(thread: &str, ability: &str) -> Error {
     let problem = format!("the checkpointer of this graph cannot {ability}");
     Error::new(Code::Store, problem).on_thread(Some(thread))

@@ -10,7 +10,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use agentgraph::checkpoint::{ListQuery, Place, RowKind};
 use agentgraph::prelude::*;
-use agentgraph::{CheckpointId, Checkpointer, Code, Source};
+use agentgraph::{CheckpointId, Checkpointer, Code, Source, WhenBusy};
 use common::clock::Clock;
 use common::saver::NotingSaver;
 use common::words::{Words, WordsUpdate, says, text, words_of};

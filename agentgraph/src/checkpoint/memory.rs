@@ -280,6 +280,9 @@ impl Checkpointer for MemorySaver {
     }
 
     async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), Error> {
+        if put.writes.is_empty() {
+            return Ok(());
+        }
         self.change(put.place, put.fence, put.at.branch, |branch| {
             for write in put.writes {
                 branch.writes.insert((put.at.step, write.task, write.slot), write.bytes.clone());

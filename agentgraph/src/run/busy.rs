@@ -1,7 +1,7 @@
 //! [`WhenBusy`]: what becomes of a call when a run goes on in its thread already.
 
 use crate::checkpoint::format::{Header, Source, open};
-use crate::checkpoint::{Checkpointer, ListQuery, Place, corrupt};
+use crate::checkpoint::{Checkpointer, ListQuery, Place, corrupt, page};
 use crate::context::{CheckpointId, RunId};
 use crate::error::Error;
 
@@ -73,7 +73,7 @@ pub(crate) async fn newest_run(
     let (mut branch, mut before) = (None, None);
     let mut newest = None;
     loop {
-        let rows = saver.list(place, ListQuery { branch, before, limit: Some(PAGE) }).await?;
+        let rows = page(saver, place, ListQuery { branch, before, limit: Some(PAGE) }).await?;
         let Some(oldest) = rows.last().map(|row| row.id) else { return Ok(newest) };
         let next_branch =
             newest.as_ref().map_or(oldest.branch.saturating_add(1), |found: &RolledBack| found.branch);

@@ -191,10 +191,12 @@ async fn whole(store: Store) -> Result<(), String> {
             let write = PendingWrite { task: TaskId::from_u128(1), slot: 0, bytes: bytes.clone() };
             let before = CheckpointId::new(0, step - 1);
             writer.put_writes(PutWrites::new(place, before, &[write])).await.map_err(said)?;
+            tokio::task::yield_now().await;
             let segment = (step % 8 == 0).then_some(&bytes[..]);
             let kind = RowKind::Delta;
             let put = Put { kind, segment, clears_writes: true, ..full(place, step, &bytes) };
             writer.put(put).await.map_err(said)?;
+            tokio::task::yield_now().await;
         }
         Ok(())
     };

@@ -28,8 +28,8 @@ pub(super) const CLAUSES: [Clause; 4] = [
         "a record that was changed is told by its name, and what is before it can be read",
         |store| {
             let change = |record: &mut Vec<u8>| {
-                let at = record.len().saturating_sub(12);
-                record[at..].fill(0xc1);
+                let header = 5..record.len().min(20);
+                record[header].fill(0xc1);
             };
             damaged(store, change, Code::CorruptCheckpoint).boxed()
         },
