@@ -17,12 +17,14 @@ pub(crate) mod fold;
 pub(crate) mod format;
 mod lease;
 mod memory;
+pub(crate) mod prune;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
 pub(crate) use lease::Leased;
 pub use lease::{Claim, LeaseTerms, lease_lost};
 pub use memory::MemorySaver;
+pub use prune::{Retention, StoredCheckpoint};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteSaver, SqliteSaverBuilder, Synchronous};
 

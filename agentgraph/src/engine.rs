@@ -596,11 +596,11 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// again.
     pub(crate) fn adopt_failures(&mut self) {
         let StepPlace { run, parent, .. } = self.step_place();
-        self.adopt_failures_of(run, parent);
+        self.adopt_failures_of(run, parent, None);
     }
 
     /// Those of another run on this branch, whose tasks' ids are made of `parent`.
-    pub(crate) fn adopt_failures_of(&mut self, run: RunId, parent: u64) {
+    pub(crate) fn adopt_failures_of(&mut self, run: RunId, parent: u64, thread: Option<&str>) {
         let tasks = if self.left_over.is_empty() { 0 } else { self.frontier.len() };
         for index in 0..tasks {
             let failed = self.frontier.task(index).0;
@@ -608,7 +608,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 continue;
             };
             let handled = &self.scratch.ends.handled;
-            let place = StepPlace { run, parent, ..self.step_place() };
+            let own = self.step_place();
+            let place = StepPlace { run, parent, thread: thread.unwrap_or(own.thread), ..own };
             let task = id_of(&self.core, place, &self.frontier, handled, index as u32);
             let left = self.left_over.get_mut(&task);
             if let Some(failure) = left.and_then(|left| left.failure.take()) {

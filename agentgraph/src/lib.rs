@@ -139,8 +139,8 @@ pub use run::event::{Event, EventKind, EventStream, TaskEnd, TaskRef, View};
 pub use run::open::OpenChild;
 pub use run::view::{Checkpoint, History};
 pub use run::{
-    Budget, Durability, Interrupt, InterruptId, InterruptKind, NotFinished, Outcome, RunBuilder, StateEdit,
-    StopReason, StuckJoin, WhenBusy,
+    Budget, Durability, Interrupt, InterruptId, InterruptKind, NotFinished, Outcome, Prune, Pruned,
+    RunBuilder, StateEdit, StopReason, StuckJoin, WhenBusy,
 };
 pub use services::{Services, SystemServices};
 pub use session::{MissingSession, Session};

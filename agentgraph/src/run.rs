@@ -11,6 +11,7 @@ pub(crate) mod lease;
 pub(crate) mod nested;
 pub(crate) mod open;
 mod outcome;
+mod upkeep;
 pub(crate) mod view;
 
 pub use budget::Budget;
@@ -20,12 +21,13 @@ pub(crate) use edit::Edit;
 pub use edit::StateEdit;
 pub use interrupt::{Interrupt, InterruptId, InterruptKind};
 pub use outcome::{NotFinished, Outcome, StopReason, StuckJoin};
+pub use upkeep::{Prune, Pruned};
 
 use std::future::IntoFuture;
 use std::marker::PhantomData;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -81,6 +83,7 @@ pub struct RunBuilder<S: State, O = S> {
     from: Option<CheckpointId>,
     durability: Durability,
     when_busy: WhenBusy,
+    copied_from: Option<Arc<str>>,
     output: PhantomData<fn() -> O>,
 }
 
@@ -102,6 +105,7 @@ impl<S: State> RunBuilder<S> {
             from: None,
             durability: Durability::default(),
             when_busy: WhenBusy::default(),
+            copied_from: None,
             output: PhantomData,
         }
     }
@@ -129,6 +133,12 @@ impl<S: State> RunBuilder<S> {
 
     pub(crate) fn edit(graph: CompiledGraph<S>, start: Start<S>) -> Self {
         Self::new(graph, Ok(start))
+    }
+
+    /// Makes what tasks left behind in a copy of a thread the copy's own.
+    pub(crate) fn adopt(graph: CompiledGraph<S>, from: &str) -> Self {
+        let edit = Self::edit(graph, Start::Edit(Edit::Here(None)));
+        RunBuilder { copied_from: Some(Arc::from(from)), ..edit }
     }
 }
 
@@ -178,6 +188,7 @@ impl<S: State, O> RunBuilder<S, O> {
             from,
             durability,
             when_busy,
+            copied_from,
             output: _,
         } = self;
         RunBuilder {
@@ -196,6 +207,7 @@ impl<S: State, O> RunBuilder<S, O> {
             from,
             durability,
             when_busy,
+            copied_from,
             output: PhantomData,
         }
     }
@@ -378,14 +390,10 @@ impl<S: State> RunBuilder<S> {
         events: Option<Arc<EventQueue<S>>>,
     ) -> Result<Outcome<S>, Error> {
         let name = self.thread.clone().ok_or_else(begin::no_thread)?;
+        let graph = self.graph.clone();
         persistence.settle(&name).await;
         let services = Arc::clone(&self.graph.shared.services);
-        let ground = Ground {
-            saver: &persistence.saver,
-            services: &services,
-            keeper: &persistence.keeper,
-            length: persistence.lease,
-        };
+        let ground = Ground::of(&persistence, &services);
         let Taken { mut lease, replaces } =
             ground.take(&name, self.when_busy, self.limits.cancel.as_ref()).await?;
         if self.durability == Durability::Async {
@@ -393,16 +401,25 @@ impl<S: State> RunBuilder<S> {
         }
         let rolls_back =
             replaces && self.when_busy == WhenBusy::RollBack && matches!(start, Start::Invoke(_));
-        let (from, fence) = (self.from, lease.fence);
+        let (from, fence, began_at) = (self.from, lease.fence, OnceLock::new());
         let work = async {
             let mut thread = match rolls_back && from.is_none() {
                 true => Box::pin(Thread::before_newest_run(&persistence, name)).await?,
                 false => Box::pin(Thread::open(&persistence, name, from)).await?,
             };
             thread.gives_up = self.abandons || replaces;
+            thread.copied_from = self.copied_from.clone();
+            began_at.get_or_init(|| thread.head());
             self.run_on(start, Some(thread), Some(fence), runner, events).await
         };
         let outcome = lease.keep_up(work).await;
+        if let (Some(retention), Ok(outcome), Some(began_at)) =
+            (&persistence.retention, &outcome, began_at.get())
+            && upkeep::is_due(retention, *began_at, outcome.checkpoint())
+        {
+            let saver = Leased { inner: Arc::clone(&persistence.saver), fence };
+            Box::pin(upkeep::prune_thread(&graph, &saver, lease.thread(), retention)).await?;
+        }
         lease.end().await;
         outcome
     }
@@ -531,9 +548,14 @@ async fn drive<S: State, R: TaskRunner<S>>(run: &mut Loop<S, R>, next: Next<S>) 
         Next::Edit(edit, from) => {
             if let Some(from) = &from {
                 // The edit is a run of its own, and what failed is of the run before.
-                run.adopt_failures_of(from.run, from.id.step.saturating_add(from.ahead));
+                run.adopt_failures_of(
+                    from.run,
+                    from.id.step.saturating_add(from.ahead),
+                    from.thread.as_deref(),
+                );
             }
-            let thread = run.shared.thread.clone().unwrap_or_default();
+            let copied = from.as_ref().and_then(|from| from.thread.clone());
+            let thread = copied.or(run.shared.thread.clone()).unwrap_or_default();
             let namespace =
                 run.journal.as_ref().map(|journal| Arc::clone(&journal.namespace)).unwrap_or_default();
             let behind = from.map(|from| Behind {

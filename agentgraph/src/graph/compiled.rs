@@ -10,7 +10,7 @@ use super::problem::Warning;
 use super::topology::{END_ID, Topology};
 use crate::checkpoint::behind::Behind;
 use crate::checkpoint::codec::Codec;
-use crate::checkpoint::{Checkpointer, Place};
+use crate::checkpoint::{Checkpointer, Place, Retention};
 use crate::context::GraphShared;
 use crate::engine::host::{Host, HostRunner};
 use crate::error::Error;
@@ -101,11 +101,21 @@ pub(crate) struct Persistence<S: State> {
     /// The leases of runs.
     pub(crate) keeper: Arc<Keeper>,
     pub(crate) lease: Duration,
+    /// What runs keep of their threads, if not all.
+    pub(crate) retention: Option<Retention>,
 }
 
 impl<S: State> Persistence<S> {
     pub(crate) fn new(saver: Arc<dyn Checkpointer>, codec: Codec<S>, namespace: Arc<str>) -> Self {
-        Persistence { saver, codec, namespace, behind: Arc::default(), keeper: Arc::default(), lease: LEASE }
+        Persistence {
+            saver,
+            codec,
+            namespace,
+            behind: Arc::default(),
+            keeper: Arc::default(),
+            lease: LEASE,
+            retention: None,
+        }
     }
 
     /// The place of a thread.
@@ -139,6 +149,7 @@ impl<S: State> Clone for Persistence<S> {
             behind: Arc::clone(&self.behind),
             keeper: Arc::clone(&self.keeper),
             lease: self.lease,
+            retention: self.retention.clone(),
         }
     }
 }

@@ -35,6 +35,8 @@ pub(super) struct Thread<'a, S: State> {
     pub(super) gives_up: bool,
     /// The run that is undone.
     rolled_back: Option<RolledBack>,
+    /// The thread that this is a copy of, for an edit that makes what its tasks left behind the copy's.
+    pub(super) copied_from: Option<Arc<str>>,
 }
 
 struct Found {
@@ -67,7 +69,7 @@ impl<'a, S: State> Thread<'a, S> {
                 forks: forks.flatten(),
             }),
         };
-        Ok(Thread { persistence, name, found, gives_up: false, rolled_back: None })
+        Ok(Thread { persistence, name, found, gives_up: false, rolled_back: None, copied_from: None })
     }
 
     /// Reads the checkpoint that its newest run began on.
@@ -77,11 +79,23 @@ impl<'a, S: State> Thread<'a, S> {
     ) -> Result<Self, Error> {
         let newest = newest_run(&*persistence.saver, persistence.place(&name)).await?;
         let found = match newest.as_ref().map(|run| run.before) {
-            Some(None) => Thread { persistence, name, found: None, gives_up: true, rolled_back: None },
+            Some(None) => Thread {
+                persistence,
+                name,
+                found: None,
+                gives_up: true,
+                rolled_back: None,
+                copied_from: None,
+            },
             None => Self::open(persistence, name, None).await?,
             Some(before) => Self::open(persistence, name, before).await?,
         };
         Ok(Thread { rolled_back: newest, ..found })
+    }
+
+    /// The step of the checkpoint that the call goes on from.
+    pub(super) fn head(&self) -> u64 {
+        self.found.as_ref().map_or(0, |found| found.replayed.id.step)
     }
 
     /// What subgraphs of its unfinished superstep ask.
@@ -152,6 +166,8 @@ pub(super) struct EditedFrom {
     pub(super) id: CheckpointId,
     pub(super) ahead: u64,
     pub(super) writes: Vec<PendingWrite>,
+    /// The thread that it was copied from, if it was.
+    pub(super) thread: Option<Arc<str>>,
 }
 
 impl<S: State> Begun<S> {
@@ -163,7 +179,7 @@ impl<S: State> Begun<S> {
     ) -> Result<Self, Error> {
         let core = &*graph.core;
         let new_run = RunId::new(&*graph.shared.services);
-        let Some(Thread { persistence, name, found, gives_up, rolled_back }) = thread else {
+        let Some(Thread { persistence, name, found, gives_up, rolled_back, copied_from }) = thread else {
             return match start {
                 Start::Invoke(input) => {
                     let next = Next::Input { input, abandoned: None };
@@ -217,7 +233,7 @@ impl<S: State> Begun<S> {
         let run = if edits || forks.is_some() { new_run } else { replayed.header.run };
         journal.run = run;
         let Replayed { header, id, .. } = replayed;
-        let edited = EditedFrom { run: header.run, id, ahead: header.ahead, writes };
+        let edited = EditedFrom { run: header.run, id, ahead: header.ahead, writes, thread: copied_from };
         let next = match start {
             Start::Edit(edit) => Next::Edit(edit, Some(edited).filter(|_| forks.is_none())),
             Start::Resume(answers) => Next::Answer(answers, inside),

@@ -16,7 +16,9 @@ use tokio_util::sync::CancellationToken;
 use super::busy::WhenBusy;
 use crate::checkpoint::{Checkpointer, Claim, LeaseTerms, lease_lost};
 use crate::error::{Code, Error};
+use crate::graph::Persistence;
 use crate::services::Services;
+use crate::state::State;
 
 /// How long a lease holds that nobody renews.
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
@@ -65,11 +67,24 @@ pub(crate) struct RunLease {
     lost: CancellationToken,
 }
 
+impl RunLease {
+    pub(crate) fn thread(&self) -> &str {
+        &self.thread
+    }
+}
+
 /// A thread that was taken.
 pub(crate) struct Taken {
     pub(crate) lease: RunLease,
     /// From another run.
     pub(crate) replaces: bool,
+}
+
+impl<'a> Ground<'a> {
+    pub(crate) fn of<S: State>(persistence: &'a Persistence<S>, services: &'a Arc<dyn Services>) -> Self {
+        let Persistence { saver, keeper, lease, .. } = persistence;
+        Ground { saver, services, keeper, length: *lease }
+    }
 }
 
 impl Ground<'_> {
@@ -248,6 +263,13 @@ impl Keeper {
         held.renewed = !held.leases.is_empty();
         let leases = held.leases.iter().map(|kept| (Arc::clone(&kept.thread), kept.fence));
         held.renewed.then(|| leases.collect())
+    }
+
+    /// Ends what this graph runs in a thread.
+    pub(crate) fn lose_thread(&self, thread: &str) {
+        for kept in self.held().leases.iter().filter(|kept| &*kept.thread == thread) {
+            kept.lost.cancel();
+        }
     }
 
     fn lose(&self, thread: &str, fence: u64) {
