@@ -166,7 +166,8 @@ fn use_log(connection: &Connection, home: &Home) -> Result<(), Fault> {
 }
 
 /// The limit keeps one burst of large records from leaving a log of that size for ever. The file may come from
-/// anywhere, so nothing in its schema may call functions.
+/// anywhere, so nothing in its schema may call functions. What is
+/// deleted is overwritten, since people ask for that who delete threads; it costs only those who delete.
 fn finish(
     connection: Connection,
     contents: Contents,
@@ -176,6 +177,7 @@ fn finish(
     let settings = format!(
         "PRAGMA synchronous = {};
          PRAGMA journal_size_limit = 67108864;
+         PRAGMA secure_delete = ON;
          PRAGMA trusted_schema = OFF;",
         synchronous.name()
     );
