@@ -17,6 +17,8 @@ pub(crate) mod fold;
 pub(crate) mod format;
 mod lease;
 mod memory;
+#[cfg(feature = "postgres")]
+mod postgres;
 pub(crate) mod prune;
 #[cfg(feature = "sqlite")]
 mod sqlite;
@@ -24,6 +26,8 @@ mod sqlite;
 pub(crate) use lease::Leased;
 pub use lease::{Claim, LeaseTerms, lease_lost};
 pub use memory::MemorySaver;
+#[cfg(feature = "postgres")]
+pub use postgres::{PostgresSaver, PostgresSaverBuilder};
 pub use prune::{Retention, StoredCheckpoint};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteSaver, SqliteSaverBuilder, Synchronous};

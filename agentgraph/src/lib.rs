@@ -114,6 +114,8 @@ mod step;
 mod subgraph;
 
 pub use agentgraph_macros::{Route, State, node};
+#[cfg(feature = "postgres")]
+pub use checkpoint::PostgresSaver;
 #[cfg(feature = "sqlite")]
 pub use checkpoint::SqliteSaver;
 pub use checkpoint::format::Source;

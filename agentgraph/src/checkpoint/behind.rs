@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use async_trait::async_trait;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::oneshot;
 
@@ -123,6 +124,7 @@ async fn carry_out(
     failed: Arc<Failed>,
     leaving: Arc<Leaving>,
 ) {
+    let _last = LastHand { saver: Arc::clone(&saver), leaving: Arc::clone(&leaving) };
     while let Some(job) = jobs.recv().await {
         if jobs.is_empty() && matches!(job, Job::LetGo) {
             give_back(&*saver, &leaving, |_| true).await;
@@ -154,7 +156,24 @@ async fn carry_out(
             give_back(&*saver, &leaving, |_| true).await;
         }
     }
-    give_back(&*saver, &leaving, |_| true).await;
+}
+
+/// Gives back what is left when the task ends, also when its runtime is shut down.
+struct LastHand {
+    saver: Arc<dyn Checkpointer>,
+    leaving: Arc<Leaving>,
+}
+
+impl Drop for LastHand {
+    fn drop(&mut self) {
+        let_all_go(&*self.saver, &self.leaving);
+    }
+}
+
+fn let_all_go(saver: &dyn Checkpointer, leaving: &Leaving) {
+    for (thread, fence) in std::mem::take(&mut *lock(leaving)) {
+        saver.let_go(&thread, fence);
+    }
 }
 
 async fn give_back(saver: &dyn Checkpointer, leaving: &Leaving, which: impl Fn(&str) -> bool) {
@@ -259,8 +278,10 @@ impl Checkpointer for Behind {
 
     fn let_go(&self, thread: &str, fence: u64) {
         lock(&self.leaving).push((thread.to_owned(), fence));
-        // If there is no room, somebody is at work and will see it.
-        let _ = self.jobs.try_send(Job::LetGo);
+        // If there is no room, somebody is at work and will see it; if nobody is there any more, there is nothing to wait for.
+        if let Err(TrySendError::Closed(_)) = self.jobs.try_send(Job::LetGo) {
+            let_all_go(&*self.inner, &self.leaving);
+        }
     }
 
     async fn namespaces(&self, thread: &str) -> Result<Vec<String>, Error> {
