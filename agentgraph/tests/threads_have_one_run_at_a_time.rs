@@ -67,7 +67,8 @@ fn said(word: &str) -> WordsUpdate {
 async fn savers(folder: &Folder) -> Vec<[Arc<dyn Checkpointer>; 2]> {
     let memory: Arc<dyn Checkpointer> = Arc::new(MemorySaver::new());
     let open = async |path| Arc::new(SqliteSaver::open(path).await.unwrap()) as Arc<dyn Checkpointer>;
-    let shared = open(&folder.fresh()).await;
+    let alone = folder.fresh();
+    let shared = open(&alone).await;
     let path = folder.fresh();
     vec![[Arc::clone(&memory), memory], [Arc::clone(&shared), shared], [open(&path).await, open(&path).await]]
 }

@@ -119,7 +119,8 @@ impl Checkpointer for PostgresSaver {
     }
 
     async fn acquire(&self, thread: &str, terms: LeaseTerms) -> Result<Claim, Error> {
-        let work = async { upkeep::acquire(&self.connection().await?, self.listener.owner(), thread, terms).await };
+        let work =
+            async { upkeep::acquire(&self.connection().await?, self.listener.owner(), thread, terms).await };
         work.await.map_err(|fault| explain(fault, thread))
     }
 

@@ -60,7 +60,9 @@ fn server(error: tokio_postgres::Error) -> Error {
         Some(SqlState::INSUFFICIENT_PRIVILEGE) => {
             "this user may not do that: let him create tables in the schema, or create it as one who may"
         }
-        Some(SqlState::TOO_MANY_CONNECTIONS) => "it takes no more connections: lower `PostgresSaverBuilder::connections`",
+        Some(SqlState::TOO_MANY_CONNECTIONS) => {
+            "it takes no more connections: lower `PostgresSaverBuilder::connections`"
+        }
         Some(SqlState::INVALID_PASSWORD | SqlState::INVALID_AUTHORIZATION_SPECIFICATION) => {
             "it does not let this user in: check user and password"
         }

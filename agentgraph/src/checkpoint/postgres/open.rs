@@ -67,7 +67,8 @@ impl PostgresSaverBuilder {
     {
         let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
         if self.schema.is_empty() || self.schema.len() > 48 || !self.schema.chars().all(plain) {
-            let problem = format!("`{}` is no name for a schema: letters, digits and `_`, at most 48", self.schema);
+            let problem =
+                format!("`{}` is no name for a schema: letters, digits and `_`, at most 48", self.schema);
             return Err(Error::new(Code::Store, problem).into());
         }
         let mut config: Config = self.url.parse().map_err(|error: tokio_postgres::Error| {

@@ -78,7 +78,7 @@ WHERE thread = $1 AND namespace = $2 AND branch = $3 AND step <= $4 AND part = 0
 
 pub(super) async fn put(connection: &mut Object, put: &Put<'_>) -> Result<(), Fault> {
     check_names(put.place)?;
-    if insert(&**connection, put).await? {
+    if insert(&*connection, put).await? {
         return Ok(());
     }
     let transaction = connection.transaction().await?;
@@ -160,8 +160,12 @@ pub(super) async fn tail(
     at: Option<CheckpointId>,
 ) -> Result<Option<Tail>, Fault> {
     let client: &mut ClientWrapper = connection;
-    let transaction =
-        client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true).start().await?;
+    let transaction = client
+        .build_transaction()
+        .isolation_level(IsolationLevel::RepeatableRead)
+        .read_only(true)
+        .start()
+        .await?;
     let (thread, namespace) = (place.thread.as_bytes(), place.namespace.as_bytes());
     let found = match at {
         Some(id) => {
@@ -198,22 +202,23 @@ async fn newest(client: &impl GenericClient, place: Place<'_>) -> Result<Option<
     Ok(client.query_opt(&statement, &[&place.thread.as_bytes(), &place.namespace.as_bytes()]).await?)
 }
 
-pub(super) async fn row(connection: &Object, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, Fault> {
+pub(super) async fn row(
+    connection: &Object,
+    place: Place<'_>,
+    id: CheckpointId,
+) -> Result<Option<Row>, Fault> {
     let Ok(step) = number(id.step) else { return Ok(None) };
     let statement = connection.prepare_cached(ROW).await?;
     let (thread, namespace) = (place.thread.as_bytes(), place.namespace.as_bytes());
-    let found = connection.query_opt(&statement, &[&thread, &namespace, &i64::from(id.branch), &step]).await?;
+    let found =
+        connection.query_opt(&statement, &[&thread, &namespace, &i64::from(id.branch), &step]).await?;
     found.map(|row| read_row(place, id.branch, &row)).transpose()
 }
 
-pub(super) async fn list(
-    connection: &Object,
-    place: Place<'_>,
-    query: ListQuery,
-) -> Result<Vec<Row>, Fault> {
+pub(super) async fn list(connection: &Object, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, Fault> {
     let branch = match query.branch {
         Some(branch) => branch,
-        None => match newest(&**connection, place).await? {
+        None => match newest(connection, place).await? {
             Some(found) => as_id(found.get(0), 0).branch,
             None => return Ok(Vec::new()),
         },
@@ -235,7 +240,8 @@ fn read_row(place: Place<'_>, branch: u32, row: &SqlRow) -> Result<Row, Fault> {
     let id = as_id(i64::from(branch), row.try_get(0)?);
     let kind: i16 = row.try_get(1)?;
     let known = u8::try_from(kind).ok().and_then(RowKind::from_number);
-    let kind = known.ok_or_else(|| corrupt(place, id, format_args!("its row is of the unknown kind {kind}")))?;
+    let kind =
+        known.ok_or_else(|| corrupt(place, id, format_args!("its row is of the unknown kind {kind}")))?;
     Ok(Row { id, kind, record: row.try_get(2)? })
 }
 

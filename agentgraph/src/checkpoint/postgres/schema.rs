@@ -49,7 +49,9 @@ CREATE TABLE lease (
 /// One process at a time: the lock is held until the transaction ends.
 pub(super) async fn bring_up_to_date(client: &mut ClientWrapper, schema: &str) -> Result<(), Fault> {
     let transaction = client.transaction().await?;
-    transaction.execute("SELECT pg_advisory_xact_lock(hashtext($1))", &[&format!("agentgraph {schema}")]).await?;
+    transaction
+        .execute("SELECT pg_advisory_xact_lock(hashtext($1))", &[&format!("agentgraph {schema}")])
+        .await?;
     // The name was checked: letters, digits and `_`.
     let begin = format!(
         "CREATE SCHEMA IF NOT EXISTS {schema};

@@ -63,9 +63,11 @@ JOIN place AS original ON original.id = old.place AND original.thread = $1
 JOIN place AS copy ON copy.thread = $2 AND copy.namespace = original.namespace";
 
 const FIND_PLACE: &str = "SELECT id FROM place WHERE thread = $1 AND namespace = $2 FOR UPDATE";
-const GONE_ROWS: &str = "DELETE FROM checkpoint WHERE place = $1 AND branch = $2 AND step >= $3 AND step < $4";
+const GONE_ROWS: &str =
+    "DELETE FROM checkpoint WHERE place = $1 AND branch = $2 AND step >= $3 AND step < $4";
 const GONE_WRITES: &str = "DELETE FROM pending WHERE place = $1 AND branch = $2 AND step >= $3 AND step < $4";
-const GONE_SEGMENT: &str = "DELETE FROM checkpoint WHERE place = $1 AND branch = $2 AND step = $3 AND part = 1";
+const GONE_SEGMENT: &str =
+    "DELETE FROM checkpoint WHERE place = $1 AND branch = $2 AND step = $3 AND part = 1";
 const MAKE_FULL: &str =
     "UPDATE checkpoint SET kind = 0, record = $4 WHERE place = $1 AND branch = $2 AND step = $3 AND part = 0";
 const EMPTY_PLACE: &str = "
@@ -78,7 +80,8 @@ pub(super) async fn threads(connection: &Object) -> Result<Vec<String>, Fault> {
 }
 
 pub(super) async fn namespaces(connection: &Object, thread: &str) -> Result<Vec<String>, Fault> {
-    let found = connection.query(&connection.prepare_cached(NAMESPACES).await?, &[&thread.as_bytes()]).await?;
+    let found =
+        connection.query(&connection.prepare_cached(NAMESPACES).await?, &[&thread.as_bytes()]).await?;
     found.iter().map(|row| name(row.try_get(0)?)).collect()
 }
 
