@@ -34,7 +34,7 @@ async fn step(work: Snapshot<Work>) -> WorkUpdate {
 
 fn graph(saver: impl Checkpointer) -> CompiledGraph<Work> {
     let graph = StateGraph::new().node("step", step).edge(START, "step");
-    let again = |work: &Work| if work.n % 10 == 0 { END } else { "step" };
+    let again = |work: &Work| if work.n.is_multiple_of(10) { END } else { "step" };
     graph.branch("step", again, ["step", END]).compile().unwrap().checkpointer(saver)
 }
 
