@@ -126,6 +126,14 @@ pub trait Checkpointer: Send + Sync + 'static {
         std::future::pending().await
     }
 
+    /// The requests that nobody has answered, across threads: pending writes on the newest checkpoint of their place whose
+    /// slot is odd, of a task that is not 0, with a slot below [`PendingWrite::SPECIAL`], and with no answer in the next slot
+    /// (an answer of the one byte `0xc0` was taken back). In order of thread, namespace, task and slot.
+    async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, Error> {
+        let _ = query;
+        Err(cannot("", "say which threads wait"))
+    }
+
     /// The namespaces that hold rows of a thread, in alphabetical order; the root's is empty.
     async fn namespaces(&self, thread: &str) -> Result<Vec<String>, Error> {
         Err(cannot(thread, "say which namespaces a thread has"))
@@ -208,6 +216,10 @@ impl<C: Checkpointer + ?Sized> Checkpointer for Arc<C> {
 
     async fn released(&self, thread: &str, fence: u64) {
         (**self).released(thread, fence).await;
+    }
+
+    async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, Error> {
+        (**self).waiting(query).await
     }
 
     async fn namespaces(&self, thread: &str) -> Result<Vec<String>, Error> {
@@ -359,6 +371,38 @@ pub struct PendingWrite {
     pub slot: u32,
     /// Its bytes.
     pub bytes: Vec<u8>,
+}
+
+impl PendingWrite {
+    /// Slots from here on are neither requests nor answers.
+    pub const SPECIAL: u32 = u32::MAX - 15;
+
+    /// Whether it may be a request, by its key.
+    pub(crate) fn is_request(&self) -> bool {
+        self.slot % 2 == 1 && self.slot < Self::SPECIAL && self.task != TaskId::from_u128(0)
+    }
+}
+
+/// Which requests [`Checkpointer::waiting`] returns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WaitingQuery<'a> {
+    /// Only threads after this one, in alphabetical order.
+    pub after: Option<&'a str>,
+    /// Of at most so many threads.
+    pub limit: Option<usize>,
+}
+
+/// A request that waits for its answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// Whose.
+    pub thread: String,
+    /// The namespace of the subgraph it is in; empty for the root graph.
+    pub namespace: String,
+    /// The checkpoint that it stands on.
+    pub at: CheckpointId,
+    /// The request itself.
+    pub request: PendingWrite,
 }
 
 /// Which rows [`Checkpointer::list`] returns.

@@ -13,6 +13,7 @@ pub(crate) mod open;
 mod outcome;
 mod upkeep;
 pub(crate) mod view;
+mod waiting;
 
 pub use budget::Budget;
 pub use busy::WhenBusy;
@@ -22,6 +23,7 @@ pub use edit::StateEdit;
 pub use interrupt::{Interrupt, InterruptId, InterruptKind};
 pub use outcome::{NotFinished, Outcome, StopReason, StuckJoin};
 pub use upkeep::{Prune, Pruned};
+pub use waiting::{WaitingThread, WaitingThreads};
 
 use std::future::IntoFuture;
 use std::marker::PhantomData;

@@ -297,6 +297,58 @@ async fn a_copy_is_asked_for_itself_and_keeps_what_had_finished() {
     }
 }
 
+#[tokio::test]
+async fn a_hundred_thousand_threads_that_wait_cost_no_task_and_are_one_query() {
+    async fn asks(ctx: Ctx) -> Result<TalkUpdate> {
+        Ok(said(ctx.interrupt::<String>("?")?))
+    }
+    let graph = StateGraph::new().node("asks", asks).edge(START, "asks").compile().unwrap();
+    let saver = Arc::new(MemorySaver::new());
+    let graph = graph.checkpointer(Arc::clone(&saver));
+    let name = |number: u32| format!("t{number:06}");
+    // Most are copied row by row, since runs take time in a debug build.
+    for number in (0..100_000).rev() {
+        match number % 1_000 {
+            777 => drop(graph.invoke(said("i")).thread(name(number)).await.unwrap()),
+            _ if number > 99_777 => drop(graph.invoke(said("i")).thread(name(number)).await.unwrap()),
+            _ => saver.copy_thread(&name(99_777), &name(number)).await.unwrap(),
+        }
+    }
+    assert_eq!(tokio::runtime::Handle::current().metrics().num_alive_tasks(), 0);
+    let page = graph.waiting().after(name(49_999)).limit(10).await.unwrap();
+    assert_eq!(
+        page.iter().map(|one| one.thread.clone()).collect::<Vec<_>>(),
+        (50_000..50_010).map(name).collect::<Vec<_>>()
+    );
+    assert_eq!(graph.waiting().await.unwrap().len(), 100_000);
+    let answered = graph.resume("so").thread(name(77_777)).await.unwrap();
+    assert_eq!(answered.output().said, ["i", "so"]);
+    assert_eq!(graph.waiting().await.unwrap().len(), 99_999);
+}
+
+#[tokio::test]
+async fn threads_that_wait_are_told_with_what_they_wait_for() {
+    for saver in savers() {
+        let graph = family(saver);
+        for thread in ["c", "a", "b"] {
+            graph.invoke(said("i")).thread(thread).await.unwrap();
+        }
+        let inside = graph.state("a").await.unwrap().unwrap().interrupts;
+        let waiting = graph.waiting().await.unwrap();
+        assert_eq!(waiting.iter().map(|one| &*one.thread).collect::<Vec<_>>(), ["a", "b", "c"]);
+        assert_eq!(waiting[0].interrupts, inside, "in a subgraph, with its namespace");
+        graph.resume_many([(inside[0].id.unwrap(), "so")]).thread("a").await.unwrap();
+        graph.invoke(said("j")).thread("b").abandon().await.unwrap();
+        let waiting = graph.waiting().await.unwrap();
+        assert_eq!(
+            waiting.iter().map(|one| (&*one.thread, one.interrupts.len())).collect::<Vec<_>>(),
+            [("b", 1), ("c", 1)]
+        );
+        graph.delete_thread("b").await.unwrap();
+        assert_eq!(graph.waiting().limit(5).await.unwrap().len(), 1);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: 40, ..ProptestConfig::default() })]
 

@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 
 use super::{
     Checkpointer, Claim, LeaseTerms, ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row, RowKind,
-    Tail,
+    Tail, Waiting, WaitingQuery,
 };
 use crate::context::CheckpointId;
 use crate::error::{Code, Error};
@@ -270,6 +270,10 @@ impl Checkpointer for Behind {
 
     async fn release(&self, thread: &str, fence: u64) -> Result<(), Error> {
         self.inner.release(thread, fence).await
+    }
+
+    async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, Error> {
+        self.inner.waiting(query).await
     }
 
     fn outlives_its_process(&self) -> bool {

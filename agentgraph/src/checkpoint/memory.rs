@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use super::{
     Checkpointer, Claim, LeaseTerms, ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row, RowKind,
-    Tail, lease_lost, stale, thread_exists,
+    Tail, Waiting, WaitingQuery, lease_lost, stale, thread_exists,
 };
 use crate::context::{CheckpointId, TaskId};
 use crate::error::Error;
@@ -212,6 +212,21 @@ impl Branch {
         }
     }
 
+    /// The requests on the last row that have no answers.
+    fn waiting(&self, number: u32) -> Vec<(CheckpointId, PendingWrite)> {
+        let Some(last) = self.rows.last().map(|row| row.step) else { return Vec::new() };
+        let at = CheckpointId::new(number, last);
+        let answered =
+            |task, slot| self.writes.get(&(last, task, slot)).is_some_and(|answer| answer != &[0xc0]);
+        let writes = self.writes.range((last, TaskId::from_u128(0), 0)..);
+        let writes = writes.take_while(|((step, ..), _)| *step == last);
+        writes
+            .map(|((_, task, slot), bytes)| PendingWrite { task: *task, slot: *slot, bytes: bytes.clone() })
+            .filter(|write| write.is_request() && !answered(write.task, write.slot + 1))
+            .map(|write| (at, write))
+            .collect()
+    }
+
     fn tail(&self, number: u32, at: Option<u64>) -> Option<Tail> {
         let end = match at {
             None => self.rows.len(),
@@ -369,6 +384,32 @@ impl Checkpointer for MemorySaver {
             }
             rings.await;
         }
+    }
+
+    async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, Error> {
+        let store = self.store();
+        let wanted = |name: &&String| query.after.is_none_or(|after| name.as_str() > after);
+        let mut names: Vec<&String> = store.threads.keys().filter(wanted).collect();
+        names.sort();
+        let (mut found, mut threads) = (Vec::new(), 0);
+        for thread in names {
+            if threads >= query.limit.unwrap_or(usize::MAX) {
+                break;
+            }
+            let before = found.len();
+            let mut namespaces: Vec<_> = store.threads[thread].namespaces.iter().collect();
+            namespaces.sort_by(|(one, _), (other, _)| one.cmp(other));
+            for (namespace, branches) in namespaces {
+                let Some(newest) = newest_branch(branches) else { continue };
+                let waiting = branches[newest as usize].waiting(newest).into_iter();
+                found.extend(waiting.map(|(at, request)| {
+                    let (thread, namespace) = (thread.clone(), namespace.clone());
+                    Waiting { thread, namespace, at, request }
+                }));
+            }
+            threads += usize::from(found.len() > before);
+        }
+        Ok(found)
     }
 
     async fn namespaces(&self, thread: &str) -> Result<Vec<String>, Error> {

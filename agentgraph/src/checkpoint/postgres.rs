@@ -23,7 +23,10 @@ use async_trait::async_trait;
 use deadpool_postgres::{Object, Pool};
 
 use super::format::micros;
-use super::{Checkpointer, Claim, LeaseTerms, ListQuery, Place, Put, PutWrites, Rewrite, Row, Tail};
+use super::{
+    Checkpointer, Claim, LeaseTerms, ListQuery, Place, Put, PutWrites, Rewrite, Row, Tail, Waiting,
+    WaitingQuery,
+};
 use crate::context::CheckpointId;
 use crate::error::Error;
 use fault::{Fault, explain};
@@ -156,6 +159,11 @@ impl Checkpointer for PostgresSaver {
             }
             rings.await;
         }
+    }
+
+    async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, Error> {
+        let work = async { upkeep::waiting(&self.connection().await?, query).await };
+        work.await.map_err(|fault| explain(fault, ""))
     }
 
     async fn namespaces(&self, thread: &str) -> Result<Vec<String>, Error> {

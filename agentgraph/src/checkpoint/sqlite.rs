@@ -32,7 +32,10 @@ use futures_util::future::select;
 use rusqlite::Connection;
 use tokio::sync::{Mutex, Notify};
 
-use super::{Checkpointer, Claim, LeaseTerms, ListQuery, Place, Put, PutWrites, Rewrite, Row, Tail};
+use super::{
+    Checkpointer, Claim, LeaseTerms, ListQuery, Place, Put, PutWrites, Rewrite, Row, Tail, Waiting,
+    WaitingQuery,
+};
 use crate::context::CheckpointId;
 use crate::error::Error;
 use fault::{Fault, Home, Patience};
@@ -325,6 +328,10 @@ impl Checkpointer for SqliteSaver {
             }
             select(pin!(rings), pin!(patience.sleep())).await;
         }
+    }
+
+    async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, Error> {
+        self.attempt(|connection| upkeep::waiting(connection, query)).await
     }
 
     async fn namespaces(&self, thread: &str) -> Result<Vec<String>, Error> {

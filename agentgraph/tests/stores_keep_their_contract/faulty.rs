@@ -4,7 +4,8 @@ use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
 use agentgraph::checkpoint::{
-    Claim, LeaseTerms, ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row, RowKind, Tail,
+    Claim, LeaseTerms, ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row, RowKind, Tail, Waiting,
+    WaitingQuery,
 };
 use agentgraph::{CheckpointId, Checkpointer, Code, Error, MemorySaver};
 
@@ -41,6 +42,8 @@ pub(crate) enum Kind {
     CopiesWithoutWrites,
     CopiesOntoOthers,
     CopiesLeases,
+    WaitsForAnswered,
+    WaitsOnOldCheckpoints,
     ListsNamespacesOfWrites,
     KeepsWritesOfRemovedSteps,
     KeepsSegmentsOfFulls,
@@ -105,6 +108,8 @@ faults! {
     CopiesWithoutWrites => "a copy has everything, and is a thread of its own",
     CopiesOntoOthers => "a copy goes onto nothing that is there",
     CopiesLeases => "a lease is not copied",
+    WaitsForAnswered => "requests without answers are found across threads",
+    WaitsOnOldCheckpoints => "requests on checkpoints that are not the newest wait for nothing",
     ListsNamespacesOfWrites => "namespaces are listed by name",
     KeepsWritesOfRemovedSteps => "steps that go are gone with their segments and writes, and nothing else is",
     KeepsSegmentsOfFulls => "a full takes the place of a delta, and ends the reach of what was before",
@@ -356,6 +361,9 @@ impl Checkpointer for Faulty {
             };
             let _ = self.inner.put(begin).await;
         }
+        if self.has(Kind::WaitsOnOldCheckpoints) {
+            self.memory().gone_writes.extend(put.writes.iter().map(|write| (put.at, write.clone())));
+        }
         self.memory().namespaces_of_writes.push(place.namespace.to_owned());
         if self.has(Kind::LosesWritesInARace) {
             let before = self.inner.get(place, Some(put.at)).await?.map_or(0, |tail| tail.writes.len());
@@ -436,6 +444,30 @@ impl Checkpointer for Faulty {
             Kind::KeepsWhatWasReleased => Ok(()),
             _ => self.inner.release(thread, fence).await,
         }
+    }
+
+    async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, Error> {
+        let mut waiting = self.inner.waiting(query).await?;
+        if self.has(Kind::WaitsForAnswered) {
+            for thread in self.inner.threads().await? {
+                let tail = self.inner.get(Place::root(&thread), None).await?.unwrap();
+                let at = tail.rows.last().unwrap().id;
+                let odd = tail.writes.into_iter().filter(|write| write.slot % 2 == 1);
+                waiting.extend(odd.map(|request| Waiting {
+                    thread: thread.clone(),
+                    namespace: String::new(),
+                    at,
+                    request,
+                }));
+            }
+        }
+        if let (Kind::WaitsOnOldCheckpoints, Some((at, request))) =
+            (self.kind, self.memory().gone_writes.first())
+        {
+            let (thread, namespace) = ("t".to_owned(), String::new());
+            waiting.insert(0, Waiting { thread, namespace, at: *at, request: request.clone() });
+        }
+        Ok(waiting)
     }
 
     async fn namespaces(&self, thread: &str) -> Result<Vec<String>, Error> {

@@ -44,6 +44,8 @@ pub(crate) fn lines() -> impl Strategy<Value = String> {
         3 => (place.clone(), id.clone(), proptest::collection::vec(write, 0..4), by.clone())
             .prop_map(|(place, id, writes, by)| format!("writes {place} {id}{}{by}", writes.concat())),
         1 => Just("threads".to_owned()),
+        2 => (proptest::option::of(thread.clone()), optional("limit", 0..3))
+            .prop_map(|(after, limit)| format!("waiting{}{limit}", after.map_or(String::new(), |after| format!(" after={after}")))),
         1 => thread.clone().prop_map(|thread| format!("namespaces {thread}")),
         1 => thread.clone().prop_map(|thread| format!("delete {thread}")),
         1 => (thread.clone(), thread.clone()).prop_map(|(from, to)| format!("copy {from} {to}")),

@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::checkpoint::{
     Checkpointer, Claim, LeaseTerms, ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row, RowKind,
+    Waiting, WaitingQuery,
 };
 use crate::context::{CheckpointId, TaskId};
 use crate::error::Error;
@@ -16,6 +17,7 @@ use crate::error::Error;
 /// put THREAD[/NAMESPACE] BRANCH.STEP full|delta RECORD [segment=RECORD] [clears] [by=LEASE]
 /// get PLACE [BRANCH.STEP]         row PLACE BRANCH.STEP     list PLACE [branch=N] [before=N] [limit=N]
 /// writes PLACE BRANCH.STEP [TASK:SLOT=BYTES ..] [by=LEASE]
+/// waiting [after=THREAD] [limit=N]
 /// threads     namespaces THREAD   delete THREAD             copy FROM TO
 /// acquire THREAD NOW UNTIL as LEASE [seize]                 (times in seconds)
 /// renew THREAD LEASE UNTIL        release THREAD LEASE
@@ -127,6 +129,23 @@ impl Teller {
                 store.put_writes(put).await.map(|()| ok())?
             }
             ["threads"] => store.threads().await?.join(", "),
+            ["waiting", ref rest @ ..] => {
+                let mut query = WaitingQuery::default();
+                for word in rest {
+                    match word.split_once('=') {
+                        Some(("after", thread)) => query.after = Some(thread),
+                        Some(("limit", text)) => query.limit = Some(number(text)?),
+                        _ => return Err(Failed::Unreadable),
+                    }
+                }
+                let found = store.waiting(query).await?;
+                let shown = found.iter().map(|one| {
+                    let Waiting { thread, namespace, at, request } = one;
+                    let slash = if namespace.is_empty() { "" } else { "/" };
+                    format!("{thread}{slash}{namespace} {at} {}", show_write(request))
+                });
+                shown.collect::<Vec<_>>().join(", ")
+            }
             ["namespaces", thread] => {
                 let names = store.namespaces(thread).await?;
                 names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")

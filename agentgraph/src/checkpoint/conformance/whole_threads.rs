@@ -87,6 +87,68 @@ pub(super) const CASES: &[(&str, &str)] = &[
          => ok",
     ),
     (
+        "requests without answers are found across threads",
+        "waiting
+         =>
+         put b 0.0 full a
+         => ok
+         writes b 0.0 1:1=q 2:0=result 2:1=old 2:2=answer 3:1=again 3:2=again
+         => ok
+         put a 0.0 full a
+         => ok
+         writes a 0.0 7:1=first 7:2=x 7:3=second
+         => ok
+         put a/n 0.4 full child
+         => ok
+         writes a/n 0.4 5:1=inside
+         => ok
+         put c 0.0 full a
+         => ok
+         writes c 0.0 0:1=session 9:4294967295=failed 9:0=result
+         => ok
+         waiting
+         => a 0.0 write 7:3 second, a/n 0.4 write 5:1 inside, b 0.0 write 1:1 q
+         waiting limit=1
+         => a 0.0 write 7:3 second, a/n 0.4 write 5:1 inside
+         waiting after=a
+         => b 0.0 write 1:1 q
+         waiting after=b limit=5
+         =>",
+    ),
+    (
+        "requests on checkpoints that are not the newest wait for nothing",
+        "put t 0.0 full a
+         => ok
+         writes t 0.0 1:1=old
+         => ok
+         put t 0.1 delta b
+         => ok
+         waiting
+         =>
+         writes t 0.1 1:1=new
+         => ok
+         waiting
+         => t 0.1 write 1:1 new
+         writes t 0.5 1:1=early
+         => ok
+         writes t 2.0 1:1=early
+         => ok
+         waiting
+         => t 0.1 write 1:1 new
+         put t 1.1 full c
+         => ok
+         waiting
+         =>
+         writes t 1.1 4:1=q
+         => ok
+         waiting
+         => t 1.1 write 4:1 q
+         delete t
+         => ok
+         waiting
+         =>",
+    ),
+    (
         "namespaces are listed by name",
         "namespaces t
          =>

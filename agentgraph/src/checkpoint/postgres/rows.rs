@@ -192,7 +192,7 @@ pub(super) async fn tail(
     rows.extend(read_rows(place, id.branch, read)?);
     let statement = transaction.prepare_cached(WRITES).await?;
     let writes = transaction.query(&statement, &[&thread, &namespace, &branch, &step]).await?;
-    let writes = writes.iter().map(|row| read_write(place, id, row)).collect::<Result<_, _>>()?;
+    let writes = writes.iter().map(|row| read_write(place, id, row, 0)).collect::<Result<_, _>>()?;
     transaction.commit().await?;
     Ok(Some(Tail { rows, writes }))
 }
@@ -245,15 +245,25 @@ fn read_row(place: Place<'_>, branch: u32, row: &SqlRow) -> Result<Row, Fault> {
     Ok(Row { id, kind, record: row.try_get(2)? })
 }
 
-fn read_write(place: Place<'_>, id: CheckpointId, row: &SqlRow) -> Result<PendingWrite, Fault> {
-    let (task, slot): (&[u8], i64) = (row.try_get(0)?, row.try_get(1)?);
+/// Task, slot and bytes stand in three columns from that one on.
+pub(super) fn read_write(
+    place: Place<'_>,
+    id: CheckpointId,
+    row: &SqlRow,
+    first: usize,
+) -> Result<PendingWrite, Fault> {
+    let (task, slot): (&[u8], i64) = (row.try_get(first)?, row.try_get(first + 1)?);
     let unfit = || corrupt(place, id, "a pending write has a key that agentgraph did not write");
     let task = <[u8; 16]>::try_from(task).map_err(|_| unfit())?;
     let slot = u32::try_from(slot).map_err(|_| unfit())?;
-    Ok(PendingWrite { task: TaskId::from_u128(u128::from_be_bytes(task)), slot, bytes: row.try_get(2)? })
+    Ok(PendingWrite {
+        task: TaskId::from_u128(u128::from_be_bytes(task)),
+        slot,
+        bytes: row.try_get(first + 2)?,
+    })
 }
 
-fn as_id(branch: i64, step: i64) -> CheckpointId {
+pub(super) fn as_id(branch: i64, step: i64) -> CheckpointId {
     CheckpointId::new(u32::try_from(branch).unwrap_or(u32::MAX), step.unsigned_abs())
 }
 

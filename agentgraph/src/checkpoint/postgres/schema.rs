@@ -8,7 +8,7 @@ use super::fault::Fault;
 use crate::error::{Code, Error};
 
 /// What brings a schema from each version to the next. Steps are added and never changed.
-const MIGRATIONS: &[&str] = &[CREATE];
+const MIGRATIONS: &[&str] = &[CREATE, ADD_REQUESTS];
 
 /// `part` is 0 for a full or a delta and 1 for the segment beside it. The partial index holds fulls and segments only.
 const CREATE: &str = "
@@ -45,6 +45,9 @@ CREATE TABLE lease (
     until BIGINT NOT NULL
 );
 ";
+
+/// Finds the requests that wait without a look at the results and answers beside them.
+const ADD_REQUESTS: &str = "CREATE INDEX asked ON pending (place) WHERE slot % 2 = 1";
 
 /// One process at a time: the lock is held until the transaction ends.
 pub(super) async fn bring_up_to_date(client: &mut ClientWrapper, schema: &str) -> Result<(), Fault> {

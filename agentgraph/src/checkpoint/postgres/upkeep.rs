@@ -5,9 +5,11 @@ use std::time::SystemTime;
 use deadpool_postgres::{GenericClient, Object};
 
 use super::fault::Fault;
-use super::rows::{as_fence, check_fence, check_names, number};
+use super::rows::{as_fence, as_id, check_fence, check_names, number, read_write};
 use super::{as_time, from_time};
-use crate::checkpoint::{Claim, LeaseTerms, Place, Rewrite, corrupt, thread_exists};
+use crate::checkpoint::{
+    Claim, LeaseTerms, PendingWrite, Place, Rewrite, Waiting, WaitingQuery, corrupt, thread_exists,
+};
 use crate::context::CheckpointId;
 
 const THREADS: &str = "
@@ -62,6 +64,27 @@ SELECT copy.id, old.branch, old.step, old.task, old.slot, old.bytes FROM pending
 JOIN place AS original ON original.id = old.place AND original.thread = $1
 JOIN place AS copy ON copy.thread = $2 AND copy.namespace = original.namespace";
 
+/// Slots of requests are odd; the last ones and those of task 0 are something else.
+const WAITING: &str = "
+WITH open AS (
+    SELECT place.thread, place.namespace, asks.branch, asks.step, asks.task, asks.slot, asks.bytes
+    FROM pending AS asks JOIN place ON place.id = asks.place
+    WHERE asks.slot % 2 = 1 AND asks.slot < $3 AND asks.task <> decode(repeat('00', 16), 'hex')
+        AND ($1::bytea IS NULL OR place.thread > $1)
+        AND NOT EXISTS (
+            SELECT 1 FROM pending AS answer WHERE answer.place = asks.place AND answer.branch = asks.branch
+                AND answer.step = asks.step AND answer.task = asks.task AND answer.slot = asks.slot + 1
+                AND answer.bytes <> '\\xc0'::bytea)
+        AND EXISTS (
+            SELECT 1 FROM checkpoint AS at WHERE at.place = asks.place AND at.branch = asks.branch
+                AND at.step = asks.step)
+        AND NOT EXISTS (
+            SELECT 1 FROM checkpoint AS newer WHERE newer.place = asks.place
+                AND (newer.branch, newer.step) > (asks.branch, asks.step))
+)
+SELECT * FROM open WHERE thread IN (SELECT DISTINCT thread FROM open ORDER BY thread LIMIT $2)
+ORDER BY thread, namespace, task, slot";
+
 const FIND_PLACE: &str = "SELECT id FROM place WHERE thread = $1 AND namespace = $2 FOR UPDATE";
 const GONE_ROWS: &str =
     "DELETE FROM checkpoint WHERE place = $1 AND branch = $2 AND step >= $3 AND step < $4";
@@ -90,6 +113,20 @@ fn name(bytes: Vec<u8>) -> Result<String, Fault> {
         let nowhere = Place::root("");
         corrupt(nowhere, CheckpointId::default(), "a name in its table is not text").into()
     })
+}
+
+pub(super) async fn waiting(connection: &Object, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, Fault> {
+    let limit = query.limit.map_or(i64::MAX, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
+    let after = query.after.map(str::as_bytes);
+    let statement = connection.prepare_cached(WAITING).await?;
+    let found = connection.query(&statement, &[&after, &limit, &i64::from(PendingWrite::SPECIAL)]).await?;
+    let waiting = found.iter().map(|row| {
+        let (thread, namespace) = (name(row.try_get(0)?)?, name(row.try_get(1)?)?);
+        let at = as_id(row.try_get(2)?, row.try_get(3)?);
+        let request = read_write(Place { thread: &thread, namespace: &namespace }, at, row, 4)?;
+        Ok(Waiting { thread, namespace, at, request })
+    });
+    waiting.collect()
 }
 
 pub(super) async fn delete_thread(connection: &mut Object, thread: &str) -> Result<(), Fault> {

@@ -302,7 +302,7 @@ fn tail_of(connection: &Connection, place: Place<'_>, id: CheckpointId) -> Resul
     let mut rows = all(connection, FULL_AND_SEGMENTS, params![thread, namespace, branch, full, step], read)?;
     let folded = rows.last().map_or(Ok(full), |row| number(row.id.step))?;
     rows.extend(all(connection, DELTAS, params![thread, namespace, branch, folded, step], read)?);
-    let writes = all(connection, WRITES, key, |row| read_write(place, id, row))?;
+    let writes = all(connection, WRITES, key, |row| read_write(place, id, row, 0))?;
     Ok(Some(Tail { rows, writes }))
 }
 
@@ -415,18 +415,24 @@ fn read_row(place: Place<'_>, branch: u32, row: &SqlRow<'_>) -> Result<Row, Faul
     Ok(Row { id, kind, record: row.get(2)? })
 }
 
-fn read_write(place: Place<'_>, id: CheckpointId, row: &SqlRow<'_>) -> Result<PendingWrite, Fault> {
-    let task: Vec<u8> = row.get(0)?;
+/// Task, slot and bytes stand in three columns from that one on.
+pub(super) fn read_write(
+    place: Place<'_>,
+    id: CheckpointId,
+    row: &SqlRow<'_>,
+    first: usize,
+) -> Result<PendingWrite, Fault> {
+    let task: Vec<u8> = row.get(first)?;
     let task = <[u8; 16]>::try_from(task)
         .map_err(|task| corrupt(place, id, format_args!("a task id of {} bytes", task.len())))?;
     Ok(PendingWrite {
         task: TaskId::from_u128(u128::from_be_bytes(task)),
-        slot: row.get(1)?,
-        bytes: row.get(2)?,
+        slot: row.get(first + 1)?,
+        bytes: row.get(first + 2)?,
     })
 }
 
-fn read_step(row: &SqlRow<'_>, column: usize) -> Result<u64, Fault> {
+pub(super) fn read_step(row: &SqlRow<'_>, column: usize) -> Result<u64, Fault> {
     let step: i64 = row.get(column)?;
     Ok(u64::try_from(step).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(column, step))?)
 }

@@ -17,7 +17,7 @@ use crate::error::{Code, Error};
 const APPLICATION: i64 = 0x6167_6370;
 
 /// What brings a file from each version to the next, beginning at one that holds nothing. Steps are added and never changed.
-const MIGRATIONS: &[&str] = &[CREATE, ADD_LEASES];
+const MIGRATIONS: &[&str] = &[CREATE, ADD_LEASES, ADD_REQUESTS];
 const VERSION: i64 = MIGRATIONS.len() as i64;
 
 /// `part` is 0 for a full or a delta and 1 for the segment beside it. The partial index holds fulls and segments only,
@@ -59,6 +59,9 @@ CREATE TABLE lease (
     until INTEGER NOT NULL
 );
 ";
+
+/// Finds the requests that wait without a look at the results and answers beside them.
+const ADD_REQUESTS: &str = "CREATE INDEX asked ON pending (place) WHERE slot % 2 = 1";
 
 /// What a file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
