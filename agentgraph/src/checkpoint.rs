@@ -10,18 +10,31 @@
 
 pub(crate) mod behind;
 pub(crate) mod codec;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 pub mod delta;
 pub(crate) mod fold;
 pub(crate) mod format;
+mod lease;
 mod memory;
+#[cfg(feature = "postgres")]
+mod postgres;
+pub(crate) mod prune;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
+pub(crate) use lease::Leased;
+pub use lease::{Claim, LeaseTerms, lease_lost};
 pub use memory::MemorySaver;
+#[cfg(feature = "postgres")]
+pub use postgres::{PostgresSaver, PostgresSaverBuilder};
+pub use prune::{Retention, StoredCheckpoint};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteSaver, SqliteSaverBuilder, Synchronous};
 
+use std::ops::Range;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use async_trait::async_trait;
 
@@ -30,7 +43,12 @@ use crate::error::{Code, Error};
 
 /// A store for checkpoints. All calls may come from many threads at once.
 ///
-/// A failing store answers with [`Code::Store`]; a lost race with [`Code::Stale`] (see [`stale`]).
+/// A failing store answers with [`Code::Store`]; a lost race with [`Code::Stale`] (see [`stale`]); a writer whose lease is
+/// another's by now with [`Code::LeaseLost`] (see [`lease_lost`]). With the feature `conformance`, `checkpoint::conformance`
+/// says whether a store does what is asked of it here.
+///
+/// The methods with a body are abilities that a store may lack: without leases nothing keeps two processes from running
+/// one thread (the slower is stale), and what cannot be copied or rewritten cannot be pruned.
 #[async_trait]
 pub trait Checkpointer: Send + Sync + 'static {
     /// The rows that make up the checkpoint `at`, oldest first, beginning with a full; and the pending writes
@@ -43,7 +61,8 @@ pub trait Checkpointer: Send + Sync + 'static {
     /// Stores a checkpoint, in one transaction with its segment and with the removal of the pending writes it makes
     /// obsolete (those of the step before it, on its branch).
     ///
-    /// Must fail with [`Code::Stale`], and change nothing, if the row is there already.
+    /// Must fail, and change nothing, with [`Code::LeaseLost`] if [`fence`](Put::fence) is neither 0 nor that of the
+    /// thread's lease, and with [`Code::Stale`] if the branch has this step already, or a later one.
     async fn put(&self, put: Put<'_>) -> Result<(), Error>;
 
     /// [`put`](Checkpointer::put) for a store that needs no await for it; `None` means "call `put`".
@@ -52,14 +71,10 @@ pub trait Checkpointer: Send + Sync + 'static {
         None
     }
 
-    /// Stores pending writes on the checkpoint `at`, all or none. A write with the task and slot of an earlier one
-    /// replaces it.
-    async fn put_writes(
-        &self,
-        place: Place<'_>,
-        at: CheckpointId,
-        writes: &[PendingWrite],
-    ) -> Result<(), Error>;
+    /// Stores pending writes on a checkpoint, all or none. A write with the task and slot of an earlier one replaces it.
+    ///
+    /// Must fail with [`Code::LeaseLost`] as [`put`](Checkpointer::put) does.
+    async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), Error>;
 
     /// The fulls and deltas of a thread, newest first.
     async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, Error>;
@@ -67,8 +82,82 @@ pub trait Checkpointer: Send + Sync + 'static {
     /// The names of all threads, in alphabetical order.
     async fn threads(&self) -> Result<Vec<String>, Error>;
 
-    /// Removes everything of a thread. No error if there is none.
+    /// Removes everything of a thread, its lease too. No error if there is none.
     async fn delete_thread(&self, thread: &str) -> Result<(), Error>;
+
+    /// Whether another process can come upon what was stored: `false` of a store that is gone with this one, whose leases
+    /// need no renewal.
+    fn outlives_its_process(&self) -> bool {
+        true
+    }
+
+    /// Takes a thread for one writer, unless another one has it and its time has not passed. Fences are greater than 0,
+    /// and greater than every fence this store ever gave for the thread, also when the thread was deleted in between.
+    ///
+    /// A store without leases grants every wish with the fence 0, which is never checked.
+    async fn acquire(&self, thread: &str, terms: LeaseTerms) -> Result<Claim, Error> {
+        let _ = (thread, terms);
+        Ok(Claim::Granted { fence: 0 })
+    }
+
+    /// Makes a lease last until another time; `false` if the thread is another's by now, or was released or deleted. A
+    /// lease whose time has passed and that nobody took is renewed like any other.
+    async fn renew(&self, thread: &str, fence: u64, until: SystemTime) -> Result<bool, Error> {
+        let _ = (thread, fence, until);
+        Ok(true)
+    }
+
+    /// Gives a thread back. No error if it is another's by now.
+    async fn release(&self, thread: &str, fence: u64) -> Result<(), Error> {
+        let _ = (thread, fence);
+        Ok(())
+    }
+
+    /// [`release`](Checkpointer::release) for a run that was dropped and cannot await: at once, or with the store's next
+    /// call. A store that does neither keeps the thread until the lease's time has passed.
+    fn let_go(&self, thread: &str, fence: u64) {
+        let _ = (thread, fence);
+    }
+
+    /// Waits until the lease with that fence is no longer the thread's, as far as the store can know. May return before.
+    /// Whoever waits asks again now and then, so a store that cannot know need not return.
+    async fn released(&self, thread: &str, fence: u64) {
+        let _ = (thread, fence);
+        std::future::pending().await
+    }
+
+    /// The requests that nobody has answered, across threads: pending writes on the newest checkpoint of their place whose
+    /// slot is odd, of a task that is not 0, with a slot below [`PendingWrite::SPECIAL`], and with no answer in the next slot
+    /// (an answer of the one byte `0xc0` was taken back). In order of thread, namespace, task and slot.
+    async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, Error> {
+        let _ = query;
+        Err(cannot("", "say which threads wait"))
+    }
+
+    /// The namespaces that hold rows of a thread, in alphabetical order; the root's is empty.
+    async fn namespaces(&self, thread: &str) -> Result<Vec<String>, Error> {
+        Err(cannot(thread, "say which namespaces a thread has"))
+    }
+
+    /// Copies everything of a thread but its lease, in one transaction.
+    ///
+    /// Must fail with [`Code::ThreadExists`] (see [`thread_exists`]), and change nothing, if `to` has anything.
+    async fn copy_thread(&self, from: &str, to: &str) -> Result<(), Error> {
+        let _ = to;
+        Err(cannot(from, "copy a thread"))
+    }
+
+    /// Removes rows, and puts fulls in the place of others, in one transaction: what pruning comes to.
+    ///
+    /// Must fail with [`Code::LeaseLost`] as [`put`](Checkpointer::put) does.
+    async fn rewrite(&self, rewrite: Rewrite<'_>) -> Result<(), Error> {
+        Err(cannot(rewrite.place.thread, "be pruned"))
+    }
+
+    /// Gives back to the system what removed rows took, as far as that is not done by itself.
+    async fn compact(&self) -> Result<(), Error> {
+        Ok(())
+    }
 }
 
 #[async_trait]
@@ -89,13 +178,8 @@ impl<C: Checkpointer + ?Sized> Checkpointer for Arc<C> {
         (**self).try_put(put)
     }
 
-    async fn put_writes(
-        &self,
-        place: Place<'_>,
-        at: CheckpointId,
-        writes: &[PendingWrite],
-    ) -> Result<(), Error> {
-        (**self).put_writes(place, at, writes).await
+    async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), Error> {
+        (**self).put_writes(put).await
     }
 
     async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, Error> {
@@ -108,6 +192,50 @@ impl<C: Checkpointer + ?Sized> Checkpointer for Arc<C> {
 
     async fn delete_thread(&self, thread: &str) -> Result<(), Error> {
         (**self).delete_thread(thread).await
+    }
+
+    fn outlives_its_process(&self) -> bool {
+        (**self).outlives_its_process()
+    }
+
+    async fn acquire(&self, thread: &str, terms: LeaseTerms) -> Result<Claim, Error> {
+        (**self).acquire(thread, terms).await
+    }
+
+    async fn renew(&self, thread: &str, fence: u64, until: SystemTime) -> Result<bool, Error> {
+        (**self).renew(thread, fence, until).await
+    }
+
+    async fn release(&self, thread: &str, fence: u64) -> Result<(), Error> {
+        (**self).release(thread, fence).await
+    }
+
+    fn let_go(&self, thread: &str, fence: u64) {
+        (**self).let_go(thread, fence);
+    }
+
+    async fn released(&self, thread: &str, fence: u64) {
+        (**self).released(thread, fence).await;
+    }
+
+    async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, Error> {
+        (**self).waiting(query).await
+    }
+
+    async fn namespaces(&self, thread: &str) -> Result<Vec<String>, Error> {
+        (**self).namespaces(thread).await
+    }
+
+    async fn copy_thread(&self, from: &str, to: &str) -> Result<(), Error> {
+        (**self).copy_thread(from, to).await
+    }
+
+    async fn rewrite(&self, rewrite: Rewrite<'_>) -> Result<(), Error> {
+        (**self).rewrite(rewrite).await
+    }
+
+    async fn compact(&self) -> Result<(), Error> {
+        (**self).compact().await
     }
 }
 
@@ -187,7 +315,7 @@ pub struct Put<'a> {
     pub place: Place<'a>,
     /// Which.
     pub id: CheckpointId,
-    /// The writer's fence; 0 until threads are leased.
+    /// The fence of the writer's lease; 0 for one that has none, which is not checked.
     pub fence: u64,
     /// Full or delta.
     pub kind: RowKind,
@@ -199,6 +327,41 @@ pub struct Put<'a> {
     pub clears_writes: bool,
 }
 
+/// Pending writes to be stored.
+#[derive(Clone, Copy, Debug)]
+pub struct PutWrites<'a> {
+    /// Whose.
+    pub place: Place<'a>,
+    /// The checkpoint that they stand on. It need not be there yet.
+    pub at: CheckpointId,
+    /// As that of a [`Put`].
+    pub fence: u64,
+    /// The writes.
+    pub writes: &'a [PendingWrite],
+}
+
+impl<'a> PutWrites<'a> {
+    /// Writes of somebody who has no lease.
+    pub const fn new(place: Place<'a>, at: CheckpointId, writes: &'a [PendingWrite]) -> Self {
+        PutWrites { place, at, fence: 0, writes }
+    }
+}
+
+/// What is to become of the rows of a place.
+#[derive(Clone, Copy, Debug)]
+pub struct Rewrite<'a> {
+    /// Whose.
+    pub place: Place<'a>,
+    /// As that of a [`Put`].
+    pub fence: u64,
+    /// Checkpoints whose rows become fulls of these bytes. Segments beside them go.
+    pub fulls: &'a [(CheckpointId, Vec<u8>)],
+    /// Checkpoints whose segments go.
+    pub unfold: &'a [CheckpointId],
+    /// Checkpoints that go: of each branch these steps, with segments and pending writes.
+    pub gone: &'a [(u32, Range<u64>)],
+}
+
 /// What a task left behind while its superstep was not committed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingWrite {
@@ -208,6 +371,38 @@ pub struct PendingWrite {
     pub slot: u32,
     /// Its bytes.
     pub bytes: Vec<u8>,
+}
+
+impl PendingWrite {
+    /// Slots from here on are neither requests nor answers.
+    pub const SPECIAL: u32 = u32::MAX - 15;
+
+    /// Whether it may be a request, by its key.
+    pub(crate) fn is_request(&self) -> bool {
+        self.slot % 2 == 1 && self.slot < Self::SPECIAL && self.task != TaskId::from_u128(0)
+    }
+}
+
+/// Which requests [`Checkpointer::waiting`] returns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WaitingQuery<'a> {
+    /// Only threads after this one, in alphabetical order.
+    pub after: Option<&'a str>,
+    /// Of at most so many threads.
+    pub limit: Option<usize>,
+}
+
+/// A request that waits for its answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// Whose.
+    pub thread: String,
+    /// The namespace of the subgraph it is in; empty for the root graph.
+    pub namespace: String,
+    /// The checkpoint that it stands on.
+    pub at: CheckpointId,
+    /// The request itself.
+    pub request: PendingWrite,
 }
 
 /// Which rows [`Checkpointer::list`] returns.
@@ -229,6 +424,33 @@ pub fn stale(place: Place<'_>, id: CheckpointId) -> Error {
         format!("checkpoint {id} was committed by another run; read the thread again before you go on"),
     )
     .on_thread(Some(place.thread))
+}
+
+/// The error of a copy onto a thread that exists, for authors of checkpointers.
+pub fn thread_exists(thread: &str) -> Error {
+    Error::new(Code::ThreadExists, "there is a thread of that name: choose another, or delete it first")
+        .on_thread(Some(thread))
+}
+
+/// [`Checkpointer::list`], for those who go back page by page: with a store that does not go back they would never end.
+pub(crate) async fn page(
+    saver: &dyn Checkpointer,
+    place: Place<'_>,
+    query: ListQuery,
+) -> Result<Vec<Row>, Error> {
+    let rows = saver.list(place, query).await?;
+    let goes_back = rows.windows(2).all(|pair| pair[0].id.step > pair[1].id.step);
+    let begins_before = query.before.is_none_or(|before| rows.first().is_none_or(|row| row.id.step < before));
+    if goes_back && begins_before {
+        return Ok(rows);
+    }
+    let problem = "the checkpointer of this graph lists checkpoints in another order than it must";
+    Err(Error::new(Code::Store, problem).on_thread(Some(place.thread)))
+}
+
+fn cannot(thread: &str, ability: &str) -> Error {
+    let problem = format!("the checkpointer of this graph cannot {ability}");
+    Error::new(Code::Store, problem).on_thread(Some(thread))
 }
 
 /// The error for stored bytes that cannot be read.

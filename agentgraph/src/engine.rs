@@ -630,11 +630,11 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             return self.adopt_left();
         }
         let StepPlace { run, parent, .. } = self.step_place();
-        self.adopt_failures_of(run, parent);
+        self.adopt_failures_of(run, parent, None);
     }
 
     /// Those of another run on this branch, whose tasks' ids are made of `parent`.
-    pub(crate) fn adopt_failures_of(&mut self, run: RunId, parent: u64) {
+    pub(crate) fn adopt_failures_of(&mut self, run: RunId, parent: u64, thread: Option<&str>) {
         if self.eager.is_some() {
             return self.adopt_left_of(run);
         }
@@ -645,7 +645,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 continue;
             };
             let handled = &self.scratch.ends.handled;
-            let place = StepPlace { run, parent, ..self.step_place() };
+            let own = self.step_place();
+            let place = StepPlace { run, parent, thread: thread.unwrap_or(own.thread), ..own };
             let task = id_of(&self.core, place, &self.frontier, handled, index as u32);
             let left = self.left_over.get_mut(&task);
             if let Some(failure) = left.and_then(|left| left.failure.take()) {

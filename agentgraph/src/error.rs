@@ -61,6 +61,12 @@ codes! {
     Store = "E_STORE",
     /// Somebody else committed to the thread first.
     Stale = "E_STALE",
+    /// A run goes on in the thread at the moment.
+    ThreadBusy = "E_THREAD_BUSY",
+    /// The run's thread was taken by another one, so it cannot store anything any more.
+    LeaseLost = "E_LEASE_LOST",
+    /// A copy would go onto a thread that exists.
+    ThreadExists = "E_THREAD_EXISTS",
     /// A route, `goto` or dispatch named a node that is not in the graph.
     UnknownTarget = "E_UNKNOWN_TARGET",
     /// Two tasks of one superstep wrote a channel that takes one write.

@@ -65,7 +65,11 @@
 //! | to run it | [`CompiledGraph::invoke`], [`RunBuilder`], [`Outcome`], [`EventStream`], [`CompiledGraph::narrow`] |
 //! | to limit it | [`RunBuilder::max_supersteps`], [`RunBuilder::deadline`], [`Budget`], [`RunBuilder::drain`] |
 //! | to ask a person and go on later | [`Ctx::interrupt`], [`CompiledGraph::resume`], [`CompiledGraph::proceed`] |
-//! | to keep runs | [`checkpoint`], [`MemorySaver`], `SqliteSaver` (feature `sqlite`), [`Durability`], [`CompiledGraph::state`], [`CompiledGraph::history`] |
+//! | to keep runs | [`checkpoint`], [`MemorySaver`], `SqliteSaver` (feature `sqlite`), `PostgresSaver` (feature `postgres`), [`Durability`], [`CompiledGraph::state`], [`CompiledGraph::history`] |
+//! | to have many callers on one thread | [`RunBuilder::when_busy`], [`WhenBusy`], [`CompiledGraph::lease`] |
+//! | to keep a store small | [`CompiledGraph::prune`], [`CompiledGraph::retention`], [`CompiledGraph::delete_thread`], [`CompiledGraph::copy_thread`] |
+//! | to know who waits for an answer | [`CompiledGraph::waiting`], [`Checkpoint::interrupts`] |
+//! | to write a store of one's own | [`Checkpointer`], `checkpoint::conformance` (feature `conformance`) |
 //! | to go back in time | [`CompiledGraph::update_state`], [`RunBuilder::from`], [`CompiledGraph::state_at`] |
 //! | to change what is stored | [`StateGraph::schema_version`], [`StateGraph::migration`], [`StoredFields`] |
 //! | to survive failure | [`RetryPolicy`], [`IntoNode::timeout`], [`IntoNode::on_error`], [`IntoNode::layer`], [`Terminal`], [`Error`], [`Code`] |
@@ -85,7 +89,8 @@
 //!
 //! # What is not here
 //!
-//! Nothing is spawned for a run, unless it is to be stored [behind it](Durability::Async), and no executor is chosen: a run
+//! Nothing is spawned for a run, unless it is to be stored [behind it](Durability::Async) or holds a lease that has to be
+//! renewed (one task for all runs of a graph, while there are any, in stores that outlive the process), and no executor is chosen: a run
 //! is a future, and a CPU-heavy node should hand its work to a thread pool itself. Timeouts and the waits between attempts use tokio's timer unless [`Services`] gives
 //! another one, and `SqliteSaver` needs a tokio runtime. There is no scheduler for waiting threads: a run that waits is a
 //! row in a store, not a task. Chat models and tools are in `agentgraph-llm`.
@@ -114,6 +119,8 @@ mod step;
 mod subgraph;
 
 pub use agentgraph_macros::{Route, State, node};
+#[cfg(feature = "postgres")]
+pub use checkpoint::PostgresSaver;
 #[cfg(feature = "sqlite")]
 pub use checkpoint::SqliteSaver;
 pub use checkpoint::format::Source;
@@ -139,8 +146,8 @@ pub use run::event::{Event, EventKind, EventStream, TaskEnd, TaskRef, View};
 pub use run::open::OpenChild;
 pub use run::view::{Checkpoint, History};
 pub use run::{
-    Budget, Durability, Interrupt, InterruptId, InterruptKind, NotFinished, Outcome, RunBuilder, StateEdit,
-    StopReason, StuckJoin,
+    Budget, Durability, Interrupt, InterruptId, InterruptKind, NotFinished, Outcome, Prune, Pruned,
+    RunBuilder, StateEdit, StopReason, StuckJoin, WaitingThread, WaitingThreads, WhenBusy,
 };
 pub use services::{Services, SystemServices};
 pub use session::{MissingSession, Session};

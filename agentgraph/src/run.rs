@@ -2,27 +2,34 @@
 
 mod begin;
 mod budget;
+mod busy;
 mod durability;
 mod edit;
 pub(crate) mod event;
 mod interrupt;
+pub(crate) mod lease;
 pub(crate) mod nested;
 pub(crate) mod open;
 mod outcome;
+mod upkeep;
 pub(crate) mod view;
+mod waiting;
 
 pub use budget::Budget;
+pub use busy::WhenBusy;
 pub use durability::Durability;
 pub(crate) use edit::Edit;
 pub use edit::StateEdit;
 pub use interrupt::{Interrupt, InterruptId, InterruptKind};
 pub use outcome::{NotFinished, Outcome, StopReason, StuckJoin};
+pub use upkeep::{Prune, Pruned};
+pub use waiting::{WaitingThread, WaitingThreads};
 
 use std::future::IntoFuture;
 use std::marker::PhantomData;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -32,6 +39,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
+use crate::checkpoint::Leased;
 use crate::context::{CheckpointId, Control, Nest, RunShared, Sink, Spending};
 use crate::engine::edit::Behind;
 use crate::engine::halt::{Halt, Limits};
@@ -40,10 +48,11 @@ use crate::engine::plan::StepPlace;
 use crate::engine::recorder::Trace;
 use crate::engine::{Answers, Loop, Pause, Scratch};
 use crate::error::{Code, Error};
-use crate::graph::CompiledGraph;
+use crate::graph::{CompiledGraph, Persistence};
 use crate::policy::{Heartbeats, NodePanic, Siblings, panic_of};
 use crate::run::begin::{Begun, Next, Start, Thread};
 use crate::run::event::{EventQueue, EventStream, Hears, View, Views};
+use crate::run::lease::{Ground, Taken};
 use crate::session::Sessions;
 use crate::state::State;
 
@@ -75,6 +84,8 @@ pub struct RunBuilder<S: State, O = S> {
     abandons: bool,
     from: Option<CheckpointId>,
     durability: Durability,
+    when_busy: WhenBusy,
+    copied_from: Option<Arc<str>>,
     output: PhantomData<fn() -> O>,
 }
 
@@ -95,6 +106,8 @@ impl<S: State> RunBuilder<S> {
             abandons: false,
             from: None,
             durability: Durability::default(),
+            when_busy: WhenBusy::default(),
+            copied_from: None,
             output: PhantomData,
         }
     }
@@ -122,6 +135,12 @@ impl<S: State> RunBuilder<S> {
 
     pub(crate) fn edit(graph: CompiledGraph<S>, start: Start<S>) -> Self {
         Self::new(graph, Ok(start))
+    }
+
+    /// Makes what tasks left behind in a copy of a thread the copy's own.
+    pub(crate) fn adopt(graph: CompiledGraph<S>, from: &str) -> Self {
+        let edit = Self::edit(graph, Start::Edit(Edit::Here(None)));
+        RunBuilder { copied_from: Some(Arc::from(from)), ..edit }
     }
 }
 
@@ -170,6 +189,8 @@ impl<S: State, O> RunBuilder<S, O> {
             abandons,
             from,
             durability,
+            when_busy,
+            copied_from,
             output: _,
         } = self;
         RunBuilder {
@@ -187,6 +208,8 @@ impl<S: State, O> RunBuilder<S, O> {
             abandons,
             from,
             durability,
+            when_busy,
+            copied_from,
             output: PhantomData,
         }
     }
@@ -257,6 +280,12 @@ impl<S: State, O> RunBuilder<S, O> {
     /// When the run's checkpoints are in the store; [`Durability::Sync`] by default.
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
+        self
+    }
+
+    /// What becomes of the call when a run goes on in its thread already; [`WhenBusy::Refuse`] by default.
+    pub fn when_busy(mut self, policy: WhenBusy) -> Self {
+        self.when_busy = policy;
         self
     }
 
@@ -340,25 +369,78 @@ impl<S: State> RunBuilder<S> {
     }
 
     async fn run_with<R: TaskRunner<S>>(
-        self,
+        mut self,
         runner: R,
         events: Option<Arc<EventQueue<S>>>,
     ) -> Result<Outcome<S>, Error> {
-        let start = self.start?;
-        let found = match &self.graph.persistence {
-            None if self.from.is_some() => return Err(view::no_checkpointer()),
-            None => None,
-            Some(persistence) => Some(
-                Box::pin(Thread::open(&self.graph.core, persistence, self.thread.clone(), self.from)).await?,
-            ),
+        let start = std::mem::replace(&mut self.start, Ok(Start::Proceed))?;
+        let Some(persistence) = self.graph.persistence.clone() else {
+            return match self.from {
+                Some(_) => Err(view::no_checkpointer()),
+                None => self.run_on(start, None, None, runner, events).await,
+            };
         };
+        Box::pin(self.run_kept(persistence, start, runner, events)).await
+    }
+
+    /// Runs it on its thread, which is nobody else's meanwhile.
+    async fn run_kept<R: TaskRunner<S>>(
+        self,
+        persistence: Persistence<S>,
+        start: Start<S>,
+        runner: R,
+        events: Option<Arc<EventQueue<S>>>,
+    ) -> Result<Outcome<S>, Error> {
+        let name = self.thread.clone().ok_or_else(begin::no_thread)?;
+        let graph = self.graph.clone();
+        persistence.settle(&name).await;
+        let services = Arc::clone(&self.graph.shared.services);
+        let ground = Ground::of(&persistence, &services);
+        let Taken { mut lease, replaces } =
+            ground.take(&name, self.when_busy, self.limits.cancel.as_ref()).await?;
+        if self.durability == Durability::Async {
+            lease.through(persistence.behind()?);
+        }
+        let rolls_back =
+            replaces && self.when_busy == WhenBusy::RollBack && matches!(start, Start::Invoke(_));
+        let (from, fence, began_at) = (self.from, lease.fence, OnceLock::new());
+        let work = async {
+            let mut thread = match rolls_back && from.is_none() {
+                true => Box::pin(Thread::before_newest_run(&graph.core, &persistence, name)).await?,
+                false => Box::pin(Thread::open(&graph.core, &persistence, name, from)).await?,
+            };
+            thread.gives_up = self.abandons || replaces;
+            thread.copied_from = self.copied_from.clone();
+            began_at.get_or_init(|| thread.head());
+            self.run_on(start, Some(thread), Some(fence), runner, events).await
+        };
+        let outcome = lease.keep_up(work).await;
+        if let (Some(retention), Ok(outcome), Some(began_at)) =
+            (&persistence.retention, &outcome, began_at.get())
+            && upkeep::is_due(retention, *began_at, outcome.checkpoint())
+        {
+            let saver = Leased { inner: Arc::clone(&persistence.saver), fence };
+            Box::pin(upkeep::prune_thread(&graph, &saver, lease.thread(), retention)).await?;
+        }
+        lease.end().await;
+        outcome
+    }
+
+    async fn run_on<R: TaskRunner<S>>(
+        self,
+        start: Start<S>,
+        found: Option<Thread<'_, S>>,
+        fence: Option<u64>,
+        runner: R,
+        events: Option<Arc<EventQueue<S>>>,
+    ) -> Result<Outcome<S>, Error> {
         let inside = match &found {
             Some(thread) if self.graph.core.has_graphs && asks_what_is_open(&start) => {
                 Box::pin(thread.open_inside(&self.graph.core)).await?
             }
             _ => Vec::new(),
         };
-        let mut begun = Begun::of(&self.graph, start, found, self.abandons, inside)?;
+        let mut begun = Begun::of(&self.graph, start, found, inside)?;
         if let (Some(journal), Some(persistence)) = (&mut begun.journal, &self.graph.persistence) {
             match self.durability {
                 Durability::Sync => {}
@@ -368,6 +450,9 @@ impl<S: State> RunBuilder<S> {
                     journal.wait_for_the_end(nested::moves_from(&self.graph.core, random));
                 }
             }
+        }
+        if let (Some(journal), Some(fence @ 1..)) = (&mut begun.journal, fence) {
+            journal.saver = Arc::new(Leased { inner: Arc::clone(&journal.saver), fence });
         }
         if let Some(events) = &events {
             events.begin(begun.run);
@@ -466,9 +551,14 @@ async fn drive<S: State, R: TaskRunner<S>>(run: &mut Loop<S, R>, next: Next<S>) 
         Next::Edit(edit, from) => {
             if let Some(from) = &from {
                 // The edit is a run of its own, and what failed is of the run before.
-                run.adopt_failures_of(from.run, from.id.step.saturating_add(from.ahead));
+                run.adopt_failures_of(
+                    from.run,
+                    from.id.step.saturating_add(from.ahead),
+                    from.thread.as_deref(),
+                );
             }
-            let thread = run.shared.thread.clone().unwrap_or_default();
+            let copied = from.as_ref().and_then(|from| from.thread.clone());
+            let thread = copied.or(run.shared.thread.clone()).unwrap_or_default();
             let namespace =
                 run.journal.as_ref().map(|journal| Arc::clone(&journal.namespace)).unwrap_or_default();
             let behind = from.map(|from| Behind {

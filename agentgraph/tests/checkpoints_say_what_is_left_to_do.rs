@@ -10,7 +10,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use agentgraph::checkpoint::{ListQuery, Place, RowKind};
 use agentgraph::prelude::*;
-use agentgraph::{CheckpointId, Checkpointer, Code, Source};
+use agentgraph::{CheckpointId, Checkpointer, Code, Source, WhenBusy};
 use common::clock::Clock;
 use common::saver::NotingSaver;
 use common::words::{Words, WordsUpdate, says, text, words_of};
@@ -166,20 +166,20 @@ async fn a_commit_takes_away_the_pending_writes_that_it_makes_obsolete() {
 }
 
 #[tokio::test]
-async fn the_second_of_two_runs_on_one_thread_cannot_commit() {
+async fn a_run_whose_thread_was_taken_cannot_commit() {
     let saver = Arc::new(MemorySaver::new());
     let inner = a_to_b().compile().unwrap().checkpointer(Arc::clone(&saver));
     let overtaken = move || {
         let inner = inner.clone();
         async move {
-            inner.invoke(Words::update().seen(["other"])).thread("t").abandon().await?;
+            inner.invoke(Words::update().seen(["other"])).thread("t").when_busy(WhenBusy::Replace).await?;
             Ok::<_, agentgraph::BoxError>(Words::update().seen(["mine"]))
         }
     };
     let graph =
         StateGraph::new().node("a", overtaken).edge(START, "a").compile().unwrap().checkpointer(saver);
     let error = graph.invoke(Words::update()).thread("t").await.unwrap_err();
-    assert_eq!(error.code(), Code::Stale);
+    assert_eq!(error.code(), Code::LeaseLost);
     assert_eq!(text(&graph.state("t").await.unwrap().unwrap().values), "other a b");
 }
 

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-use agentgraph::checkpoint::{ListQuery, PendingWrite, Place, Put, Row, Tail};
+use agentgraph::checkpoint::{ListQuery, Place, Put, PutWrites, Row, Tail};
 use agentgraph::prelude::*;
 use agentgraph::{CheckpointId, Code, Durability, Error};
 use common::poll::pending_for;
@@ -203,13 +203,8 @@ impl Checkpointer for Failing {
             _ => self.inner.try_put(&put).unwrap(),
         }
     }
-    async fn put_writes(
-        &self,
-        place: Place<'_>,
-        at: CheckpointId,
-        writes: &[PendingWrite],
-    ) -> Result<(), Error> {
-        self.inner.put_writes(place, at, writes).await
+    async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), Error> {
+        self.inner.put_writes(put).await
     }
     async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, Error> {
         self.inner.list(place, query).await

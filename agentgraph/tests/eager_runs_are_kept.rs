@@ -10,6 +10,7 @@ use std::future::IntoFuture;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use agentgraph::checkpoint::Retention;
 use agentgraph::prelude::*;
 use agentgraph::{BoxError, Code, Durability, InterruptKind, Memory, RunBuilder, Source, StopReason};
 use common::clock::{Clock, TokioClock};
@@ -95,6 +96,17 @@ async fn an_interrupt_holds_only_its_own_branch_and_reads_what_it_read() {
         let outcome = graph.resume("yes").thread("t").durability(durability).await.unwrap();
         assert_eq!(text(&outcome.into_finished().unwrap()), "i a b c asks=yes(i) after", "{durability:?}");
     }
+}
+
+#[tokio::test]
+async fn a_state_that_a_branch_still_reads_is_not_pruned() {
+    let graph = kept(one_asks());
+    let run = graph.invoke(Words::update().seen(["i"])).thread("t");
+    assert_eq!(text(run.await.unwrap().output()), "i a b c");
+    graph.prune(Retention::keep_latest_per_thread()).thread("t").await.unwrap();
+    assert_eq!(told(&graph).await.len(), 2, "the newest, and the one that `asks` reads");
+    let outcome = graph.resume("yes").thread("t").await.unwrap();
+    assert_eq!(text(&outcome.into_finished().unwrap()), "i a b c asks=yes(i) after");
 }
 
 #[tokio::test]

@@ -8,7 +8,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agentgraph::checkpoint::{Checkpointer, PendingWrite, Place, Put, RowKind, SqliteSaver, Synchronous};
+use agentgraph::checkpoint::{
+    Checkpointer, PendingWrite, Place, Put, PutWrites, RowKind, SqliteSaver, Synchronous,
+};
 use agentgraph::{CheckpointId, Code, Error, TaskId};
 use rusqlite::Connection;
 use sqlite_folder::Folder;
@@ -158,7 +160,7 @@ async fn a_locked_file_is_waited_for() {
     let (stored, other, pending, deleted, ()) = tokio::join!(
         saver.put(put("t", 1, b"b")),
         saver.put(put("u", 0, b"c")),
-        saver.put_writes(Place::root("t"), CheckpointId::new(0, 0), writes),
+        saver.put_writes(PutWrites::new(Place::root("t"), CheckpointId::new(0, 0), writes)),
         saver.delete_thread("v"),
         release
     );
@@ -355,7 +357,7 @@ async fn a_step_that_sqlite_cannot_count_is_refused() {
     let write = PendingWrite { task: TaskId::from_u128(1), slot: 0, bytes: Vec::new() };
     for error in [
         saver.put(put("t", u64::MAX, b"a")).await.unwrap_err(),
-        saver.put_writes(t, above, &[write]).await.unwrap_err(),
+        saver.put_writes(PutWrites::new(t, above, &[write])).await.unwrap_err(),
     ] {
         assert_eq!(
             error.to_string(),

@@ -5,7 +5,7 @@ mod sqlite_folder;
 
 use std::path::Path;
 
-use agentgraph::checkpoint::{Checkpointer, PendingWrite, Place, Put, RowKind, SqliteSaver};
+use agentgraph::checkpoint::{Checkpointer, PendingWrite, Place, Put, PutWrites, RowKind, SqliteSaver};
 use agentgraph::{CheckpointId, Code, TaskId};
 use futures_util::future::join_all;
 use rusqlite::Connection;
@@ -75,7 +75,7 @@ async fn segments_and_cleared_writes_go_with_their_row() {
     for name in &names {
         saver.put(put(name, 0)).await.unwrap();
         let write = PendingWrite { task: TaskId::from_u128(1), slot: 0, bytes: b"w".to_vec() };
-        saver.put_writes(Place::root(name), CheckpointId::new(0, 0), &[write]).await.unwrap();
+        saver.put_writes(PutWrites::new(Place::root(name), CheckpointId::new(0, 0), &[write])).await.unwrap();
     }
     let puts = names.iter().map(|name| {
         let kind = RowKind::Delta;

@@ -5,12 +5,17 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
 
 use async_trait::async_trait;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::oneshot;
 
-use super::{Checkpointer, ListQuery, PendingWrite, Place, Put, Row, RowKind, Tail};
+use super::{
+    Checkpointer, Claim, LeaseTerms, ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row, RowKind,
+    Tail, Waiting, WaitingQuery,
+};
 use crate::context::CheckpointId;
 use crate::error::{Code, Error};
 
@@ -22,7 +27,11 @@ pub(crate) struct Behind {
     inner: Arc<dyn Checkpointer>,
     jobs: Sender<Job>,
     failed: Arc<Failed>,
+    leaving: Arc<Leaving>,
 }
+
+/// The leases of runs that were dropped, to be given back when what the runs handed over is stored.
+type Leaving = Mutex<Vec<(String, u64)>>;
 
 /// The threads that a write has failed on since they were settled last, with the error until somebody was given it.
 type Failed = Mutex<HashMap<String, Option<Error>>>;
@@ -33,10 +42,16 @@ enum Job {
         thread: String,
         namespace: String,
         at: CheckpointId,
+        fence: u64,
         writes: Vec<PendingWrite>,
     },
-    /// Says when everything before it is done.
-    Settle(oneshot::Sender<()>),
+    /// Says when everything of a thread before it is done.
+    Settle {
+        thread: String,
+        done: oneshot::Sender<()>,
+    },
+    /// There is something to be given back.
+    LetGo,
 }
 
 struct OwnedPut {
@@ -59,8 +74,9 @@ impl Behind {
         })?;
         let (jobs, received) = channel(CAPACITY);
         let failed = Arc::new(Failed::default());
-        runtime.spawn(carry_out(Arc::clone(&inner), received, Arc::clone(&failed)));
-        Ok(Behind { inner, jobs, failed })
+        let leaving = Arc::new(Leaving::default());
+        runtime.spawn(carry_out(Arc::clone(&inner), received, Arc::clone(&failed), Arc::clone(&leaving)));
+        Ok(Behind { inner, jobs, failed, leaving })
     }
 
     /// Waits until everything that was handed over for a thread is stored. Afterwards the thread can be written again.
@@ -69,7 +85,7 @@ impl Behind {
     /// What failed since the last time.
     pub(crate) async fn settle(&self, thread: &str) -> Result<(), Error> {
         let (done, is_done) = oneshot::channel();
-        self.send(Job::Settle(done)).await?;
+        self.send(Job::Settle { thread: thread.to_owned(), done }).await?;
         is_done.await.map_err(|_| gone())?;
         match lock(&self.failed).remove(thread).flatten() {
             Some(error) => Err(error),
@@ -98,14 +114,25 @@ fn gone() -> Error {
     Error::new(Code::Store, "the task that stores checkpoints is gone: its runtime was shut down")
 }
 
-fn lock(failed: &Failed) -> MutexGuard<'_, HashMap<String, Option<Error>>> {
-    failed.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn carry_out(saver: Arc<dyn Checkpointer>, mut jobs: Receiver<Job>, failed: Arc<Failed>) {
+async fn carry_out(
+    saver: Arc<dyn Checkpointer>,
+    mut jobs: Receiver<Job>,
+    failed: Arc<Failed>,
+    leaving: Arc<Leaving>,
+) {
+    let _last = LastHand { saver: Arc::clone(&saver), leaving: Arc::clone(&leaving) };
     while let Some(job) = jobs.recv().await {
+        if jobs.is_empty() && matches!(job, Job::LetGo) {
+            give_back(&*saver, &leaving, |_| true).await;
+        }
         let (thread, stored) = match job {
-            Job::Settle(done) => {
+            Job::LetGo => continue,
+            Job::Settle { thread, done } => {
+                give_back(&*saver, &leaving, |of| of == thread).await;
                 // Nobody may wait any more.
                 let _ = done.send(());
                 continue;
@@ -116,15 +143,44 @@ async fn carry_out(saver: Arc<dyn Checkpointer>, mut jobs: Receiver<Job>, failed
                 let stored = saver.put(put.borrowed()).await;
                 (put.thread, stored)
             }
-            Job::Writes { thread, namespace, at, writes } => {
+            Job::Writes { thread, namespace, at, fence, writes } => {
                 let place = Place { thread: &thread, namespace: &namespace };
-                let stored = saver.put_writes(place, at, &writes).await;
+                let stored = saver.put_writes(PutWrites { place, at, fence, writes: &writes }).await;
                 (thread, stored)
             }
         };
         if let Err(error) = stored {
             lock(&failed).insert(thread, Some(error));
         }
+        if jobs.is_empty() {
+            give_back(&*saver, &leaving, |_| true).await;
+        }
+    }
+}
+
+/// Gives back what is left when the task ends, also when its runtime is shut down.
+struct LastHand {
+    saver: Arc<dyn Checkpointer>,
+    leaving: Arc<Leaving>,
+}
+
+impl Drop for LastHand {
+    fn drop(&mut self) {
+        let_all_go(&*self.saver, &self.leaving);
+    }
+}
+
+fn let_all_go(saver: &dyn Checkpointer, leaving: &Leaving) {
+    for (thread, fence) in std::mem::take(&mut *lock(leaving)) {
+        saver.let_go(&thread, fence);
+    }
+}
+
+async fn give_back(saver: &dyn Checkpointer, leaving: &Leaving, which: impl Fn(&str) -> bool) {
+    let now: Vec<(String, u64)> = lock(leaving).extract_if(.., |(thread, _)| which(thread)).collect();
+    for (thread, fence) in now {
+        // A lease that cannot be given back ends by time.
+        let _ = saver.release(&thread, fence).await;
     }
 }
 
@@ -182,15 +238,11 @@ impl Checkpointer for Behind {
         Some(Ok(()))
     }
 
-    async fn put_writes(
-        &self,
-        place: Place<'_>,
-        at: CheckpointId,
-        writes: &[PendingWrite],
-    ) -> Result<(), Error> {
+    async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), Error> {
+        let PutWrites { place, at, fence, writes } = put;
         self.check(place.thread)?;
         let (thread, namespace) = (place.thread.to_owned(), place.namespace.to_owned());
-        self.send(Job::Writes { thread, namespace, at, writes: writes.to_vec() }).await
+        self.send(Job::Writes { thread, namespace, at, fence, writes: writes.to_vec() }).await
     }
 
     async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, Error> {
@@ -206,5 +258,43 @@ impl Checkpointer for Behind {
         // What failed to be stored is to be deleted anyway.
         let _ = self.settle(thread).await;
         self.inner.delete_thread(thread).await
+    }
+
+    async fn acquire(&self, thread: &str, terms: LeaseTerms) -> Result<Claim, Error> {
+        self.inner.acquire(thread, terms).await
+    }
+
+    async fn renew(&self, thread: &str, fence: u64, until: SystemTime) -> Result<bool, Error> {
+        self.inner.renew(thread, fence, until).await
+    }
+
+    async fn release(&self, thread: &str, fence: u64) -> Result<(), Error> {
+        self.inner.release(thread, fence).await
+    }
+
+    async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, Error> {
+        self.inner.waiting(query).await
+    }
+
+    fn outlives_its_process(&self) -> bool {
+        self.inner.outlives_its_process()
+    }
+
+    fn let_go(&self, thread: &str, fence: u64) {
+        lock(&self.leaving).push((thread.to_owned(), fence));
+        // If there is no room, somebody is at work and will see it; if nobody is there any more, there is nothing to wait for.
+        if let Err(TrySendError::Closed(_)) = self.jobs.try_send(Job::LetGo) {
+            let_all_go(&*self.inner, &self.leaving);
+        }
+    }
+
+    async fn namespaces(&self, thread: &str) -> Result<Vec<String>, Error> {
+        self.settle(thread).await?;
+        self.inner.namespaces(thread).await
+    }
+
+    async fn rewrite(&self, rewrite: Rewrite<'_>) -> Result<(), Error> {
+        self.settle(rewrite.place.thread).await?;
+        self.inner.rewrite(rewrite).await
     }
 }

@@ -130,6 +130,13 @@ impl Folded {
             .collect()
     }
 
+    /// Says of a field that its value stands in another record than it did.
+    pub(crate) fn refer_to(&mut self, field: usize, id: CheckpointId) {
+        if let Some(Field { base: base @ Base::Elsewhere(_), .. }) = self.fields.get_mut(field) {
+            *base = Base::Elsewhere(id);
+        }
+    }
+
     /// Puts the value of one field under what happened since, from the record that holds it whole.
     pub(crate) fn fill(&mut self, field: usize, other: &Folded, id: CheckpointId) -> Result<(), FormatError> {
         let found = other.fields.get(field).map(|field| &field.base);

@@ -133,6 +133,16 @@ pub(crate) struct StoredDispatch {
     pub(crate) input: Bytes,
 }
 
+impl Serialize for StoredActivation {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match (&self.dispatch, &self.eager) {
+            (_, Some(eager)) => eager.serialize(serializer),
+            (Some(dispatch), None) => dispatch.serialize(serializer),
+            (None, None) => serializer.serialize_str(&self.node),
+        }
+    }
+}
+
 impl<'de> Deserialize<'de> for StoredActivation {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct NameOrMap;
@@ -332,6 +342,56 @@ impl Header {
             }
         }
         Ok(())
+    }
+
+    /// A full record that says all of this.
+    pub(crate) fn to_record(&self, operations: &[u8]) -> Vec<u8> {
+        let mut record = Vec::new();
+        let mut header = HeaderWriter::begin(&mut record);
+        header.number("time", self.time);
+        header.value("next", &self.next);
+        header.value("run", &self.run);
+        header.value("joins", &self.joins);
+        header.value("fields", &self.fields);
+        header.value("fingerprint", &self.fingerprint);
+        header.value("discipline", &self.discipline);
+        header.value("schema", &self.schema);
+        header.value("fence", &self.fence);
+        header.value("codec", &self.codec);
+        header.value("spent", &self.spent);
+        if self.source != Source::Loop {
+            header.value("source", &self.source);
+        }
+        if let Some(abandoned) = &self.abandoned {
+            header.value("abandoned", abandoned);
+        }
+        if !self.halt.is_empty() {
+            header.value("halt", &self.halt);
+        }
+        if let Some(call) = &self.call {
+            header.value("call", call);
+        }
+        if let Some(wrote) = &self.wrote {
+            header.value("wrote", wrote);
+        }
+        if self.ahead > 0 {
+            header.number("ahead", self.ahead);
+        }
+        if !self.deferred.is_empty() {
+            header.value("deferred", &self.deferred);
+        }
+        if !self.session.is_empty() {
+            header.value("session", &self.session);
+        }
+        if let Some(parent) = &self.parent {
+            header.value("parent", parent);
+        }
+        self.eager.write_to(&mut header);
+        for (key, value) in &self.unknown {
+            header.raw(key, |bytes| bytes.extend_from_slice(value));
+        }
+        header.finish(operations);
+        record
     }
 
     pub(crate) fn time(&self) -> SystemTime {

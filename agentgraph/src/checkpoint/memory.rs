@@ -2,10 +2,16 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
 
 use async_trait::async_trait;
 
-use super::{Checkpointer, ListQuery, PendingWrite, Place, Put, Row, RowKind, Tail, stale};
+use tokio::sync::Notify;
+
+use super::{
+    Checkpointer, Claim, LeaseTerms, ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row, RowKind,
+    Tail, Waiting, WaitingQuery, lease_lost, stale, thread_exists,
+};
 use crate::context::{CheckpointId, TaskId};
 use crate::error::Error;
 
@@ -31,14 +37,33 @@ use crate::error::Error;
 /// ```
 #[derive(Debug, Default)]
 pub struct MemorySaver {
-    threads: Mutex<HashMap<String, Thread>>,
+    store: Mutex<Store>,
+    /// Rings whenever a thread was given back.
+    released: Notify,
 }
 
-/// Namespace, then branch. Most threads hold one of each, so both are searched from the end.
-type Thread = Vec<(String, Vec<Branch>)>;
+#[derive(Debug, Default)]
+struct Store {
+    threads: HashMap<String, Thread>,
+    /// The last fence that was given.
+    fences: u64,
+}
+
+#[derive(Debug, Default)]
+struct Thread {
+    lease: Option<Held>,
+    /// Most threads hold one namespace of one branch, so both are searched from the end.
+    namespaces: Vec<(String, Vec<Branch>)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    fence: u64,
+    until: SystemTime,
+}
 
 /// One log of bytes and an index into it, so that a step costs no allocation of its own.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Branch {
     log: Vec<u8>,
     /// In order of steps; a segment directly after the delta of its step.
@@ -66,36 +91,66 @@ impl MemorySaver {
         Self::default()
     }
 
-    fn threads(&self) -> MutexGuard<'_, HashMap<String, Thread>> {
-        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
+    fn store(&self) -> MutexGuard<'_, Store> {
+        self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn with_branches<T>(&self, place: Place<'_>, read: impl FnOnce(&[Branch]) -> T) -> T {
-        let threads = self.threads();
-        let namespaces = threads.get(place.thread).map_or(&[][..], Vec::as_slice);
+        let store = self.store();
+        let namespaces = store.threads.get(place.thread).map_or(&[][..], |thread| &thread.namespaces);
         let found = namespaces.iter().find(|(name, _)| equal(name, place.namespace));
         read(found.map_or(&[], |(_, branches)| branches))
     }
 
-    fn change<T>(&self, place: Place<'_>, branch: u32, change: impl FnOnce(&mut Branch) -> T) -> T {
-        let mut threads = self.threads();
-        let thread = match threads.get_mut(place.thread) {
+    fn change<T>(
+        &self,
+        place: Place<'_>,
+        fence: u64,
+        branch: u32,
+        change: impl FnOnce(&mut Branch) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let mut store = self.store();
+        let thread = match store.threads.get_mut(place.thread) {
             Some(thread) => thread,
-            None => threads.entry(place.thread.to_owned()).or_default(),
+            None if fence == 0 => store.threads.entry(place.thread.to_owned()).or_default(),
+            None => return Err(lease_lost(place.thread)),
         };
-        let at = thread.iter().position(|(name, _)| equal(name, place.namespace)).unwrap_or_else(|| {
-            thread.push((place.namespace.to_owned(), Vec::new()));
-            thread.len() - 1
+        thread.check(place.thread, fence)?;
+        let namespaces = &mut thread.namespaces;
+        let at = namespaces.iter().position(|(name, _)| equal(name, place.namespace)).unwrap_or_else(|| {
+            namespaces.push((place.namespace.to_owned(), Vec::new()));
+            namespaces.len() - 1
         });
-        let branches = &mut thread[at].1;
+        let branches = &mut namespaces[at].1;
         if branches.len() <= branch as usize {
             branches.resize_with(branch as usize + 1, Branch::default);
         }
         change(&mut branches[branch as usize])
     }
 
-    fn store(&self, put: &Put<'_>) -> Result<(), Error> {
-        self.change(put.place, put.id.branch, |branch| branch.put(put))
+    fn put_now(&self, put: &Put<'_>) -> Result<(), Error> {
+        self.change(put.place, put.fence, put.id.branch, |branch| branch.put(put))
+    }
+
+    fn release_now(&self, thread: &str, fence: u64) {
+        let mut store = self.store();
+        let Some(found) = store.threads.get_mut(thread) else { return };
+        if found.lease.is_some_and(|held| held.fence == fence) {
+            found.lease = None;
+            if found.namespaces.is_empty() {
+                store.threads.remove(thread);
+            }
+            self.released.notify_waiters();
+        }
+    }
+}
+
+impl Thread {
+    fn check(&self, name: &str, fence: u64) -> Result<(), Error> {
+        match fence == 0 || self.lease.is_some_and(|held| held.fence == fence) {
+            true => Ok(()),
+            false => Err(lease_lost(name)),
+        }
     }
 }
 
@@ -121,12 +176,55 @@ impl Branch {
         self.rows.push(Entry { step, kind, start, end: self.log.len() });
     }
 
+    /// Builds the log anew with what is to stay.
+    fn rewrite(&mut self, number: u32, rewrite: &Rewrite<'_>) {
+        let gone = |step: u64| {
+            let of_branch = rewrite.gone.iter().filter(|(branch, _)| *branch == number);
+            of_branch.clone().any(|(_, steps)| steps.contains(&step))
+        };
+        let full = |step: u64| {
+            let id = CheckpointId::new(number, step);
+            rewrite.fulls.iter().find(|(of, _)| *of == id).map(|(_, record)| record)
+        };
+        let old = Branch {
+            log: std::mem::take(&mut self.log),
+            rows: std::mem::take(&mut self.rows),
+            writes: BTreeMap::new(),
+        };
+        for row in old.rows.iter().filter(|row| !gone(row.step)) {
+            let unfolded = rewrite.unfold.contains(&CheckpointId::new(number, row.step));
+            match (row.kind, full(row.step)) {
+                (RowKind::Segment, Some(_)) => {}
+                (RowKind::Segment, None) if unfolded => {}
+                (_, Some(record)) => self.add(row.step, RowKind::Full, record),
+                (kind, None) => self.add(row.step, kind, &old.log[row.start..row.end]),
+            }
+        }
+        self.log.shrink_to_fit();
+        self.writes.retain(|(step, ..), _| !gone(*step));
+    }
+
     fn row(&self, branch: u32, entry: &Entry) -> Row {
         Row {
             id: CheckpointId::new(branch, entry.step),
             kind: entry.kind,
             record: self.log[entry.start..entry.end].to_vec(),
         }
+    }
+
+    /// The requests on the last row that have no answers.
+    fn waiting(&self, number: u32) -> Vec<(CheckpointId, PendingWrite)> {
+        let Some(last) = self.rows.last().map(|row| row.step) else { return Vec::new() };
+        let at = CheckpointId::new(number, last);
+        let answered =
+            |task, slot| self.writes.get(&(last, task, slot)).is_some_and(|answer| answer != &[0xc0]);
+        let writes = self.writes.range((last, TaskId::from_u128(0), 0)..);
+        let writes = writes.take_while(|((step, ..), _)| *step == last);
+        writes
+            .map(|((_, task, slot), bytes)| PendingWrite { task: *task, slot: *slot, bytes: bytes.clone() })
+            .filter(|write| write.is_request() && !answered(write.task, write.slot + 1))
+            .map(|write| (at, write))
+            .collect()
     }
 
     fn tail(&self, number: u32, at: Option<u64>) -> Option<Tail> {
@@ -189,25 +287,23 @@ impl Checkpointer for MemorySaver {
     }
 
     async fn put(&self, put: Put<'_>) -> Result<(), Error> {
-        self.store(&put)
+        self.put_now(&put)
     }
 
     fn try_put(&self, put: &Put<'_>) -> Option<Result<(), Error>> {
-        Some(self.store(put))
+        Some(self.put_now(put))
     }
 
-    async fn put_writes(
-        &self,
-        place: Place<'_>,
-        at: CheckpointId,
-        writes: &[PendingWrite],
-    ) -> Result<(), Error> {
-        self.change(place, at.branch, |branch| {
-            for write in writes {
-                branch.writes.insert((at.step, write.task, write.slot), write.bytes.clone());
+    async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), Error> {
+        if put.writes.is_empty() {
+            return Ok(());
+        }
+        self.change(put.place, put.fence, put.at.branch, |branch| {
+            for write in put.writes {
+                branch.writes.insert((put.at.step, write.task, write.slot), write.bytes.clone());
             }
-        });
-        Ok(())
+            Ok(())
+        })
     }
 
     async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, Error> {
@@ -222,17 +318,141 @@ impl Checkpointer for MemorySaver {
     }
 
     async fn threads(&self) -> Result<Vec<String>, Error> {
-        let threads = self.threads();
-        let begun = threads
-            .iter()
-            .filter(|(_, thread)| thread.iter().any(|(_, branches)| newest_branch(branches).is_some()));
+        let store = self.store();
+        let begun = store.threads.iter().filter(|(_, thread)| {
+            thread.namespaces.iter().any(|(_, branches)| newest_branch(branches).is_some())
+        });
         let mut names: Vec<String> = begun.map(|(name, _)| name.clone()).collect();
         names.sort();
         Ok(names)
     }
 
     async fn delete_thread(&self, thread: &str) -> Result<(), Error> {
-        self.threads().remove(thread);
+        self.store().threads.remove(thread);
+        self.released.notify_waiters();
+        Ok(())
+    }
+
+    fn outlives_its_process(&self) -> bool {
+        false
+    }
+
+    async fn acquire(&self, thread: &str, terms: LeaseTerms) -> Result<Claim, Error> {
+        let mut store = self.store();
+        let Store { threads, fences } = &mut *store;
+        let found = match threads.get_mut(thread) {
+            Some(found) => found,
+            None => threads.entry(thread.to_owned()).or_default(),
+        };
+        match found.lease {
+            Some(Held { fence, until }) if !terms.seize && until > terms.now => {
+                Ok(Claim::Held { fence, until })
+            }
+            before => {
+                *fences += 1;
+                found.lease = Some(Held { fence: *fences, until: terms.until });
+                if before.is_some() {
+                    self.released.notify_waiters();
+                }
+                Ok(Claim::Granted { fence: *fences })
+            }
+        }
+    }
+
+    async fn renew(&self, thread: &str, fence: u64, until: SystemTime) -> Result<bool, Error> {
+        let mut store = self.store();
+        let held = store.threads.get_mut(thread).and_then(|thread| thread.lease.as_mut());
+        let held = held.filter(|held| held.fence == fence);
+        Ok(held.map(|held| held.until = until).is_some())
+    }
+
+    async fn release(&self, thread: &str, fence: u64) -> Result<(), Error> {
+        self.release_now(thread, fence);
+        Ok(())
+    }
+
+    fn let_go(&self, thread: &str, fence: u64) {
+        self.release_now(thread, fence);
+    }
+
+    async fn released(&self, thread: &str, fence: u64) {
+        loop {
+            let rings = self.released.notified();
+            let held = self.store().threads.get(thread).and_then(|thread| thread.lease);
+            if held.is_none_or(|held| held.fence != fence) {
+                return;
+            }
+            rings.await;
+        }
+    }
+
+    async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, Error> {
+        let store = self.store();
+        let wanted = |name: &&String| query.after.is_none_or(|after| name.as_str() > after);
+        let mut names: Vec<&String> = store.threads.keys().filter(wanted).collect();
+        names.sort();
+        let (mut found, mut threads) = (Vec::new(), 0);
+        for thread in names {
+            if threads >= query.limit.unwrap_or(usize::MAX) {
+                break;
+            }
+            let before = found.len();
+            let mut namespaces: Vec<_> = store.threads[thread].namespaces.iter().collect();
+            namespaces.sort_by(|(one, _), (other, _)| one.cmp(other));
+            for (namespace, branches) in namespaces {
+                let Some(newest) = newest_branch(branches) else { continue };
+                let waiting = branches[newest as usize].waiting(newest).into_iter();
+                found.extend(waiting.map(|(at, request)| {
+                    let (thread, namespace) = (thread.clone(), namespace.clone());
+                    Waiting { thread, namespace, at, request }
+                }));
+            }
+            threads += usize::from(found.len() > before);
+        }
+        Ok(found)
+    }
+
+    async fn namespaces(&self, thread: &str) -> Result<Vec<String>, Error> {
+        let store = self.store();
+        let namespaces = store.threads.get(thread).map_or(&[][..], |thread| &thread.namespaces);
+        let begun = namespaces.iter().filter(|(_, branches)| newest_branch(branches).is_some());
+        let mut names: Vec<String> = begun.map(|(name, _)| name.clone()).collect();
+        names.sort();
+        Ok(names)
+    }
+
+    async fn copy_thread(&self, from: &str, to: &str) -> Result<(), Error> {
+        let mut store = self.store();
+        if store.threads.get(to).is_some_and(|thread| !thread.namespaces.is_empty()) {
+            return Err(thread_exists(to));
+        }
+        let namespaces = store.threads.get(from).map(|thread| thread.namespaces.clone());
+        if let Some(namespaces) = namespaces {
+            store.threads.entry(to.to_owned()).or_default().namespaces = namespaces;
+        }
+        Ok(())
+    }
+
+    async fn rewrite(&self, rewrite: Rewrite<'_>) -> Result<(), Error> {
+        let Place { thread, namespace } = rewrite.place;
+        let mut store = self.store();
+        let Some(found) = store.threads.get_mut(thread) else {
+            return if rewrite.fence == 0 { Ok(()) } else { Err(lease_lost(thread)) };
+        };
+        found.check(thread, rewrite.fence)?;
+        let Some(at) = found.namespaces.iter().position(|(name, _)| equal(name, namespace)) else {
+            return Ok(());
+        };
+        let branches = &mut found.namespaces[at].1;
+        for (number, branch) in (0..).zip(branches.iter_mut()) {
+            branch.rewrite(number, &rewrite);
+        }
+        if branches.iter().all(|branch| branch.rows.is_empty() && branch.writes.is_empty()) {
+            found.namespaces.swap_remove(at);
+        }
+        if found.namespaces.is_empty() && found.lease.is_none() {
+            store.threads.remove(thread);
+        }
         Ok(())
     }
 }

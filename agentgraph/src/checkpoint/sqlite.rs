@@ -10,28 +10,37 @@
 //! on meanwhile (WAL lets them).
 
 mod fault;
+mod leases;
 mod open;
+mod owner;
 mod queue;
 mod rows;
 mod schema;
+mod upkeep;
 
 pub use open::{SqliteSaverBuilder, Synchronous};
 
 use std::fmt;
 use std::future::poll_fn;
 use std::path::Path;
+use std::pin::pin;
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
+use futures_util::future::select;
 use rusqlite::Connection;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Notify};
 
-use super::{Checkpointer, ListQuery, PendingWrite, Place, Put, Row, Tail, stale};
+use super::{
+    Checkpointer, Claim, LeaseTerms, ListQuery, Place, Put, PutWrites, Rewrite, Row, Tail, Waiting,
+    WaitingQuery,
+};
 use crate::context::CheckpointId;
 use crate::error::Error;
 use fault::{Fault, Home, Patience};
-use queue::{Progress, Queue, Ticket};
+use owner::Owner;
+use queue::{Outcome, Progress, Queue, Ticket};
 
 /// Keeps checkpoints in an SQLite file, which is created on first use.
 ///
@@ -81,7 +90,15 @@ use queue::{Progress, Queue, Ticket};
 /// enabled. The executor's thread is held for as long as a statement takes: about 10 us for a small record, 1 to 10 ms
 /// for one of a megabyte, and a few milliseconds each time SQLite moves 1000 pages from the log into the file.
 ///
-/// The file does not shrink when threads are deleted; their space is used again.
+/// # Leases
+///
+/// A saver that runs threads keeps an empty file beside the database, `threads.db-owner-..`, locked for as long as it
+/// lives. When a process was killed, others find its file unlocked and take its threads at once; a process that is merely
+/// stopped keeps them until its leases end. Wherever such a file cannot be made, leases of killed processes end by time.
+///
+/// # Space
+///
+/// Space of deleted threads and pruned checkpoints is used again. [`compact`](Checkpointer::compact) cuts it off the file.
 ///
 /// # Errors
 ///
@@ -96,6 +113,9 @@ pub struct SqliteSaver {
     connection: Mutex<Connection>,
     /// Rows that wait for whoever has the turn next.
     queue: Queue,
+    owner: Owner,
+    /// Rings whenever this saver gave a thread back.
+    released: Notify,
 }
 
 impl SqliteSaver {
@@ -123,8 +143,14 @@ impl SqliteSaver {
     }
 
     fn new(home: Home, busy_timeout: Duration, connection: Connection) -> Self {
+        let owner = Owner::new(match &home {
+            Home::File(path) => Some(path),
+            Home::Memory => None,
+        });
         SqliteSaver {
             home,
+            owner,
+            released: Notify::new(),
             busy_timeout,
             turn: Mutex::default(),
             connection: Mutex::new(connection),
@@ -157,10 +183,12 @@ impl SqliteSaver {
     /// Commits everything that is queued, until the owner of `ticket` has its answer. Needs the turn.
     ///
     /// May be dropped at each await: rows are either in the queue or committed then, and the next in turn goes on.
-    async fn lead(&self, ticket: &Ticket<'_>) -> Result<(), Error> {
+    async fn lead(&self, ticket: &Ticket<'_>) -> Outcome {
         let mut patience = Patience::new(self.busy_timeout);
         loop {
-            let progress = self.queue.commit(&*self.connection.lock().await, &self.home, self.busy_timeout);
+            let connection = self.connection.lock().await;
+            let progress = self.queue.commit(&connection, &self.owner, &self.home, self.busy_timeout);
+            drop(connection);
             match (ticket.take(), progress) {
                 (Some(outcome), _) => return outcome,
                 (None, Progress::Busy) => patience.sleep().await,
@@ -179,7 +207,26 @@ impl SqliteSaver {
             Ok(_) => self.queue.stored_alone(),
             Err(_) => {}
         }
-        Some(outcome.and_then(|stored| if stored { Ok(()) } else { Err(stale(put.place, put.id).into()) }))
+        Some(outcome.and_then(|stored| stored.map_err(|late| late.explain(put.place, put.id).into())))
+    }
+
+    /// Waits for what was queued, and carries it out if nobody else does.
+    async fn settle(&self, ticket: Ticket<'_>) -> Outcome {
+        let_others_store().await;
+        if let Some(outcome) = ticket.take() {
+            return outcome;
+        }
+        let _turn = self.turn.lock().await;
+        match ticket.take() {
+            Some(outcome) => outcome,
+            None => self.lead(&ticket).await,
+        }
+    }
+
+    fn release_now(&self, thread: &str, fence: u64) -> bool {
+        let Ok(_turn) = self.turn.try_lock() else { return false };
+        let Ok(connection) = self.connection.try_lock() else { return false };
+        leases::release(&connection, thread, fence).is_ok()
     }
 }
 
@@ -214,16 +261,7 @@ impl Checkpointer for SqliteSaver {
         if let Some(outcome) = self.try_put(&put) {
             return outcome;
         }
-        let ticket = self.queue.push(&put);
-        let_others_store().await;
-        if let Some(outcome) = ticket.take() {
-            return outcome;
-        }
-        let _turn = self.turn.lock().await;
-        match ticket.take() {
-            Some(outcome) => outcome,
-            None => self.lead(&ticket).await,
-        }
+        self.settle(self.queue.push(&put)).await.map(drop)
     }
 
     /// Answers while one run is alone: the connection is free, nobody waits, and the last row was of the same thread.
@@ -235,14 +273,9 @@ impl Checkpointer for SqliteSaver {
         Some(outcome.map_err(|fault| self.home.explain(fault).on_thread(Some(put.place.thread))))
     }
 
-    async fn put_writes(
-        &self,
-        place: Place<'_>,
-        at: CheckpointId,
-        writes: &[PendingWrite],
-    ) -> Result<(), Error> {
-        let stored = self.write(|connection| rows::put_writes(connection, place, at, writes)).await;
-        stored.map_err(|error| error.on_thread(Some(place.thread)))
+    async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), Error> {
+        let stored = self.write(|connection| rows::put_writes(connection, put)).await;
+        stored.map_err(|error| error.on_thread(Some(put.place.thread)))
     }
 
     async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, Error> {
@@ -255,8 +288,73 @@ impl Checkpointer for SqliteSaver {
     }
 
     async fn delete_thread(&self, thread: &str) -> Result<(), Error> {
-        let deleted = self.write(|connection| rows::delete_thread(connection, thread)).await;
+        let deleted = self.write(|connection| upkeep::delete_thread(connection, thread)).await;
+        self.released.notify_waiters();
         deleted.map_err(|error| error.on_thread(Some(thread)))
+    }
+
+    async fn acquire(&self, thread: &str, terms: LeaseTerms) -> Result<Claim, Error> {
+        match self.settle(self.queue.push_take(thread, terms)).await? {
+            Some(claim) => Ok(claim),
+            None => Err(self.home.lost().on_thread(Some(thread))),
+        }
+    }
+
+    async fn renew(&self, thread: &str, fence: u64, until: SystemTime) -> Result<bool, Error> {
+        let renewed = self.write(|connection| leases::renew(connection, thread, fence, until)).await;
+        renewed.map_err(|error| error.on_thread(Some(thread)))
+    }
+
+    async fn release(&self, thread: &str, fence: u64) -> Result<(), Error> {
+        let released = self.settle(self.queue.push_release(thread, fence)).await;
+        self.released.notify_waiters();
+        released.map(drop)
+    }
+
+    fn let_go(&self, thread: &str, fence: u64) {
+        if !self.release_now(thread, fence) {
+            self.queue.release_later(thread, fence);
+        }
+        self.released.notify_waiters();
+    }
+
+    /// Leases that other processes give back are seen by looking now and then.
+    async fn released(&self, thread: &str, fence: u64) {
+        let mut patience = Patience::new(Duration::MAX);
+        loop {
+            let rings = self.released.notified();
+            if !matches!(self.once(|connection| leases::holds(connection, thread, fence)).await, Ok(true)) {
+                return;
+            }
+            select(pin!(rings), pin!(patience.sleep())).await;
+        }
+    }
+
+    async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, Error> {
+        self.attempt(|connection| upkeep::waiting(connection, query)).await
+    }
+
+    async fn namespaces(&self, thread: &str) -> Result<Vec<String>, Error> {
+        let found = self.attempt(|connection| upkeep::namespaces(connection, thread)).await;
+        found.map_err(|error| error.on_thread(Some(thread)))
+    }
+
+    async fn copy_thread(&self, from: &str, to: &str) -> Result<(), Error> {
+        let copied = self.write(|connection| upkeep::copy_thread(connection, from, to)).await;
+        copied.map_err(|error| error.on_thread(Some(from)))
+    }
+
+    async fn rewrite(&self, rewrite: Rewrite<'_>) -> Result<(), Error> {
+        let rewritten = self.write(|connection| upkeep::rewrite(connection, &rewrite)).await;
+        rewritten.map_err(|error| error.on_thread(Some(rewrite.place.thread)))
+    }
+
+    /// The file of a release before leases shrinks by being written anew, which needs as much room again meanwhile.
+    async fn compact(&self) -> Result<(), Error> {
+        while self.write(upkeep::give_pages_back).await? {
+            let_others_store().await;
+        }
+        self.write(upkeep::shrink).await
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::checkpoint::{PendingWrite, Place};
+use crate::checkpoint::{PendingWrite, Place, PutWrites};
 use crate::context::Answer;
 use crate::engine::Loop;
 use crate::engine::host::TaskRunner;
@@ -78,7 +78,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let Some(journal) = &mut self.journal else { return Ok(()) };
         for (request, write) in inside {
             let place = Place { thread: &journal.thread, namespace: &request.interrupt.namespace };
-            journal.saver.put_writes(place, request.at, &[write]).await?;
+            journal.saver.put_writes(PutWrites::new(place, request.at, &[write])).await?;
         }
         Box::pin(journal.put_writes(&own)).await
     }

@@ -13,7 +13,7 @@ use crate::checkpoint::fold::Folded;
 use crate::checkpoint::format::{
     Bytes, Header, HeaderWriter, Source, StoredCall, StoredDispatch, StoredJoin, micros, open,
 };
-use crate::checkpoint::{Checkpointer, PendingWrite, Place, Put, RowKind, corrupt};
+use crate::checkpoint::{Checkpointer, PendingWrite, Place, Put, PutWrites, RowKind, corrupt};
 use crate::context::{CheckpointId, RunId, Spent};
 use crate::engine::eager::Flow;
 use crate::engine::load::{Replayed, Restored};
@@ -511,7 +511,7 @@ impl<S: State> Journal<S> {
     pub(crate) async fn put_writes_at(&self, at: CheckpointId, writes: &[PendingWrite]) -> Result<(), Error> {
         match writes {
             [] => Ok(()),
-            writes => self.saver.put_writes(self.place(), at, writes).await,
+            writes => self.saver.put_writes(PutWrites::new(self.place(), at, writes)).await,
         }
     }
 }

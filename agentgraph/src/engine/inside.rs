@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use tokio_util::sync::CancellationToken;
 
 use crate::END;
-use crate::checkpoint::{PendingWrite, Place};
+use crate::checkpoint::{PendingWrite, Place, PutWrites};
 use crate::context::{Call, RunShared, TaskId, Untold};
 use crate::engine::commit::Journal;
 use crate::engine::ends::{id_of, sessions_write};
@@ -99,7 +99,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         for Untold { namespace, at } in std::mem::take(&mut self.scratch.untold) {
             let place = Place { thread: &journal.thread, namespace: &namespace };
             let told = PendingWrite { task: OF_RUN, slot: TOLD, bytes: Vec::new() };
-            journal.saver.put_writes(place, at, &[told]).await?;
+            journal.saver.put_writes(PutWrites::new(place, at, &[told])).await?;
         }
         Ok(())
     }
@@ -134,7 +134,8 @@ impl RunShared {
                 writes.push(PendingWrite { task: OF_RUN, slot: SPENT, bytes });
             }
             if !writes.is_empty() {
-                saver.put_writes(Place { thread, namespace: self.namespace() }, head, &writes).await?;
+                let place = Place { thread, namespace: self.namespace() };
+                saver.put_writes(PutWrites::new(place, head, &writes)).await?;
             }
         }
         match &self.outer {

@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use super::json;
 use super::problem::Warning;
 use super::topology::{END_ID, Topology};
 use crate::checkpoint::behind::Behind;
 use crate::checkpoint::codec::Codec;
-use crate::checkpoint::{Checkpointer, Place};
+use crate::checkpoint::{Checkpointer, Place, Retention};
 use crate::context::GraphShared;
 use crate::engine::host::{Host, HostRunner};
 use crate::error::Error;
@@ -18,6 +19,7 @@ use crate::migrate::Migrations;
 use crate::node::ErasedNode;
 use crate::policy::{OnEnd, Policies, Siblings};
 use crate::route::Pick;
+use crate::run::lease::{Keeper, LEASE};
 use crate::run::view::{Checkpoint, History};
 use crate::run::{RunBuilder, StateEdit};
 use crate::services::Services;
@@ -102,11 +104,24 @@ pub(crate) struct Persistence<S: State> {
     pub(crate) namespace: Arc<str>,
     /// The queue of runs whose checkpoints are stored behind them; none before the first such run.
     behind: Arc<OnceLock<Arc<Behind>>>,
+    /// The leases of runs.
+    pub(crate) keeper: Arc<Keeper>,
+    pub(crate) lease: Duration,
+    /// What runs keep of their threads, if not all.
+    pub(crate) retention: Option<Retention>,
 }
 
 impl<S: State> Persistence<S> {
     pub(crate) fn new(saver: Arc<dyn Checkpointer>, codec: Codec<S>, namespace: Arc<str>) -> Self {
-        Persistence { saver, codec, namespace, behind: Arc::default() }
+        Persistence {
+            saver,
+            codec,
+            namespace,
+            behind: Arc::default(),
+            keeper: Arc::default(),
+            lease: LEASE,
+            retention: None,
+        }
     }
 
     /// The place of a thread.
@@ -138,6 +153,9 @@ impl<S: State> Clone for Persistence<S> {
             codec: self.codec,
             namespace: Arc::clone(&self.namespace),
             behind: Arc::clone(&self.behind),
+            keeper: Arc::clone(&self.keeper),
+            lease: self.lease,
+            retention: self.retention.clone(),
         }
     }
 }
@@ -260,6 +278,20 @@ impl<S: State> CompiledGraph<S> {
     {
         self.persistence =
             Some(Persistence::new(Arc::new(saver), Codec::of(self.core.migrations.version), Arc::from("")));
+        self
+    }
+
+    /// The same graph, whose runs lose their threads when they give no sign of life for so long: then another process may
+    /// go on with them, and whatever the first one still does is not stored. 30 seconds if not set; at least 10 milliseconds.
+    /// Has to come after [`checkpointer`](Self::checkpointer).
+    ///
+    /// A run that was dropped gives its thread back at once, and the savers of this crate notice by themselves when a process
+    /// was killed. So the time matters for processes that stand still, and for machines that were cut off.
+    #[must_use]
+    pub fn lease(mut self, length: Duration) -> Self {
+        if let Some(persistence) = &mut self.persistence {
+            persistence.lease = length.max(Duration::from_millis(10));
+        }
         self
     }
 

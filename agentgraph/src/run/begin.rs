@@ -13,6 +13,7 @@ use crate::error::{Code, Error};
 use crate::graph::joins::Joins;
 use crate::graph::{CompiledGraph, GraphCore, Persistence};
 use crate::run::Edit;
+use crate::run::busy::{RolledBack, newest_run};
 use crate::run::interrupt::InterruptId;
 use crate::run::open::{OpenRequest, inside_of, tasks};
 use crate::session::StoredSessions;
@@ -31,6 +32,12 @@ pub(super) struct Thread<'a, S: State> {
     persistence: &'a Persistence<S>,
     name: Arc<str>,
     found: Option<Found>,
+    /// A run that is not finished makes way.
+    pub(super) gives_up: bool,
+    /// The run that is undone.
+    rolled_back: Option<RolledBack>,
+    /// The thread that this is a copy of, for an edit that makes what its tasks left behind the copy's.
+    pub(super) copied_from: Option<Arc<str>>,
 }
 
 struct Found {
@@ -48,16 +55,9 @@ impl<'a, S: State> Thread<'a, S> {
     pub(super) async fn open(
         core: &GraphCore<S>,
         persistence: &'a Persistence<S>,
-        name: Option<Arc<str>>,
+        name: Arc<str>,
         from: Option<CheckpointId>,
     ) -> Result<Self, Error> {
-        let name = name.ok_or_else(|| {
-            Error::new(
-                Code::NoThread,
-                "the graph has a checkpointer, so a run needs a thread: add `.thread(\"..\")`",
-            )
-        })?;
-        persistence.settle(&name).await;
         let place = persistence.place(&name);
         let forks = match from {
             None => None,
@@ -80,7 +80,34 @@ impl<'a, S: State> Thread<'a, S> {
                 Some(Found { replayed, left, writes: tail.writes, forks, order })
             }
         };
-        Ok(Thread { persistence, name, found })
+        Ok(Thread { persistence, name, found, gives_up: false, rolled_back: None, copied_from: None })
+    }
+
+    /// Reads the checkpoint that its newest run began on.
+    pub(super) async fn before_newest_run(
+        core: &GraphCore<S>,
+        persistence: &'a Persistence<S>,
+        name: Arc<str>,
+    ) -> Result<Self, Error> {
+        let newest = newest_run(&*persistence.saver, persistence.place(&name)).await?;
+        let found = match newest.as_ref().map(|run| run.before) {
+            Some(None) => Thread {
+                persistence,
+                name,
+                found: None,
+                gives_up: true,
+                rolled_back: None,
+                copied_from: None,
+            },
+            None => Self::open(core, persistence, name, None).await?,
+            Some(before) => Self::open(core, persistence, name, before).await?,
+        };
+        Ok(Thread { rolled_back: newest, ..found })
+    }
+
+    /// The step of the checkpoint that the call goes on from.
+    pub(super) fn head(&self) -> u64 {
+        self.found.as_ref().map_or(0, |found| found.replayed.id.step)
     }
 
     /// What subgraphs of its unfinished superstep ask.
@@ -152,6 +179,8 @@ pub(super) struct EditedFrom {
     pub(super) id: CheckpointId,
     pub(super) ahead: u64,
     pub(super) writes: Vec<PendingWrite>,
+    /// The thread that it was copied from, if it was.
+    pub(super) thread: Option<Arc<str>>,
 }
 
 impl<S: State> Begun<S> {
@@ -159,29 +188,16 @@ impl<S: State> Begun<S> {
         graph: &CompiledGraph<S>,
         start: Start<S>,
         thread: Option<Thread<'_, S>>,
-        abandons: bool,
         inside: Vec<OpenRequest>,
     ) -> Result<Self, Error> {
         let core = &*graph.core;
         let new_run = RunId::new(&*graph.shared.services);
-        let fresh = |journal, input| Begun {
-            run: new_run,
-            state: Arc::new(S::initial(&core.schema)),
-            frontier: Frontier::default(),
-            joins: Joins::of(&core.topology),
-            eager: core.eager.then(Box::default),
-            journal,
-            left_over: LeftOver::new(),
-            past_breaks: false,
-            halted: Vec::new(),
-            sessions: StoredSessions::new(),
-            sessions_changed: false,
-            spent: Spent::default(),
-            next: Next::Input { input, abandoned: None },
-        };
-        let Some(Thread { persistence, name, found }) = thread else {
+        let Some(Thread { persistence, name, found, gives_up, rolled_back, copied_from }) = thread else {
             return match start {
-                Start::Invoke(input) => Ok(fresh(None, input)),
+                Start::Invoke(input) => {
+                    let next = Next::Input { input, abandoned: None };
+                    Ok(Begun { next, ..fresh_parts(graph, None, new_run) })
+                }
                 Start::Resume(_) | Start::Proceed | Start::Edit(_) => Err(no_checkpointer()),
             };
         };
@@ -189,7 +205,12 @@ impl<S: State> Begun<S> {
             Journal::new(persistence, Arc::clone(&name), new_run, S::channels(&core.schema).len());
         let Some(Found { replayed, left, writes, forks, order }) = found else {
             return match start {
-                Start::Invoke(input) => Ok(fresh(Some(journal), input)),
+                Start::Invoke(input) => {
+                    journal.branch = rolled_back.as_ref().map_or(0, |gone| gone.branch);
+                    let abandoned = rolled_back.map(|gone| gone.run);
+                    let next = Next::Input { input, abandoned };
+                    Ok(Begun { next, ..fresh_parts(graph, journal, new_run) })
+                }
                 Start::Edit(Edit::Here(None)) => Err(nothing_to_resume("the thread does not exist")),
                 Start::Edit(edit) => {
                     Ok(Begun { next: Next::Edit(edit, None), ..fresh_parts(graph, journal, new_run) })
@@ -206,8 +227,8 @@ impl<S: State> Begun<S> {
         let unfinished = !replayed.header.next.is_empty();
         let state = Arc::new(restored.state);
         if let Start::Invoke(input) = start {
-            let abandoned = unfinished.then_some(replayed.header.run);
-            if unfinished && !abandons && forks.is_none() {
+            let abandoned = rolled_back.map(|gone| gone.run).or(unfinished.then_some(replayed.header.run));
+            if unfinished && !gives_up && forks.is_none() {
                 return Err(run_unfinished(&replayed, &left.tasks, &inside));
             }
             journal.run = new_run;
@@ -229,7 +250,7 @@ impl<S: State> Begun<S> {
         let run = if edits || forks.is_some() { new_run } else { replayed.header.run };
         journal.run = run;
         let Replayed { header, id, .. } = replayed;
-        let edited = EditedFrom { run: header.run, id, ahead: header.ahead, writes };
+        let edited = EditedFrom { run: header.run, id, ahead: header.ahead, writes, thread: copied_from };
         let next = match start {
             Start::Edit(edit) => Next::Edit(edit, Some(edited).filter(|_| forks.is_none())),
             Start::Resume(answers) => Next::Answer(answers, inside),
@@ -263,15 +284,19 @@ impl<S: State> Begun<S> {
     }
 }
 
-/// The parts of a new run on a thread that has a state.
-fn fresh_parts<S: State>(graph: &CompiledGraph<S>, journal: Journal<S>, run: RunId) -> Begun<S> {
+/// The parts of a new run.
+fn fresh_parts<S: State>(
+    graph: &CompiledGraph<S>,
+    journal: impl Into<Option<Journal<S>>>,
+    run: RunId,
+) -> Begun<S> {
     Begun {
         run,
         state: Arc::new(S::initial(&graph.core.schema)),
         frontier: Frontier::default(),
         joins: Joins::of(&graph.core.topology),
         eager: graph.core.eager.then(Box::default),
-        journal: Some(journal),
+        journal: journal.into(),
         left_over: LeftOver::new(),
         past_breaks: false,
         halted: Vec::new(),
@@ -280,6 +305,11 @@ fn fresh_parts<S: State>(graph: &CompiledGraph<S>, journal: Journal<S>, run: Run
         spent: Spent::default(),
         next: Next::GoOn,
     }
+}
+
+pub(super) fn no_thread() -> Error {
+    let problem = "the graph has a checkpointer, so a run needs a thread: add `.thread(\"..\")`";
+    Error::new(Code::NoThread, problem)
 }
 
 fn no_checkpointer() -> Error {

@@ -67,6 +67,20 @@ pub(crate) enum Edit<S: State> {
     AsEnd(S::Update),
 }
 
+/// Gives what the tasks of an open superstep left behind the ids that they have in the copy of their thread.
+pub(super) async fn adopt_copy<S: State>(
+    graph: &CompiledGraph<S>,
+    from: &str,
+    to: &str,
+) -> Result<(), Error> {
+    match graph.state(to).await? {
+        Some(copy) if !copy.next.is_empty() => {
+            RunBuilder::adopt(graph.clone(), from).thread(to).await.map(drop)
+        }
+        _ => Ok(()),
+    }
+}
+
 impl<S: State> StateEdit<S> {
     pub(crate) fn new(graph: CompiledGraph<S>, thread: String) -> Self {
         StateEdit { graph, thread, at: None, edit: Edit::Here(None) }

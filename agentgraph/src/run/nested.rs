@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use crate::checkpoint::codec::Codec;
 use crate::checkpoint::format::{Header, Source, StoredCall, open};
-use crate::checkpoint::{Checkpointer, ListQuery, PendingWrite, Place, RowKind, corrupt};
+use crate::checkpoint::{Checkpointer, ListQuery, PendingWrite, Place, RowKind, corrupt, page};
 use crate::context::{
     Call, CheckpointId, Control, Inside, Nest, Outer, RunId, RunShared, Sink, Spending, TaskId, TaskRequest,
 };
@@ -456,7 +456,7 @@ async fn written(
     let (mut branch, mut before) = (head.branch, head.step.checked_add(1));
     'branches: loop {
         let query = ListQuery { branch: Some(branch), before, limit: Some(PAGE) };
-        let rows = saver.list(place, query).await?;
+        let rows = page(saver, place, query).await?;
         let Some(oldest) = rows.last().map(|row| row.id) else { break };
         let mut parent = None;
         for row in rows {

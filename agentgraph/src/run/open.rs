@@ -157,13 +157,7 @@ fn all_tasks<'a, S: State>(
         return open.collect();
     }
     let (frontier, names) = named_frontier(header);
-    let step = StepPlace {
-        thread: place.thread,
-        namespace: place.namespace,
-        run: header.run,
-        branch: id.branch,
-        parent: id.step.saturating_add(header.ahead),
-    };
+    let step = step_place(place, header, id);
     let tasks = (0..frontier.len()).map(|index| {
         let mut node = names[frontier.task(index).0 as usize].clone();
         let mut id = task_id(step, &frontier, index, &|node| names[node as usize].clone());
@@ -176,6 +170,35 @@ fn all_tasks<'a, S: State>(
         OpenTask { left: left.get(&id), id, node }
     });
     tasks.collect()
+}
+
+/// The ids that the tasks of a stored frontier have, and those under which they called subgraphs.
+pub(crate) fn tasks_and_calls<S: State>(
+    core: &GraphCore<S>,
+    place: Place<'_>,
+    header: &Header,
+    id: CheckpointId,
+    left: &LeftOver,
+) -> Vec<TaskId> {
+    let mut ids: Vec<TaskId> = left.values().filter_map(|left| left.call).collect();
+    // A failed node's own calls, too: its handler has another id.
+    let (frontier, names) = named_frontier(header);
+    let step = step_place(place, header, id);
+    let own = (0..frontier.len())
+        .map(|index| task_id(step, &frontier, index, &|node| names[node as usize].clone()));
+    ids.extend(own);
+    ids.extend(all_tasks(core, place, header, id, left).into_iter().map(|task| task.id));
+    ids
+}
+
+fn step_place<'a>(place: Place<'a>, header: &Header, id: CheckpointId) -> StepPlace<'a> {
+    StepPlace {
+        thread: place.thread,
+        namespace: place.namespace,
+        run: header.run,
+        branch: id.branch,
+        parent: id.step.saturating_add(header.ahead),
+    }
 }
 
 /// What is open inside one of them.

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::time::SystemTime;
 
 use crate::checkpoint::format::Source;
-use crate::checkpoint::{ListQuery, Place, RowKind, Tail};
+use crate::checkpoint::{ListQuery, Place, RowKind, Tail, page};
 use crate::context::{CheckpointId, RunId};
 use crate::engine::load::{
     Replayed, apply_row, fill_references, finished_step, left_behind, replay, restore,
@@ -250,7 +250,8 @@ impl<S: State> History<S> {
         let persistence = self.graph.persistence.as_ref().ok_or_else(no_checkpointer)?;
         persistence.settle(&self.thread).await;
         let place = persistence.place(&self.thread);
-        let mut rows: VecDeque<_> = persistence.saver.list(place, query).await?.into_iter().rev().collect();
+        let mut rows: VecDeque<_> =
+            page(&*persistence.saver, place, query).await?.into_iter().rev().collect();
         let Some(first) = rows.pop_front() else { return Ok(Vec::new()) };
         // The oldest one wanted is read as a checkpoint, the rest follow from it row by row.
         let tail = persistence.saver.get(place, Some(first.id)).await?.unwrap_or_default();

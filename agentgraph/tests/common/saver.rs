@@ -2,8 +2,9 @@
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
 
-use agentgraph::checkpoint::{ListQuery, PendingWrite, Place, Put, Row, Tail};
+use agentgraph::checkpoint::{Claim, LeaseTerms, ListQuery, PendingWrite, Place, Put, PutWrites, Row, Tail};
 use agentgraph::{CheckpointId, Checkpointer, Code, Error, MemorySaver};
 
 use super::poll::pending_for;
@@ -130,15 +131,11 @@ impl Checkpointer for NotingSaver {
         Ok(())
     }
 
-    async fn put_writes(
-        &self,
-        place: Place<'_>,
-        at: CheckpointId,
-        writes: &[PendingWrite],
-    ) -> Result<(), Error> {
+    async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), Error> {
+        let writes = put.writes;
         self.breathe().await;
         fails(&mut self.notes.lock().unwrap().fail_writes)?;
-        self.inner.put_writes(place, at, writes).await?;
+        self.inner.put_writes(put).await?;
         {
             let mut notes = self.notes.lock().unwrap();
             notes.writes.extend(writes.iter().cloned());
@@ -158,5 +155,26 @@ impl Checkpointer for NotingSaver {
 
     async fn delete_thread(&self, thread: &str) -> Result<(), Error> {
         self.inner.delete_thread(thread).await
+    }
+
+    async fn acquire(&self, thread: &str, terms: LeaseTerms) -> Result<Claim, Error> {
+        self.inner.acquire(thread, terms).await
+    }
+
+    async fn renew(&self, thread: &str, fence: u64, until: SystemTime) -> Result<bool, Error> {
+        self.inner.renew(thread, fence, until).await
+    }
+
+    async fn release(&self, thread: &str, fence: u64) -> Result<(), Error> {
+        self.breathe().await;
+        self.inner.release(thread, fence).await
+    }
+
+    fn let_go(&self, thread: &str, fence: u64) {
+        self.inner.let_go(thread, fence);
+    }
+
+    async fn released(&self, thread: &str, fence: u64) {
+        self.inner.released(thread, fence).await;
     }
 }

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 
-use agentgraph::checkpoint::{ListQuery, PendingWrite, Place, Put, Row, RowKind, Tail};
+use agentgraph::checkpoint::{ListQuery, PendingWrite, Place, Put, PutWrites, Row, RowKind, Tail};
 use agentgraph::{CheckpointId, Checkpointer, Error, MemorySaver, TaskId};
 use serde::{Deserialize, Serialize};
 
@@ -81,7 +81,7 @@ impl Tape {
                 slot: write.slot,
                 bytes: unhex(&write.bytes),
             };
-            saver.put_writes(place, head, &[write]).await.unwrap();
+            saver.put_writes(PutWrites::new(place, head, &[write])).await.unwrap();
         }
         saver
     }
@@ -126,13 +126,9 @@ impl Checkpointer for Recorder {
         Ok(())
     }
 
-    async fn put_writes(
-        &self,
-        place: Place<'_>,
-        at: CheckpointId,
-        writes: &[PendingWrite],
-    ) -> Result<(), Error> {
-        self.inner.put_writes(place, at, writes).await?;
+    async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), Error> {
+        let PutWrites { place, writes, .. } = put;
+        self.inner.put_writes(put).await?;
         let mut tape = self.tape.lock().unwrap();
         let task = |task: TaskId| task.to_string();
         tape.writes.extend(writes.iter().map(|write| Write {

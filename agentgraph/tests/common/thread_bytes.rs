@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use agentgraph::checkpoint::{PendingWrite, Place, Put, RowKind};
+use agentgraph::checkpoint::{PendingWrite, Place, Put, PutWrites, RowKind};
 use agentgraph::{CheckpointId, Checkpointer, MemorySaver, TaskId};
 
 use super::tape::{Tape, unhex};
@@ -123,7 +123,10 @@ impl ThreadBytes {
             saver.put(put).await.unwrap();
             step += 1;
         }
-        saver.put_writes(place, CheckpointId::new(0, step.saturating_sub(1)), &writes).await.unwrap();
+        saver
+            .put_writes(PutWrites::new(place, CheckpointId::new(0, step.saturating_sub(1)), &writes))
+            .await
+            .unwrap();
         saver
     }
 }

@@ -16,6 +16,13 @@ impl Folder {
         Folder(path)
     }
 
+    /// A file of a new name.
+    #[allow(dead_code)]
+    pub(crate) fn fresh(&self) -> PathBuf {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        self.file(&format!("{}.db", COUNT.fetch_add(1, Ordering::Relaxed)))
+    }
+
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }

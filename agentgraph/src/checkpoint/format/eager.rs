@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Bytes, FormatError, Header, StoredActivation, damaged, read};
+use super::{Bytes, FormatError, Header, HeaderWriter, StoredActivation, damaged, read};
 use crate::context::TaskId;
 use crate::failure::Failure;
 
@@ -111,6 +111,23 @@ impl EagerHeader {
     /// A new run has written nothing.
     pub(super) fn begin_run(&mut self) {
         *self = EagerHeader::default();
+    }
+
+    /// All of it, for a full record.
+    pub(super) fn write_to(&self, header: &mut HeaderWriter<'_>) {
+        let EagerHeader { log, groups, written, kept } = self;
+        if !log.is_empty() {
+            header.value("log", log);
+        }
+        if !written.is_empty() {
+            header.value("written", written);
+        }
+        if !groups.is_empty() {
+            header.value("groups", groups);
+        }
+        if !kept.is_empty() {
+            header.value("kept", kept);
+        }
     }
 
     /// The channels that this record wrote, by whoever its last commit merged.

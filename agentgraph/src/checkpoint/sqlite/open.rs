@@ -124,6 +124,10 @@ impl SqliteSaverBuilder {
             return Err(home.error(READ_ONLY).into());
         }
         let contents = schema::contents(&connection, home)?;
+        if contents == Contents::Nothing {
+            // Can only be said before there is anything in the file.
+            connection.execute_batch("PRAGMA auto_vacuum = INCREMENTAL")?;
+        }
         use_log(&connection, home)?;
         finish(connection, contents, self.synchronous, home)
     }
@@ -162,7 +166,8 @@ fn use_log(connection: &Connection, home: &Home) -> Result<(), Fault> {
 }
 
 /// The limit keeps one burst of large records from leaving a log of that size for ever. The file may come from
-/// anywhere, so nothing in its schema may call functions.
+/// anywhere, so nothing in its schema may call functions. What is
+/// deleted is overwritten, since people ask for that who delete threads; it costs only those who delete.
 fn finish(
     connection: Connection,
     contents: Contents,
@@ -172,12 +177,13 @@ fn finish(
     let settings = format!(
         "PRAGMA synchronous = {};
          PRAGMA journal_size_limit = 67108864;
+         PRAGMA secure_delete = ON;
          PRAGMA trusted_schema = OFF;",
         synchronous.name()
     );
     connection.execute_batch(&settings)?;
-    if contents == Contents::Nothing {
-        schema::create(&connection, home)?;
+    if contents != Contents::Checkpoints {
+        schema::bring_up_to_date(&connection, home)?;
     }
     rows::prepare(&connection)?;
     Ok(connection)

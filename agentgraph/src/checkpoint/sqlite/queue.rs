@@ -15,8 +15,9 @@ use rusqlite::Connection;
 use tokio::time::Instant;
 
 use super::fault::{Fault, Home, is_busy};
-use super::rows;
-use crate::checkpoint::{Place, Put, RowKind, stale};
+use super::owner::Owner;
+use super::{leases, rows};
+use crate::checkpoint::{Claim, LeaseTerms, Place, Put, RowKind};
 use crate::context::CheckpointId;
 use crate::error::Error;
 
@@ -41,10 +42,24 @@ struct Waiting {
     alone: u32,
 }
 
-/// A row that waits, and its answer.
+/// Something to be stored that waits, and its answer.
 #[derive(Debug)]
 struct Job {
     thread: String,
+    deed: Deed,
+    since: Instant,
+    answer: Mutex<Answer>,
+}
+
+#[derive(Debug)]
+enum Deed {
+    Put(OwnedPut),
+    Take(LeaseTerms),
+    Release { fence: u64 },
+}
+
+#[derive(Debug)]
+struct OwnedPut {
     namespace: String,
     id: CheckpointId,
     fence: u64,
@@ -52,14 +67,15 @@ struct Job {
     record: Vec<u8>,
     segment: Option<Vec<u8>>,
     clears_writes: bool,
-    since: Instant,
-    answer: Mutex<Answer>,
 }
+
+/// What became of it: for one who takes a thread, whether he has it.
+pub(super) type Outcome = Result<Option<Claim>, Error>;
 
 #[derive(Debug)]
 enum Answer {
     Awaited,
-    Given(Result<(), Error>),
+    Given(Outcome),
     /// Nobody waits any more. Set under the queue's lock, so that a leader which gives rows back cannot miss it.
     Withdrawn,
 }
@@ -93,30 +109,57 @@ impl Queue {
 
     /// Puts a copy of the row into the queue.
     pub(super) fn push(&self, put: &Put<'_>) -> Ticket<'_> {
-        let job = Arc::new(Job::new(put));
+        self.push_deed(put.place.thread, Deed::Put(OwnedPut::of(put)))
+    }
+
+    /// The wish for a lease.
+    pub(super) fn push_take(&self, thread: &str, terms: LeaseTerms) -> Ticket<'_> {
+        self.push_deed(thread, Deed::Take(terms))
+    }
+
+    /// The end of a lease.
+    pub(super) fn push_release(&self, thread: &str, fence: u64) -> Ticket<'_> {
+        self.push_deed(thread, Deed::Release { fence })
+    }
+
+    /// The end of a lease that nobody waits for: it is carried out with whatever is stored next.
+    pub(super) fn release_later(&self, thread: &str, fence: u64) {
+        self.waiting().jobs.push_back(Job::new(thread, Deed::Release { fence }));
+    }
+
+    fn push_deed(&self, thread: &str, deed: Deed) -> Ticket<'_> {
+        let job = Job::new(thread, deed);
         self.waiting().jobs.push_back(Arc::clone(&job));
         Ticket { queue: self, job }
     }
 
-    /// Commits the rows that are queued, or the first of very many. One that lost its race does not hold up the others.
-    pub(super) fn commit(&self, connection: &Connection, home: &Home, patience: Duration) -> Progress {
+    /// Commits what is queued, or the first of very many. One that lost its race does not hold up the others.
+    pub(super) fn commit(
+        &self,
+        connection: &Connection,
+        owner: &Owner,
+        home: &Home,
+        patience: Duration,
+    ) -> Progress {
         let jobs = self.take();
         let stored = match &jobs[..] {
             [] => return Progress::Empty,
-            [one] => rows::put(connection, &one.put()).map(|stored| vec![stored]),
-            several => rows::put_all(connection, several.iter().map(|job| job.put())),
+            [one] => one.carry_out(connection, owner).map(|outcome| vec![outcome]),
+            several => rows::transaction(connection, rows::Begin::ToWrite, || {
+                several.iter().map(|job| job.carry_out_within(connection, owner)).collect()
+            }),
         };
         match stored {
-            Ok(stored) => {
-                for (job, stored) in jobs.iter().zip(stored) {
-                    job.settle(if stored { Ok(()) } else { Err(stale(job.place(), job.id)) });
+            Ok(outcomes) => {
+                for (job, outcome) in jobs.iter().zip(outcomes) {
+                    self.settle(job, outcome);
                 }
                 Progress::Committed
             }
             Err(Fault::Sqlite(error)) if is_busy(&error) => {
                 self.give_back(jobs.into(), error, home, patience)
             }
-            Err(_) => self.commit_singly(connection, jobs.into(), home, patience),
+            Err(_) => self.commit_singly(connection, owner, jobs.into(), home, patience),
         }
     }
 
@@ -124,14 +167,14 @@ impl Queue {
     fn commit_singly(
         &self,
         connection: &Connection,
+        owner: &Owner,
         mut jobs: VecDeque<Arc<Job>>,
         home: &Home,
         patience: Duration,
     ) -> Progress {
         while let Some(job) = jobs.front() {
-            match rows::put(connection, &job.put()) {
-                Ok(true) => job.settle(Ok(())),
-                Ok(false) => job.settle(Err(stale(job.place(), job.id))),
+            match job.carry_out(connection, owner) {
+                Ok(outcome) => self.settle(job, outcome),
                 Err(Fault::Sqlite(error)) if is_busy(&error) => {
                     return self.give_back(jobs, error, home, patience);
                 }
@@ -140,6 +183,13 @@ impl Queue {
             jobs.pop_front();
         }
         Progress::Committed
+    }
+
+    /// A lease whose owner went away meanwhile is given back.
+    fn settle(&self, job: &Job, outcome: Outcome) {
+        if let Some(fence) = job.settle(outcome) {
+            self.release_later(&job.thread, fence);
+        }
     }
 
     fn take(&self) -> Vec<Arc<Job>> {
@@ -191,9 +241,78 @@ fn again(busy: &rusqlite::Error) -> rusqlite::Error {
 }
 
 impl Job {
-    fn new(put: &Put<'_>) -> Self {
-        Job {
-            thread: put.place.thread.to_owned(),
+    fn new(thread: &str, deed: Deed) -> Arc<Self> {
+        let (thread, since) = (thread.to_owned(), Instant::now());
+        Arc::new(Job { thread, deed, since, answer: Mutex::new(Answer::Awaited) })
+    }
+
+    fn carry_out(&self, connection: &Connection, owner: &Owner) -> Result<Outcome, Fault> {
+        match &self.deed {
+            Deed::Put(put) => {
+                let put = put.borrowed(&self.thread);
+                Ok(told(&put, rows::put(connection, &put)?))
+            }
+            _ => self.carry_out_within(connection, owner),
+        }
+    }
+
+    fn carry_out_within(&self, connection: &Connection, owner: &Owner) -> Result<Outcome, Fault> {
+        match &self.deed {
+            Deed::Put(put) => {
+                let put = put.borrowed(&self.thread);
+                Ok(told(&put, rows::put_within(connection, &put)?))
+            }
+            Deed::Take(terms) => Ok(Ok(Some(leases::take(connection, owner, &self.thread, *terms)?))),
+            Deed::Release { fence } => {
+                leases::release(connection, &self.thread, *fence)?;
+                Ok(Ok(None))
+            }
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        match &self.deed {
+            Deed::Put(put) => put.record.len() + put.segment.as_ref().map_or(0, Vec::len),
+            Deed::Take(_) | Deed::Release { .. } => 0,
+        }
+    }
+
+    fn answer(&self) -> MutexGuard<'_, Answer> {
+        self.answer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives the fence of a lease that nobody waits for any more.
+    fn settle(&self, outcome: Outcome) -> Option<u64> {
+        let mut answer = self.answer();
+        if matches!(*answer, Answer::Withdrawn) {
+            return granted(&outcome);
+        }
+        *answer = Answer::Given(outcome);
+        None
+    }
+
+    fn fail(&self, home: &Home, fault: Fault) {
+        self.settle(Err(home.explain(fault).on_thread(Some(&self.thread))));
+    }
+}
+
+fn granted(outcome: &Outcome) -> Option<u64> {
+    match outcome {
+        Ok(Some(Claim::Granted { fence })) => Some(*fence),
+        _ => None,
+    }
+}
+
+fn told(put: &Put<'_>, stored: rows::Stored) -> Outcome {
+    match stored {
+        Ok(()) => Ok(None),
+        Err(late) => Err(late.explain(put.place, put.id)),
+    }
+}
+
+impl OwnedPut {
+    fn of(put: &Put<'_>) -> Self {
+        OwnedPut {
             namespace: put.place.namespace.to_owned(),
             id: put.id,
             fence: put.fence,
@@ -201,18 +320,12 @@ impl Job {
             record: put.record.to_owned(),
             segment: put.segment.map(<[u8]>::to_vec),
             clears_writes: put.clears_writes,
-            since: Instant::now(),
-            answer: Mutex::new(Answer::Awaited),
         }
     }
 
-    fn place(&self) -> Place<'_> {
-        Place { thread: &self.thread, namespace: &self.namespace }
-    }
-
-    fn put(&self) -> Put<'_> {
+    fn borrowed<'a>(&'a self, thread: &'a str) -> Put<'a> {
         Put {
-            place: self.place(),
+            place: Place { thread, namespace: &self.namespace },
             id: self.id,
             fence: self.fence,
             kind: self.kind,
@@ -220,22 +333,6 @@ impl Job {
             segment: self.segment.as_deref(),
             clears_writes: self.clears_writes,
         }
-    }
-
-    fn bytes(&self) -> usize {
-        self.record.len() + self.segment.as_ref().map_or(0, Vec::len)
-    }
-
-    fn answer(&self) -> MutexGuard<'_, Answer> {
-        self.answer.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn settle(&self, outcome: Result<(), Error>) {
-        *self.answer() = Answer::Given(outcome);
-    }
-
-    fn fail(&self, home: &Home, fault: Fault) {
-        self.settle(Err(home.explain(fault).on_thread(Some(&self.thread))));
     }
 }
 
@@ -248,7 +345,7 @@ pub(super) struct Ticket<'a> {
 
 impl Ticket<'_> {
     /// The answer, once.
-    pub(super) fn take(&self) -> Option<Result<(), Error>> {
+    pub(super) fn take(&self) -> Option<Outcome> {
         let mut answer = self.job.answer();
         match std::mem::replace(&mut *answer, Answer::Withdrawn) {
             Answer::Given(outcome) => Some(outcome),
@@ -266,8 +363,14 @@ impl Drop for Ticket<'_> {
             return;
         }
         let mut waiting = self.queue.waiting();
-        *self.job.answer() = Answer::Withdrawn;
+        let left = std::mem::replace(&mut *self.job.answer(), Answer::Withdrawn);
         waiting.jobs.retain(|job| !Arc::ptr_eq(job, &self.job));
+        drop(waiting);
+        if let Answer::Given(outcome) = left
+            && let Some(fence) = granted(&outcome)
+        {
+            self.queue.release_later(&self.job.thread, fence);
+        }
     }
 }
 

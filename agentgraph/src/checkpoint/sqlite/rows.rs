@@ -3,7 +3,10 @@
 use rusqlite::{CachedStatement, Connection, Params, Row as SqlRow, params};
 
 use super::fault::Fault;
-use crate::checkpoint::{ListQuery, PendingWrite, Place, Put, Row, RowKind, Tail, corrupt};
+use super::{leases, upkeep};
+use crate::checkpoint::{
+    ListQuery, PendingWrite, Place, Put, PutWrites, Row, RowKind, Tail, corrupt, lease_lost, stale,
+};
 use crate::context::{CheckpointId, TaskId};
 use crate::error::{Code, Error};
 
@@ -14,17 +17,38 @@ macro_rules! place {
     };
 }
 
+/// Whether the thread is that of a fence; 0 is not asked for.
+macro_rules! leased {
+    ($fence:literal) => {
+        concat!(
+            "(",
+            $fence,
+            " = 0 OR EXISTS (SELECT 1 FROM lease WHERE fence = ",
+            $fence,
+            " AND lease.thread = ?1))"
+        )
+    };
+}
+
+const IS_LEASED: &str = concat!("SELECT ", leased!("?2"));
+
 const ADD_PLACE: &str = "INSERT OR IGNORE INTO place (thread, namespace) VALUES (?1, ?2)";
 
 /// One statement that checks and inserts: for a step that is not after the newest one, and in a place that is new, the
 /// number of the place becomes NULL, which the column refuses and `OR IGNORE` skips. (An `INSERT .. SELECT` copies the
 /// record into a temporary table first, since it reads the table it writes.)
-const INSERT: &str = "
+///
+/// So it is for a fence that is not that of the thread's lease.
+const INSERT: &str = concat!(
+    "
 INSERT OR IGNORE INTO checkpoint (place, branch, step, part, kind, record)
 VALUES (
     (SELECT id FROM place WHERE thread = ?1 AND namespace = ?2 AND NOT EXISTS (
-        SELECT 1 FROM checkpoint AS newer WHERE newer.place = place.id AND newer.branch = ?3 AND newer.step >= ?4)),
-    ?3, ?4, 0, ?5, ?6)";
+        SELECT 1 FROM checkpoint AS newer WHERE newer.place = place.id AND newer.branch = ?3 AND newer.step >= ?4)
+        AND ",
+    leased!("?7"),
+    "), ?3, ?4, 0, ?5, ?6)"
+);
 
 const INSERT_SEGMENT: &str = concat!(
     "INSERT INTO checkpoint (place, branch, step, part, kind, record) VALUES (",
@@ -35,11 +59,12 @@ const INSERT_SEGMENT: &str = concat!(
 const CLEAR_WRITES: &str =
     concat!("DELETE FROM pending WHERE place = ", place!(), " AND branch = ?3 AND step = ?4");
 
-/// Skips the row, too, when the place is new.
+/// Skips the row, too, when the place is new or the lease another's.
 const PUT_WRITE: &str = concat!(
-    "INSERT OR IGNORE INTO pending (place, branch, step, task, slot, bytes) VALUES (",
-    place!(),
-    ", ?3, ?4, ?5, ?6, ?7)
+    "INSERT OR IGNORE INTO pending (place, branch, step, task, slot, bytes) VALUES (
+    (SELECT id FROM place WHERE thread = ?1 AND namespace = ?2 AND ",
+    leased!("?8"),
+    "), ?3, ?4, ?5, ?6, ?7)
     ON CONFLICT (place, branch, step, task, slot) DO UPDATE SET bytes = excluded.bytes"
 );
 
@@ -95,16 +120,13 @@ const THREADS: &str = "
 SELECT DISTINCT thread FROM place WHERE EXISTS (SELECT 1 FROM checkpoint WHERE checkpoint.place = place.id)
 ORDER BY thread";
 
-const DELETE_ROWS: &str = "DELETE FROM checkpoint WHERE place IN (SELECT id FROM place WHERE thread = ?1)";
-const DELETE_WRITES: &str = "DELETE FROM pending WHERE place IN (SELECT id FROM place WHERE thread = ?1)";
-const DELETE_PLACES: &str = "DELETE FROM place WHERE thread = ?1";
-
 const BEGIN_TO_READ: &str = "BEGIN";
 const BEGIN_TO_WRITE: &str = "BEGIN IMMEDIATE";
 const COMMIT: &str = "COMMIT";
 
 const ALL: &[&str] = &[
     ADD_PLACE,
+    IS_LEASED,
     INSERT,
     INSERT_SEGMENT,
     CLEAR_WRITES,
@@ -118,9 +140,6 @@ const ALL: &[&str] = &[
     WRITES,
     LIST,
     THREADS,
-    DELETE_ROWS,
-    DELETE_WRITES,
-    DELETE_PLACES,
     BEGIN_TO_READ,
     BEGIN_TO_WRITE,
     COMMIT,
@@ -128,32 +147,49 @@ const ALL: &[&str] = &[
 
 /// Compiles every statement, so that tables which are not ours are found on opening and no commit pays for it.
 pub(super) fn prepare(connection: &Connection) -> Result<(), Fault> {
-    connection.set_prepared_statement_cache_capacity(ALL.len());
-    for sql in ALL {
+    let all = [ALL, leases::ALL, upkeep::ALL].concat();
+    connection.set_prepared_statement_cache_capacity(all.len());
+    for sql in all {
         connection.prepare_cached(sql)?;
     }
     Ok(())
 }
 
-/// Stores a row; `false` if it came too late.
-pub(super) fn put(connection: &Connection, put: &Put<'_>) -> Result<bool, Fault> {
+/// How a row fared that was to be stored.
+pub(super) type Stored = Result<(), Late>;
+
+/// Why a row was not stored. Nothing was changed then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Late {
+    /// Its step was there.
+    Stale,
+    /// The thread is another's.
+    Lost,
+}
+
+impl Late {
+    pub(super) fn explain(self, place: Place<'_>, id: CheckpointId) -> Error {
+        match self {
+            Late::Stale => stale(place, id),
+            Late::Lost => lease_lost(place.thread),
+        }
+    }
+}
+
+/// Stores a row.
+pub(super) fn put(connection: &Connection, put: &Put<'_>) -> Result<Stored, Fault> {
     let mut statement = connection.prepare_cached(INSERT)?;
     let one_statement = put.segment.is_none() && !put.clears_writes;
     if one_statement && insert(connection, &mut statement, put)? {
-        return Ok(true);
+        return Ok(Ok(()));
     }
     transaction(connection, Begin::ToWrite, || insert_anywhere(connection, &mut statement, put))
 }
 
-/// Stores several rows in one transaction; `false` for each that came too late.
-pub(super) fn put_all<'a>(
-    connection: &Connection,
-    puts: impl Iterator<Item = Put<'a>>,
-) -> Result<Vec<bool>, Fault> {
-    transaction(connection, Begin::ToWrite, || {
-        let mut statement = connection.prepare_cached(INSERT)?;
-        puts.map(|put| insert_anywhere(connection, &mut statement, &put)).collect()
-    })
+/// Stores a row within a transaction.
+pub(super) fn put_within(connection: &Connection, put: &Put<'_>) -> Result<Stored, Fault> {
+    let mut statement = connection.prepare_cached(INSERT)?;
+    insert_anywhere(connection, &mut statement, put)
 }
 
 /// Inserts a row, its place first if that is new.
@@ -161,9 +197,26 @@ fn insert_anywhere(
     connection: &Connection,
     statement: &mut CachedStatement<'_>,
     put: &Put<'_>,
-) -> Result<bool, Fault> {
-    Ok(insert(connection, statement, put)?
-        || (add_place(connection, put.place)? && insert(connection, statement, put)?))
+) -> Result<Stored, Fault> {
+    if insert(connection, statement, put)? {
+        return Ok(Ok(()));
+    }
+    if !is_leased(connection, put.place.thread, put.fence)? {
+        return Ok(Err(Late::Lost));
+    }
+    let stored = add_place(connection, put.place)? && insert(connection, statement, put)?;
+    Ok(if stored { Ok(()) } else { Err(Late::Stale) })
+}
+
+/// Whether the thread is that of the fence, or the fence is 0.
+pub(super) fn is_leased(connection: &Connection, thread: &str, fence: u64) -> Result<bool, Fault> {
+    let mut statement = connection.prepare_cached(IS_LEASED)?;
+    Ok(statement.query_row(params![thread, as_fence(fence)], |row| row.get(0))?)
+}
+
+/// No lease has a fence that SQLite cannot hold.
+pub(super) fn as_fence(fence: u64) -> i64 {
+    i64::try_from(fence).unwrap_or(-1)
 }
 
 fn insert(
@@ -174,8 +227,8 @@ fn insert(
     let Place { thread, namespace } = put.place;
     let CheckpointId { branch, step } = put.id;
     let step = number(step)?;
-    let inserted =
-        statement.execute(params![thread, namespace, branch, step, put.kind.to_number(), put.record])?;
+    let (kind, fence) = (put.kind.to_number(), as_fence(put.fence));
+    let inserted = statement.execute(params![thread, namespace, branch, step, kind, put.record, fence])?;
     if inserted == 0 {
         return Ok(false);
     }
@@ -194,34 +247,28 @@ fn add_place(connection: &Connection, place: Place<'_>) -> Result<bool, Fault> {
     Ok(execute(connection, ADD_PLACE, [place.thread, place.namespace])? > 0)
 }
 
-pub(super) fn put_writes(
-    connection: &Connection,
-    place: Place<'_>,
-    at: CheckpointId,
-    writes: &[PendingWrite],
-) -> Result<(), Fault> {
-    match writes {
+pub(super) fn put_writes(connection: &Connection, put: PutWrites<'_>) -> Result<(), Fault> {
+    match put.writes {
         [] => return Ok(()),
-        [one] if put_write(connection, place, at, one)? => return Ok(()),
+        [one] if put_write(connection, put, one)? => return Ok(()),
         _ => {}
     }
     transaction(connection, Begin::ToWrite, || {
-        add_place(connection, place)?;
-        writes.iter().try_for_each(|write| put_write(connection, place, at, write).map(|_| ()))
+        if !is_leased(connection, put.place.thread, put.fence)? {
+            return Err(lease_lost(put.place.thread).into());
+        }
+        add_place(connection, put.place)?;
+        put.writes.iter().try_for_each(|write| put_write(connection, put, write).map(|_| ()))
     })
 }
 
-/// `false` if the place is new.
-fn put_write(
-    connection: &Connection,
-    place: Place<'_>,
-    at: CheckpointId,
-    write: &PendingWrite,
-) -> Result<bool, Fault> {
+/// `false` if the place is new or the lease another's.
+fn put_write(connection: &Connection, put: PutWrites<'_>, write: &PendingWrite) -> Result<bool, Fault> {
+    let PutWrites { place, at, fence, .. } = put;
     let step = number(at.step)?;
     let task = write.task.to_u128().to_be_bytes();
     let PendingWrite { slot, bytes, .. } = write;
-    let values = params![place.thread, place.namespace, at.branch, step, task, slot, bytes];
+    let values = params![place.thread, place.namespace, at.branch, step, task, slot, bytes, as_fence(fence)];
     Ok(execute(connection, PUT_WRITE, values)? > 0)
 }
 
@@ -255,7 +302,7 @@ fn tail_of(connection: &Connection, place: Place<'_>, id: CheckpointId) -> Resul
     let mut rows = all(connection, FULL_AND_SEGMENTS, params![thread, namespace, branch, full, step], read)?;
     let folded = rows.last().map_or(Ok(full), |row| number(row.id.step))?;
     rows.extend(all(connection, DELTAS, params![thread, namespace, branch, folded, step], read)?);
-    let writes = all(connection, WRITES, key, |row| read_write(place, id, row))?;
+    let writes = all(connection, WRITES, key, |row| read_write(place, id, row, 0))?;
     Ok(Some(Tail { rows, writes }))
 }
 
@@ -282,15 +329,6 @@ pub(super) fn list(connection: &Connection, place: Place<'_>, query: ListQuery) 
 
 pub(super) fn threads(connection: &Connection) -> Result<Vec<String>, Fault> {
     all(connection, THREADS, [], |row| Ok(row.get(0)?))
-}
-
-pub(super) fn delete_thread(connection: &Connection, thread: &str) -> Result<(), Fault> {
-    transaction(connection, Begin::ToWrite, || {
-        execute(connection, DELETE_ROWS, [thread])?;
-        execute(connection, DELETE_WRITES, [thread])?;
-        execute(connection, DELETE_PLACES, [thread])?;
-        Ok(())
-    })
 }
 
 /// What a transaction is for; one that writes takes the file's lock at once, so that it cannot fail half-way for want
@@ -342,11 +380,11 @@ fn newest(connection: &Connection, place: Place<'_>) -> Result<Option<Checkpoint
     })
 }
 
-fn execute(connection: &Connection, sql: &str, values: impl Params) -> Result<usize, Fault> {
+pub(super) fn execute(connection: &Connection, sql: &str, values: impl Params) -> Result<usize, Fault> {
     Ok(connection.prepare_cached(sql)?.execute(values)?)
 }
 
-fn first<T>(
+pub(super) fn first<T>(
     statement: &mut CachedStatement<'_>,
     values: impl Params,
     read: impl Fn(&SqlRow<'_>) -> Result<T, Fault>,
@@ -354,7 +392,7 @@ fn first<T>(
     statement.query(values)?.next()?.map(read).transpose()
 }
 
-fn all<T>(
+pub(super) fn all<T>(
     connection: &Connection,
     sql: &str,
     values: impl Params,
@@ -377,24 +415,30 @@ fn read_row(place: Place<'_>, branch: u32, row: &SqlRow<'_>) -> Result<Row, Faul
     Ok(Row { id, kind, record: row.get(2)? })
 }
 
-fn read_write(place: Place<'_>, id: CheckpointId, row: &SqlRow<'_>) -> Result<PendingWrite, Fault> {
-    let task: Vec<u8> = row.get(0)?;
+/// Task, slot and bytes stand in three columns from that one on.
+pub(super) fn read_write(
+    place: Place<'_>,
+    id: CheckpointId,
+    row: &SqlRow<'_>,
+    first: usize,
+) -> Result<PendingWrite, Fault> {
+    let task: Vec<u8> = row.get(first)?;
     let task = <[u8; 16]>::try_from(task)
         .map_err(|task| corrupt(place, id, format_args!("a task id of {} bytes", task.len())))?;
     Ok(PendingWrite {
         task: TaskId::from_u128(u128::from_be_bytes(task)),
-        slot: row.get(1)?,
-        bytes: row.get(2)?,
+        slot: row.get(first + 1)?,
+        bytes: row.get(first + 2)?,
     })
 }
 
-fn read_step(row: &SqlRow<'_>, column: usize) -> Result<u64, Fault> {
+pub(super) fn read_step(row: &SqlRow<'_>, column: usize) -> Result<u64, Fault> {
     let step: i64 = row.get(column)?;
     Ok(u64::try_from(step).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(column, step))?)
 }
 
 /// SQLite's integers have a sign.
-fn number(step: u64) -> Result<i64, Error> {
+pub(super) fn number(step: u64) -> Result<i64, Error> {
     i64::try_from(step).map_err(|_| {
         let problem = format!("step {step} is above {}, the largest that SQLite can hold", i64::MAX);
         Error::new(Code::Store, problem)

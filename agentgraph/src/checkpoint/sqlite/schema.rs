@@ -15,7 +15,10 @@ use crate::error::{Code, Error};
 
 /// "agcp", so that no other program's file is taken for one of ours.
 const APPLICATION: i64 = 0x6167_6370;
-const VERSION: i64 = 1;
+
+/// What brings a file from each version to the next, beginning at one that holds nothing. Steps are added and never changed.
+const MIGRATIONS: &[&str] = &[CREATE, ADD_LEASES, ADD_REQUESTS];
+const VERSION: i64 = MIGRATIONS.len() as i64;
 
 /// `part` is 0 for a full or a delta and 1 for the segment beside it. The partial index holds fulls and segments only,
 /// so that a read finds the newest full without a look at the deltas after it, and most commits do not touch it.
@@ -47,39 +50,61 @@ CREATE TABLE pending (
 );
 ";
 
+/// Fences come from one sequence for the whole file, so that one which a deleted thread had is never given again.
+const ADD_LEASES: &str = "
+CREATE TABLE lease (
+    fence INTEGER PRIMARY KEY AUTOINCREMENT,
+    thread TEXT NOT NULL UNIQUE,
+    owner TEXT NOT NULL,
+    until INTEGER NOT NULL
+);
+";
+
+/// Finds the requests that wait without a look at the results and answers beside them.
+const ADD_REQUESTS: &str = "CREATE INDEX asked ON pending (place) WHERE slot % 2 = 1";
+
 /// What a file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Contents {
     Nothing,
+    /// Tables of an earlier release.
+    Older,
     Checkpoints,
 }
 
 /// Reads what the file holds and changes nothing. In one transaction, because another process may be creating it.
 pub(super) fn contents(connection: &Connection, home: &Home) -> Result<Contents, Fault> {
-    rows::transaction(connection, rows::Begin::ToRead, || judge(connection, home))
+    rows::transaction(connection, rows::Begin::ToRead, || Ok(judge(connection, home)?.0))
 }
 
-fn judge(connection: &Connection, home: &Home) -> Result<Contents, Fault> {
+/// What the file holds, and in which version.
+fn judge(connection: &Connection, home: &Home) -> Result<(Contents, i64), Fault> {
     let number = |sql| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
     let application = number("PRAGMA application_id")?;
     let version = number("PRAGMA user_version")?;
     let tables = number("SELECT count(*) FROM sqlite_master")?;
     match (application, version, tables) {
-        (0, 0, 0) => Ok(Contents::Nothing),
-        (APPLICATION, VERSION, _) => Ok(Contents::Checkpoints),
+        (0, 0, 0) => Ok((Contents::Nothing, 0)),
+        (APPLICATION, VERSION, _) => Ok((Contents::Checkpoints, VERSION)),
         (APPLICATION, newer, _) if newer > VERSION => Err(written_by_newer(home, newer).into()),
+        (APPLICATION, older @ 1.., _) => Ok((Contents::Older, older)),
         _ => Err(home.error("is the database of another program: choose a path of its own").into()),
     }
 }
 
-/// Creates the tables, unless another process was faster.
-pub(super) fn create(connection: &Connection, home: &Home) -> Result<(), Fault> {
+/// Creates the tables, or brings them up to date, unless another process was faster.
+pub(super) fn bring_up_to_date(connection: &Connection, home: &Home) -> Result<(), Fault> {
     rows::transaction(connection, rows::Begin::ToWrite, || {
-        if judge(connection, home)? == Contents::Nothing {
-            connection.execute_batch(CREATE)?;
-            connection.pragma_update(None, "application_id", APPLICATION)?;
-            connection.pragma_update(None, "user_version", VERSION)?;
+        let (contents, version) = judge(connection, home)?;
+        if contents == Contents::Checkpoints {
+            return Ok(());
         }
+        let done = usize::try_from(version).unwrap_or(0);
+        for step in &MIGRATIONS[done..] {
+            connection.execute_batch(step)?;
+        }
+        connection.pragma_update(None, "application_id", APPLICATION)?;
+        connection.pragma_update(None, "user_version", VERSION)?;
         Ok(())
     })
 }

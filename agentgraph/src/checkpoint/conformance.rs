@@ -1,0 +1,187 @@
+//! Whether a store does what [`Checkpointer`](super::Checkpointer) asks of it: for authors of stores (feature
+//! `conformance`).
+//!
+//! [`run`] tries every [`Clause`] on a store of its own and says which hold. It needs no particular runtime; with tokio's
+//! the clauses about concurrent writers spawn them, and on several worker threads they run at once.
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! use agentgraph::checkpoint::{MemorySaver, conformance};
+//!
+//! let report = conformance::run(|| async { Ok(MemorySaver::new()) }).await;
+//! assert!(report.holds(), "{report}");
+//! # }
+//! ```
+//!
+//! While you work on one of them, take that one alone:
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! use agentgraph::checkpoint::{MemorySaver, conformance};
+//!
+//! let clause = conformance::clause("a lost race is stale and changes nothing").expect("there is one");
+//! assert_eq!(clause.check(MemorySaver::new()).await, Ok(()));
+//! # }
+//! ```
+//!
+//! Most clauses are calls with their answers, as lines of text; a clause that does not hold shows the first line that
+//! differs with those before it. The language is that of [`transcript`].
+
+mod crowds;
+mod damage;
+mod leases;
+mod rows;
+mod script;
+mod values;
+mod whole_threads;
+
+pub use script::transcript;
+
+use std::fmt;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+
+use super::Checkpointer;
+use crate::error::Error;
+use crate::policy::panic_of;
+
+/// One thing that a store has to do.
+#[derive(Clone, Copy)]
+pub struct Clause {
+    name: &'static str,
+    test: Test,
+}
+
+/// A store under test.
+type Store = Arc<dyn Checkpointer>;
+
+#[derive(Clone, Copy)]
+enum Test {
+    /// Lines of calls and answers.
+    Script(&'static str),
+    Code(fn(Store) -> BoxFuture<'static, Result<(), String>>),
+}
+
+impl Clause {
+    const fn script((name, script): (&'static str, &'static str)) -> Self {
+        Clause { name, test: Test::Script(script) }
+    }
+
+    const fn code(name: &'static str, test: fn(Store) -> BoxFuture<'static, Result<(), String>>) -> Self {
+        Clause { name, test: Test::Code(test) }
+    }
+
+    /// What it says.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Tries it on a store, which must be empty.
+    ///
+    /// # Errors
+    /// What the store did instead. A panic of the store is one of these.
+    pub async fn check(&self, store: impl Checkpointer) -> Result<(), String> {
+        let store: Store = Arc::new(store);
+        let test = async move {
+            match self.test {
+                Test::Script(script) => script::check(&*store, script).await,
+                Test::Code(test) => test(store).await,
+            }
+        };
+        match AssertUnwindSafe(test).catch_unwind().await {
+            Ok(outcome) => outcome,
+            Err(payload) => Err(format!("the store panicked: {}", panic_of(&*payload).message)),
+        }
+    }
+}
+
+impl fmt::Debug for Clause {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_tuple("Clause").field(&self.name).finish()
+    }
+}
+
+/// Every clause there is.
+pub fn clauses() -> Vec<Clause> {
+    let scripts = [rows::CASES, leases::CASES, whole_threads::CASES].concat();
+    let mut clauses: Vec<Clause> = scripts.into_iter().map(Clause::script).collect();
+    clauses.extend(values::CLAUSES);
+    clauses.extend(crowds::CLAUSES);
+    clauses.extend(damage::CLAUSES);
+    clauses
+}
+
+/// The clause of that name.
+pub fn clause(name: &str) -> Option<Clause> {
+    clauses().into_iter().find(|clause| clause.name == name)
+}
+
+/// Tries every clause on a store of its own, which `make_store` makes.
+pub async fn run<C, F, M>(make_store: M) -> Report
+where
+    C: Checkpointer,
+    F: Future<Output = Result<C, Error>>,
+    M: Fn() -> F,
+{
+    let mut findings = Vec::new();
+    for clause in clauses() {
+        let problem = match make_store().await {
+            Ok(store) => clause.check(store).await.err(),
+            Err(error) => Some(format!("the store could not be made: {error}")),
+        };
+        findings.push(Finding { clause: clause.name, problem });
+    }
+    Report { findings }
+}
+
+/// What was found about a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use = "a report says whether the store holds"]
+pub struct Report {
+    /// One for each clause.
+    pub findings: Vec<Finding>,
+}
+
+/// What was found about a clause.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Finding {
+    /// Its name.
+    pub clause: &'static str,
+    /// What the store did instead; `None` if it holds.
+    pub problem: Option<String>,
+}
+
+impl Report {
+    /// Whether every clause holds.
+    pub fn holds(&self) -> bool {
+        self.broken().next().is_none()
+    }
+
+    /// The clauses that do not.
+    pub fn broken(&self) -> impl Iterator<Item = &Finding> {
+        self.findings.iter().filter(|finding| finding.problem.is_some())
+    }
+}
+
+/// A line for each clause, and what is wrong below it.
+impl fmt::Display for Report {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for Finding { clause, problem } in &self.findings {
+            match problem {
+                None => writeln!(out, "holds   {clause}")?,
+                Some(problem) => {
+                    writeln!(out, "BROKEN  {clause}")?;
+                    problem.lines().try_for_each(|line| writeln!(out, "        {line}"))?;
+                }
+            }
+        }
+        let (broken, all) = (self.broken().count(), self.findings.len());
+        write!(out, "{} of {all} clauses hold", all - broken)
+    }
+}

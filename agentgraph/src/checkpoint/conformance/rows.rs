@@ -1,0 +1,303 @@
+//! Rows and pending writes: what is stored is found again, as it was, in order, and nothing else.
+
+pub(super) const CASES: &[(&str, &str)] = &[
+    (
+        "an empty store answers",
+        "get t
+         => nothing
+         get t 0.0
+         => nothing
+         row t 0.0
+         => nothing
+         list t
+         =>
+         threads
+         =>
+         delete t
+         => ok",
+    ),
+    (
+        "a full and the deltas after it, in order",
+        "put t 0.0 full a
+         => ok
+         put t 0.1 delta b
+         => ok
+         put t 0.2 delta c
+         => ok
+         get t
+         => full 0.0 a, delta 0.1 b, delta 0.2 c
+         get t 0.1
+         => full 0.0 a, delta 0.1 b
+         get t 0.0
+         => full 0.0 a
+         get t 0.3
+         => nothing
+         get t 1.0
+         => nothing
+         row t 0.1
+         => delta 0.1 b
+         row t 0.3
+         => nothing",
+    ),
+    (
+        "the newest full at or before a step",
+        "put t 0.0 full a
+         => ok
+         put t 0.1 delta b
+         => ok
+         put t 0.2 full c
+         => ok
+         put t 0.3 delta d
+         => ok
+         get t
+         => full 0.2 c, delta 0.3 d
+         get t 0.2
+         => full 0.2 c
+         get t 0.1
+         => full 0.0 a, delta 0.1 b",
+    ),
+    (
+        "segments stand for the deltas up to their step",
+        "put t 0.0 full a
+         => ok
+         put t 0.1 delta b
+         => ok
+         put t 0.2 delta c segment=bc
+         => ok
+         put t 0.3 delta d
+         => ok
+         put t 0.4 delta e segment=de
+         => ok
+         put t 0.5 delta f
+         => ok
+         get t
+         => full 0.0 a, segment 0.2 bc, segment 0.4 de, delta 0.5 f
+         get t 0.4
+         => full 0.0 a, segment 0.2 bc, segment 0.4 de
+         get t 0.3
+         => full 0.0 a, segment 0.2 bc, delta 0.3 d
+         get t 0.2
+         => full 0.0 a, segment 0.2 bc
+         get t 0.1
+         => full 0.0 a, delta 0.1 b
+         row t 0.2
+         => delta 0.2 c
+         list t
+         => delta 0.5 f, delta 0.4 e, delta 0.3 d, delta 0.2 c, delta 0.1 b, full 0.0 a",
+    ),
+    (
+        "a full ends the reach of segments",
+        "put t 0.0 full a
+         => ok
+         put t 0.1 delta b segment=b
+         => ok
+         put t 0.2 full c
+         => ok
+         put t 0.3 delta d
+         => ok
+         get t
+         => full 0.2 c, delta 0.3 d",
+    ),
+    (
+        "a lost race is stale and changes nothing",
+        "put t 0.0 full a
+         => ok
+         put t 0.1 delta b
+         => ok
+         writes t 0.1 1:0=w
+         => ok
+         writes t 0.0 2:0=v
+         => ok
+         put t 0.1 delta other segment=s clears
+         => E_STALE
+         put t 0.0 full other
+         => E_STALE
+         get t
+         => full 0.0 a, delta 0.1 b, write 1:0 w
+         get t 0.0
+         => full 0.0 a, write 2:0 v
+         put t 0.2 delta c
+         => ok",
+    ),
+    (
+        "a step below the newest is stale, also where a row is missing",
+        "put t 0.0 full a
+         => ok
+         put t 0.7 full b
+         => ok
+         put t 0.5 delta c
+         => E_STALE
+         list t
+         => full 0.7 b, full 0.0 a",
+    ),
+    (
+        "a tail without a full is no checkpoint, but its row is there",
+        "put t 0.3 delta a
+         => ok
+         get t
+         => nothing
+         row t 0.3
+         => delta 0.3 a
+         threads
+         => t",
+    ),
+    (
+        "pending writes: by task and slot, replaced in place",
+        "put t 0.0 full a
+         => ok
+         writes t 0.0 2:0=d 1:1=c 1:0=a
+         => ok
+         get t
+         => full 0.0 a, write 1:0 a, write 1:1 c, write 2:0 d
+         writes t 0.0 1:0=new 3:4294967295=e
+         => ok
+         get t
+         => full 0.0 a, write 1:0 new, write 1:1 c, write 2:0 d, write 3:4294967295 e
+         writes t 0.0
+         => ok
+         writes t 0.0 340282366920938463463374607431768211455:0=last 9:0=x 9:0=y
+         => ok
+         get t
+         => full 0.0 a, write 1:0 new, write 1:1 c, write 2:0 d, write 3:4294967295 e, write 9:0 y, write 340282366920938463463374607431768211455:0 last",
+    ),
+    (
+        "a commit clears the writes of the step before it, on its branch, if asked",
+        "put t 0.0 full a
+         => ok
+         writes t 0.0 1:0=x
+         => ok
+         put t 0.1 delta b
+         => ok
+         get t 0.0
+         => full 0.0 a, write 1:0 x
+         writes t 0.1 1:0=y
+         => ok
+         writes t/n 0.1 1:0=z
+         => ok
+         put t/n 0.1 full n
+         => ok
+         put t 0.2 delta c clears
+         => ok
+         get t 0.1
+         => full 0.0 a, delta 0.1 b
+         get t 0.0
+         => full 0.0 a, write 1:0 x
+         get t/n
+         => full 0.1 n, write 1:0 z",
+    ),
+    (
+        "writes on a step that is not there wait for it, and begin no thread and no branch",
+        "writes t 0.0 1:0=x
+         => ok
+         threads
+         =>
+         get t
+         => nothing
+         put t 0.0 full a
+         => ok
+         writes t 4.0 1:0=y
+         => ok
+         get t
+         => full 0.0 a, write 1:0 x
+         list t
+         => full 0.0 a",
+    ),
+    (
+        "the newest branch is the default",
+        "put t 0.0 full a
+         => ok
+         put t 0.1 delta b
+         => ok
+         put t 2.1 full c
+         => ok
+         put t 2.2 delta d
+         => ok
+         put t 1.1 full e
+         => ok
+         put t 0.2 delta f
+         => ok
+         get t
+         => full 2.1 c, delta 2.2 d
+         get t 0.2
+         => full 0.0 a, delta 0.1 b, delta 0.2 f
+         get t 1.1
+         => full 1.1 e
+         get t 1.2
+         => nothing
+         list t
+         => delta 2.2 d, full 2.1 c
+         list t branch=0
+         => delta 0.2 f, delta 0.1 b, full 0.0 a
+         list t branch=3
+         =>",
+    ),
+    (
+        "namespaces are apart",
+        "put t 0.0 full root
+         => ok
+         put t/n 0.0 full child
+         => ok
+         put t/m 0.5 full other
+         => ok
+         get t
+         => full 0.0 root
+         get t/n
+         => full 0.0 child
+         list t/m
+         => full 0.5 other
+         get t/x
+         => nothing
+         threads
+         => t",
+    ),
+    (
+        "a list can begin before a step and end after a number",
+        "put t 0.0 full a
+         => ok
+         put t 0.1 delta b
+         => ok
+         put t 0.2 delta c
+         => ok
+         list t limit=2
+         => delta 0.2 c, delta 0.1 b
+         list t before=2
+         => delta 0.1 b, full 0.0 a
+         list t before=2 limit=1
+         => delta 0.1 b
+         list t before=0
+         =>
+         list t limit=0
+         =>
+         list t before=18446744073709551615 limit=18446744073709551615
+         => delta 0.2 c, delta 0.1 b, full 0.0 a",
+    ),
+    (
+        "threads are sorted and deleted whole",
+        "put b 0.0 full 1
+         => ok
+         put a 0.0 full 2
+         => ok
+         put a/n 0.0 full 3
+         => ok
+         put ab 1.0 full 4
+         => ok
+         writes a 0.0 1:0=x
+         => ok
+         threads
+         => a, ab, b
+         delete a
+         => ok
+         threads
+         => ab, b
+         get a
+         => nothing
+         get a/n
+         => nothing
+         put a 0.0 full again
+         => ok
+         get a
+         => full 0.0 again
+         delete nobody
+         => ok",
+    ),
+];

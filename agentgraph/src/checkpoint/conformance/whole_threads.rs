@@ -1,0 +1,290 @@
+//! Copies of threads, and threads of which a part goes.
+
+pub(super) const CASES: &[(&str, &str)] = &[
+    (
+        "a copy has everything, and is a thread of its own",
+        "put t 0.0 full a
+         => ok
+         put t 0.1 delta b segment=ab
+         => ok
+         put t 1.1 full c
+         => ok
+         put t/n 0.4 full child
+         => ok
+         writes t 1.1 1:0=w
+         => ok
+         writes t/n 0.4 2:1=x
+         => ok
+         copy t u
+         => ok
+         threads
+         => t, u
+         namespaces u
+         => ``, `n`
+         get u
+         => full 1.1 c, write 1:0 w
+         get u 0.1
+         => full 0.0 a, segment 0.1 ab
+         list u branch=0
+         => delta 0.1 b, full 0.0 a
+         get u/n
+         => full 0.4 child, write 2:1 x
+         put u 1.2 delta d clears
+         => ok
+         get t
+         => full 1.1 c, write 1:0 w
+         delete t
+         => ok
+         get u
+         => full 1.1 c, delta 1.2 d
+         get u/n
+         => full 0.4 child, write 2:1 x",
+    ),
+    (
+        "a copy goes onto nothing that is there",
+        "put t 0.0 full a
+         => ok
+         put u 0.0 full b
+         => ok
+         put v/n 0.0 full c
+         => ok
+         copy t u
+         => E_THREAD_EXISTS
+         copy t v
+         => E_THREAD_EXISTS
+         copy t t
+         => E_THREAD_EXISTS
+         copy nobody u
+         => E_THREAD_EXISTS
+         get t
+         => full 0.0 a
+         get u
+         => full 0.0 b
+         copy nobody w
+         => ok
+         threads
+         => t, u, v
+         copy t w
+         => ok
+         get w
+         => full 0.0 a",
+    ),
+    (
+        "a lease is not copied",
+        "acquire t 100 200 as A
+         => granted
+         put t 0.0 full a by=A
+         => ok
+         copy t u
+         => ok
+         put u 0.1 delta b by=A
+         => E_LEASE_LOST
+         acquire u 100 200 as B
+         => granted
+         put u 0.1 delta b by=B
+         => ok
+         put t 0.1 delta c by=A
+         => ok",
+    ),
+    (
+        "requests without answers are found across threads",
+        "waiting
+         =>
+         put b 0.0 full a
+         => ok
+         writes b 0.0 1:1=q 2:0=result 2:1=old 2:2=answer 3:1=again 3:2=again
+         => ok
+         put a 0.0 full a
+         => ok
+         writes a 0.0 7:1=first 7:2=x 7:3=second
+         => ok
+         put a/n 0.4 full child
+         => ok
+         writes a/n 0.4 5:1=inside
+         => ok
+         put c 0.0 full a
+         => ok
+         writes c 0.0 0:1=session 9:4294967295=failed 9:0=result
+         => ok
+         waiting
+         => a 0.0 write 7:3 second, a/n 0.4 write 5:1 inside, b 0.0 write 1:1 q
+         waiting limit=1
+         => a 0.0 write 7:3 second, a/n 0.4 write 5:1 inside
+         waiting after=a
+         => b 0.0 write 1:1 q
+         waiting after=b limit=5
+         =>",
+    ),
+    (
+        "requests on checkpoints that are not the newest wait for nothing",
+        "put t 0.0 full a
+         => ok
+         writes t 0.0 1:1=old
+         => ok
+         put t 0.1 delta b
+         => ok
+         waiting
+         =>
+         writes t 0.1 1:1=new
+         => ok
+         waiting
+         => t 0.1 write 1:1 new
+         writes t 0.5 1:1=early
+         => ok
+         writes t 2.0 1:1=early
+         => ok
+         waiting
+         => t 0.1 write 1:1 new
+         put t 1.1 full c
+         => ok
+         waiting
+         =>
+         writes t 1.1 4:1=q
+         => ok
+         waiting
+         => t 1.1 write 4:1 q
+         delete t
+         => ok
+         waiting
+         =>",
+    ),
+    (
+        "namespaces are listed by name",
+        "namespaces t
+         =>
+         put t/b 0.0 full a
+         => ok
+         put t/a:1 0.0 full a
+         => ok
+         put u/c 0.0 full a
+         => ok
+         writes t/d 0.0 1:0=x
+         => ok
+         namespaces t
+         => `a:1`, `b`
+         put t 0.0 full a
+         => ok
+         namespaces t
+         => ``, `a:1`, `b`",
+    ),
+    (
+        "steps that go are gone with their segments and writes, and nothing else is",
+        "put t 0.0 full a
+         => ok
+         put t 0.1 delta b segment=ab
+         => ok
+         writes t 0.1 1:0=w
+         => ok
+         put t 0.2 full c
+         => ok
+         put t 0.3 delta d
+         => ok
+         writes t 0.3 1:0=x
+         => ok
+         put t 1.1 full other
+         => ok
+         put t/n 0.0 full child
+         => ok
+         put u 0.0 full a
+         => ok
+         rewrite t gone=0:0..2
+         => ok
+         list t branch=0
+         => delta 0.3 d, full 0.2 c
+         get t 0.3
+         => full 0.2 c, delta 0.3 d, write 1:0 x
+         get t 0.1
+         => nothing
+         row t 0.1
+         => nothing
+         get t
+         => full 1.1 other
+         get t/n
+         => full 0.0 child
+         get u
+         => full 0.0 a
+         put t 0.1 delta again
+         => E_STALE
+         put t 0.4 delta e
+         => ok
+         get t 0.4
+         => full 0.2 c, delta 0.3 d, delta 0.4 e",
+    ),
+    (
+        "a full takes the place of a delta, and ends the reach of what was before",
+        "put t 0.0 full a
+         => ok
+         put t 0.1 delta b
+         => ok
+         put t 0.2 delta c segment=bc
+         => ok
+         put t 0.3 delta d
+         => ok
+         put t 0.4 delta e segment=de
+         => ok
+         rewrite t full=0.2:abc unfold=0.4 gone=0:0..2
+         => ok
+         get t
+         => full 0.2 abc, delta 0.3 d, delta 0.4 e
+         list t
+         => delta 0.4 e, delta 0.3 d, full 0.2 abc
+         put t 0.5 delta f
+         => ok
+         get t
+         => full 0.2 abc, delta 0.3 d, delta 0.4 e, delta 0.5 f
+         rewrite t full=0.4:abcde gone=0:2..4
+         => ok
+         get t
+         => full 0.4 abcde, delta 0.5 f
+         rewrite t full=0.5:z gone=0:0..5 gone=7:0..9
+         => ok
+         list t
+         => full 0.5 z",
+    ),
+    (
+        "a place that nothing is left of is no place",
+        "put t 0.0 full a
+         => ok
+         put t/n 0.0 full child
+         => ok
+         writes t/n 0.0 1:0=w
+         => ok
+         rewrite t/n gone=0:0..1
+         => ok
+         namespaces t
+         => ``
+         get t/n
+         => nothing
+         put t/n 0.0 full again
+         => ok
+         get t/n
+         => full 0.0 again
+         rewrite t/n gone=0:0..1
+         => ok
+         rewrite t gone=0:0..1
+         => ok
+         threads
+         =>
+         rewrite nobody gone=0:0..1
+         => ok",
+    ),
+    (
+        "a rewrite with an old fence is refused and changes nothing",
+        "acquire t 100 200 as A
+         => granted
+         put t 0.0 full a by=A
+         => ok
+         put t 0.1 full b by=A
+         => ok
+         acquire t 200 300 as B
+         => granted
+         rewrite t full=0.1:z gone=0:0..1 by=A
+         => E_LEASE_LOST
+         list t
+         => full 0.1 b, full 0.0 a
+         rewrite t full=0.1:z gone=0:0..1 by=B
+         => ok
+         list t
+         => full 0.1 z",
+    ),
+];

@@ -1,0 +1,101 @@
+//! Leases: whose turn it is to write a thread, and the fence by which a store knows who comes too late.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use async_trait::async_trait;
+
+use super::{Checkpointer, ListQuery, Place, Put, PutWrites, Rewrite, Row, Tail};
+use crate::context::CheckpointId;
+use crate::error::{Code, Error};
+
+/// What a writer asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeaseTerms {
+    /// The time it is, by the clock of whoever asks.
+    pub now: SystemTime,
+    /// Until when the lease is to hold, if nobody renews it.
+    pub until: SystemTime,
+    /// Take the thread from whoever has it.
+    pub seize: bool,
+}
+
+/// What became of the wish for a lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// The thread is the writer's.
+    Granted {
+        /// To be given with everything it stores.
+        fence: u64,
+    },
+    /// Another one has it.
+    Held {
+        /// The other's fence.
+        fence: u64,
+        /// Until when, if nobody renews it.
+        until: SystemTime,
+    },
+}
+
+/// The error of a writer whose lease is another's by now, for authors of checkpointers.
+pub fn lease_lost(thread: &str) -> Error {
+    let problem = "another run has taken the thread meanwhile, so nothing of this one was stored since: read the thread \
+                   again before you go on";
+    Error::new(Code::LeaseLost, problem).on_thread(Some(thread))
+}
+
+/// A store as one run sees it: everything it stores carries the fence of its lease.
+pub(crate) struct Leased {
+    pub(crate) inner: Arc<dyn Checkpointer>,
+    pub(crate) fence: u64,
+}
+
+#[async_trait]
+impl Checkpointer for Leased {
+    async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, Error> {
+        self.inner.get(place, at).await
+    }
+
+    async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, Error> {
+        self.inner.row(place, id).await
+    }
+
+    async fn put(&self, put: Put<'_>) -> Result<(), Error> {
+        self.inner.put(Put { fence: self.fence, ..put }).await
+    }
+
+    fn try_put(&self, put: &Put<'_>) -> Option<Result<(), Error>> {
+        self.inner.try_put(&Put { fence: self.fence, ..*put })
+    }
+
+    async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), Error> {
+        self.inner.put_writes(PutWrites { fence: self.fence, ..put }).await
+    }
+
+    async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, Error> {
+        self.inner.list(place, query).await
+    }
+
+    async fn threads(&self) -> Result<Vec<String>, Error> {
+        self.inner.threads().await
+    }
+
+    async fn delete_thread(&self, thread: &str) -> Result<(), Error> {
+        self.inner.delete_thread(thread).await
+    }
+
+    async fn namespaces(&self, thread: &str) -> Result<Vec<String>, Error> {
+        self.inner.namespaces(thread).await
+    }
+
+    async fn rewrite(&self, rewrite: Rewrite<'_>) -> Result<(), Error> {
+        self.inner.rewrite(Rewrite { fence: self.fence, ..rewrite }).await
+    }
+}
+
+impl fmt::Debug for Leased {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Leased").field("fence", &self.fence).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,198 @@
+//! [`PostgresSaver`]: checkpoints in a Postgres database, for many processes on many machines.
+//!
+//! This file knows who talks to the server and when; `rows.rs` and `upkeep.rs` know the statements, `open.rs` how a URL
+//! becomes a pool and a schema, `listen.rs` the one connection that waits for news. None of them knows what a record means.
+//!
+//! Every commit is one statement, which checks the fence and the step, inserts, and removes what it makes obsolete. It holds
+//! the row of the thread's lease while it does, so a lease is not taken from under a commit.
+
+mod fault;
+mod listen;
+mod open;
+mod rows;
+mod schema;
+mod upkeep;
+
+pub use open::PostgresSaverBuilder;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use async_trait::async_trait;
+use deadpool_postgres::{Object, Pool};
+
+use super::format::micros;
+use super::{
+    Checkpointer, Claim, LeaseTerms, ListQuery, Place, Put, PutWrites, Rewrite, Row, Tail, Waiting,
+    WaitingQuery,
+};
+use crate::context::CheckpointId;
+use crate::error::Error;
+use fault::{Fault, explain};
+use listen::Listener;
+
+/// Keeps checkpoints in a Postgres database (version 12 or later), in tables that are created on first use.
+///
+/// ```no_run
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), agentgraph::Error> {
+/// use agentgraph::checkpoint::PostgresSaver;
+///
+/// let saver = PostgresSaver::connect("postgres://agent@localhost/agents").await?;
+/// # drop(saver);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Connections are pooled, 16 at most if not said otherwise. One more connection waits for news: that a thread was given
+/// back is heard at once by whoever queues for it, in whatever process; and as long as it stands, this saver is known to
+/// be alive, so that the threads of a process that was killed are free at once. Whoever uses a pooler between must let
+/// that one through in session mode.
+///
+/// A commit is as safe as the server's `synchronous_commit` says: with `on`, the default, it is on the server's disk.
+///
+/// Names of threads and namespaces are bytes to the tables, so NUL is allowed in them; a name of a thread with that of a
+/// namespace may take 2,500 bytes.
+///
+/// # Errors
+///
+/// [`Code::Store`](crate::Code::Store) when the server fails or cannot be reached; its source is the client's own error.
+pub struct PostgresSaver {
+    pool: Pool,
+    listener: Arc<Listener>,
+}
+
+impl PostgresSaver {
+    /// Connects to the database that a URL (`postgres://user:password@host:port/database`) or a list of settings
+    /// (`host=.. user=..`) names; creates or updates the tables.
+    ///
+    /// # Errors
+    /// [`Code::Store`](crate::Code::Store) when the URL makes no sense, the server cannot be reached, or does not let
+    /// tables be created; [`Code::UnknownFormat`](crate::Code::UnknownFormat) when a newer release made them.
+    pub async fn connect(url: &str) -> Result<Self, Error> {
+        Self::builder(url).connect().await
+    }
+
+    /// Options first, then [`connect`](PostgresSaverBuilder::connect).
+    pub fn builder(url: impl Into<String>) -> PostgresSaverBuilder {
+        PostgresSaverBuilder::new(url.into())
+    }
+
+    async fn connection(&self) -> Result<Object, Fault> {
+        Ok(self.pool.get().await?)
+    }
+}
+
+#[async_trait]
+impl Checkpointer for PostgresSaver {
+    async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, Error> {
+        let work = async { rows::tail(&mut self.connection().await?, place, at).await };
+        work.await.map_err(|fault| explain(fault, place.thread))
+    }
+
+    async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, Error> {
+        let work = async { rows::row(&self.connection().await?, place, id).await };
+        work.await.map_err(|fault| explain(fault, place.thread))
+    }
+
+    async fn put(&self, put: Put<'_>) -> Result<(), Error> {
+        let work = async { rows::put(&mut self.connection().await?, &put).await };
+        work.await.map_err(|fault| explain(fault, put.place.thread))
+    }
+
+    async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), Error> {
+        let work = async { rows::put_writes(&mut self.connection().await?, &put).await };
+        work.await.map_err(|fault| explain(fault, put.place.thread))
+    }
+
+    async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, Error> {
+        let work = async { rows::list(&self.connection().await?, place, query).await };
+        work.await.map_err(|fault| explain(fault, place.thread))
+    }
+
+    async fn threads(&self) -> Result<Vec<String>, Error> {
+        let work = async { upkeep::threads(&self.connection().await?).await };
+        work.await.map_err(|fault| explain(fault, ""))
+    }
+
+    async fn delete_thread(&self, thread: &str) -> Result<(), Error> {
+        let work = async { upkeep::delete_thread(&mut self.connection().await?, thread).await };
+        work.await.map_err(|fault| explain(fault, thread))
+    }
+
+    async fn acquire(&self, thread: &str, terms: LeaseTerms) -> Result<Claim, Error> {
+        let work =
+            async { upkeep::acquire(&self.connection().await?, self.listener.owner(), thread, terms).await };
+        work.await.map_err(|fault| explain(fault, thread))
+    }
+
+    async fn renew(&self, thread: &str, fence: u64, until: SystemTime) -> Result<bool, Error> {
+        let work = async { upkeep::renew(&self.connection().await?, thread, fence, until).await };
+        work.await.map_err(|fault| explain(fault, thread))
+    }
+
+    async fn release(&self, thread: &str, fence: u64) -> Result<(), Error> {
+        let channel = self.listener.channel();
+        let work = async { upkeep::release(&self.connection().await?, channel, thread, fence).await };
+        work.await.map_err(|fault| explain(fault, thread))
+    }
+
+    /// By a task, if there is a runtime to spawn one on.
+    fn let_go(&self, thread: &str, fence: u64) {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let (pool, listener, thread) = (self.pool.clone(), Arc::clone(&self.listener), thread.to_owned());
+        runtime.spawn(async move {
+            if let Ok(connection) = pool.get().await {
+                // A lease that cannot be given back ends by time.
+                let _ = upkeep::release(&connection, listener.channel(), &thread, fence).await;
+            }
+        });
+    }
+
+    async fn released(&self, thread: &str, fence: u64) {
+        loop {
+            let rings = self.listener.rings();
+            let held = async { upkeep::holds(&self.connection().await?, thread, fence).await };
+            if !matches!(held.await, Ok(true)) {
+                return;
+            }
+            rings.await;
+        }
+    }
+
+    async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, Error> {
+        let work = async { upkeep::waiting(&self.connection().await?, query).await };
+        work.await.map_err(|fault| explain(fault, ""))
+    }
+
+    async fn namespaces(&self, thread: &str) -> Result<Vec<String>, Error> {
+        let work = async { upkeep::namespaces(&self.connection().await?, thread).await };
+        work.await.map_err(|fault| explain(fault, thread))
+    }
+
+    async fn copy_thread(&self, from: &str, to: &str) -> Result<(), Error> {
+        let work = async { upkeep::copy_thread(&mut self.connection().await?, from, to).await };
+        work.await.map_err(|fault| explain(fault, from))
+    }
+
+    async fn rewrite(&self, rewrite: Rewrite<'_>) -> Result<(), Error> {
+        let work = async { upkeep::rewrite(&mut self.connection().await?, &rewrite).await };
+        work.await.map_err(|fault| explain(fault, rewrite.place.thread))
+    }
+}
+
+impl fmt::Debug for PostgresSaver {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("PostgresSaver").field("pool", &self.pool.status()).finish_non_exhaustive()
+    }
+}
+
+fn as_time(time: SystemTime) -> i64 {
+    i64::try_from(micros(time)).unwrap_or(i64::MAX)
+}
+
+fn from_time(micros: i64) -> SystemTime {
+    let since = Duration::from_micros(u64::try_from(micros).unwrap_or(0));
+    UNIX_EPOCH.checked_add(since).unwrap_or(UNIX_EPOCH)
+}

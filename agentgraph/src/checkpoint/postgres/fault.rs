@@ -1,0 +1,77 @@
+//! What a failure of the server or of the way to it means to the user.
+
+use deadpool_postgres::PoolError;
+use tokio_postgres::error::SqlState;
+
+use crate::error::{Code, Error};
+
+/// What a call failed with.
+#[derive(Debug)]
+pub(super) enum Fault {
+    Server(tokio_postgres::Error),
+    Pool(PoolError),
+    Known(Error),
+}
+
+impl From<tokio_postgres::Error> for Fault {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Fault::Server(error)
+    }
+}
+
+impl From<PoolError> for Fault {
+    fn from(error: PoolError) -> Self {
+        Fault::Pool(error)
+    }
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        Fault::Known(error)
+    }
+}
+
+/// The error for the user.
+pub(super) fn explain(fault: Fault, thread: &str) -> Error {
+    let error = match fault {
+        Fault::Known(error) => error,
+        Fault::Server(error) => server(error),
+        Fault::Pool(PoolError::Backend(error)) => server(error),
+        Fault::Pool(error) => {
+            let problem = "no connection to the checkpoint database is to be had: raise \
+                           `PostgresSaverBuilder::connections`, or look at what holds those there are";
+            Error::new(Code::Store, problem).with_source(error)
+        }
+    };
+    match thread {
+        "" => error,
+        thread => error.on_thread(Some(thread)),
+    }
+}
+
+fn server(error: tokio_postgres::Error) -> Error {
+    let state = error.code().cloned();
+    let said = error.as_db_error().map_or_else(|| error.to_string(), |said| said.message().to_owned());
+    let remedy = match state {
+        Some(SqlState::DISK_FULL) => "it has no room left: free some, then go on with `proceed()`",
+        Some(SqlState::READ_ONLY_SQL_TRANSACTION) => {
+            "it is read-only: connect to the primary server, not to a copy of it"
+        }
+        Some(SqlState::INSUFFICIENT_PRIVILEGE) => {
+            "this user may not do that: let him create tables in the schema, or create it as one who may"
+        }
+        Some(SqlState::TOO_MANY_CONNECTIONS) => {
+            "it takes no more connections: lower `PostgresSaverBuilder::connections`"
+        }
+        Some(SqlState::INVALID_PASSWORD | SqlState::INVALID_AUTHORIZATION_SPECIFICATION) => {
+            "it does not let this user in: check user and password"
+        }
+        Some(SqlState::INVALID_CATALOG_NAME) => "there is no such database: create it first",
+        Some(SqlState::UNDEFINED_TABLE | SqlState::UNDEFINED_COLUMN) => {
+            "its tables are not those of agentgraph: choose a schema of its own"
+        }
+        Some(_) => "look at the server's log",
+        None => "check that it is up and can be reached",
+    };
+    Error::new(Code::Store, format!("the checkpoint database failed: {said}; {remedy}")).with_source(error)
+}

@@ -1,0 +1,81 @@
+//! The tables, and whether a database has them.
+//!
+//! Names are bytes: text of Postgres cannot hold NUL, and would be sorted by the rules of a language.
+
+use deadpool_postgres::ClientWrapper;
+
+use super::fault::Fault;
+use crate::error::{Code, Error};
+
+/// What brings a schema from each version to the next. Steps are added and never changed.
+const MIGRATIONS: &[&str] = &[CREATE, ADD_REQUESTS];
+
+/// `part` is 0 for a full or a delta and 1 for the segment beside it. The partial index holds fulls and segments only.
+const CREATE: &str = "
+CREATE TABLE place (
+    id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    thread BYTEA NOT NULL,
+    namespace BYTEA NOT NULL,
+    UNIQUE (thread, namespace)
+);
+CREATE TABLE checkpoint (
+    place BIGINT NOT NULL REFERENCES place ON DELETE CASCADE,
+    branch BIGINT NOT NULL,
+    step BIGINT NOT NULL,
+    part SMALLINT NOT NULL,
+    kind SMALLINT NOT NULL,
+    record BYTEA NOT NULL,
+    PRIMARY KEY (place, branch, step, part)
+);
+CREATE INDEX base ON checkpoint (place, branch, step) WHERE kind <> 1;
+CREATE TABLE pending (
+    place BIGINT NOT NULL REFERENCES place ON DELETE CASCADE,
+    branch BIGINT NOT NULL,
+    step BIGINT NOT NULL,
+    task BYTEA NOT NULL,
+    slot BIGINT NOT NULL,
+    bytes BYTEA NOT NULL,
+    PRIMARY KEY (place, branch, step, task, slot)
+);
+CREATE SEQUENCE fences;
+CREATE TABLE lease (
+    thread BYTEA PRIMARY KEY,
+    fence BIGINT NOT NULL,
+    owner BIGINT NOT NULL,
+    until BIGINT NOT NULL
+);
+";
+
+/// Finds the requests that wait without a look at the results and answers beside them.
+const ADD_REQUESTS: &str = "CREATE INDEX asked ON pending (place) WHERE slot % 2 = 1";
+
+/// One process at a time: the lock is held until the transaction ends.
+pub(super) async fn bring_up_to_date(client: &mut ClientWrapper, schema: &str) -> Result<(), Fault> {
+    let transaction = client.transaction().await?;
+    transaction
+        .execute("SELECT pg_advisory_xact_lock(hashtext($1))", &[&format!("agentgraph {schema}")])
+        .await?;
+    // The name was checked: letters, digits and `_`.
+    let begin = format!(
+        "CREATE SCHEMA IF NOT EXISTS {schema};
+         CREATE TABLE IF NOT EXISTS {schema}.migration (version INT PRIMARY KEY);"
+    );
+    transaction.batch_execute(&begin).await?;
+    let version = transaction.query_one("SELECT coalesce(max(version), 0) FROM migration", &[]).await?;
+    let version = usize::try_from(version.get::<_, i32>(0)).unwrap_or(0);
+    if version > MIGRATIONS.len() {
+        let problem = format!(
+            "the tables in the schema `{schema}` are of a newer release of agentgraph (version {version}, this one reads \
+             {}): update agentgraph, or choose another schema",
+            MIGRATIONS.len()
+        );
+        return Err(Error::new(Code::UnknownFormat, problem).into());
+    }
+    for (number, step) in MIGRATIONS.iter().enumerate().skip(version) {
+        transaction.batch_execute(step).await?;
+        let number = i32::try_from(number + 1).unwrap_or(i32::MAX);
+        transaction.execute("INSERT INTO migration (version) VALUES ($1)", &[&number]).await?;
+    }
+    transaction.commit().await?;
+    Ok(())
+}

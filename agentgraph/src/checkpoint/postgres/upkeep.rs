@@ -1,0 +1,246 @@
+//! The statements about whole threads: listing, deleting, copying, pruning, leases.
+
+use std::time::SystemTime;
+
+use deadpool_postgres::{GenericClient, Object};
+
+use super::fault::Fault;
+use super::rows::{as_fence, as_id, check_fence, check_names, number, read_write};
+use super::{as_time, from_time};
+use crate::checkpoint::{
+    Claim, LeaseTerms, PendingWrite, Place, Rewrite, Waiting, WaitingQuery, corrupt, thread_exists,
+};
+use crate::context::CheckpointId;
+
+const THREADS: &str = "
+SELECT DISTINCT thread FROM place WHERE EXISTS (SELECT 1 FROM checkpoint WHERE checkpoint.place = place.id)
+ORDER BY thread";
+
+const NAMESPACES: &str = "
+SELECT namespace FROM place WHERE thread = $1 AND EXISTS (SELECT 1 FROM checkpoint WHERE checkpoint.place = place.id)
+ORDER BY namespace";
+
+/// Rows and writes go with their places.
+const DELETE_PLACES: &str = "DELETE FROM place WHERE thread = $1";
+const DELETE_LEASE: &str = "DELETE FROM lease WHERE thread = $1";
+
+const TAKE: &str = "
+INSERT INTO lease (thread, fence, owner, until) VALUES ($1, nextval('fences'), $2, $3)
+ON CONFLICT (thread) DO UPDATE SET fence = excluded.fence, owner = excluded.owner, until = excluded.until
+WHERE lease.until <= $4 OR $5 OR lease.fence = $6
+RETURNING fence";
+
+/// Whether an owner holds the lock that shows his life. Numbers of two halves are how the server lists it.
+const LOOK: &str = "
+SELECT fence, until, EXISTS (
+    SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND granted
+        AND ((classid::bigint << 32) | objid::bigint) = lease.owner
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))
+FROM lease WHERE thread = $1";
+
+const HOLDS: &str = "SELECT 1 FROM lease WHERE thread = $1 AND fence = $2";
+const RENEW: &str = "UPDATE lease SET until = $3 WHERE thread = $1 AND fence = $2";
+
+const RELEASE: &str = "
+WITH gone AS (DELETE FROM lease WHERE thread = $1 AND fence = $2 RETURNING fence)
+SELECT pg_notify($3, '') FROM gone";
+
+const IS_THERE: &str = "
+SELECT 1 FROM place WHERE thread = $1 AND (EXISTS (SELECT 1 FROM checkpoint WHERE checkpoint.place = place.id)
+    OR EXISTS (SELECT 1 FROM pending WHERE pending.place = place.id)) LIMIT 1";
+
+const COPY_PLACES: &str = "
+INSERT INTO place (thread, namespace) SELECT $2, namespace FROM place WHERE thread = $1 ON CONFLICT DO NOTHING";
+
+const COPY_ROWS: &str = "
+INSERT INTO checkpoint (place, branch, step, part, kind, record)
+SELECT copy.id, old.branch, old.step, old.part, old.kind, old.record FROM checkpoint AS old
+JOIN place AS original ON original.id = old.place AND original.thread = $1
+JOIN place AS copy ON copy.thread = $2 AND copy.namespace = original.namespace";
+
+const COPY_WRITES: &str = "
+INSERT INTO pending (place, branch, step, task, slot, bytes)
+SELECT copy.id, old.branch, old.step, old.task, old.slot, old.bytes FROM pending AS old
+JOIN place AS original ON original.id = old.place AND original.thread = $1
+JOIN place AS copy ON copy.thread = $2 AND copy.namespace = original.namespace";
+
+/// Slots of requests are odd; the last ones and those of task 0 are something else.
+const WAITING: &str = "
+WITH open AS (
+    SELECT place.thread, place.namespace, asks.branch, asks.step, asks.task, asks.slot, asks.bytes
+    FROM pending AS asks JOIN place ON place.id = asks.place
+    WHERE asks.slot % 2 = 1 AND asks.slot < $3 AND asks.task <> decode(repeat('00', 16), 'hex')
+        AND ($1::bytea IS NULL OR place.thread > $1)
+        AND NOT EXISTS (
+            SELECT 1 FROM pending AS answer WHERE answer.place = asks.place AND answer.branch = asks.branch
+                AND answer.step = asks.step AND answer.task = asks.task AND answer.slot = asks.slot + 1
+                AND answer.bytes <> '\\xc0'::bytea)
+        AND EXISTS (
+            SELECT 1 FROM checkpoint AS at WHERE at.place = asks.place AND at.branch = asks.branch
+                AND at.step = asks.step)
+        AND NOT EXISTS (
+            SELECT 1 FROM checkpoint AS newer WHERE newer.place = asks.place
+                AND (newer.branch, newer.step) > (asks.branch, asks.step))
+)
+SELECT * FROM open WHERE thread IN (SELECT DISTINCT thread FROM open ORDER BY thread LIMIT $2)
+ORDER BY thread, namespace, task, slot";
+
+const FIND_PLACE: &str = "SELECT id FROM place WHERE thread = $1 AND namespace = $2 FOR UPDATE";
+const GONE_ROWS: &str =
+    "DELETE FROM checkpoint WHERE place = $1 AND branch = $2 AND step >= $3 AND step < $4";
+const GONE_WRITES: &str = "DELETE FROM pending WHERE place = $1 AND branch = $2 AND step >= $3 AND step < $4";
+const GONE_SEGMENT: &str =
+    "DELETE FROM checkpoint WHERE place = $1 AND branch = $2 AND step = $3 AND part = 1";
+const MAKE_FULL: &str =
+    "UPDATE checkpoint SET kind = 0, record = $4 WHERE place = $1 AND branch = $2 AND step = $3 AND part = 0";
+const EMPTY_PLACE: &str = "
+DELETE FROM place WHERE id = $1 AND NOT EXISTS (SELECT 1 FROM checkpoint WHERE checkpoint.place = place.id)
+    AND NOT EXISTS (SELECT 1 FROM pending WHERE pending.place = place.id)";
+
+pub(super) async fn threads(connection: &Object) -> Result<Vec<String>, Fault> {
+    let found = connection.query(&connection.prepare_cached(THREADS).await?, &[]).await?;
+    found.iter().map(|row| name(row.try_get(0)?)).collect()
+}
+
+pub(super) async fn namespaces(connection: &Object, thread: &str) -> Result<Vec<String>, Fault> {
+    let found =
+        connection.query(&connection.prepare_cached(NAMESPACES).await?, &[&thread.as_bytes()]).await?;
+    found.iter().map(|row| name(row.try_get(0)?)).collect()
+}
+
+fn name(bytes: Vec<u8>) -> Result<String, Fault> {
+    String::from_utf8(bytes).map_err(|_| {
+        let nowhere = Place::root("");
+        corrupt(nowhere, CheckpointId::default(), "a name in its table is not text").into()
+    })
+}
+
+pub(super) async fn waiting(connection: &Object, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, Fault> {
+    let limit = query.limit.map_or(i64::MAX, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
+    let after = query.after.map(str::as_bytes);
+    let statement = connection.prepare_cached(WAITING).await?;
+    let found = connection.query(&statement, &[&after, &limit, &i64::from(PendingWrite::SPECIAL)]).await?;
+    let waiting = found.iter().map(|row| {
+        let (thread, namespace) = (name(row.try_get(0)?)?, name(row.try_get(1)?)?);
+        let at = as_id(row.try_get(2)?, row.try_get(3)?);
+        let request = read_write(Place { thread: &thread, namespace: &namespace }, at, row, 4)?;
+        Ok(Waiting { thread, namespace, at, request })
+    });
+    waiting.collect()
+}
+
+pub(super) async fn delete_thread(connection: &mut Object, thread: &str) -> Result<(), Fault> {
+    let transaction = connection.transaction().await?;
+    for statement in [DELETE_LEASE, DELETE_PLACES] {
+        let statement = transaction.prepare_cached(statement).await?;
+        transaction.execute(&statement, &[&thread.as_bytes()]).await?;
+    }
+    transaction.commit().await?;
+    Ok(())
+}
+
+pub(super) async fn acquire(
+    connection: &Object,
+    owner: i64,
+    thread: &str,
+    terms: LeaseTerms,
+) -> Result<Claim, Fault> {
+    check_names(Place::root(thread))?;
+    // The fence of a lease whose owner was found dead.
+    let mut dead = -1;
+    loop {
+        let statement = connection.prepare_cached(TAKE).await?;
+        let (until, now) = (as_time(terms.until), as_time(terms.now));
+        let values: &[&(dyn tokio_postgres::types::ToSql + Sync)] =
+            &[&thread.as_bytes(), &owner, &until, &now, &terms.seize, &dead];
+        if let Some(granted) = connection.query_opt(&statement, values).await? {
+            return Ok(Claim::Granted { fence: granted.try_get::<_, i64>(0)?.unsigned_abs() });
+        }
+        let statement = connection.prepare_cached(LOOK).await?;
+        // It may have been given back meanwhile.
+        let Some(held) = connection.query_opt(&statement, &[&thread.as_bytes()]).await? else { continue };
+        let (fence, until, lives): (i64, i64, bool) = (held.try_get(0)?, held.try_get(1)?, held.try_get(2)?);
+        if lives {
+            return Ok(Claim::Held { fence: fence.unsigned_abs(), until: from_time(until) });
+        }
+        dead = fence;
+    }
+}
+
+pub(super) async fn holds(connection: &Object, thread: &str, fence: u64) -> Result<bool, Fault> {
+    let statement = connection.prepare_cached(HOLDS).await?;
+    Ok(connection.query_opt(&statement, &[&thread.as_bytes(), &as_fence(fence)]).await?.is_some())
+}
+
+pub(super) async fn renew(
+    connection: &Object,
+    thread: &str,
+    fence: u64,
+    until: SystemTime,
+) -> Result<bool, Fault> {
+    let statement = connection.prepare_cached(RENEW).await?;
+    let values: &[&(dyn tokio_postgres::types::ToSql + Sync)] =
+        &[&thread.as_bytes(), &as_fence(fence), &as_time(until)];
+    Ok(connection.execute(&statement, values).await? > 0)
+}
+
+pub(super) async fn release(
+    connection: &Object,
+    channel: &str,
+    thread: &str,
+    fence: u64,
+) -> Result<(), Fault> {
+    let statement = connection.prepare_cached(RELEASE).await?;
+    connection.query(&statement, &[&thread.as_bytes(), &as_fence(fence), &channel]).await?;
+    Ok(())
+}
+
+pub(super) async fn copy_thread(connection: &mut Object, from: &str, to: &str) -> Result<(), Fault> {
+    check_names(Place::root(to))?;
+    let (from, target) = (from.as_bytes(), to.as_bytes());
+    let transaction = connection.transaction().await?;
+    // One copy onto a thread at a time: the second finds what the first made.
+    let lock = "SELECT pg_advisory_xact_lock(hashtextextended(encode($1, 'hex'), 6))";
+    transaction.query(&transaction.prepare_cached(lock).await?, &[&target]).await?;
+    let statement = transaction.prepare_cached(IS_THERE).await?;
+    if transaction.query_opt(&statement, &[&target]).await?.is_some() {
+        return Err(thread_exists(to).into());
+    }
+    for statement in [COPY_PLACES, COPY_ROWS, COPY_WRITES] {
+        let statement = transaction.prepare_cached(statement).await?;
+        transaction.execute(&statement, &[&from, &target]).await?;
+    }
+    transaction.commit().await?;
+    Ok(())
+}
+
+pub(super) async fn rewrite(connection: &mut Object, rewrite: &Rewrite<'_>) -> Result<(), Fault> {
+    let Place { thread, namespace } = rewrite.place;
+    let transaction = connection.transaction().await?;
+    check_fence(&transaction, thread, rewrite.fence).await?;
+    let statement = transaction.prepare_cached(FIND_PLACE).await?;
+    let found = transaction.query_opt(&statement, &[&thread.as_bytes(), &namespace.as_bytes()]).await?;
+    let Some(found) = found else { return Ok(()) };
+    let place: i64 = found.try_get(0)?;
+    let gone_segment = transaction.prepare_cached(GONE_SEGMENT).await?;
+    let make_full = transaction.prepare_cached(MAKE_FULL).await?;
+    for (id, record) in rewrite.fulls {
+        let (branch, step) = (i64::from(id.branch), number(id.step)?);
+        transaction.execute(&gone_segment, &[&place, &branch, &step]).await?;
+        transaction.execute(&make_full, &[&place, &branch, &step, record]).await?;
+    }
+    for id in rewrite.unfold {
+        transaction.execute(&gone_segment, &[&place, &i64::from(id.branch), &number(id.step)?]).await?;
+    }
+    for (branch, steps) in rewrite.gone {
+        let Ok(start) = number(steps.start) else { continue };
+        let end = number(steps.end).unwrap_or(i64::MAX);
+        for statement in [GONE_ROWS, GONE_WRITES] {
+            let statement = transaction.prepare_cached(statement).await?;
+            transaction.execute(&statement, &[&place, &i64::from(*branch), &start, &end]).await?;
+        }
+    }
+    transaction.execute(&transaction.prepare_cached(EMPTY_PLACE).await?, &[&place]).await?;
+    transaction.commit().await?;
+    Ok(())
+}

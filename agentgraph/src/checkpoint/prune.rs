@@ -1,0 +1,372 @@
+//! Pruning: which checkpoints of a place stay, and what those that stay must hold once the others are gone.
+//!
+//! A delta whose row before it goes becomes a full: the rows it stood on are folded into it. A full that refers to a value in
+//! a row that goes takes the value over, or refers to the first row that did. Nothing here knows the state's type.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use super::fold::Folded;
+use super::format::{Header, Source, open};
+use super::{Checkpointer, ListQuery, Place, Rewrite, Row, RowKind, corrupt, page};
+use crate::context::{CheckpointId, RunId};
+use crate::error::Error;
+
+/// Which checkpoints of a thread are kept. The newest of a thread always is, whatever the policy.
+///
+/// ```
+/// # use agentgraph::prelude::*;
+/// # use serde::{Deserialize, Serialize};
+/// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+/// # struct Chat { #[reduce(append)] said: Vec<String> }
+/// # async fn reply() -> ChatUpdate { Chat::update().said(["aha"]) }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<()> {
+/// use agentgraph::checkpoint::Retention;
+///
+/// # let graph = StateGraph::new().node("reply", reply).edge(START, "reply").compile()?;
+/// let graph = graph.checkpointer(MemorySaver::new());
+/// for word in ["tea", "milk", "sugar"] {
+///     graph.invoke(Chat::update().said([word])).thread("t-1").await?;
+/// }
+/// assert_eq!(graph.history("t-1").await?.len(), 6);
+///
+/// let pruned = graph.prune(Retention::keep_last(2)).await?;
+/// assert_eq!((pruned.checkpoints, graph.history("t-1").await?.len()), (4, 2));
+/// assert_eq!(graph.state("t-1").await?.unwrap().values.said.len(), 6);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Retention(Keep);
+
+#[derive(Clone)]
+enum Keep {
+    Last(usize),
+    Younger(Duration),
+    #[allow(clippy::type_complexity)]
+    If(Arc<dyn Fn(&StoredCheckpoint<'_>) -> bool + Send + Sync>),
+}
+
+impl Retention {
+    /// The newest so many of each thread, as `history` shows them. Other branches than those they are on go.
+    pub fn keep_last(checkpoints: usize) -> Self {
+        Retention(Keep::Last(checkpoints.max(1)))
+    }
+
+    /// The newest one of each thread: enough to go on, and to be asked for the state.
+    pub fn keep_latest_per_thread() -> Self {
+        Self::keep_last(1)
+    }
+
+    /// Those that are younger; what is older goes. By the clock of the graph's services, and the times that were stored.
+    pub fn older_than(age: Duration) -> Self {
+        Retention(Keep::Younger(age))
+    }
+
+    /// Those for which `test` is true.
+    pub fn keep(test: impl Fn(&StoredCheckpoint<'_>) -> bool + Send + Sync + 'static) -> Self {
+        Retention(Keep::If(Arc::new(test)))
+    }
+
+    /// About how many checkpoints may be made before it is worth looking again.
+    pub(crate) fn stride(&self) -> u64 {
+        match self.0 {
+            Keep::Last(count) => (count as u64).max(32),
+            Keep::Younger(_) | Keep::If(_) => 64,
+        }
+    }
+}
+
+impl fmt::Debug for Retention {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Keep::Last(count) => out.debug_tuple("KeepLast").field(count).finish(),
+            Keep::Younger(age) => out.debug_tuple("OlderThan").field(age).finish(),
+            Keep::If(_) => out.write_str("Keep(..)"),
+        }
+    }
+}
+
+/// A checkpoint as a retention policy sees it: without its state.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct StoredCheckpoint<'a> {
+    /// Whose.
+    pub place: Place<'a>,
+    /// Which.
+    pub id: CheckpointId,
+    /// Why it was written.
+    pub source: Source,
+    /// When.
+    pub created: SystemTime,
+    /// The run that wrote it.
+    pub run: RunId,
+    /// A run ended with it.
+    pub finished: bool,
+}
+
+/// A row, without its operations.
+struct Known {
+    id: CheckpointId,
+    kind: RowKind,
+    source: Source,
+    created: SystemTime,
+    run: RunId,
+    finished: bool,
+    parent: Option<CheckpointId>,
+    reads: Vec<CheckpointId>,
+}
+
+/// Rows read at a time.
+const PAGE: usize = 256;
+
+/// Deltas that may stand behind a full without a segment.
+const DELTAS: usize = 1024;
+
+/// Removes what the policy does not keep. Says how many checkpoints went.
+pub(crate) async fn prune_place(
+    saver: &dyn Checkpointer,
+    place: Place<'_>,
+    retention: &Retention,
+    now: SystemTime,
+) -> Result<u64, Error> {
+    let branches = known(saver, place).await?;
+    let kept = kept(place, &branches, retention, now);
+    let all: usize = branches.values().map(Vec::len).sum();
+    if kept.len() == all {
+        return Ok(0);
+    }
+    let plan = Plan::of(&branches, &kept);
+    let fulls = plan.fulls(saver, place).await?;
+    let rewrite = Rewrite { place, fence: 0, fulls: &fulls, unfold: &plan.unfold, gone: &plan.gone };
+    saver.rewrite(rewrite).await?;
+    Ok((all - kept.len()) as u64)
+}
+
+/// Removes a place whole.
+pub(crate) async fn remove_place(saver: &dyn Checkpointer, place: Place<'_>) -> Result<(), Error> {
+    let newest = saver.list(place, ListQuery { limit: Some(1), ..ListQuery::default() }).await?;
+    let last = newest.first().map_or(0, |row| row.id.branch);
+    let gone: Vec<_> = (0..=last).map(|branch| (branch, 0..u64::MAX)).collect();
+    saver.rewrite(Rewrite { place, fence: 0, fulls: &[], unfold: &[], gone: &gone }).await
+}
+
+/// Every row of a place, by branch, oldest first.
+async fn known(saver: &dyn Checkpointer, place: Place<'_>) -> Result<BTreeMap<u32, Vec<Known>>, Error> {
+    let mut branches = BTreeMap::new();
+    let newest = saver.list(place, ListQuery { limit: Some(1), ..ListQuery::default() }).await?;
+    let Some(newest) = newest.first().map(|row| row.id) else { return Ok(branches) };
+    for branch in 0..=newest.branch {
+        let (mut rows, mut before) = (Vec::new(), None);
+        loop {
+            let query = ListQuery { branch: Some(branch), before, limit: Some(PAGE) };
+            let read = page(saver, place, query).await?;
+            let Some(oldest) = read.last() else { break };
+            before = Some(oldest.id.step);
+            rows.extend(read);
+        }
+        rows.reverse();
+        if !rows.is_empty() {
+            branches.insert(branch, headers(place, rows)?);
+        }
+    }
+    Ok(branches)
+}
+
+/// Reads what rows of one branch say of themselves.
+fn headers(place: Place<'_>, rows: Vec<Row>) -> Result<Vec<Known>, Error> {
+    let mut header = Header::default();
+    let known = rows.into_iter().map(|row| {
+        if row.kind == RowKind::Full {
+            header = Header::default();
+        }
+        let read = open(&row.record).and_then(|view| header.update(view.header));
+        read.map_err(|error| corrupt(place, row.id, error))?;
+        let parent = header.parent.map(|(branch, step)| CheckpointId::new(branch, step));
+        Ok(Known {
+            id: row.id,
+            kind: row.kind,
+            source: header.source,
+            created: header.time(),
+            run: header.run,
+            finished: header.next.is_empty(),
+            parent: parent.filter(|parent| row.id.step.checked_sub(1) == Some(parent.step)),
+            reads: reads(&header),
+        })
+    });
+    known.collect()
+}
+
+/// The checkpoints whose states open activations of an eager run read.
+fn reads(header: &Header) -> Vec<CheckpointId> {
+    let open = header.next.iter().filter_map(|activation| activation.eager.as_ref()?.read);
+    open.map(|(branch, step)| CheckpointId::new(branch, step)).collect()
+}
+
+fn kept(
+    place: Place<'_>,
+    branches: &BTreeMap<u32, Vec<Known>>,
+    retention: &Retention,
+    now: SystemTime,
+) -> BTreeSet<CheckpointId> {
+    let newest = branches.values().next_back().and_then(|rows| rows.last());
+    let all = branches.values().flatten();
+    let mut kept: BTreeSet<CheckpointId> = match &retention.0 {
+        Keep::Last(count) => lineage(branches).take(*count).collect(),
+        Keep::Younger(age) => {
+            let young = |row: &&Known| now.duration_since(row.created).is_ok_and(|passed| passed < *age);
+            let from_later = |row: &&Known| row.created > now;
+            all.filter(|row| young(row) || from_later(row)).map(|row| row.id).collect()
+        }
+        Keep::If(test) => {
+            let wanted = all.filter(|row| {
+                let Known { id, source, created, run, finished, .. } = **row;
+                test(&StoredCheckpoint { place, id, source, created, run, finished })
+            });
+            wanted.map(|row| row.id).collect()
+        }
+    };
+    kept.extend(newest.map(|row| row.id));
+    let all = branches.values().flatten();
+    let read: Vec<_> = all.filter(|row| kept.contains(&row.id)).flat_map(|row| &row.reads).copied().collect();
+    kept.extend(read);
+    kept
+}
+
+/// The checkpoints as history shows them, newest first.
+fn lineage(branches: &BTreeMap<u32, Vec<Known>>) -> impl Iterator<Item = CheckpointId> {
+    let mut at =
+        branches.iter().next_back().and_then(|(branch, rows)| Some((*branch, rows.len().checked_sub(1)?)));
+    std::iter::from_fn(move || {
+        let (branch, place) = at?;
+        let row = branches.get(&branch)?.get(place)?;
+        at = match row.parent {
+            Some(parent) => {
+                let rows = branches.get(&parent.branch);
+                let found =
+                    rows.and_then(|rows| rows.binary_search_by_key(&parent.step, |row| row.id.step).ok());
+                found.map(|place| (parent.branch, place)).filter(|_| parent < row.id)
+            }
+            None => place.checked_sub(1).map(|place| (branch, place)),
+        };
+        Some(row.id)
+    })
+}
+
+/// What is to be done.
+#[derive(Default)]
+struct Plan {
+    /// Fulls that stay and may refer to what goes, and deltas that become fulls; in order.
+    fulls: Vec<(CheckpointId, RowKind)>,
+    unfold: Vec<CheckpointId>,
+    gone: Vec<(u32, std::ops::Range<u64>)>,
+    kept: BTreeSet<CheckpointId>,
+}
+
+impl Plan {
+    fn of(branches: &BTreeMap<u32, Vec<Known>>, kept: &BTreeSet<CheckpointId>) -> Self {
+        let mut plan = Plan { kept: kept.clone(), ..Plan::default() };
+        for (branch, rows) in branches {
+            // Whether the row before is kept, and the deltas since a full that a segment would fold wrongly.
+            let (mut before, mut unfolded) = (true, None::<usize>);
+            for row in rows {
+                if !kept.contains(&row.id) {
+                    plan.remove(*branch, row.id.step);
+                    before = false;
+                    continue;
+                }
+                let many = unfolded.is_some_and(|deltas| deltas + 1 >= DELTAS);
+                if row.kind == RowKind::Full {
+                    unfolded = None;
+                    plan.fulls.push((row.id, RowKind::Full));
+                } else if !before || many {
+                    unfolded = Some(0);
+                    plan.fulls.push((row.id, RowKind::Delta));
+                } else if let Some(deltas) = &mut unfolded {
+                    *deltas += 1;
+                    plan.unfold.push(row.id);
+                }
+                before = true;
+            }
+        }
+        plan
+    }
+
+    fn remove(&mut self, branch: u32, step: u64) {
+        match self.gone.last_mut() {
+            Some((last, steps)) if *last == branch && steps.end == step => steps.end = step.saturating_add(1),
+            _ => self.gone.push((branch, step..step.saturating_add(1))),
+        }
+    }
+
+    /// The records of those that have to be written anew.
+    async fn fulls(
+        &self,
+        saver: &dyn Checkpointer,
+        place: Place<'_>,
+    ) -> Result<Vec<(CheckpointId, Vec<u8>)>, Error> {
+        let mut fulls = Vec::new();
+        // Where a value is now that stood in a row which goes.
+        let mut moved: HashMap<(usize, CheckpointId), CheckpointId> = HashMap::new();
+        for (id, kind) in &self.fulls {
+            let rows = match kind {
+                RowKind::Full => Vec::from_iter(saver.row(place, *id).await?),
+                _ => saver.get(place, Some(*id)).await?.unwrap_or_default().rows,
+            };
+            let (header, mut folded) = fold(place, &rows)?;
+            let mut changed = *kind != RowKind::Full;
+            for (field, holder) in folded.elsewhere() {
+                if self.kept.contains(&holder) {
+                    continue;
+                }
+                changed = true;
+                match moved.get(&(field, holder)) {
+                    Some(new) => folded.refer_to(field, *new),
+                    None => {
+                        take_over(saver, place, &mut folded, field, holder, *id).await?;
+                        moved.insert((field, holder), *id);
+                    }
+                }
+            }
+            if changed {
+                fulls.push((*id, header.to_record(&folded.to_operations())));
+            }
+        }
+        Ok(fulls)
+    }
+}
+
+fn fold(place: Place<'_>, rows: &[Row]) -> Result<(Header, Folded), Error> {
+    let (mut header, mut folded) = (Header::default(), Folded::default());
+    for row in rows {
+        let read = open(&row.record).and_then(|view| {
+            header.update(view.header)?;
+            let id = (row.kind != RowKind::Segment).then_some(row.id);
+            folded.apply(view.operations, id)
+        });
+        read.map_err(|error| corrupt(place, row.id, error))?;
+    }
+    Ok((header, folded))
+}
+
+/// Puts the value itself where it was referred to.
+async fn take_over(
+    saver: &dyn Checkpointer,
+    place: Place<'_>,
+    folded: &mut Folded,
+    field: usize,
+    holder: CheckpointId,
+    id: CheckpointId,
+) -> Result<(), Error> {
+    let row = saver.row(place, holder).await?;
+    let row =
+        row.ok_or_else(|| corrupt(place, id, format!("it refers to checkpoint {holder}, which is gone")))?;
+    let mut other = Folded::default();
+    let filled = open(&row.record)
+        .and_then(|view| other.apply(view.operations, Some(holder)))
+        .and_then(|()| folded.fill(field, &other, holder));
+    filled.map_err(|error| corrupt(place, holder, error))
+}

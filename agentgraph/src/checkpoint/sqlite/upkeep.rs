@@ -1,0 +1,185 @@
+//! What is done to whole threads: deleting, copying, pruning, giving space back.
+
+use rusqlite::{Connection, params};
+
+use super::fault::Fault;
+use super::leases;
+use super::rows::{Begin, all, execute, is_leased, number, read_step, read_write, transaction};
+use crate::checkpoint::{PendingWrite, Place, Rewrite, Waiting, WaitingQuery, lease_lost, thread_exists};
+use crate::context::CheckpointId;
+
+const DELETE_ROWS: &str = "DELETE FROM checkpoint WHERE place IN (SELECT id FROM place WHERE thread = ?1)";
+const DELETE_WRITES: &str = "DELETE FROM pending WHERE place IN (SELECT id FROM place WHERE thread = ?1)";
+const DELETE_PLACES: &str = "DELETE FROM place WHERE thread = ?1";
+
+const NAMESPACES: &str = "
+SELECT namespace FROM place WHERE thread = ?1 AND EXISTS (SELECT 1 FROM checkpoint WHERE checkpoint.place = place.id)
+ORDER BY namespace";
+
+const IS_THERE: &str = "
+SELECT 1 FROM place WHERE thread = ?1 AND (EXISTS (SELECT 1 FROM checkpoint WHERE checkpoint.place = place.id)
+    OR EXISTS (SELECT 1 FROM pending WHERE pending.place = place.id)) LIMIT 1";
+
+const COPY_PLACES: &str =
+    "INSERT OR IGNORE INTO place (thread, namespace) SELECT ?2, namespace FROM place WHERE thread = ?1";
+
+/// The place of the copy for each place of the original.
+macro_rules! copies {
+    () => {
+        "JOIN place AS original ON original.id = row.place AND original.thread = ?1
+         JOIN place AS copy ON copy.thread = ?2 AND copy.namespace = original.namespace"
+    };
+}
+
+const COPY_ROWS: &str = concat!(
+    "INSERT INTO checkpoint (place, branch, step, part, kind, record)
+     SELECT copy.id, row.branch, row.step, row.part, row.kind, row.record FROM checkpoint AS row ",
+    copies!(),
+    " ORDER BY row.place, row.branch, row.step, row.part"
+);
+
+const COPY_WRITES: &str = concat!(
+    "INSERT INTO pending (place, branch, step, task, slot, bytes)
+     SELECT copy.id, row.branch, row.step, row.task, row.slot, row.bytes FROM pending AS row ",
+    copies!()
+);
+
+/// Slots of requests are odd; the last ones and those of task 0 are something else.
+const WAITING: &str = "
+WITH open AS (
+    SELECT place.thread, place.namespace, asks.branch, asks.step, asks.task, asks.slot, asks.bytes
+    FROM pending AS asks JOIN place ON place.id = asks.place
+    WHERE asks.slot % 2 = 1 AND asks.slot < ?3 AND asks.task <> zeroblob(16) AND (?1 IS NULL OR place.thread > ?1)
+        AND NOT EXISTS (
+            SELECT 1 FROM pending AS answer WHERE answer.place = asks.place AND answer.branch = asks.branch
+                AND answer.step = asks.step AND answer.task = asks.task AND answer.slot = asks.slot + 1
+                AND answer.bytes <> x'c0')
+        AND EXISTS (
+            SELECT 1 FROM checkpoint AS at WHERE at.place = asks.place AND at.branch = asks.branch
+                AND at.step = asks.step)
+        AND NOT EXISTS (
+            SELECT 1 FROM checkpoint AS newer WHERE newer.place = asks.place
+                AND (newer.branch, newer.step) > (asks.branch, asks.step))
+)
+SELECT * FROM open WHERE thread IN (SELECT DISTINCT thread FROM open ORDER BY thread LIMIT ?2)
+ORDER BY thread, namespace, task, slot";
+
+const FIND_PLACE: &str = "SELECT id FROM place WHERE thread = ?1 AND namespace = ?2";
+const GONE_ROWS: &str =
+    "DELETE FROM checkpoint WHERE place = ?1 AND branch = ?2 AND step >= ?3 AND step < ?4";
+const GONE_WRITES: &str = "DELETE FROM pending WHERE place = ?1 AND branch = ?2 AND step >= ?3 AND step < ?4";
+const GONE_SEGMENT: &str =
+    "DELETE FROM checkpoint WHERE place = ?1 AND branch = ?2 AND step = ?3 AND part = 1";
+const MAKE_FULL: &str =
+    "UPDATE checkpoint SET kind = 0, record = ?4 WHERE place = ?1 AND branch = ?2 AND step = ?3 AND part = 0";
+const EMPTY_PLACE: &str = "
+DELETE FROM place WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM checkpoint WHERE checkpoint.place = place.id)
+    AND NOT EXISTS (SELECT 1 FROM pending WHERE pending.place = place.id)";
+
+pub(super) const ALL: &[&str] = &[
+    DELETE_ROWS,
+    DELETE_WRITES,
+    DELETE_PLACES,
+    NAMESPACES,
+    WAITING,
+    IS_THERE,
+    COPY_PLACES,
+    COPY_ROWS,
+    COPY_WRITES,
+    FIND_PLACE,
+    GONE_ROWS,
+    GONE_WRITES,
+    GONE_SEGMENT,
+    MAKE_FULL,
+    EMPTY_PLACE,
+];
+
+pub(super) fn delete_thread(connection: &Connection, thread: &str) -> Result<(), Fault> {
+    transaction(connection, Begin::ToWrite, || {
+        execute(connection, DELETE_ROWS, [thread])?;
+        execute(connection, DELETE_WRITES, [thread])?;
+        execute(connection, DELETE_PLACES, [thread])?;
+        leases::forget(connection, thread)
+    })
+}
+
+pub(super) fn namespaces(connection: &Connection, thread: &str) -> Result<Vec<String>, Fault> {
+    all(connection, NAMESPACES, [thread], |row| Ok(row.get(0)?))
+}
+
+pub(super) fn waiting(connection: &Connection, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, Fault> {
+    let limit = query.limit.map_or(i64::MAX, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
+    all(connection, WAITING, params![query.after, limit, PendingWrite::SPECIAL], |row| {
+        let (thread, namespace): (String, String) = (row.get(0)?, row.get(1)?);
+        let at = CheckpointId::new(row.get(2)?, read_step(row, 3)?);
+        let place = Place { thread: &thread, namespace: &namespace };
+        let request = read_write(place, at, row, 4)?;
+        Ok(Waiting { at, request, thread: thread.clone(), namespace: namespace.clone() })
+    })
+}
+
+pub(super) fn copy_thread(connection: &Connection, from: &str, to: &str) -> Result<(), Fault> {
+    transaction(connection, Begin::ToWrite, || {
+        if connection.prepare_cached(IS_THERE)?.exists([to])? {
+            return Err(thread_exists(to).into());
+        }
+        execute(connection, COPY_PLACES, [from, to])?;
+        execute(connection, COPY_ROWS, [from, to])?;
+        execute(connection, COPY_WRITES, [from, to])?;
+        Ok(())
+    })
+}
+
+pub(super) fn rewrite(connection: &Connection, rewrite: &Rewrite<'_>) -> Result<(), Fault> {
+    let Place { thread, namespace } = rewrite.place;
+    transaction(connection, Begin::ToWrite, || {
+        if !is_leased(connection, thread, rewrite.fence)? {
+            return Err(lease_lost(thread).into());
+        }
+        let found = all(connection, FIND_PLACE, [thread, namespace], |row| Ok(row.get::<_, i64>(0)?))?;
+        let Some(place) = found.first() else { return Ok(()) };
+        for (id, record) in rewrite.fulls {
+            let step = number(id.step)?;
+            execute(connection, GONE_SEGMENT, params![place, id.branch, step])?;
+            execute(connection, MAKE_FULL, params![place, id.branch, step, record])?;
+        }
+        for id in rewrite.unfold {
+            execute(connection, GONE_SEGMENT, params![place, id.branch, number(id.step)?])?;
+        }
+        for (branch, steps) in rewrite.gone {
+            let Ok(start) = number(steps.start) else { continue };
+            let end = number(steps.end).unwrap_or(i64::MAX);
+            execute(connection, GONE_ROWS, params![place, branch, start, end])?;
+            execute(connection, GONE_WRITES, params![place, branch, start, end])?;
+        }
+        execute(connection, EMPTY_PLACE, [place])?;
+        Ok(())
+    })
+}
+
+/// Cuts off the pages at the end of the file that nothing uses any more. In small parts: another writer waits no longer
+/// than one takes. `true` if there may be more.
+pub(super) fn give_pages_back(connection: &Connection) -> Result<bool, Fault> {
+    let free = |connection: &Connection| {
+        connection.query_row("PRAGMA freelist_count", [], |row| row.get::<_, i64>(0))
+    };
+    let mode: i64 = connection.query_row("PRAGMA auto_vacuum", [], |row| row.get(0))?;
+    if free(connection)? == 0 {
+        return Ok(false);
+    }
+    if mode != INCREMENTAL {
+        connection.execute_batch("VACUUM")?;
+        return Ok(false);
+    }
+    connection.execute_batch("PRAGMA incremental_vacuum(2048)")?;
+    Ok(free(connection)? > 0)
+}
+
+/// What `PRAGMA auto_vacuum` says of files that this release created.
+const INCREMENTAL: i64 = 2;
+
+/// The file shrinks when the log has been moved into it.
+pub(super) fn shrink(connection: &Connection) -> Result<(), Fault> {
+    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+    Ok(())
+}

@@ -1,0 +1,306 @@
+//! The lease of a run: taken before its thread is read, kept up while it runs, given back when it ends.
+//!
+//! A lease decides who runs, and the fence of the store who may write: a run that was stopped for longer than its lease
+//! cannot store anything once another one took the thread.
+
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::Poll;
+use std::time::{Duration, SystemTime};
+
+use futures_util::future::select;
+use tokio_util::sync::CancellationToken;
+
+use super::busy::WhenBusy;
+use crate::checkpoint::{Checkpointer, Claim, LeaseTerms, lease_lost};
+use crate::error::{Code, Error};
+use crate::graph::Persistence;
+use crate::services::Services;
+use crate::state::State;
+
+/// How long a lease holds that nobody renews.
+pub(crate) const LEASE: Duration = Duration::from_secs(30);
+
+/// How long a lease holds in a store that is gone with its process.
+const ENDLESS: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+
+/// Whoever waits for a thread looks at least so often.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// The leases of one graph's runs.
+#[derive(Default)]
+pub(crate) struct Keeper {
+    held: Mutex<Held>,
+    /// Who waits for which thread, in order of arrival.
+    lines: Mutex<HashMap<String, Weak<tokio::sync::Mutex<()>>>>,
+}
+
+#[derive(Default)]
+struct Held {
+    leases: Vec<Kept>,
+    /// A task renews them.
+    renewed: bool,
+}
+
+struct Kept {
+    thread: Arc<str>,
+    fence: u64,
+    lost: CancellationToken,
+}
+
+/// Where and how leases are taken.
+pub(crate) struct Ground<'a> {
+    pub(crate) saver: &'a Arc<dyn Checkpointer>,
+    pub(crate) services: &'a Arc<dyn Services>,
+    pub(crate) keeper: &'a Arc<Keeper>,
+    pub(crate) length: Duration,
+}
+
+/// A thread that is a run's. Dropped, it is given back as soon as the store can.
+pub(crate) struct RunLease {
+    saver: Arc<dyn Checkpointer>,
+    keeper: Arc<Keeper>,
+    thread: Arc<str>,
+    pub(crate) fence: u64,
+    lost: CancellationToken,
+}
+
+impl RunLease {
+    pub(crate) fn thread(&self) -> &str {
+        &self.thread
+    }
+}
+
+/// A thread that was taken.
+pub(crate) struct Taken {
+    pub(crate) lease: RunLease,
+    /// From another run.
+    pub(crate) replaces: bool,
+}
+
+impl<'a> Ground<'a> {
+    pub(crate) fn of<S: State>(persistence: &'a Persistence<S>, services: &'a Arc<dyn Services>) -> Self {
+        let Persistence { saver, keeper, lease, .. } = persistence;
+        Ground { saver, services, keeper, length: *lease }
+    }
+}
+
+impl Ground<'_> {
+    /// Takes the thread, or does with the run that has it what the caller wishes.
+    pub(crate) async fn take(
+        &self,
+        thread: &Arc<str>,
+        when_busy: WhenBusy,
+        cancel: Option<&CancellationToken>,
+    ) -> Result<Taken, Error> {
+        if when_busy == WhenBusy::Queue {
+            let waiting = self.wait_for(thread);
+            return match cancel {
+                None => waiting.await,
+                Some(cancel) => match cancel.run_until_cancelled(waiting).await {
+                    Some(taken) => taken,
+                    None => Err(busy(thread, "the call was cancelled while it waited for its turn")),
+                },
+            };
+        }
+        match self.ask(thread, false).await? {
+            Claim::Granted { fence } => Ok(self.taken(thread, fence, false)),
+            Claim::Held { .. } if when_busy.replaces() => match self.ask(thread, true).await? {
+                Claim::Granted { fence } => Ok(self.taken(thread, fence, true)),
+                Claim::Held { .. } => Err(self.is_busy(thread)),
+            },
+            Claim::Held { .. } => Err(self.is_busy(thread)),
+        }
+    }
+
+    fn is_busy(&self, thread: &str) -> Error {
+        busy(
+            thread,
+            "a run goes on in it at the moment: wait for its end, or say with `.when_busy(..)` what is to happen",
+        )
+    }
+
+    async fn wait_for(&self, thread: &Arc<str>) -> Result<Taken, Error> {
+        let line = self.keeper.line(thread);
+        let _first = line.lock().await;
+        loop {
+            match self.ask(thread, false).await? {
+                Claim::Granted { fence } => return Ok(self.taken(thread, fence, false)),
+                Claim::Held { fence, until } => {
+                    let left = until.duration_since(self.services.now()).unwrap_or_default();
+                    let released = self.saver.released(thread, fence);
+                    let look_again = self.services.sleep(left.clamp(Duration::from_millis(1), LOOK_AGAIN));
+                    select(pin!(released), pin!(look_again)).await;
+                    // Services of tests sleep without waiting, and the run that has the thread may need this executor.
+                    give_way().await;
+                }
+            }
+        }
+    }
+
+    async fn ask(&self, thread: &str, seize: bool) -> Result<Claim, Error> {
+        let now = self.services.now();
+        let terms = LeaseTerms { now, until: self.until(now), seize };
+        self.saver.acquire(thread, terms).await
+    }
+
+    fn until(&self, now: SystemTime) -> SystemTime {
+        let length = if self.saver.outlives_its_process() { self.length } else { ENDLESS };
+        now.checked_add(length).unwrap_or(now)
+    }
+
+    fn taken(&self, thread: &Arc<str>, fence: u64, replaces: bool) -> Taken {
+        let lost = CancellationToken::new();
+        if fence > 0 {
+            self.keeper.keep(self, Kept { thread: Arc::clone(thread), fence, lost: lost.clone() });
+        }
+        let (saver, keeper, thread) = (Arc::clone(self.saver), Arc::clone(self.keeper), Arc::clone(thread));
+        Taken { lease: RunLease { saver, keeper, thread, fence, lost }, replaces }
+    }
+}
+
+async fn give_way() {
+    let mut waited = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut waited, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+fn busy(thread: &str, problem: &str) -> Error {
+    Error::new(Code::ThreadBusy, problem).on_thread(Some(thread))
+}
+
+impl RunLease {
+    /// From now on the thread is given back by that store, which may have something to store before.
+    pub(crate) fn through(&mut self, saver: Arc<dyn Checkpointer>) {
+        self.saver = saver;
+    }
+
+    /// Goes on with `work` until it is done or the thread is another's.
+    pub(crate) async fn keep_up<T>(&self, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        if self.fence == 0 {
+            return work.await;
+        }
+        match self.lost.run_until_cancelled(work).await {
+            Some(done) => done,
+            None => Err(lease_lost(&self.thread)),
+        }
+    }
+
+    /// Gives the thread back. A store that fails here has said so before, and the lease ends by itself.
+    pub(crate) async fn end(mut self) {
+        if self.fence > 0 {
+            let released = self.saver.release(&self.thread, self.fence).await;
+            drop(released);
+            self.keeper.forget(&self.thread, self.fence);
+            // Whoever is dropped before this lets go instead.
+            self.fence = 0;
+        }
+    }
+}
+
+impl Drop for RunLease {
+    fn drop(&mut self) {
+        if self.fence > 0 {
+            self.keeper.forget(&self.thread, self.fence);
+            self.saver.let_go(&self.thread, self.fence);
+        }
+    }
+}
+
+impl Keeper {
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn line(&self, thread: &str) -> Arc<tokio::sync::Mutex<()>> {
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(line) = lines.get(thread).and_then(Weak::upgrade) {
+            return line;
+        }
+        lines.retain(|_, line| line.strong_count() > 0);
+        let line = Arc::default();
+        lines.insert(thread.to_owned(), Arc::downgrade(&line));
+        line
+    }
+
+    /// Notes a lease, tells runs of this graph that had the thread, and sees to it that somebody renews it.
+    fn keep(self: &Arc<Self>, ground: &Ground<'_>, kept: Kept) {
+        let mut held = self.held();
+        held.leases.retain(|other| {
+            let replaced = other.thread == kept.thread;
+            if replaced {
+                other.lost.cancel();
+            }
+            !replaced
+        });
+        held.leases.push(kept);
+        // Without a runtime there is nobody to renew, and a lease ends when its time has passed.
+        if !held.renewed
+            && ground.saver.outlives_its_process()
+            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        {
+            held.renewed = true;
+            let (saver, services) = (Arc::clone(ground.saver), Arc::clone(ground.services));
+            runtime.spawn(renew(Arc::downgrade(self), saver, services, ground.length));
+        }
+    }
+
+    fn forget(&self, thread: &str, fence: u64) {
+        self.held().leases.retain(|kept| kept.fence != fence || &*kept.thread != thread);
+    }
+
+    /// What is to be renewed; `None`, and nobody does it any more, if there is nothing.
+    fn to_renew(&self) -> Option<Vec<(Arc<str>, u64)>> {
+        let mut held = self.held();
+        held.renewed = !held.leases.is_empty();
+        let leases = held.leases.iter().map(|kept| (Arc::clone(&kept.thread), kept.fence));
+        held.renewed.then(|| leases.collect())
+    }
+
+    /// Ends what this graph runs in a thread.
+    pub(crate) fn lose_thread(&self, thread: &str) {
+        for kept in self.held().leases.iter().filter(|kept| &*kept.thread == thread) {
+            kept.lost.cancel();
+        }
+    }
+
+    fn lose(&self, thread: &str, fence: u64) {
+        self.held().leases.retain(|kept| {
+            let lost = kept.fence == fence && &*kept.thread == thread;
+            if lost {
+                kept.lost.cancel();
+            }
+            !lost
+        });
+    }
+}
+
+/// Renews all leases of a graph, three times in the length of one, for as long as there are any.
+async fn renew(
+    keeper: Weak<Keeper>,
+    saver: Arc<dyn Checkpointer>,
+    services: Arc<dyn Services>,
+    length: Duration,
+) {
+    loop {
+        tokio::time::sleep(length / 3).await;
+        let Some(keeper) = keeper.upgrade() else { return };
+        let Some(leases) = keeper.to_renew() else { return };
+        for (thread, fence) in leases {
+            let now = services.now();
+            let until = now.checked_add(length).unwrap_or(now);
+            // A store that fails now may not the next time, and if it does the fence decides.
+            if let Ok(false) = saver.renew(&thread, fence, until).await {
+                keeper.lose(&thread, fence);
+            }
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Keeping threads small: pruning by hand and by policy, deleting, copying.
+
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+use std::sync::Arc;
+
+use super::busy::WhenBusy;
+use super::lease::{Ground, Taken};
+use super::open::tasks_and_calls;
+use super::view::no_checkpointer;
+use crate::checkpoint::format::Header;
+use crate::checkpoint::prune::{prune_place, remove_place};
+use crate::checkpoint::{Checkpointer, Leased, Place, Retention, corrupt};
+use crate::context::{CheckpointId, TaskId};
+use crate::engine::load::left_behind;
+use crate::error::{Code, Error};
+use crate::graph::{CompiledGraph, GraphCore, Persistence};
+use crate::state::State;
+
+/// Pruning in the making: `graph.prune(Retention::keep_last(10)).await?` for every thread of the store, or
+/// `.thread("t-1")` for one.
+///
+/// It is safe while runs go on: each thread is taken like for a run, and one that is busy is left for the next time.
+/// What calls of subgraphs have left goes too, unless their superstep is still open.
+#[must_use = "nothing is pruned until it is awaited"]
+pub struct Prune<S: State> {
+    graph: CompiledGraph<S>,
+    retention: Retention,
+    thread: Option<Arc<str>>,
+}
+
+/// What pruning came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Pruned {
+    /// The checkpoints that were removed.
+    pub checkpoints: u64,
+    /// The threads that were looked at.
+    pub threads: u64,
+    /// Those that were busy, and were left as they are.
+    pub busy: Vec<String>,
+}
+
+impl<S: State> Prune<S> {
+    pub(crate) fn new(graph: CompiledGraph<S>, retention: Retention) -> Self {
+        Prune { graph, retention, thread: None }
+    }
+
+    /// Only that thread.
+    pub fn thread(mut self, thread: impl AsRef<str>) -> Self {
+        self.thread = Some(Arc::from(thread.as_ref()));
+        self
+    }
+
+    async fn carry_out(self) -> Result<Pruned, Error> {
+        let persistence = self.graph.persistence.as_ref().ok_or_else(no_checkpointer)?;
+        let threads = match &self.thread {
+            Some(thread) => vec![Arc::clone(thread)],
+            None => persistence.saver.threads().await?.into_iter().map(Arc::from).collect(),
+        };
+        let mut pruned = Pruned::default();
+        for thread in threads {
+            persistence.settle(&thread).await;
+            match self.prune(persistence, &thread).await {
+                Ok(checkpoints) => {
+                    pruned.threads += 1;
+                    pruned.checkpoints += checkpoints;
+                }
+                Err(error) if error.code() == Code::ThreadBusy => pruned.busy.push(thread.to_string()),
+                Err(error) => return Err(error.on_thread(Some(&thread))),
+            }
+        }
+        persistence.saver.compact().await?;
+        Ok(pruned)
+    }
+
+    async fn prune(&self, persistence: &Persistence<S>, thread: &Arc<str>) -> Result<u64, Error> {
+        let services = &self.graph.shared.services;
+        let ground = Ground::of(persistence, services);
+        let Taken { lease, .. } = ground.take(thread, WhenBusy::Refuse, None).await?;
+        let saver = Leased { inner: Arc::clone(&persistence.saver), fence: lease.fence };
+        let pruned = lease.keep_up(prune_thread(&self.graph, &saver, thread, &self.retention)).await;
+        lease.end().await;
+        pruned
+    }
+}
+
+impl<S: State> IntoFuture for Prune<S> {
+    type Output = Result<Pruned, Error>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.carry_out())
+    }
+}
+
+/// Whether so much was stored since a call began that it is worth looking at what can go.
+pub(crate) fn is_due(retention: &Retention, began_at: u64, ended_at: Option<CheckpointId>) -> bool {
+    let stride = retention.stride();
+    ended_at.is_some_and(|ended_at| ended_at.step / stride > began_at / stride)
+}
+
+/// Prunes a thread that nobody else writes.
+pub(crate) async fn prune_thread<S: State>(
+    graph: &CompiledGraph<S>,
+    saver: &dyn Checkpointer,
+    thread: &str,
+    retention: &Retention,
+) -> Result<u64, Error> {
+    let now = graph.shared.services.now();
+    let root = Place::root(thread);
+    let open = open_tasks(&graph.core, saver, root).await?;
+    let mut removed = prune_place(saver, root, retention, now).await?;
+    for namespace in saver.namespaces(thread).await? {
+        let place = Place { thread, namespace: &namespace };
+        match (namespace.is_empty(), call_of(&namespace), &open) {
+            (true, ..) => {}
+            // What the tasks of an open superstep have begun is theirs, whatever the policy.
+            (_, None, Some(_)) => {}
+            (_, None, None) => removed += prune_place(saver, place, retention, now).await?,
+            (_, Some(call), Some(open)) if open.iter().any(|task| task.to_string() == call) => {}
+            (_, Some(_), _) => remove_place(saver, place).await?,
+        }
+    }
+    Ok(removed)
+}
+
+/// The outermost call that a namespace belongs to; `None` for the memory of a whole thread.
+fn call_of(namespace: &str) -> Option<&str> {
+    let per_call = |part: &&str| part.contains(':');
+    let outermost = namespace.split('|').find(per_call)?;
+    outermost.split(':').nth(1)
+}
+
+/// The tasks of the superstep that is open at the newest checkpoint, by every id that they have had.
+async fn open_tasks<S: State>(
+    core: &GraphCore<S>,
+    saver: &dyn Checkpointer,
+    place: Place<'_>,
+) -> Result<Option<Vec<TaskId>>, Error> {
+    let Some(tail) = saver.get(place, None).await? else { return Ok(None) };
+    let (mut header, mut id) = (Header::default(), CheckpointId::default());
+    for row in &tail.rows {
+        id = row.id;
+        let read = crate::checkpoint::format::open(&row.record).and_then(|view| header.update(view.header));
+        read.map_err(|error| corrupt(place, row.id, error))?;
+    }
+    if header.next.is_empty() {
+        return Ok(None);
+    }
+    let left = left_behind(core, place, (id, &header), &tail.writes)?.tasks;
+    Ok(Some(tasks_and_calls(core, place, &header, id, &left)))
+}
+
+impl<S: State> CompiledGraph<S> {
+    /// Removes checkpoints that a policy does not keep, and gives the space back: see [`Retention`] and [`Prune`].
+    pub fn prune(&self, retention: Retention) -> Prune<S> {
+        Prune::new(self.clone(), retention)
+    }
+
+    /// The same graph, which prunes the threads that it runs: at the end of a call, and only when so many checkpoints were
+    /// made since that it is worth it. Has to come after [`checkpointer`](Self::checkpointer).
+    ///
+    /// Space that becomes free is used again; [`prune`](Self::prune) also gives it back to the system.
+    #[must_use]
+    pub fn retention(mut self, retention: Retention) -> Self {
+        if let Some(persistence) = &mut self.persistence {
+            persistence.retention = Some(retention);
+        }
+        self
+    }
+
+    /// Removes everything of a thread from the store: checkpoints, what tasks left behind, subgraphs, its lease. A run that
+    /// goes on in it cannot store anything any more and ends with [`Code::LeaseLost`].
+    ///
+    /// # Errors
+    /// Without a checkpointer, or when the store fails.
+    pub async fn delete_thread(&self, thread: &str) -> Result<(), Error> {
+        let persistence = self.persistence.as_ref().ok_or_else(no_checkpointer)?;
+        persistence.settle(thread).await;
+        persistence.keeper.lose_thread(thread);
+        persistence.saver.delete_thread(thread).await
+    }
+
+    /// Copies a thread as it stands, history and all, onto a new one. The two have nothing to do with each other afterwards.
+    ///
+    /// A copy of a thread that waits goes on from its last checkpoint: its open interrupts get new ids, and what tasks of
+    /// the open superstep had finished is kept; what had begun within subgraphs begins anew.
+    ///
+    /// # Errors
+    /// [`Code::ThreadExists`] if `to` has anything; without a checkpointer; when the store fails.
+    pub async fn copy_thread(&self, from: &str, to: &str) -> Result<(), Error> {
+        let persistence = self.persistence.as_ref().ok_or_else(no_checkpointer)?;
+        persistence.settle(from).await;
+        persistence.settle(to).await;
+        persistence.saver.copy_thread(from, to).await?;
+        super::edit::adopt_copy(self, from, to).await
+    }
+}

@@ -1,0 +1,146 @@
+//! The conformance kit: the stores of this crate hold every clause, and every clause finds a store that does not.
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "stores_keep_their_contract/faulty.rs"]
+mod faulty;
+#[path = "stores_keep_their_contract/lines.rs"]
+mod lines;
+mod sqlite_folder;
+
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use agentgraph::checkpoint::conformance::{self, Report};
+use agentgraph::checkpoint::{Checkpointer, MemorySaver, SqliteSaver};
+use faulty::{FAULTS, Faulty};
+use proptest::prelude::*;
+use sqlite_folder::Folder;
+
+fn assert_holds(report: &Report) {
+    assert!(report.holds(), "{report}");
+    assert!(report.findings.len() > 35, "{report}");
+}
+
+#[tokio::test]
+async fn memory_holds() {
+    assert_holds(&conformance::run(|| async { Ok(MemorySaver::new()) }).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn memory_holds_on_two_workers() {
+    assert_holds(&conformance::run(|| async { Ok(MemorySaver::new()) }).await);
+}
+
+#[test]
+fn memory_holds_without_a_runtime() {
+    let mut report = pin!(conformance::run(|| async { Ok(MemorySaver::new()) }));
+    let mut context = Context::from_waker(Waker::noop());
+    loop {
+        if let Poll::Ready(report) = report.as_mut().poll(&mut context) {
+            return assert_holds(&report);
+        }
+    }
+}
+
+#[tokio::test]
+async fn sqlite_in_memory_holds() {
+    assert_holds(&conformance::run(|| async { SqliteSaver::in_memory() }).await);
+}
+
+#[tokio::test]
+async fn an_sqlite_file_holds() {
+    let folder = Folder::new();
+    assert_holds(&conformance::run(|| SqliteSaver::open(folder.fresh())).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_sqlite_file_holds_on_two_workers() {
+    let folder = Folder::new();
+    assert_holds(&conformance::run(|| SqliteSaver::open(folder.fresh())).await);
+}
+
+#[tokio::test]
+async fn every_fault_is_found_by_the_clause_that_is_about_it() {
+    let mut found: BTreeMap<&str, Vec<&str>> =
+        conformance::clauses().iter().map(|clause| (clause.name(), Vec::new())).collect();
+    for fault in FAULTS {
+        let clause =
+            conformance::clause(fault.clause).unwrap_or_else(|| panic!("no clause `{}`", fault.clause));
+        let problem = clause.check(Faulty::new(fault.kind)).await.expect_err(fault.clause);
+        assert!(!problem.is_empty());
+        found.get_mut(fault.clause).unwrap().push(&problem.clone().leak()[..]);
+    }
+    let blind: Vec<&str> = found.iter().filter(|(_, by)| by.is_empty()).map(|(clause, _)| *clause).collect();
+    assert!(blind.is_empty(), "no broken store is kept for these clauses: {blind:#?}");
+}
+
+#[tokio::test]
+async fn a_report_names_what_is_broken_and_shows_how() {
+    let report = conformance::run(|| async { Ok(Faulty::new(faulty::Kind::ListsOldestFirst)) }).await;
+    let shown = report.to_string();
+    assert!(!report.holds());
+    assert!(shown.contains("BROKEN  a list can begin before a step and end after a number\n"), "{shown}");
+    assert!(
+        shown.contains("        list t limit=2\n        => full 0.0 a, delta 0.1 b\n        and not\n"),
+        "{shown}"
+    );
+    assert!(shown.contains("holds   namespaces are apart\n"), "{shown}");
+}
+
+#[tokio::test]
+async fn a_store_that_cannot_be_made_is_a_finding_too() {
+    let folder = Folder::new();
+    let report = conformance::run(|| SqliteSaver::open(folder.file(""))).await;
+    assert_eq!(report.broken().count(), report.findings.len());
+    assert!(report.to_string().contains("the store could not be made: E_STORE"), "{report}");
+}
+
+#[tokio::test]
+async fn a_lost_race_says_what_to_do() {
+    let script = "put t 0.3 full a";
+    for saver in
+        [Box::new(MemorySaver::new()) as Box<dyn Checkpointer>, Box::new(SqliteSaver::in_memory().unwrap())]
+    {
+        conformance::transcript(&*saver, script).await;
+        let error = saver.put(lines::full("t", 3)).await.unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "E_STALE: checkpoint 0.3 was committed by another run; read the thread again before you go on (thread `t`)",
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_run_by_itself_is_answered_at_once() {
+    let folder = Folder::new();
+    let file = SqliteSaver::open(folder.fresh()).await.unwrap();
+    for saver in [Box::new(MemorySaver::new()) as Box<dyn Checkpointer>, Box::new(file)] {
+        let mut answered = 0;
+        for step in 0..200 {
+            match saver.try_put(&lines::full("t", step)) {
+                Some(stored) => {
+                    stored.unwrap();
+                    answered += 1;
+                }
+                None => saver.put(lines::full("t", step)).await.unwrap(),
+            }
+        }
+        assert!(answered > 150, "only {answered} times");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Found by it when they were put in by hand: a delete that left leases, a copy without segments, a rewrite that kept
+    /// the writes of removed steps, a renewal that forgot the thread, a fence that was checked for rows and not for writes.
+    #[test]
+    fn sqlite_answers_as_memory_does(lines in proptest::collection::vec(lines::lines(), 1..80)) {
+        let script = lines.join("\n");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let memory = runtime.block_on(conformance::transcript(&MemorySaver::new(), &script));
+        let sqlite = runtime.block_on(conformance::transcript(&SqliteSaver::in_memory().unwrap(), &script));
+        prop_assert_eq!(sqlite, memory);
+    }
+}

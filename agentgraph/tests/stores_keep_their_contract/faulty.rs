@@ -1,0 +1,526 @@
+//! Stores that do everything right but one thing. For each clause there is one that it finds.
+
+use std::sync::Mutex;
+use std::time::{Duration, SystemTime};
+
+use agentgraph::checkpoint::{
+    Claim, LeaseTerms, ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row, RowKind, Tail, Waiting,
+    WaitingQuery,
+};
+use agentgraph::{CheckpointId, Checkpointer, Code, Error, MemorySaver};
+
+/// What is wrong with a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    PanicsOnNothing,
+    LosesTheLastDelta,
+    BeginsWithTheFirstFull,
+    LosesSegments,
+    ReadsSegmentsAfterAFull,
+    OverwritesRows,
+    TakesStepsInBetween,
+    ShowsWhatHasNoFull,
+    AddsWritesTwice,
+    NeverClearsWrites,
+    BeginsThreadsWithWrites,
+    NewestBranchIsTheLastWritten,
+    MixesNamespaces,
+    ListsOldestFirst,
+    ForgetsNamespacesWhenDeleting,
+    LeasesToEverybody,
+    LeasesForEver,
+    KeepsWhatWasReleased,
+    NeverSeizes,
+    NeverRenews,
+    EndsLeasesByItself,
+    ChecksNoFenceOfRows,
+    ChecksNoFenceOfWrites,
+    ChecksNoFenceAfterRelease,
+    ChecksFencesOfAnyThread,
+    AsksEverybodyForALease,
+    KeepsLeasesOfTheDeleted,
+    CopiesWithoutWrites,
+    CopiesOntoOthers,
+    CopiesLeases,
+    WaitsForAnswered,
+    WaitsOnOldCheckpoints,
+    ListsNamespacesOfWrites,
+    KeepsWritesOfRemovedSteps,
+    KeepsSegmentsOfFulls,
+    KeepsEmptyPlaces,
+    RewritesWithOldFences,
+    CutsNamesAtNul,
+    FoldsCaseOfNamespaces,
+    CutsLongRecords,
+    StoresTwiceAtOnce,
+    LosesEveryTenthRow,
+    LetsBothWin,
+    LeasesInARace,
+    LosesWritesInARace,
+    CopiesInARace,
+    ShowsHalfACommit,
+    DropsAByte,
+    PadsWhatIsCutOff,
+    DropsWhatIsDamaged,
+    MakesNewFormatsOld,
+}
+
+pub(crate) struct Fault {
+    pub(crate) kind: Kind,
+    /// The clause that finds it.
+    pub(crate) clause: &'static str,
+}
+
+macro_rules! faults {
+    ($($kind:ident => $clause:literal,)*) => {
+        pub(crate) const FAULTS: &[Fault] = &[$(Fault { kind: Kind::$kind, clause: $clause },)*];
+    };
+}
+
+faults! {
+    PanicsOnNothing => "an empty store answers",
+    LosesTheLastDelta => "a full and the deltas after it, in order",
+    BeginsWithTheFirstFull => "the newest full at or before a step",
+    LosesSegments => "segments stand for the deltas up to their step",
+    ReadsSegmentsAfterAFull => "a full ends the reach of segments",
+    OverwritesRows => "a lost race is stale and changes nothing",
+    TakesStepsInBetween => "a step below the newest is stale, also where a row is missing",
+    ShowsWhatHasNoFull => "a tail without a full is no checkpoint, but its row is there",
+    AddsWritesTwice => "pending writes: by task and slot, replaced in place",
+    NeverClearsWrites => "a commit clears the writes of the step before it, on its branch, if asked",
+    BeginsThreadsWithWrites => "writes on a step that is not there wait for it, and begin no thread and no branch",
+    NewestBranchIsTheLastWritten => "the newest branch is the default",
+    MixesNamespaces => "namespaces are apart",
+    ListsOldestFirst => "a list can begin before a step and end after a number",
+    ForgetsNamespacesWhenDeleting => "threads are sorted and deleted whole",
+    LeasesToEverybody => "a thread is leased to one writer",
+    LeasesForEver => "a lease ends by time, and the next fence is greater",
+    KeepsWhatWasReleased => "a lease that was given back is free",
+    NeverSeizes => "a lease can be taken from whoever has it",
+    NeverRenews => "a lease is renewed until another one has the thread",
+    EndsLeasesByItself => "a lease whose time has passed is good until somebody takes the thread",
+    ChecksNoFenceOfRows => "a commit with an old fence is refused and changes nothing",
+    ChecksNoFenceOfWrites => "pending writes with an old fence are refused and change nothing",
+    ChecksNoFenceAfterRelease => "a fence that was given back stores nothing more",
+    ChecksFencesOfAnyThread => "the fence of one thread is none of another",
+    AsksEverybodyForALease => "a writer without a lease is not asked for one",
+    KeepsLeasesOfTheDeleted => "deleting a thread ends its lease, and what its writer still stores does not bring it back",
+    CopiesWithoutWrites => "a copy has everything, and is a thread of its own",
+    CopiesOntoOthers => "a copy goes onto nothing that is there",
+    CopiesLeases => "a lease is not copied",
+    WaitsForAnswered => "requests without answers are found across threads",
+    WaitsOnOldCheckpoints => "requests on checkpoints that are not the newest wait for nothing",
+    ListsNamespacesOfWrites => "namespaces are listed by name",
+    KeepsWritesOfRemovedSteps => "steps that go are gone with their segments and writes, and nothing else is",
+    KeepsSegmentsOfFulls => "a full takes the place of a delta, and ends the reach of what was before",
+    KeepsEmptyPlaces => "a place that nothing is left of is no place",
+    RewritesWithOldFences => "a rewrite with an old fence is refused and changes nothing",
+    CutsNamesAtNul => "any text names a thread, and no two names are the same",
+    FoldsCaseOfNamespaces => "any text names a namespace, and no two names are the same",
+    CutsLongRecords => "records and writes of no byte and of ten megabytes come back as they were",
+    StoresTwiceAtOnce => "a store that answers at once answers as one that waits",
+    LosesEveryTenthRow => "writers on threads of their own all succeed, each in his order",
+    LetsBothWin => "of writers on one thread one wins each step",
+    LeasesInARace => "of those who want a thread one gets it",
+    LosesWritesInARace => "tasks that finish at once all have their writes stored",
+    CopiesInARace => "of copies onto one thread one is made, whole",
+    ShowsHalfACommit => "a reader sees a commit whole or not at all",
+    DropsAByte => "a thread goes on where it stood, from its stored bytes",
+    PadsWhatIsCutOff => "a record that is cut off is told by its name, and what is before it can be read",
+    DropsWhatIsDamaged => "a record that was changed is told by its name, and what is before it can be read",
+    MakesNewFormatsOld => "a record of an unknown format is told by its name, and what is before it can be read",
+}
+
+/// A store with one fault.
+pub(crate) struct Faulty {
+    kind: Kind,
+    inner: MemorySaver,
+    memory: Mutex<Memory>,
+}
+
+/// What some faults need to know.
+#[derive(Default)]
+struct Memory {
+    puts: u64,
+    fences: u64,
+    last_written: Option<CheckpointId>,
+    namespaces_of_writes: Vec<String>,
+    emptied: Vec<String>,
+    gone_writes: Vec<(CheckpointId, PendingWrite)>,
+    deleted: Vec<(String, u64)>,
+    granted: Vec<(String, u64)>,
+}
+
+impl Faulty {
+    pub(crate) fn new(kind: Kind) -> Self {
+        Faulty { kind, inner: MemorySaver::new(), memory: Mutex::default() }
+    }
+
+    fn has(&self, kind: Kind) -> bool {
+        self.kind == kind
+    }
+
+    fn memory(&self) -> std::sync::MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap()
+    }
+
+    /// The fence that is checked instead of the one that was given.
+    fn fence(&self, thread: &str, fence: u64, unchecked: bool) -> u64 {
+        let passes = self.memory().deleted.iter().any(|(of, old)| of == thread && *old == fence);
+        if unchecked || passes { 0 } else { fence }
+    }
+
+    async fn of_any_thread(&self, fence: u64) -> bool {
+        self.memory().granted.iter().any(|(_, granted)| *granted == fence)
+    }
+
+    fn place<'a>(&self, place: Place<'a>, changed: &'a mut (String, String)) -> Place<'a> {
+        match self.kind {
+            Kind::MixesNamespaces => Place::root(place.thread),
+            Kind::CutsNamesAtNul => {
+                changed.0 = place.thread.split('\0').next().unwrap_or_default().to_owned();
+                Place { thread: &changed.0, ..place }
+            }
+            Kind::FoldsCaseOfNamespaces => {
+                changed.1 = place.namespace.to_lowercase();
+                Place { namespace: &changed.1, ..place }
+            }
+            _ => place,
+        }
+    }
+
+    /// Lets others go on in the middle of what should be one step.
+    async fn dawdle(&self, faults: &[Kind]) {
+        if faults.contains(&self.kind) {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+fn damaged(record: &[u8]) -> bool {
+    record.len() > 20 && record[5..20] == [0xc1; 15]
+}
+
+#[async_trait::async_trait]
+impl Checkpointer for Faulty {
+    async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, Error> {
+        let mut changed = Default::default();
+        let place = self.place(place, &mut changed);
+        let at = match self.kind {
+            Kind::NewestBranchIsTheLastWritten if at.is_none() => self.memory().last_written,
+            _ => at,
+        };
+        let found = self.inner.get(place, at).await?;
+        if self.has(Kind::PanicsOnNothing) && found.is_none() {
+            panic!("nothing is there");
+        }
+        let Some(mut tail) = found else {
+            if self.has(Kind::ShowsWhatHasNoFull) {
+                let rows = self.inner.list(place, ListQuery::default()).await?;
+                return Ok((!rows.is_empty()).then_some(Tail { rows, writes: Vec::new() }));
+            }
+            return Ok(None);
+        };
+        let id = tail.rows.last().unwrap().id;
+        match self.kind {
+            Kind::LosesTheLastDelta if tail.rows.len() > 1 => drop(tail.rows.pop()),
+            Kind::BeginsWithTheFirstFull => {
+                let mut rows = self.inner.list(place, ListQuery::default()).await?;
+                rows.retain(|row| row.id.step <= id.step);
+                rows.reverse();
+                tail.rows = rows;
+            }
+            Kind::LosesSegments => tail.rows.retain(|row| row.kind != RowKind::Segment),
+            Kind::ReadsSegmentsAfterAFull if id.step == 3 => {
+                let record = b"b".to_vec();
+                tail.rows.insert(1, Row { id: CheckpointId::new(0, 1), kind: RowKind::Segment, record });
+            }
+            Kind::KeepsWritesOfRemovedSteps => {
+                let kept = self
+                    .memory()
+                    .gone_writes
+                    .iter()
+                    .filter(|(at, _)| *at == id)
+                    .map(|(_, write)| write.clone())
+                    .collect::<Vec<_>>();
+                tail.writes.extend(kept);
+            }
+            Kind::AddsWritesTwice => {
+                let again =
+                    tail.writes.iter().filter(|write| write.bytes == b"new").cloned().collect::<Vec<_>>();
+                tail.writes.extend(again);
+            }
+            Kind::ShowsHalfACommit => {
+                // The writes of a step that another reader may have seen committed.
+                for _ in 0..3 {
+                    tokio::task::yield_now().await;
+                }
+                if let Some(newer) = self.inner.get(place, None).await? {
+                    tail.writes = newer.writes;
+                }
+            }
+            Kind::KeepsSegmentsOfFulls if tail.rows[0].record == b"abc" => {
+                let record = b"de".to_vec();
+                tail.rows.push(Row { id: CheckpointId::new(0, 4), kind: RowKind::Segment, record });
+            }
+            _ => {}
+        }
+        Ok(Some(tail))
+    }
+
+    async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, Error> {
+        let mut changed = Default::default();
+        self.inner.row(self.place(place, &mut changed), id).await
+    }
+
+    async fn put(&self, put: Put<'_>) -> Result<(), Error> {
+        let mut changed = Default::default();
+        let place = self.place(put.place, &mut changed);
+        let mut record = put.record.to_vec();
+        match self.kind {
+            Kind::CutsLongRecords => record.truncate(1 << 20),
+            Kind::DropsAByte => drop(record.pop()),
+            Kind::PadsWhatIsCutOff if put.id.step == 2 => {
+                let before = self.inner.row(place, CheckpointId::new(0, 1)).await?.unwrap();
+                record = before.record;
+            }
+            Kind::DropsWhatIsDamaged if damaged(&record) => return Ok(()),
+            Kind::MakesNewFormatsOld if record[0] == 250 => record[0] = 1,
+            _ => {}
+        }
+        let unchecked = match self.kind {
+            Kind::ChecksNoFenceOfRows => true,
+            Kind::ChecksNoFenceAfterRelease => true,
+            Kind::ChecksFencesOfAnyThread => self.of_any_thread(put.fence).await,
+            Kind::CopiesLeases => put.place.thread == "u",
+            _ => false,
+        };
+        let fence = self.fence(put.place.thread, put.fence, unchecked);
+        let put = Put { place, record: &record, fence, ..put };
+        let number = {
+            let mut memory = self.memory();
+            memory.puts += 1;
+            memory.puts
+        };
+        match self.kind {
+            Kind::LosesEveryTenthRow if number % 10 == 9 => return Ok(()),
+            Kind::AsksEverybodyForALease if put.fence == 0 => {
+                return Err(Error::new(Code::LeaseLost, "who are you?"));
+            }
+            Kind::EndsLeasesByItself if number == 2 && put.fence > 0 => {
+                return Err(Error::new(Code::LeaseLost, "your time has passed"));
+            }
+            _ => {}
+        }
+        self.dawdle(&[Kind::LetsBothWin]).await;
+        let clears_writes = put.clears_writes && !self.has(Kind::NeverClearsWrites);
+        let stored = self.inner.put(Put { clears_writes, ..put }).await;
+        match (self.kind, stored) {
+            (Kind::OverwritesRows | Kind::TakesStepsInBetween | Kind::LetsBothWin, Err(error))
+                if error.code() == Code::Stale =>
+            {
+                Ok(())
+            }
+            (_, Ok(())) => {
+                self.memory().last_written = Some(put.id);
+                Ok(())
+            }
+            (_, failed) => failed,
+        }
+    }
+
+    fn try_put(&self, put: &Put<'_>) -> Option<Result<(), Error>> {
+        match self.kind {
+            Kind::StoresTwiceAtOnce => {
+                let stored = self.inner.try_put(put)?;
+                Some(stored.or(Ok(())))
+            }
+            _ => None,
+        }
+    }
+
+    async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), Error> {
+        let mut changed = Default::default();
+        let place = self.place(put.place, &mut changed);
+        let unchecked = match self.kind {
+            Kind::ChecksNoFenceOfWrites => true,
+            Kind::ChecksFencesOfAnyThread => self.of_any_thread(put.fence).await,
+            _ => false,
+        };
+        let fence = self.fence(put.place.thread, put.fence, unchecked);
+        if self.has(Kind::BeginsThreadsWithWrites) {
+            let id = CheckpointId::new(0, 0);
+            let begin = Put {
+                place,
+                id,
+                fence: 0,
+                kind: RowKind::Full,
+                record: b"",
+                segment: None,
+                clears_writes: false,
+            };
+            let _ = self.inner.put(begin).await;
+        }
+        if self.has(Kind::WaitsOnOldCheckpoints) {
+            self.memory().gone_writes.extend(put.writes.iter().map(|write| (put.at, write.clone())));
+        }
+        self.memory().namespaces_of_writes.push(place.namespace.to_owned());
+        if self.has(Kind::LosesWritesInARace) {
+            let before = self.inner.get(place, Some(put.at)).await?.map_or(0, |tail| tail.writes.len());
+            tokio::task::yield_now().await;
+            let now = self.inner.get(place, Some(put.at)).await?.map_or(0, |tail| tail.writes.len());
+            if now != before {
+                return Ok(());
+            }
+        }
+        self.inner.put_writes(PutWrites { place, fence, ..put }).await
+    }
+
+    async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, Error> {
+        let mut changed = Default::default();
+        let mut rows = self.inner.list(self.place(place, &mut changed), query).await?;
+        if self.has(Kind::ListsOldestFirst) {
+            rows = self.inner.list(place, ListQuery::default()).await?;
+            rows.reverse();
+            rows.truncate(query.limit.unwrap_or(usize::MAX));
+        }
+        Ok(rows)
+    }
+
+    async fn threads(&self) -> Result<Vec<String>, Error> {
+        let mut threads = self.inner.threads().await?;
+        threads.extend(self.memory().emptied.clone());
+        Ok(threads)
+    }
+
+    async fn delete_thread(&self, thread: &str) -> Result<(), Error> {
+        if self.has(Kind::ForgetsNamespacesWhenDeleting) {
+            let gone = [(0, 0..u64::MAX), (1, 0..u64::MAX)];
+            let rewrite =
+                Rewrite { place: Place::root(thread), fence: 0, fulls: &[], unfold: &[], gone: &gone };
+            return self.inner.rewrite(rewrite).await;
+        }
+        if self.has(Kind::KeepsLeasesOfTheDeleted) {
+            let mut memory = self.memory();
+            let of_thread = memory.granted.iter().filter(|(of, _)| of == thread).cloned().collect::<Vec<_>>();
+            memory.deleted.extend(of_thread);
+        }
+        self.inner.delete_thread(thread).await
+    }
+
+    async fn acquire(&self, thread: &str, terms: LeaseTerms) -> Result<Claim, Error> {
+        let mut terms = terms;
+        match self.kind {
+            Kind::LeasesToEverybody => terms.seize = true,
+            Kind::NeverSeizes => terms.seize = false,
+            Kind::LeasesForEver => terms.until += Duration::from_secs(1 << 30),
+            Kind::LeasesInARace => {
+                let looked = LeaseTerms { until: terms.now, ..terms };
+                if let Claim::Granted { .. } = self.inner.acquire(thread, looked).await? {
+                    tokio::task::yield_now().await;
+                    terms.seize = true;
+                }
+            }
+            _ => {}
+        }
+        let claim = self.inner.acquire(thread, terms).await?;
+        if let Claim::Granted { fence } = claim {
+            let mut memory = self.memory();
+            memory.granted.push((thread.to_owned(), fence));
+            memory.fences = fence;
+        }
+        Ok(claim)
+    }
+
+    async fn renew(&self, thread: &str, fence: u64, until: SystemTime) -> Result<bool, Error> {
+        match self.kind {
+            Kind::NeverRenews => Ok(true),
+            _ => self.inner.renew(thread, fence, until).await,
+        }
+    }
+
+    async fn release(&self, thread: &str, fence: u64) -> Result<(), Error> {
+        match self.kind {
+            Kind::KeepsWhatWasReleased => Ok(()),
+            _ => self.inner.release(thread, fence).await,
+        }
+    }
+
+    async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, Error> {
+        let mut waiting = self.inner.waiting(query).await?;
+        if self.has(Kind::WaitsForAnswered) {
+            for thread in self.inner.threads().await? {
+                let tail = self.inner.get(Place::root(&thread), None).await?.unwrap();
+                let at = tail.rows.last().unwrap().id;
+                let odd = tail.writes.into_iter().filter(|write| write.slot % 2 == 1);
+                waiting.extend(odd.map(|request| Waiting {
+                    thread: thread.clone(),
+                    namespace: String::new(),
+                    at,
+                    request,
+                }));
+            }
+        }
+        if let (Kind::WaitsOnOldCheckpoints, Some((at, request))) =
+            (self.kind, self.memory().gone_writes.first())
+        {
+            let (thread, namespace) = ("t".to_owned(), String::new());
+            waiting.insert(0, Waiting { thread, namespace, at: *at, request: request.clone() });
+        }
+        Ok(waiting)
+    }
+
+    async fn namespaces(&self, thread: &str) -> Result<Vec<String>, Error> {
+        let mut names = self.inner.namespaces(thread).await?;
+        if self.has(Kind::ListsNamespacesOfWrites) {
+            names.extend(self.memory().namespaces_of_writes.clone());
+        }
+        Ok(names)
+    }
+
+    async fn copy_thread(&self, from: &str, to: &str) -> Result<(), Error> {
+        match self.kind {
+            Kind::CopiesOntoOthers => self.inner.delete_thread(to).await?,
+            Kind::CopiesInARace => {
+                let there = self.inner.threads().await?.iter().any(|thread| thread == to);
+                tokio::task::yield_now().await;
+                if !there {
+                    self.inner.delete_thread(to).await?;
+                }
+            }
+            _ => {}
+        }
+        self.inner.copy_thread(from, to).await?;
+        if self.has(Kind::CopiesWithoutWrites) {
+            let gone = [CheckpointId::new(1, 1), CheckpointId::new(0, 4)];
+            for (namespace, id) in ["", "n"].into_iter().zip(gone) {
+                let place = Place { thread: to, namespace };
+                let row = self.inner.row(place, id).await?.unwrap();
+                let steps = [(id.branch, id.step..id.step + 1)];
+                let rewrite = Rewrite { place, fence: 0, fulls: &[], unfold: &[], gone: &steps };
+                self.inner.rewrite(rewrite).await?;
+                let (kind, record) = (row.kind, &row.record[..]);
+                let put = Put { place, id, fence: 0, kind, record, segment: None, clears_writes: false };
+                self.inner.put(put).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn rewrite(&self, rewrite: Rewrite<'_>) -> Result<(), Error> {
+        let mut rewrite = rewrite;
+        if self.has(Kind::RewritesWithOldFences) {
+            rewrite.fence = 0;
+        }
+        if self.has(Kind::KeepsEmptyPlaces) && rewrite.place.namespace.is_empty() {
+            self.memory().emptied.push(rewrite.place.thread.to_owned());
+        }
+        if self.has(Kind::KeepsWritesOfRemovedSteps) {
+            let at = CheckpointId::new(0, 3);
+            if let Some(tail) = self.inner.get(rewrite.place, Some(CheckpointId::new(0, 1))).await? {
+                self.memory().gone_writes.extend(tail.writes.into_iter().map(|write| (at, write)));
+            }
+        }
+        self.inner.rewrite(rewrite).await
+    }
+}

@@ -1,0 +1,405 @@
+//! A run has its thread to itself: who comes meanwhile is refused, waits, or takes its place; who lost it stores nothing.
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+mod sqlite_folder;
+
+use std::future::IntoFuture;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use agentgraph::checkpoint::{Claim, LeaseTerms, SqliteSaver};
+use agentgraph::prelude::*;
+use agentgraph::{Checkpointer, Code, Durability, Error, RunBuilder, Services, WhenBusy};
+use common::clock::TokioClock;
+use common::saver::NotingSaver;
+use common::words::{Words, WordsUpdate, says, text};
+use sqlite_folder::Folder;
+use tokio::sync::Semaphore;
+
+/// Opens from outside, one run at a time.
+#[derive(Clone)]
+struct Gate {
+    opens: Arc<Semaphore>,
+    waits: Arc<Semaphore>,
+}
+
+impl Gate {
+    fn new() -> Self {
+        Gate { opens: Arc::new(Semaphore::new(0)), waits: Arc::new(Semaphore::new(0)) }
+    }
+
+    async fn pass(&self) {
+        self.waits.add_permits(1);
+        self.opens.acquire().await.unwrap().forget();
+    }
+
+    /// Until somebody stands before it.
+    async fn somebody_waits(&self) {
+        self.waits.acquire().await.unwrap().forget();
+    }
+
+    fn open(&self) {
+        self.opens.add_permits(1);
+    }
+}
+
+/// Says `first`, waits at the gate, says `last`.
+fn gated(gate: &Gate, saver: impl Checkpointer) -> CompiledGraph<Words> {
+    let gate = gate.clone();
+    let slow = move || {
+        let gate = gate.clone();
+        async move {
+            gate.pass().await;
+            Words::update().seen(["slow"])
+        }
+    };
+    let graph = StateGraph::new().node("first", says("first")).node("slow", slow).node("last", says("last"));
+    let graph = graph.edge(START, "first").edge("first", "slow").edge("slow", "last");
+    graph.compile().unwrap().checkpointer(saver)
+}
+
+fn said(word: &str) -> WordsUpdate {
+    Words::update().seen([word])
+}
+
+/// Stores of each kind, two of them on one place.
+async fn savers(folder: &Folder) -> Vec<[Arc<dyn Checkpointer>; 2]> {
+    let memory: Arc<dyn Checkpointer> = Arc::new(MemorySaver::new());
+    let open = async |path| Arc::new(SqliteSaver::open(path).await.unwrap()) as Arc<dyn Checkpointer>;
+    let alone = folder.fresh();
+    let shared = open(&alone).await;
+    let path = folder.fresh();
+    vec![[Arc::clone(&memory), memory], [Arc::clone(&shared), shared], [open(&path).await, open(&path).await]]
+}
+
+fn in_background(run: RunBuilder<Words>) -> tokio::task::JoinHandle<Result<Outcome<Words>, Error>> {
+    tokio::spawn(run.into_future())
+}
+
+async fn words(graph: &CompiledGraph<Words>) -> String {
+    text(&graph.state("t").await.unwrap().unwrap().values)
+}
+
+#[tokio::test]
+async fn a_second_run_is_refused() {
+    let folder = Folder::new();
+    for [saver, other] in savers(&folder).await {
+        let gate = Gate::new();
+        let (graph, elsewhere) = (gated(&gate, saver), gated(&gate, other));
+        let first = in_background(graph.invoke(said("i")).thread("t"));
+        gate.somebody_waits().await;
+        for second in [elsewhere.invoke(said("j")).abandon(), elsewhere.proceed(), elsewhere.resume("x")] {
+            let error = second.thread("t").await.unwrap_err();
+            assert_eq!((error.code(), error.thread()), (Code::ThreadBusy, Some("t")));
+        }
+        let edit = elsewhere.update_state("t").update(said("k")).await.unwrap_err();
+        assert_eq!(edit.code(), Code::ThreadBusy);
+        assert_eq!(words(&elsewhere).await, "i first", "anybody may look");
+        let beside = in_background(elsewhere.invoke(said("j")).thread("u"));
+        gate.somebody_waits().await;
+        gate.opens.add_permits(2);
+        assert_eq!(text(first.await.unwrap().unwrap().output()), "i first slow last");
+        assert_eq!(text(beside.await.unwrap().unwrap().output()), "j first slow last");
+        gate.open();
+        elsewhere.invoke(said("j")).thread("t").await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn calls_that_queue_go_in_the_order_they_came() {
+    let folder = Folder::new();
+    for [saver, _] in savers(&folder).await {
+        let gate = Gate::new();
+        let graph = gated(&gate, saver);
+        let mut calls = Vec::new();
+        for word in ["1", "2", "3", "4"] {
+            let call = graph.invoke(said(word)).thread("t").when_busy(WhenBusy::Queue);
+            calls.push(in_background(call));
+            tokio::task::yield_now().await;
+        }
+        gate.opens.add_permits(4);
+        for call in calls {
+            call.await.unwrap().unwrap();
+        }
+        let turn = |word: &str| format!("{word} first slow last");
+        assert_eq!(words(&graph).await, ["1", "2", "3", "4"].map(turn).join(" "));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_queues_hears_of_a_thread_that_another_saver_gave_back() {
+    let folder = Folder::new();
+    let path = folder.fresh();
+    let gate = Gate::new();
+    let graph = gated(&gate, SqliteSaver::open(&path).await.unwrap());
+    let elsewhere = gated(&gate, SqliteSaver::open(&path).await.unwrap());
+    let first = in_background(graph.invoke(said("i")).thread("t"));
+    gate.somebody_waits().await;
+    let second = in_background(elsewhere.invoke(said("j")).thread("t").when_busy(WhenBusy::Queue));
+    gate.opens.add_permits(2);
+    first.await.unwrap().unwrap();
+    second.await.unwrap().unwrap();
+    assert_eq!(words(&graph).await, "i first slow last j first slow last");
+}
+
+#[tokio::test]
+async fn a_call_that_queues_can_be_cancelled() {
+    let gate = Gate::new();
+    let graph = gated(&gate, MemorySaver::new());
+    let first = in_background(graph.invoke(said("i")).thread("t"));
+    gate.somebody_waits().await;
+    let token = agentgraph::CancellationToken::new();
+    let second = graph.invoke(said("j")).thread("t").when_busy(WhenBusy::Queue).cancel(token.clone());
+    let second = in_background(second);
+    tokio::task::yield_now().await;
+    token.cancel();
+    assert_eq!(second.await.unwrap().unwrap_err().code(), Code::ThreadBusy);
+    gate.open();
+    assert_eq!(text(first.await.unwrap().unwrap().output()), "i first slow last");
+}
+
+#[tokio::test]
+async fn a_run_that_is_replaced_ends_and_its_committed_work_stays() {
+    let folder = Folder::new();
+    for [saver, _] in savers(&folder).await {
+        let gate = Gate::new();
+        let graph = gated(&gate, saver);
+        let first = in_background(graph.invoke(said("i")).thread("t"));
+        gate.somebody_waits().await;
+        let second = in_background(graph.invoke(said("j")).thread("t").when_busy(WhenBusy::Replace));
+        let error = first.await.unwrap().unwrap_err();
+        assert_eq!((error.code(), error.thread()), (Code::LeaseLost, Some("t")));
+        gate.somebody_waits().await;
+        gate.open();
+        let second = second.await.unwrap().unwrap();
+        assert_eq!(text(second.output()), "i first j first slow last");
+        let history = graph.history("t").source(agentgraph::Source::Input).await.unwrap();
+        assert_eq!(history[0].abandoned, Some(history[1].run));
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_is_proceeded_with_elsewhere_is_the_same_run() {
+    let gate = Gate::new();
+    let graph = gated(&gate, MemorySaver::new());
+    let first = in_background(graph.invoke(said("i")).thread("t"));
+    gate.somebody_waits().await;
+    let second = in_background(graph.proceed().thread("t").when_busy(WhenBusy::Replace));
+    assert_eq!(first.await.unwrap().unwrap_err().code(), Code::LeaseLost);
+    gate.open();
+    let second = second.await.unwrap().unwrap();
+    assert_eq!(text(second.output()), "i first slow last");
+    let runs: std::collections::HashSet<_> =
+        graph.history("t").await.unwrap().into_iter().map(|one| one.run).collect();
+    assert_eq!(runs.len(), 1);
+}
+
+#[tokio::test]
+async fn a_run_that_is_rolled_back_leaves_a_branch_and_no_trace_on_the_new_one() {
+    let folder = Folder::new();
+    for [saver, _] in savers(&folder).await {
+        let gate = Gate::new();
+        let graph = gated(&gate, saver);
+        gate.open();
+        graph.invoke(said("before")).thread("t").await.unwrap();
+        gate.somebody_waits().await;
+        for round in ["j", "k"] {
+            let first = in_background(graph.invoke(said("i")).thread("t"));
+            gate.somebody_waits().await;
+            let rolled_back = graph.state("t").await.unwrap().unwrap();
+            let second = in_background(graph.invoke(said(round)).thread("t").when_busy(WhenBusy::RollBack));
+            assert_eq!(first.await.unwrap().unwrap_err().code(), Code::LeaseLost);
+            gate.somebody_waits().await;
+            gate.open();
+            second.await.unwrap().unwrap();
+            let history = graph.history("t").await.unwrap();
+            let begun = history.iter().find(|one| one.source == agentgraph::Source::Input).unwrap();
+            assert_eq!(begun.abandoned, Some(rolled_back.run));
+            let old = graph.state_at("t", rolled_back.id).await.unwrap().unwrap();
+            assert!(text(&old.values).ends_with("i first"), "what was rolled back can be looked at");
+        }
+        assert_eq!(words(&graph).await, "before first slow last j first slow last k first slow last");
+    }
+}
+
+#[tokio::test]
+async fn a_thread_that_begins_with_a_run_that_is_rolled_back_begins_anew() {
+    let gate = Gate::new();
+    let graph = gated(&gate, MemorySaver::new());
+    let first = in_background(graph.invoke(said("i")).thread("t"));
+    gate.somebody_waits().await;
+    let second = in_background(graph.invoke(said("j")).thread("t").when_busy(WhenBusy::RollBack));
+    assert_eq!(first.await.unwrap().unwrap_err().code(), Code::LeaseLost);
+    gate.open();
+    second.await.unwrap().unwrap();
+    assert_eq!(words(&graph).await, "j first slow last");
+    assert_eq!(graph.history("t").await.unwrap().len(), 4);
+    assert_eq!(graph.history("t").branch(0).await.unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn policies_change_nothing_where_nobody_is() {
+    let gate = Gate::new();
+    let graph = gated(&gate, MemorySaver::new());
+    for (at, policy) in [WhenBusy::Queue, WhenBusy::Replace, WhenBusy::RollBack].into_iter().enumerate() {
+        gate.open();
+        graph.invoke(said("i")).thread("t").when_busy(policy).await.unwrap();
+        assert_eq!(words(&graph).await.matches("last").count(), at + 1);
+    }
+    gate.open();
+    let unfinished = graph.invoke(said("i")).thread("t").max_supersteps(1).await.unwrap();
+    assert!(matches!(unfinished, Outcome::Stopped { .. }));
+    let refused = graph.invoke(said("i")).thread("t").when_busy(WhenBusy::Replace).await.unwrap_err();
+    assert_eq!(refused.code(), Code::RunUnfinished, "a run that waits is not one that goes on");
+}
+
+/// Everything of it stands still: no call, no renewal.
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_stood_still_for_longer_than_its_lease_stores_nothing() {
+    let folder = Folder::new();
+    let path = folder.fresh();
+    let (one, two) = (SqliteSaver::open(&path).await.unwrap(), SqliteSaver::open(&path).await.unwrap());
+    let clock = TokioClock::default();
+    let mut until = clock.now() + Duration::from_secs(1);
+    let terms = |until| LeaseTerms { now: clock.now(), until, seize: false };
+    let Claim::Granted { fence: old } = one.acquire("t", terms(until)).await.unwrap() else { panic!() };
+    assert!(
+        matches!(two.acquire("t", terms(until)).await.unwrap(), Claim::Held { fence, .. } if fence == old)
+    );
+    tokio::time::advance(Duration::from_secs(2)).await;
+    until += Duration::from_secs(3);
+    let Claim::Granted { fence: new } = two.acquire("t", terms(until)).await.unwrap() else { panic!() };
+    assert!(new > old);
+    assert!(!one.renew("t", old, until).await.unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_run_keeps_its_lease() {
+    let folder = Folder::new();
+    let path = folder.fresh();
+    let graph = |saver| {
+        let sleeps = || async {
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            Words::update().seen(["slept"])
+        };
+        let graph = StateGraph::new().node("sleeps", sleeps).edge(START, "sleeps").compile().unwrap();
+        graph.checkpointer(saver).services(TokioClock::default()).lease(Duration::from_secs(1))
+    };
+    let one = graph(SqliteSaver::open(&path).await.unwrap());
+    let two = graph(SqliteSaver::open(&path).await.unwrap());
+    let first = in_background(one.invoke(said("i")).thread("t"));
+    for _ in 0..20 {
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert_eq!(two.proceed().thread("t").await.unwrap_err().code(), Code::ThreadBusy);
+    }
+    assert_eq!(text(first.await.unwrap().unwrap().output()), "i slept");
+    let alive = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(alive(), 0, "nobody renews what nobody holds");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_hears_that_its_thread_was_taken_by_another_process() {
+    let folder = Folder::new();
+    let path = folder.fresh();
+    let gate = Gate::new();
+    let lease = Duration::from_secs(3);
+    let one = gated(&gate, SqliteSaver::open(&path).await.unwrap()).lease(lease);
+    let two = gated(&gate, SqliteSaver::open(&path).await.unwrap()).lease(lease);
+    let first = in_background(one.invoke(said("i")).thread("t"));
+    gate.somebody_waits().await;
+    let second = in_background(two.invoke(said("j")).thread("t").when_busy(WhenBusy::Replace));
+    // Nothing opens the gate, so that it can only be the renewal.
+    assert_eq!(first.await.unwrap().unwrap_err().code(), Code::LeaseLost);
+    gate.somebody_waits().await;
+    gate.open();
+    second.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_run_that_is_dropped_gives_its_thread_back_at_once() {
+    let folder = Folder::new();
+    for durability in [Durability::Sync, Durability::Async, Durability::Exit] {
+        for [saver, other] in savers(&folder).await {
+            let gate = Gate::new();
+            let (graph, elsewhere) = (gated(&gate, saver), gated(&gate, other));
+            let first = in_background(graph.invoke(said("i")).thread("t").durability(durability));
+            gate.somebody_waits().await;
+            first.abort();
+            assert!(first.await.unwrap_err().is_cancelled());
+            // What stores behind a run gives back when it has stored.
+            graph.state("t").await.unwrap();
+            gate.open();
+            let again = elsewhere.invoke(said("j")).thread("t").abandon().await.unwrap();
+            assert!(text(again.output()).ends_with("j first slow last"), "{durability:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_threads_of_a_dead_owner_are_free_and_those_of_a_living_one_are_not() {
+    let folder = Folder::new();
+    let path = folder.fresh();
+    let gate = Gate::new();
+    let now = std::time::SystemTime::now();
+    let terms = LeaseTerms { now, until: now + Duration::from_secs(3600), seize: false };
+    let dead = SqliteSaver::open(&path).await.unwrap();
+    assert!(matches!(dead.acquire("t", terms).await.unwrap(), Claim::Granted { .. }));
+    let living = SqliteSaver::open(&path).await.unwrap();
+    assert!(matches!(living.acquire("t", terms).await.unwrap(), Claim::Held { .. }));
+    // As the system does for a process that was killed.
+    drop(dead);
+    let graph = gated(&gate, living);
+    gate.open();
+    graph.invoke(said("i")).thread("t").await.unwrap();
+}
+
+#[tokio::test]
+async fn a_deleted_thread_is_not_brought_back_by_the_run_that_went_on_in_it() {
+    let folder = Folder::new();
+    for [saver, other] in savers(&folder).await {
+        let gate = Gate::new();
+        let (graph, elsewhere) = (gated(&gate, saver), gated(&gate, other));
+        let first = in_background(graph.invoke(said("i")).thread("t"));
+        gate.somebody_waits().await;
+        elsewhere.delete_thread("t").await.unwrap();
+        gate.open();
+        assert_eq!(first.await.unwrap().unwrap_err().code(), Code::LeaseLost);
+        assert!(elsewhere.state("t").await.unwrap().is_none());
+    }
+}
+
+#[tokio::test]
+async fn a_streamed_run_that_is_replaced_ends_its_stream() {
+    use futures_util::StreamExt;
+    let gate = Gate::new();
+    let graph = gated(&gate, MemorySaver::new());
+    let mut events = graph.invoke(said("i")).thread("t").stream();
+    let heard = Arc::new(Mutex::new(None));
+    let hears = Arc::clone(&heard);
+    let first = tokio::spawn(async move {
+        while let Some(event) = events.next().await {
+            if let agentgraph::EventKind::Ended(outcome) = event.kind {
+                *hears.lock().unwrap() = Some(outcome.unwrap_err().code());
+            }
+        }
+    });
+    gate.somebody_waits().await;
+    let second = in_background(graph.invoke(said("j")).thread("t").when_busy(WhenBusy::Replace));
+    first.await.unwrap();
+    assert_eq!(*heard.lock().unwrap(), Some(Code::LeaseLost));
+    gate.open();
+    second.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_store_that_fails_leaves_no_lease_behind() {
+    let saver = NotingSaver::memory();
+    let gate = Gate::new();
+    let graph = gated(&gate, saver.clone());
+    saver.fail_puts(1);
+    assert_eq!(graph.invoke(said("i")).thread("t").await.unwrap_err().code(), Code::Store);
+    gate.open();
+    graph.invoke(said("i")).thread("t").await.unwrap();
+}
