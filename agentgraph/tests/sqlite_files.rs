@@ -252,10 +252,42 @@ async fn a_newer_schema_is_refused_and_left_alone() {
     assert_eq!(
         told(&error, &folder),
         "E_UNKNOWN_FORMAT: the checkpoint database `threads.db` was written by a newer release of agentgraph (schema \
-         version 9, this one reads 1): update agentgraph, or choose another path"
+         version 9, this one reads 3): update agentgraph, or choose another path"
     );
-    Connection::open(&path).unwrap().execute_batch("PRAGMA user_version = 1").unwrap();
+    Connection::open(&path).unwrap().execute_batch("PRAGMA user_version = 3").unwrap();
     assert_eq!(steps(&SqliteSaver::open(&path).await.unwrap(), "t").await, 1);
+}
+
+/// As the first schema was.
+const FIRST_SCHEMA: &str = "
+CREATE TABLE place (id INTEGER PRIMARY KEY, thread TEXT NOT NULL, namespace TEXT NOT NULL, UNIQUE (thread, namespace));
+CREATE TABLE checkpoint (
+    place INTEGER NOT NULL, branch INTEGER NOT NULL, step INTEGER NOT NULL, part INTEGER NOT NULL, kind INTEGER NOT NULL,
+    record BLOB NOT NULL, PRIMARY KEY (place, branch, step, part));
+CREATE INDEX base ON checkpoint (place, branch, step, kind) WHERE kind <> 1;
+CREATE TABLE pending (
+    place INTEGER NOT NULL, branch INTEGER NOT NULL, step INTEGER NOT NULL, task BLOB NOT NULL, slot INTEGER NOT NULL,
+    bytes BLOB NOT NULL, PRIMARY KEY (place, branch, step, task, slot));
+PRAGMA application_id = 0x61676370;
+PRAGMA user_version = 1;
+INSERT INTO place VALUES (7, 't', '');
+INSERT INTO checkpoint VALUES (7, 0, 0, 0, 0, x'61'), (7, 0, 1, 0, 1, zeroblob(3000000));
+INSERT INTO pending VALUES (7, 0, 1, zeroblob(16), 1, x'62');";
+
+#[tokio::test]
+async fn a_file_of_the_first_schema_is_brought_up_to_date_and_can_shrink() {
+    let folder = Folder::new();
+    let path = folder.file("threads.db");
+    Connection::open(&path).unwrap().execute_batch(FIRST_SCHEMA).unwrap();
+    let (one, two) = tokio::join!(SqliteSaver::open(&path), SqliteSaver::open(&path));
+    let (saver, _) = (one.unwrap(), two.unwrap());
+    assert_eq!(steps(&saver, "t").await, 2);
+    saver.put(put("t", 2, b"c")).await.unwrap();
+    let before = std::fs::metadata(&path).unwrap().len();
+    saver.delete_thread("t").await.unwrap();
+    saver.compact().await.unwrap();
+    let after = std::fs::metadata(&path).unwrap().len();
+    assert!(before > 3_000_000 && after < 100_000, "{before} bytes became {after}");
 }
 
 #[tokio::test]
@@ -427,5 +459,56 @@ mod read_only {
             .unwrap();
         let shown = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success() && shown.contains("1 passed"), "{shown}");
+    }
+}
+
+#[cfg(unix)]
+mod full {
+    use std::process::Command;
+
+    use super::*;
+
+    const PATH: &str = "AGENTGRAPH_TEST_FULL";
+
+    /// A limit on the size of files stands for a disk that is full; the signal that goes with it is ignored.
+    #[tokio::test]
+    async fn a_thread_is_readable_after_there_was_no_room_for_more() {
+        let folder = Folder::new();
+        let path = folder.file("threads.db");
+        SqliteSaver::open(&path).await.unwrap().put(put("t", 0, b"a")).await.unwrap();
+        let output = Command::new("sh")
+            .args(["-c", "trap '' XFSZ; ulimit -f 1000; exec \"$@\"", "sh"])
+            .arg(std::env::current_exe().unwrap())
+            .args(["--exact", "full::in_a_process_of_its_own", "--nocapture"])
+            .env(PATH, &path)
+            .output()
+            .unwrap();
+        let shown = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && shown.contains("1 passed"), "{shown}");
+        let saver = SqliteSaver::open(&path).await.unwrap();
+        let stored = steps(&saver, "t").await;
+        assert!(stored > 1, "{stored}");
+        saver.put(put("t", stored as u64, b"there is room again")).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn in_a_process_of_its_own() {
+        let Some(path) = std::env::var_os(PATH) else { return };
+        let saver = SqliteSaver::open(&path).await.unwrap();
+        let record = vec![7; 20_000];
+        let mut stored = 1;
+        let error = loop {
+            match saver.put(put("t", stored, &record)).await {
+                Ok(()) => stored += 1,
+                Err(error) => break error,
+            }
+            assert!(stored < 1_000, "the limit does not hold");
+        };
+        assert_eq!((error.code(), error.thread()), (Code::Store, Some("t")));
+        let told = error.to_string();
+        assert!(told.contains("no room left") || told.contains("could not be read or written"), "{told}");
+        assert_eq!(steps(&saver, "t").await as u64, stored, "what was stored is there, and nothing else");
+        assert_eq!(saver.put(put("t", stored, &record)).await.unwrap_err().code(), Code::Store);
+        saver.delete_thread("nobody").await.unwrap();
     }
 }
