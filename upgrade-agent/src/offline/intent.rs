@@ -243,6 +243,9 @@ impl Reader<'_> {
         {
             return Some(surely(Ask::Do(Action::Update)));
         }
+        if self.wants_to_compare() {
+            return Some(likely(Ask::Do(Action::Create)));
+        }
         if self.gives_shares() {
             return Some(surely(Ask::Do(Action::Update)));
         }
@@ -263,7 +266,15 @@ impl Reader<'_> {
     /// "I want control 30 and variant 70 in Hints", "give variant 70%, control 30%".
     fn gives_shares(&self) -> bool {
         let gives = self.mood.wishes || self.text.words.first().is_some_and(|word| word.is(&["give"]));
-        gives && slots::has_weights(self.text) && self.hits.actions().all(|hit| hit.describes)
+        let tests = self.hits.simulation().is_some();
+        gives && !tests && slots::has_weights(self.text) && self.hits.actions().all(|hit| hit.describes)
+    }
+
+    /// "I'd like to compare control and variant": that is what an experiment is for.
+    fn wants_to_compare(&self) -> bool {
+        let compares = self.text.has(&["compare", "contrast", "pit"]) && self.mood.wishes;
+        let conditions = self.hits.has(C::Condition) || self.text.has(&["control"]);
+        compares && conditions && !self.hits.actions().any(|hit| hit.counts() && !hit.describes)
     }
 
     /// "Have bob visit X" is no question.

@@ -67,6 +67,15 @@ pub(super) fn status_word(text: &Text) -> Option<&'static str> {
     text.words.iter().filter(|word| !word.quoted && !word.is_capital()).find_map(status_of)
 }
 
+/// Whether the status is named as what something is not: "not started yet", "never ran".
+pub(super) fn status_is_denied(text: &Text) -> bool {
+    text.words.iter().enumerate().any(|(at, word)| {
+        let before = &text.words[at.saturating_sub(3)..at];
+        let named = !word.quoted && !word.is_capital() && status_of(word).is_some();
+        named && before.iter().any(|word| word.is(&["not", "never", "neither"]))
+    })
+}
+
 /// The status that is to be reached: after "to" and the like, or at the very end.
 pub(super) fn target_status(text: &Text) -> Option<&'static str> {
     let count = text.words.len();

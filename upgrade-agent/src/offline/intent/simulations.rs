@@ -25,6 +25,9 @@ pub(super) fn find(text: &Text, hits: &Hits) -> Option<(usize, C)> {
 }
 
 fn balance(text: &Text, hits: &Hits) -> Option<(usize, C)> {
+    if let Some(at) = doubt(text) {
+        return Some((at, C::Balance));
+    }
     if acts_on_an_experiment(text, hits) {
         return None;
     }
@@ -52,7 +55,7 @@ fn balance(text: &Text, hits: &Hits) -> Option<(usize, C)> {
     let is_method = |at: usize| {
         text.words.get(at + 1).is_some_and(|next| next.low.starts_with("test") || next.is(&["experiments"]))
     };
-    if let Some(at) = doubt(text).or_else(|| foretelling(text, hits)) {
+    if let Some(at) = foretelling(text, hits) {
         return Some((at, C::Balance));
     }
     let spread = place(text, |at, word| {
@@ -88,7 +91,10 @@ fn balance(text: &Text, hits: &Hits) -> Option<(usize, C)> {
 /// "Does it really give 50/50?", "does it split them evenly?": a question whether the shares come out.
 fn doubt(text: &Text) -> Option<usize> {
     let opens = ["does", "do", "did", "is", "are", "will", "would"];
-    let asks = text.words.iter().any(|word| (word.leads || word.new_clause) && word.is(&opens));
+    let asked = text.words.iter().any(|word| (word.leads || word.new_clause) && word.is(&opens));
+    let unsure =
+        ["sure", "certain", "verify", "check", "know", "whether", "confirm", "prove", "wonder", "doubt"];
+    let asks = asked || text.has(&unsure);
     let doubts = text.has(&[
         "really",
         "actually",
@@ -126,7 +132,7 @@ fn doubt(text: &Text) -> Option<usize> {
         slots::conditions::ratio(&word.raw).is_some()
             || word.is(&["evenly", "equally", "half-and-half", "fifty-fifty", "proportionally"])
     };
-    place(text, |_, word| shares(word)).filter(|_| asks && doubts && !text.has(&["i", "should"]))
+    place(text, |_, word| shares(word)).filter(|_| asks && doubts && !text.has(&["should"]))
 }
 
 /// "What happens when 15 students use it?", "which conditions would 40 learners get?".
@@ -251,7 +257,10 @@ fn visit(text: &Text, hits: &Hits) -> Option<usize> {
         })
         .filter(|_| students::after_a_lead(text).is_some())
     };
-    let sent = || text.find_phrase("send|bring|take").filter(|_| text.has(&["to"]) && !is_walk(text));
+    let sent = || {
+        text.find_phrase("send|bring|take|walk|guide|lead|direct")
+            .filter(|_| text.has(&["to"]) && !is_walk(text))
+    };
     verb.or_else(|| goes().or_else(reaches).or_else(sent).filter(|_| led && !text.asks))
 }
 
