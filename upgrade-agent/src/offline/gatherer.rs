@@ -94,6 +94,7 @@ impl Gatherer<'_> {
                 | Ask::Greeting
                 | Ask::Thanks
                 | Ask::Farewell
+                | Ask::No
                 | Ask::Refused => false,
                 Ask::Explain(_) => {
                     !self.text.asks && !self.text.has(&["what", "explain", "define", "describe"])
@@ -121,7 +122,9 @@ impl Gatherer<'_> {
     fn begin(&self, ask: &Ask) -> Next<Step> {
         match ask {
             Ask::Do(action) => self.act(*action, None),
-            Ask::Refused => Ok(error("unknown", "you do not want it, so I left it alone".to_owned())),
+            Ask::Refused | Ask::No => {
+                Ok(error("unknown", "you do not want it, so I left it alone".to_owned()))
+            }
             Ask::Schema(action) | Ask::HowTo(action) => {
                 self.need(schema_tool(*action), json!({}))?;
                 Ok(done())

@@ -16,6 +16,9 @@ use super::text::Text;
 use hits::{Hit, Hits};
 use mood::Mood;
 
+/// The term for how a condition comes about, whatever else a question about it speaks of.
+const DRAW: &str = "Assignment algorithm";
+
 /// What can be done to a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
@@ -249,6 +252,11 @@ impl Reader<'_> {
         if self.gives_shares() {
             return Some(surely(Ask::Do(Action::Update)));
         }
+        let opens_doors =
+            self.text.has_phrase("let students|learners|pupils|users|people|kids|everyone|them in");
+        if opens_doors && !self.hits.actions().any(|hit| hit.counts() && !hit.describes) {
+            return Some(likely(Ask::Do(Action::Status(Some("enrolling")))));
+        }
         let Some(head) = self.hits.head(self.text, self.mood.wishes_for) else {
             // "We need a new experiment" has no verb of doing.
             let new = self.text.has(&["new", "another", "named", "called"]) && self.hits.has(C::Experiment);
@@ -363,6 +371,11 @@ impl Reader<'_> {
             return None;
         }
         let found = || self.terms.iter().map(|found| found.term).collect::<Vec<_>>();
+        if self.mood.asks
+            && self.terms.iter().any(|found| found.end - found.start > 2 || found.term.title == DRAW)
+        {
+            return Some(likely(Ask::Explain(found())));
+        }
         let counts = self.text.has(&["list", "many", "which"]);
         if self.terms.iter().any(|found| found.term.title == "A/B testing") && !counts {
             return Some(likely(Ask::Explain(found())));

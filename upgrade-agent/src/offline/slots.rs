@@ -142,7 +142,8 @@ pub(super) fn is_written_as_name(text: &Text, name: &str) -> bool {
 
 /// The name that a new experiment shall have.
 pub(super) fn new_name(text: &Text) -> Option<String> {
-    let quoted = text.quotes.first().cloned();
+    let described = text.has(&["description", "described", "describe"]);
+    let quoted = text.quotes.first().cloned().filter(|_| !described || text.quotes.len() > 1);
     let beside = || beside_noun(text).filter(|name| name.chars().any(char::is_alphanumeric));
     quoted.or_else(|| after_called(text)).or_else(beside).or_else(|| capitals(text))
 }

@@ -61,7 +61,8 @@ impl Hits {
                 describes: whole.is_none() && (describes(word) || follows_has(text, at)),
             }));
         }
-        Hits(hits).unmasked_if_nothing_else().with_membership(text).with_simulation(text)
+        let hits = Hits(hits).unmasked_if_nothing_else();
+        hits.with_membership(text).unwrap_or_else(|hits| hits.with_simulation(text))
     }
 
     /// A message in Capitals Throughout has verbs, too.
@@ -74,9 +75,9 @@ impl Hits {
 
     /// "Zoe should not be in Hints": who shall be in takes the place of the verbs that it is said with, unless another
     /// verb orders something before.
-    fn with_membership(mut self, text: &Text) -> Self {
+    fn with_membership(mut self, text: &Text) -> Result<Self, Self> {
         let Some(found) = membership::find(text).filter(|_| slots::target_status(text).is_none()) else {
-            return self;
+            return Err(self);
         };
         let inside = |hit: &Hit| found.words.contains(&hit.at);
         if self
@@ -84,7 +85,7 @@ impl Hits {
             .iter()
             .any(|hit| hit.is_head() && hit.counts() && !hit.describes && !hit.masked && !inside(hit))
         {
-            return self;
+            return Err(self);
         }
         self.0.retain(|hit| !hit.is_head());
         let at = found.words.start;
@@ -93,7 +94,7 @@ impl Hits {
         let hit = Hit { at, concept, low, negated: false, masked: false, describes: false };
         let place = self.0.iter().position(|other| other.at > at).unwrap_or(self.0.len());
         self.0.insert(place, hit);
-        self
+        Ok(self)
     }
 
     /// A wish to play students takes the place of the verbs that it is said with.

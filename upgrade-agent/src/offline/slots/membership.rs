@@ -30,6 +30,7 @@ const JOINS: &[&str] = &[
     "be allowed|let|admitted|put|placed|enrolled|enroled in|into|to",
     "allowed|admitted in|into|to",
     "get|gets|come|comes into",
+    "put|placed|enrolled|enroled|included in|into",
     "be in|on|inside|within",
     "join|joins",
     "enter|enters",
@@ -43,7 +44,8 @@ const JOINS: &[&str] = &[
 const LEAVES: &[&str] = &[
     "be out|outside of",
     "be kept|left|held out|away of|from",
-    "be kept|left|held away from",
+    "kept|left|held out|away of|from",
+    "excluded|barred|banned|blocked from",
     "be kept|barred|banned|blocked from",
     "stay|stays|keep|keeps|be out|away of|from",
     "get|gets out of",
