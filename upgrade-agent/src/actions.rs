@@ -7,6 +7,7 @@ mod check;
 mod decode;
 mod describe;
 mod facts;
+pub(crate) mod half;
 mod params;
 mod shown;
 pub(crate) mod simulations;

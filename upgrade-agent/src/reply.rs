@@ -68,6 +68,9 @@ const CANCEL: &[&str] = &[
     "leave it",
 ];
 const ALMOST_DELETE: &[&str] = &["delete", "delete it"];
+/// What is said before one makes up one's mind.
+const HESITANT: &[&str] =
+    &["hm", "hmm", "hmmm", "um", "uh", "er", "oh", "ah", "well", "actually", "sorry", "wait"];
 const POLITE: &[&str] = &["please", "pls", "thanks", "thx", "thank you", "kindly"];
 
 /// Reads a message as the answer to a confirmation.
@@ -101,10 +104,14 @@ pub fn read(text: &str, kind: ConfirmKind) -> Verdict {
 /// use upgrade_agent::reply::is_cancel;
 ///
 /// assert!(is_cancel("Never mind, thanks."));
+/// assert!(is_cancel("Hmm, actually forget it"));
 /// assert!(!is_cancel("stop the Math experiment") && !is_cancel("no"));
 /// ```
 pub fn is_cancel(text: &str) -> bool {
-    words(text).is_some_and(|words| is_made_of(&words, &[CANCEL]))
+    words(text).is_some_and(|words| {
+        let hesitant = words.iter().take_while(|word| HESITANT.contains(&word.as_str())).count();
+        is_made_of(&words[hesitant..], &[CANCEL])
+    })
 }
 
 /// The text without surrounding space and quotes.

@@ -20,7 +20,7 @@ mod stored;
 mod terms;
 
 pub(crate) use desk::{Desk, Gathered};
-pub(crate) use draft::Draft;
+pub(crate) use draft::{Draft, Left};
 pub(crate) use stored::StoredData;
 
 use std::future::Future;

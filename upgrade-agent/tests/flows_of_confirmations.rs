@@ -54,3 +54,8 @@ async fn what_somebody_else_changed_since_the_question_is_left_alone() {
 async fn a_model_cannot_say_yes_for_the_person() {
     check("model_claims_approval").await;
 }
+
+#[tokio::test]
+async fn a_model_cannot_make_believe_that_something_was_done() {
+    check("model_claims_a_deed").await;
+}

@@ -171,7 +171,7 @@ async fn information_about_experiments() {
         "what's live at the moment?",
         "show active experiments",
     ];
-    desk.all_say(&running, &["There is 1 experiment that are enrolling:", "Running Test"]).await;
+    desk.all_say(&running, &["There is 1 experiment that is enrolling:", "Running Test"]).await;
     let status = [
         "what's the status of Running Test?",
         "is Running Test running?",

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
+use super::half;
 use super::shown::{shown, shown_to};
 use super::{Action, ActionKind};
 use crate::state::Params;
@@ -25,7 +26,8 @@ pub enum DecodeError {
     Invalid(Vec<String>),
 }
 
-/// Turns parameters into an action. A parameter that is `null` counts as not given.
+/// Turns parameters into an action. A parameter that is `null` counts as not given, and so does a decision point of which
+/// only the site or only the target is said yet.
 ///
 /// # Errors
 /// Parameters that do not fit come before parameters that are missing.
@@ -42,8 +44,12 @@ pub enum DecodeError {
 pub fn decode(kind: ActionKind, params: &Params) -> Result<Action, DecodeError> {
     let given: Params = params.iter().filter(|(_, value)| !value.is_null()).map(owned).collect();
     let mut problems = unknown_parameters(kind, &given);
-    let missing: Vec<String> = required(kind).into_iter().filter(|name| is_absent(&given, name)).collect();
-    match kind.with_params(Value::Object(given.clone())) {
+    let halves = half::places(&given);
+    let lacks = |name: &String| is_absent(&given, name) || halves.contains(name);
+    let mut missing: Vec<String> = required(kind).into_iter().filter(lacks).collect();
+    missing.extend(halves.iter().filter(|name| !missing.contains(name)).cloned().collect::<Vec<_>>());
+    let whole: Params = given.iter().filter(|(name, _)| !halves.contains(name)).map(owned).collect();
+    match kind.with_params(Value::Object(whole)) {
         Ok(action) if missing.is_empty() => return Ok(action),
         Err(error) if problems.is_empty() && !is_about(&error, &missing) => {
             problems.push(misfit(kind, &given, &error));

@@ -3,6 +3,8 @@
 //!
 //! Whoever streams the turn gets the reply in pieces: the pieces, one after the other, are the reply.
 
+mod claims;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,7 +15,7 @@ use serde_json::json;
 use super::{begin, failure};
 use crate::agent::Settings;
 use crate::prompts;
-use crate::state::{ConversationState, ConversationStateUpdate, Pending, ResponseKind, TurnError};
+use crate::state::{ConversationState, ConversationStateUpdate, LogStatus, Pending, ResponseKind, TurnError};
 use crate::tools::StoredData;
 
 const ROUNDS: usize = 6;
@@ -70,12 +72,24 @@ async fn write(
         true => write_aloud(writing, request, reply).await,
         false => write_at_once(writing, request, reply).await,
     };
+    if reply.text.get(before..).is_some_and(|text| is_false(text, state)) {
+        reply.part(claims::NOTHING_DONE).await;
+    }
     let error = failed.map(|error| failure::of_model(&error, reply.ctx.node()));
     if error.is_some() || reply.text.len() == before {
         reply.part(&plainly(state, error.as_ref())).await;
     }
     let kind = if stored.read_the_log() { ResponseKind::Report } else { state.kind };
     (kind, error)
+}
+
+/// Whether the model claims a deed in a turn that had none.
+fn is_false(text: &str, state: &ConversationState) -> bool {
+    let succeeded = state.execution_log.iter().filter(|entry| entry.status == LogStatus::Success);
+    let done: Vec<_> = succeeded
+        .map(|entry| (entry.action.kind(), entry.experiment.as_ref().map(|about| about.name.clone())))
+        .collect();
+    state.executed().next().is_none() && claims::claims_a_deed(text, &done)
 }
 
 async fn write_at_once(

@@ -14,8 +14,9 @@ use serde_json::{Map, Value, json};
 
 use super::facts::Facts;
 use super::intent::{Action, Ask, Part, understand};
+use super::lexicon::{self, Concept as C};
 use super::slots::{self, names, points};
-use super::text::Text;
+use super::text::{Text, folded};
 use super::wire::{self, ContextInfo};
 use subject::Subject;
 
@@ -79,7 +80,9 @@ impl Gatherer<'_> {
     fn draft(&self, ask: &Ask) -> Option<Draft> {
         let pending = self.facts.told("pending");
         if let Some(action) = pending["action"].as_str().and_then(Action::of_name) {
+            let params = pending["params"].as_object().cloned().unwrap_or_default();
             let goes_on = match ask {
+                Ask::Do(Action::Create) if action == Action::Create => !self.wants_another(&params),
                 Ask::Do(other) => other.name() == action.name() || *other == Action::Update,
                 Ask::HowTo(_)
                 | Ask::Schema(_)
@@ -91,6 +94,7 @@ impl Gatherer<'_> {
                 | Ask::Greeting
                 | Ask::Thanks
                 | Ask::Farewell
+                | Ask::No
                 | Ask::Refused => false,
                 Ask::Explain(_) => {
                     !self.text.asks && !self.text.has(&["what", "explain", "define", "describe"])
@@ -98,7 +102,6 @@ impl Gatherer<'_> {
                 Ask::OfContext(_) | Ask::Details | Ask::StatusOf | Ask::Enrollment => !self.text.asks,
                 _ => true,
             };
-            let params = pending["params"].as_object().cloned().unwrap_or_default();
             return goes_on.then(|| Draft { action, params, asked: wire::texts(&pending["missing"]) });
         }
         let dropped = self.facts.told("dropped");
@@ -112,15 +115,16 @@ impl Gatherer<'_> {
         let name = params.get("name").and_then(Value::as_str).unwrap_or_default();
         let renames = self.text.has(&["name", "call", "called", "rename", "named"]);
         renames
-            || slots::mention(self.text).is_none_or(|mention| {
-                super::text::folded(&mention) == super::text::folded(name) || slots::has_weights(self.text)
-            })
+            || slots::mention(self.text)
+                .is_none_or(|mention| folded(&mention) == folded(name) || slots::has_weights(self.text))
     }
 
     fn begin(&self, ask: &Ask) -> Next<Step> {
         match ask {
             Ask::Do(action) => self.act(*action, None),
-            Ask::Refused => Ok(error("unknown", "you do not want it, so I left it alone".to_owned())),
+            Ask::Refused | Ask::No => {
+                Ok(error("unknown", "you do not want it, so I left it alone".to_owned()))
+            }
             Ask::Schema(action) | Ask::HowTo(action) => {
                 self.need(schema_tool(*action), json!({}))?;
                 Ok(done())
@@ -201,6 +205,15 @@ impl Gatherer<'_> {
         Ok(done())
     }
 
+    /// "Create an experiment Bar" while Foo is being made; "create it" goes on with Foo.
+    fn wants_another(&self, params: &Params) -> bool {
+        let given = params.get("name").and_then(Value::as_str).unwrap_or_default();
+        let named = slots::new_name(self.text).is_some_and(|name| folded(&name) != folded(given));
+        let experiment = self.text.words.iter().any(|word| lexicon::concepts(word).contains(&C::Experiment));
+        let another = self.text.has(&["another", "new", "second", "different", "separate"]);
+        !given.is_empty() && experiment && (named || another)
+    }
+
     fn act(&self, action: Action, draft: Option<&Draft>) -> Next<Step> {
         let (params, missing) = match action {
             Action::Create => self.create(draft)?,
@@ -214,15 +227,17 @@ impl Gatherer<'_> {
             Action::Balance => self.balance(draft)?,
             Action::Journey => self.journey(draft)?,
         };
-        Ok(self.propose(action, params, missing))
+        Ok(self.propose(action, params, missing, draft.is_none()))
     }
 
     /// Writes down what was found out, all in one round.
-    fn propose(&self, action: Action, params: Params, missing: Vec<&'static str>) -> Step {
-        let mut calls = vec![
-            ("set_action_needed", json!({ "action": action.name(), "reasoning": "the person asks for it" })),
-            ("set_action_params", json!({ "action_params": params })),
-        ];
+    fn propose(&self, action: Action, params: Params, missing: Vec<&'static str>, anew: bool) -> Step {
+        let mut needed = json!({ "action": action.name(), "reasoning": "the person asks for it" });
+        if anew && self.facts.told("pending")["action"] == action.name() {
+            needed["begins_anew"] = json!(true);
+        }
+        let mut calls =
+            vec![("set_action_needed", needed), ("set_action_params", json!({ "action_params": params }))];
         if !missing.is_empty() {
             calls.push(("set_missing_params", json!({ "missing_params": missing })));
         }

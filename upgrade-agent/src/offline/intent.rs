@@ -16,6 +16,9 @@ use super::text::Text;
 use hits::{Hit, Hits};
 use mood::Mood;
 
+/// The term for how a condition comes about, whatever else a question about it speaks of.
+const DRAW: &str = "Assignment algorithm";
+
 /// What can be done to a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
@@ -243,8 +246,16 @@ impl Reader<'_> {
         {
             return Some(surely(Ask::Do(Action::Update)));
         }
+        if self.wants_to_compare() {
+            return Some(likely(Ask::Do(Action::Create)));
+        }
         if self.gives_shares() {
             return Some(surely(Ask::Do(Action::Update)));
+        }
+        let opens_doors =
+            self.text.has_phrase("let students|learners|pupils|users|people|kids|everyone|them in");
+        if opens_doors && !self.hits.actions().any(|hit| hit.counts() && !hit.describes) {
+            return Some(likely(Ask::Do(Action::Status(Some("enrolling")))));
         }
         let Some(head) = self.hits.head(self.text, self.mood.wishes_for) else {
             // "We need a new experiment" has no verb of doing.
@@ -263,7 +274,15 @@ impl Reader<'_> {
     /// "I want control 30 and variant 70 in Hints", "give variant 70%, control 30%".
     fn gives_shares(&self) -> bool {
         let gives = self.mood.wishes || self.text.words.first().is_some_and(|word| word.is(&["give"]));
-        gives && slots::has_weights(self.text) && self.hits.actions().all(|hit| hit.describes)
+        let tests = self.hits.simulation().is_some();
+        gives && !tests && slots::has_weights(self.text) && self.hits.actions().all(|hit| hit.describes)
+    }
+
+    /// "I'd like to compare control and variant": that is what an experiment is for.
+    fn wants_to_compare(&self) -> bool {
+        let compares = self.text.has(&["compare", "contrast", "pit"]) && self.mood.wishes;
+        let conditions = self.hits.has(C::Condition) || self.text.has(&["control"]);
+        compares && conditions && !self.hits.actions().any(|hit| hit.counts() && !hit.describes)
     }
 
     /// "Have bob visit X" is no question.
@@ -352,6 +371,11 @@ impl Reader<'_> {
             return None;
         }
         let found = || self.terms.iter().map(|found| found.term).collect::<Vec<_>>();
+        if self.mood.asks
+            && self.terms.iter().any(|found| found.end - found.start > 2 || found.term.title == DRAW)
+        {
+            return Some(likely(Ask::Explain(found())));
+        }
         let counts = self.text.has(&["list", "many", "which"]);
         if self.terms.iter().any(|found| found.term.title == "A/B testing") && !counts {
             return Some(likely(Ask::Explain(found())));

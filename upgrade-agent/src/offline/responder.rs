@@ -173,7 +173,7 @@ impl Responder<'_> {
         let value = gathered.filter(|value| !wire::experiments(value).is_empty());
         let all = wire::experiments(value.unwrap_or_else(|| self.stored("get_stored_experiments")));
         let status = slots::status_word(self.text);
-        tell::list(&all, status)
+        tell::list(&all, status, slots::status_is_denied(self.text))
     }
 
     fn experiment(&self, ask: &Ask) -> String {

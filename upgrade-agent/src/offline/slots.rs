@@ -4,9 +4,11 @@
 
 pub(super) mod conditions;
 pub(super) mod lists;
+pub(super) mod membership;
 pub(super) mod names;
 pub(super) mod ordinals;
 pub(super) mod points;
+pub(super) mod several;
 pub(super) mod students;
 
 use super::lexicon::{self, Concept as C};
@@ -63,6 +65,15 @@ pub(super) fn status_of(word: &Word) -> Option<&'static str> {
 /// The status that the message names somewhere.
 pub(super) fn status_word(text: &Text) -> Option<&'static str> {
     text.words.iter().filter(|word| !word.quoted && !word.is_capital()).find_map(status_of)
+}
+
+/// Whether the status is named as what something is not: "not started yet", "never ran".
+pub(super) fn status_is_denied(text: &Text) -> bool {
+    text.words.iter().enumerate().any(|(at, word)| {
+        let before = &text.words[at.saturating_sub(3)..at];
+        let named = !word.quoted && !word.is_capital() && status_of(word).is_some();
+        named && before.iter().any(|word| word.is(&["not", "never", "neither"]))
+    })
 }
 
 /// The status that is to be reached: after "to" and the like, or at the very end.
@@ -131,7 +142,8 @@ pub(super) fn is_written_as_name(text: &Text, name: &str) -> bool {
 
 /// The name that a new experiment shall have.
 pub(super) fn new_name(text: &Text) -> Option<String> {
-    let quoted = text.quotes.first().cloned();
+    let described = text.has(&["description", "described", "describe"]);
+    let quoted = text.quotes.first().cloned().filter(|_| !described || text.quotes.len() > 1);
     let beside = || beside_noun(text).filter(|name| name.chars().any(char::is_alphanumeric));
     quoted.or_else(|| after_called(text)).or_else(beside).or_else(|| capitals(text))
 }
@@ -144,11 +156,32 @@ pub(super) fn text_after(text: &Text, words: &[&str]) -> Option<String> {
 
 fn after_called(text: &Text) -> Option<String> {
     let at = text.words.iter().position(|word| word.is(&["called", "named", "titled"]))?;
-    let name = text.words.iter().skip(at + 1).enumerate();
-    joined(
-        name.take_while(|(at, word)| *at == 0 || (!word.new_clause && !ends_a_name(word)))
-            .map(|(_, word)| word),
-    )
+    let first = text.words.get(at + 1)?;
+    joined(std::iter::once(first).chain(name_run(&text.words[at + 2..])))
+}
+
+/// The words of a name, up to a clause, a word that ends names, or a participle that tells more of what is named: "Foo9
+/// assigned by group", "Foo9 comparing control and variant".
+fn name_run(words: &[Word]) -> impl Iterator<Item = &Word> {
+    let tells = |at: usize, word: &Word| {
+        let participle = word.low.len() > 4 && (word.low.ends_with("ed") || word.low.ends_with("ing"));
+        let leads_on =
+            words.get(at + 1).is_some_and(|next| ends_a_name(next) || next.is(&["the", "a", "an", "both"]));
+        let own = [
+            "comparing",
+            "assigning",
+            "using",
+            "including",
+            "excluding",
+            "targeting",
+            "containing",
+            "consisting",
+        ];
+        !word.quoted && !word.is_capital() && (participle && leads_on || word.is(&own))
+    };
+    let ends = |(at, word): (usize, &Word)| word.new_clause || ends_a_name(word) || tells(at, word);
+    let length = words.iter().enumerate().position(ends).unwrap_or(words.len());
+    words[..length].iter()
 }
 
 /// The longest run of words in capitals which no sentence asks for.
@@ -184,8 +217,7 @@ fn beside_noun(text: &Text) -> Option<String> {
             && lexicon::concepts(word).contains(&C::Experiment)
             && !word.low.ends_with('s')
     })?;
-    let after = text.words.iter().skip(noun + 1).take_while(|word| !word.new_clause && !ends_a_name(word));
-    let after: Vec<&Word> = after.collect();
+    let after: Vec<&Word> = name_run(&text.words[noun + 1..]).collect();
     if after.iter().any(|word| is_free(word)) {
         return joined(after.into_iter());
     }

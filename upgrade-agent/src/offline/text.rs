@@ -68,7 +68,10 @@ impl Text {
             "classes", "school", "schools",
         ]);
         let place = self
-            .find_phrase("should|must|shall not|never include|contain|admit")
+            .find_phrase("should|must|shall not|never include|contain|admit|accept")
+            .or_else(|| {
+                self.find_phrase("should|must|shall not|never let|allow").filter(|at| self.names_at(at + 3))
+            })
             .or_else(|| self.find_phrase("should|must|shall not|never see|join|enter").filter(|_| member))
             .map(|at| (at, at + 3))
             .or_else(|| {
@@ -80,6 +83,12 @@ impl Text {
             let word = Word::new("exclude", false, first.leads, first.new_clause);
             self.words.splice(from..to, [word]);
         }
+    }
+
+    /// Whether a word stands there that is no "it" and no "me".
+    fn names_at(&self, at: usize) -> bool {
+        let pronouns = ["it", "this", "that", "them", "me", "us", "you", "him", "her", "the", "a", "any"];
+        self.words.get(at).is_some_and(|word| !word.is(&pronouns))
     }
 
     pub(super) fn is_empty(&self) -> bool {

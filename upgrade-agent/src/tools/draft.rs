@@ -3,6 +3,8 @@
 //! Tools may be called in any order and at once, so each call only notes what it was told; [`Draft::action`] and
 //! [`Draft::params`] put it together.
 
+use serde_json::Value;
+
 use crate::actions::{self, ActionKind};
 use crate::state::{ConversationState, Dropped, Missing, Params, Pending};
 
@@ -14,6 +16,15 @@ pub(crate) struct Draft {
     given: Params,
     missing: Vec<String>,
     touched: bool,
+    anew: bool,
+}
+
+/// An action that was left half-done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Left {
+    pub(crate) action: ActionKind,
+    /// The name that a new experiment would have got.
+    pub(crate) name: Option<String>,
 }
 
 /// What the draft goes on from.
@@ -41,6 +52,11 @@ impl Draft {
     pub(crate) fn name_action(&mut self, action: ActionKind) {
         self.action = Some(action);
         self.touched = true;
+    }
+
+    /// Leaves what waited, though it may be an action of the same kind: another experiment is to be made.
+    pub(crate) fn begin_anew(&mut self) {
+        self.anew = true;
     }
 
     /// Adds parameters; `null` takes one back.
@@ -81,9 +97,12 @@ impl Draft {
     }
 
     /// The action that waited for parameters and was left for another one.
-    pub(crate) fn left(&self) -> Option<ActionKind> {
+    pub(crate) fn left(&self) -> Option<Left> {
         match &self.base {
-            Base::Waiting(waiting) if !self.goes_on() => waiting.action,
+            Base::Waiting(waiting) if !self.goes_on() => {
+                let name = waiting.params.get("name").and_then(Value::as_str).map(str::to_owned);
+                Some(Left { action: waiting.action?, name })
+            }
             _ => None,
         }
     }
@@ -106,6 +125,7 @@ impl Draft {
     fn goes_on(&self) -> bool {
         match &self.base {
             Base::Nothing => true,
+            Base::Waiting(_) if self.anew => false,
             Base::Waiting(waiting) => {
                 self.action.is_none() || waiting.action.is_none() || self.action == waiting.action
             }
@@ -117,7 +137,7 @@ impl Draft {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     fn params(value: Value) -> Params {
         serde_json::from_value(value).unwrap()
@@ -153,7 +173,18 @@ mod tests {
         assert_eq!(draft.params(), params(json!({ "name": "Foo", "context": "c" })));
         draft.name_action(ActionKind::DeleteExperiment);
         assert_eq!(draft.params(), params(json!({ "context": "c" })));
-        assert_eq!(draft.left(), Some(ActionKind::CreateExperiment));
+        let left = Left { action: ActionKind::CreateExperiment, name: Some("Foo".to_owned()) };
+        assert_eq!(draft.left(), Some(left));
+    }
+
+    #[test]
+    fn another_of_the_same_kind_begins_without_what_was_given_for_the_first() {
+        let mut draft = waiting(Some(ActionKind::CreateExperiment));
+        draft.give(params(json!({ "name": "Bar" })));
+        draft.begin_anew();
+        draft.name_action(ActionKind::CreateExperiment);
+        assert_eq!(draft.params(), params(json!({ "name": "Bar" })));
+        assert_eq!(draft.left().and_then(|left| left.name).as_deref(), Some("Foo"));
     }
 
     #[test]

@@ -15,6 +15,10 @@ use crate::state::{ErrorClass, Params};
 struct ActionNeeded {
     /// The action that the person asked for.
     action: ActionKind,
+    /// Whether the person wants another one than the action under way, though of the same kind, such as a second new
+    /// experiment: what was given for the first is dropped.
+    #[serde(default)]
+    begins_anew: bool,
     /// Why, in one sentence.
     #[serde(default, rename = "reasoning")]
     _reasoning: String,
@@ -56,7 +60,14 @@ pub(super) fn tools(desk: &Arc<Desk>) -> Vec<FnTool> {
             "set_action_needed",
             "Names the action that the person asked for. After a dropped confirmation this begins a new action without \
              parameters.",
-            async |desk: Arc<Desk>, call: ActionNeeded| note(&desk, |draft| draft.name_action(call.action)),
+            async |desk: Arc<Desk>, call: ActionNeeded| {
+                note(&desk, |draft| {
+                    draft.name_action(call.action);
+                    if call.begins_anew {
+                        draft.begin_anew();
+                    }
+                })
+            },
         ),
         tool(
             desk,

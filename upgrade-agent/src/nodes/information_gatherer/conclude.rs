@@ -16,13 +16,13 @@ use crate::state::{
     ConversationState, ConversationStateUpdate, ErrorClass, LogEntry, LogStatus, Missing, Params, Pending,
     Preset, ResponseKind, TurnError,
 };
-use crate::tools::{Desk, Draft};
+use crate::tools::{Desk, Draft, Left};
 
 /// What a gathering came to.
 pub(super) struct Outcome {
     end: End,
     /// An action that was left half-done for this one.
-    left: Option<ActionKind>,
+    left: Option<Left>,
     /// The experiment that the turn was about, if it was about exactly one.
     about: Option<ExperimentRef>,
 }
@@ -62,7 +62,7 @@ impl Outcome {
             End::Propose(proposal) => update.proposal(Some(*proposal)).pending(Pending::Nothing),
         };
         if let Some(left) = self.left {
-            update = update.notes([format!("I will not {}, then; nothing was changed.", left.in_words())]);
+            update = update.notes([format!("I will not {}, then; nothing was changed.", in_words(&left))]);
         }
         if repeats {
             update = update.notes(["I could not take that as an answer.".to_owned()]);
@@ -71,6 +71,16 @@ impl Outcome {
             update = update.last_experiment(self.about);
         }
         update
+    }
+}
+
+/// Several experiments may be made one after the other, so that "the experiment" would not tell which was given up.
+fn in_words(left: &Left) -> String {
+    match &left.name {
+        Some(name) if left.action == ActionKind::CreateExperiment => {
+            format!("create experiment '{}'", actions::shown(name))
+        }
+        _ => left.action.in_words().to_owned(),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::actions::half::{self, Half};
 use crate::actions::{self, ActionKind};
 use crate::client::Context;
 use crate::state::{ConversationState, Params};
@@ -72,6 +73,13 @@ fn asking(kind: ActionKind, name: &str, params: &Params, state: &ConversationSta
         (ActionKind::CreateExperiment, None) => "the experiment".to_owned(),
         _ => String::new(),
     };
+    match half::of(params, name) {
+        Some(Half::Site(site)) => return format!("Which target at the site {}?", actions::shown(site)),
+        Some(Half::Target(target)) => {
+            return format!("At which site is the target {}?", actions::shown(target));
+        }
+        None => {}
+    }
     match (kind, name) {
         (ActionKind::CreateExperiment, "context") => format!("Which context should {whose} run in?"),
         (ActionKind::CreateExperiment, "name") => "What should the experiment be called?".to_owned(),
@@ -90,6 +98,8 @@ fn asking(kind: ActionKind, name: &str, params: &Params, state: &ConversationSta
         (_, "status") => "Which status should it get?".to_owned(),
         (_, "user_id") => "Which user (id) do you mean?".to_owned(),
         (_, "context") => "For which context?".to_owned(),
+        (_, "site") => "At which site?".to_owned(),
+        (_, "target") => "At which target?".to_owned(),
         (_, "decision_point") => "At which decision point (site / target)?".to_owned(),
         (kind, other) => format!("To {}, I need: {}.", kind.in_words(), other.replace('_', " ")),
     }
@@ -107,7 +117,13 @@ async fn options(desk: &Desk, name: &str, params: &Params) -> Vec<String> {
             Err(_) => Vec::new(),
         },
         "conditions" => of_context(desk, params, |context| context.conditions.clone()).await,
-        "decision_points" | "decision_point" => of_context(desk, params, points).await,
+        "decision_points" | "decision_point" => match half::of(params, name) {
+            None => of_context(desk, params, points).await,
+            Some(Half::Site(_)) => of_context(desk, params, |context| some(&context.targets)).await,
+            Some(Half::Target(_)) => of_context(desk, params, |context| some(&context.sites)).await,
+        },
+        "site" => of_context(desk, params, |context| some(&context.sites)).await,
+        "target" => of_context(desk, params, |context| some(&context.targets)).await,
         "group_type" => of_context(desk, params, |context| context.group_types.clone()).await,
         _ => Vec::new(),
     }
@@ -119,6 +135,11 @@ async fn of_context(desk: &Desk, params: &Params, part: fn(&Context) -> Vec<Stri
         Ok(contexts) => contexts.get(name).map(part).unwrap_or_default(),
         Err(_) => Vec::new(),
     }
+}
+
+/// As many as can be offered: a context may have hundreds.
+fn some(names: &[String]) -> Vec<String> {
+    names.iter().take(OPTIONS).cloned().collect()
 }
 
 /// The server tells sites and targets apart; which pairs exist, the person knows.

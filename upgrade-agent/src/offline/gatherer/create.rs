@@ -6,6 +6,7 @@ use super::super::slots::{self, conditions, names, points};
 use super::super::text::Text;
 use super::super::wire::ContextInfo;
 use super::{Draft, Gatherer, Next, Params, error};
+use crate::actions::half;
 
 impl Gatherer<'_> {
     pub(super) fn create(&self, draft: Option<&Draft>) -> Next<(Params, Vec<&'static str>)> {
@@ -32,7 +33,8 @@ impl Gatherer<'_> {
         let by_group = params.get("assignment_unit").and_then(Value::as_str) == Some("group");
         let needed = ["name", "context", "decision_points", "conditions"].into_iter();
         let needed = needed.chain(by_group.then_some("group_type"));
-        let missing = needed.filter(|name| is_absent(&params, name)).collect();
+        let lacks = |name: &&str| is_absent(&params, name) || half::of(&params, name).is_some();
+        let missing = needed.filter(lacks).collect();
         Ok((params, missing))
     }
 
@@ -82,26 +84,28 @@ impl Gatherer<'_> {
         Ok(())
     }
 
+    /// The place that is named. Its halves may come one after the other, and one may be changed alone.
     pub(super) fn take_points(&self, params: &mut Params, context: &ContextInfo, asked: Option<&str>) {
-        let (site, target) = points::point(self.text, &context.sites, &context.targets);
-        let only = |all: &[String]| all.first().filter(|_| all.len() == 1).cloned();
-        let named = site.is_some() || target.is_some();
+        let named = points::point(self.text, &context.sites, &context.targets);
+        let before = the_point(params);
+        let said = |half: &str| before.get(half).and_then(Value::as_str).map(str::to_owned);
         let open = asked == Some("decision_points") && points::leaves_it_open(self.text);
-        let chosen = match (site, target) {
-            (None, None) if open => (context.sites.first().cloned(), context.targets.first().cloned()),
-            (site, target) if named => {
-                (site.or_else(|| only(&context.sites)), target.or_else(|| only(&context.targets)))
-            }
-            _ if is_absent(params, "decision_points") => (only(&context.sites), only(&context.targets)),
-            _ => (None, None),
-        };
-        if let (Some(site), Some(target)) = chosen {
-            let mut point = json!({ "site": site, "target": target });
-            if self.text.has_phrase("exclude if reached") {
-                point["exclude_if_reached"] = json!(true);
-            }
-            params.insert("decision_points".into(), json!([point]));
+        let settled = !is_absent(params, "decision_points") && half::of(params, "decision_points").is_none();
+        if named == (None, None) && settled && !open {
+            return;
         }
+        let choice = |all: &[String]| all.first().filter(|_| open || all.len() == 1).cloned();
+        let site = named.0.or_else(|| said("site")).or_else(|| choice(&context.sites));
+        let target = named.1.or_else(|| said("target")).or_else(|| choice(&context.targets));
+        if site.is_none() && target.is_none() {
+            return;
+        }
+        let mut point = before;
+        point.extend([("site".to_owned(), json!(site)), ("target".to_owned(), json!(target))]);
+        if self.text.has_phrase("exclude if reached") {
+            point.insert("exclude_if_reached".into(), json!(true));
+        }
+        params.insert("decision_points".into(), json!([point]));
     }
 
     fn take_conditions(&self, params: &mut Params, context: &ContextInfo, asked: Option<&str>) {
@@ -199,6 +203,14 @@ fn other_design(text: &Text) -> Option<&'static str> {
 fn is_by_group(text: &Text) -> bool {
     text.has_phrase("group|grouped experiment|test|study|assignment|level|unit")
         || text.has_phrase("by|per group|groups")
+}
+
+/// The only decision point so far, whole or half.
+fn the_point(params: &Params) -> Params {
+    match params.get("decision_points").and_then(Value::as_array).map(Vec::as_slice) {
+        Some([Value::Object(one)]) => one.clone(),
+        _ => Params::new(),
+    }
 }
 
 /// Whether a parameter is not given.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::slots::names::{Match, Named};
-use super::super::slots::{self, names, ordinals};
+use super::super::slots::{self, names, ordinals, several};
 use super::super::text::{Text, folded};
 use super::super::wire;
 use super::{Draft, Gatherer, Next, Params, Step, error};
@@ -31,6 +31,13 @@ impl Gatherer<'_> {
         let known = wire::names(self.need("get_experiment_names", json!({}))?);
         if let Some(named) = self.in_the_list(text, &known) {
             return Ok(Subject::One(named));
+        }
+        if several::wants_all(text) {
+            return Ok(Subject::Unsaid);
+        }
+        let named = several::named(text, &known);
+        if named.len() > 1 {
+            return Ok(Subject::Several(named));
         }
         let mention = slots::mention(text).filter(|mention| !is_pointer(mention));
         Ok(match names::resolve(text, mention.as_deref(), &known) {
@@ -84,6 +91,7 @@ impl Gatherer<'_> {
                 Ok((params, Vec::new()))
             }
             Subject::Unknown(name) => Err(self.unknown(&name)?),
+            Subject::Unsaid if several::wants_all(self.text) => Err(self.one_at_a_time()?),
             Subject::Several(_) | Subject::Unsaid => Ok((params, vec!["experiment_id"])),
         }
     }
@@ -106,20 +114,32 @@ impl Gatherer<'_> {
     /// The error for a name that no experiment has.
     pub(super) fn unknown(&self, name: &str) -> Next<Step> {
         let known = wire::names(self.need("get_experiment_names", json!({}))?);
-        let mut all: Vec<String> = known.iter().map(|named| wire::on_one_line(&named.name)).collect();
-        all.sort_unstable();
-        let there = match all.len() {
-            0 => "there are no experiments yet".to_owned(),
-            1..=10 => format!("there are: {}", all.join(", ")),
-            more => format!("there are {more}; ask me for the list"),
-        };
+        let there = there_are(&known);
         Ok(error("not_found", format!("there is no experiment called '{}'; {there}", short(name))))
+    }
+
+    /// The answer to a wish about all of them.
+    fn one_at_a_time(&self) -> Next<Step> {
+        let known = wire::names(self.need("get_experiment_names", json!({}))?);
+        let message =
+            format!("I do such things to one experiment at a time, so say which; {}", there_are(&known));
+        Ok(error("validation", message))
     }
 
     pub(super) fn ambiguous(&self, all: &[Named]) -> Step {
         let names: Vec<String> =
             all.iter().map(|named| format!("{} ({})", wire::on_one_line(&named.name), named.id)).collect();
         error("not_found", format!("that could be any of these, say which: {}", names.join("; ")))
+    }
+}
+
+fn there_are(known: &[Named]) -> String {
+    let mut all: Vec<String> = known.iter().map(|named| wire::on_one_line(&named.name)).collect();
+    all.sort_unstable();
+    match all.len() {
+        0 => "there are no experiments yet".to_owned(),
+        1..=10 => format!("there are: {}", all.join(", ")),
+        more => format!("there are {more}; ask me for the list"),
     }
 }
 

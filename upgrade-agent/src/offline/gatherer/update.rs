@@ -8,6 +8,7 @@ use super::super::text::Text;
 use super::super::wire;
 use super::create::listed;
 use super::{Draft, Gatherer, Next, Params};
+use crate::actions::half;
 
 impl Gatherer<'_> {
     pub(super) fn update(&self, draft: Option<&Draft>) -> Next<(Params, Vec<&'static str>)> {
@@ -114,7 +115,9 @@ impl Gatherer<'_> {
     fn take_point_change(&self, params: &mut Params, context: &wire::ContextInfo) {
         let (site, target) = points::point(self.text, &context.sites, &context.targets);
         if site.is_some() || target.is_some() {
-            params.remove("decision_points");
+            if half::of(params, "decision_points").is_none() {
+                params.remove("decision_points");
+            }
             self.take_points(params, context, None);
         }
     }

@@ -7,6 +7,7 @@ use super::super::wire::ContextInfo;
 use super::create::is_absent;
 use super::subject::Subject;
 use super::{Draft, Gatherer, Next, Params};
+use crate::actions::half::{self, Half};
 
 impl Gatherer<'_> {
     pub(super) fn init(&self, draft: Option<&Draft>) -> Next<(Params, Vec<&'static str>)> {
@@ -44,15 +45,8 @@ impl Gatherer<'_> {
     pub(super) fn mark(&self, draft: Option<&Draft>) -> Next<(Params, Vec<&'static str>)> {
         let mut params = self.with_user(draft);
         let contexts = self.contexts()?;
-        let offers = |context: &ContextInfo| points::point(self.text, &context.sites, &context.targets);
-        let only = |all: &[String]| all.first().filter(|_| all.len() == 1).cloned();
-        let place = contexts.iter().find_map(|context| match offers(context) {
-            (None, None) => None,
-            (site, target) => {
-                Some((site.or_else(|| only(&context.sites))?, target.or_else(|| only(&context.targets))?))
-            }
-        });
-        if let Some((site, target)) = place {
+        if let Some((site, target)) = contexts.iter().find_map(|context| self.marked_place(context, &params))
+        {
             params.insert("decision_point".into(), json!({ "site": site, "target": target }));
         }
         if let Subject::One(experiment) = self.subject()? {
@@ -63,9 +57,30 @@ impl Gatherer<'_> {
                 json!({ "condition_code": code, "experiment_id": experiment.id }),
             );
         }
-        let missing =
-            ["user_id", "decision_point"].into_iter().filter(|name| is_absent(&params, name)).collect();
+        let lacks = |name: &&str| is_absent(&params, name) || half::of(&params, name).is_some();
+        let missing = ["user_id", "decision_point"].into_iter().filter(lacks).collect();
         Ok((params, missing))
+    }
+
+    /// The place that the message names in this context, with the half that was said before.
+    fn marked_place(
+        &self,
+        context: &ContextInfo,
+        params: &Params,
+    ) -> Option<(Option<String>, Option<String>)> {
+        let named = points::point(self.text, &context.sites, &context.targets);
+        if named == (None, None) {
+            return None;
+        }
+        let only = |all: &[String]| all.first().filter(|_| all.len() == 1).cloned();
+        let known = |half: Half<'_>| match half {
+            Half::Site(site) => (Some(site.to_owned()), None),
+            Half::Target(target) => (None, Some(target.to_owned())),
+        };
+        let before = half::of(params, "decision_point").map(known).unwrap_or_default();
+        let site = named.0.or(before.0).or_else(|| only(&context.sites));
+        let target = named.1.or(before.1).or_else(|| only(&context.targets));
+        Some((site, target))
     }
 
     fn with_user(&self, draft: Option<&Draft>) -> Params {

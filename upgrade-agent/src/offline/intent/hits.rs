@@ -1,6 +1,7 @@
 //! The words of a message that stand for something, less those in names and under a negation.
 
 use super::super::lexicon::{self, Concept as C};
+use super::super::slots::{self, lists::Side, membership};
 use super::super::text::{Text, Word};
 use super::simulations;
 
@@ -60,7 +61,8 @@ impl Hits {
                 describes: whole.is_none() && (describes(word) || follows_has(text, at)),
             }));
         }
-        Hits(hits).unmasked_if_nothing_else().with_simulation(text)
+        let hits = Hits(hits).unmasked_if_nothing_else();
+        hits.with_membership(text).unwrap_or_else(|hits| hits.with_simulation(text))
     }
 
     /// A message in Capitals Throughout has verbs, too.
@@ -69,6 +71,30 @@ impl Hits {
             self.0.iter_mut().for_each(|hit| hit.masked = false);
         }
         self
+    }
+
+    /// "Zoe should not be in Hints": who shall be in takes the place of the verbs that it is said with, unless another
+    /// verb orders something before.
+    fn with_membership(mut self, text: &Text) -> Result<Self, Self> {
+        let Some(found) = membership::find(text).filter(|_| slots::target_status(text).is_none()) else {
+            return Err(self);
+        };
+        let inside = |hit: &Hit| found.words.contains(&hit.at);
+        if self
+            .0
+            .iter()
+            .any(|hit| hit.is_head() && hit.counts() && !hit.describes && !hit.masked && !inside(hit))
+        {
+            return Err(self);
+        }
+        self.0.retain(|hit| !hit.is_head());
+        let at = found.words.start;
+        let concept = if found.side == Side::Inclusion { C::Include } else { C::Exclude };
+        let low = text.words.get(at).map(|word| word.low.clone()).unwrap_or_default();
+        let hit = Hit { at, concept, low, negated: false, masked: false, describes: false };
+        let place = self.0.iter().position(|other| other.at > at).unwrap_or(self.0.len());
+        self.0.insert(place, hit);
+        Ok(self)
     }
 
     /// A wish to play students takes the place of the verbs that it is said with.

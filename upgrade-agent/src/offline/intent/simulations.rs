@@ -4,7 +4,7 @@
 //! place among the hits.
 
 use super::super::lexicon::{self, Concept as C};
-use super::super::slots::students;
+use super::super::slots::{self, students};
 use super::super::text::{Text, Word};
 use super::hits::Hits;
 
@@ -25,6 +25,9 @@ pub(super) fn find(text: &Text, hits: &Hits) -> Option<(usize, C)> {
 }
 
 fn balance(text: &Text, hits: &Hits) -> Option<(usize, C)> {
+    if let Some(at) = doubt(text) {
+        return Some((at, C::Balance));
+    }
     if acts_on_an_experiment(text, hits) {
         return None;
     }
@@ -52,6 +55,9 @@ fn balance(text: &Text, hits: &Hits) -> Option<(usize, C)> {
     let is_method = |at: usize| {
         text.words.get(at + 1).is_some_and(|next| next.low.starts_with("test") || next.is(&["experiments"]))
     };
+    if let Some(at) = foretelling(text, hits) {
+        return Some((at, C::Balance));
+    }
     let spread = place(text, |at, word| {
         !is_method(at)
             && word.is(&[
@@ -82,6 +88,84 @@ fn balance(text: &Text, hits: &Hits) -> Option<(usize, C)> {
     (tests || foretells).then_some((spread, C::Balance))
 }
 
+/// "Does it really give 50/50?", "does it split them evenly?": a question whether the shares come out.
+fn doubt(text: &Text) -> Option<usize> {
+    let opens = ["does", "do", "did", "is", "are", "will", "would"];
+    let asked = text.words.iter().any(|word| (word.leads || word.new_clause) && word.is(&opens));
+    let unsure =
+        ["sure", "certain", "verify", "check", "know", "whether", "confirm", "prove", "wonder", "doubt"];
+    let asks = asked || text.has(&unsure);
+    let doubts = text.has(&[
+        "really",
+        "actually",
+        "truly",
+        "indeed",
+        "true",
+        "correct",
+        "accurate",
+        "give",
+        "gives",
+        "yield",
+        "yields",
+        "produce",
+        "produces",
+        "deliver",
+        "come",
+        "comes",
+        "end",
+        "work",
+        "works",
+        "hold",
+        "holds",
+        "divide",
+        "divides",
+        "split",
+        "splits",
+        "assign",
+        "assigns",
+        "distribute",
+        "distributes",
+        "get",
+        "gets",
+    ]);
+    let shares = |word: &Word| {
+        slots::conditions::ratio(&word.raw).is_some()
+            || word.is(&["evenly", "equally", "half-and-half", "fifty-fifty", "proportionally"])
+    };
+    place(text, |_, word| shares(word)).filter(|_| asks && doubts && !text.has(&["should"]))
+}
+
+/// "What happens when 15 students use it?", "which conditions would 40 learners get?".
+fn foretelling(text: &Text, hits: &Hits) -> Option<usize> {
+    let many = students::count(text).is_some_and(|count| count > 1);
+    let elsewhere = visit(text, hits).is_some() || goes_through(text).is_some();
+    let used = text.has(&[
+        "use",
+        "uses",
+        "using",
+        "join",
+        "joined",
+        "take",
+        "try",
+        "enter",
+        "play",
+        "participate",
+        "get",
+        "receive",
+        "see",
+    ]);
+    let happens = text
+        .find_phrase("what happens|happened|comes")
+        .or_else(|| text.find_phrase("what would|will happen|come"));
+    let gets = || text.find_phrase("what|which conditions|condition|variants|variant|arms|would|will|do");
+    let fares = || {
+        text.find_phrase("how would|will|do")
+            .filter(|_| text.has(&["fare", "fall", "land", "divide", "spread"]))
+    };
+    let asked = happens.or_else(gets).filter(|_| used).or_else(fares);
+    asked.filter(|_| many && !elsewhere)
+}
+
 /// "Stop the balance test", but not "run a balance test" or "start one".
 fn acts_on_an_experiment(text: &Text, hits: &Hits) -> bool {
     let orders = |hit: &super::hits::Hit| {
@@ -109,7 +193,53 @@ fn journey(text: &Text, hits: &Hits) -> Option<(usize, C)> {
     let noun = place(text, |at, _| is_at(hits, at, C::Journey));
     let simulates =
         place(text, |at, word| is_at(hits, at, C::Simulate) || (word.is(&["pretend", "play"]) && people));
-    noun.or(simulates).or_else(|| goes_through(text).filter(|_| people)).map(|at| (at, C::Journey))
+    noun.or(simulates)
+        .or_else(|| trial(text, hits))
+        .or_else(|| goes_through(text).filter(|_| people))
+        .map(|at| (at, C::Journey))
+}
+
+/// "Try out Hints as student kim", "see it through the eyes of kim".
+fn trial(text: &Text, hits: &Hits) -> Option<usize> {
+    let other = [C::Init, C::Mark, C::Include, C::Exclude];
+    if other.into_iter().any(|concept| is_anywhere(hits, concept)) {
+        return None;
+    }
+    let is = |at: usize, any: &[&str]| text.words.get(at).is_some_and(|word| word.is(any));
+    let somebody = |at: usize| {
+        let article = usize::from(is(at + 1, &["a", "an", "the"]));
+        let noun = text.words.get(at + 1 + article).is_some_and(students::is_person);
+        noun || article == 0 && !students::listed(text, at + 1).is_empty()
+    };
+    let tries = [
+        "try",
+        "test",
+        "experience",
+        "walk",
+        "preview",
+        "use",
+        "view",
+        "see",
+        "check",
+        "run",
+        "log",
+        "go",
+        "act",
+        "behave",
+        "be",
+        "look",
+        "explore",
+        "work",
+        "enter",
+        "pose",
+        "trying",
+        "acting",
+    ];
+    let role = (1..text.words.len()).find(|at| is(*at, &["as"]) && somebody(*at));
+    let tried = role.and_then(|role| (0..role).find(|at| is(*at, &tries)));
+    let eyes =
+        || (1..text.words.len()).find(|at| is(*at, &["of"]) && is(at - 1, &students::VIEWS) && somebody(*at));
+    tried.or_else(eyes).or_else(|| place(text, |_, word| word.is(&["impersonate", "impersonating"])))
 }
 
 /// "Let bob visit X", "have ann go to X", "bob arrives at X".
@@ -127,7 +257,10 @@ fn visit(text: &Text, hits: &Hits) -> Option<usize> {
         })
         .filter(|_| students::after_a_lead(text).is_some())
     };
-    let sent = || text.find_phrase("send|bring|take").filter(|_| text.has(&["to"]) && !is_walk(text));
+    let sent = || {
+        text.find_phrase("send|bring|take|walk|guide|lead|direct")
+            .filter(|_| text.has(&["to"]) && !is_walk(text))
+    };
     verb.or_else(|| goes().or_else(reaches).or_else(sent).filter(|_| led && !text.asks))
 }
 
@@ -163,7 +296,6 @@ fn is_anywhere(hits: &Hits, concept: C) -> bool {
 
 /// Whether a question about the balance is to be answered by a test: it says of what, or of how many.
 pub(super) fn is_concrete(text: &Text) -> bool {
-    use super::super::slots;
     let general = text.has_phrase("how do|can|could|would|to i|we|one|you|test|check|simulate")
         || text.words.iter().any(|word| lexicon::concepts(word).contains(&C::Parameter))
         || text.has(&["explain", "mean", "means", "define", "definition", "example"]);

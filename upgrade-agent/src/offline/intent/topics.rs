@@ -151,7 +151,7 @@ fn is_what_is(text: &Text, terms: &[Found]) -> bool {
     let rest = text.words.iter().skip(last.end);
     let generic = [
         "in", "on", "upgrade", "exactly", "here", "about", "all", "mean", "and", "for", "good", "then",
-        "really",
+        "really", "do", "does", "simply", "again",
     ];
     first.start > ask
         && small(ask + 2, first.start) == 0

@@ -213,12 +213,15 @@ pub(super) fn details(experiment: &Value) -> String {
     lines.join("\n")
 }
 
-/// The experiments in alphabetical order, those of one status if one is asked for.
-pub(super) fn list(all: &[&Value], wanted: Option<&str>) -> String {
-    let mut fitting: Vec<&&Value> =
-        all.iter().filter(|one| wanted.is_none_or(|wanted| wire::status(one) == wanted)).collect();
+/// The experiments in alphabetical order, those that have or have not one status if one is asked for.
+pub(super) fn list(all: &[&Value], wanted: Option<&str>, denied: bool) -> String {
+    let fits = |one: &&&Value| wanted.is_none_or(|wanted| (wire::status(one) == wanted) != denied);
+    let mut fitting: Vec<&&Value> = all.iter().filter(fits).collect();
     fitting.sort_by_key(|one| wire::text(one, &["name"]).unwrap_or_default().to_lowercase());
-    let of = wanted.map_or_else(String::new, |status| format!(" that are {status}"));
+    let of = wanted.map_or_else(String::new, |status| {
+        let verb = if fitting.len() == 1 { "is" } else { "are" };
+        format!(" that {verb}{} {status}", if denied { " not" } else { "" })
+    });
     if fitting.is_empty() {
         return format!("There are no experiments{}.", if of.is_empty() { " yet".to_owned() } else { of });
     }

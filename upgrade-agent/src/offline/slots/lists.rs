@@ -2,6 +2,7 @@
 
 use super::super::lexicon::{self, Concept as C};
 use super::super::text::{Text, Word};
+use super::membership::{self, Membership};
 use super::students;
 
 /// One of an experiment's two lists.
@@ -61,7 +62,7 @@ pub(in super::super) fn is_about(text: &Text, verb: usize) -> bool {
     (person || id) && to.is_some()
 }
 
-fn is_group_noun(word: &Word) -> bool {
+pub(super) fn is_group_noun(word: &Word) -> bool {
     let nouns =
         ["class", "classes", "school", "schools", "instructor", "teacher", "district", "section", "group"];
     word.is(&nouns) || word.low.ends_with("id") && word.raw.contains("Id")
@@ -76,7 +77,10 @@ pub(in super::super) fn changes(text: &Text, kinds: &[String], known: &dyn Fn(&s
     let mut starts: Vec<usize> = (0..text.words.len()).filter(|at| begins(text, *at)).collect();
     if let Some(first) = starts.first_mut() {
         *first = 0;
-    } else if text.words.iter().any(|word| side_noun(word).is_some()) || text.has(&LEADS) {
+    } else if text.words.iter().any(|word| side_noun(word).is_some())
+        || text.has(&LEADS)
+        || membership::find(text).is_some()
+    {
         starts.push(0);
     }
     let ends = starts.iter().skip(1).copied().chain([text.words.len()]);
@@ -100,8 +104,8 @@ fn side_of_verb(text: &Text, at: usize) -> Option<Side> {
     let phrase =
         lexicon::phrases(text).into_iter().find(|(place, _)| *place == at).map(|(_, concept)| concept);
     let concepts = phrase.map_or_else(|| lexicon::concepts(word), |concept| vec![concept]);
-    if side_noun(word).is_some() {
-        return None;
+    if let Some(side) = side_noun(word) {
+        return is_order(text, at).then_some(side);
     }
     match concepts.first() {
         Some(C::Include) => Some(Side::Inclusion),
@@ -110,15 +114,30 @@ fn side_of_verb(text: &Text, at: usize) -> Option<Side> {
     }
 }
 
+/// "Blacklist zoe", and not "the blacklist": what stands at the head of a clause is a verb.
+fn is_order(text: &Text, at: usize) -> bool {
+    let follows = text.words.get(at + 1).is_some_and(|next| !next.is(&["of", "for", "in", "is", "has"]));
+    let head = |at: usize| at.checked_sub(1).and_then(|at| text.words.get(at));
+    let leads = head(at).is_none_or(|before| before.is(&["please", "and", "then", "to", "you", "not"]))
+        || text.words[at].new_clause;
+    follows && leads
+}
+
 fn change(text: &Text, kinds: &[String], known: &dyn Fn(&str) -> bool) -> Option<Change> {
     let noun = text.words.iter().find_map(side_noun);
-    let verb = (0..text.words.len()).find_map(|at| side_of_verb(text, at));
+    let place = (0..text.words.len()).find(|at| begins(text, *at));
+    let verb = place.and_then(|at| side_of_verb(text, at));
     let takes_off = text.has(&["remove", "delete", "drop", "erase", "unblock", "off"])
         || (text.has(&["out"]) && verb.is_none())
         || text.has_phrase("no longer")
         || text.has_phrase("stop excluding|including|blocking|banning");
     let only = text.has(&["only", "just", "exclusively"]) && !takes_off;
     let removes = takes_off && (noun.is_some() || verb.is_some());
+    let says_it = |found: &Membership| place.is_none_or(|verb| found.words.contains(&verb));
+    let sentence = membership::find(text).filter(|found| noun.is_none() && says_it(found));
+    if let Some(sentence) = sentence {
+        return Some(of_sentence(sentence, text, kinds, known, only)).filter(|change| !change.is_empty());
+    }
     let side = noun.or(verb).or(if takes_off { None } else { Some(Side::Inclusion) });
     let groups = students::groups(text, kinds);
     let mut users = students::users(text);
@@ -129,6 +148,29 @@ fn change(text: &Text, kinds: &[String], known: &dyn Fn(&str) -> bool) -> Option
     }
     let found = !users.is_empty() || !groups.is_empty();
     found.then_some(Change { side, removes, only, users, groups })
+}
+
+/// "Zoe should not be in Hints": whoever stands in the sentence, as a student unless his kind is named.
+fn of_sentence(
+    sentence: Membership,
+    text: &Text,
+    kinds: &[String],
+    known: &dyn Fn(&str) -> bool,
+    only: bool,
+) -> Change {
+    let groups = students::groups(text, kinds);
+    let named = sentence.members.iter().any(|id| known(id));
+    let users = if named || !groups.is_empty() { students::users(text) } else { sentence.members };
+    let in_group = |id: &String| groups.iter().any(|(_, group)| group == id);
+    let users = users.into_iter().filter(|id| !known(id) && !in_group(id)).collect();
+    let only = only && sentence.side == Side::Inclusion;
+    Change { side: Some(sentence.side), removes: false, only, users, groups }
+}
+
+impl Change {
+    fn is_empty(&self) -> bool {
+        self.users.is_empty() && self.groups.is_empty()
+    }
 }
 
 /// "Exclude bob and ann from Hints": ids without a noun, right after the verb.
@@ -192,6 +234,13 @@ mod tests {
             ("leave bob out of Hints", "+ex bob"),
             ("add student bob to Hints", "+in bob"),
             ("blacklist user bob in Hints", "+ex bob"),
+            ("blacklist zoe for Hints", "+ex zoe"),
+            ("please whitelist zoe and kim in Hints", "+in zoe,kim"),
+            ("zoe should not be in Hints", "+ex zoe"),
+            ("class c1 should not be in Hints", "+ex classId c1"),
+            ("make zoe part of Hints", "+in zoe"),
+            ("zoe and kim shouldn't take part in Hints", "+ex zoe,kim"),
+            ("take bob off the blacklist of Hints", "-ex bob"),
         ] {
             assert_eq!(of(message), [wanted], "{message}");
         }

@@ -35,8 +35,14 @@ fn counted_before(text: &Text, noun: usize) -> Option<usize> {
 
 /// The ids of an enumeration that begins at a word: free words with commas or "and" between them.
 pub(in super::super) fn listed(text: &Text, from: usize) -> Vec<String> {
+    enumerated(text, from).0
+}
+
+/// The same, and the place after them.
+pub(in super::super) fn enumerated(text: &Text, from: usize) -> (Vec<String>, usize) {
     let mut ids: Vec<String> = Vec::new();
     let mut joined = true;
+    let mut end = from;
     for (at, word) in text.words.iter().enumerate().skip(from) {
         if is_quantity(text, at) {
             break;
@@ -48,11 +54,12 @@ pub(in super::super) fn listed(text: &Text, from: usize) -> Vec<String> {
         } else if (joined || word.new_clause) && is_id(word) && !word.leads {
             ids.push(word.raw.clone());
             joined = false;
+            end = at + 1;
         } else {
             break;
         }
     }
-    ids
+    (ids, end)
 }
 
 /// "200 users": a number and no id.
@@ -73,6 +80,29 @@ pub(in super::super) fn listed_before(text: &Text, end: usize) -> Vec<String> {
     ids
 }
 
+/// The ids of an enumeration that ends before a word, and the place of the first: "zoe, kim and bob". Two words without
+/// a comma or an "and" between them are one name and no ids, but for a kind and its id.
+pub(in super::super) fn enumerated_before(text: &Text, end: usize) -> Option<(Vec<String>, usize)> {
+    let mut ids: Vec<String> = Vec::new();
+    let mut first = end;
+    for at in (0..end).rev() {
+        let word = &text.words[at];
+        let apart = text.words.get(at + 1).is_some_and(|next| next.new_clause || next.low == "and");
+        match word.low.as_str() {
+            "and" if !ids.is_empty() => {}
+            _ if !is_id(word) || is_person(word) => break,
+            _ if super::lists::is_group_noun(word) && !ids.is_empty() => break,
+            _ if !ids.is_empty() && !apart => return None,
+            _ => {
+                ids.push(word.raw.clone());
+                first = at;
+            }
+        }
+    }
+    ids.reverse();
+    (!ids.is_empty()).then_some((ids, first))
+}
+
 fn is_id(word: &Word) -> bool {
     let grammar = lexicon::is_function(word) && !word.is_capital();
     let number = word.raw.parse::<f64>().is_ok();
@@ -87,15 +117,23 @@ pub(in super::super) fn is_person(word: &Word) -> bool {
 
 /// "Let bob visit", "as bob": the id after a word that leads to one, without a noun, and its place.
 pub(in super::super) fn after_a_lead(text: &Text) -> Option<(usize, String)> {
-    let lead = ["let", "have", "make", "send", "bring", "take", "as", "pretend", "for", "by"];
+    let lead = ["let", "have", "make", "send", "bring", "take", "as", "pretend", "impersonate", "for", "by"];
     let mut words = text.words.iter().enumerate();
+    let view = |at: usize| {
+        let before = at.checked_sub(1).and_then(|at| text.words.get(at));
+        before.is_some_and(|word| word.is(&VIEWS))
+    };
     words.find_map(|(at, word)| {
         let next = text.words.get(at + 1)?;
         let counts = next.raw.parse::<f64>().is_ok() || number(text, at + 1, next).is_some();
         let named = is_id(next) && !next.new_clause && !counts;
-        (word.is(&lead) && named).then(|| (at + 1, next.raw.clone()))
+        let led = word.is(&lead) || word.is(&["of"]) && view(at);
+        (led && named).then(|| (at + 1, next.raw.clone()))
     })
 }
+
+/// "Through the eyes of zoe".
+pub(in super::super) const VIEWS: [&str; 6] = ["eyes", "shoes", "perspective", "viewpoint", "view", "role"];
 
 const NUMBERS: &[(&str, u32)] = &[
     ("one", 1),

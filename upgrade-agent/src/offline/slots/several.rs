@@ -1,0 +1,114 @@
+//! Whether a message is about more than one experiment. Actions take one each, and none is picked for the person.
+
+use std::ops::Range;
+
+use super::super::lexicon::{self, Concept as C};
+use super::super::text::{Text, Word, folded};
+use super::names::Named;
+
+/// "All experiments", "every running test", "all of them", "delete everything".
+pub(in super::super) fn wants_all(text: &Text) -> bool {
+    let alone = |at: usize| text.words.get(at + 1).is_none_or(|next| next.new_clause || is_small(next));
+    text.words.iter().enumerate().filter(|(_, word)| !word.quoted).any(|(at, word)| match word.low.as_str() {
+        "everything" => alone(at),
+        "all" | "every" | "each" | "both" | "any" => is_of_experiments(text, at + 1),
+        _ => false,
+    })
+}
+
+/// After a quantifier: a few words that describe, then the noun or what stands for it.
+fn is_of_experiments(text: &Text, from: usize) -> bool {
+    let mut rest = text.words.iter().skip(from).take(5);
+    let noun = rest.find(|word| !is_small(word) && super::status_of(word).is_none());
+    match noun {
+        None => text.words.get(from).is_none_or(|word| word.is(&["of", "now", "please"])),
+        Some(word) if word.quoted || word.is_capital() => false,
+        Some(word) => {
+            word.is(&["them", "those", "these"]) || lexicon::concepts(word).contains(&C::Experiment)
+        }
+    }
+}
+
+fn is_small(word: &Word) -> bool {
+    word.is(&[
+        "of", "the", "my", "our", "your", "other", "single", "now", "please", "at", "once", "two", "three",
+        "and",
+    ])
+}
+
+/// The experiments whose whole names stand in the message, each at a place of its own. "Foo test" is one name, though there
+/// may be an experiment called Test.
+pub(in super::super) fn named(text: &Text, known: &[Named]) -> Vec<Named> {
+    let end = new_name_from(text);
+    let mut found: Vec<(Range<usize>, &Named)> =
+        known.iter().filter_map(|named| Some((place(text, &named.name, end)?, named))).collect();
+    let inside = |inner: &Range<usize>, outer: &Range<usize>| {
+        inner != outer && inner.start >= outer.start && inner.end <= outer.end
+    };
+    let all: Vec<Range<usize>> = found.iter().map(|(place, _)| place.clone()).collect();
+    found.retain(|(place, _)| !all.iter().any(|other| inside(place, other)));
+    found.sort_by_key(|(place, _)| place.start);
+    found.dedup_by(|next, first| next.0.start <= first.0.end);
+    found.into_iter().map(|(_, named)| named.clone()).collect()
+}
+
+/// "Rename Foo to Hints": what comes after "to" is no experiment.
+fn new_name_from(text: &Text) -> usize {
+    let renames = text.has(&["rename", "renamed", "name", "call", "title", "called", "named"]);
+    let to = || text.words.iter().position(|word| word.is(&["to", "into", "as", "called", "named"]));
+    to().filter(|_| renames).unwrap_or(text.words.len())
+}
+
+fn place(text: &Text, name: &str, end: usize) -> Option<Range<usize>> {
+    let name = folded(name);
+    let length = name.split(' ').count();
+    let words = text.words.get(..end)?;
+    let at = words.windows(length).position(|window| {
+        let written: Vec<String> = window.iter().map(|word| folded(&word.low)).collect();
+        let telling = window.iter().any(|word| word.is_capital() || super::is_free(word));
+        telling && written.join(" ") == name
+    })?;
+    Some(at..at + length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_of_them_is_more_than_one() {
+        for message in [
+            "delete all experiments",
+            "stop every running experiment",
+            "remove all of them",
+            "delete everything",
+            "archive all my tests now",
+            "delete them all",
+            "pause both experiments",
+        ] {
+            assert!(wants_all(&Text::read(message)), "{message}");
+        }
+        for message in
+            ["delete Foo", "include all students in Hints", "remove all tags of Hints", "delete All Stars"]
+        {
+            assert!(!wants_all(&Text::read(message)), "{message}");
+        }
+    }
+
+    #[test]
+    fn names_at_places_of_their_own_are_several() {
+        let known: Vec<Named> = ["Foo", "Hints", "Math Hints", "Test"]
+            .into_iter()
+            .map(|name| Named { id: name.to_owned(), name: name.to_owned() })
+            .collect();
+        let of = |message: &str| {
+            let found = named(&Text::read(message), &known).into_iter();
+            found.map(|named| named.name).collect::<Vec<_>>()
+        };
+        assert_eq!(of("delete Foo and Hints"), ["Foo", "Hints"]);
+        assert_eq!(of("start Foo, stop Math Hints"), ["Foo", "Math Hints"]);
+        assert_eq!(of("start Math Hints"), ["Math Hints"]);
+        assert_eq!(of("start the Foo test"), ["Foo"]);
+        assert_eq!(of("rename Foo to Hints"), ["Foo"]);
+    }
+}

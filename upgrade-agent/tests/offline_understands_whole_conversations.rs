@@ -1,0 +1,217 @@
+//! Conversations in words of their own, as data: what is said, turn by turn, and what the last reply must say. Each has a
+//! server and a thread to itself.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use upgrade_agent::agent::UpgradeAgent;
+use upgrade_agent::client::{ExperimentState, NewExperiment, UpgradeClient};
+use upgrade_agent::offline::OfflineModel;
+use upgrade_agent::server::EmbeddedServer;
+
+/// The last reply of a conversation on a server with `Hints`, `Math Hints`, `Foo` (inactive) and `Running Test`.
+async fn last_reply(conversation: &[&str]) -> String {
+    let server = EmbeddedServer::builder().in_memory().seed(7).start().await.unwrap();
+    let client = UpgradeClient::builder(server.url()).build().unwrap();
+    for name in ["Math Hints", "Running Test", "Foo", "Hints"] {
+        let new = NewExperiment::new(name, "assign-prog")
+            .point("SelectSection", "absolute_value_plot_equality")
+            .condition("control", 50.0)
+            .condition("variant", 50.0)
+            .include_all();
+        let made = client.create(&new).await.unwrap();
+        if name == "Running Test" {
+            client.set_state(&made.id, &ExperimentState::Enrolling).await.unwrap();
+        }
+    }
+    let agent = UpgradeAgent::builder().model(OfflineModel::new()).client(client).build().unwrap();
+    let mut reply = String::new();
+    for said in conversation {
+        reply = agent.turn("thread", said).await.unwrap().reply;
+    }
+    server.shutdown().await;
+    reply
+}
+
+/// Turns separated by `;;`, and texts of which each must be in the last reply; `!` before a text forbids it.
+async fn all_end_in(table: &[(&str, &[&str])]) {
+    let mut wrong = Vec::new();
+    for (said, wanted) in table {
+        let turns: Vec<&str> = said.split(";;").map(str::trim).collect();
+        let reply = last_reply(&turns).await;
+        let fits = |text: &&str| match text.strip_prefix('!') {
+            Some(forbidden) => !reply.contains(forbidden),
+            None => reply.contains(text),
+        };
+        if !wanted.iter().all(fits) {
+            wrong.push(format!("{said:?} should bring {wanted:?} and brought {reply:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[tokio::test]
+async fn who_shall_take_part_is_said_with_bare_ids() {
+    all_end_in(&[
+        ("zoe should not be in Hints", &["'Hints'", "excluded students: zoe\n"]),
+        ("make zoe part of Hints", &["'Hints'", "included students: zoe\n"]),
+        ("blacklist zoe for Hints", &["'Hints'", "excluded students: zoe\n"]),
+        ("zoe and kim shouldn't take part in Hints", &["excluded students: zoe, kim\n"]),
+        ("kim must be in Hints", &["included students: kim\n"]),
+        ("Hints shouldn't let s-77 in", &["excluded students: s-77\n"]),
+        ("make sure that kim is kept out of Hints", &["excluded students: kim\n"]),
+        ("I want class c4 to take part in Hints", &["included groups: classId c4\n"]),
+        ("don't let kim into Hints", &["excluded students: kim\n"]),
+        ("should zoe be in Hints?", &["!Update experiment"]),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn an_experiment_is_tried_out_as_somebody() {
+    all_end_in(&[
+        ("try out Hints as student kim", &["Simulate the journey of student 'kim'"]),
+        ("try Hints as kim", &["Simulate the journey of student 'kim'"]),
+        ("see Hints through the eyes of student kim", &["Simulate the journey of student 'kim'"]),
+        ("pretend to be user kim visiting SelectSection", &["Let user 'kim' visit SelectSection"]),
+        (
+            "act as student kim in assign-prog and visit SelectSection",
+            &["Let user 'kim' visit SelectSection"],
+        ),
+        ("walk learner bea to SelectSection / absolute_value_plot_equality", &["Let user 'bea' visit"]),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn a_doubt_about_the_split_is_a_wish_to_test_it() {
+    all_end_in(&[
+        ("does Hints really give 50/50?", &["Test the balance of experiment 'Hints'"]),
+        ("tell me about Hints;;does it really give 50/50?", &["Test the balance of experiment 'Hints'"]),
+        ("does it really give 50/50?", &["Which experiment do you mean?"]),
+        ("does Hints split the students evenly?", &["Test the balance of experiment 'Hints'"]),
+        (
+            "tell me about Hints;;show me what happens when 15 students use it",
+            &["with 15 simulated students"],
+        ),
+        (
+            "I want to be sure the 50/50 of Running Test holds with 400 learners",
+            &["The split of experiment 'Running Test'"],
+        ),
+        (
+            "will Running Test treat both groups equally if 250 pupils come?",
+            &["The split of experiment 'Running Test'"],
+        ),
+        ("can you make Hints 70/30?", &["Update experiment 'Hints'", "control 70%"]),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn no_experiment_is_picked_out_of_several() {
+    for said in ["delete all experiments", "delete everything", "stop every experiment", "remove all of them"]
+    {
+        let after_a_look = format!("tell me about Hints;;{said}");
+        for said in [said, after_a_look.as_str()] {
+            all_end_in(&[(said, &["one experiment at a time", "Foo, Hints, Math Hints, Running Test"])])
+                .await;
+        }
+    }
+    all_end_in(&[
+        ("delete Foo and Hints", &["Which experiment do you mean?"]),
+        ("start Foo and stop Running Test", &["Which experiment do you mean?"]),
+        ("rename Foo to Hints Two", &["Update experiment 'Foo'", "name: Hints Two"]),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn a_name_ends_where_a_clause_begins() {
+    all_end_in(&[
+        ("create an experiment called Foo9 assigned by group in assign-prog", &["'Foo9'", "group type"]),
+        (
+            "new experiment named Bar7 running at SelectSection in assign-prog",
+            &["Which target at the site SelectSection?"],
+        ),
+        ("create experiment Zed comparing control and variant in assign-prog", &["'Zed'"]),
+        ("create an experiment called math reading test in assign-prog", &["'math reading test'"]),
+        ("create an experiment called Nova described as \"a test\" in assign-prog", &["'Nova'"]),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn another_creation_begins_without_what_was_said_for_the_first() {
+    all_end_in(&[
+        (
+            "create an experiment called Foo9;;create experiment Foo11 in assign-prog",
+            &["I will not create experiment 'Foo9', then", "'Foo11'"],
+        ),
+        (
+            "create an experiment called Foo9;;create another experiment",
+            &["I will not create experiment 'Foo9', then", "name, decision points"],
+        ),
+        ("create an experiment called Foo9;;create it in assign-prog", &["'Foo9' run?", "!I will not"]),
+        ("create Lyra in assign-prog;;hmm, forget it", &["I will not create the experiment"]),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn site_and_target_may_come_one_after_the_other() {
+    all_end_in(&[
+        (
+            "create an experiment called Foo9 in assign-prog;;SelectSection",
+            &["Which target at the site SelectSection? There are: absolute_value_plot_equality, analyzing"],
+        ),
+        (
+            "create Foo9 in assign-prog;;the target is analyzing_step_functions;;workspace;;50/50",
+            &["Create experiment 'Foo9'", "decision points: workspace / analyzing_step_functions"],
+        ),
+        (
+            "mark a decision point for user kim;;SelectSection;;absolute_value_plot_equality",
+            &["Mark decision point visit of user 'kim' at SelectSection / absolute_value_plot_equality?"],
+        ),
+        (
+            "let user kim visit a place in assign-prog;;workspace;;analyzing_step_functions",
+            &["Let user 'kim' visit workspace / analyzing_step_functions"],
+        ),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn statuses_have_many_words() {
+    all_end_in(&[
+        ("which experiments aren't started yet?", &["3 experiments that are not enrolling", "!Running Test"]),
+        ("get Hints rolling;;yes", &["'Hints' is now enrolling"]),
+        ("let's get Foo off the ground", &["'Foo' status from 'inactive' to 'enrolling'"]),
+        ("Foo is ready, let students in", &["'Foo' status from 'inactive' to 'enrolling'"]),
+        ("bring Running Test to a halt", &["'Running Test' status from 'enrolling' to 'enrollmentComplete'"]),
+        (
+            "Running Test has run long enough",
+            &["'Running Test' status from 'enrolling' to 'enrollmentComplete'"],
+        ),
+        ("I'd prefer Running Test on hold;;modify;;cancelled instead", &["from 'enrolling' to 'cancelled'"]),
+        ("throw Foo in the bin", &["DELETE experiment 'Foo'"]),
+        ("I don't need Foo any longer, erase it;;yes;;DELETE", &["'Foo' was deleted"]),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn questions_and_wishes_in_passing() {
+    all_end_in(&[
+        ("in plain words, what does a segment do", &["named set of students"]),
+        ("remind me what randomized experiments are good for", &["A/B testing compares"]),
+        ("who decides which condition a student sees?", &["the draw goes by the weights"]),
+        (
+            "I'd like to compare control against variant in assign-prog;;Splash;;SelectSection, absolute_value_plot_equality",
+            &["Create experiment 'Splash'", "control 50%, variant 50%"],
+        ),
+        (
+            "show me Hints;;is it up and running?;;get it going;;yes please;;what changed so far?",
+            &["1 action", "'Hints' is now enrolling"],
+        ),
+        ("whatever you do, don't remove Foo", &["!DELETE"]),
+    ])
+    .await;
+}
