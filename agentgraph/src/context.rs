@@ -214,7 +214,8 @@ impl Ctx {
         self.shared.node_name(self.request.node)
     }
 
-    /// The superstep, counted from 1 in this call of `invoke`, `resume` or `proceed`.
+    /// The superstep, counted from 1 in this call of `invoke`, `resume` or `proceed`; in an [eager](crate::StateGraph::eager)
+    /// graph which of the tasks that were started it is.
     pub fn step(&self) -> u64 {
         self.request.step
     }

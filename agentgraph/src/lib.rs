@@ -60,6 +60,7 @@
 //! | to describe the state and how parallel writes merge | [`derive(State)`](macro@State), [`reduce`], [`JsonState`] |
 //! | to write a node | [`IntoNode`], [`Snapshot`], [`Ctx`], [`Input`], [`Dep`], [`Session`], [`FromTask`], [`#[node]`](macro@node) |
 //! | to say what comes next | [`StateGraph::edge`], [`StateGraph::route`], [`derive(Route)`](macro@Route), [`Command`], [`Dispatch`] |
+//! | branches that do not wait for each other | [`StateGraph::eager`], [`IntoNode::detached`], [`OnEnd`] |
 //! | to put a graph into a graph | [`CompiledGraph::embed`], [`CompiledGraph::memory`], [`Memory`], [`Command::parent`] |
 //! | to check and draw a graph | [`StateGraph::compile`], [`CompileError`], [`CompiledGraph::warnings`], [`CompiledGraph::mermaid`] |
 //! | to run it | [`CompiledGraph::invoke`], [`RunBuilder`], [`Outcome`], [`EventStream`], [`CompiledGraph::narrow`] |
@@ -78,7 +79,8 @@
 //! # What is promised
 //!
 //! - *One order.* Tasks of a superstep are ordered by the declaration of their nodes, dispatches after them in the order
-//!   they were made. Updates merge in that order, whoever finishes first.
+//!   they were made. Updates merge in that order, whoever finishes first. An [eager](StateGraph::eager) graph merges in the
+//!   order in which tasks finish, and records it.
 //! - *Finished is finished.* A task is finished when its record is in the store. Before that its effects happen at least
 //!   once, after it never again; no engine can promise more. Dropping a run equals a kill.
 //! - *Nothing ends in silence.* A target that does not exist is a problem at `compile()` or an error of the run; a join

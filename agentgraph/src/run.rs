@@ -222,7 +222,7 @@ impl<S: State, O> RunBuilder<S, O> {
     }
 
     /// At most so many supersteps in this call; 1,000 by default. Reaching it is [`Outcome::Stopped`], and the run can
-    /// go on by `proceed()`.
+    /// go on by `proceed()`. In an [eager](crate::StateGraph::eager) graph so many tasks may be started.
     pub fn max_supersteps(mut self, steps: u64) -> Self {
         self.max_supersteps = steps;
         self
@@ -252,7 +252,8 @@ impl<S: State, O> RunBuilder<S, O> {
         self
     }
 
-    /// Fails a superstep that takes longer, with what has finished of it stored. No limit by default.
+    /// Fails a superstep that takes longer, with what has finished of it stored; in an [eager](crate::StateGraph::eager) graph
+    /// a task. No limit by default.
     pub fn step_timeout(mut self, limit: Duration) -> Self {
         self.limits.step_timeout = Some(limit);
         self
@@ -292,6 +293,9 @@ impl<S: State, O> RunBuilder<S, O> {
     /// Goes on from an older checkpoint of the thread, on a new branch and as a new run: `proceed()` runs again what ran
     /// next there, `invoke` begins a run on the state as it was. Nothing that was stored is changed. What interrupts were
     /// answered after that checkpoint is forgotten on the new branch, so they ask again.
+    ///
+    /// In an [eager](crate::StateGraph::eager) graph `proceed()` merges in the order that was recorded after that checkpoint,
+    /// whoever finishes first now.
     ///
     /// ```
     /// # use agentgraph::prelude::*;

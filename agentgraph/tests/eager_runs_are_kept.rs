@@ -348,7 +348,7 @@ async fn limits_stop_a_run_that_goes_on() {
 #[tokio::test]
 async fn detached_tasks_of_a_suspended_run_run_again() {
     let graph = kept(
-        one_asks().node("beside", || std::future::pending::<()>()).edge(START, "side").node(
+        one_asks().edge(START, "side").node(
             "side",
             (|| async {
                 pending_for(1).await;
@@ -796,6 +796,29 @@ async fn a_replay_merges_in_the_recorded_order_whatever_the_timing_now() {
     let branches = graph.history("t").limit(1).await.unwrap()[0].id.branch;
     let from = agentgraph::CheckpointId::new(branches, 4);
     assert_eq!(replayed(graph.proceed().thread("t").from(from)).await, ("a b d c".to_owned(), Vec::new()));
+}
+
+#[tokio::test]
+async fn a_replay_waits_for_a_detached_task_that_was_merged() {
+    let polls = Arc::new(Mutex::new([1, 9]));
+    let node = |word: &'static str, at: usize| {
+        let polls = Arc::clone(&polls);
+        move || {
+            let polls = polls.lock().unwrap()[at];
+            async move {
+                pending_for(polls).await;
+                Words::update().seen([word])
+            }
+        }
+    };
+    let graph = eager().node("side", node("side", 0).detached()).node("main", node("main", 1));
+    let graph =
+        kept(graph.node("end", says("end")).edge(START, "side").edge(START, "main").edge("main", "end"));
+    assert_eq!(text(start(&graph).await.output()), "side main end");
+    *polls.lock().unwrap() = [9, 1];
+    let from = agentgraph::CheckpointId::new(0, 0);
+    let again = replayed(graph.proceed().thread("t").from(from)).await;
+    assert_eq!(again, ("side main end".to_owned(), Vec::new()));
 }
 
 #[tokio::test]

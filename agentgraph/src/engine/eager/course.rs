@@ -112,10 +112,11 @@ impl<S: State> Course<S> {
 
     /// Whether tasks run that the run has to wait for.
     pub(super) fn must_wait(&self) -> bool {
-        if self.ended.is_empty() {
-            return self.normal > 0;
+        match self.ended.is_empty() {
+            true => self.normal > 0,
+            // They are held until the turn of another one that runs.
+            false => !self.running.is_empty(),
         }
-        self.started.iter().any(|(index, started)| !started.detached && !self.is_held(*index))
     }
 
     /// Whether a task has ended, and waits for its turn.
