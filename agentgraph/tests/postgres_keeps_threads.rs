@@ -119,7 +119,7 @@ async fn what_is_wrong_is_said_with_what_to_do() {
     let schema =
         PostgresSaver::builder(server.url()).schema("a\"; DROP TABLE x").connect().await.unwrap_err();
     assert!(schema.to_string().contains("no name for a schema"), "{schema}");
-    let missing = server.url().replace("/postgres", "/nowhere").replace("postgres://", "postgres://");
+    let missing = server.url().replace("/postgres", "/nowhere");
     let missing = PostgresSaver::connect(&missing).await.unwrap_err();
     assert!(missing.to_string().contains("create it first"), "{missing}");
     let long = "x".repeat(3_000);
