@@ -44,7 +44,7 @@ pub(crate) struct TaskRequest {
 
 /// What all runs of one compiled graph share.
 pub(crate) struct GraphShared {
-    pub(crate) names: Vec<Arc<str>>,
+    pub(crate) names: Arc<[Arc<str>]>,
     pub(crate) deps: Deps,
     pub(crate) sessions: Arc<[SessionKind]>,
     pub(crate) services: Arc<dyn Services>,

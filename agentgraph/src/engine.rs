@@ -19,6 +19,7 @@ mod inside;
 mod lifetimes;
 pub(crate) mod load;
 pub(crate) mod merge;
+pub(crate) mod pass;
 mod pause;
 pub(crate) mod plan;
 pub(crate) mod recorder;
@@ -203,7 +204,14 @@ pub(crate) enum Pause {
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// Begins a run on the state as it is: run channels are reset, the input goes in, and START's edges are followed.
     pub(crate) async fn input(&mut self, input: S::Update, abandoned: Option<RunId>) -> Result<(), Error> {
+        let entry = match &self.core.discipline {
+            Some(discipline) => Some(discipline.entry(&self.state, &input, self.journal.is_some())?),
+            None => None,
+        };
         self.begin_input(input)?;
+        if let Some(entry) = entry {
+            self.frontier.pulled = entry;
+        }
         self.announce_values();
         self.commit(Source::Input, abandoned).await
     }

@@ -113,6 +113,8 @@ codes! {
     ParentCommand = "E_PARENT_COMMAND",
     /// The run is over while a join still waits, and its graph does not allow that.
     StuckJoin = "E_STUCK_JOIN",
+    /// A pass of a dependency graph is over while a node still waits, and its graph does not allow that.
+    NotRun = "E_NOT_RUN",
     /// A temporary edit does not fit the graph as its task sees it.
     EditRejected = "E_EDIT_REJECTED",
     /// A node that is to be skipped has given nothing that could be used again.

@@ -15,6 +15,7 @@ pub(crate) mod topology;
 
 pub use compiled::CompiledGraph;
 pub(crate) use compiled::{GraphCore, Persistence, RouterFn};
+pub(crate) use draw::{Drawing, escape};
 pub use narrow::Narrow;
 pub use problem::{CompileError, Problem, ProblemKind, Warning, WarningKind};
 pub use sources::{IntoSources, Sources, all, any, n_of};

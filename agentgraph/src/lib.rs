@@ -61,6 +61,8 @@
 //! | to write a node | [`IntoNode`], [`Snapshot`], [`Ctx`], [`Input`], [`Dep`], [`Session`], [`FromTask`], [`#[node]`](macro@node) |
 //! | to say what comes next | [`StateGraph::edge`], [`StateGraph::route`], [`derive(Route)`](macro@Route), [`Command`], [`Dispatch`] |
 //! | branches that do not wait for each other | [`StateGraph::eager`], [`IntoNode::detached`], [`OnEnd`] |
+//! | nodes that wait for the outputs of others | [`DependencyGraph`], [`Deps`], [`Outputs`], [`Passes`], [`Join`] |
+//! | to change a graph while it runs | [`PassEdits`], [`BeforePass`], [`GraphEdit`], [`EditError`] |
 //! | to put a graph into a graph | [`CompiledGraph::embed`], [`CompiledGraph::memory`], [`Memory`], [`Command::parent`] |
 //! | to check and draw a graph | [`StateGraph::compile`], [`CompileError`], [`CompiledGraph::warnings`], [`CompiledGraph::mermaid`] |
 //! | to run it | [`CompiledGraph::invoke`], [`RunBuilder`], [`Outcome`], [`EventStream`], [`CompiledGraph::narrow`] |
@@ -99,6 +101,7 @@
 
 pub mod checkpoint;
 mod context;
+mod dependency;
 mod edits;
 mod engine;
 mod error;
@@ -128,6 +131,11 @@ pub use checkpoint::SqliteSaver;
 pub use checkpoint::format::Source;
 pub use checkpoint::{Checkpointer, MemorySaver};
 pub use context::{CheckpointId, Ctx, Interrupted, InvalidId, RunId, TaskId};
+pub use dependency::{
+    BeforePass, CompiledDependencyGraph, DependencyGraph, DependencyNode, Deps, IntoDependencyNode,
+    IntoOutput, IsAsync, IsConstant, IsDependencyNode, IsSync, Join, NoInput, NoPass, NotRun, NotRunReason,
+    Output, OutputTable, Outputs, OutputsUpdate, PassEdits, PassInput, Passes,
+};
 pub use edits::{DroppedEdits, EditError, GraphEdit, Rejection};
 pub use engine::host::{Host, TaskCall, TaskReply};
 pub use error::{BoxError, Code, Error, Result, Terminal};

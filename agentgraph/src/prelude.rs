@@ -3,7 +3,8 @@
 #[cfg(feature = "sqlite")]
 pub use crate::SqliteSaver;
 pub use crate::{
-    CancellationToken, Checkpointer, Command, CompiledGraph, Ctx, Dep, Dispatch, END, EventKind, FromTask,
-    Input, Interrupt, IntoNode, JsonState, Keyed, MemorySaver, Outcome, Result, RetryPolicy, Route, START,
-    Session, Snapshot, State, StateGraph, StopReason, Task, Terminal, View, node,
+    CancellationToken, Checkpointer, Command, CompiledGraph, Ctx, Dep, DependencyGraph, DependencyNode, Deps,
+    Dispatch, END, EventKind, FromTask, Input, Interrupt, IntoNode, JsonState, Keyed, MemorySaver, Outcome,
+    PassEdits, Result, RetryPolicy, Route, START, Session, Snapshot, State, StateGraph, StopReason, Task,
+    Terminal, View, node,
 };

@@ -86,6 +86,8 @@ pub struct RunBuilder<S: State, O = S> {
     durability: Durability,
     when_busy: WhenBusy,
     copied_from: Option<Arc<str>>,
+    /// What a run that is not kept begins on instead of nothing.
+    begins_on: Option<Arc<S>>,
     output: PhantomData<fn() -> O>,
 }
 
@@ -108,6 +110,7 @@ impl<S: State> RunBuilder<S> {
             durability: Durability::default(),
             when_busy: WhenBusy::default(),
             copied_from: None,
+            begins_on: None,
             output: PhantomData,
         }
     }
@@ -141,6 +144,22 @@ impl<S: State> RunBuilder<S> {
     pub(crate) fn adopt(graph: CompiledGraph<S>, from: &str) -> Self {
         let edit = Self::edit(graph, Start::Edit(Edit::Here(None)));
         RunBuilder { copied_from: Some(Arc::from(from)), ..edit }
+    }
+
+    /// Lets a run that is not kept begin on that state.
+    pub(crate) fn begin_on(mut self, state: Option<Arc<S>>) -> Self {
+        self.begins_on = state;
+        self
+    }
+
+    /// Changes the input of a call that has one.
+    pub(crate) fn with_input(mut self, change: impl FnOnce(&mut S::Update) -> Result<(), Error>) -> Self {
+        if let Ok(Start::Invoke(input)) = &mut self.start
+            && let Err(error) = change(input)
+        {
+            self.start = Err(error);
+        }
+        self
     }
 }
 
@@ -191,6 +210,7 @@ impl<S: State, O> RunBuilder<S, O> {
             durability,
             when_busy,
             copied_from,
+            begins_on,
             output: _,
         } = self;
         RunBuilder {
@@ -210,6 +230,7 @@ impl<S: State, O> RunBuilder<S, O> {
             durability,
             when_busy,
             copied_from,
+            begins_on,
             output: PhantomData,
         }
     }
@@ -445,6 +466,9 @@ impl<S: State> RunBuilder<S> {
             _ => Vec::new(),
         };
         let mut begun = Begun::of(&self.graph, start, found, inside)?;
+        if let Some(state) = self.begins_on.filter(|_| begun.journal.is_none()) {
+            begun.state = state;
+        }
         if let (Some(journal), Some(persistence)) = (&mut begun.journal, &self.graph.persistence) {
             match self.durability {
                 Durability::Sync => {}
@@ -579,7 +603,13 @@ async fn drive<S: State, R: TaskRunner<S>>(run: &mut Loop<S, R>, next: Next<S>) 
             return Ok(Pause::Finished);
         }
     }
-    let mut paused = run.go_on().await;
+    let mut paused = match run.core.discipline.clone() {
+        None => run.go_on().await,
+        Some(discipline) => match R::here(run) {
+            Some(run) => discipline.drive(run).await,
+            None => Err(Error::new(Code::Host, "the nodes of a dependency graph run where its passes do")),
+        },
+    };
     if !run.scratch.untold.is_empty() && matches!(paused, Ok(Pause::Interrupted(_))) {
         paused = match Box::pin(run.tell_inside()).await {
             Ok(()) => paused,

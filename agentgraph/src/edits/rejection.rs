@@ -11,8 +11,8 @@ use crate::error::Code;
 #[error("cannot {edit}: {why}")]
 #[non_exhaustive]
 pub struct EditError {
-    /// The edit.
-    pub edit: GraphEdit,
+    /// The edit. Boxed, so that results that hold the error stay small.
+    pub edit: Box<GraphEdit>,
     /// Why it was refused.
     pub why: Rejection,
 }
@@ -20,7 +20,7 @@ pub struct EditError {
 impl EditError {
     /// An edit that is refused.
     pub fn new(edit: GraphEdit, why: Rejection) -> Self {
-        EditError { edit, why }
+        EditError { edit: Box::new(edit), why }
     }
 
     /// The stable code, which the run's error has if a node fails with it.

@@ -91,14 +91,17 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     ) -> Result<(Vec<PendingWrite>, Vec<(&'a OpenRequest, PendingWrite)>), Error> {
         let flow = self.flow_tasks();
         let of_flow = self.open_in_flow(&flow);
-        let mut open: Vec<InterruptId> = (0..self.frontier.len())
-            .filter_map(|index| {
-                let task = self.task_id(index)?;
-                let (n, _) = self.left_over.get(&task)?.open()?;
-                Some(InterruptId { task, n: *n })
-            })
-            .chain(of_flow)
-            .collect();
+        let mut open: Vec<InterruptId> = match self.core.discipline {
+            Some(_) => self.open_in_pass(),
+            None => (0..self.frontier.len())
+                .filter_map(|index| {
+                    let task = self.task_id(index)?;
+                    let (n, _) = self.left_over.get(&task)?.open()?;
+                    Some(InterruptId { task, n: *n })
+                })
+                .chain(of_flow)
+                .collect(),
+        };
         open.extend(inside.iter().filter_map(|request| request.interrupt.id));
         let answers = answers.by_id(&open)?;
         #[cfg(feature = "validate")]

@@ -154,6 +154,7 @@ pub(super) fn result_write<S: State>(
         update: update.transpose()?.map(Bytes),
         targets: targets.collect::<Result<_, Error>>()?,
         replaces_edges: done.replaces_edges(),
+        turn: None,
     };
     Ok(PendingWrite { task, slot: 0, bytes: step.to_bytes()? })
 }

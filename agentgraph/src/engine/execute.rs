@@ -13,6 +13,7 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 
 use crate::context::{Inside, Request, RunShared, Standing, TaskId, TaskRequest};
+use crate::edits::EditError;
 use crate::engine::halt::{Cut, Halt};
 use crate::engine::host::TaskRunner;
 use crate::engine::merge::{Done, resolve};
@@ -40,6 +41,24 @@ pub(crate) enum NotDone {
     Inside(Inside),
     /// It leaves the graph.
     Leaves(Left),
+}
+
+impl NotDone {
+    /// What it is that a task said to the outside.
+    pub(super) fn of(standing: Standing, node: &str) -> Self {
+        match standing {
+            Standing::Waits(request) => NotDone::Waits(request),
+            Standing::Unencodable(problem) => {
+                let text = format!("what it asked with `interrupt` cannot be turned into JSON: {problem}");
+                NotDone::Failed(Error::new(Code::Encode, text).at_node(node))
+            }
+            Standing::Refused { n, problem } => {
+                let text = format!("the answer does not have the type the node asks for: {problem}");
+                NotDone::Refused { n, error: Error::new(Code::BadAnswer, text).at_node(node) }
+            }
+            Standing::Inside(inside) => NotDone::Inside(inside),
+        }
+    }
 }
 
 /// Where a run that was left goes on in the graph around it, and what it writes there.
@@ -159,20 +178,7 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
         if self.shared.control.in_use()
             && let Some(standing) = self.shared.control.standing(request.index)
         {
-            return Err(match standing {
-                Standing::Waits(request) => NotDone::Waits(request),
-                Standing::Unencodable(problem) => {
-                    let text =
-                        format!("what it asked with `interrupt` cannot be turned into JSON: {problem}");
-                    NotDone::Failed(Error::new(Code::Encode, text).at_node(self.core.name(request.node)))
-                }
-                Standing::Refused { n, problem } => {
-                    let text = format!("the answer does not have the type the node asks for: {problem}");
-                    let error = Error::new(Code::BadAnswer, text).at_node(self.core.name(request.node));
-                    NotDone::Refused { n, error }
-                }
-                Standing::Inside(inside) => NotDone::Inside(inside),
-            });
+            return Err(NotDone::of(standing, self.core.name(request.node)));
         }
         let result = match result {
             Ok(Step::Command(command)) if command.parent.is_some() => {
@@ -356,7 +362,7 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
 }
 
 /// The next task that finishes, unless something cuts them off first.
-async fn next<S: State>(
+pub(super) async fn next<S: State>(
     running: &mut FuturesUnordered<Running<S>>,
     halt: Option<&mut Halt>,
 ) -> Result<Option<(TaskRequest, NodeResult<S>)>, Cut> {
@@ -369,7 +375,7 @@ async fn next<S: State>(
 /// A started task that knows which one it is.
 pub(super) struct Running<S: State> {
     pub(super) request: TaskRequest,
-    task: CatchPanic<S>,
+    pub(super) task: CatchPanic<S>,
 }
 
 impl<S: State> Future for Running<S> {
@@ -392,7 +398,9 @@ pub(crate) fn node_error(error: BoxError) -> Error {
         Ok(own) => return own.0,
         Err(error) => error,
     };
-    let code = if error.is::<Error>() {
+    let code = if let Some(refused) = caused_by::<EditError>(&*error) {
+        refused.code()
+    } else if error.is::<Error>() {
         // Another graph's run, called from within the node: its node and state are not this run's.
         Code::NodeFailed
     } else if caused_by::<NodePanic>(&*error).is_some() {

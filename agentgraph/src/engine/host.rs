@@ -20,6 +20,7 @@ use crate::checkpoint::fold::{Folded, Value as FieldValue};
 use crate::context::{
     Answer, CheckpointId, Control, Request, RunId, RunShared, Spending, Standing, TaskRequest,
 };
+use crate::engine::Loop;
 use crate::engine::execute::{OwnError, node_error};
 use crate::engine::stored::StoredStep;
 use crate::error::{BoxError, Code, Error};
@@ -35,6 +36,15 @@ use crate::step::InputValue;
 /// Calls tasks. The loop polls the future in place and catches what panics, here or in the future.
 pub(crate) trait TaskRunner<S: State>: Send + Sync {
     fn call(&self, core: &GraphCore<S>, task: &Task<'_, S>) -> NodeFuture<S>;
+
+    /// The run, if its tasks run in this process.
+    fn here(run: &mut Loop<S, Self>) -> Option<&mut Loop<S, LocalRunner>>
+    where
+        Self: Sized,
+    {
+        let _ = run;
+        None
+    }
 }
 
 /// Runs a task in this process: the call itself.
@@ -49,20 +59,27 @@ impl<S: State> TaskRunner<S> for LocalRunner {
             false => call(core, task),
         }
     }
+
+    fn here(run: &mut Loop<S, Self>) -> Option<&mut Loop<S, LocalRunner>> {
+        Some(run)
+    }
 }
 
 fn call_in_span<S: State>(core: &GraphCore<S>, task: &Task<'_, S>) -> NodeFuture<S> {
-    let span = tracing::info_span!(
-        target: "agentgraph",
-        "node",
-        otel.name = core.name(task.request.node),
-        node = core.name(task.request.node),
-        step = task.request.step,
-    );
+    in_span(core.name(task.request.node), task.request.step, || call(core, task))
+}
+
+/// Calls a node in a span of its own, if anybody listens to spans.
+pub(crate) fn in_span<S: State>(
+    node: &str,
+    step: u64,
+    call: impl FnOnce() -> NodeFuture<S>,
+) -> NodeFuture<S> {
+    let span = tracing::info_span!(target: "agentgraph", "node", otel.name = node, node, step);
     if span.is_disabled() {
-        return call(core, task);
+        return call();
     }
-    let future = span.in_scope(|| call(core, task));
+    let future = span.in_scope(call);
     Box::pin(future.instrument(span))
 }
 

@@ -136,7 +136,9 @@ pub(crate) fn restore<S: State>(
     let mut state = S::initial(&core.schema);
     let mut weights = vec![Weight::default(); channels.len()];
     for (at, channel) in channels.iter().enumerate().filter(|(_, channel)| channel.is_stored()) {
-        let Some(StoredValue { bytes, whole_at }) = stored.of(channel, place, replayed)? else { continue };
+        let Some(StoredValue { bytes, whole_at }) = stored.of(at, channel, place, replayed)? else {
+            continue;
+        };
         (persistence.codec.restore_channel)(&mut state, &core.schema, at, &bytes)
             .map_err(|error| unfit(place, replayed.id, &bytes, &error))?;
         weights[at] = Weight { live: bytes.len() as u64, whole_at };
@@ -228,6 +230,7 @@ impl<'a> StoredValues<'a> {
     /// What is stored of a channel; `None` if it was never written.
     fn of(
         &self,
+        at: usize,
         channel: &Channel,
         place: Place<'_>,
         replayed: &Replayed,
@@ -237,7 +240,10 @@ impl<'a> StoredValues<'a> {
             let value = name.and_then(|name| fields.value(name));
             return Ok(value.map(|value| StoredValue { bytes: value.to_vec(), whole_at: None }));
         }
-        let Some(field) = self.names.iter().position(|name| channel.is_called(name)) else { return Ok(None) };
+        // Where the graph is the one that wrote it, no name has to be looked for.
+        let same = Some(at).filter(|_| self.same_fields);
+        let find = || self.names.iter().position(|name| channel.is_called(name));
+        let Some(field) = same.or_else(find) else { return Ok(None) };
         let value = value_of(place, replayed, field)?;
         let whole_at = replayed.folded.whole_at(field).filter(|_| self.same_fields);
         Ok(value.map(|bytes| StoredValue { bytes, whole_at }))

@@ -7,6 +7,7 @@ use crate::checkpoint::codec::Codec;
 use crate::checkpoint::delta;
 use crate::checkpoint::format::Bytes;
 use crate::context::TaskId;
+use crate::edits::GraphEdit;
 use crate::error::{Code, Error};
 use crate::migrate::Migrations;
 use crate::state::State;
@@ -24,6 +25,20 @@ pub(crate) struct StoredStep {
     pub(crate) targets: Vec<StoredTarget>,
     #[serde(default)]
     pub(crate) replaces_edges: bool,
+    /// Of a node in a pass.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) turn: Option<StoredTurn>,
+}
+
+/// What is said of a node that is done in a pass, so that the pass can be gone through again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct StoredTurn {
+    pub(crate) node: String,
+    /// How many were done before it.
+    pub(crate) place: u64,
+    /// What it has edited.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) edits: Vec<GraphEdit>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -99,6 +114,7 @@ impl StoredStep {
             update: update.map(Bytes),
             targets: targets?,
             replaces_edges,
+            turn: None,
         })
     }
 

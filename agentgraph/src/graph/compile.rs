@@ -95,8 +95,9 @@ pub(super) fn compile<S: State>(graph: StateGraph<S>) -> Result<CompiledGraph<S>
     let channels = S::channels(&schema);
     let has = |lifetime| channels.iter().any(|channel| channel.lifetime == lifetime);
     let (has_ephemeral, has_run_channels) = (has(Lifetime::Ephemeral), has(Lifetime::Run));
-    let names = names.list;
-    let by_name = names.iter().enumerate().map(|(id, name)| (Arc::clone(name), id as u32)).collect();
+    let names: Arc<[Arc<str>]> = names.list.into();
+    let by_name =
+        names.iter().enumerate().map(|(id, name)| (Arc::clone(name), id as u32)).collect::<HashMap<_, _>>();
     let nodes = nodes.into_iter().zip(targets).zip(handlers).map(|((node, targets), on_error)| NodeEntry {
         on_error,
         keeps: node.node.settings.keeps,
@@ -120,8 +121,8 @@ pub(super) fn compile<S: State>(graph: StateGraph<S>) -> Result<CompiledGraph<S>
         nodes: nodes.collect(),
         topology,
         routers: routers.collect(),
-        by_name,
-        names: names.clone(),
+        by_name: Arc::new(by_name),
+        names: Arc::clone(&names),
         fingerprint,
         warnings,
         breaks,
@@ -135,6 +136,7 @@ pub(super) fn compile<S: State>(graph: StateGraph<S>) -> Result<CompiledGraph<S>
         detached,
         migrations,
         drawing,
+        discipline: None,
     };
     let shared = GraphShared { names, deps, sessions: sessions.into(), services: Arc::new(SystemServices) };
     Ok(CompiledGraph { core: Arc::new(core), shared: Arc::new(shared), persistence: None, host: None })

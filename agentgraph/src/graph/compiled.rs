@@ -13,6 +13,7 @@ use crate::checkpoint::codec::Codec;
 use crate::checkpoint::{Checkpointer, Place, Retention};
 use crate::context::GraphShared;
 use crate::engine::host::{Host, HostRunner};
+use crate::engine::pass::Discipline;
 use crate::error::Error;
 use crate::failure::KeptError;
 use crate::migrate::Migrations;
@@ -41,8 +42,8 @@ pub(crate) struct GraphCore<S: State> {
     pub(crate) nodes: Vec<NodeEntry<S>>,
     pub(crate) topology: Topology,
     pub(crate) routers: Vec<Router<S>>,
-    pub(crate) by_name: HashMap<Arc<str>, u32>,
-    pub(crate) names: Vec<Arc<str>>,
+    pub(crate) by_name: Arc<HashMap<Arc<str>, u32>>,
+    pub(crate) names: Arc<[Arc<str>]>,
     pub(crate) fingerprint: String,
     pub(crate) warnings: Vec<Warning>,
     pub(crate) breaks: Option<Breaks>,
@@ -60,6 +61,8 @@ pub(crate) struct GraphCore<S: State> {
     pub(crate) detached: Vec<bool>,
     pub(crate) migrations: Migrations,
     pub(crate) drawing: super::draw::Drawing,
+    /// Who runs next, if that is not a matter of supersteps.
+    pub(crate) discipline: Option<Arc<dyn Discipline<S>>>,
 }
 
 pub(crate) struct NodeEntry<S: State> {
@@ -174,7 +177,11 @@ impl<S: State> Clone for CompiledGraph<S> {
 impl<S: State> GraphCore<S> {
     /// What checkpoints call the way in which it runs.
     pub(crate) fn discipline(&self) -> &'static str {
-        if self.eager { "eager" } else { "superstep" }
+        match &self.discipline {
+            Some(_) => "dependency",
+            None if self.eager => "eager",
+            None => "superstep",
+        }
     }
 
     pub(crate) fn is_detached(&self, node: u32) -> bool {
@@ -251,7 +258,7 @@ impl<S: State> CompiledGraph<S> {
     #[must_use]
     pub fn services(mut self, services: impl Services) -> Self {
         self.shared = Arc::new(GraphShared {
-            names: self.shared.names.clone(),
+            names: Arc::clone(&self.shared.names),
             deps: self.shared.deps.clone(),
             sessions: Arc::clone(&self.shared.sessions),
             services: Arc::new(services),

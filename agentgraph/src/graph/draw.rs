@@ -79,7 +79,7 @@ impl LineKind {
 }
 
 /// Mermaid reads `#name;` as a character, so these cannot break out of a label.
-fn escape(name: &str) -> String {
+pub(crate) fn escape(name: &str) -> String {
     let mut escaped = String::with_capacity(name.len());
     for character in name.chars() {
         match character {

@@ -65,7 +65,7 @@ pub enum ProblemKind {
     /// Something names a node that was not added.
     #[error("{} names `{name}`, which is not a node of this graph{}", with_article(.what), hint(.nearest))]
     UnknownNode {
-        /// What names it: `edge`, `join`, `route`, `branch`, `targets`, `interrupt_before`, `interrupt_after`, `on_limit` or
+        /// What names it: `edge`, `order`, `join`, `route`, `branch`, `targets`, `interrupt_before`, `interrupt_after`, `on_limit` or
         /// `on_error`.
         what: &'static str,
         /// The name.
@@ -141,6 +141,18 @@ pub enum ProblemKind {
         /// Why it cannot be there.
         problem: &'static str,
     },
+    /// Nodes of a dependency graph wait for one another.
+    #[error("the edges go round: {} -> `{}`", ticked(.nodes), .nodes.first().map_or("", String::as_str))]
+    Cycle {
+        /// The nodes, each before the one that depends on it.
+        nodes: Vec<String>,
+    },
+    /// Two templates have one name.
+    #[error("there are two templates named `{name}`")]
+    DuplicateTemplate {
+        /// The name.
+        name: String,
+    },
     /// A timeout of nothing.
     #[error("node `{node}` has a timeout of zero: it could never finish")]
     ZeroTimeout {
@@ -204,9 +216,15 @@ pub enum WarningKind {
     },
 }
 
+fn ticked(nodes: &[String]) -> String {
+    nodes.iter().map(|node| format!("`{node}`")).collect::<Vec<_>>().join(" -> ")
+}
+
 fn with_article(what: &str) -> String {
     match what {
-        "edge" | "interrupt_before" | "interrupt_after" | "on_limit" | "on_error" => format!("an `{what}`"),
+        "edge" | "order" | "interrupt_before" | "interrupt_after" | "on_limit" | "on_error" => {
+            format!("an `{what}`")
+        }
         "targets" => "a `targets` list".into(),
         _ => format!("a `{what}`"),
     }

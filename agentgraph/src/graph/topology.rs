@@ -27,6 +27,28 @@ impl<T: Copy> Rows<T> {
         Rows { starts, items }
     }
 
+    /// So many rows of items that each name their row, in the order in which a row's items come.
+    pub(crate) fn grouped(rows: u32, items: impl Iterator<Item = (u32, T)> + Clone) -> Self
+    where
+        T: Default,
+    {
+        let mut starts = vec![0; rows as usize + 1];
+        for (row, _) in items.clone() {
+            starts[row as usize + 1] += 1;
+        }
+        for row in 0..rows as usize {
+            starts[row + 1] += starts[row];
+        }
+        let mut sorted = vec![T::default(); starts[rows as usize] as usize];
+        let mut next = starts.clone();
+        for (row, item) in items {
+            let at = &mut next[row as usize];
+            sorted[*at as usize] = item;
+            *at += 1;
+        }
+        Rows { starts, items: sorted }
+    }
+
     #[inline]
     pub(crate) fn row(&self, row: u32) -> &[T] {
         let row = row as usize;

@@ -12,11 +12,13 @@ use crate::engine::load::{
     Replayed, apply_row, fill_references, finished_step, left_behind, replay, restore,
 };
 use crate::engine::merge::{Done, keep_overwrites};
-use crate::engine::plan::TaskLeft;
+use crate::engine::pass::Discipline;
+use crate::engine::plan::{LeftOver, TaskLeft};
+use crate::engine::stored::StoredStep;
 use crate::error::{Code, Error};
 use crate::graph::{CompiledGraph, Persistence};
 use crate::run::Interrupt;
-use crate::run::open::{OpenChild, done, inside_of, interrupt, tasks};
+use crate::run::open::{OpenChild, OpenTask, done, inside_of, interrupt, tasks};
 use crate::state::State;
 use crate::step::Step;
 
@@ -126,6 +128,9 @@ async fn add_left_over<S: State>(
 ) -> Result<(), Error> {
     let (core, header) = (&graph.core, &replayed.header);
     let left = left_behind(core, place, (replayed.id, header), &tail.writes)?.tasks;
+    if let Some(discipline) = &core.discipline {
+        return add_pass(graph, persistence, place, &**discipline, &left, checkpoint);
+    }
     let finished = done(core, place, header, replayed.id, &left).map(|result| {
         let step = finished_step(core, &persistence.codec, place.thread, result)?;
         Ok(Some(Done { update: update_of(step), goes: None }))
@@ -146,6 +151,39 @@ async fn add_left_over<S: State>(
         }
         checkpoint.next.push(task.node);
     }
+    Ok(())
+}
+
+/// Adds what an unfinished pass has come to.
+fn add_pass<S: State>(
+    graph: &CompiledGraph<S>,
+    persistence: &Persistence<S>,
+    place: Place<'_>,
+    discipline: &dyn Discipline<S>,
+    left: &LeftOver,
+    checkpoint: &mut Checkpoint<S>,
+) -> Result<(), Error> {
+    let core = &graph.core;
+    let results = left.values().filter_map(|left| left.result.as_deref());
+    let mut done = results
+        .map(|result| {
+            let turn = StoredStep::from_bytes(result)?.turn;
+            Ok((turn, finished_step(core, &persistence.codec, place.thread, result)?))
+        })
+        .collect::<Result<Vec<_>, Error>>()?;
+    done.sort_by_key(|(turn, _)| turn.as_ref().map(|turn| turn.place));
+    let turns = done.iter().filter_map(|(turn, _)| turn.clone()).collect();
+    checkpoint.next = discipline.upcoming(&checkpoint.values, turns);
+    for update in done.into_iter().filter_map(|(_, step)| update_of(step)) {
+        checkpoint.values.apply(&core.schema, update)?;
+    }
+    for (task, left) in left {
+        let Some(request) = left.open() else { continue };
+        let task = OpenTask { id: *task, node: request.1.node.clone(), left: Some(left) };
+        checkpoint.interrupts.push(interrupt(place, &task, request));
+    }
+    let at = |interrupt: &Interrupt| core.by_name.get(&*interrupt.node).copied().unwrap_or(u32::MAX);
+    checkpoint.interrupts.sort_by_key(|interrupt| (at(interrupt), interrupt.id));
     Ok(())
 }
 

@@ -30,6 +30,8 @@ struct Inner<S: State> {
     tasks: Vec<TaskId>,
     /// The tasks that run and are of no superstep, by the index of their requests: id, and place in task order.
     running: HashMap<u32, (TaskId, u32)>,
+    /// The nodes of those, where they are not the graph's own.
+    nodes: HashMap<u32, Arc<str>>,
     waiting: Vec<Waker>,
     /// The stream's reader, while it waits for an event. A task that a node spawned emits when nobody polls the run.
     reader: Option<Waker>,
@@ -56,6 +58,7 @@ impl<S: State> EventQueue<S> {
             step: 0,
             tasks: Vec::new(),
             running: HashMap::new(),
+            nodes: HashMap::new(),
             waiting: Vec::new(),
             reader: None,
             ended: false,
@@ -93,7 +96,14 @@ impl<S: State> EventQueue<S> {
 
     /// Says that such a task has ended.
     pub(crate) fn leave(&self, request_index: u32) {
-        self.inner().running.remove(&request_index);
+        let mut inner = self.inner();
+        inner.running.remove(&request_index);
+        inner.nodes.remove(&request_index);
+    }
+
+    /// Says which node such a task is of, if that is a temporary one.
+    pub(crate) fn name(&self, request: TaskRequest, node: Arc<str>) {
+        self.inner().nodes.insert(request.index, node);
     }
 
     /// Says that a handler stands in the place of a failed task.
@@ -195,7 +205,9 @@ impl<S: State> EventQueue<S> {
     }
 
     fn node(&self, request: TaskRequest) -> String {
-        self.names.get(request.node as usize).map_or_else(String::new, |name| name.to_string())
+        let begun = || self.inner().nodes.get(&request.index).cloned();
+        let name = self.names.get(request.node as usize).cloned().or_else(begun);
+        name.map_or_else(String::new, |name| name.to_string())
     }
 
     /// The next event; if there is none, `reader` is woken by the one that comes.

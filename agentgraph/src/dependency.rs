@@ -1,0 +1,289 @@
+//! Dependency graphs: nodes that give outputs, each of which runs once its dependencies are done, once a pass.
+//!
+//! [`DependencyGraph`] is the builder. What comes out of it runs by the same machinery as a state graph: outputs are a
+//! [state](outputs) whose channels are the nodes, and a pass is what a superstep is there. Only who runs next is a matter of
+//! its own: [`plan`], over the [graph as built](base) and a [layer](layer) of what this pass has changed.
+
+pub(crate) mod base;
+mod compile;
+mod compiled;
+pub(crate) mod cycle;
+pub(crate) mod deps;
+mod draw;
+pub(crate) mod edits;
+pub(crate) mod inline;
+pub(crate) mod layer;
+pub(crate) mod node;
+pub(crate) mod outputs;
+mod passes;
+pub(crate) mod plan;
+mod ready;
+pub(crate) mod wiring;
+
+pub use base::Join;
+pub use compiled::CompiledDependencyGraph;
+pub use deps::Deps;
+pub use edits::{BeforePass, NoPass, PassEdits};
+pub use node::{
+    DependencyNode, IntoDependencyNode, IntoOutput, IsAsync, IsConstant, IsDependencyNode, IsSync,
+};
+pub use outputs::{NoInput, NotRun, NotRunReason, Output, OutputTable, Outputs, OutputsUpdate, PassInput};
+pub use passes::Passes;
+
+use std::any::TypeId;
+use std::collections::HashMap;
+use std::panic::Location;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::context::Deps as Dependencies;
+use crate::error::BoxError;
+use crate::graph::CompileError;
+use crate::policy::{Policies, RetryPolicy, Siblings};
+use crate::session::SessionKind;
+use wiring::Template;
+
+type Place = &'static Location<'static>;
+
+/// A dependency graph in the making. `O` is what nodes give, `S` what a pass is given.
+///
+/// In a *pass* every node runs once, when all it depends on is done, and gets their outputs. Which of several ready nodes
+/// begins first is fixed: nodes without dependencies queue up in order of declaration, a node queues up when the first of
+/// its dependencies is done, those behind one node in the order of its edges, and the first in the queue that is ready is
+/// next. With [`max_concurrency(1)`](crate::RunBuilder::max_concurrency) that is the order in which they run; without,
+/// they run in parallel.
+///
+/// ```
+/// use agentgraph::prelude::*;
+///
+/// async fn research(deps: Deps<'_, String>) -> Result<String> {
+///     Ok(format!("facts about {}", deps["topic"]))
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<()> {
+/// let graph = DependencyGraph::<String>::new()
+///     .node("topic", || "tea".to_owned())
+///     .node("research", research)
+///     .node("title", |deps: Deps<String>| deps["topic"].to_uppercase())
+///     .node("article", |deps: Deps<String>| format!("{}: {}", deps[0], deps[1]))
+///     .edge("topic", "research")
+///     .edge("topic", "title")
+///     .edge("title", "article")
+///     .edge("research", "article")
+///     .compile()?;
+/// let outputs = graph.invoke(()).await?.into_finished()?;
+/// assert_eq!(outputs["article"], "TEA: facts about tea");
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "a builder does nothing until `compile()`"]
+pub struct DependencyGraph<O, S = ()> {
+    names: Names,
+    nodes: Vec<Declared<O, S>>,
+    edges: Vec<Edge>,
+    /// With the number of edges that were there before.
+    orders: Vec<(Edge, usize)>,
+    templates: Vec<(Arc<str>, Template<O, S>, Place)>,
+    deps: Dependencies,
+    sessions: Vec<SessionKind>,
+    siblings: Siblings,
+    policies: Policies,
+    must_be_complete: bool,
+}
+
+/// Names and their ids, as they come up: an edge may name a node that is declared later.
+#[derive(Default)]
+struct Names {
+    list: Vec<Arc<str>>,
+    ids: HashMap<Arc<str>, u32>,
+}
+
+impl Names {
+    fn id(&mut self, name: &str) -> u32 {
+        if let Some(id) = self.ids.get(name) {
+            return *id;
+        }
+        let (name, id): (Arc<str>, _) = (name.into(), self.list.len() as u32);
+        self.list.push(Arc::clone(&name));
+        self.ids.insert(name, id);
+        id
+    }
+}
+
+struct Declared<O, S> {
+    name: u32,
+    node: DependencyNode<O, S>,
+    place: Place,
+}
+
+#[derive(Clone, Copy)]
+struct Edge {
+    from: u32,
+    to: u32,
+    place: Place,
+}
+
+impl<O> DependencyGraph<O> {
+    /// An empty graph, whose passes are given nothing.
+    pub fn new() -> Self {
+        Self::with_input()
+    }
+}
+
+impl<O> Default for DependencyGraph<O> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<O, S> DependencyGraph<O, S> {
+    /// An empty graph, whose passes are given an `S` that every node can read with [`Snapshot<S>`](crate::Snapshot).
+    ///
+    /// ```
+    /// use agentgraph::prelude::*;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// async fn greet(name: Snapshot<String>) -> String {
+    ///     format!("hello, {}", *name)
+    /// }
+    /// let graph = DependencyGraph::<String, String>::with_input().node("greet", greet).compile()?;
+    /// assert_eq!(graph.invoke("you".to_owned()).await?.into_finished()?["greet"], "hello, you");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn with_input() -> Self {
+        DependencyGraph {
+            names: Names::default(),
+            nodes: Vec::new(),
+            edges: Vec::new(),
+            orders: Vec::new(),
+            templates: Vec::new(),
+            deps: Dependencies::new(),
+            sessions: Vec::new(),
+            siblings: Siblings::default(),
+            policies: Policies::default(),
+            must_be_complete: false,
+        }
+    }
+
+    /// Adds a node: a function, sync or async, or a [`DependencyNode`] with settings.
+    #[track_caller]
+    pub fn node<M>(mut self, name: impl AsRef<str>, node: impl IntoDependencyNode<O, S, M>) -> Self {
+        let name = self.names.id(name.as_ref());
+        self.nodes.push(Declared { name, node: node.into_node(), place: Location::caller() });
+        self
+    }
+
+    /// Lets `to` depend on `from`, behind the dependencies it has already. The nodes may be declared later.
+    #[track_caller]
+    pub fn edge(mut self, from: impl AsRef<str>, to: impl AsRef<str>) -> Self {
+        let edge = self.pair(from.as_ref(), to.as_ref(), Location::caller());
+        self.edges.push(edge);
+        self
+    }
+
+    /// Lets `to` run after `from`, without getting its output. If `from` will not run in a pass, `to` does not wait for it.
+    #[track_caller]
+    pub fn order(mut self, from: impl AsRef<str>, to: impl AsRef<str>) -> Self {
+        let edge = self.pair(from.as_ref(), to.as_ref(), Location::caller());
+        self.orders.push((edge, self.edges.len()));
+        self
+    }
+
+    fn pair(&mut self, from: &str, to: &str, place: Place) -> Edge {
+        Edge { from: self.names.id(from), to: self.names.id(to), place }
+    }
+
+    /// Names a function that makes nodes while a pass runs, of the arguments that an edit gives. A pass that is kept by a
+    /// checkpointer adds its temporary nodes from templates, since a function cannot be stored.
+    ///
+    /// ```
+    /// use agentgraph::prelude::*;
+    /// use serde_json::json;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let graph = DependencyGraph::<String>::new()
+    ///     .template("say", |words: &serde_json::Value| {
+    ///         let words = words.as_str().ok_or("a text is needed")?.to_owned();
+    ///         Ok(DependencyNode::of(move |_: Deps<String>| words.clone()))
+    ///     })
+    ///     .node("begin", |_: Deps<String>, edits: PassEdits<String>| -> Result<String> {
+    ///         edits.add_node("say#1", "say", json!("hello"))?;
+    ///         Ok(String::new())
+    ///     })
+    ///     .compile()?
+    ///     .checkpointer(MemorySaver::new());
+    /// assert_eq!(graph.invoke(()).thread("t").await?.into_finished()?["say#1"], "hello");
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[track_caller]
+    pub fn template(
+        mut self,
+        name: impl AsRef<str>,
+        make: impl Fn(&Value) -> Result<DependencyNode<O, S>, BoxError> + Send + Sync + 'static,
+    ) -> Self {
+        self.templates.push((name.as_ref().into(), Arc::new(make), Location::caller()));
+        self
+    }
+
+    /// Gives all nodes a dependency of their own kind: they take it with [`Dep<T>`](crate::Dep). One per type, the last one
+    /// counts.
+    pub fn dep<T: Send + Sync + 'static>(mut self, dependency: T) -> Self {
+        self.deps.insert(TypeId::of::<T>(), Arc::new(dependency));
+        self
+    }
+
+    /// Gives every run a cell that nodes take with [`Session<T>`](crate::Session); see
+    /// [`StateGraph::session`](crate::StateGraph::session).
+    pub fn session<T>(mut self, name: impl Into<String>) -> Self
+    where
+        T: Default + Serialize + DeserializeOwned + Send + 'static,
+    {
+        self.sessions.retain(|kind| kind.id != TypeId::of::<T>());
+        self.sessions.push(SessionKind::of::<T>(name.into()));
+        self
+    }
+
+    /// The retry policy of nodes that have none of their own.
+    pub fn default_retry(mut self, policy: RetryPolicy) -> Self {
+        self.policies.retry.push(policy);
+        self
+    }
+
+    /// The timeout of nodes that have none of their own. Zero is none.
+    pub fn default_timeout(mut self, limit: Duration) -> Self {
+        self.policies.timeouts.run = Some(limit).filter(|limit| !limit.is_zero());
+        self
+    }
+
+    /// What becomes of the nodes that run beside one that fails; they are drained by default.
+    pub fn siblings(mut self, policy: Siblings) -> Self {
+        self.siblings = policy;
+        self
+    }
+
+    /// Makes it a failure, [`Code::NotRun`](crate::Code::NotRun), that a pass ends while a node waits for one that will not
+    /// run. By default the pass is finished, and [`Outputs::not_run`] lists such nodes. Pruned nodes are no failure.
+    pub fn fail_on_waiting_nodes(mut self) -> Self {
+        self.must_be_complete = true;
+        self
+    }
+}
+
+impl<O: Output, S: PassInput> DependencyGraph<O, S> {
+    /// Checks the graph and makes it runnable.
+    ///
+    /// # Errors
+    /// Every [`Problem`](crate::Problem) there is, cycles too, each with the file and line of the call it comes from.
+    pub fn compile(self) -> Result<CompiledDependencyGraph<O, S>, CompileError> {
+        compile::compile(self)
+    }
+}

@@ -1,0 +1,182 @@
+//! The shape of a compiled dependency graph, by dense ids. Nothing here changes in a pass.
+
+use std::collections::HashMap;
+
+use crate::graph::topology::Rows;
+
+/// Which of its dependencies a node waits for.
+///
+/// ```
+/// use agentgraph::prelude::*;
+/// use agentgraph::Join;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<()> {
+/// let report = |deps: Deps<String>| deps.names().collect::<Vec<_>>().join("+");
+/// let graph = DependencyGraph::<String>::new()
+///     .node("ask", |edits: PassEdits<String>| async move {
+///         edits.remove_edge("ask", "no")?;
+///         Ok::<_, agentgraph::BoxError>("yes".to_owned())
+///     })
+///     .node("yes", || "taken".to_owned())
+///     .node("no", || "not taken".to_owned())
+///     .node("report", DependencyNode::of(report).join(Join::AllNotPruned))
+///     .edge("ask", "yes")
+///     .edge("ask", "no")
+///     .edge("yes", "report")
+///     .edge("no", "report")
+///     .compile()?;
+/// let outputs = graph.invoke(()).await?.into_finished()?;
+/// assert_eq!(outputs["report"], "yes");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Join {
+    /// All of them. If one will not run in this pass, neither will the node.
+    #[default]
+    All,
+    /// All that run in this pass, and at least one: those that were pruned, or wait for such a one, are left out.
+    AllNotPruned,
+    /// The first that is done. Those that are done by then are its dependencies in this pass.
+    Any,
+}
+
+impl Join {
+    /// What fingerprints call it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Join::All => "all",
+            Join::AllNotPruned => "all_not_pruned",
+            Join::Any => "any",
+        }
+    }
+}
+
+/// In-rows that are longer are also kept sorted, so that asking for an edge never costs a node's degree.
+const WIDE: usize = 32;
+
+/// Edges in both directions, and what is known of the whole.
+#[derive(Debug, Default)]
+pub(crate) struct Base {
+    /// How many nodes.
+    pub(crate) nodes: u32,
+    /// The dependencies of each node, in the order of its edges.
+    pub(crate) sources: Rows<u32>,
+    /// Who depends on each node, in the order of its edges.
+    pub(crate) targets: Rows<u32>,
+    /// Order-only edges, likewise.
+    pub(crate) before: Rows<u32>,
+    pub(crate) after: Rows<u32>,
+    /// Empty if all nodes wait for all.
+    joins: Vec<Join>,
+    /// The place of each node in an order in which every edge leads forward.
+    pub(crate) rank: Vec<u32>,
+    /// The sorted dependencies of nodes with many.
+    wide: HashMap<u32, Box<[u32]>>,
+}
+
+/// An edge: from, to.
+pub(crate) type Pair = (u32, u32);
+
+impl Base {
+    /// # Errors
+    /// The nodes of a cycle, in its order.
+    pub(crate) fn of(
+        nodes: u32,
+        edges: &[Pair],
+        orders: &[Pair],
+        joins: Vec<Join>,
+    ) -> Result<Self, Vec<u32>> {
+        let reversed = |pairs: &[Pair]| Rows::grouped(nodes, pairs.iter().map(|(from, to)| (*to, *from)));
+        let forward = |pairs: &[Pair]| Rows::grouped(nodes, pairs.iter().copied());
+        let mut base = Base {
+            nodes,
+            sources: reversed(edges),
+            targets: forward(edges),
+            before: reversed(orders),
+            after: forward(orders),
+            joins: if joins.iter().all(|join| *join == Join::All) { Vec::new() } else { joins },
+            rank: Vec::new(),
+            wide: HashMap::new(),
+        };
+        base.rank = base.ranks()?;
+        for node in 0..nodes {
+            let row = base.sources.row(node);
+            if row.len() > WIDE {
+                let mut sorted: Box<[u32]> = row.into();
+                sorted.sort_unstable();
+                base.wide.insert(node, sorted);
+            }
+        }
+        Ok(base)
+    }
+
+    #[inline]
+    pub(crate) fn join(&self, node: u32) -> Join {
+        self.joins.get(node as usize).copied().unwrap_or_default()
+    }
+
+    /// Whether every node waits for all its dependencies.
+    pub(crate) fn is_strict(&self) -> bool {
+        self.joins.is_empty()
+    }
+
+    /// Whether there is that data edge.
+    pub(crate) fn has_edge(&self, from: u32, to: u32) -> bool {
+        match self.wide.get(&to) {
+            Some(sorted) => sorted.binary_search(&from).is_ok(),
+            None => self.sources.row(to).contains(&from),
+        }
+    }
+
+    /// Nodes without dependencies, in order of declaration. Order-only edges do not count.
+    pub(crate) fn roots(&self) -> impl Iterator<Item = u32> {
+        (0..self.nodes).filter(|node| self.sources.row(*node).is_empty())
+    }
+
+    /// A topological order, found by taking away what waits for nothing.
+    fn ranks(&self) -> Result<Vec<u32>, Vec<u32>> {
+        let count = |node| (self.sources.row(node).len() + self.before.row(node).len()) as u32;
+        let mut waits: Vec<u32> = (0..self.nodes).map(count).collect();
+        let mut order: Vec<u32> = (0..self.nodes).filter(|node| waits[*node as usize] == 0).collect();
+        let mut rank = vec![0; self.nodes as usize];
+        let mut taken = 0;
+        while let Some(node) = order.get(taken).copied() {
+            rank[node as usize] = taken as u32;
+            taken += 1;
+            for target in self.targets.row(node).iter().chain(self.after.row(node)) {
+                let waits = &mut waits[*target as usize];
+                *waits -= 1;
+                if *waits == 0 {
+                    order.push(*target);
+                }
+            }
+        }
+        if taken == self.nodes as usize { Ok(rank) } else { Err(self.cycle(&waits)) }
+    }
+
+    /// A cycle among the nodes that still wait: each of them has a dependency that waits as well, so going back from one to
+    /// another comes round.
+    fn cycle(&self, waits: &[u32]) -> Vec<u32> {
+        let stays = |node: &u32| waits[*node as usize] > 0;
+        let mut seen = vec![u32::MAX; waits.len()];
+        let mut way = Vec::new();
+        let mut node = (0..self.nodes).find(stays);
+        while let Some(here) = node {
+            if let Some(begin) = way.get(seen[here as usize] as usize..) {
+                let mut cycle: Vec<u32> = begin.to_vec();
+                cycle.reverse();
+                let first = cycle.iter().enumerate().min_by_key(|(_, node)| **node).map_or(0, |(at, _)| at);
+                cycle.rotate_left(first);
+                return cycle;
+            }
+            seen[here as usize] = way.len() as u32;
+            way.push(here);
+            let mut sources = self.sources.row(here).iter().chain(self.before.row(here));
+            node = sources.find(|source| stays(source)).copied();
+        }
+        way
+    }
+}

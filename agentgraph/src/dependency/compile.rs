@@ -1,0 +1,285 @@
+//! From the builder's notes to a checked graph: names, nodes, edges, cycles.
+
+use crate::dependency::outputs::{Output, PassInput};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+use super::base::{Base, Pair};
+use super::compiled::CompiledDependencyGraph;
+use super::node::Kind;
+use super::outputs::{OutputTable, Outputs};
+use super::wiring::{Entry, Wiring};
+use super::{Declared, DependencyGraph, Edge, Names, Place};
+use crate::context::GraphShared;
+use crate::error::nearest;
+use crate::graph::topology::{Rows, Topology};
+use crate::graph::{CompileError, CompiledGraph, Drawing, GraphCore, Problem, ProblemKind};
+use crate::migrate::Migrations;
+use crate::services::SystemServices;
+
+/// A name that no node was declared with.
+const UNDECLARED: u32 = u32::MAX;
+
+pub(super) fn compile<O: Output, S: PassInput>(
+    graph: DependencyGraph<O, S>,
+) -> Result<CompiledDependencyGraph<O, S>, CompileError> {
+    let DependencyGraph { names, nodes, edges, orders, templates, deps, sessions, .. } = graph;
+    let mut check = Check::of(&names, &nodes);
+    let (pairs, places) = check.edges(&names, &edges);
+    let orders = check.orders(&names, &orders, &pairs);
+    let known = Known {
+        deps: deps.keys().copied().collect(),
+        sessions: sessions.iter().map(|kind| kind.id).collect(),
+    };
+    check.nodes(&names, &nodes, &known);
+    check.duplicates(&names, &pairs, &places);
+    let mut made = HashMap::with_capacity(templates.len());
+    for (name, template, place) in templates {
+        if made.insert(Arc::clone(&name), template).is_some() {
+            check.add(ProblemKind::DuplicateTemplate { name: name.to_string() }, place);
+        }
+    }
+    let joins = nodes.iter().map(|node| node.node.settings.join).collect();
+    let base = match check.problems.is_empty() {
+        true => Base::of(nodes.len() as u32, &pairs, &orders, joins),
+        // Edges may be missing, and nodes doubled, so that only what is there is judged.
+        false => Base::of(check.declared.len() as u32, &pairs, &orders, Vec::new()),
+    };
+    let base = match base {
+        Ok(base) if check.problems.is_empty() => base,
+        Ok(_) => return Err(check.into_error()),
+        Err(cycle) => {
+            check.cycle(&names, &cycle, &pairs, &places);
+            return Err(check.into_error());
+        }
+    };
+    let declared: Arc<[Arc<str>]> = match check.is_in_order() {
+        true => names.list.into(),
+        false => nodes.iter().map(|node| Arc::clone(&names.list[node.name as usize])).collect(),
+    };
+    let mut ids = names.ids;
+    if !check.is_in_order() {
+        ids.values_mut().for_each(|id| *id = check.ids[*id as usize]);
+    }
+    let by_name = Arc::new(ids);
+    let fingerprint = fingerprint(&base, &declared, made.keys());
+    let is_plain = base.is_strict()
+        && nodes.iter().all(|node| {
+            node.node.call.kind() == Kind::Plain
+                && node.node.settings.policies.clone().or(&graph.policies).is_empty()
+        });
+    let wiring = Arc::new(Wiring {
+        base: Arc::new(base),
+        names: Arc::clone(&declared),
+        by_name: Arc::clone(&by_name),
+        nodes: nodes.into_iter().map(|node| Entry::of(node.node, &graph.policies)).collect(),
+        templates: made,
+        policies: graph.policies,
+        deps: known.deps,
+        sessions: known.sessions,
+        is_plain,
+        must_be_complete: graph.must_be_complete,
+    });
+    let core = GraphCore::<Outputs<O, S>> {
+        schema: OutputTable::of(Arc::clone(&declared), Arc::clone(&by_name)),
+        nodes: Vec::new(),
+        topology: Topology { nodes: declared.len() as u32, ..Topology::default() },
+        routers: Vec::new(),
+        by_name,
+        names: Arc::clone(&declared),
+        fingerprint,
+        warnings: Vec::new(),
+        breaks: None,
+        has_ephemeral: false,
+        has_run_channels: true,
+        has_graphs: false,
+        eager: false,
+        detached: Vec::new(),
+        siblings: graph.siblings,
+        on_limit: None,
+        stuck_fails: false,
+        migrations: Migrations { version: 0, steps: Vec::new() },
+        drawing: Drawing { names: Vec::new(), graphs: Vec::new(), lines: Vec::new() },
+        discipline: Some(Arc::clone(&wiring) as _),
+    };
+    let shared =
+        GraphShared { names: declared, deps, sessions: sessions.into(), services: Arc::new(SystemServices) };
+    let graph =
+        CompiledGraph { core: Arc::new(core), shared: Arc::new(shared), persistence: None, host: None };
+    Ok(CompiledDependencyGraph { graph, wiring })
+}
+
+/// What the graph can give its nodes.
+struct Known {
+    deps: HashSet<std::any::TypeId>,
+    sessions: HashSet<std::any::TypeId>,
+}
+
+struct Check {
+    problems: Vec<Problem>,
+    /// For each name as it came up: the node's place in the order of declaration.
+    ids: Vec<u32>,
+    /// For each node: the name, as it came up.
+    declared: Vec<u32>,
+}
+
+impl Check {
+    fn of<O, S>(names: &Names, nodes: &[Declared<O, S>]) -> Self {
+        let mut check = Check {
+            problems: Vec::new(),
+            ids: vec![UNDECLARED; names.list.len()],
+            declared: Vec::with_capacity(nodes.len()),
+        };
+        for node in nodes {
+            let name = &names.list[node.name as usize];
+            if name.is_empty() || name.starts_with("__") {
+                check.add(ProblemKind::ReservedName { name: name.to_string() }, node.place);
+            }
+            if check.ids[node.name as usize] != UNDECLARED {
+                check.add(ProblemKind::DuplicateNode { name: name.to_string() }, node.place);
+                continue;
+            }
+            check.ids[node.name as usize] = check.declared.len() as u32;
+            check.declared.push(node.name);
+        }
+        check
+    }
+
+    fn add(&mut self, kind: ProblemKind, place: Place) {
+        self.problems.push(Problem { kind, place: Some(place) });
+    }
+
+    fn into_error(mut self) -> CompileError {
+        self.problems
+            .sort_by_key(|problem| problem.place.map(|place| (place.file(), place.line(), place.column())));
+        CompileError::new(self.problems)
+    }
+
+    /// Whether names came up in the order in which nodes were declared.
+    fn is_in_order(&self) -> bool {
+        (0..).zip(&self.ids).all(|(at, id)| at == *id)
+    }
+
+    fn nodes<O, S>(&mut self, names: &Names, nodes: &[Declared<O, S>], known: &Known) {
+        for Declared { name, node, place } in nodes {
+            let name = || names.list[*name as usize].to_string();
+            for need in &node.settings.requirements {
+                if need.is_session && !known.sessions.contains(&need.id) {
+                    self.add(ProblemKind::MissingSession { node: name(), session: need.name }, place);
+                } else if !need.is_session && !known.deps.contains(&need.id) {
+                    self.add(ProblemKind::MissingDep { node: name(), dep: need.name }, place);
+                }
+            }
+            let timeouts = node.settings.policies.timeouts;
+            if [timeouts.run, timeouts.idle].into_iter().flatten().any(|limit| limit.is_zero()) {
+                self.add(ProblemKind::ZeroTimeout { node: name() }, place);
+            }
+        }
+    }
+
+    /// The edges by the order of declaration of their ends, and where they were added.
+    fn edges(&mut self, names: &Names, edges: &[Edge]) -> (Vec<Pair>, Vec<Place>) {
+        let resolved = edges.iter().filter_map(|edge| Some((self.pair(names, "edge", edge)?, edge.place)));
+        resolved.unzip()
+    }
+
+    fn orders(&mut self, names: &Names, orders: &[(Edge, usize)], edges: &[Pair]) -> Vec<Pair> {
+        let mut first: HashMap<Pair, usize> = HashMap::new();
+        if !orders.is_empty() {
+            first = edges.iter().enumerate().rev().map(|(at, pair)| (*pair, at)).collect();
+        }
+        let mut seen = HashSet::with_capacity(orders.len());
+        let mut resolved = Vec::with_capacity(orders.len());
+        for (edge, before) in orders {
+            let Some(pair) = self.pair(names, "order", edge) else { continue };
+            if first.get(&pair).is_some_and(|at| at < before) || !seen.insert(pair) {
+                self.duplicate(names, edge);
+                continue;
+            }
+            resolved.push(pair);
+        }
+        resolved
+    }
+
+    fn duplicate(&mut self, names: &Names, edge: &Edge) {
+        let from = format!("`{}`", names.list[edge.from as usize]);
+        let to = names.list[edge.to as usize].to_string();
+        self.add(ProblemKind::DuplicateEdge { from, to }, edge.place);
+    }
+
+    fn pair(&mut self, names: &Names, what: &'static str, edge: &Edge) -> Option<Pair> {
+        let mut end = |name: u32| {
+            let id = self.ids[name as usize];
+            if id == UNDECLARED {
+                let name = &names.list[name as usize];
+                let known = self.declared.iter().map(|known| &*names.list[*known as usize]);
+                let nearest = nearest(name, known).map(str::to_owned);
+                let kind = ProblemKind::UnknownNode { what, name: name.to_string(), nearest };
+                self.problems.push(Problem { kind, place: Some(edge.place) });
+            }
+            id
+        };
+        let (from, to) = (end(edge.from), end(edge.to));
+        (from != UNDECLARED && to != UNDECLARED).then_some((from, to))
+    }
+
+    /// The same edge twice. A mark per target costs less than a set of edges.
+    fn duplicates(&mut self, names: &Names, edges: &[Pair], places: &[Place]) {
+        let nodes = self.declared.len() as u32;
+        let rows = Rows::grouped(nodes, (0_u32..).zip(edges).map(|(at, (from, _))| (*from, at)));
+        let mut seen_from = vec![u32::MAX; nodes as usize];
+        for node in 0..nodes {
+            for at in rows.row(node) {
+                let (from, to) = edges[*at as usize];
+                if std::mem::replace(&mut seen_from[to as usize], from) == from {
+                    let name = |id: u32| &names.list[self.declared[id as usize] as usize];
+                    let (from, to) = (format!("`{}`", name(from)), name(to).to_string());
+                    self.add(ProblemKind::DuplicateEdge { from, to }, places[*at as usize]);
+                }
+            }
+        }
+    }
+
+    fn cycle(&mut self, names: &Names, cycle: &[u32], edges: &[Pair], places: &[Place]) {
+        let round: Vec<Pair> = cycle.iter().copied().zip(cycle.iter().copied().cycle().skip(1)).collect();
+        let last = edges.iter().rposition(|edge| round.contains(edge));
+        let place = last.map(|at| places[at]);
+        let nodes = cycle.iter().map(|node| names.list[self.declared[*node as usize] as usize].to_string());
+        self.problems.push(Problem { kind: ProblemKind::Cycle { nodes: nodes.collect() }, place });
+    }
+}
+
+/// Thirty-two hexadecimal digits that change when nodes, edges, their order at a node, joins or templates do, and do not
+/// when lines of the source change places. Sums over the parts are cheap where a list of a million lines is not.
+fn fingerprint<'a>(base: &Base, names: &[Arc<str>], templates: impl Iterator<Item = &'a Arc<str>>) -> String {
+    let hashes: Vec<u128> = names.iter().map(|name| hash(0, name.as_bytes())).collect();
+    let (mut nodes, mut edges) = (0_u128, 0_u128);
+    for (node, own) in (0_u32..).zip(&hashes) {
+        nodes = nodes.wrapping_add(hash(*own, base.join(node).name().as_bytes()));
+        let kinds = [(b'e', base.sources.row(node)), (b'o', base.before.row(node))];
+        for (kind, sources) in kinds {
+            for (at, source) in (0_u32..).zip(sources) {
+                // The order of order-only edges means nothing.
+                let at = if kind == b'e' { at } else { 0 };
+                let source = hash(hashes[*source as usize], &[kind]);
+                edges = edges.wrapping_add(hash(hash(*own, &source.to_le_bytes()), &at.to_le_bytes()));
+            }
+        }
+    }
+    let templates = templates.fold(0_u128, |sum, name| sum.wrapping_add(hash(1, name.as_bytes())));
+    let mut digest = Sha256::new();
+    digest.update(b"agentgraph dependency graph 1\n");
+    for part in [nodes, edges, templates] {
+        digest.update(part.to_le_bytes());
+    }
+    digest.finalize()[..16].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// FNV-1a of 128 bits, going on from another hash.
+fn hash(from: u128, bytes: &[u8]) -> u128 {
+    const OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
+    const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
+    bytes.iter().fold(OFFSET ^ from, |hash, byte| (hash ^ u128::from(*byte)).wrapping_mul(PRIME))
+}

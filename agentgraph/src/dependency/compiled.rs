@@ -1,0 +1,172 @@
+//! [`CompiledDependencyGraph`]: a dependency graph that was checked. Immutable, cheap to clone, shared by any number of passes.
+
+use crate::dependency::outputs::{Output, PassInput};
+use std::fmt;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::edits::BeforePass;
+use super::outputs::{Outputs, OutputsUpdate};
+use super::passes::Passes;
+use super::wiring::Wiring;
+use crate::checkpoint::Checkpointer;
+use crate::context::CheckpointId;
+use crate::error::Error;
+use crate::graph::CompiledGraph;
+use crate::run::view::{Checkpoint, History};
+use crate::run::{InterruptId, RunBuilder};
+use crate::services::Services;
+
+/// A runnable dependency graph. [`DependencyGraph::compile`](crate::DependencyGraph::compile) makes it.
+pub struct CompiledDependencyGraph<O: Output, S: PassInput = ()> {
+    pub(super) graph: CompiledGraph<Outputs<O, S>>,
+    pub(super) wiring: Arc<Wiring<O, S>>,
+}
+
+impl<O: Output, S: PassInput> CompiledDependencyGraph<O, S> {
+    /// Begins a pass. Without a checkpointer it knows nothing of earlier ones: see [`passes`](Self::passes).
+    ///
+    /// The limit of [`max_supersteps`](RunBuilder::max_supersteps) is one of nodes here, and there is none by default.
+    pub fn invoke(&self, input: S) -> RunBuilder<Outputs<O, S>> {
+        RunBuilder::invoke(self.graph.clone(), OutputsUpdate::begin(input)).max_supersteps(u64::MAX)
+    }
+
+    /// Goes on with an answer to the one open interrupt of a thread.
+    pub fn resume(&self, answer: impl Serialize) -> RunBuilder<Outputs<O, S>> {
+        RunBuilder::resume(self.graph.clone(), answer).max_supersteps(u64::MAX)
+    }
+
+    /// Goes on with answers to interrupts by their ids.
+    pub fn resume_many<A: Serialize>(
+        &self,
+        answers: impl IntoIterator<Item = (InterruptId, A)>,
+    ) -> RunBuilder<Outputs<O, S>> {
+        RunBuilder::resume_many(self.graph.clone(), answers).max_supersteps(u64::MAX)
+    }
+
+    /// Goes on with a pass that was stopped by anything but an open interrupt: a failure, a limit, a cancelled or killed
+    /// process. Nodes that are done do not run again, and its edits hold.
+    pub fn proceed(&self) -> RunBuilder<Outputs<O, S>> {
+        RunBuilder::proceed(self.graph.clone()).max_supersteps(u64::MAX)
+    }
+
+    /// A line of passes in memory, in which each knows the outputs of those before it, for nodes to be skipped.
+    pub fn passes(&self) -> Passes<O, S> {
+        Passes::of(self.clone())
+    }
+
+    /// The same graph, whose passes are kept by `saver`: every pass then needs a thread, which keeps the outputs from pass to
+    /// pass.
+    #[must_use]
+    pub fn checkpointer(mut self, saver: impl Checkpointer) -> Self
+    where
+        O: Serialize + DeserializeOwned,
+        S: Serialize + DeserializeOwned,
+    {
+        self.graph = self.graph.checkpointer(saver);
+        self
+    }
+
+    /// The same graph, taking time and randomness from `services`.
+    #[must_use]
+    pub fn services(mut self, services: impl Services) -> Self {
+        self.graph = self.graph.services(services);
+        self
+    }
+
+    /// The newest checkpoint of a thread, with what has finished since. `None` for a thread that does not exist.
+    ///
+    /// # Errors
+    /// Without a checkpointer, or when the store or its bytes fail.
+    pub async fn state(&self, thread: &str) -> Result<Option<Checkpoint<Outputs<O, S>>>, Error> {
+        self.graph.state(thread).await
+    }
+
+    /// A thread as it was at a checkpoint.
+    ///
+    /// # Errors
+    /// As [`state`](Self::state).
+    pub async fn state_at(
+        &self,
+        thread: &str,
+        checkpoint: CheckpointId,
+    ) -> Result<Option<Checkpoint<Outputs<O, S>>>, Error> {
+        self.graph.state_at(thread, checkpoint).await
+    }
+
+    /// The checkpoints of a thread, newest first: one where a pass began and one where it was over.
+    pub fn history(&self, thread: impl Into<String>) -> History<Outputs<O, S>> {
+        self.graph.history(thread)
+    }
+
+    /// The nodes' names, in order of declaration.
+    pub fn nodes(&self) -> impl Iterator<Item = &str> {
+        self.graph.nodes()
+    }
+
+    /// The graph's fingerprint: 32 hexadecimal digits that change when nodes, edges, joins or templates do.
+    pub fn fingerprint(&self) -> &str {
+        self.graph.fingerprint()
+    }
+
+    /// The graph as a Mermaid flowchart: order-only edges are dotted.
+    pub fn mermaid(&self) -> String {
+        super::draw::mermaid(&self.wiring)
+    }
+}
+
+impl<O: Output, S: PassInput> RunBuilder<Outputs<O, S>> {
+    /// Edits the graph for this pass before it begins. It has an effect on a pass that `invoke` begins.
+    ///
+    /// ```
+    /// use agentgraph::prelude::*;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let graph = DependencyGraph::<u64>::new()
+    ///     .node("one", || 1)
+    ///     .node("sum", |deps: Deps<u64>| deps.outputs().sum::<u64>())
+    ///     .edge("one", "sum")
+    ///     .compile()?;
+    /// let outputs = graph
+    ///     .invoke(())
+    ///     .for_this_pass(|edits| {
+    ///         edits.add_fn("two", || 2).add_edge("two", "sum");
+    ///     })
+    ///     .await?
+    ///     .into_finished()?;
+    /// assert_eq!(outputs["sum"], 3);
+    /// assert_eq!(graph.invoke(()).await?.into_finished()?["sum"], 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn for_this_pass(self, edit: impl FnOnce(&mut BeforePass<O, S>)) -> Self {
+        let mut edits = BeforePass::new();
+        edit(&mut edits);
+        self.with_input(|input| {
+            let ops =
+                edits.ops.map_err(|error| Error::new(error.code(), error.to_string()).with_source(error))?;
+            if let Some(begins) = &mut input.begins {
+                begins.before.extend(ops);
+            }
+            Ok(())
+        })
+    }
+}
+
+impl<O: Output, S: PassInput> Clone for CompiledDependencyGraph<O, S> {
+    fn clone(&self) -> Self {
+        CompiledDependencyGraph { graph: self.graph.clone(), wiring: Arc::clone(&self.wiring) }
+    }
+}
+
+impl<O: Output, S: PassInput> fmt::Debug for CompiledDependencyGraph<O, S> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("CompiledDependencyGraph")
+            .field("nodes", &self.wiring.names)
+            .field("fingerprint", &self.fingerprint())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,90 @@
+//! Edits that are made before a pass begins.
+
+use std::fmt;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{Op, from_template};
+use crate::dependency::node::IntoDependencyNode;
+use crate::edits::{EditError, GraphEdit};
+
+/// What is edited before a pass begins, as one transaction; see
+/// [`RunBuilder::for_this_pass`](crate::RunBuilder::for_this_pass). It is checked when the call looks at its thread: what is
+/// not possible fails the call before anything runs.
+pub struct BeforePass<O, S = ()> {
+    pub(crate) ops: Result<Vec<Op<O, S>>, EditError>,
+}
+
+impl<O, S> BeforePass<O, S> {
+    pub(crate) fn new() -> Self {
+        BeforePass { ops: Ok(Vec::new()) }
+    }
+
+    /// See [`PassEdits::add_fn`](crate::PassEdits::add_fn).
+    pub fn add_fn<M>(
+        &mut self,
+        name: impl Into<String>,
+        node: impl IntoDependencyNode<O, S, M>,
+    ) -> &mut Self {
+        let edit = GraphEdit::AddNode { name: name.into(), template: None, args: Value::Null };
+        self.note(Ok(Op { edit, node: Some(node.into_node()) }))
+    }
+
+    /// See [`PassEdits::add_node`](crate::PassEdits::add_node).
+    pub fn add_node(
+        &mut self,
+        name: impl Into<String>,
+        template: impl Into<String>,
+        args: impl Serialize,
+    ) -> &mut Self {
+        self.note(from_template(name.into(), template.into(), args))
+    }
+
+    /// See [`PassEdits::add_edge`](crate::PassEdits::add_edge).
+    pub fn add_edge(&mut self, from: impl Into<String>, to: impl Into<String>) -> &mut Self {
+        self.edit(GraphEdit::AddEdge { from: from.into(), to: to.into() })
+    }
+
+    /// See [`PassEdits::prepend_edge`](crate::PassEdits::prepend_edge).
+    pub fn prepend_edge(&mut self, from: impl Into<String>, to: impl Into<String>) -> &mut Self {
+        self.edit(GraphEdit::PrependEdge { from: from.into(), to: to.into() })
+    }
+
+    /// See [`PassEdits::remove_edge`](crate::PassEdits::remove_edge).
+    pub fn remove_edge(&mut self, from: impl Into<String>, to: impl Into<String>) -> &mut Self {
+        self.edit(GraphEdit::RemoveEdge { from: from.into(), to: to.into() })
+    }
+
+    /// See [`PassEdits::remove_node`](crate::PassEdits::remove_node).
+    pub fn remove_node(&mut self, name: impl Into<String>) -> &mut Self {
+        self.edit(GraphEdit::RemoveNode { name: name.into() })
+    }
+
+    /// See [`PassEdits::skip`](crate::PassEdits::skip).
+    pub fn skip<N: Into<String>>(&mut self, nodes: impl IntoIterator<Item = N>) -> &mut Self {
+        self.edit(GraphEdit::Skip { nodes: nodes.into_iter().map(Into::into).collect() })
+    }
+
+    fn edit(&mut self, edit: GraphEdit) -> &mut Self {
+        self.note(Ok(edit.into()))
+    }
+
+    fn note(&mut self, op: Result<Op<O, S>, EditError>) -> &mut Self {
+        match (&mut self.ops, op) {
+            (Ok(ops), Ok(op)) => ops.push(op),
+            (ops @ Ok(_), Err(error)) => *ops = Err(error),
+            (Err(_), _) => {}
+        }
+        self
+    }
+}
+
+impl<O, S> fmt::Debug for BeforePass<O, S> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.ops {
+            Ok(ops) => out.debug_list().entries(ops.iter().map(|op| &op.edit)).finish(),
+            Err(error) => error.fmt(out),
+        }
+    }
+}

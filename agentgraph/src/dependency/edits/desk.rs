@@ -1,0 +1,218 @@
+//! The desk of a pass: where its tasks hand in their edits, and where the plan is that these are about.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::Op;
+use super::judge::{Deed, Judge};
+use crate::context::TaskRequest;
+use crate::dependency::base::Join;
+use crate::dependency::layer::Layer;
+use crate::dependency::node::DependencyNode;
+use crate::dependency::plan::{Plan, Status};
+use crate::dependency::wiring::Wiring;
+use crate::edits::{EditError, GraphEdit, Rejection};
+use crate::error::nearest;
+
+/// What the tasks of one pass share with its loop.
+pub(crate) struct Desk<O, S> {
+    wiring: Arc<Wiring<O, S>>,
+    /// The nodes that have an output of an earlier pass.
+    kept: Vec<bool>,
+    /// The pass is stored, so functions cannot be nodes.
+    stored: bool,
+    /// Locked by the loop between calls of nodes, and by nodes while they hand in an edit.
+    pass: Mutex<Settled<O, S>>,
+}
+
+/// How far the pass has come.
+pub(crate) struct Settled<O, S> {
+    pub(crate) plan: Plan,
+    /// The nodes that were added, in order of their ids.
+    pub(crate) added: Vec<DependencyNode<O, S>>,
+    /// What tasks that run have handed in, by their places.
+    drafts: HashMap<u32, Draft<O, S>>,
+}
+
+/// The edits of one attempt.
+struct Draft<O, S> {
+    node: u32,
+    attempt: u32,
+    layer: Layer,
+    ops: Vec<Op<O, S>>,
+}
+
+/// The edits of a task that is done.
+pub(crate) struct Transaction<O, S> {
+    pub(crate) ops: Vec<Op<O, S>>,
+}
+
+impl<O, S> Transaction<O, S> {
+    pub(crate) fn of(edits: Vec<GraphEdit>) -> Self {
+        Transaction { ops: edits.into_iter().map(Op::from).collect() }
+    }
+
+    pub(crate) fn edits(&self) -> Vec<GraphEdit> {
+        self.ops.iter().map(|op| op.edit.clone()).collect()
+    }
+}
+
+impl<O, S> Desk<O, S> {
+    pub(crate) fn new(wiring: Arc<Wiring<O, S>>, kept: Vec<bool>, stored: bool) -> Self {
+        let plan = Plan::new(Arc::clone(&wiring.base));
+        let pass = Settled { plan, added: Vec::new(), drafts: HashMap::new() };
+        Desk { wiring, kept, stored, pass: Mutex::new(pass) }
+    }
+
+    pub(crate) fn pass(&self) -> MutexGuard<'_, Settled<O, S>> {
+        self.pass.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Forgets what an earlier attempt of the task has handed in.
+    pub(crate) fn begin_attempt(&self, request: TaskRequest) {
+        let mut pass = self.pass();
+        if pass.drafts.get(&request.index).is_some_and(|draft| draft.attempt < request.attempt) {
+            pass.drafts.remove(&request.index);
+        }
+    }
+
+    /// Checks an edit of a task, and keeps it until the task is done.
+    pub(crate) fn submit(&self, request: TaskRequest, mut op: Op<O, S>) -> Result<(), Rejection> {
+        self.make(&mut op)?;
+        let mut pass = self.pass();
+        let Settled { plan, drafts, .. } = &mut *pass;
+        if plan.status(request.node) != Status::Runs {
+            return Err(Rejection::TooLate);
+        }
+        let end = plan.overlay.end();
+        let draft = drafts.entry(request.index).or_insert_with(|| Draft {
+            node: request.node,
+            attempt: request.attempt,
+            layer: Layer::above(end),
+            ops: Vec::new(),
+        });
+        if draft.node != request.node || draft.attempt > request.attempt {
+            return Err(Rejection::TooLate);
+        }
+        if draft.attempt < request.attempt || draft.layer.first != end {
+            // Others have added nodes since, so the ids in the layer are taken: it is made anew on top of theirs.
+            draft.layer = Layer::above(end);
+            if draft.attempt < request.attempt {
+                draft.ops.clear();
+            }
+            draft.attempt = request.attempt;
+            for op in &draft.ops {
+                self.judge(plan, true).judge(&mut draft.layer, &op.edit, join_of(op))?;
+            }
+        }
+        self.judge(plan, false).judge(&mut draft.layer, &op.edit, join_of(&op))?;
+        draft.ops.push(op);
+        Ok(())
+    }
+
+    /// The node of that name, as the pass stands.
+    pub(crate) fn find(&self, name: &str) -> Option<u32> {
+        let base = || self.wiring.by_name.get(name).copied();
+        self.pass().plan.look(|graph| graph.named(name)).unwrap_or_else(base)
+    }
+
+    /// The nodes that may start, in the order in which they would.
+    pub(crate) fn upcoming(&self) -> Vec<String> {
+        let pass = self.pass();
+        let names = pass.plan.upcoming().filter_map(|node| {
+            let added = || pass.plan.look(|graph| graph.added(node).map(|added| Arc::clone(&added.name)));
+            self.wiring.names.get(node as usize).cloned().or_else(added)
+        });
+        names.map(|name| name.to_string()).collect()
+    }
+
+    /// What a task that is done has handed in.
+    pub(crate) fn take(&self, index: u32) -> Option<Transaction<O, S>> {
+        let draft = self.pass().drafts.remove(&index)?;
+        (!draft.ops.is_empty()).then_some(Transaction { ops: draft.ops })
+    }
+
+    /// Makes the edits of a transaction, all or none, and gives the names of the nodes that it added.
+    ///
+    /// # Errors
+    /// The first one that is not possible.
+    pub(crate) fn settle(
+        &self,
+        transaction: &mut Transaction<O, S>,
+        merges: bool,
+    ) -> Result<Vec<Arc<str>>, EditError> {
+        for op in &mut transaction.ops {
+            self.make(op).map_err(|why| EditError::new(op.edit.clone(), why))?;
+        }
+        let mut pass = self.pass();
+        let first = pass.plan.overlay.end();
+        let mut layer = Layer::above(first);
+        let judge = self.judge(&pass.plan, merges);
+        let deeds = transaction.ops.iter().map(|op| {
+            let deed = match self.coincides(&pass, op).filter(|_| merges) {
+                Some(()) => Ok(Deed::Nothing),
+                None => judge.judge(&mut layer, &op.edit, join_of(op)),
+            };
+            deed.map_err(|why| EditError::new(op.edit.clone(), why))
+        });
+        let deeds: Vec<Deed> = deeds.collect::<Result<_, _>>()?;
+        let Settled { plan, added, .. } = &mut *pass;
+        let mut names = Vec::new();
+        for (deed, op) in deeds.into_iter().zip(&transaction.ops) {
+            match deed {
+                Deed::AddNode(name, join) => {
+                    plan.add_node(Arc::clone(&name), join);
+                    added.extend(op.node.clone());
+                    names.push(name);
+                }
+                Deed::AddEdge(edge, front) => plan.add_edge(edge, front),
+                Deed::RemoveEdge(edge) => plan.remove_edge(edge),
+                Deed::RemoveNode(name, node) => plan.remove_node(name, node),
+                Deed::Skip(nodes) => nodes.into_iter().for_each(|node| plan.skip(node)),
+                Deed::Nothing => {}
+            }
+        }
+        plan.overlay.adopt_places(layer);
+        plan.enter_roots(first);
+        Ok(names)
+    }
+
+    /// Whether another task has added the same node.
+    fn coincides(&self, pass: &Settled<O, S>, op: &Op<O, S>) -> Option<()> {
+        let GraphEdit::AddNode { name, .. } = &op.edit else { return None };
+        let node = pass.plan.look(|graph| graph.named(name))??;
+        let other = pass.added.get((node - self.wiring.base.nodes) as usize)?;
+        let same = op.node.as_ref().is_some_and(|node| node.is(other));
+        same.then_some(())
+    }
+
+    fn judge<'a>(&'a self, plan: &'a Plan, merges: bool) -> Judge<'a> {
+        Judge { plan, names: &self.wiring.names, by_name: &self.wiring.by_name, kept: &self.kept, merges }
+    }
+
+    /// Has the node of an edit made, if a template makes it.
+    fn make(&self, op: &mut Op<O, S>) -> Result<(), Rejection> {
+        let GraphEdit::AddNode { name, template, args } = &op.edit else { return Ok(()) };
+        let Some(template) = template else {
+            return if self.stored { Err(Rejection::NeedsTemplate) } else { Ok(()) };
+        };
+        if op.node.is_none() {
+            let factory = self.wiring.templates.get(&**template).ok_or_else(|| {
+                let known = self.wiring.templates.keys().map(|known| &**known);
+                let nearest = nearest(template, known).map(str::to_owned);
+                Rejection::UnknownTemplate { name: template.clone(), nearest }
+            })?;
+            let node = factory(args).map_err(|error| Rejection::BadArguments(error.to_string()))?;
+            op.node = Some(node.made_of(template, args));
+        }
+        let missing = op.node.as_ref().and_then(|node| self.wiring.missing(&node.settings));
+        match missing {
+            Some(missing) => Err(Rejection::Unfit(format!("node `{name}` {missing}"))),
+            None => Ok(()),
+        }
+    }
+}
+
+fn join_of<O, S>(op: &Op<O, S>) -> Join {
+    op.node.as_ref().map(|node| node.settings.join).unwrap_or_default()
+}

@@ -1,0 +1,163 @@
+//! Whether one edit is possible in a graph as it is, and what it does there by ids.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::dependency::base::{Join, Pair};
+use crate::dependency::cycle::{self, Verdict};
+use crate::dependency::layer::{Graph, Layer};
+use crate::dependency::plan::{Plan, Status};
+use crate::edits::{GraphEdit, Rejection};
+use crate::error::nearest;
+
+/// What an edit does.
+pub(super) enum Deed {
+    AddNode(Arc<str>, Join),
+    AddEdge(Pair, bool),
+    RemoveEdge(Pair),
+    RemoveNode(Arc<str>, u32),
+    Skip(Vec<u32>),
+    /// Somebody else has done just that.
+    Nothing,
+}
+
+/// What edits are judged by.
+pub(super) struct Judge<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) names: &'a [Arc<str>],
+    pub(super) by_name: &'a HashMap<Arc<str>, u32>,
+    pub(super) kept: &'a [bool],
+    /// A task is done and its edits are made: what was possible when it asked, and is there by now, was asked by another
+    /// one as well.
+    pub(super) merges: bool,
+}
+
+impl Judge<'_> {
+    /// Judges an edit in the graph with `layer` on top, and notes it there.
+    pub(super) fn judge(&self, layer: &mut Layer, edit: &GraphEdit, join: Join) -> Result<Deed, Rejection> {
+        match edit {
+            GraphEdit::AddNode { name, .. } => self.add_node(layer, name, join),
+            GraphEdit::AddEdge { from, to } => self.add_edge(layer, (from, to), false),
+            GraphEdit::PrependEdge { from, to } => self.add_edge(layer, (from, to), true),
+            GraphEdit::RemoveEdge { from, to } => self.remove_edge(layer, (from, to)),
+            GraphEdit::RemoveNode { name } => self.remove_node(layer, name),
+            GraphEdit::Skip { nodes } => self.skip(layer, nodes),
+        }
+    }
+
+    fn look<T>(&self, layer: &Layer, look: impl FnOnce(Graph<'_>) -> T) -> T {
+        self.plan.look_with(layer, look)
+    }
+
+    fn find(&self, layer: &Layer, name: &str) -> Option<u32> {
+        let base = || self.by_name.get(name).copied();
+        self.look(layer, |graph| graph.named(name)).unwrap_or_else(base)
+    }
+
+    fn node(&self, layer: &Layer, name: &str) -> Result<u32, Rejection> {
+        self.find(layer, name).ok_or_else(|| {
+            let added = self.plan.overlay.added.iter().chain(&layer.added).map(|added| &*added.name);
+            let known = self.names.iter().map(|name| &**name).chain(added);
+            let nearest = nearest(name, known).map(str::to_owned);
+            Rejection::UnknownNode { name: name.to_owned(), nearest }
+        })
+    }
+
+    fn add_node(&self, layer: &mut Layer, name: &str, join: Join) -> Result<Deed, Rejection> {
+        if name.is_empty() || name.starts_with("__") {
+            return Err(Rejection::ReservedName);
+        }
+        if self.find(layer, name).is_some() {
+            return Err(Rejection::NodeExists);
+        }
+        let name: Arc<str> = name.into();
+        layer.add_node(Arc::clone(&name), join);
+        Ok(Deed::AddNode(name, join))
+    }
+
+    fn add_edge(&self, layer: &mut Layer, (from, to): (&str, &str), front: bool) -> Result<Deed, Rejection> {
+        let edge = (self.node(layer, from)?, self.node(layer, to)?);
+        if edge.0 == edge.1 {
+            return Err(Rejection::SelfEdge);
+        }
+        if self.look(layer, |graph| graph.has_edge(edge)) {
+            if self.merges && self.plan.overlay.has_added(edge, front) {
+                return Ok(Deed::Nothing);
+            }
+            return Err(Rejection::EdgeExists);
+        }
+        if self.plan.status(edge.1) == Status::Done {
+            return Err(Rejection::Done { node: to.to_owned() });
+        }
+        let is_done = |node| self.plan.status(node) == Status::Done;
+        let verdict = self.look(layer, |graph| cycle::judge(graph, edge, &is_done));
+        if let Verdict::ClosesCycle(nodes) = verdict {
+            let name = |node: u32| self.look(layer, |graph| self.name(graph, node));
+            return Err(Rejection::ClosesCycle(nodes.into_iter().map(name).collect()));
+        }
+        cycle::keep(layer, verdict);
+        layer.add_edge(edge, front);
+        Ok(Deed::AddEdge(edge, front))
+    }
+
+    fn name(&self, graph: Graph<'_>, node: u32) -> String {
+        let added = || graph.added(node).map(|added| &added.name);
+        self.names.get(node as usize).or_else(added).map_or_else(String::new, |name| name.to_string())
+    }
+
+    fn remove_edge(&self, layer: &mut Layer, (from, to): (&str, &str)) -> Result<Deed, Rejection> {
+        let edge = (self.node(layer, from)?, self.node(layer, to)?);
+        if !self.look(layer, |graph| graph.has_edge(edge)) {
+            if self.merges && self.plan.overlay.has_cut(edge) {
+                return Ok(Deed::Nothing);
+            }
+            return Err(Rejection::NoSuchEdge);
+        }
+        for (node, name) in [(edge.0, from), (edge.1, to)] {
+            if self.plan.status(node) == Status::Done {
+                return Err(Rejection::Done { node: name.to_owned() });
+            }
+        }
+        layer.remove_edge(edge);
+        Ok(Deed::RemoveEdge(edge))
+    }
+
+    fn remove_node(&self, layer: &mut Layer, name: &str) -> Result<Deed, Rejection> {
+        if self.merges && self.plan.look(|graph| graph.named(name)) == Some(None) {
+            return Ok(Deed::Nothing);
+        }
+        let node = self.node(layer, name)?;
+        self.has_not_begun(node, name)?;
+        let (sources, targets) = self.look(layer, |graph| (graph.sources(node), graph.targets(node)));
+        for source in sources {
+            layer.remove_edge((source, node));
+        }
+        for target in targets {
+            layer.remove_edge((node, target));
+        }
+        layer.remove_node(name.into(), node);
+        Ok(Deed::RemoveNode(name.into(), node))
+    }
+
+    fn has_not_begun(&self, node: u32, name: &str) -> Result<(), Rejection> {
+        match self.plan.status(node) {
+            Status::Waits => Ok(()),
+            Status::Runs => Err(Rejection::Unfit(format!("node `{name}` runs already"))),
+            Status::Done => Err(Rejection::Done { node: name.to_owned() }),
+        }
+    }
+
+    fn skip(&self, layer: &mut Layer, names: &[String]) -> Result<Deed, Rejection> {
+        let mut nodes = Vec::with_capacity(names.len());
+        for name in names {
+            let node = self.node(layer, name)?;
+            self.has_not_begun(node, name)?;
+            if !self.kept.get(node as usize).copied().unwrap_or(false) {
+                return Err(Rejection::NothingToReuse { node: name.clone() });
+            }
+            nodes.push(node);
+        }
+        layer.skips.extend(&nodes);
+        Ok(Deed::Skip(nodes))
+    }
+}

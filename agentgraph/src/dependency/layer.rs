@@ -1,0 +1,265 @@
+//! What is changed in the graph of one pass: a layer over the base, and over that one the layer of a transaction in the
+//! making. A layer only notes differences, so the base is never touched and gone changes leave nothing behind.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use super::base::{Base, Join, Pair};
+
+/// Differences from what is below. Nodes that it adds have the ids that follow those below.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Layer {
+    /// The id of the first node it adds.
+    pub(crate) first: u32,
+    pub(crate) added: Vec<Added>,
+    /// What names mean here: another node, or none any more.
+    names: HashMap<Arc<str>, Option<u32>>,
+    gone: HashSet<u32>,
+    ends: HashMap<u32, Ends>,
+    edges: HashSet<Pair>,
+    cut: HashSet<Pair>,
+    /// Places that nodes have in the order of the graph, where they differ.
+    pub(crate) places: HashMap<u32, u64>,
+    /// Those places are an order no longer.
+    pub(crate) unordered: bool,
+    pub(crate) skips: HashSet<u32>,
+    /// A node that was added does not wait for all.
+    lenient: bool,
+}
+
+/// A temporary node.
+#[derive(Clone, Debug)]
+pub(crate) struct Added {
+    pub(crate) name: Arc<str>,
+    pub(crate) join: Join,
+}
+
+/// The temporary edges at a node.
+#[derive(Clone, Debug, Default)]
+struct Ends {
+    /// The last is the first dependency.
+    front: Vec<u32>,
+    back: Vec<u32>,
+    out: Vec<u32>,
+    /// It had a dependency in this layer, so without one it is no root.
+    had_sources: bool,
+}
+
+impl Layer {
+    /// An empty one, whose nodes begin at that id.
+    pub(crate) fn above(first: u32) -> Self {
+        Layer { first, ..Layer::default() }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.added.is_empty()
+            && self.edges.is_empty()
+            && self.cut.is_empty()
+            && self.gone.is_empty()
+            && self.skips.is_empty()
+    }
+
+    /// The id after its last node's.
+    pub(crate) fn end(&self) -> u32 {
+        self.first + self.added.len() as u32
+    }
+
+    pub(crate) fn add_node(&mut self, name: Arc<str>, join: Join) -> u32 {
+        let id = self.end();
+        self.names.insert(Arc::clone(&name), Some(id));
+        self.added.push(Added { name, join });
+        self.lenient |= join != Join::All;
+        id
+    }
+
+    pub(crate) fn add_edge(&mut self, (from, to): Pair, front: bool) {
+        let ends = self.ends.entry(to).or_default();
+        match front {
+            true => ends.front.push(from),
+            false => ends.back.push(from),
+        }
+        ends.had_sources = true;
+        self.ends.entry(from).or_default().out.push(to);
+        self.edges.insert((from, to));
+    }
+
+    /// Removes an edge that is there.
+    pub(crate) fn remove_edge(&mut self, (from, to): Pair) {
+        if !self.edges.remove(&(from, to)) {
+            self.cut.insert((from, to));
+            self.ends.entry(to).or_default().had_sources = true;
+            return;
+        }
+        let without = |list: &mut Vec<u32>, node| {
+            if let Some(at) = list.iter().rposition(|known| *known == node) {
+                list.remove(at);
+            }
+        };
+        if let Some(ends) = self.ends.get_mut(&to) {
+            without(&mut ends.front, from);
+            without(&mut ends.back, from);
+        }
+        if let Some(ends) = self.ends.get_mut(&from) {
+            without(&mut ends.out, to);
+        }
+    }
+
+    /// Whether it added that edge, at that end of the dependencies.
+    pub(crate) fn has_added(&self, (from, to): Pair, front: bool) -> bool {
+        let ends = self.ends.get(&to);
+        ends.is_some_and(|ends| if front { &ends.front } else { &ends.back }.contains(&from))
+    }
+
+    pub(crate) fn has_cut(&self, edge: Pair) -> bool {
+        self.cut.contains(&edge)
+    }
+
+    /// Takes over the places of nodes from a layer whose edges were added here.
+    pub(crate) fn adopt_places(&mut self, layer: Layer) {
+        self.places.extend(layer.places);
+        self.unordered |= layer.unordered;
+    }
+
+    /// Makes a node unknown. Its edges are removed by themselves.
+    pub(crate) fn remove_node(&mut self, name: Arc<str>, node: u32) {
+        self.names.insert(name, None);
+        self.gone.insert(node);
+    }
+}
+
+/// The graph as it is with some layers over the base.
+#[derive(Clone, Copy)]
+pub(crate) struct Graph<'a> {
+    pub(crate) base: &'a Base,
+    /// The lowest first; at most two.
+    pub(crate) layers: &'a [&'a Layer],
+}
+
+impl<'a> Graph<'a> {
+    /// The graph without its highest layer.
+    fn below(self) -> Option<(&'a Layer, Graph<'a>)> {
+        let (top, layers) = self.layers.split_last()?;
+        Some((top, Graph { layers, ..self }))
+    }
+
+    /// What a layer says of a name; `None` if none does, so that the base decides.
+    pub(crate) fn named(self, name: &str) -> Option<Option<u32>> {
+        self.layers.iter().rev().find_map(|layer| layer.names.get(name).copied())
+    }
+
+    pub(crate) fn is_gone(self, node: u32) -> bool {
+        self.layers.iter().any(|layer| layer.gone.contains(&node))
+    }
+
+    pub(crate) fn added(self, node: u32) -> Option<&'a Added> {
+        let mut layers = self.layers.iter().rev();
+        let layer = layers.find(|layer| node >= layer.first)?;
+        layer.added.get((node - layer.first) as usize)
+    }
+
+    pub(crate) fn join(self, node: u32) -> Join {
+        match node < self.base.nodes {
+            true => self.base.join(node),
+            false => self.added(node).map(|added| added.join).unwrap_or_default(),
+        }
+    }
+
+    pub(crate) fn is_strict(self) -> bool {
+        self.base.is_strict() && !self.layers.iter().any(|layer| layer.lenient)
+    }
+
+    pub(crate) fn is_ordered(self) -> bool {
+        !self.layers.iter().any(|layer| layer.unordered)
+    }
+
+    pub(crate) fn place(self, node: u32) -> Option<u64> {
+        self.layers.iter().rev().find_map(|layer| layer.places.get(&node).copied())
+    }
+
+    /// Whether there is that data edge between two nodes that are not gone.
+    pub(crate) fn has_edge(self, edge: Pair) -> bool {
+        match self.below() {
+            None => self.base.has_edge(edge.0, edge.1),
+            Some((top, below)) => {
+                top.edges.contains(&edge) || (!top.cut.contains(&edge) && below.has_edge(edge))
+            }
+        }
+    }
+
+    /// Whether the node has no dependencies because nothing ever gave it one.
+    pub(crate) fn is_root(self, node: u32) -> bool {
+        match node < self.base.nodes {
+            true => self.base.sources.row(node).is_empty(),
+            false => {
+                !self.layers.iter().any(|layer| layer.ends.get(&node).is_some_and(|ends| ends.had_sources))
+            }
+        }
+    }
+
+    /// The dependencies of a node, in the order of its edges.
+    pub(crate) fn each_source(self, node: u32, each: &mut dyn FnMut(u32)) {
+        let Some((top, below)) = self.below() else {
+            self.base.sources.row(node).iter().copied().for_each(each);
+            return;
+        };
+        let ends = top.ends.get(&node);
+        if let Some(ends) = ends {
+            ends.front.iter().rev().copied().for_each(&mut *each);
+        }
+        match top.cut.is_empty() {
+            true => below.each_source(node, each),
+            false => below.each_source(node, &mut |source| {
+                if !top.cut.contains(&(source, node)) {
+                    each(source);
+                }
+            }),
+        }
+        if let Some(ends) = ends {
+            ends.back.iter().copied().for_each(each);
+        }
+    }
+
+    /// Who depends on a node, in the order of its edges.
+    pub(crate) fn each_target(self, node: u32, each: &mut dyn FnMut(u32)) {
+        let Some((top, below)) = self.below() else {
+            self.base.targets.row(node).iter().copied().for_each(each);
+            return;
+        };
+        match top.cut.is_empty() {
+            true => below.each_target(node, each),
+            false => below.each_target(node, &mut |target| {
+                if !top.cut.contains(&(node, target)) {
+                    each(target);
+                }
+            }),
+        }
+        if let Some(ends) = top.ends.get(&node) {
+            ends.out.iter().copied().for_each(each);
+        }
+    }
+
+    /// The dependencies of a node, as a list.
+    pub(crate) fn sources(self, node: u32) -> Vec<u32> {
+        let mut sources = Vec::new();
+        self.each_source(node, &mut |source| sources.push(source));
+        sources
+    }
+
+    pub(crate) fn targets(self, node: u32) -> Vec<u32> {
+        let mut targets = Vec::new();
+        self.each_target(node, &mut |target| targets.push(target));
+        targets
+    }
+
+    /// The nodes that a node must not start before: by edges of either kind.
+    pub(crate) fn each_before(self, node: u32, each: &mut dyn FnMut(u32)) {
+        self.each_source(node, each);
+        self.base.before.row(node).iter().copied().for_each(each);
+    }
+
+    /// The nodes that must not start before a node.
+    pub(crate) fn each_after(self, node: u32, each: &mut dyn FnMut(u32)) {
+        self.each_target(node, each);
+        self.base.after.row(node).iter().copied().for_each(each);
+    }
+}

@@ -1,0 +1,459 @@
+//! Nodes of a dependency graph: plain functions of the outputs of their dependencies, sync or async.
+
+use crate::dependency::outputs::{Output, PassInput};
+use std::future::Future;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use pin_project_lite::pin_project;
+use serde_json::Value;
+
+use super::base::Join;
+use super::deps::Deps;
+use super::outputs::{Outputs, OutputsUpdate};
+use crate::error::BoxError;
+use crate::extract::{FromTask, Requirement, Task};
+use crate::node::{ErasedNode, NodeFuture, NodeResult};
+use crate::policy::{Policies, RetryPolicy};
+use crate::step::Step;
+
+/// A node of whatever type, ready to be called.
+pub(crate) trait DependencyCall<O, S>: ErasedNode<Outputs<O, S>>
+where
+    O: Output,
+    S: PassInput,
+{
+    fn kind(&self) -> Kind;
+
+    /// Calls a node that is not async.
+    fn call_now(&self, deps: Deps<'_, O>, task: Option<&Task<'_, Outputs<O, S>>>) -> Result<O, BoxError>;
+}
+
+/// What a call of a node takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Nothing but the outputs.
+    Plain,
+    /// The task as well.
+    Sync,
+    /// An await.
+    Async,
+}
+
+/// What a node of a dependency graph may return: its output, or a `Result` with any error.
+#[diagnostic::on_unimplemented(
+    message = "a node of this dependency graph cannot return `{Self}`",
+    label = "not an output of this graph",
+    note = "return a `{O}`, or a `Result<{O}, E>`"
+)]
+pub trait IntoOutput<O> {
+    /// The output.
+    ///
+    /// # Errors
+    /// The error the node returned.
+    fn into_output(self) -> Result<O, BoxError>;
+}
+
+impl<O> IntoOutput<O> for O {
+    #[inline]
+    fn into_output(self) -> Result<O, BoxError> {
+        Ok(self)
+    }
+}
+
+impl<O, E: Into<BoxError>> IntoOutput<O> for Result<O, E> {
+    #[inline]
+    fn into_output(self) -> Result<O, BoxError> {
+        self.map_err(Into::into)
+    }
+}
+
+/// Anything that can be a node of a dependency graph: a function of [`Deps`] and up to seven extractors, an `async fn`
+/// of up to eight extractors, of which [`Deps`] may be one, or a [`DependencyNode`].
+///
+/// ```
+/// use agentgraph::prelude::*;
+///
+/// fn sum(deps: Deps<u64>) -> u64 {
+///     deps.outputs().sum()
+/// }
+/// async fn double(ctx: Ctx, deps: Deps<'_, u64>) -> Result<u64> {
+///     ctx.emit("doubling").await;
+///     Ok(2 * deps[0])
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<()> {
+/// let graph = DependencyGraph::<u64>::new()
+///     .node("one", || 1)
+///     .node("two", || 2)
+///     .node("sum", sum)
+///     .node("double", double)
+///     .edge("one", "sum")
+///     .edge("two", "sum")
+///     .edge("sum", "double")
+///     .compile()?;
+/// assert_eq!(graph.invoke(()).await?.into_finished()?["double"], 6);
+/// # Ok(())
+/// # }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a node of this dependency graph",
+    label = "not a node",
+    note = "a node is a function of `Deps<{O}>` and extractors, or an `async fn` of extractors, that returns `{O}` or a `Result<{O}, E>`"
+)]
+pub trait IntoDependencyNode<O, S, M> {
+    /// Makes the node.
+    fn into_node(self) -> DependencyNode<O, S>;
+}
+
+/// A node of a dependency graph and its settings.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use agentgraph::prelude::*;
+///
+/// # async fn ask(deps: Deps<'_, String>) -> Result<String> { Ok(deps[0].clone()) }
+/// let graph = DependencyGraph::<String>::new()
+///     .node("question", || "why?".to_owned())
+///     .node("ask", DependencyNode::of(ask).retry(RetryPolicy::attempts(3)).timeout(Duration::from_secs(20)))
+///     .edge("question", "ask")
+///     .compile();
+/// assert!(graph.is_ok());
+/// ```
+pub struct DependencyNode<O, S = ()> {
+    pub(crate) call: Arc<dyn DependencyCall<O, S>>,
+    pub(crate) settings: Settings,
+}
+
+/// What is said about a node beside its code.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Settings {
+    pub(crate) policies: Policies,
+    pub(crate) join: Join,
+    pub(crate) requirements: Vec<Requirement>,
+    /// The template it comes from, and what that was given.
+    origin: Option<Arc<(String, Value)>>,
+}
+
+impl<O, S> DependencyNode<O, S> {
+    /// The node of a function.
+    pub fn of<M>(node: impl IntoDependencyNode<O, S, M>) -> Self {
+        node.into_node()
+    }
+
+    /// Tries the node again when it fails. Called several times, the first policy that retries the error decides. What a
+    /// failed attempt has edited is dropped.
+    #[must_use]
+    pub fn retry(mut self, policy: RetryPolicy) -> Self {
+        self.settings.policies.retry.push(policy);
+        self
+    }
+
+    /// Fails an attempt that takes longer. A zero timeout is a problem at `compile()`. A sync node cannot be cut off.
+    #[must_use]
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.settings.policies.timeouts.run = Some(limit);
+        self
+    }
+
+    /// Fails an attempt that gives no sign of life for so long.
+    #[must_use]
+    pub fn idle_timeout(mut self, limit: Duration) -> Self {
+        self.settings.policies.timeouts.idle = Some(limit);
+        self
+    }
+
+    /// Which of its dependencies it waits for; all of them by default.
+    #[must_use]
+    pub fn join(mut self, join: Join) -> Self {
+        self.settings.join = join;
+        self
+    }
+}
+
+impl<O, S> DependencyNode<O, S> {
+    /// The same node, which a template made.
+    pub(crate) fn made_of(mut self, template: &str, args: &Value) -> Self {
+        self.settings.origin = Some(Arc::new((template.to_owned(), args.clone())));
+        self
+    }
+
+    /// Whether both are the same function, or come from the same template with the same arguments.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        let origin = self.settings.origin.is_some() && self.settings.origin == other.settings.origin;
+        origin || Arc::ptr_eq(&self.call, &other.call)
+    }
+}
+
+impl<O, S> Clone for DependencyNode<O, S> {
+    fn clone(&self) -> Self {
+        DependencyNode { call: Arc::clone(&self.call), settings: self.settings.clone() }
+    }
+}
+
+/// Marks the implementation for nodes that are nodes already.
+#[derive(Debug)]
+pub struct IsDependencyNode;
+
+impl<O, S> IntoDependencyNode<O, S, IsDependencyNode> for DependencyNode<O, S> {
+    fn into_node(self) -> DependencyNode<O, S> {
+        self
+    }
+}
+
+/// Marks functions that take nothing.
+#[derive(Debug)]
+pub struct IsConstant<Out>(PhantomData<fn() -> Out>);
+
+/// Marks sync functions.
+#[derive(Debug)]
+pub struct IsSync<M>(PhantomData<fn() -> M>);
+
+/// Marks async functions.
+#[derive(Debug)]
+pub struct IsAsync<M>(PhantomData<fn() -> M>);
+
+/// A function as a node. The marker holds its argument types without owning them.
+struct FnNode<F, M> {
+    function: F,
+    marker: PhantomData<fn() -> M>,
+}
+
+impl<F: 'static, M: 'static> FnNode<F, M> {
+    fn node<O, S>(function: F, requirements: &[Option<Requirement>]) -> DependencyNode<O, S>
+    where
+        O: Output,
+        S: PassInput,
+        Self: DependencyCall<O, S>,
+    {
+        let requirements = requirements.iter().copied().flatten().collect();
+        let settings = Settings { requirements, ..Settings::default() };
+        DependencyNode { call: Arc::new(FnNode::<F, M> { function, marker: PhantomData }), settings }
+    }
+}
+
+fn done<O: Output, S: PassInput>(output: Result<O, BoxError>) -> NodeResult<Outputs<O, S>> {
+    output.map(|output| Step::Update(OutputsUpdate::own(output)))
+}
+
+/// A sync node where an async one is asked for: under policies.
+fn ready<O: Output, S: PassInput>(
+    node: &impl DependencyCall<O, S>,
+    task: &Task<'_, Outputs<O, S>>,
+) -> NodeFuture<Outputs<O, S>> {
+    let output = begin(task).and_then(|()| node.call_now(Deps::held(task.state().held()), Some(task)));
+    Box::pin(std::future::ready(done(output)))
+}
+
+/// Begins an attempt: what an earlier one has asked or edited does not count.
+pub(crate) fn begin<O: Output, S: PassInput>(task: &Task<'_, Outputs<O, S>>) -> Result<(), BoxError> {
+    let control = &task.shared.control;
+    if control.in_use() {
+        control.begin_call(task.request)?;
+    }
+    task.state().begin_attempt(task.request);
+    Ok(())
+}
+
+impl<O, S, F, Out> IntoDependencyNode<O, S, IsConstant<Out>> for F
+where
+    O: Output,
+    S: PassInput,
+    F: Fn() -> Out + Send + Sync + 'static,
+    Out: IntoOutput<O> + 'static,
+{
+    fn into_node(self) -> DependencyNode<O, S> {
+        FnNode::<F, IsConstant<Out>>::node(self, &[])
+    }
+}
+
+impl<O, S, F, Out> ErasedNode<Outputs<O, S>> for FnNode<F, IsConstant<Out>>
+where
+    O: Output,
+    S: PassInput,
+    F: Fn() -> Out + Send + Sync + 'static,
+    Out: IntoOutput<O> + 'static,
+{
+    fn call(&self, task: &Task<'_, Outputs<O, S>>) -> NodeFuture<Outputs<O, S>> {
+        ready(self, task)
+    }
+}
+
+impl<O, S, F, Out> DependencyCall<O, S> for FnNode<F, IsConstant<Out>>
+where
+    O: Output,
+    S: PassInput,
+    F: Fn() -> Out + Send + Sync + 'static,
+    Out: IntoOutput<O> + 'static,
+{
+    fn kind(&self) -> Kind {
+        Kind::Plain
+    }
+
+    fn call_now(&self, _: Deps<'_, O>, _: Option<&Task<'_, Outputs<O, S>>>) -> Result<O, BoxError> {
+        (self.function)().into_output()
+    }
+}
+
+pin_project! {
+    /// The future of a user's function, as the loop wants it.
+    struct Call<F, O, S> {
+        #[pin]
+        function: F,
+        outputs: PhantomData<fn() -> (O, S)>,
+    }
+}
+
+impl<O, S, F> Future for Call<F, O, S>
+where
+    O: Output,
+    S: PassInput,
+    F: Future,
+    F::Output: IntoOutput<O>,
+{
+    type Output = NodeResult<Outputs<O, S>>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.project().function.poll(cx).map(|output| done(output.into_output()))
+    }
+}
+
+/// A sync node that takes more than outputs was called without its task. The loop never does.
+#[derive(Debug, thiserror::Error)]
+#[error("a node was called without its task")]
+struct NoTask;
+
+/// An async node was called as if it were none. The loop never does.
+#[derive(Debug, thiserror::Error)]
+#[error("an async node was called without an await")]
+struct NotNow;
+
+macro_rules! function_nodes {
+    ($kind:expr, $($argument:ident)*) => {
+        impl<O, S, F, Out, $($argument,)*> IntoDependencyNode<O, S, IsSync<(Out, $($argument,)*)>> for F
+        where
+            O: Output,
+            S: PassInput,
+            F: for<'a> Fn(Deps<'a, O>, $($argument,)*) -> Out + Send + Sync + 'static,
+            Out: IntoOutput<O> + 'static,
+            $($argument: FromTask<Outputs<O, S>> + 'static,)*
+        {
+            fn into_node(self) -> DependencyNode<O, S> {
+                FnNode::<F, IsSync<(Out, $($argument,)*)>>::node(self, &[$(<$argument>::requirement(),)*])
+            }
+        }
+
+        impl<O, S, F, Out, $($argument,)*> ErasedNode<Outputs<O, S>> for FnNode<F, IsSync<(Out, $($argument,)*)>>
+        where
+            O: Output,
+            S: PassInput,
+            F: for<'a> Fn(Deps<'a, O>, $($argument,)*) -> Out + Send + Sync + 'static,
+            Out: IntoOutput<O> + 'static,
+            $($argument: FromTask<Outputs<O, S>> + 'static,)*
+        {
+            fn call(&self, task: &Task<'_, Outputs<O, S>>) -> NodeFuture<Outputs<O, S>> {
+                ready(self, task)
+            }
+        }
+
+        impl<O, S, F, Out, $($argument,)*> DependencyCall<O, S> for FnNode<F, IsSync<(Out, $($argument,)*)>>
+        where
+            O: Output,
+            S: PassInput,
+            F: for<'a> Fn(Deps<'a, O>, $($argument,)*) -> Out + Send + Sync + 'static,
+            Out: IntoOutput<O> + 'static,
+            $($argument: FromTask<Outputs<O, S>> + 'static,)*
+        {
+            fn kind(&self) -> Kind {
+                $kind
+            }
+
+            #[allow(non_snake_case, unused_variables)]
+            #[inline]
+            fn call_now(&self, deps: Deps<'_, O>, task: Option<&Task<'_, Outputs<O, S>>>) -> Result<O, BoxError> {
+                $(let $argument = $argument::from_task(task.ok_or(NoTask)?).map_err(Into::into)?;)*
+                (self.function)(deps, $($argument,)*).into_output()
+            }
+        }
+    };
+}
+
+macro_rules! async_nodes {
+    ($($argument:ident)*) => {
+        impl<O, S, F, Fut, $($argument,)*> IntoDependencyNode<O, S, IsAsync<(Fut, $($argument,)*)>> for F
+        where
+            O: Output,
+            S: PassInput,
+            F: Fn($($argument,)*) -> Fut + Send + Sync + 'static,
+            Fut: Future<Output: IntoOutput<O>> + Send + 'static,
+            $($argument: FromTask<Outputs<O, S>> + 'static,)*
+        {
+            fn into_node(self) -> DependencyNode<O, S> {
+                FnNode::<F, IsAsync<(Fut, $($argument,)*)>>::node(self, &[$(<$argument>::requirement(),)*])
+            }
+        }
+
+        impl<O, S, F, Fut, $($argument,)*> ErasedNode<Outputs<O, S>> for FnNode<F, IsAsync<(Fut, $($argument,)*)>>
+        where
+            O: Output,
+            S: PassInput,
+            F: Fn($($argument,)*) -> Fut + Send + Sync + 'static,
+            Fut: Future<Output: IntoOutput<O>> + Send + 'static,
+            $($argument: FromTask<Outputs<O, S>> + 'static,)*
+        {
+            #[allow(non_snake_case)]
+            fn call(&self, task: &Task<'_, Outputs<O, S>>) -> NodeFuture<Outputs<O, S>> {
+                if let Err(waits) = begin(task) {
+                    return Box::pin(std::future::ready(Err(waits)));
+                }
+                $(
+                    let $argument = match $argument::from_task(task) {
+                        Ok(argument) => argument,
+                        Err(error) => return Box::pin(std::future::ready(Err(error.into()))),
+                    };
+                )*
+                Box::pin(Call::<_, O, S> { function: (self.function)($($argument,)*), outputs: PhantomData })
+            }
+        }
+
+        impl<O, S, F, Fut, $($argument,)*> DependencyCall<O, S> for FnNode<F, IsAsync<(Fut, $($argument,)*)>>
+        where
+            O: Output,
+            S: PassInput,
+            F: Fn($($argument,)*) -> Fut + Send + Sync + 'static,
+            Fut: Future<Output: IntoOutput<O>> + Send + 'static,
+            $($argument: FromTask<Outputs<O, S>> + 'static,)*
+        {
+            fn kind(&self) -> Kind {
+                Kind::Async
+            }
+
+            fn call_now(&self, _: Deps<'_, O>, _: Option<&Task<'_, Outputs<O, S>>>) -> Result<O, BoxError> {
+                Err(NotNow.into())
+            }
+        }
+    };
+}
+
+function_nodes!(Kind::Plain,);
+function_nodes!(Kind::Sync, A1);
+function_nodes!(Kind::Sync, A1 A2);
+function_nodes!(Kind::Sync, A1 A2 A3);
+function_nodes!(Kind::Sync, A1 A2 A3 A4);
+function_nodes!(Kind::Sync, A1 A2 A3 A4 A5);
+function_nodes!(Kind::Sync, A1 A2 A3 A4 A5 A6);
+function_nodes!(Kind::Sync, A1 A2 A3 A4 A5 A6 A7);
+async_nodes!();
+async_nodes!(A1);
+async_nodes!(A1 A2);
+async_nodes!(A1 A2 A3);
+async_nodes!(A1 A2 A3 A4);
+async_nodes!(A1 A2 A3 A4 A5);
+async_nodes!(A1 A2 A3 A4 A5 A6);
+async_nodes!(A1 A2 A3 A4 A5 A6 A7);
+async_nodes!(A1 A2 A3 A4 A5 A6 A7 A8);

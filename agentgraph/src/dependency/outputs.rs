@@ -1,0 +1,478 @@
+//! [`Outputs`]: what the nodes of a dependency graph gave. For the engine they are a state whose channels are the nodes.
+
+mod report;
+mod stored;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::ops::Index;
+use std::sync::{Arc, OnceLock};
+
+pub(crate) use report::Report;
+pub use report::{NotRun, NotRunReason};
+
+use super::deps::{Held, Slot};
+use super::edits::{Desk, Op};
+use crate::context::TaskRequest;
+use crate::edits::DroppedEdits;
+use crate::extract::{FromTask, Snapshot, Task};
+use crate::state::{Channel, Lifetime, State, StateError, WriteKind};
+
+/// The channel of what a pass is given.
+const INPUT: &str = "__input__";
+
+/// The channel of what is said of a pass that is over.
+const PASS: &str = "__pass__";
+
+/// What a node may give: any value that is cheap enough to clone. Where outputs are large, let them be an `Arc`.
+pub trait Output: Clone + Send + Sync + 'static {}
+
+impl<T: Clone + Send + Sync + 'static> Output for T {}
+
+/// What a pass may be given.
+pub trait PassInput: Send + Sync + 'static {}
+
+impl<T: Send + Sync + 'static> PassInput for T {}
+
+/// The outputs of a pass, by the names of its nodes; and those of earlier passes, for nodes that did not run in this one.
+///
+/// ```
+/// use agentgraph::prelude::*;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<()> {
+/// let graph = DependencyGraph::<u64>::new()
+///     .node("two", || 2)
+///     .node("square", |deps: Deps<u64>| deps[0] * deps[0])
+///     .edge("two", "square")
+///     .compile()?;
+/// let outputs = graph.invoke(()).await?.into_finished()?;
+/// assert_eq!(outputs["square"], 4);
+/// assert_eq!(outputs.get("cube"), None);
+/// let in_order: Vec<(&str, &u64)> = outputs.iter().collect();
+/// assert_eq!(in_order, [("two", &2), ("square", &4)]);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Outputs<O, S = ()> {
+    table: OutputTable,
+    /// Those of temporary nodes come after those of the graph's.
+    pub(crate) slots: Vec<Slot<O>>,
+    /// Who ran in this pass, in order.
+    pub(crate) order: Vec<u32>,
+    /// The same as bits.
+    ran: Vec<u64>,
+    /// The names of temporary nodes.
+    pub(crate) temporary: Vec<Arc<str>>,
+    pub(crate) input: Option<Arc<S>>,
+    /// What is edited before the pass.
+    pub(crate) before: Vec<Op<O, S>>,
+    pub(crate) report: Report,
+    /// The pass is over, so that its record says what it came to.
+    is_over: bool,
+    /// What a task sees, which is this and nothing else.
+    task: Option<View<O, S>>,
+}
+
+/// What a task sees of its pass.
+struct View<O, S> {
+    held: Option<Arc<[Held<O>]>>,
+    desk: Arc<Desk<O, S>>,
+}
+
+impl<O, S> Outputs<O, S> {
+    /// The output of a node in this pass. A node that was skipped has its last one.
+    pub fn get(&self, name: &str) -> Option<&O> {
+        let node = self.find(name)?;
+        self.slots.get(node as usize)?.value().filter(|_| self.has_run(node))
+    }
+
+    /// The last output of a node, of whichever pass. Temporary nodes have none but of this pass.
+    pub fn last(&self, name: &str) -> Option<&O> {
+        self.slots.get(self.find(name)? as usize)?.value()
+    }
+
+    /// The outputs of this pass, in the order in which the nodes finished.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &O)> {
+        self.order
+            .iter()
+            .filter_map(|node| Some((self.name(*node), self.slots.get(*node as usize)?.value()?)))
+    }
+
+    /// The nodes of this pass, in the order in which they finished.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.order.iter().map(|node| self.name(*node))
+    }
+
+    /// How many nodes finished in this pass.
+    pub fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    /// Whether none did.
+    pub fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+
+    /// The nodes that did not run in this pass, and why.
+    pub fn not_run(&self) -> &[NotRun] {
+        &self.report.not_run
+    }
+
+    /// Edits of nodes that ran in parallel, which could not be made any more when their nodes were done.
+    pub fn dropped(&self) -> &[DroppedEdits] {
+        &self.report.dropped
+    }
+
+    /// What the pass was given.
+    pub fn input(&self) -> Option<&S> {
+        self.input.as_deref()
+    }
+
+    pub(crate) fn name(&self, node: u32) -> &str {
+        let names = &self.table.0.names;
+        let temporary = || self.temporary.get(node as usize - names.len());
+        names.get(node as usize).or_else(temporary).map_or("?", |name| name)
+    }
+
+    pub(crate) fn shared_name(&self, node: u32) -> Option<Arc<str>> {
+        let names = &self.table.0.names;
+        let temporary = || self.temporary.get(node as usize - names.len());
+        names.get(node as usize).or_else(temporary).cloned()
+    }
+
+    /// Which nodes of the graph have an output; empty if none has.
+    pub(crate) fn kept(&self) -> Vec<bool> {
+        let slots = self.slots.iter().take(self.table.0.names.len());
+        let kept: Vec<bool> = slots.map(|slot| slot.value().is_some()).collect();
+        if kept.contains(&true) { kept } else { Vec::new() }
+    }
+
+    pub(crate) fn all_names(&self) -> [&[Arc<str>]; 2] {
+        [&self.table.0.names, &self.temporary]
+    }
+
+    fn find(&self, name: &str) -> Option<u32> {
+        let known = self.table.0.by_name.get(name).copied().filter(|_| self.temporary.is_empty());
+        known.or_else(|| {
+            // A temporary node may stand in for one that was removed.
+            let at = self.temporary.iter().rposition(|known| **known == *name);
+            let temporary = at.map(|at| (self.table.0.names.len() + at) as u32);
+            temporary.filter(|node| self.has_run(*node)).or_else(|| self.table.0.by_name.get(name).copied())
+        })
+    }
+
+    fn has_run(&self, node: u32) -> bool {
+        self.ran.get(node as usize / 64).is_some_and(|word| word >> (node % 64) & 1 == 1)
+    }
+
+    /// Notes that a node is done. Its output is in its slot.
+    #[inline]
+    pub(crate) fn finish(&mut self, node: u32) {
+        self.order.push(node);
+        let at = node as usize / 64;
+        if self.ran.len() <= at {
+            self.ran.resize((self.table.0.names.len() / 64).max(at) + 1, 0);
+        }
+        self.ran[at] |= 1 << (node % 64);
+    }
+
+    /// Makes room for a temporary node.
+    pub(crate) fn add_temporary(&mut self, name: Arc<str>) -> u32 {
+        self.temporary.push(name);
+        self.slots.push(Slot::Empty);
+        self.slots.len() as u32 - 1
+    }
+
+    /// What is over when a pass begins.
+    fn forget_pass(&mut self) {
+        self.order.clear();
+        self.ran.clear();
+        self.slots.truncate(self.table.0.names.len());
+        self.temporary.clear();
+        self.before.clear();
+        self.input = None;
+        self.report = Report::default();
+        self.is_over = false;
+    }
+}
+
+/// What a task sees: a value of its own, so that no task keeps the outputs of the pass from growing.
+impl<O: Output, S: PassInput> Outputs<O, S> {
+    pub(crate) fn view(&self, held: Option<Arc<[Held<O>]>>, desk: &Arc<Desk<O, S>>) -> Self {
+        Outputs {
+            table: self.table.clone(),
+            slots: Vec::new(),
+            order: Vec::new(),
+            ran: Vec::new(),
+            temporary: Vec::new(),
+            input: self.input.clone(),
+            before: Vec::new(),
+            report: Report::default(),
+            is_over: false,
+            task: Some(View { held, desk: Arc::clone(desk) }),
+        }
+    }
+
+    pub(crate) fn held(&self) -> Option<Arc<[Held<O>]>> {
+        self.task.as_ref().and_then(|view| view.held.clone())
+    }
+
+    pub(crate) fn desk(&self) -> Option<&Arc<Desk<O, S>>> {
+        self.task.as_ref().map(|view| &view.desk)
+    }
+
+    pub(crate) fn begin_attempt(&self, request: TaskRequest) {
+        if let Some(view) = &self.task {
+            view.desk.begin_attempt(request);
+        }
+    }
+}
+
+impl<O, S> Index<&str> for Outputs<O, S> {
+    type Output = O;
+
+    /// # Panics
+    /// When the node gave nothing in this pass, like a map.
+    #[allow(clippy::panic)]
+    fn index(&self, name: &str) -> &O {
+        match self.get(name) {
+            Some(output) => output,
+            None => panic!("`{name}` has no output in this pass"),
+        }
+    }
+}
+
+impl<O: Clone, S> Clone for Outputs<O, S> {
+    fn clone(&self) -> Self {
+        let task = self.task.as_ref();
+        Outputs {
+            table: self.table.clone(),
+            slots: self.slots.clone(),
+            order: self.order.clone(),
+            ran: self.ran.clone(),
+            temporary: self.temporary.clone(),
+            input: self.input.clone(),
+            before: self.before.clone(),
+            report: self.report.clone(),
+            is_over: self.is_over,
+            task: task.map(|view| View { held: view.held.clone(), desk: Arc::clone(&view.desk) }),
+        }
+    }
+}
+
+impl<O: fmt::Debug, S> fmt::Debug for Outputs<O, S> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_map().entries(self.iter()).finish()
+    }
+}
+
+/// The nodes of a dependency graph as channels. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct OutputTable(Arc<Table>);
+
+#[derive(Debug)]
+struct Table {
+    names: Arc<[Arc<str>]>,
+    by_name: Arc<HashMap<Arc<str>, u32>>,
+    /// Made when a checkpointer asks for them: a graph of a million nodes need not have them otherwise.
+    channels: OnceLock<Vec<Channel>>,
+}
+
+impl OutputTable {
+    pub(crate) fn of(names: Arc<[Arc<str>]>, by_name: Arc<HashMap<Arc<str>, u32>>) -> Self {
+        OutputTable(Arc::new(Table { names, by_name, channels: OnceLock::new() }))
+    }
+
+    fn nodes(&self) -> usize {
+        self.0.names.len()
+    }
+
+    fn channels(&self) -> &[Channel] {
+        self.0.channels.get_or_init(|| {
+            let channel = |name: String, lifetime| Channel {
+                name: name.into(),
+                reducer: "output".into(),
+                exclusive: true,
+                lifetime,
+                aliases: (&[]).into(),
+            };
+            let nodes = self.0.names.iter().map(|name| channel(name.to_string(), Lifetime::Thread));
+            nodes.chain([INPUT, PASS].map(|name| channel(name.to_owned(), Lifetime::Run))).collect()
+        })
+    }
+}
+
+/// What a step of a pass changes: outputs by the names of their nodes.
+pub struct OutputsUpdate<O, S = ()> {
+    /// That of the task that gives it.
+    pub(crate) own: Option<O>,
+    pub(crate) outputs: Vec<(Arc<str>, Arc<O>)>,
+    pub(crate) begins: Option<Box<Begins<O, S>>>,
+    pub(crate) report: Option<Box<Report>>,
+}
+
+/// The beginning of a pass.
+#[derive(Clone)]
+pub(crate) struct Begins<O, S> {
+    pub(crate) input: Arc<S>,
+    pub(crate) before: Vec<Op<O, S>>,
+}
+
+impl<O, S> OutputsUpdate<O, S> {
+    pub(crate) fn own(output: O) -> Self {
+        OutputsUpdate { own: Some(output), ..Self::default() }
+    }
+
+    pub(crate) fn output(name: Arc<str>, output: Arc<O>) -> Self {
+        OutputsUpdate { outputs: vec![(name, output)], ..Self::default() }
+    }
+
+    pub(crate) fn begin(input: S) -> Self {
+        let begins = Begins { input: Arc::new(input), before: Vec::new() };
+        OutputsUpdate { begins: Some(Box::new(begins)), ..Self::default() }
+    }
+
+    /// The outputs, by the names of their nodes.
+    pub fn outputs(&self) -> impl Iterator<Item = (&str, &O)> {
+        self.outputs.iter().map(|(name, output)| (&**name, &**output))
+    }
+}
+
+impl<O, S> Default for OutputsUpdate<O, S> {
+    fn default() -> Self {
+        OutputsUpdate { own: None, outputs: Vec::new(), begins: None, report: None }
+    }
+}
+
+impl<O: Clone, S> Clone for OutputsUpdate<O, S> {
+    fn clone(&self) -> Self {
+        let begins = self.begins.as_ref();
+        OutputsUpdate {
+            own: self.own.clone(),
+            outputs: self.outputs.clone(),
+            begins: begins.map(|begins| {
+                Box::new(Begins { input: Arc::clone(&begins.input), before: begins.before.clone() })
+            }),
+            report: self.report.clone(),
+        }
+    }
+}
+
+impl<O: fmt::Debug, S> fmt::Debug for OutputsUpdate<O, S> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_map().entries(self.outputs()).finish()
+    }
+}
+
+impl<O: Output, S: PassInput> State for Outputs<O, S> {
+    type Schema = OutputTable;
+    type Update = OutputsUpdate<O, S>;
+
+    fn channels(table: &OutputTable) -> &[Channel] {
+        table.channels()
+    }
+
+    fn initial(table: &OutputTable) -> Self {
+        let mut slots = Vec::new();
+        slots.resize_with(table.nodes(), || Slot::Empty);
+        Outputs {
+            table: table.clone(),
+            slots,
+            order: Vec::new(),
+            ran: Vec::new(),
+            temporary: Vec::new(),
+            input: None,
+            before: Vec::new(),
+            report: Report::default(),
+            is_over: false,
+            task: None,
+        }
+    }
+
+    fn apply(&mut self, _: &OutputTable, update: OutputsUpdate<O, S>) -> Result<(), StateError> {
+        if let Some(begins) = update.begins {
+            self.input = Some(begins.input);
+            self.before = begins.before;
+        }
+        for (name, output) in update.outputs {
+            let known = self.table.0.by_name.get(&name).copied();
+            let node = known.unwrap_or_else(|| self.add_temporary(name));
+            self.slots[node as usize] = Slot::Shared(output);
+            self.finish(node);
+        }
+        if let Some(report) = update.report {
+            self.report = *report;
+            self.is_over = true;
+        }
+        Ok(())
+    }
+
+    fn peek<R>(
+        &mut self,
+        table: &OutputTable,
+        update: &mut OutputsUpdate<O, S>,
+        look: impl FnOnce(&Self) -> R,
+    ) -> Result<R, StateError> {
+        let mut after = self.clone();
+        after.apply(table, update.clone())?;
+        Ok(look(&after))
+    }
+
+    fn reset(&mut self, _: &OutputTable, lifetime: Lifetime) {
+        if lifetime == Lifetime::Run {
+            self.forget_pass();
+        }
+    }
+
+    fn writes(table: &OutputTable, update: &OutputsUpdate<O, S>, each: &mut dyn FnMut(usize, WriteKind)) {
+        for (name, _) in &update.outputs {
+            if let Some(node) = table.0.by_name.get(name) {
+                each(*node as usize, WriteKind::Reduce);
+            }
+        }
+        if update.begins.is_some() {
+            each(table.nodes(), WriteKind::Reduce);
+        }
+        if update.report.is_some() {
+            each(table.nodes() + 1, WriteKind::Reduce);
+        }
+    }
+
+    fn discard(table: &OutputTable, update: &mut OutputsUpdate<O, S>, channel: usize) {
+        update
+            .outputs
+            .retain(|(name, _)| table.0.by_name.get(name).is_none_or(|node| *node as usize != channel));
+        if channel == table.nodes() {
+            update.begins = None;
+        }
+        if channel == table.nodes() + 1 {
+            update.report = None;
+        }
+    }
+
+    fn compose(
+        _: &OutputTable,
+        update: &mut OutputsUpdate<O, S>,
+        later: OutputsUpdate<O, S>,
+    ) -> Result<(), StateError> {
+        update.outputs.extend(later.outputs);
+        update.begins = later.begins.or(update.begins.take());
+        update.report = later.report.or(update.report.take());
+        Ok(())
+    }
+}
+
+/// What the pass was given.
+impl<O: Output, S: PassInput> FromTask<Outputs<O, S>> for Snapshot<S> {
+    type Error = NoInput;
+
+    fn from_task(task: &Task<'_, Outputs<O, S>>) -> Result<Self, NoInput> {
+        task.state().input.clone().map(Snapshot::new).ok_or(NoInput)
+    }
+}
+
+/// A node asked for what its pass was given, and the pass has lost it: its checkpoint was written by another graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the pass has no input")]
+pub struct NoInput;

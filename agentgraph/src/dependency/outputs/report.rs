@@ -1,0 +1,88 @@
+//! What is said of a pass that is over, beside its outputs.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::edits::{DroppedEdits, EditError, GraphEdit, Rejection};
+
+/// A node that did not run in a pass.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct NotRun {
+    /// The node.
+    pub node: String,
+    /// Why.
+    pub reason: NotRunReason,
+}
+
+/// Why a node did not run in a pass. There is no cycle among the reasons: `compile()` and edits refuse what closes one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum NotRunReason {
+    /// It was removed, or an edit removed the last edge to it, or it depends on nothing but such nodes.
+    Pruned,
+    /// It depends on these nodes, which will not run in this pass.
+    WaitsFor(Vec<String>),
+    /// The call reached its limit of nodes first.
+    Limit,
+    /// The call ended before its turn came, or while it ran.
+    Unfinished,
+}
+
+impl fmt::Display for NotRun {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "`{}` ", self.node)?;
+        match &self.reason {
+            NotRunReason::Pruned => out.write_str("was pruned"),
+            NotRunReason::WaitsFor(nodes) => write!(out, "waits for `{}`", nodes.join("`, `")),
+            NotRunReason::Limit => out.write_str("came after the limit"),
+            NotRunReason::Unfinished => out.write_str("was not finished"),
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Report {
+    pub(crate) not_run: Vec<NotRun>,
+    pub(crate) dropped: Vec<DroppedEdits>,
+}
+
+/// The same, as stored: why edits were dropped is text then.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct StoredReport {
+    not_run: Vec<NotRun>,
+    dropped: Vec<StoredDropped>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct StoredDropped {
+    by: String,
+    edits: Vec<GraphEdit>,
+    edit: GraphEdit,
+    why: String,
+}
+
+impl From<&Report> for StoredReport {
+    fn from(report: &Report) -> Self {
+        let dropped = report.dropped.iter().map(|dropped| StoredDropped {
+            by: dropped.by.clone(),
+            edits: dropped.edits.clone(),
+            edit: GraphEdit::clone(&dropped.why.edit),
+            why: dropped.why.why.to_string(),
+        });
+        StoredReport { not_run: report.not_run.clone(), dropped: dropped.collect() }
+    }
+}
+
+impl From<StoredReport> for Report {
+    fn from(stored: StoredReport) -> Self {
+        let dropped = stored.dropped.into_iter().map(|dropped| DroppedEdits {
+            by: dropped.by,
+            edits: dropped.edits,
+            why: EditError::new(dropped.edit, Rejection::Unfit(dropped.why)),
+            lost: Vec::new(),
+        });
+        Report { not_run: stored.not_run, dropped: dropped.collect() }
+    }
+}

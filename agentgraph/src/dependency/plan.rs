@@ -1,0 +1,455 @@
+//! Who runs next in a pass. Pure: it knows no tasks, no outputs and no runtime.
+//!
+//! Every edge is looked at once when its source is done, and no node is ever looked for: a node knows by numbers how many
+//! of its dependencies are still to come, and the first ready one in the queue is at hand. Edits change the numbers of
+//! the nodes they touch.
+//!
+//! A node is *lost* if it will not run in this pass as things stand: it was pruned, or it waits for one that is lost. What
+//! is lost may come back by a later edit, and with it what waits for it.
+
+use std::sync::Arc;
+
+use super::base::{Base, Join, Pair};
+use super::layer::{Graph, Layer};
+use super::ready::ReadySet;
+
+/// No place in the queue.
+const NOWHERE: u32 = u32::MAX;
+
+/// How far a node has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Status {
+    /// It has not begun.
+    Waits,
+    Runs,
+    Done,
+}
+
+/// A node and its dependencies, in numbers.
+#[derive(Clone, Copy, Debug)]
+struct Standing {
+    /// Dependencies that are still to come.
+    waits: u32,
+    /// Dependencies that are lost.
+    lost_sources: u32,
+    done_sources: u32,
+    /// Sources of order-only edges that are still to come.
+    before: u32,
+    place: u32,
+    status: Status,
+    lost: bool,
+}
+
+impl Standing {
+    fn of(waits: u32, before: u32) -> Self {
+        Standing {
+            waits,
+            before,
+            lost_sources: 0,
+            done_sources: 0,
+            place: NOWHERE,
+            status: Status::Waits,
+            lost: false,
+        }
+    }
+
+    fn is_ready(&self, join: Join) -> bool {
+        let has_what_it_needs = match join {
+            Join::All => self.waits == 0 && self.lost_sources == 0,
+            Join::AllNotPruned => self.waits == 0 && (self.done_sources > 0 || self.lost_sources == 0),
+            Join::Any => self.done_sources > 0 || self.waits + self.lost_sources == 0,
+        };
+        has_what_it_needs
+            && self.before == 0
+            && self.status == Status::Waits
+            && self.place != NOWHERE
+            && !self.lost
+    }
+
+    fn has_no_sources(&self) -> bool {
+        self.waits + self.lost_sources + self.done_sources == 0
+    }
+
+    /// Whether its dependencies do not let it run.
+    fn is_starved(&self, join: Join) -> bool {
+        match join {
+            Join::All => self.lost_sources > 0,
+            Join::AllNotPruned | Join::Any => self.lost_sources > 0 && self.waits + self.done_sources == 0,
+        }
+    }
+}
+
+/// Why a node did not run, by ids.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Missed {
+    Pruned,
+    WaitsFor(Vec<u32>),
+    /// Its turn did not come.
+    Unfinished,
+}
+
+/// The state of one pass.
+pub(crate) struct Plan {
+    base: Arc<Base>,
+    pub(crate) overlay: Layer,
+    nodes: Vec<Standing>,
+    /// The node at each place of the queue.
+    queue: Vec<u32>,
+    ready: ReadySet,
+    done: usize,
+}
+
+impl Plan {
+    /// The beginning of a pass: the roots are in the queue.
+    pub(crate) fn new(base: Arc<Base>) -> Self {
+        let standing =
+            |node| Standing::of(base.sources.row(node).len() as u32, base.before.row(node).len() as u32);
+        let mut plan = Plan {
+            overlay: Layer::above(base.nodes),
+            nodes: (0..base.nodes).map(standing).collect(),
+            queue: Vec::new(),
+            ready: ReadySet::default(),
+            done: 0,
+            base,
+        };
+        for node in 0..plan.base.nodes {
+            if plan.nodes[node as usize].waits == 0 {
+                plan.enter(node);
+                plan.sort_in(node);
+            }
+        }
+        plan
+    }
+
+    /// Looks at the graph as it is now.
+    pub(crate) fn look<T>(&self, look: impl FnOnce(Graph<'_>) -> T) -> T {
+        let layers: &[&Layer] = if self.overlay.is_empty() { &[] } else { &[&self.overlay] };
+        look(Graph { base: &self.base, layers })
+    }
+
+    /// Looks at it as it would be with a layer on top.
+    pub(crate) fn look_with<T>(&self, layer: &Layer, look: impl FnOnce(Graph<'_>) -> T) -> T {
+        look(Graph { base: &self.base, layers: &[&self.overlay, layer] })
+    }
+
+    pub(crate) fn status(&self, node: u32) -> Status {
+        self.nodes.get(node as usize).map_or(Status::Waits, |standing| standing.status)
+    }
+
+    /// Whether all nodes there are have run.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.done == self.nodes.len()
+    }
+
+    /// The first ready node in the queue, which runs from now on.
+    pub(crate) fn next(&mut self) -> Option<u32> {
+        let node = self.queue[self.ready.pop()? as usize];
+        self.nodes[node as usize].status = Status::Runs;
+        Some(node)
+    }
+
+    pub(crate) fn has_next(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    /// The nodes that may start, in the order in which they would.
+    pub(crate) fn upcoming(&self) -> impl Iterator<Item = u32> {
+        let places = 0..self.queue.len() as u32;
+        places.filter(|place| self.ready.contains(*place)).map(|place| self.queue[place as usize])
+    }
+
+    /// Lets a node run although nobody starts it: it did in an earlier call, and waits.
+    pub(crate) fn hold(&mut self, node: u32) {
+        let standing = &mut self.nodes[node as usize];
+        standing.status = Status::Runs;
+        if standing.place != NOWHERE {
+            self.ready.remove(standing.place);
+        }
+    }
+
+    /// The dependencies of a node that are done, in the order of its edges.
+    pub(crate) fn done_sources(&self, node: u32, sources: &mut Vec<u32>) {
+        sources.clear();
+        if self.overlay.is_empty() && self.base.join(node) == Join::All {
+            sources.extend_from_slice(self.base.sources.row(node));
+            return;
+        }
+        self.look(|graph| {
+            graph.each_source(node, &mut |source| {
+                if self.status(source) == Status::Done {
+                    sources.push(source);
+                }
+            });
+        });
+    }
+
+    /// Notes that a node is done. What depends on it enters the queue, in the order of the edges.
+    pub(crate) fn finish(&mut self, node: u32) {
+        self.hold(node);
+        let standing = &mut self.nodes[node as usize];
+        standing.status = Status::Done;
+        self.done += 1;
+        if std::mem::take(&mut standing.lost) {
+            // Another graph ran it, before it was changed: those who wait for it have what they wait for.
+            self.found(node);
+        }
+        if self.overlay.is_empty() {
+            let base = Arc::clone(&self.base);
+            for target in base.targets.row(node) {
+                self.source_done(*target);
+            }
+            for target in base.after.row(node) {
+                self.before_done(*target);
+            }
+            return;
+        }
+        let targets = self.look(|graph| graph.targets(node));
+        for target in targets {
+            self.source_done(target);
+        }
+        for target in self.base.clone().after.row(node) {
+            self.before_done(*target);
+        }
+    }
+
+    fn source_done(&mut self, target: u32) {
+        let standing = &mut self.nodes[target as usize];
+        if standing.status != Status::Waits {
+            return;
+        }
+        standing.waits -= 1;
+        standing.done_sources += 1;
+        self.enter(target);
+        self.sort_in(target);
+    }
+
+    fn before_done(&mut self, target: u32) {
+        let standing = &mut self.nodes[target as usize];
+        if standing.status == Status::Waits {
+            standing.before -= 1;
+            self.sort_in(target);
+        }
+    }
+
+    /// Gives a node its place in the queue, once.
+    fn enter(&mut self, node: u32) {
+        let standing = &mut self.nodes[node as usize];
+        if standing.place == NOWHERE {
+            standing.place = self.queue.len() as u32;
+            self.queue.push(node);
+        }
+    }
+
+    /// Puts a node among the ready ones, or takes it out.
+    fn sort_in(&mut self, node: u32) {
+        let join = match node < self.base.nodes {
+            true => self.base.join(node),
+            false => self.look(|graph| graph.join(node)),
+        };
+        let standing = &self.nodes[node as usize];
+        let (ready, place) = (standing.is_ready(join), standing.place);
+        if place != NOWHERE && ready != self.ready.contains(place) {
+            match ready {
+                true => self.ready.insert(place),
+                false => self.ready.remove(place),
+            }
+        }
+    }
+}
+
+/// Edits that were found to be possible.
+impl Plan {
+    /// Adds a node that has no edges yet. It enters the queue when [`enter_roots`](Self::enter_roots) is called.
+    pub(crate) fn add_node(&mut self, name: Arc<str>, join: Join) -> u32 {
+        self.nodes.push(Standing::of(0, 0));
+        self.overlay.add_node(name, join)
+    }
+
+    /// Lets temporary nodes from `first` on that have no dependencies enter the queue, as one transaction left them.
+    pub(crate) fn enter_roots(&mut self, first: u32) {
+        for node in first..self.overlay.end() {
+            if self.nodes[node as usize].has_no_sources() && self.look(|graph| graph.is_root(node)) {
+                self.enter(node);
+                self.sort_in(node);
+            }
+        }
+    }
+
+    pub(crate) fn add_edge(&mut self, edge: Pair, front: bool) {
+        self.overlay.add_edge(edge, front);
+        let (from, to) = edge;
+        let source = self.nodes[from as usize];
+        let target = &mut self.nodes[to as usize];
+        if target.status != Status::Waits {
+            return;
+        }
+        match source.status {
+            Status::Done => {
+                target.done_sources += 1;
+                self.enter(to);
+            }
+            Status::Waits if source.lost => target.lost_sources += 1,
+            Status::Waits | Status::Runs => target.waits += 1,
+        }
+        self.settle(to);
+    }
+
+    pub(crate) fn remove_edge(&mut self, edge: Pair) {
+        self.overlay.remove_edge(edge);
+        let (from, to) = edge;
+        let lost = self.nodes[from as usize].lost;
+        let target = &mut self.nodes[to as usize];
+        if target.status != Status::Waits {
+            return;
+        }
+        match lost {
+            true => target.lost_sources -= 1,
+            false => target.waits -= 1,
+        }
+        self.settle(to);
+    }
+
+    pub(crate) fn remove_node(&mut self, name: Arc<str>, node: u32) {
+        let (sources, targets) = self.look(|graph| (graph.sources(node), graph.targets(node)));
+        for source in sources {
+            self.overlay.remove_edge((source, node));
+        }
+        for target in targets {
+            self.remove_edge((node, target));
+        }
+        self.overlay.remove_node(name, node);
+        self.settle(node);
+    }
+
+    pub(crate) fn skip(&mut self, node: u32) {
+        self.overlay.skips.insert(node);
+    }
+
+    /// Finds out anew whether a node will run, and tells those who depend on it.
+    fn settle(&mut self, node: u32) {
+        let mut changed = vec![node];
+        while let Some(node) = changed.pop() {
+            let standing = self.nodes[node as usize];
+            if standing.status == Status::Waits {
+                let lost = self.look(|graph| {
+                    let pruned = standing.has_no_sources() && !graph.is_root(node);
+                    pruned || standing.is_starved(graph.join(node)) || graph.is_gone(node)
+                });
+                if lost != standing.lost {
+                    self.nodes[node as usize].lost = lost;
+                    match lost {
+                        true => self.tell(
+                            node,
+                            &mut changed,
+                            |standing| {
+                                standing.waits -= 1;
+                                standing.lost_sources += 1;
+                            },
+                            |standing| standing.before -= 1,
+                        ),
+                        false => self.tell(
+                            node,
+                            &mut changed,
+                            |standing| {
+                                standing.waits += 1;
+                                standing.lost_sources -= 1;
+                            },
+                            |standing| standing.before += 1,
+                        ),
+                    }
+                }
+                self.sort_in(node);
+            }
+        }
+    }
+
+    /// A node that was lost is not.
+    fn found(&mut self, node: u32) {
+        let mut changed = Vec::new();
+        let back = |standing: &mut Standing| {
+            standing.waits += 1;
+            standing.lost_sources -= 1;
+        };
+        self.tell(node, &mut changed, back, |standing| standing.before += 1);
+        for node in changed {
+            self.settle(node);
+        }
+    }
+
+    fn tell(
+        &mut self,
+        node: u32,
+        changed: &mut Vec<u32>,
+        by_edge: impl Fn(&mut Standing),
+        by_order: impl Fn(&mut Standing),
+    ) {
+        for target in self.look(|graph| graph.targets(node)) {
+            let standing = &mut self.nodes[target as usize];
+            if standing.status == Status::Waits {
+                by_edge(standing);
+                changed.push(target);
+            }
+        }
+        for target in self.base.clone().after.row(node) {
+            let standing = &mut self.nodes[*target as usize];
+            if standing.status == Status::Waits {
+                by_order(standing);
+                changed.push(*target);
+            }
+        }
+    }
+}
+
+/// What is said of a pass that ended.
+impl Plan {
+    /// The nodes that did not run, by id.
+    pub(crate) fn missed(&self) -> Vec<(u32, Missed)> {
+        if self.is_complete() {
+            return Vec::new();
+        }
+        let pruned = self.pruned();
+        let missed = |node: u32| {
+            let standing = &self.nodes[node as usize];
+            let why = match standing.status {
+                Status::Done => return None,
+                Status::Waits if pruned[node as usize] => Missed::Pruned,
+                Status::Waits if standing.lost => {
+                    let mut sources = self.look(|graph| graph.sources(node));
+                    sources.retain(|source| self.nodes[*source as usize].lost);
+                    Missed::WaitsFor(sources)
+                }
+                Status::Waits | Status::Runs => Missed::Unfinished,
+            };
+            Some((node, why))
+        };
+        (0..self.nodes.len() as u32).filter_map(missed).collect()
+    }
+
+    /// Which nodes were pruned, by themselves or with all they depend on.
+    fn pruned(&self) -> Vec<bool> {
+        let mut pruned = vec![false; self.nodes.len()];
+        let mut left: Vec<u32> = Vec::with_capacity(self.nodes.len());
+        let mut found = Vec::new();
+        self.look(|graph| {
+            for (node, standing) in (0..).zip(&self.nodes) {
+                left.push(standing.waits + standing.lost_sources + standing.done_sources);
+                if standing.lost && (standing.has_no_sources() || graph.is_gone(node)) {
+                    found.push(node);
+                }
+            }
+            while let Some(node) = found.pop() {
+                if std::mem::replace(&mut pruned[node as usize], true) {
+                    continue;
+                }
+                graph.each_target(node, &mut |target| {
+                    let left = &mut left[target as usize];
+                    *left = left.saturating_sub(1);
+                    if *left == 0 && self.nodes[target as usize].status == Status::Waits {
+                        found.push(target);
+                    }
+                });
+            }
+        });
+        pruned
+    }
+}

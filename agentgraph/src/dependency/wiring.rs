@@ -1,0 +1,91 @@
+//! A compiled dependency graph, as its passes look at it.
+
+use crate::dependency::outputs::{Output, PassInput};
+use std::any::TypeId;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::base::Base;
+use super::node::{DependencyCall, DependencyNode, Kind, Settings};
+use crate::error::BoxError;
+use crate::policy::Policies;
+
+/// Makes nodes at run time.
+pub(crate) type Template<O, S> = Arc<dyn Fn(&Value) -> Result<DependencyNode<O, S>, BoxError> + Send + Sync>;
+
+/// Everything that passes of one graph share.
+pub(crate) struct Wiring<O, S> {
+    pub(crate) base: Arc<Base>,
+    pub(crate) names: Arc<[Arc<str>]>,
+    pub(crate) by_name: Arc<HashMap<Arc<str>, u32>>,
+    pub(crate) nodes: Vec<Entry<O, S>>,
+    pub(crate) templates: HashMap<Arc<str>, Template<O, S>>,
+    /// For nodes that say nothing else.
+    pub(crate) policies: Policies,
+    /// What nodes can take.
+    pub(crate) deps: HashSet<TypeId>,
+    pub(crate) sessions: HashSet<TypeId>,
+    /// No node takes more than outputs, none has policies, and all wait for all.
+    pub(crate) is_plain: bool,
+    /// How many nodes have ended in silence is a failure.
+    pub(crate) must_be_complete: bool,
+}
+
+/// A node, as it is called.
+pub(crate) struct Entry<O, S> {
+    pub(crate) call: Arc<dyn DependencyCall<O, S>>,
+    pub(crate) policies: Option<Arc<Policies>>,
+}
+
+impl<O, S> Clone for Wiring<O, S> {
+    fn clone(&self) -> Self {
+        Wiring {
+            base: Arc::clone(&self.base),
+            names: Arc::clone(&self.names),
+            by_name: Arc::clone(&self.by_name),
+            nodes: self.nodes.clone(),
+            templates: self.templates.clone(),
+            policies: self.policies.clone(),
+            deps: self.deps.clone(),
+            sessions: self.sessions.clone(),
+            is_plain: self.is_plain,
+            must_be_complete: self.must_be_complete,
+        }
+    }
+}
+
+impl<O, S> Clone for Entry<O, S> {
+    fn clone(&self) -> Self {
+        Entry { call: Arc::clone(&self.call), policies: self.policies.clone() }
+    }
+}
+
+impl<O: Output, S: PassInput> Entry<O, S> {
+    pub(crate) fn of(node: DependencyNode<O, S>, defaults: &Policies) -> Self {
+        let policies = node.settings.policies.or(defaults);
+        let policies = Some(policies).filter(|policies| !policies.is_empty()).map(Arc::new);
+        Entry { call: node.call, policies }
+    }
+
+    /// How it is called: under policies, as if it were async.
+    pub(crate) fn kind(&self) -> Kind {
+        match self.policies {
+            None => self.call.kind(),
+            Some(_) => Kind::Async,
+        }
+    }
+}
+
+impl<O, S> Wiring<O, S> {
+    /// What a node takes and the graph does not have.
+    pub(crate) fn missing(&self, settings: &Settings) -> Option<String> {
+        let missing = settings.requirements.iter().find(|need| {
+            let known = if need.is_session { &self.sessions } else { &self.deps };
+            !known.contains(&need.id)
+        })?;
+        let what = if missing.is_session { "Session" } else { "Dep" };
+        Some(format!("takes a `{what}<{}>`, and the graph has none", missing.name))
+    }
+}

@@ -1,0 +1,471 @@
+//! The loop of a dependency graph: a pass, which is to it what a superstep is to a state graph.
+//!
+//! A pass is committed as one: its checkpoint is that of its beginning until it is over. What its nodes gave meanwhile
+//! stands beside that checkpoint, each as the pending write of a finished task, with the place in which it came and what
+//! it has edited. So whoever goes on goes through these in order, and has the same graph and the same queue.
+
+mod finish;
+mod start;
+
+use crate::dependency::{Output, PassInput};
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::Poll;
+
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+
+use crate::checkpoint::PendingWrite;
+use crate::checkpoint::format::Source;
+use crate::context::{Answer, TaskId, TaskPlace};
+use crate::dependency::edits::{Desk, Op, Transaction};
+use crate::dependency::outputs::{Outputs, OutputsUpdate};
+use crate::dependency::plan::Missed;
+use crate::dependency::wiring::Wiring;
+use crate::dependency::{NotRun, NotRunReason, inline};
+use crate::edits::{DroppedEdits, EditError, GraphEdit};
+use crate::engine::ends::sessions_write;
+use crate::engine::execute::{Running, next, node_error};
+use crate::engine::halt::Cut;
+use crate::engine::host::LocalRunner;
+use crate::engine::load::finished_step;
+use crate::engine::plan::TaskLeft;
+use crate::engine::stored::{StoredAnswer, StoredRequest, StoredStep, StoredTurn, to_bytes};
+use crate::engine::{Loop, Pause, STEPS_WITHOUT_YIELD, cut_off, nowhere, yield_now};
+use crate::error::{Code, Error};
+use crate::policy::Siblings;
+use crate::run::{Interrupt, InterruptId, StopReason};
+use crate::state::State;
+use crate::step::Step;
+
+/// How the runs of a graph go on, where that is not from superstep to superstep.
+pub(crate) trait Discipline<S: State>: Send + Sync {
+    /// The nodes with which a run begins. `kept`: by a checkpointer.
+    ///
+    /// # Errors
+    /// The input asks for what cannot be.
+    fn entry(&self, state: &S, input: &S::Update, kept: bool) -> Result<Vec<u32>, Error>;
+
+    /// The nodes that run next once these are done, in this order. Names that it does not know are left out.
+    fn upcoming(&self, state: &S, done: Vec<StoredTurn>) -> Vec<String>;
+
+    /// Goes on until there is a reason to pause.
+    fn drive<'a>(self: Arc<Self>, run: &'a mut Loop<S, LocalRunner>) -> BoxFuture<'a, Result<Pause, Error>>;
+}
+
+impl<O: Output, S: PassInput> Discipline<Outputs<O, S>> for Wiring<O, S> {
+    fn entry(
+        &self,
+        state: &Outputs<O, S>,
+        input: &OutputsUpdate<O, S>,
+        kept: bool,
+    ) -> Result<Vec<u32>, Error> {
+        if let Some(begins) = input.begins.as_ref().filter(|begins| !begins.before.is_empty()) {
+            let desk = Desk::new(Arc::new(self.clone()), state.kept(), kept);
+            settle_before(&desk, &begins.before)?;
+        }
+        // A record says it; a pass that writes none needs no list.
+        Ok(if kept { self.base.roots().collect() } else { Vec::new() })
+    }
+
+    fn upcoming(&self, state: &Outputs<O, S>, done: Vec<StoredTurn>) -> Vec<String> {
+        let desk = Desk::new(Arc::new(self.clone()), state.kept(), true);
+        drop(settle_before(&desk, &state.before));
+        for turn in done {
+            drop(desk.settle(&mut Transaction::of(turn.edits), true));
+            if let Some(node) = desk.find(&turn.node) {
+                desk.pass().plan.finish(node);
+            }
+        }
+        desk.upcoming()
+    }
+
+    fn drive<'a>(
+        self: Arc<Self>,
+        run: &'a mut Loop<Outputs<O, S>, LocalRunner>,
+    ) -> BoxFuture<'a, Result<Pause, Error>> {
+        if self.is_plain && is_bare(run) {
+            return Box::pin(async move { bare(&self, run) });
+        }
+        Box::pin(async move { Pass::new(self, run)?.run().await })
+    }
+}
+
+/// Whether nobody listens to a pass, stops it, stores it or has changed its graph.
+fn is_bare<O: Output, S: PassInput>(run: &Loop<Outputs<O, S>, LocalRunner>) -> bool {
+    let watched = run.events.is_some() || run.halt.is_some() || run.shared.spending.has_budget();
+    let limited = run.shared.max_supersteps != u64::MAX;
+    !(watched || limited || run.journal.is_some() || !run.state.before.is_empty())
+}
+
+fn bare<O: Output, S: PassInput>(
+    wiring: &Wiring<O, S>,
+    run: &mut Loop<Outputs<O, S>, LocalRunner>,
+) -> Result<Pause, Error> {
+    let outputs = Arc::make_mut(&mut run.state);
+    inline::run(wiring, outputs).map_err(|(node, error)| node_error(error).at_node(outputs.name(node)))?;
+    Ok(Pause::Finished)
+}
+
+/// Makes the edits of a pass that were said before it.
+fn settle_before<O: Output, S: PassInput>(
+    desk: &Desk<O, S>,
+    before: &[Op<O, S>],
+) -> Result<Vec<Arc<str>>, Error> {
+    let mut before = Transaction { ops: before.to_vec() };
+    desk.settle(&mut before, false).map_err(refused)
+}
+
+fn refused(error: EditError) -> Error {
+    Error::new(error.code(), error.to_string()).with_source(error)
+}
+
+/// One pass in the making.
+struct Pass<'a, O, S>
+where
+    O: Output,
+    S: PassInput,
+{
+    run: &'a mut Loop<Outputs<O, S>, LocalRunner>,
+    wiring: Arc<Wiring<O, S>>,
+    desk: Arc<Desk<O, S>>,
+    /// What a node sees that takes no outputs from there.
+    view: Arc<Outputs<O, S>>,
+    running: FuturesUnordered<Running<Outputs<O, S>>>,
+    /// How many tasks this call has started.
+    started: u32,
+    /// How many nodes are done, in all calls.
+    done: u64,
+    /// What is done and not stored.
+    writes: Vec<PendingWrite>,
+    /// Something became ready by what is not stored.
+    must_store: bool,
+    /// What tasks of earlier calls were answered.
+    answers: HashMap<u32, Vec<Answer>>,
+    /// What tasks wait for, by the order in which nodes are declared.
+    asked: Vec<(u32, Interrupt)>,
+    failed: Option<Error>,
+    /// Why no further node starts.
+    stopped: Option<StopReason>,
+    sources: Vec<u32>,
+}
+
+impl<'a, O, S> Pass<'a, O, S>
+where
+    O: Output,
+    S: PassInput,
+{
+    /// The pass as it stands: at its beginning, or where earlier calls have left it.
+    fn new(wiring: Arc<Wiring<O, S>>, run: &'a mut Loop<Outputs<O, S>, LocalRunner>) -> Result<Self, Error> {
+        let desk = Arc::new(Desk::new(Arc::clone(&wiring), run.state.kept(), run.journal.is_some()));
+        let view = Arc::new(run.state.view(None, &desk));
+        run.shared.control.begin_step(1);
+        if let Some(journal) = &mut run.journal {
+            journal.begin();
+        }
+        if let Some(halt) = &mut run.halt {
+            halt.begin_step();
+        }
+        if let Some(events) = &run.events {
+            events.begin_step(1, Vec::new());
+        }
+        let mut pass = Pass {
+            run,
+            wiring,
+            desk,
+            view,
+            running: FuturesUnordered::new(),
+            started: 0,
+            done: 0,
+            writes: Vec::new(),
+            must_store: false,
+            answers: HashMap::new(),
+            asked: Vec::new(),
+            failed: None,
+            stopped: None,
+            sources: Vec::new(),
+        };
+        let added = settle_before(&pass.desk, &pass.run.state.before)?;
+        pass.add_temporary(added);
+        pass.go_through()?;
+        Ok(pass)
+    }
+
+    /// Takes over what earlier calls have left.
+    fn go_through(&mut self) -> Result<(), Error> {
+        let left_over = std::mem::take(&mut self.run.left_over);
+        let mut done = Vec::new();
+        let mut open = Vec::new();
+        for (task, left) in left_over {
+            if let Some(result) = &left.result {
+                let step = StoredStep::from_bytes(result)?;
+                let turn = step.turn.ok_or_else(|| self.not_of_a_pass())?;
+                done.push((turn, result.clone()));
+            } else {
+                open.push((task, left));
+            }
+        }
+        done.sort_by_key(|(turn, _)| turn.place);
+        for (turn, result) in done {
+            let node = self.find(&turn.node)?;
+            self.done = turn.place;
+            let mut transaction = Transaction::of(turn.edits);
+            let added = self.desk.settle(&mut transaction, true).map_err(refused)?;
+            self.add_temporary(added);
+            let update = self.stored_update(&result)?;
+            self.keep(node, update.and_then(|mut update| update.outputs.pop()).map(|(_, output)| output))?;
+        }
+        for (task, left) in open {
+            self.take_open(task, left)?;
+        }
+        self.asked.sort_by_key(|(node, _)| *node);
+        Ok(())
+    }
+
+    /// A task that is not done and has asked.
+    fn take_open(&mut self, task: TaskId, left: TaskLeft) -> Result<(), Error> {
+        let Some((_, request)) = left.requests.first() else { return Ok(()) };
+        let node = self.find(&request.node)?;
+        match left.open() {
+            None => drop(self.answers.insert(node, left.answers)),
+            Some((n, request)) => {
+                self.desk.pass().plan.hold(node);
+                let asked = crate::context::Request {
+                    n: *n,
+                    value: request.value.clone(),
+                    schema: request.schema.clone(),
+                };
+                let id = InterruptId { task, n: *n };
+                self.asked.push((node, Interrupt::asked(id, request.node.clone(), asked)));
+            }
+        }
+        Ok(())
+    }
+
+    fn stored_update(&self, result: &[u8]) -> Result<Option<<Outputs<O, S> as State>::Update>, Error> {
+        let Some(journal) = &self.run.journal else { return Ok(None) };
+        match finished_step(&self.run.core, &journal.codec, &journal.thread, result)? {
+            Step::Update(update) => Ok(Some(update)),
+            _ => Ok(None),
+        }
+    }
+
+    fn not_of_a_pass(&self) -> Error {
+        let problem = "the thread has an unfinished run of a state graph: go on with it there, or begin with `.abandon()`";
+        Error::new(Code::GraphChanged, problem).on_thread(self.run.shared.thread.as_deref())
+    }
+
+    /// A node of the graph as it is by now.
+    fn find(&self, name: &str) -> Result<u32, Error> {
+        self.desk.find(name).ok_or_else(|| {
+            let problem = format!(
+                "the pass goes on with node `{name}`, which this graph does not have: run it with the graph it was started \
+                 on, bring the name back, or start over with `.abandon()`"
+            );
+            Error::new(Code::GraphChanged, problem).on_thread(self.run.shared.thread.as_deref())
+        })
+    }
+
+    async fn run(mut self) -> Result<Pause, Error> {
+        let cut = self.go_on().await?;
+        self.end(cut).await
+    }
+
+    /// Runs nodes until none can start and none runs. Gives what cut them off, if something did.
+    async fn go_on(&mut self) -> Result<Option<Cut>, Error> {
+        loop {
+            while self.may_start() {
+                let Some(node) = self.next_node() else { break };
+                if self.must_store {
+                    self.store().await?;
+                }
+                poll_fn(|cx| Poll::Ready(self.start(node, cx))).await?;
+                if u64::from(self.started).is_multiple_of(STEPS_WITHOUT_YIELD) {
+                    yield_now().await;
+                }
+            }
+            self.store().await?;
+            let cancels = self.failed.is_some() && self.run.siblings == Siblings::Cancel;
+            if self.running.is_empty() || cancels {
+                let held_up = self.run.events.as_ref().is_some_and(|events| !events.has_room());
+                if !held_up || cancels || self.is_over() {
+                    return Ok(None);
+                }
+            } else {
+                match next(&mut self.running, self.run.halt.as_deref_mut()).await {
+                    Ok(Some((request, result))) => self.ended(request, result)?,
+                    Ok(None) => {}
+                    Err(cut) => return Ok(Some(cut)),
+                }
+            }
+            if let Some(events) = &self.run.events {
+                events.room().await;
+            }
+        }
+    }
+
+    /// Whether nothing can start any more.
+    fn is_over(&self) -> bool {
+        self.failed.is_some() || self.stopped.is_some() || !self.desk.pass().plan.has_next()
+    }
+
+    /// Whether another node may begin. A reader who is behind holds it up.
+    fn may_start(&self) -> bool {
+        self.failed.is_none()
+            && self.stopped.is_none()
+            && self.running.len() < self.run.max_concurrency
+            && self.run.events.as_ref().is_none_or(|events| events.has_room())
+    }
+
+    /// The next node, unless the call must end before it.
+    fn next_node(&mut self) -> Option<u32> {
+        if !self.desk.pass().plan.has_next() {
+            return None;
+        }
+        self.stopped = self.boundary();
+        if self.stopped.is_some() {
+            return None;
+        }
+        self.desk.pass().plan.next()
+    }
+
+    fn boundary(&mut self) -> Option<StopReason> {
+        if let Some(reason) = self.run.halt.as_mut().and_then(|halt| halt.at_boundary()) {
+            return Some(reason);
+        }
+        let (shared, merged) = (&self.run.shared, self.run.scratch.merged);
+        if shared.drains.load(Ordering::Acquire) {
+            return Some(StopReason::Drained);
+        }
+        if u64::from(self.started) >= shared.max_supersteps {
+            return Some(StopReason::Limit);
+        }
+        let spent = shared.spending.has_budget() && shared.spending.is_used_up(merged);
+        spent.then_some(StopReason::Budget)
+    }
+
+    /// Stores what is done, if that is done at once.
+    async fn store(&mut self) -> Result<(), Error> {
+        self.must_store = false;
+        let Some(journal) = self.run.journal.as_mut().filter(|journal| !journal.waits()) else {
+            return Ok(());
+        };
+        if self.writes.is_empty() {
+            return Ok(());
+        }
+        let mut writes = std::mem::take(&mut self.writes);
+        writes.extend(sessions_write(&self.run.shared.sessions)?);
+        journal.put_writes(&writes).await
+    }
+
+    fn add_temporary(&mut self, names: Vec<Arc<str>>) {
+        if !names.is_empty() {
+            let outputs = Arc::make_mut(&mut self.run.state);
+            for name in names {
+                outputs.add_temporary(name);
+            }
+        }
+    }
+
+    fn name(&self, node: u32) -> &str {
+        self.run.state.name(node)
+    }
+
+    /// The id of a node's task, which is the same in every call of a pass.
+    fn task_id(&self, node: u32) -> TaskId {
+        let place = match &self.run.journal {
+            Some(journal) => journal.step_place(),
+            None => nowhere(&self.run.shared, 0),
+        };
+        TaskId::derive(&TaskPlace {
+            thread: place.thread,
+            run: place.run,
+            namespace: place.namespace,
+            branch: place.branch,
+            parent: place.parent,
+            node: self.name(node),
+            dispatch: None,
+        })
+    }
+}
+
+impl<O: Output, S: PassInput> Pass<'_, O, S> {
+    /// Ends the call.
+    async fn end(mut self, cut: Option<Cut>) -> Result<Pause, Error> {
+        let late: Vec<String> =
+            self.running.iter().map(|task| self.name(task.request.node).to_owned()).collect();
+        self.running.clear();
+        self.report();
+        let over = cut.is_none() && self.failed.is_none() && self.asked.is_empty() && self.stopped.is_none();
+        if over {
+            return self.commit().await;
+        }
+        self.run.end_waiting().await?;
+        self.store().await?;
+        let asked = std::mem::take(&mut self.asked);
+        match (self.failed.take(), cut) {
+            (Some(error), _) => Err(error),
+            (None, Some(cut)) => cut_off(cut, late.iter().map(String::as_str)),
+            (None, None) if !asked.is_empty() => {
+                Ok(Pause::Interrupted(asked.into_iter().map(|(_, interrupt)| interrupt).collect()))
+            }
+            (None, None) => Ok(Pause::Stopped(self.stopped.unwrap_or(StopReason::Limit))),
+        }
+    }
+
+    /// Says what did not run.
+    fn report(&mut self) {
+        let missed = self.desk.pass().plan.missed();
+        let outputs = Arc::make_mut(&mut self.run.state);
+        let limit = self.stopped == Some(StopReason::Limit);
+        let not_run = missed.into_iter().map(|(node, missed)| NotRun {
+            node: outputs.name(node).to_owned(),
+            reason: match missed {
+                Missed::Pruned => NotRunReason::Pruned,
+                Missed::WaitsFor(nodes) => {
+                    NotRunReason::WaitsFor(nodes.iter().map(|node| outputs.name(*node).to_owned()).collect())
+                }
+                Missed::Unfinished if limit => NotRunReason::Limit,
+                Missed::Unfinished => NotRunReason::Unfinished,
+            },
+        });
+        outputs.report.not_run = not_run.collect();
+    }
+
+    /// Commits a pass that is over.
+    async fn commit(&mut self) -> Result<Pause, Error> {
+        let waits = |missed: &&NotRun| matches!(missed.reason, NotRunReason::WaitsFor(_));
+        if self.wiring.must_be_complete {
+            let waiting: Vec<String> =
+                self.run.state.not_run().iter().filter(waits).map(ToString::to_string).collect();
+            if !waiting.is_empty() {
+                self.run.end_waiting().await?;
+                self.store().await?;
+                let problem = format!("the pass is over and {}", waiting.join(", "));
+                return Err(Error::new(Code::NotRun, problem));
+            }
+        }
+        self.run.frontier.clear();
+        if self.run.journal.is_some() {
+            self.record_report()?;
+            self.run.commit(Source::Loop, None).await?;
+        }
+        Ok(Pause::Finished)
+    }
+}
+
+impl<S: State, R> Loop<S, R> {
+    /// The interrupts that an unfinished pass waits for.
+    pub(super) fn open_in_pass(&self) -> Vec<InterruptId> {
+        let open = self.left_over.iter().filter_map(|(task, left)| {
+            let (n, request) = left.open()?;
+            let node = self.core.by_name.get(&*request.node).copied();
+            Some((node.unwrap_or(u32::MAX), InterruptId { task: *task, n: *n }))
+        });
+        let mut open: Vec<_> = open.collect();
+        open.sort_unstable();
+        open.into_iter().map(|(_, id)| id).collect()
+    }
+}

@@ -1,0 +1,234 @@
+//! The end of a node: its edits are made, its output is kept, and what depends on it may begin.
+
+use crate::dependency::{Output, PassInput};
+use std::sync::Arc;
+
+use super::{
+    DroppedEdits, EditError, GraphEdit, Pass, StoredAnswer, StoredRequest, StoredStep, StoredTurn, to_bytes,
+};
+use crate::checkpoint::PendingWrite;
+use crate::checkpoint::format::Bytes;
+use crate::context::{Inside, Request, Standing, TaskRequest};
+use crate::dependency::deps::Slot;
+use crate::dependency::outputs::{Outputs, OutputsUpdate};
+use crate::engine::execute::{NotDone, node_error};
+use crate::error::Error;
+use crate::extract::Snapshot;
+use crate::node::NodeResult;
+use crate::run::event::{EventKind, TaskEnd};
+use crate::run::{Interrupt, InterruptId};
+use crate::step::Step;
+
+impl<O: Output, S: PassInput> Pass<'_, O, S> {
+    /// Judges what a node gave. The control cell is read first: a task that asked waits, whatever it returned.
+    pub(super) fn ended(
+        &mut self,
+        request: TaskRequest,
+        result: NodeResult<Outputs<O, S>>,
+    ) -> Result<(), Error> {
+        let control = &self.run.shared.control;
+        let standing = if control.in_use() { control.standing(request.index) } else { None };
+        match (standing, result) {
+            (None, Ok(Step::Update(OutputsUpdate { own: Some(output), .. }))) => {
+                self.finish(request, Some(output))
+            }
+            // No other step comes from a node of a dependency graph.
+            (None, Ok(_)) => self.finish(request, None),
+            (None, Err(error)) => {
+                let error = node_error(error).at_node(self.name(request.node));
+                self.not_done(request, NotDone::Failed(error))
+            }
+            (Some(standing), _) => self.waits(request, standing),
+        }
+    }
+
+    fn waits(&mut self, request: TaskRequest, standing: Standing) -> Result<(), Error> {
+        let why = NotDone::of(standing, self.name(request.node));
+        self.not_done(request, why)
+    }
+
+    /// A node that is not done: what it has edited does not count.
+    fn not_done(&mut self, request: TaskRequest, why: NotDone) -> Result<(), Error> {
+        drop(self.desk.take(request.index));
+        match why {
+            NotDone::Waits(asked) => {
+                self.announce_end(request, || TaskEnd::Interrupted);
+                self.ask(request, asked)?;
+            }
+            NotDone::Refused { n, error } => {
+                if self.run.journal.is_some() {
+                    let (task, bytes) = (self.task_id(request.node), to_bytes(&StoredAnswer(None))?);
+                    self.writes.push(PendingWrite { task, slot: 2 + 2 * n, bytes });
+                }
+                self.fail(request, error);
+            }
+            NotDone::Failed(error) | NotDone::Inside(Inside::Broken(error)) => self.fail(request, error),
+            // Only a graph that is a node, or a command, ends so; here are neither.
+            NotDone::Inside(_) | NotDone::Leaves(_) => {}
+        }
+        Ok(())
+    }
+
+    fn fail(&mut self, request: TaskRequest, error: Error) {
+        self.announce_end(request, || TaskEnd::Failed(error.code(), error.message().to_owned()));
+        self.failed.get_or_insert(error);
+    }
+
+    fn ask(&mut self, request: TaskRequest, asked: Request) -> Result<(), Error> {
+        let (node, task) = (self.name(request.node).to_owned(), self.task_id(request.node));
+        if self.run.journal.is_some() {
+            let stored = StoredRequest {
+                node: node.clone(),
+                value: asked.value.clone(),
+                schema: asked.schema.clone(),
+            };
+            self.writes.push(PendingWrite { task, slot: 1 + 2 * asked.n, bytes: to_bytes(&stored)? });
+        }
+        let id = InterruptId { task, n: asked.n };
+        let at = self.asked.partition_point(|(other, _)| *other < request.node);
+        self.asked.insert(at, (request.node, Interrupt::asked(id, node, asked)));
+        Ok(())
+    }
+
+    /// A node that was skipped: its last output is the one of this pass.
+    pub(super) fn skipped(&mut self, request: TaskRequest) -> Result<(), Error> {
+        self.finish(request, None)
+    }
+
+    /// A node is done. `None`: with the output that it has.
+    fn finish(&mut self, request: TaskRequest, output: Option<O>) -> Result<(), Error> {
+        let node = request.node;
+        let edits = self.settle(request)?;
+        let skipped = output.is_none();
+        if self.run.journal.is_none() && self.run.events.is_none() {
+            let outputs = Arc::make_mut(&mut self.run.state);
+            if let Some(output) = output {
+                outputs.slots[node as usize] = Slot::Own(output);
+            }
+            outputs.finish(node);
+            self.desk.pass().plan.finish(node);
+            self.done += 1;
+            self.run.scratch.merged += 1;
+            return Ok(());
+        }
+        let output = output.map(Arc::new);
+        if self.run.journal.is_some() {
+            let write = self.record(request, output.as_ref(), edits)?;
+            self.writes.push(write);
+        }
+        self.announce(request, output.as_ref(), skipped);
+        self.keep(node, output)?;
+        self.run.scratch.merged += 1;
+        if let Some(events) = self.run.events.as_ref().filter(|events| events.views.values) {
+            events.push(1, EventKind::Values(Snapshot::new(Arc::clone(&self.run.state))));
+        }
+        Ok(())
+    }
+
+    /// Makes what a node has edited. What is not possible any more is dropped.
+    fn settle(&mut self, request: TaskRequest) -> Result<Vec<GraphEdit>, Error> {
+        let Some(mut transaction) = self.desk.take(request.index) else { return Ok(Vec::new()) };
+        let edits = transaction.edits();
+        let by = self.name(request.node).to_owned();
+        match self.desk.settle(&mut transaction, true) {
+            Ok(added) => {
+                self.add_temporary(added);
+                if let Some(events) = self.run.events.as_ref().filter(|events| events.views.edits) {
+                    events.push_of(request, EventKind::Edited { by, edits: edits.clone() });
+                }
+                Ok(edits)
+            }
+            Err(why) => {
+                self.drop_edits(request, by, edits, why);
+                Ok(Vec::new())
+            }
+        }
+    }
+
+    fn drop_edits(&mut self, request: TaskRequest, by: String, edits: Vec<GraphEdit>, why: EditError) {
+        let dropped = DroppedEdits { by, edits, why, lost: Vec::new() };
+        if let Some(events) = self.run.events.as_ref().filter(|events| events.views.edits) {
+            events.push_of(request, EventKind::EditDropped(dropped.clone()));
+        }
+        Arc::make_mut(&mut self.run.state).report.dropped.push(dropped);
+    }
+
+    /// The record of a node that is done.
+    fn record(
+        &self,
+        request: TaskRequest,
+        output: Option<&Arc<O>>,
+        edits: Vec<GraphEdit>,
+    ) -> Result<PendingWrite, Error> {
+        let name = self.name(request.node);
+        let mut step = StoredStep {
+            version: self.run.core.migrations.version,
+            update: None,
+            targets: Vec::new(),
+            replaces_edges: false,
+            turn: Some(StoredTurn { node: name.to_owned(), place: self.done, edits }),
+        };
+        if let (Some(output), Some(journal)) = (output, &self.run.journal) {
+            let update = OutputsUpdate::output(name.into(), Arc::clone(output));
+            let encoded = (journal.codec.encode_update)(&self.run.core.schema, &update);
+            step.update = Some(Bytes(encoded.map_err(|error| Error::from(error).at_node(name))?));
+        }
+        Ok(PendingWrite { task: self.task_id(request.node), slot: 0, bytes: step.to_bytes()? })
+    }
+
+    /// Keeps the output of a node that is done, and lets go on what depends on it.
+    pub(super) fn keep(&mut self, node: u32, output: Option<Arc<O>>) -> Result<(), Error> {
+        let is_temporary = node as usize >= self.wiring.names.len();
+        let outputs = Arc::make_mut(&mut self.run.state);
+        match (output, &mut self.run.journal) {
+            (Some(output), Some(journal)) if !is_temporary => {
+                let update = OutputsUpdate::output(Arc::clone(&self.wiring.names[node as usize]), output);
+                let (codec, delta) = journal.recorder();
+                (codec.apply_recorded)(outputs, &self.run.core.schema, update, delta)?;
+            }
+            (output, _) => {
+                if let Some(output) = output {
+                    outputs.slots[node as usize] = Slot::Shared(output);
+                }
+                outputs.finish(node);
+            }
+        }
+        let mut pass = self.desk.pass();
+        pass.plan.finish(node);
+        self.must_store |= self.run.journal.is_some() && pass.plan.has_next();
+        drop(pass);
+        self.done += 1;
+        Ok(())
+    }
+
+    fn announce(&self, request: TaskRequest, output: Option<&Arc<O>>, skipped: bool) {
+        if let Some(events) = self.run.events.as_ref().filter(|events| events.views.updates) {
+            let node = self.name(request.node).to_owned();
+            let update = output.map(|output| OutputsUpdate::output(node.as_str().into(), Arc::clone(output)));
+            events.push_of(request, EventKind::Update { node, update });
+        }
+        self.announce_end(request, || if skipped { TaskEnd::Skipped } else { TaskEnd::Done });
+    }
+
+    fn announce_end(&self, request: TaskRequest, end: impl FnOnce() -> TaskEnd) {
+        if let Some(events) = self.run.events.as_ref().filter(|events| events.views.tasks) {
+            let node = self.name(request.node).to_owned();
+            events.push_of(request, EventKind::TaskEnded { node, end: end() });
+        }
+        if let Some(events) = &self.run.events {
+            events.leave(request.index);
+        }
+    }
+
+    /// Writes what is said of a pass that is over into its record.
+    pub(super) fn record_report(&mut self) -> Result<(), Error> {
+        let outputs = Arc::make_mut(&mut self.run.state);
+        let report = Some(Box::new(outputs.report.clone()));
+        let update = OutputsUpdate { report, ..OutputsUpdate::default() };
+        if let Some(journal) = &mut self.run.journal {
+            let (codec, delta) = journal.recorder();
+            (codec.apply_recorded)(outputs, &self.run.core.schema, update, delta)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,346 @@
+//! The reference: a pass in a hundred lines, sequential, without counters. Every step looks at the whole graph anew.
+
+mod random;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use agentgraph::Join;
+pub(crate) use random::shapes;
+
+#[derive(Clone, Debug)]
+pub(crate) enum Edit {
+    AddNode(String, Join),
+    AddEdge(String, String),
+    PrependEdge(String, String),
+    RemoveEdge(String, String),
+    RemoveNode(String),
+    Skip(Vec<String>),
+}
+
+/// A graph, and what its nodes edit.
+#[derive(Clone, Debug)]
+pub(crate) struct Shape {
+    pub(crate) nodes: Vec<(String, Join)>,
+    pub(crate) edges: Vec<(String, String)>,
+    pub(crate) orders: Vec<(String, String)>,
+    pub(crate) edits: HashMap<String, Vec<Edit>>,
+    pub(crate) before: Vec<Edit>,
+}
+
+impl Shape {
+    /// All nodes wait for all.
+    pub(crate) fn strict(mut self) -> Self {
+        self.nodes.iter_mut().for_each(|(_, join)| *join = Join::All);
+        self
+    }
+
+    /// Temporary nodes are what the template makes.
+    pub(crate) fn with_templates(mut self) -> Self {
+        for edit in self.edits.values_mut().flatten() {
+            if let Edit::AddNode(_, join) = edit {
+                *join = Join::All;
+            }
+        }
+        self
+    }
+}
+
+/// What a node gives: its name and those of its dependencies.
+pub(crate) fn output<'a>(name: &str, deps: impl Iterator<Item = &'a str>) -> String {
+    format!("{name}({})", deps.collect::<Vec<_>>().join(","))
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Reason {
+    Pruned,
+    WaitsFor(Vec<String>),
+}
+
+#[derive(Debug)]
+pub(crate) struct Report {
+    pub(crate) order: Vec<(String, String)>,
+    pub(crate) not_run: Vec<(String, Reason)>,
+    pub(crate) refused: Vec<String>,
+}
+
+/// Nodes by number, in order of declaration; temporary ones after them.
+#[derive(Clone)]
+struct Graph {
+    names: Vec<String>,
+    joins: Vec<Join>,
+    gone: HashSet<usize>,
+    /// The dependencies of each, in order.
+    sources: Vec<Vec<usize>>,
+    /// Who depends on each, in order.
+    targets: Vec<Vec<usize>>,
+    before: Vec<Vec<usize>>,
+    /// Never had a dependency.
+    root: Vec<bool>,
+    skips: HashSet<usize>,
+}
+
+pub(crate) struct Model {
+    graph: Graph,
+    edits: HashMap<String, Vec<Edit>>,
+    kept: BTreeMap<String, String>,
+}
+
+/// One pass under way.
+struct Pass<'a> {
+    graph: Graph,
+    queue: Vec<usize>,
+    entered: HashSet<usize>,
+    done: Vec<usize>,
+    running: Option<usize>,
+    kept: &'a BTreeMap<String, String>,
+    permanent: usize,
+}
+
+impl Model {
+    pub(crate) fn of(shape: &Shape) -> Self {
+        let names: Vec<String> = shape.nodes.iter().map(|(name, _)| name.clone()).collect();
+        let at = |name: &String| names.iter().position(|known| known == name).unwrap();
+        let mut graph = Graph {
+            joins: shape.nodes.iter().map(|(_, join)| *join).collect(),
+            gone: HashSet::new(),
+            sources: vec![Vec::new(); names.len()],
+            targets: vec![Vec::new(); names.len()],
+            before: vec![Vec::new(); names.len()],
+            root: vec![true; names.len()],
+            skips: HashSet::new(),
+            names: names.clone(),
+        };
+        for (from, to) in &shape.edges {
+            graph.sources[at(to)].push(at(from));
+            graph.targets[at(from)].push(at(to));
+            graph.root[at(to)] = false;
+        }
+        for (from, to) in &shape.orders {
+            graph.before[at(to)].push(at(from));
+        }
+        Model { graph, edits: shape.edits.clone(), kept: BTreeMap::new() }
+    }
+
+    /// A pass; `None` if what is edited before it is refused.
+    pub(crate) fn pass(&mut self, before: &[Edit]) -> Option<Report> {
+        let kept = self.kept.clone();
+        let mut pass = Pass {
+            queue: Vec::new(),
+            entered: HashSet::new(),
+            done: Vec::new(),
+            running: None,
+            kept: &kept,
+            permanent: self.graph.names.len(),
+            graph: self.graph.clone(),
+        };
+        let roots: Vec<usize> = (0..pass.permanent).filter(|node| pass.graph.root[*node]).collect();
+        roots.into_iter().for_each(|node| pass.enter(node));
+        for edit in before {
+            pass.edit(edit)?;
+        }
+        pass.enter_roots(pass.permanent);
+        let (mut order, mut refused) = (Vec::new(), Vec::new());
+        while let Some(node) = pass.next() {
+            let name = pass.graph.names[node].clone();
+            let sources = pass.graph.sources[node].iter().filter(|source| pass.done.contains(source));
+            let given = output(&name, sources.map(|source| &*pass.graph.names[*source]));
+            let given = if pass.graph.skips.contains(&node) {
+                kept[&name].clone()
+            } else {
+                pass.running = Some(node);
+                let first = pass.graph.names.len();
+                let edits = self.edits.get(&name).filter(|_| node < pass.permanent);
+                for (at, edit) in edits.into_iter().flatten().enumerate() {
+                    if pass.edit(edit).is_none() {
+                        refused.push(format!("{name}{at}"));
+                    }
+                }
+                pass.enter_roots(first);
+                given
+            };
+            pass.finish(node);
+            if node < pass.permanent {
+                self.kept.insert(name.clone(), given.clone());
+            }
+            order.push((name, given));
+        }
+        Some(Report { order, not_run: pass.not_run(), refused })
+    }
+}
+
+impl Pass<'_> {
+    fn enter(&mut self, node: usize) {
+        if self.entered.insert(node) {
+            self.queue.push(node);
+        }
+    }
+
+    /// Temporary nodes from `first` on that have no dependencies.
+    fn enter_roots(&mut self, first: usize) {
+        for node in first..self.graph.names.len() {
+            if self.graph.sources[node].is_empty() && self.graph.root[node] {
+                self.enter(node);
+            }
+        }
+    }
+
+    /// Takes the first ready node out of the queue.
+    fn next(&mut self) -> Option<usize> {
+        let at = self.queue.iter().position(|node| self.is_ready(*node))?;
+        Some(self.queue.remove(at))
+    }
+
+    fn is_ready(&self, node: usize) -> bool {
+        let sources = &self.graph.sources[node];
+        let done = |source: &&usize| self.done.contains(source);
+        let lost = |source: &&usize| self.is_lost(**source);
+        let has_some = sources.is_empty() || sources.iter().any(|source| done(&source));
+        let enough = match self.graph.joins[node] {
+            Join::All => sources.iter().all(|source| done(&source)),
+            Join::Any => has_some,
+            _ => has_some && sources.iter().all(|source| done(&source) || lost(&source)),
+        };
+        let before = &self.graph.before[node];
+        enough && !self.is_lost(node) && before.iter().all(|source| done(&source) || lost(&source))
+    }
+
+    /// Whether a node will not run, as things stand.
+    fn is_lost(&self, node: usize) -> bool {
+        if self.done.contains(&node) || self.running == Some(node) {
+            return false;
+        }
+        let sources = &self.graph.sources[node];
+        let starved = match self.graph.joins[node] {
+            Join::All => sources.iter().any(|source| self.is_lost(*source)),
+            _ => !sources.is_empty() && sources.iter().all(|source| self.is_lost(*source)),
+        };
+        starved || self.is_cut(node)
+    }
+
+    fn is_cut(&self, node: usize) -> bool {
+        self.graph.gone.contains(&node) || (self.graph.sources[node].is_empty() && !self.graph.root[node])
+    }
+
+    fn is_pruned(&self, node: usize) -> bool {
+        let sources = &self.graph.sources[node];
+        let all = !sources.is_empty()
+            && sources.iter().all(|source| !self.done.contains(source) && self.is_pruned(*source));
+        self.is_cut(node) || all
+    }
+
+    fn finish(&mut self, node: usize) {
+        self.running = None;
+        self.done.push(node);
+        for target in self.graph.targets[node].clone() {
+            if !self.done.contains(&target) {
+                self.enter(target);
+            }
+        }
+    }
+
+    fn not_run(&self) -> Vec<(String, Reason)> {
+        let missed = (0..self.graph.names.len()).filter(|node| !self.done.contains(node));
+        let reason = |node: usize| match self.is_pruned(node) {
+            true => Reason::Pruned,
+            false => {
+                let lost = self.graph.sources[node].iter().filter(|source| self.is_lost(**source));
+                Reason::WaitsFor(lost.map(|source| self.graph.names[*source].clone()).collect())
+            }
+        };
+        missed.map(|node| (self.graph.names[node].clone(), reason(node))).collect()
+    }
+
+    fn find(&self, name: &str) -> Option<usize> {
+        (0..self.graph.names.len())
+            .rev()
+            .find(|node| self.graph.names[*node] == name && !self.graph.gone.contains(node))
+    }
+
+    /// Makes an edit; `None` if it is refused.
+    fn edit(&mut self, edit: &Edit) -> Option<()> {
+        match edit {
+            Edit::AddNode(name, join) => {
+                if self.find(name).is_some() {
+                    return None;
+                }
+                let graph = &mut self.graph;
+                graph.names.push(name.clone());
+                graph.joins.push(*join);
+                graph.root.push(true);
+                graph.sources.push(Vec::new());
+                graph.targets.push(Vec::new());
+                graph.before.push(Vec::new());
+            }
+            Edit::AddEdge(from, to) => self.add_edge(from, to, false)?,
+            Edit::PrependEdge(from, to) => self.add_edge(from, to, true)?,
+            Edit::RemoveEdge(from, to) => {
+                let (from, to) = (self.find(from)?, self.find(to)?);
+                let is_there = self.graph.sources[to].contains(&from);
+                if !is_there || self.done.contains(&from) || self.done.contains(&to) {
+                    return None;
+                }
+                self.cut(from, to);
+            }
+            Edit::RemoveNode(name) => {
+                let node = self.find(name)?;
+                if self.done.contains(&node) || self.running == Some(node) {
+                    return None;
+                }
+                self.graph.sources[node].clone().into_iter().for_each(|from| self.cut(from, node));
+                self.graph.targets[node].clone().into_iter().for_each(|to| self.cut(node, to));
+                self.graph.gone.insert(node);
+            }
+            Edit::Skip(names) => {
+                let nodes: Vec<usize> = names.iter().map(|name| self.find(name)).collect::<Option<_>>()?;
+                let fits = |node: &usize| {
+                    !self.done.contains(node)
+                        && self.running != Some(*node)
+                        && *node < self.permanent
+                        && self.kept.contains_key(&self.graph.names[*node])
+                };
+                if !nodes.iter().all(fits) {
+                    return None;
+                }
+                self.graph.skips.extend(nodes);
+            }
+        }
+        Some(())
+    }
+
+    fn cut(&mut self, from: usize, to: usize) {
+        self.graph.sources[to].retain(|source| *source != from);
+        self.graph.targets[from].retain(|target| *target != to);
+    }
+
+    fn add_edge(&mut self, from: &str, to: &str, front: bool) -> Option<()> {
+        let (from, to) = (self.find(from)?, self.find(to)?);
+        let known = self.graph.sources[to].contains(&from);
+        if known || from == to || self.done.contains(&to) || self.leads(to, from) {
+            return None;
+        }
+        let at = if front { 0 } else { self.graph.sources[to].len() };
+        self.graph.sources[to].insert(at, from);
+        self.graph.targets[from].push(to);
+        if to >= self.permanent {
+            self.graph.root[to] = false;
+        }
+        if self.done.contains(&from) && self.running != Some(to) {
+            self.enter(to);
+        }
+        Some(())
+    }
+
+    /// Whether a way along edges of either kind leads from one node to another.
+    fn leads(&self, from: usize, to: usize) -> bool {
+        let after = |node: usize| {
+            (0..self.graph.names.len()).filter(move |other| self.graph.before[*other].contains(&node))
+        };
+        let mut seen = HashSet::from([from]);
+        let mut next = vec![from];
+        while let Some(node) = next.pop() {
+            let targets: Vec<usize> = self.graph.targets[node].iter().copied().chain(after(node)).collect();
+            next.extend(targets.into_iter().filter(|target| seen.insert(*target)));
+        }
+        seen.contains(&to)
+    }
+}

@@ -1,0 +1,427 @@
+//! Passes of dependency graphs with everything around them: threads, questions, kills, streams, limits, sessions.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use agentgraph::prelude::*;
+use agentgraph::{
+    BoxError, Budget, CompiledDependencyGraph, DependencyNode, Durability, NotRunReason, Outputs, TaskEnd,
+};
+use futures_util::StreamExt;
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+
+type Text = DependencyGraph<String>;
+
+/// What was called.
+#[derive(Clone, Default)]
+struct Calls(Arc<Mutex<Vec<String>>>);
+
+impl Calls {
+    fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().unwrap())
+    }
+
+    /// A node that gives its name and its dependencies.
+    fn node(&self, name: &str) -> impl Fn(Deps<'_, String>) -> String + Send + Sync + 'static + use<> {
+        let (calls, name) = (self.clone(), name.to_owned());
+        move |deps| {
+            calls.0.lock().unwrap().push(name.clone());
+            format!("{name}({})", deps.outputs().cloned().collect::<Vec<_>>().join(","))
+        }
+    }
+}
+
+fn order(outputs: &Outputs<String>) -> String {
+    outputs.names().collect::<Vec<_>>().join(" ")
+}
+
+/// `a -> ask -> b` beside `c -> d`.
+fn asking(calls: &Calls) -> Text {
+    let noted = calls.clone();
+    let ask = move |deps: Deps<'static, String>, ctx: Ctx| {
+        let noted = noted.clone();
+        async move {
+            noted.0.lock().unwrap().push("ask".to_owned());
+            let answer: String = ctx.interrupt(format!("after {}?", deps[0]))?;
+            Ok::<_, BoxError>(answer)
+        }
+    };
+    Text::new()
+        .node("a", calls.node("a"))
+        .node("ask", ask)
+        .node("b", calls.node("b"))
+        .node("c", calls.node("c"))
+        .node("d", calls.node("d"))
+        .edge("a", "ask")
+        .edge("ask", "b")
+        .edge("c", "d")
+}
+
+#[tokio::test]
+async fn a_question_holds_up_only_what_depends_on_it_and_nothing_runs_twice() {
+    for durability in [Durability::Sync, Durability::Async, Durability::Exit] {
+        let (calls, saver) = (Calls::default(), Arc::new(MemorySaver::new()));
+        let graph = || asking(&calls).compile().unwrap().checkpointer(Arc::clone(&saver));
+        let outcome = graph().invoke(()).thread("t").durability(durability).await.unwrap();
+        assert_eq!(outcome.interrupts()[0].value, "after a()?");
+        assert_eq!(order(outcome.output()), "a c d");
+        let left: Vec<_> = outcome.output().not_run().iter().map(|missed| &missed.reason).collect();
+        assert_eq!(left, [&NotRunReason::Unfinished, &NotRunReason::Unfinished]);
+
+        let open = graph().state("t").await.unwrap().unwrap();
+        assert_eq!(order(&open.values), "a c d");
+        assert_eq!((&*open.next, &open.interrupts[..]), (&["ask".to_owned()][..], outcome.interrupts()));
+
+        assert_eq!(calls.take(), ["a", "c", "ask", "d"]);
+        let error = graph().invoke(()).thread("t").await.unwrap_err();
+        assert_eq!(error.code().as_str(), "E_RUN_UNFINISHED");
+        let waiting = graph().proceed().thread("t").await.unwrap();
+        assert_eq!(waiting.interrupts(), outcome.interrupts());
+        assert!(calls.take().is_empty(), "a question without an answer is not asked again");
+
+        let answered = graph().resume("yes").thread("t").durability(durability).await.unwrap();
+        let outputs = answered.into_finished().unwrap();
+        assert_eq!((order(&outputs), &*outputs["b"]), ("a c d ask b".into(), "b(yes)"));
+        assert_eq!(calls.take(), ["ask", "b"]);
+        let stored = graph().state("t").await.unwrap().unwrap();
+        assert_eq!(order(&stored.values), "a c d ask b");
+        assert!(stored.next.is_empty() && stored.interrupts.is_empty());
+        let history = graph().history("t").await.unwrap();
+        assert_eq!(history.len(), 2, "a pass is one superstep to its thread");
+    }
+}
+
+#[tokio::test]
+async fn several_questions_are_answered_by_their_ids_in_any_order() {
+    let ask = |ctx: Ctx| async move { Ok::<String, BoxError>(ctx.interrupt(ctx.node().to_owned())?) };
+    let calls = Calls::default();
+    let graph =
+        Text::new().node("x", ask).node("y", ask).node("z", calls.node("z")).edge("x", "z").edge("y", "z");
+    let graph = graph.compile().unwrap().checkpointer(MemorySaver::new());
+    let asked = graph.invoke(()).thread("t").await.unwrap();
+    let ids: Vec<_> = asked.interrupts().iter().map(|asked| asked.id.unwrap()).collect();
+    assert_eq!(ids.len(), 2);
+    let error = graph.resume("both").thread("t").await.unwrap_err();
+    assert_eq!(error.code().as_str(), "E_AMBIGUOUS_ANSWER");
+    let one = graph.resume_many([(ids[1], "2")]).thread("t").await.unwrap();
+    assert_eq!(one.interrupts()[0].id, Some(ids[0]));
+    let error = graph.resume_many([(ids[1], "2")]).thread("t").await.unwrap_err();
+    assert_eq!(error.code().as_str(), "E_UNKNOWN_INTERRUPT");
+    let outputs = graph.resume("1").thread("t").await.unwrap().into_finished().unwrap();
+    assert_eq!(outputs["z"], "z(1,2)");
+}
+
+#[tokio::test]
+async fn a_sync_node_may_ask_and_a_wrong_answer_is_taken_back() {
+    fn ask(_: Deps<'_, String>, ctx: Ctx) -> Result<String> {
+        let number: u32 = ctx.interrupt("how many?")?;
+        Ok(number.to_string())
+    }
+    let graph = Text::new().node("ask", ask).compile().unwrap().checkpointer(MemorySaver::new());
+    graph.invoke(()).thread("t").await.unwrap();
+    let error = graph.resume("many").thread("t").await.unwrap_err();
+    assert_eq!((error.code().as_str(), error.node()), ("E_BAD_ANSWER", Some("ask")));
+    let outputs = graph.resume(3).thread("t").await.unwrap().into_finished().unwrap();
+    assert_eq!(outputs["ask"], "3");
+}
+
+/// `plan` puts a node of a template between itself and `act`, which waits for `gate`.
+fn edited(calls: &Calls, gate: &Arc<Notify>) -> Text {
+    let (said, gate) = (calls.clone(), Arc::clone(gate));
+    let plan = calls.node("plan");
+    let plan = move |deps: Deps<'_, String>, edits: PassEdits<String>| -> Result<String, BoxError> {
+        edits.add_node("check#1", "check", json!({ "word": "sure" }))?;
+        edits.add_edge("plan", "check#1")?;
+        edits.add_edge("check#1", "act")?;
+        edits.remove_edge("plan", "other")?;
+        Ok(plan(deps))
+    };
+    Text::new()
+        .template("check", move |args: &Value| {
+            let (said, gate, word) = (said.clone(), Arc::clone(&gate), args["word"].to_string());
+            Ok(DependencyNode::of(move || {
+                let (said, gate, word) = (said.clone(), Arc::clone(&gate), word.clone());
+                async move {
+                    said.0.lock().unwrap().push("check#1".to_owned());
+                    gate.notified().await;
+                    word
+                }
+            }))
+        })
+        .node("plan", plan)
+        .node("act", calls.node("act"))
+        .node("other", calls.node("other"))
+        .edge("plan", "act")
+        .edge("plan", "other")
+}
+
+#[tokio::test]
+async fn another_process_goes_on_in_the_edited_graph_and_the_next_pass_begins_without_edits() {
+    let (calls, gate, saver) = (Calls::default(), Arc::new(Notify::new()), Arc::new(MemorySaver::new()));
+    let graph = || edited(&calls, &gate).compile().unwrap().checkpointer(Arc::clone(&saver));
+    {
+        let first = graph();
+        let mut killed = std::pin::pin!(async { first.invoke(()).thread("t").await });
+        assert!(futures_util::poll!(killed.as_mut()).is_pending());
+    }
+    assert_eq!(calls.take(), ["plan", "check#1"]);
+    let open = graph().state("t").await.unwrap().unwrap();
+    assert_eq!((order(&open.values), &*open.next), ("plan".into(), &["check#1".to_owned()][..]));
+
+    gate.notify_one();
+    let outputs = graph().proceed().thread("t").await.unwrap().into_finished().unwrap();
+    assert_eq!(order(&outputs), "plan check#1 act");
+    assert_eq!(outputs["act"], "act(plan(),\"sure\")");
+    assert_eq!((outputs.not_run().len(), &*outputs.not_run()[0].node), (1, "other"));
+    assert_eq!(calls.take(), ["check#1", "act"]);
+    let stored = graph().state("t").await.unwrap().unwrap().values;
+    assert_eq!((order(&stored), &stored["check#1"]), ("plan check#1 act".into(), &outputs["check#1"]));
+
+    // A pass that is given up leaves no edits either.
+    {
+        let second = graph();
+        let mut killed = std::pin::pin!(async { second.invoke(()).thread("t").await });
+        assert!(futures_util::poll!(killed.as_mut()).is_pending());
+    }
+    calls.take();
+    let plain = Text::new()
+        .node("plan", calls.node("plan"))
+        .node("act", calls.node("act"))
+        .node("other", calls.node("other"))
+        .edge("plan", "act")
+        .edge("plan", "other");
+    let plain = plain.compile().unwrap().checkpointer(Arc::clone(&saver));
+    let outputs = plain.invoke(()).thread("t").abandon().await.unwrap().into_finished().unwrap();
+    assert_eq!((order(&outputs), calls.take().len()), ("plan act other".into(), 3));
+}
+
+#[tokio::test]
+async fn a_pass_that_was_edited_before_it_began_goes_on_edited() {
+    let (calls, saver) = (Calls::default(), Arc::new(MemorySaver::new()));
+    let graph = || asking(&calls).compile().unwrap().checkpointer(Arc::clone(&saver));
+    let edited = graph().invoke(()).thread("t").for_this_pass(|edits| {
+        edits.remove_edge("c", "d").add_edge("b", "d");
+    });
+    assert_eq!(order(edited.await.unwrap().output()), "a c");
+    let outputs = graph().resume("yes").thread("t").await.unwrap().into_finished().unwrap();
+    assert_eq!((order(&outputs), &*outputs["d"]), ("a c ask b d".into(), "d(b(yes))"));
+}
+
+#[tokio::test]
+async fn a_function_is_no_temporary_node_where_the_pass_is_stored() {
+    async fn add(edits: PassEdits<String>) -> Result<String> {
+        edits.add_fn("t", String::new)?;
+        Ok(String::new())
+    }
+    let graph = Text::new().node("add", add).compile().unwrap();
+    assert!(graph.invoke(()).await.is_ok());
+    let kept = graph.checkpointer(MemorySaver::new());
+    assert_eq!(kept.invoke(()).thread("t").await.unwrap_err().code().as_str(), "E_NEEDS_TEMPLATE");
+    let before = kept.invoke(()).thread("u").for_this_pass(|edits| {
+        edits.add_fn("t", String::new);
+    });
+    assert_eq!(before.await.unwrap_err().code().as_str(), "E_NEEDS_TEMPLATE");
+    assert!(kept.state("u").await.unwrap().is_none(), "nothing has begun");
+}
+
+#[tokio::test]
+async fn templates_say_what_they_do_not_take() {
+    async fn add(edits: PassEdits<String>) -> Result<String> {
+        let unknown = edits.add_node("t", "chek", json!(1)).unwrap_err();
+        let refused = edits.add_node("t", "strict", json!(1)).unwrap_err();
+        Ok(format!("{unknown}; {refused}"))
+    }
+    let calls = Calls::default();
+    let graph = edited(&calls, &Arc::default()).template("strict", |_: &Value| Err("never".into()));
+    let graph = graph.node("add", add);
+    let outputs = graph.compile().unwrap().invoke(()).max_concurrency(1).max_supersteps(2).await.unwrap();
+    let told = &outputs.output()["add"];
+    assert!(told.contains("did you mean `check`?") && told.contains("arguments: never"), "{told}");
+}
+
+#[tokio::test]
+async fn a_thread_keeps_outputs_from_pass_to_pass_for_nodes_that_are_skipped() {
+    let (calls, saver) = (Calls::default(), Arc::new(MemorySaver::new()));
+    let graph = || {
+        let graph =
+            Text::new().node("plan", calls.node("plan")).node("act", calls.node("act")).edge("plan", "act");
+        graph.compile().unwrap().checkpointer(Arc::clone(&saver))
+    };
+    let skipping = |graph: &CompiledDependencyGraph<String>| {
+        graph.invoke(()).thread("t").for_this_pass(|edits| {
+            edits.skip(["plan"]);
+        })
+    };
+    let error = skipping(&graph()).await.unwrap_err();
+    assert_eq!(error.code().as_str(), "E_NOTHING_TO_REUSE");
+    graph().invoke(()).thread("t").await.unwrap();
+    calls.take();
+    let outputs = skipping(&graph()).await.unwrap().into_finished().unwrap();
+    assert_eq!((order(&outputs), &*outputs["act"]), ("plan act".into(), "act(plan())"));
+    assert_eq!(calls.take(), ["act"]);
+    let history = graph().history("t").await.unwrap();
+    assert_eq!(history.len(), 4);
+    assert_eq!(order(&history[0].values), "plan act");
+}
+
+#[tokio::test]
+async fn a_node_that_is_gone_from_the_graph_is_named() {
+    let (calls, saver) = (Calls::default(), Arc::new(MemorySaver::new()));
+    let graph = asking(&calls).compile().unwrap().checkpointer(Arc::clone(&saver));
+    graph.invoke(()).thread("t").await.unwrap();
+    let other = Text::new().node("a", calls.node("a")).compile().unwrap().checkpointer(saver);
+    let error = other.proceed().thread("t").await.unwrap_err();
+    assert_eq!(error.code().as_str(), "E_GRAPH_CHANGED");
+    assert!(error.to_string().contains("`c`"), "{error}");
+}
+
+#[tokio::test]
+async fn the_stream_tells_tasks_outputs_and_edits_in_order() {
+    let (calls, gate) = (Calls::default(), Arc::new(Notify::new()));
+    gate.notify_one();
+    let graph = edited(&calls, &gate).compile().unwrap();
+    let views = [View::Tasks, View::Updates, View::Edits];
+    let mut events = graph.invoke(()).views(views).stream();
+    let mut told = Vec::new();
+    let mut finished = None;
+    while let Some(event) = events.next().await {
+        let task = event.task.map(|task| task.index);
+        told.push(match event.kind {
+            EventKind::TaskStarted { node, .. } => format!("{node} starts as {}", task.unwrap()),
+            EventKind::TaskEnded { node, end: TaskEnd::Done } => format!("{node} ends"),
+            EventKind::Update { node, update } => {
+                format!("{node} gives {}", update.unwrap().outputs().next().unwrap().1)
+            }
+            EventKind::Edited { by, edits, .. } => format!("{by} edits {}", edits.len()),
+            EventKind::Ended(outcome) => {
+                finished = Some(outcome.unwrap().into_finished().unwrap());
+                continue;
+            }
+            _ => panic!("nothing else was asked for"),
+        });
+    }
+    let expected = "plan starts as 0; plan edits 4; plan gives plan(); plan ends; check#1 starts as 1; \
+                    check#1 gives \"sure\"; check#1 ends; act starts as 2; act gives act(plan(),\"sure\"); act ends";
+    assert_eq!(told.join("; "), expected);
+    assert_eq!(order(&finished.unwrap()), "plan check#1 act");
+}
+
+#[tokio::test]
+async fn what_nodes_emit_is_heard_and_a_small_stream_stops_no_pass() {
+    let emit = |ctx: Ctx| async move {
+        ctx.emit("working").await;
+        "done".to_owned()
+    };
+    let mut graph = Text::new();
+    for n in 0..20 {
+        graph = graph.node(format!("n{n}"), emit);
+    }
+    let graph = graph.compile().unwrap();
+    let events: Vec<_> = graph.invoke(()).views([View::Custom]).stream_capacity(1).stream().collect().await;
+    assert_eq!(events.len(), 21);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pass_stops_where_it_is_told_and_goes_on() {
+    let calls = Calls::default();
+    let slow = |deps: Deps<'static, String>| async move {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        deps[0].clone()
+    };
+    let graph = Text::new().node("a", calls.node("a")).node("slow", slow).node("b", calls.node("b"));
+    let graph = graph.edge("a", "slow").edge("slow", "b").compile().unwrap().checkpointer(MemorySaver::new());
+
+    let deadline = graph.invoke(()).thread("t").deadline(Duration::from_secs(5)).await.unwrap();
+    assert!(matches!(deadline, Outcome::Stopped { reason: StopReason::Deadline, .. }), "{deadline:?}");
+    let token = CancellationToken::new();
+    token.cancel();
+    let cancelled = graph.proceed().thread("t").cancel(token).await.unwrap();
+    assert!(matches!(cancelled, Outcome::Stopped { reason: StopReason::Cancelled, .. }));
+    let error = graph.proceed().thread("t").step_timeout(Duration::from_secs(5)).await.unwrap_err();
+    assert_eq!(error.code().as_str(), "E_STEP_TIMEOUT");
+    assert!(error.to_string().contains("`slow`"), "{error}");
+    let outputs = graph.proceed().thread("t").await.unwrap().into_finished().unwrap();
+    assert_eq!((order(&outputs), calls.take()), ("a slow b".into(), vec!["a".to_owned(), "b".to_owned()]));
+}
+
+#[tokio::test]
+async fn drains_limits_and_budgets_end_a_pass_between_two_nodes() {
+    let spend = |deps: Deps<'_, String>, ctx: Ctx| {
+        ctx.spend("tokens", 10);
+        if ctx.node() == "b" {
+            ctx.drain();
+        }
+        deps.names().collect::<String>()
+    };
+    let graph = Text::new().node("a", spend).node("b", spend).node("c", spend).edge("a", "b").edge("b", "c");
+    let graph = graph.compile().unwrap().checkpointer(MemorySaver::new());
+    let reason = |outcome: &Outcome<Outputs<String>>| match outcome {
+        Outcome::Stopped { reason, output, .. } => (*reason, order(output)),
+        other => panic!("{other:?}"),
+    };
+    let budget = graph.invoke(()).thread("t").budget(Budget::new().units("tokens", 10)).await.unwrap();
+    assert_eq!(reason(&budget), (StopReason::Budget, "a".into()));
+    let drained = graph.proceed().thread("t").await.unwrap();
+    assert_eq!(reason(&drained), (StopReason::Drained, "a b".into()));
+    let limit = graph.proceed().thread("t").max_supersteps(0).await.unwrap();
+    assert_eq!(reason(&limit), (StopReason::Limit, "a b".into()));
+    let finished = graph.proceed().thread("t").await.unwrap();
+    assert_eq!((order(finished.output()), finished.spent("tokens")), ("a b c".into(), 30));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_are_tried_again_and_cut_off_as_their_policies_say() {
+    let attempts = Arc::new(Mutex::new(0));
+    let count = Arc::clone(&attempts);
+    let flaky = move |ctx: Ctx| {
+        *count.lock().unwrap() += 1;
+        async move {
+            match ctx.attempt() {
+                1 => tokio::time::sleep(Duration::from_secs(60)).await,
+                2 => return Err("no".into()),
+                _ => {}
+            }
+            Ok::<String, BoxError>(format!("attempt {}", ctx.attempt()))
+        }
+    };
+    let flaky = DependencyNode::of(flaky).timeout(Duration::from_secs(1)).retry(RetryPolicy::attempts(3));
+    let outputs = Text::new().node("flaky", flaky).compile().unwrap().invoke(()).await.unwrap();
+    assert_eq!((&*outputs.output()["flaky"], *attempts.lock().unwrap()), ("attempt 3", 3));
+}
+
+#[tokio::test]
+async fn the_session_is_the_shared_store_of_a_pass_and_is_kept() {
+    let graph = || {
+        let note = |_: Deps<'_, String>, notes: Session<Vec<String>>, ctx: Ctx| {
+            notes.with(|notes| {
+                notes.push(ctx.node().to_owned());
+                notes.join(" ")
+            })
+        };
+        let ask = |ctx: Ctx| async move { Ok::<String, BoxError>(ctx.interrupt("?")?) };
+        let graph =
+            Text::new().session::<Vec<String>>("notes").node("a", note).node("ask", ask).node("b", note);
+        graph.edge("a", "ask").edge("ask", "b").compile().unwrap()
+    };
+    let saver = Arc::new(MemorySaver::new());
+    graph().checkpointer(Arc::clone(&saver)).invoke(()).thread("t").await.unwrap();
+    let resumed = graph().checkpointer(saver).resume("!").thread("t").await.unwrap();
+    assert_eq!(resumed.output()["b"], "a b");
+}
+
+#[tokio::test]
+async fn a_fork_runs_a_pass_again_from_its_beginning() {
+    let calls = Calls::default();
+    let graph = asking(&calls).compile().unwrap().checkpointer(MemorySaver::new());
+    graph.invoke(()).thread("t").await.unwrap();
+    graph.resume("yes").thread("t").await.unwrap();
+    let history = graph.history("t").await.unwrap();
+    calls.take();
+    let forked = graph.proceed().thread("t").from(history[1].id).await.unwrap();
+    assert_eq!(order(forked.output()), "a c d");
+    assert_eq!(calls.take(), ["a", "c", "ask", "d"]);
+    let outputs = graph.resume("no").thread("t").await.unwrap().into_finished().unwrap();
+    assert_eq!(outputs["b"], "b(no)");
+}

@@ -1,0 +1,237 @@
+//! Random dependency graphs with random edits at random nodes: the engine's passes against a short, slow reference that
+//! looks at everything anew in every step.
+//!
+//! Hand-made faults that were seen to be caught:
+//! 1. `Plan::finish` lets targets queue up in the order of their ids instead of the edges'.
+//! 2. `ReadySet::pop` gives the newest place.
+//! 3. `Plan::add_edge` does not let the target of a done source queue up.
+//! 4. `Plan::remove_edge` does not settle the target, so that nothing is pruned.
+//! 5. `Plan::settle` does not tell order-only targets.
+//! 6. `Layer::remove_edge` of a temporary edge leaves it among the dependencies.
+//! 7. `Graph::each_source` puts what was prepended first behind what was prepended later.
+//! 8. `Graph::is_root` takes a temporary node that lost its edges for a root.
+//! 9. `cycle::judge` searches only from the source.
+//! 10. `Search::spread` gives places in reverse order.
+//! 11. `Standing::is_ready` lets `Join::Any` begin before an order-only source.
+//! 12. `Desk::settle` makes edits one by one instead of all or none.
+//! 13. `inline::advance` forgets order-only edges.
+//! 14. A skipped node gets its deps' turn but keeps no place in the order.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod dependency_model;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use agentgraph::prelude::*;
+use agentgraph::{
+    BeforePass, CompiledDependencyGraph, DependencyNode, EditError, Join, MemorySaver, NotRunReason, Outputs,
+};
+use dependency_model::{Edit, Model, Reason, Report, Shape};
+use proptest::prelude::*;
+
+/// What a pass came to.
+#[derive(Debug, PartialEq)]
+struct Seen {
+    order: Vec<(String, String)>,
+    not_run: Vec<(String, Reason)>,
+    refused: Vec<String>,
+}
+
+type Refused = Arc<Mutex<Vec<String>>>;
+
+/// The edits that one node tries, each of which may be refused.
+fn try_all(edits: &PassEdits<String>, list: &[Edit], by: &str, refused: &Refused) {
+    for (at, edit) in list.iter().enumerate() {
+        let tried: Result<(), EditError> = match edit {
+            Edit::AddNode(name, join) => edits.add_fn(name, node(name, *join, Vec::new(), refused)),
+            Edit::AddEdge(from, to) => edits.add_edge(from, to),
+            Edit::PrependEdge(from, to) => edits.prepend_edge(from, to),
+            Edit::RemoveEdge(from, to) => edits.remove_edge(from, to),
+            Edit::RemoveNode(name) => edits.remove_node(name),
+            Edit::Skip(names) => edits.skip(names),
+        };
+        if tried.is_err() {
+            refused.lock().unwrap().push(format!("{by}{at}"));
+        }
+    }
+}
+
+/// A node whose output tells its dependencies, and that edits.
+fn node(name: &str, join: Join, edits: Vec<Edit>, refused: &Refused) -> DependencyNode<String> {
+    let (name, refused) = (name.to_owned(), Arc::clone(refused));
+    let called = move |deps: Deps<'_, String>, handle: PassEdits<String>| {
+        try_all(&handle, &edits, &name, &refused);
+        dependency_model::output(&name, deps.names())
+    };
+    DependencyNode::of(called).join(join)
+}
+
+/// The same without edits, so that a pass of such nodes alone needs no tasks.
+fn plain(name: &str, join: Join) -> DependencyNode<String> {
+    let name = name.to_owned();
+    DependencyNode::of(move |deps: Deps<'_, String>| dependency_model::output(&name, deps.names())).join(join)
+}
+
+fn build(shape: &Shape, refused: &Refused, plain_nodes: bool) -> CompiledDependencyGraph<String> {
+    let mut graph = DependencyGraph::<String>::new();
+    let template = Arc::clone(refused);
+    graph = graph.template("node", move |args: &serde_json::Value| {
+        let name = args.as_str().ok_or("a name")?;
+        Ok(node(name, Join::All, Vec::new(), &template))
+    });
+    for (name, join) in &shape.nodes {
+        let edits = shape.edits.get(name).cloned().unwrap_or_default();
+        graph = match plain_nodes {
+            true => graph.node(name, plain(name, *join)),
+            false => graph.node(name, node(name, *join, edits, refused)),
+        };
+    }
+    for (from, to) in &shape.edges {
+        graph = graph.edge(from, to);
+    }
+    for (from, to) in &shape.orders {
+        graph = graph.order(from, to);
+    }
+    graph.compile().unwrap()
+}
+
+fn before(edits: &mut BeforePass<String>, list: &[Edit], refused: &Refused) {
+    for edit in list {
+        match edit {
+            Edit::AddNode(name, join) => edits.add_fn(name, node(name, *join, Vec::new(), refused)),
+            Edit::AddEdge(from, to) => edits.add_edge(from, to),
+            Edit::PrependEdge(from, to) => edits.prepend_edge(from, to),
+            Edit::RemoveEdge(from, to) => edits.remove_edge(from, to),
+            Edit::RemoveNode(name) => edits.remove_node(name),
+            Edit::Skip(names) => edits.skip(names),
+        };
+    }
+}
+
+fn seen(outputs: &Outputs<String>, refused: &Refused) -> Seen {
+    let reason = |reason: &NotRunReason| match reason {
+        NotRunReason::Pruned => Reason::Pruned,
+        NotRunReason::WaitsFor(nodes) => Reason::WaitsFor(nodes.clone()),
+        other => panic!("{other:?}"),
+    };
+    Seen {
+        order: outputs.iter().map(|(name, output)| (name.to_owned(), output.clone())).collect(),
+        not_run: outputs
+            .not_run()
+            .iter()
+            .map(|missed| (missed.node.clone(), reason(&missed.reason)))
+            .collect(),
+        refused: std::mem::take(&mut *refused.lock().unwrap()),
+    }
+}
+
+fn expected(report: Report) -> Seen {
+    Seen { order: report.order, not_run: report.not_run, refused: report.refused }
+}
+
+fn run<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    /// Two passes, the second of which knows the outputs of the first; edits before the second one, and in both.
+    #[test]
+    fn a_pass_is_what_the_reference_says(shape in dependency_model::shapes()) {
+        let refused = Refused::default();
+        let graph = build(&shape, &refused, false);
+        let mut passes = graph.passes();
+        let mut model = Model::of(&shape);
+        for round in 0..2 {
+            let first = if round == 1 { &shape.before[..] } else { &[] };
+            let expected = model.pass(first).map(expected);
+            let pass = passes.invoke_with((), |pass| {
+                pass.max_concurrency(1).for_this_pass(|edits| before(edits, first, &refused))
+            });
+            let got = run(pass).ok().map(|outcome| seen(outcome.output(), &refused));
+            prop_assert_eq!(got, expected);
+        }
+    }
+
+    /// The loop of passes that nobody watches does what the general one does.
+    #[test]
+    fn the_bare_loop_is_the_general_one(shape in dependency_model::shapes()) {
+        let refused = Refused::default();
+        let shape = Shape { edits: HashMap::new(), before: Vec::new(), ..shape.strict() };
+        let graph = build(&shape, &refused, true);
+        let bare = run(async { graph.invoke(()).await.unwrap().into_finished().unwrap() });
+        let general = run(async {
+            graph.invoke(()).max_concurrency(1).max_supersteps(1_000_000).await.unwrap().into_finished().unwrap()
+        });
+        prop_assert_eq!(seen(&bare, &refused), seen(&general, &refused));
+        prop_assert_eq!(seen(&bare, &refused), expected(Model::of(&shape).pass(&[]).unwrap()));
+    }
+
+    /// A pass that is killed after any node goes on, in another process, as if it had not been.
+    #[test]
+    fn a_killed_pass_goes_on_in_its_edited_graph(shape in dependency_model::shapes(), kill in 0_u64..12) {
+        let refused = Refused::default();
+        let shape = shape.with_templates();
+        let report = Model::of(&shape).pass(&[]).unwrap();
+        let saver = Arc::new(MemorySaver::new());
+        let graph = || build_stored(&shape, &refused).checkpointer(Arc::clone(&saver));
+        let (first, second) = run(async {
+            let first = graph().invoke(()).thread("t").max_concurrency(1).max_supersteps(kill).await.unwrap();
+            let second = match first {
+                Outcome::Stopped { .. } => graph().proceed().thread("t").max_concurrency(1).await.unwrap(),
+                finished => return (finished.into_finished().unwrap(), None),
+            };
+            let stored = graph().state("t").await.unwrap().unwrap().values;
+            (second.into_finished().unwrap(), Some(stored))
+        });
+        prop_assert_eq!(&seen(&first, &refused), &expected(report));
+        if let Some(stored) = second {
+            prop_assert_eq!(seen(&first, &refused), seen(&stored, &refused));
+        }
+    }
+}
+
+/// The same graph, whose temporary nodes come from the template.
+fn build_stored(shape: &Shape, refused: &Refused) -> CompiledDependencyGraph<String> {
+    let mut graph = DependencyGraph::<String>::new().template("node", |args: &serde_json::Value| {
+        let name = args.as_str().ok_or("a name")?.to_owned();
+        Ok(plain(&name, Join::All))
+    });
+    for (name, join) in &shape.nodes {
+        let edits = shape.edits.get(name).cloned().unwrap_or_default();
+        let (own, refused) = (name.clone(), Arc::clone(refused));
+        let called = move |deps: Deps<'_, String>, handle: PassEdits<String>| {
+            for (at, edit) in edits.iter().enumerate() {
+                let tried = match edit {
+                    Edit::AddNode(name, _) => handle.add_node(name, "node", name),
+                    other => try_one(&handle, other),
+                };
+                if tried.is_err() {
+                    refused.lock().unwrap().push(format!("{own}{at}"));
+                }
+            }
+            dependency_model::output(&own, deps.names())
+        };
+        graph = graph.node(name, DependencyNode::of(called).join(*join));
+    }
+    for (from, to) in &shape.edges {
+        graph = graph.edge(from, to);
+    }
+    for (from, to) in &shape.orders {
+        graph = graph.order(from, to);
+    }
+    graph.compile().unwrap()
+}
+
+fn try_one(edits: &PassEdits<String>, edit: &Edit) -> Result<(), EditError> {
+    match edit {
+        Edit::AddNode(name, join) => edits.add_fn(name, plain(name, *join)),
+        Edit::AddEdge(from, to) => edits.add_edge(from, to),
+        Edit::PrependEdge(from, to) => edits.prepend_edge(from, to),
+        Edit::RemoveEdge(from, to) => edits.remove_edge(from, to),
+        Edit::RemoveNode(name) => edits.remove_node(name),
+        Edit::Skip(names) => edits.skip(names),
+    }
+}

@@ -1,0 +1,823 @@
+//! Dependency graphs: the order of a pass, what its nodes get, what may be edited meanwhile, and what is left of that.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use agentgraph::prelude::*;
+use agentgraph::{
+    BeforePass, CompiledDependencyGraph, EditError, Error, GraphEdit, Join, NotRunReason, Outputs,
+    ProblemKind, Rejection,
+};
+
+/// What was called, as `C(A=A1 B=B1)`.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Calls>>);
+
+/// The calls, and how many each node had.
+type Calls = (Vec<String>, HashMap<String, u32>);
+
+impl Log {
+    /// A call of a node, which answers with its name and how often it was called.
+    fn call(&self, node: &str, deps: &Deps<'_, String>) -> String {
+        let mut log = self.0.lock().unwrap();
+        let prompt: Vec<String> = deps.iter().map(|(name, output)| format!("{name}={output}")).collect();
+        log.0.push(format!("{node}({})", prompt.join(" ")));
+        let count = log.1.entry(node.to_owned()).or_default();
+        *count += 1;
+        format!("{node}{count}")
+    }
+
+    fn note(&self, text: impl Into<String>) {
+        self.0.lock().unwrap().0.push(text.into());
+    }
+
+    fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().unwrap().0)
+    }
+}
+
+/// What a node does after it was called: the after-query.
+type After = Arc<dyn Fn(&PassEdits<String>, u32) -> Result<(), BoxError> + Send + Sync>;
+type BoxError = agentgraph::BoxError;
+
+/// A graph of nodes that log their calls.
+struct Kit {
+    graph: DependencyGraph<String>,
+    log: Log,
+}
+
+impl Kit {
+    /// Nodes, in order of declaration, and edges: `"A B C"`, `"A>B B>C"`; an order-only edge is `A~B`.
+    fn of(nodes: &str, edges: &str) -> Self {
+        Self::with(nodes, edges, [])
+    }
+
+    fn with<const N: usize>(nodes: &str, edges: &str, afters: [(&str, After); N]) -> Self {
+        let (mut graph, log) = (DependencyGraph::<String>::new(), Log::default());
+        let afters: HashMap<&str, After> = afters.into_iter().collect();
+        for name in nodes.split_whitespace() {
+            graph = match afters.get(name) {
+                None => graph.node(name, plain(&log, name)),
+                Some(after) => graph.node(name, editing(&log, name, after)),
+            };
+        }
+        for edge in edges.split_whitespace() {
+            graph = match edge.split_once('~') {
+                Some((from, to)) => graph.order(from, to),
+                None => graph.edge(edge.split_once('>').unwrap().0, edge.split_once('>').unwrap().1),
+            };
+        }
+        Kit { graph, log }
+    }
+
+    fn compile(self) -> (CompiledDependencyGraph<String>, Log) {
+        (self.graph.compile().unwrap(), self.log)
+    }
+}
+
+fn plain(log: &Log, name: &str) -> impl Fn(Deps<'_, String>) -> String + Send + Sync + 'static + use<> {
+    let (log, name) = (log.clone(), name.to_owned());
+    move |deps| log.call(&name, &deps)
+}
+
+fn editing(
+    log: &Log,
+    name: &str,
+    after: &After,
+) -> impl Fn(Deps<'_, String>, PassEdits<String>) -> Result<String, BoxError> + Send + Sync + 'static + use<>
+{
+    let (log, name, after) = (log.clone(), name.to_owned(), Arc::clone(after));
+    move |deps, edits| {
+        let answer = log.call(&name, &deps);
+        let count = log.0.lock().unwrap().1[&name];
+        after(&edits, count)?;
+        Ok(answer)
+    }
+}
+
+/// An after-query that never fails.
+fn after(edit: impl Fn(&PassEdits<String>) -> Result<(), EditError> + Send + Sync + 'static) -> After {
+    Arc::new(move |edits, _| Ok(edit(edits)?))
+}
+
+/// One that edits in the first call only.
+fn first(edit: impl Fn(&PassEdits<String>) -> Result<(), EditError> + Send + Sync + 'static) -> After {
+    Arc::new(move |edits, count| if count == 1 { Ok(edit(edits)?) } else { Ok(()) })
+}
+
+/// Adds a temporary node that answers with its name.
+fn add(edits: &PassEdits<String>, name: &'static str) -> Result<(), EditError> {
+    edits.add_fn(name, move |deps: Deps<String>| {
+        format!("{name}<{}", deps.names().collect::<Vec<_>>().join(","))
+    })
+}
+
+async fn pass(graph: &CompiledDependencyGraph<String>) -> Outputs<String> {
+    graph.invoke(()).max_concurrency(1).await.unwrap().into_finished().unwrap()
+}
+
+fn order(outputs: &Outputs<String>) -> String {
+    outputs.names().collect::<Vec<_>>().join(" ")
+}
+
+/// The order of a pass of that graph.
+async fn order_of(nodes: &str, edges: &str) -> String {
+    order(&pass(&Kit::of(nodes, edges).compile().0).await)
+}
+
+fn not_run(outputs: &Outputs<String>) -> String {
+    outputs.not_run().iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+fn refused(result: Result<(), EditError>) -> Rejection {
+    result.unwrap_err().why
+}
+
+// The order of a pass.
+
+#[tokio::test]
+async fn nodes_run_when_their_dependencies_are_done_and_get_them_in_the_order_of_the_edges() {
+    let (graph, log) = Kit::of("D C B A", "A>B A>C B>D C>D").compile();
+    assert_eq!(order(&pass(&graph).await), "A B C D");
+    assert_eq!(log.take(), ["A()", "B(A=A1)", "C(A=A1)", "D(B=B1 C=C1)"]);
+
+    let (graph, log) = Kit::of("A B C", "B>C A>C").compile();
+    assert_eq!(order(&pass(&graph).await), "A B C");
+    assert_eq!(log.take()[2], "C(B=B1 A=A1)");
+}
+
+#[tokio::test]
+async fn order_only_edges_hold_back_and_carry_nothing() {
+    let (graph, log) = Kit::of("A B C", "A>C C~B").compile();
+    assert_eq!(order(&pass(&graph).await), "A C B");
+    assert_eq!(log.take()[2], "B()");
+}
+
+#[tokio::test]
+async fn a_blocked_node_keeps_its_place_in_the_queue() {
+    // B queues up behind A, before C and D; when D is done it comes before E, which queued up later.
+    assert_eq!(order_of("A B C D E F", "A>B A>C A>D D>B C>E D>F").await, "A C D B E F");
+}
+
+#[tokio::test]
+async fn an_empty_graph_gives_nothing() {
+    let (graph, _) = Kit::of("", "").compile();
+    let outputs = pass(&graph).await;
+    assert!(outputs.is_empty() && outputs.not_run().is_empty());
+}
+
+#[tokio::test]
+async fn sync_and_async_nodes_with_and_without_extractors_stand_side_by_side() {
+    struct Suffix(&'static str);
+    async fn late(deps: Deps<'_, String>, suffix: Dep<Suffix>) -> Result<String> {
+        tokio::task::yield_now().await;
+        Ok(format!("{}{}", deps[0], suffix.0))
+    }
+    let graph = DependencyGraph::<String, u32>::with_input()
+        .dep(Suffix("!"))
+        .node("a", || "a".to_owned())
+        .node("b", |deps: Deps<String>, n: Snapshot<u32>| format!("{}{}", deps["a"], *n))
+        .node("c", late)
+        .node(
+            "d",
+            |ctx: Ctx, deps: Deps<'static, String>| async move { format!("{}:{}", ctx.node(), deps["c"]) },
+        )
+        .edge("a", "b")
+        .edge("b", "c")
+        .edge("c", "d")
+        .compile()
+        .unwrap();
+    let outputs = graph.invoke(7).await.unwrap().into_finished().unwrap();
+    assert_eq!(outputs["d"], "d:a7!");
+    assert_eq!(outputs.input(), Some(&7));
+}
+
+// Building.
+
+#[test]
+fn compile_names_every_problem_at_once() {
+    let node = |_: Deps<String>| String::new();
+    let error = DependencyGraph::<String>::new()
+        .node("plan", node)
+        .node("plan", node)
+        .node("__own", node)
+        .node("act", node)
+        .edge("plan", "act")
+        .edge("plan", "act")
+        .edge("plam", "act")
+        .order("plan", "act")
+        .order("act", "nowhere_at_all")
+        .node("late", |_: Deps<String>, _: Dep<u8>| String::new())
+        .node("cell", |_: Deps<String>, _: Session<u8>| String::new())
+        .compile()
+        .unwrap_err();
+    let kinds: Vec<String> = error.problems().iter().map(|problem| problem.kind.to_string()).collect();
+    assert_eq!(kinds.len(), 8, "{kinds:#?}");
+    assert!(kinds[0].contains("two nodes named `plan`"));
+    assert!(kinds[1].contains("`__own`"));
+    assert!(kinds[2].contains("`plan` -> `act` is there already"));
+    assert!(kinds[3].contains("an `edge` names `plam`") && kinds[3].contains("did you mean `plan`?"));
+    assert!(kinds[4].contains("`plan` -> `act` is there already"));
+    assert!(kinds[5].contains("an `order` names `nowhere_at_all`"));
+    assert!(kinds[6].contains("Dep<u8>") && kinds[7].contains("Session<u8>"));
+    assert!(error.problems().iter().all(|problem| problem.place.is_some()));
+}
+
+#[test]
+fn a_cycle_is_found_when_the_graph_is_compiled_and_named() {
+    let cycle = |nodes, edges| {
+        let error = Kit::of(nodes, edges).graph.compile().unwrap_err();
+        match &error.problems()[0].kind {
+            ProblemKind::Cycle { nodes } => nodes.join(" "),
+            other => panic!("{other}"),
+        }
+    };
+    assert_eq!(cycle("R A B", "R>A A>B B>A"), "A B");
+    assert_eq!(cycle("A", "A>A"), "A");
+    assert_eq!(cycle("A B", "A>B B~A"), "A B");
+    assert_eq!(cycle("X A B C Y", "X>A A>B B>C C>A C>Y"), "A B C");
+}
+
+#[tokio::test]
+async fn an_edge_may_name_nodes_that_are_declared_later() {
+    let node = |deps: Deps<String>| deps.names().collect::<Vec<_>>().join("+");
+    let graph = DependencyGraph::<String>::new()
+        .edge("b", "c")
+        .edge("a", "c")
+        .node("a", node)
+        .node("b", node)
+        .node("c", node)
+        .compile()
+        .unwrap();
+    let outputs = graph.invoke(()).max_concurrency(1).await.unwrap().into_finished().unwrap();
+    assert_eq!(order(&outputs), "a b c");
+    assert_eq!(outputs["c"], "b+a");
+}
+
+#[tokio::test]
+async fn a_data_edge_may_lie_over_an_order_only_one() {
+    assert_eq!(order_of("A B", "B~A B>A").await, "B A");
+}
+
+// Temporary nodes and edges.
+
+#[tokio::test]
+async fn a_temporary_node_stands_between_two_others_in_this_pass_only() {
+    let between = after(|edits| {
+        add(edits, "T")?;
+        edits.add_edge("A", "T")?;
+        edits.add_edge("T", "B")
+    });
+    let (graph, log) = Kit::with("A B", "A>B", [("A", between)]).compile();
+    for n in 1..=2 {
+        assert_eq!(order(&pass(&graph).await), "A T B");
+        assert_eq!(log.take()[1], format!("B(A=A{n} T=T<A)"));
+    }
+}
+
+#[tokio::test]
+async fn a_temporary_node_without_dependencies_is_ready_at_once_behind_the_queue() {
+    let beside = after(|edits| {
+        add(edits, "T")?;
+        edits.add_edge("T", "B")
+    });
+    let (graph, _) = Kit::with("A B C", "A>B B>C", [("A", beside)]).compile();
+    assert_eq!(order(&pass(&graph).await), "A T B C");
+
+    let (graph, _) = Kit::with("A X B", "A>B", [("A", after(|edits| add(edits, "T")))]).compile();
+    assert_eq!(order(&pass(&graph).await), "A X T B");
+}
+
+#[tokio::test]
+async fn an_edge_into_a_node_that_is_done_is_refused_and_leaves_no_trace() {
+    let back = first(|edits| edits.add_edge("B", "A"));
+    let (graph, log) = Kit::with("A B C", "A>B B>C", [("B", back)]).compile();
+    let error = graph.invoke(()).await.unwrap_err();
+    assert_eq!((error.code().as_str(), error.node()), ("E_EDIT_REJECTED", Some("B")));
+    assert!(error.to_string().contains("node `A` is done"), "{error}");
+    log.take();
+    assert_eq!(order(&pass(&graph).await), "A B C");
+    assert_eq!(log.take(), ["A()", "B(A=A2)", "C(B=B2)"]);
+}
+
+#[tokio::test]
+async fn what_is_refused_is_a_value_that_the_node_may_go_on_from() {
+    let log = Log::default();
+    let seen = log.clone();
+    let edit = after(move |edits| {
+        let say = |result: Result<(), EditError>| seen.note(format!("{}", result.unwrap_err().why));
+        say(edits.add_edge("A", "A"));
+        say(edits.add_edge("A", "B"));
+        say(edits.add_edge("A", "X"));
+        say(edits.remove_edge("B", "A"));
+        say(edits.skip(["B"]));
+        add(edits, "T")?;
+        say(add(edits, "T"));
+        say(add(edits, "B"));
+        say(add(edits, "__t"));
+        say(edits.remove_node("A"));
+        edits.add_edge("A", "T")?;
+        edits.add_edge("T", "U").unwrap_err();
+        Ok(())
+    });
+    let (graph, _) = Kit::with("A B", "A>B", [("A", edit)]).compile();
+    assert_eq!(order(&pass(&graph).await), "A B T");
+    assert_eq!(
+        log.take(),
+        [
+            "a node cannot depend on itself",
+            "there is such an edge",
+            "there is no node `X`",
+            "there is no such edge; routes, branches and commands are not edges",
+            "node `B` has not finished on this thread, so there is nothing to use again",
+            "there is a node of that name",
+            "there is a node of that name",
+            "a name is not empty and does not begin with `__`, which is reserved",
+            "node `A` runs already",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn cutting_an_edge_is_the_branch() {
+    let cut = first(|edits| edits.remove_edge("A", "N"));
+    let (graph, _) = Kit::with("A Y N M", "A>Y A>N N>M", [("A", cut)]).compile();
+    let outputs = pass(&graph).await;
+    assert_eq!(order(&outputs), "A Y");
+    assert_eq!(not_run(&outputs), "`N` was pruned; `M` was pruned");
+    assert_eq!(order(&pass(&graph).await), "A Y N M");
+}
+
+#[tokio::test]
+async fn a_node_behind_a_pruned_one_waits_in_vain_and_the_pass_says_so() {
+    let cut = || after(|edits| edits.remove_edge("A", "N"));
+    let (graph, _) = Kit::with("A Y N J K", "A>Y A>N Y>J N>J J>K", [("A", cut())]).compile();
+    let outputs = pass(&graph).await;
+    assert_eq!(order(&outputs), "A Y");
+    assert_eq!(not_run(&outputs), "`N` was pruned; `J` waits for `N`; `K` waits for `J`");
+    assert_eq!(outputs.not_run()[1].reason, NotRunReason::WaitsFor(vec!["N".into()]));
+
+    let both = after(|edits| {
+        edits.remove_edge("A", "N")?;
+        edits.remove_edge("N", "J")
+    });
+    let (graph, _) = Kit::with("A Y N J", "A>Y A>N Y>J N>J", [("A", both)]).compile();
+    assert_eq!(order(&pass(&graph).await), "A Y J");
+
+    let kit = Kit::with("A Y N J", "A>Y A>N Y>J N>J", [("A", cut())]);
+    let graph = kit.graph.fail_on_waiting_nodes().compile().unwrap();
+    let error = graph.invoke(()).await.unwrap_err();
+    assert_eq!(error.code().as_str(), "E_NOT_RUN");
+    assert!(error.to_string().contains("`J` waits for `N`"), "{error}");
+}
+
+#[tokio::test]
+async fn a_join_may_do_without_what_was_pruned_or_take_the_first() {
+    let graph = |join| {
+        let cut = after(|edits| edits.remove_edge("A", "N"));
+        let Kit { graph, log } = Kit::with("A Y N M", "A>Y A>N N>M", [("A", cut)]);
+        let node = DependencyNode::of(plain(&log, "J")).join(join);
+        (graph.node("J", node).edge("M", "J").edge("Y", "J").compile().unwrap(), log)
+    };
+    let (lenient, log) = graph(Join::AllNotPruned);
+    assert_eq!(order(&pass(&lenient).await), "A Y J");
+    assert_eq!(log.take()[2], "J(Y=Y1)");
+    let (any, _) = graph(Join::Any);
+    assert_eq!(order(&pass(&any).await), "A Y J");
+    let (all, _) = graph(Join::All);
+    assert_eq!(order(&pass(&all).await), "A Y");
+
+    // Nothing pruned: `any` begins with the first and leaves the others out.
+    let Kit { graph, log } = Kit::of("A B", "");
+    let node = DependencyNode::of(plain(&log, "J")).join(Join::Any);
+    let graph = graph.node("J", node).edge("B", "J").edge("A", "J").compile().unwrap();
+    assert_eq!(order(&pass(&graph).await), "A B J");
+    assert_eq!(log.take()[2], "J(B=B1 A=A1)");
+}
+
+#[tokio::test]
+async fn the_way_back_from_a_cut_is_exact() {
+    // X -> D is cut and D runs with Y alone; in the next pass X is first again.
+    let cut = first(|edits| edits.remove_edge("X", "D"));
+    let (graph, log) = Kit::with("A X Y D", "A>X A>Y X>D Y>D", [("A", cut)]).compile();
+    pass(&graph).await;
+    assert_eq!(log.take()[3], "D(Y=Y1)");
+    pass(&graph).await;
+    assert_eq!(log.take()[3], "D(X=X2 Y=Y2)");
+
+    // Cut and added again: last in this pass, where it was in the next.
+    let again = first(|edits| {
+        edits.remove_edge("X", "D")?;
+        edits.add_edge("X", "D")
+    });
+    let (graph, log) = Kit::with("A X Y D", "A>X A>Y X>D Y>D", [("A", again)]).compile();
+    pass(&graph).await;
+    assert_eq!(log.take()[3], "D(Y=Y1 X=X1)");
+    pass(&graph).await;
+    assert_eq!(log.take()[3], "D(X=X2 Y=Y2)");
+}
+
+#[tokio::test]
+async fn an_edge_that_is_added_and_removed_makes_no_difference_to_a_root() {
+    let edit = after(|edits| {
+        edits.add_edge("A", "D")?;
+        edits.remove_edge("A", "D")
+    });
+    let (graph, log) = Kit::with("A D", "", [("A", edit)]).compile();
+    assert_eq!(order(&pass(&graph).await), "A D");
+    assert_eq!(log.take()[1], "D()");
+}
+
+#[tokio::test]
+async fn a_temporary_node_that_loses_its_last_edge_is_pruned_like_any_other() {
+    let edit = after(|edits| {
+        add(edits, "T")?;
+        edits.add_edge("A", "T")?;
+        edits.remove_edge("A", "T")
+    });
+    let (graph, _) = Kit::with("A B", "A>B", [("A", edit)]).compile();
+    let outputs = pass(&graph).await;
+    assert_eq!((order(&outputs), not_run(&outputs)), ("A B".into(), "`T` was pruned".into()));
+}
+
+#[tokio::test]
+async fn a_pruned_node_comes_back_with_what_waits_for_it() {
+    let cut = after(|edits| edits.remove_edge("A", "N"));
+    let back = after(|edits| edits.add_edge("Y", "N"));
+    let (graph, log) = Kit::with("A Y N M", "A>Y A>N N>M Y>M", [("A", cut), ("Y", back)]).compile();
+    assert_eq!(order(&pass(&graph).await), "A Y N M");
+    assert_eq!(log.take()[2..], ["N(Y=Y1)", "M(N=N1 Y=Y1)"]);
+}
+
+#[tokio::test]
+async fn an_edge_between_two_queued_nodes_changes_their_order() {
+    let edit = after(|edits| edits.add_edge("C", "B"));
+    let (graph, log) = Kit::with("A B C", "A>B A>C", [("A", edit)]).compile();
+    assert_eq!(order(&pass(&graph).await), "A C B");
+    assert_eq!(log.take()[2], "B(A=A1 C=C1)");
+}
+
+#[tokio::test]
+async fn an_edge_may_be_put_in_front() {
+    let edit = after(|edits| edits.prepend_edge("C", "B"));
+    let (graph, log) = Kit::with("A B C", "A>B A>C", [("A", edit)]).compile();
+    pass(&graph).await;
+    assert_eq!(log.take()[2], "B(C=C1 A=A1)");
+}
+
+#[tokio::test]
+async fn an_edge_from_a_done_node_makes_its_target_queue_up() {
+    let edit = after(|edits| edits.add_edge("A", "D"));
+    let (graph, log) = Kit::with("A B C D", "A>B B>C C>D", [("B", edit)]).compile();
+    assert_eq!(order(&pass(&graph).await), "A B C D");
+    assert_eq!(log.take()[3], "D(C=C1 A=A1)");
+}
+
+#[tokio::test]
+async fn the_edge_that_would_close_a_cycle_is_refused() {
+    let log = Log::default();
+    let seen = log.clone();
+    let edit = after(move |edits| {
+        add(edits, "T1")?;
+        add(edits, "T2")?;
+        edits.add_edge("A", "T1")?;
+        edits.add_edge("T1", "T2")?;
+        edits.add_edge("T2", "B")?;
+        for (from, to) in [("T2", "T1"), ("B", "T1"), ("C", "A")] {
+            seen.note(refused(edits.add_edge(from, to)).to_string());
+        }
+        Ok(())
+    });
+    let (graph, _) = Kit::with("A B C", "A>B B>C", [("A", edit)]).compile();
+    assert_eq!(order(&pass(&graph).await), "A T1 T2 B C");
+    assert_eq!(
+        log.take(),
+        [
+            "it closes the cycle `T2` -> `T1` -> `T2`",
+            "it closes the cycle `B` -> `T1` -> `T2` -> `B`",
+            "it closes the cycle `C` -> `A` -> `B` -> `C`",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn an_edge_into_the_running_node_changes_nothing_in_this_pass() {
+    let edit = after(|edits| edits.add_edge("X", "A"));
+    let (graph, log) = Kit::with("X A B", "A>B", [("A", edit)]).compile();
+    assert_eq!(order(&pass(&graph).await), "X A B");
+    assert_eq!(log.take()[1], "A()");
+}
+
+#[tokio::test]
+async fn a_node_may_be_removed_and_its_name_be_given_to_another() {
+    let edit = first(|edits| {
+        edits.remove_node("B")?;
+        add(edits, "B")?;
+        edits.add_edge("A", "B")?;
+        edits.add_edge("B", "C")
+    });
+    let (graph, log) = Kit::with("A B C", "A>B B>C", [("A", edit)]).compile();
+    let outputs = pass(&graph).await;
+    assert_eq!(order(&outputs), "A B C");
+    assert_eq!(outputs["B"], "B<A");
+    assert_eq!(log.take(), ["A()", "C(B=B<A)"]);
+    assert_eq!(pass(&graph).await["B"], "B1");
+
+    let edit = after(|edits| edits.remove_node("B"));
+    let (graph, _) = Kit::with("A B C D", "A>B B>C A>D B>D", [("A", edit)]).compile();
+    let outputs = pass(&graph).await;
+    assert_eq!((order(&outputs), not_run(&outputs)), ("A D".into(), "`B` was pruned; `C` was pruned".into()));
+}
+
+#[tokio::test]
+async fn an_order_only_edge_from_a_node_that_will_not_run_counts_as_satisfied() {
+    let cut = || after(|edits| edits.remove_edge("A", "N"));
+    let (graph, _) = Kit::with("A B N M", "A>N N>M A>B M~B", [("A", cut())]).compile();
+    assert_eq!(order(&pass(&graph).await), "A B");
+    // J will not run either: it waits for N.
+    let (graph, _) = Kit::with("A B N J", "A>N A>J N>J A>B J~B", [("A", cut())]).compile();
+    assert_eq!(order(&pass(&graph).await), "A B");
+}
+
+// Before the pass.
+
+#[tokio::test]
+async fn a_pass_can_be_edited_before_it_begins() {
+    let (graph, log) = Kit::of("A B", "").compile();
+    let edited = |edit: fn(&mut BeforePass<String>)| graph.invoke(()).max_concurrency(1).for_this_pass(edit);
+    let outputs = edited(|edits| {
+        edits.add_edge("B", "A");
+    })
+    .await
+    .unwrap()
+    .into_finished()
+    .unwrap();
+    assert_eq!(order(&outputs), "B A");
+    log.take();
+    let outputs = edited(|edits| {
+        edits.add_fn("T", |_: Deps<String>| "T".to_owned()).add_edge("T", "A");
+    });
+    let outputs = outputs.await.unwrap().into_finished().unwrap();
+    assert_eq!(order(&outputs), "B T A");
+    assert_eq!(order(&pass(&graph).await), "A B");
+
+    let error = edited(|edits| {
+        edits.add_edge("A", "Z");
+    })
+    .await
+    .unwrap_err();
+    assert_eq!(error.code().as_str(), "E_EDIT_REJECTED");
+
+    // Cutting the last edge prunes, as it does while the pass runs.
+    let (graph, _) = Kit::of("B N", "B>N").compile();
+    let cut = graph.invoke(()).for_this_pass(|edits| {
+        edits.remove_edge("B", "N");
+    });
+    let outputs = cut.await.unwrap().into_finished().unwrap();
+    assert_eq!((order(&outputs), not_run(&outputs)), ("B".into(), "`N` was pruned".into()));
+}
+
+// Skipping.
+
+#[tokio::test]
+async fn a_skipped_node_gives_its_last_output_and_runs_again_in_the_next_pass() {
+    let edit: After = Arc::new(|edits, count| if count == 2 { Ok(edits.skip(["B"])?) } else { Ok(()) });
+    let (graph, log) = Kit::with("A B C", "A>B B>C", [("A", edit)]).compile();
+    let mut passes = graph.passes();
+    passes.invoke(()).await.unwrap();
+    log.take();
+    let second = passes.invoke(()).await.unwrap();
+    assert_eq!(order(second.output()), "A B C");
+    assert_eq!((&*second.output()["B"], &*second.output()["C"]), ("B1", "C2"));
+    assert_eq!(log.take(), ["A()", "C(B=B1)"]);
+    let third = passes.invoke(()).await.unwrap();
+    assert_eq!((&*third.output()["B"], &*third.output()["C"]), ("B2", "C3"));
+    let seen: Vec<&str> = passes.history().map(|outputs| &*outputs["A"]).collect();
+    assert_eq!(seen, ["A1", "A2", "A3"]);
+}
+
+#[tokio::test]
+async fn everything_may_be_skipped_and_the_order_stays() {
+    let (graph, log) = Kit::of("A B C", "A>B B>C").compile();
+    let mut passes = graph.passes();
+    passes.invoke(()).await.unwrap();
+    log.take();
+    let all = passes.invoke_with((), |pass| {
+        pass.for_this_pass(|edits| {
+            edits.skip(["C"]).skip(["A", "B"]);
+        })
+    });
+    let outputs = all.await.unwrap().into_finished().unwrap();
+    assert_eq!((order(&outputs), &*outputs["C"]), ("A B C".into(), "C1"));
+    assert!(log.take().is_empty());
+}
+
+#[tokio::test]
+async fn what_cannot_be_skipped_is_refused_and_none_of_the_list_is() {
+    let log = Log::default();
+    let seen = log.clone();
+    let edit = after(move |edits| {
+        for list in [vec!["B", "ZZ", "C"], vec!["B", "A"], vec!["B", "R"]] {
+            seen.note(refused(edits.skip(list)).to_string());
+        }
+        add(edits, "T")?;
+        seen.note(refused(edits.skip(["B", "T"])).to_string());
+        Ok(())
+    });
+    let (graph, calls) = Kit::with("R A B C", "R>A A>B B>C", [("A", edit)]).compile();
+    let mut passes = graph.passes();
+    passes.invoke(()).await.unwrap();
+    log.take();
+    calls.take();
+    passes.invoke(()).await.unwrap();
+    let nothing = "node `T` has not finished on this thread, so there is nothing to use again";
+    assert_eq!(log.take(), ["there is no node `ZZ`", "node `A` runs already", "node `R` is done", nothing]);
+    assert_eq!(calls.take().len(), 4, "nothing was skipped");
+}
+
+#[tokio::test]
+async fn a_skip_ends_with_its_pass_whether_it_was_used_or_not() {
+    let edit: After = Arc::new(|edits, count| {
+        if count == 2 {
+            edits.skip(["B"])?;
+            edits.remove_edge("A", "B")?;
+        }
+        Ok(())
+    });
+    let (graph, _) = Kit::with("A B", "A>B", [("A", edit)]).compile();
+    let mut passes = graph.passes();
+    passes.invoke(()).await.unwrap();
+    assert_eq!(order(passes.invoke(()).await.unwrap().output()), "A");
+    let third = passes.invoke(()).await.unwrap();
+    assert_eq!((&*third.output()["A"], &*third.output()["B"]), ("A3", "B2"));
+}
+
+#[tokio::test]
+async fn outputs_of_no_length_may_be_used_again() {
+    let graph = DependencyGraph::<String>::new().node("A", String::new).compile().unwrap();
+    let mut passes = graph.passes();
+    passes.invoke(()).await.unwrap();
+    let skip = passes.invoke_with((), |pass| {
+        pass.for_this_pass(|edits| {
+            edits.skip(["A"]);
+        })
+    });
+    assert_eq!(skip.await.unwrap().output()["A"], "");
+}
+
+// Failures.
+
+/// Fails the attempts of a node that come before that one.
+fn fails_before(count: u32) -> After {
+    Arc::new(move |_, now| if now < count { Err("not yet".into()) } else { Ok(()) })
+}
+
+#[tokio::test]
+async fn a_failed_pass_leaves_nothing_for_the_next_one_to_trip_over() {
+    let fails: After = Arc::new(|edits, count| {
+        add(edits, "T")?;
+        edits.add_edge("C", "T")?;
+        if count == 1 { Err("broken".into()) } else { Ok(()) }
+    });
+    let (graph, log) = Kit::with("A B C", "A>B B>C", [("C", fails)]).compile();
+    let mut passes = graph.passes();
+    let error = passes.invoke(()).await.unwrap_err();
+    assert_eq!((error.code().as_str(), error.node()), ("E_NODE_FAILED", Some("C")));
+    let left = error.state::<Outputs<String>>().unwrap();
+    assert_eq!(order(left), "A B");
+    assert_eq!(left.get("C"), None);
+    log.take();
+    let outputs = passes.invoke(()).await.unwrap().into_finished().unwrap();
+    assert_eq!(order(&outputs), "A B C T");
+    assert_eq!(log.take(), ["A()", "B(A=A2)", "C(B=B2)"]);
+    assert_eq!(passes.history().count(), 1);
+}
+
+#[tokio::test]
+async fn the_edits_of_a_failed_attempt_are_dropped() {
+    let edit: After = Arc::new(|edits, count| {
+        add(edits, "T")?;
+        edits.add_edge("A", "T")?;
+        edits.add_edge("T", "B")?;
+        if count == 1 { Err("please fix".into()) } else { Ok(()) }
+    });
+    let log = Log::default();
+    let retried = DependencyNode::of(editing(&log, "A", &edit))
+        .retry(RetryPolicy::attempts(3).initial(std::time::Duration::ZERO));
+    let graph = DependencyGraph::new().node("A", retried).node("B", plain(&log, "B")).edge("A", "B");
+    let outputs = pass(&graph.compile().unwrap()).await;
+    assert_eq!(order(&outputs), "A T B");
+    assert_eq!(log.take(), ["A()", "A()", "B(A=A2 T=T<A)"]);
+}
+
+#[tokio::test]
+async fn a_node_that_fails_for_good_fails_the_pass() {
+    let log = Log::default();
+    let node = DependencyNode::of(editing(&log, "A", &fails_before(9)))
+        .retry(RetryPolicy::attempts(3).initial(std::time::Duration::ZERO));
+    let graph = DependencyGraph::new().node("A", node).node("B", plain(&log, "B")).edge("A", "B");
+    let error: Error = graph.compile().unwrap().invoke(()).await.unwrap_err();
+    assert_eq!(error.node(), Some("A"));
+    assert_eq!(log.take().len(), 3);
+}
+
+#[tokio::test]
+async fn a_panic_is_an_error_of_its_node() {
+    fn panics(_: Deps<'_, String>) -> String {
+        panic!("no way")
+    }
+    let graph =
+        DependencyGraph::<String>::new().node("A", || "a".to_owned()).node("B", panics).edge("A", "B");
+    let graph = graph.compile().unwrap();
+    for pass in [graph.invoke(()), graph.invoke(()).max_supersteps(9)] {
+        let error = pass.await.unwrap_err();
+        assert_eq!((error.code().as_str(), error.node()), ("E_NODE_PANICKED", Some("B")));
+    }
+}
+
+// In parallel.
+
+#[tokio::test]
+async fn independent_nodes_run_side_by_side_and_a_slow_one_holds_up_nobody() {
+    let barrier = Arc::new(tokio::sync::Notify::new());
+    let wait = Arc::clone(&barrier);
+    let graph = DependencyGraph::<String>::new()
+        .node("slow", move || {
+            let wait = Arc::clone(&wait);
+            async move {
+                wait.notified().await;
+                "slow".to_owned()
+            }
+        })
+        .node("fast", || async { "fast".to_owned() })
+        .node("then", |deps: Deps<String>| format!("{}+", deps[0]))
+        .node("last", move |deps: Deps<'static, String>| {
+            let barrier = Arc::clone(&barrier);
+            async move {
+                barrier.notify_one();
+                format!("{}+", deps[0])
+            }
+        })
+        .node("all", |deps: Deps<String>| deps.outputs().cloned().collect::<Vec<_>>().join(" "))
+        .edge("fast", "then")
+        .edge("then", "last")
+        .edge("slow", "all")
+        .edge("last", "all")
+        .compile()
+        .unwrap();
+    let outputs = graph.invoke(()).await.unwrap().into_finished().unwrap();
+    assert_eq!(outputs["all"], "slow fast++");
+    assert_eq!(order(&outputs), "fast then last slow all");
+}
+
+#[tokio::test]
+async fn conflicting_edits_of_parallel_nodes_are_dropped_as_a_whole_and_identical_ones_coincide() {
+    // X and Y run beside each other; X is done first. Both cut A -> N, which is one cut; Y's other edit does not fit X's.
+    let edits_of =
+        |name: &'static str, edge: (&'static str, &'static str), wait: Arc<tokio::sync::Barrier>| {
+            move |edits: PassEdits<String>| {
+                let wait = Arc::clone(&wait);
+                async move {
+                    edits.remove_edge("S", "N")?;
+                    edits.add_edge(edge.0, edge.1)?;
+                    wait.wait().await;
+                    if name == "Y" {
+                        tokio::task::yield_now().await;
+                    }
+                    Ok::<_, EditError>(name.to_owned())
+                }
+            }
+        };
+    let build = |second: (&'static str, &'static str)| {
+        let wait = Arc::new(tokio::sync::Barrier::new(2));
+        let quiet = |_: Deps<String>| String::new();
+        let graph = DependencyGraph::<String>::new()
+            .node("X", edits_of("X", ("P", "Q"), Arc::clone(&wait)))
+            .node("Y", edits_of("Y", second, wait))
+            .node("S", quiet)
+            .node("N", quiet)
+            .node("P", quiet)
+            .node("Q", quiet);
+        let graph =
+            graph.edge("X", "S").edge("S", "N").edge("Y", "P").edge("X", "P").edge("X", "Q").edge("Y", "Q");
+        graph.compile().unwrap()
+    };
+    let outputs = build(("P", "Q")).invoke(()).await.unwrap().into_finished().unwrap();
+    assert!(outputs.dropped().is_empty());
+    assert_eq!(not_run(&outputs), "`N` was pruned");
+
+    let outputs = build(("Q", "P")).invoke(()).await.unwrap().into_finished().unwrap();
+    let [dropped] = outputs.dropped() else { panic!("{:?}", outputs.dropped()) };
+    assert_eq!((&*dropped.by, dropped.edits.len()), ("Y", 2));
+    assert_eq!(*dropped.why.edit, GraphEdit::AddEdge { from: "Q".into(), to: "P".into() });
+    assert!(order(&outputs).ends_with("P Q"));
+}
+
+#[tokio::test]
+async fn a_limit_stops_the_pass_and_tells_what_it_did_not_come_to() {
+    let (graph, _) = Kit::of("A B C", "A>B B>C").compile();
+    let outcome = graph.invoke(()).max_supersteps(2).await.unwrap();
+    let Outcome::Stopped { output, reason: StopReason::Limit, .. } = outcome else { panic!("{outcome:?}") };
+    assert_eq!((order(&output), not_run(&output)), ("A B".into(), "`C` came after the limit".into()));
+}
