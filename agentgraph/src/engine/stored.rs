@@ -7,6 +7,7 @@ use crate::checkpoint::codec::Codec;
 use crate::checkpoint::delta;
 use crate::checkpoint::format::Bytes;
 use crate::context::TaskId;
+use crate::edits::GraphEdit;
 use crate::error::{Code, Error};
 use crate::migrate::Migrations;
 use crate::state::State;
@@ -24,6 +25,9 @@ pub(crate) struct StoredStep {
     pub(crate) targets: Vec<StoredTarget>,
     #[serde(default)]
     pub(crate) replaces_edges: bool,
+    /// Its temporary edits.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) edits: Vec<GraphEdit>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -74,7 +78,7 @@ impl StoredStep {
             Step::None => Self::of_parts(None, &[], false, codec, schema),
             Step::Update(update) => Self::of_parts(Some(&update), &[], false, codec, schema),
             Step::Command(command) => {
-                let Command { update, targets, replaces_edges, parent } = *command;
+                let Command { update, targets, replaces_edges, parent, .. } = *command;
                 if parent.is_some() {
                     let problem =
                         "a task that a host runs elsewhere cannot leave its graph with `Command::parent`";
@@ -99,6 +103,7 @@ impl StoredStep {
             update: update.map(Bytes),
             targets: targets?,
             replaces_edges,
+            edits: Vec::new(),
         })
     }
 
@@ -120,7 +125,7 @@ impl StoredStep {
             update,
             targets,
             replaces_edges: self.replaces_edges,
-            parent: None,
+            ..Command::new()
         })))
     }
 

@@ -141,6 +141,12 @@ pub enum ProblemKind {
         /// Why it cannot be there.
         problem: &'static str,
     },
+    /// Two templates have one name.
+    #[error("there are two templates named `{name}`: names must differ, checkpoints know templates by them")]
+    DuplicateTemplate {
+        /// The name.
+        name: String,
+    },
     /// A timeout of nothing.
     #[error("node `{node}` has a timeout of zero: it could never finish")]
     ZeroTimeout {
