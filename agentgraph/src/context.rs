@@ -14,15 +14,17 @@ pub(crate) use spending::{Spending, Spent};
 
 use std::any::{Any, TypeId};
 use std::borrow::Cow;
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::edits::{Desk, EditError, Edits, GraphEdit, Made};
+use crate::graph::overlay::Overlay;
 use crate::policy::Heartbeats;
 use crate::services::Services;
 use crate::session::{SessionKind, Sessions};
@@ -76,11 +78,58 @@ pub(crate) struct RunShared {
     pub(crate) outer: Option<Box<Outer>>,
     /// What runs inside its tasks need of it.
     pub(crate) nest: Option<Box<Nest>>,
+    /// Where its tasks edit their graph.
+    pub(crate) desk: Arc<dyn Desk>,
+    /// Temporary edits are stored or sent elsewhere, so that functions cannot be nodes.
+    pub(crate) stores_edits: bool,
+    pub(crate) visible: Mutex<Visible>,
+}
+
+/// What tasks that edit their graph see of the run, beside the compiled graph. It changes between supersteps.
+#[derive(Clone, Default)]
+pub(crate) struct Visible {
+    pub(crate) overlay: Option<Arc<Overlay>>,
+    /// The nodes whose last output could be used again.
+    pub(crate) kept: Arc<HashSet<u32>>,
 }
 
 impl RunShared {
-    pub(crate) fn node_name(&self, node: u32) -> &str {
-        self.graph.names.get(node as usize).map_or("?", |name| name)
+    /// The name of a node that is not a temporary one.
+    pub(crate) fn node_name(&self, node: u32) -> Option<&Arc<str>> {
+        self.graph.names.get(node as usize)
+    }
+
+    /// The name of any node.
+    pub(crate) fn name_of(&self, node: u32) -> Arc<str> {
+        let temporary = || {
+            let overlay = self.visible().overlay?;
+            overlay.node(node).map(|node| Arc::clone(&node.name))
+        };
+        self.node_name(node).cloned().or_else(temporary).unwrap_or_else(|| Arc::from("?"))
+    }
+
+    /// What tasks that edit see now.
+    pub(crate) fn visible(&self) -> Visible {
+        self.see().clone()
+    }
+
+    pub(crate) fn see(&self) -> MutexGuard<'_, Visible> {
+        self.visible.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a temporary edit of a task, and tells who listens if it is refused.
+    pub(crate) fn submit(
+        &self,
+        task: TaskRequest,
+        edit: GraphEdit,
+        made: Option<Made>,
+    ) -> Result<(), EditError> {
+        let Err(why) = self.desk.submit(self, task, &edit, made) else { return Ok(()) };
+        let refused = EditError::new(edit, why);
+        if let Some(sink) = &self.sink {
+            sink.refused(task, self.name_of(task.node).to_string(), refused.clone());
+        }
+        Err(refused)
     }
 }
 
@@ -95,6 +144,9 @@ pub(crate) trait Sink: Send + Sync {
 
     /// Adds a piece of a message, room or not.
     fn message(&self, request: TaskRequest, piece: serde_json::Value);
+
+    /// Adds that an edit was refused, room or not.
+    fn refused(&self, request: TaskRequest, by: String, why: EditError);
 }
 
 tokio::task_local! {
@@ -118,11 +170,22 @@ tokio::task_local! {
 pub struct Ctx {
     shared: Arc<RunShared>,
     request: TaskRequest,
+    /// The name of a temporary node.
+    name: Option<Arc<str>>,
 }
 
 impl Ctx {
     pub(crate) fn new(shared: Arc<RunShared>, request: TaskRequest) -> Self {
-        Ctx { shared, request }
+        let name = match shared.node_name(request.node) {
+            Some(_) => None,
+            None => Some(shared.name_of(request.node)),
+        };
+        Ctx { shared, request, name }
+    }
+
+    /// Changes the graph for this run: see [`Edits`].
+    pub fn edits(&self) -> Edits {
+        Edits::new(Arc::clone(&self.shared), self.request)
     }
 
     /// Asks the outside: the first time it stops the run with `request`, which the caller sees as an
@@ -211,7 +274,10 @@ impl Ctx {
 
     /// The name of the node.
     pub fn node(&self) -> &str {
-        self.shared.node_name(self.request.node)
+        match &self.name {
+            None => self.shared.node_name(self.request.node).map_or("?", |name| name),
+            Some(name) => name,
+        }
     }
 
     /// The superstep, counted from 1 in this call of `invoke`, `resume` or `proceed`; in an [eager](crate::StateGraph::eager)

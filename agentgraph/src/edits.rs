@@ -1,13 +1,17 @@
 //! Temporary edits: changes of the graph that hold for one run.
 //!
-//! The words are the same in every discipline: [`GraphEdit`] is an edit as data, by names; [`EditError`] says why one was
-//! refused. What an edit *means*, and what it is checked against, is up to the discipline that runs.
+//! The words are the same in every discipline: [`GraphEdit`] is an edit as data, by names; [`Edits`] is what a task makes
+//! them with; [`EditError`] says why one was refused. What an edit *means*, and what it is checked against, is up to the
+//! [`Desk`] of the discipline that runs.
 //!
 //! A compiled graph is never touched: edits go onto an overlay that belongs to the run. They are checked when they are
 //! called, kept until the attempt that made them has succeeded, and applied when its superstep is merged.
 
+mod handle;
 mod rejection;
 
+pub use handle::Edits;
+pub(crate) use handle::{Desk, Made};
 pub use rejection::{EditError, Rejection};
 
 use std::fmt;
@@ -30,7 +34,7 @@ pub enum GraphEdit {
     AddNode {
         /// Its name.
         name: String,
-        /// The template that makes it; `None` for a function or closure, which only this
+        /// The [template](crate::StateGraph::template) that makes it; `None` for a function or closure, which only this
         /// process has.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         template: Option<String>,

@@ -23,8 +23,10 @@ pub(crate) mod pass;
 mod pause;
 pub(crate) mod plan;
 pub(crate) mod recorder;
+pub(crate) mod reuse;
 mod single;
 pub(crate) mod stored;
+mod temporary;
 
 pub(crate) use answers::Answers;
 
@@ -36,6 +38,7 @@ use std::task::Poll;
 use crate::checkpoint::PendingWrite;
 use crate::checkpoint::format::{Source, micros};
 use crate::context::{Request, RunId, RunShared, Spent, TaskId, TaskRequest, Untold};
+use crate::edits::DroppedEdits;
 use crate::engine::commit::{Commit, Journal, Prepared, Waited};
 pub(crate) use crate::engine::eager::Eager;
 use crate::engine::ends::{Ends, SuperstepLedger, id_of};
@@ -44,15 +47,17 @@ use crate::engine::express::Exit;
 use crate::engine::halt::{Cut, Halt};
 use crate::engine::host::TaskRunner;
 use crate::engine::lifetimes::{begin_merge, reset, writes_ephemeral};
-use crate::engine::load::finished_step;
+use crate::engine::load::{finished_step, proposed};
 use crate::engine::merge::{ChannelUses, Merge};
 use crate::engine::plan::{Actors, Frontier, Handled, LeftOver, StepPlace, handled};
 use crate::engine::recorder::{Recorder, Trace};
+use crate::engine::reuse::KeptOutputs;
 use crate::engine::stored::{OF_RUN, SPENT, TOLD, to_bytes};
 use crate::error::{Code, Error};
 use crate::extract::Snapshot;
 use crate::graph::GraphCore;
 use crate::graph::joins::Joins;
+use crate::graph::run_graph::RunGraph;
 use crate::policy::{CatchPanic, Siblings};
 use crate::run::event::{EventKind, EventQueue};
 use crate::run::{Interrupt, InterruptKind, StopReason};
@@ -61,7 +66,7 @@ use crate::step::Goto;
 
 /// One run in the making: what a step reads and changes.
 pub(crate) struct Loop<S: State, R> {
-    pub(crate) core: Arc<GraphCore<S>>,
+    pub(crate) core: RunGraph<S>,
     pub(crate) runner: R,
     pub(crate) shared: Arc<RunShared>,
     pub(crate) state: Arc<S>,
@@ -82,6 +87,8 @@ pub(crate) struct Loop<S: State, R> {
     pub(crate) trace: Option<Box<Trace<S>>>,
     /// What a run without supersteps has open.
     pub(crate) eager: Option<Box<Eager<S>>>,
+    /// What nodes gave last, if they keep it.
+    pub(crate) kept: KeptOutputs<S>,
     pub(crate) scratch: Scratch<S>,
 }
 
@@ -106,6 +113,10 @@ pub(crate) struct Scratch<S: State> {
     pub(crate) cancelled: Vec<String>,
     /// The time of the first join that has one has come, whatever the clock says.
     is_due: bool,
+    /// The nodes that the superstep skips.
+    skipped: Vec<u32>,
+    /// Temporary edits that were dropped in this call.
+    pub(crate) dropped: Vec<DroppedEdits>,
 }
 
 impl<S: State> Default for Scratch<S> {
@@ -123,6 +134,8 @@ impl<S: State> Default for Scratch<S> {
             beyond_limit: false,
             cancelled: Vec::new(),
             is_due: false,
+            skipped: Vec::new(),
+            dropped: Vec::new(),
         }
     }
 }
@@ -220,21 +233,21 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         if self.eager.is_some() {
             self.begin_flow();
         }
-        let core = Arc::clone(&self.core);
         self.begin_record();
         let upcoming = self.upcoming();
+        let core = &self.core;
         let state = Arc::make_mut(&mut self.state);
         // A subgraph over the state around it goes on with that as it is.
         let begins = self.trace.is_none();
         if begins && core.has_run_channels {
-            reset(&core, state, &mut self.journal, Lifetime::Run)?;
+            reset(core, state, &mut self.journal, Lifetime::Run)?;
         }
         if begins && core.has_ephemeral {
-            reset(&core, state, &mut self.journal, Lifetime::Ephemeral)?;
+            reset(core, state, &mut self.journal, Lifetime::Ephemeral)?;
         }
-        let now = now(&core, &self.shared);
+        let now = now(core, &self.shared);
         let mut merge = Merge {
-            core: &core,
+            core,
             joins: &mut self.joins,
             next: &mut self.frontier,
             recorder: Recorder::of(&mut self.journal, &mut self.trace),
@@ -247,6 +260,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             Some(eager) => eager.input(merge, state, input, upcoming)?,
         }
         self.scratch.merging = false;
+        self.lay_down();
         Ok(())
     }
 
@@ -259,15 +273,16 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     /// Writes an update that leads nowhere into the record that was begun.
     fn write(&mut self, update: S::Update) -> Result<(), Error> {
-        let core = Arc::clone(&self.core);
         let state = Arc::make_mut(&mut self.state);
         let recorder = Recorder::of(&mut self.journal, &mut self.trace);
-        merge::write(&core, state, recorder, update)
+        merge::write(&self.core, state, recorder, update)
     }
 
     /// Merges updates as if these nodes had returned them.
     fn merge_as(&mut self, actors: Actors<'_>, done: &mut [Option<merge::Done<S>>]) -> Result<(), Error> {
         self.scratch.uses.note(&self.core, actors, done)?;
+        let keeps = self.outputs_to_keep(|index| actors.node(index), done)?;
+        self.stage_edits(|_, index| actors.node(index), done);
         let now = now(&self.core, &self.shared);
         let state = Arc::make_mut(&mut self.state);
         let mut merge = Merge {
@@ -281,6 +296,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         };
         merge.many(state, actors, done, &self.scratch.uses)?;
         self.scratch.merging = false;
+        self.keep(keeps);
+        self.lay_down();
         Ok(())
     }
 
@@ -303,7 +320,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let is_express = self.is_express();
         loop {
             let mut under_way = None;
-            if is_express && self.has_one_new_task() {
+            if is_express && self.core.edited.is_none() && self.has_one_new_task() {
                 match poll_fn(|cx| Poll::Ready(self.express(cx))).await? {
                     Exit::Boundary => {}
                     Exit::Pending(node, task) => under_way = Some((node, Single::Pending(task))),
@@ -312,7 +329,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             }
             if under_way.is_none() {
                 if let Some(pause) = self.boundary() {
-                    return match (pause, self.core.on_limit) {
+                    return match (pause, self.core.limit_node()) {
                         (Pause::Stopped(StopReason::Limit), Some(node)) => {
                             Box::pin(self.beyond_limit(node)).await
                         }
@@ -387,7 +404,10 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// The superstep to come is one task, which nothing was heard of in an earlier call.
     #[inline]
     fn has_one_new_task(&self) -> bool {
-        self.frontier.len() == 1 && self.left_over.is_empty() && self.scratch.ends.handled.is_empty()
+        self.frontier.len() == 1
+            && self.left_over.is_empty()
+            && self.scratch.ends.handled.is_empty()
+            && !self.skips_some()
     }
 
     #[inline]
@@ -445,14 +465,14 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     fn break_before(&mut self) -> Option<Pause> {
         let past = std::mem::take(&mut self.past_breaks);
         let breaks = self.core.breaks.as_ref().filter(|_| !past)?;
-        let stops = self.frontier.nodes().filter(|node| breaks.before[*node as usize]);
+        let stops = self.frontier.nodes().filter(|node| breaks.before.get(*node as usize) == Some(&true));
         self.static_interrupts(stops, InterruptKind::Before)
     }
 
     /// `ended` are the nodes of the superstep that was merged; the frontier is the next one.
     fn break_after(&self, ended: &[u32]) -> Option<Pause> {
         let breaks = self.core.breaks.as_ref()?;
-        let stops = ended.iter().copied().filter(|node| breaks.after[*node as usize]);
+        let stops = ended.iter().copied().filter(|node| breaks.after.get(*node as usize) == Some(&true));
         if self.frontier.is_empty() {
             return None;
         }
@@ -474,6 +494,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     async fn many(&mut self) -> Result<Option<Pause>, Error> {
         self.scratch.ends.begin(self.frontier.len());
         let chosen = self.take_left_over()?;
+        let chosen = self.take_skipped(chosen)?;
         let mut ends = std::mem::take(&mut self.scratch.ends);
         let mut journal = self.journal.take();
         let before: Vec<Handled> = ends.handled.iter().map(Handled::copy).collect();
@@ -537,8 +558,9 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             let node = self.actors().node(index);
             let ends = &mut self.scratch.ends;
             if let (Some(result), Some(journal)) = (&left.result, &self.journal) {
-                let step = finished_step(&self.core, &journal.codec, &journal.thread, result)?;
-                ends.done[index] = Some(merge::resolve(&self.core, node, step)?);
+                let (step, edits) = finished_step(&self.core, &journal.codec, &journal.thread, result)?;
+                let edits = proposed(&self.core, &journal.thread, edits)?;
+                ends.done[index] = Some(merge::resolve(&self.core, node, step, edits)?);
                 ends.stored[index] = true;
             } else if let Some((n, request)) = left.open() {
                 let request = Request { n: *n, value: request.value.clone(), schema: request.schema.clone() };
@@ -553,22 +575,30 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 
     fn merge_many(&mut self) -> Result<(), Error> {
-        let core = Arc::clone(&self.core);
-        let Scratch { ends, uses, .. } = &mut self.scratch;
-        let actors = Actors { frontier: &self.frontier, handled: &ends.handled };
-        uses.note(&core, actors, &ends.done)?;
-        let exits = |index| core.topology.exits(actors.node(index));
+        let mut done = std::mem::take(&mut self.scratch.ends.done);
+        let actors = Actors { frontier: &self.frontier, handled: &self.scratch.ends.handled };
+        self.scratch.uses.note(&self.core, actors, &done)?;
+        let keeps = self.outputs_to_keep(|index| actors.node(index), &done)?;
+        self.stage_edits(|run, index| run.actors().node(index), &mut done);
+        let actors = self.actors();
+        let exits = |index| self.core.exits(actors.node(index));
         let fallible = (0..self.frontier.len()).any(|index| exits(index).fallible_routers);
         let before = self.before_merge(fallible);
-        let merged = self.merge_noted(&core);
+        self.scratch.ends.done = done;
+        let merged = self.merge_noted();
         if merged.is_err() {
+            self.core.unstage();
             self.frontier.deferred = std::mem::take(&mut self.scratch.next.deferred);
             self.undo_merge(before);
+        } else {
+            self.keep(keeps);
+            self.lay_down();
         }
         merged
     }
 
-    fn merge_noted(&mut self, core: &GraphCore<S>) -> Result<(), Error> {
+    fn merge_noted(&mut self) -> Result<(), Error> {
+        let core = &self.core;
         let done = &mut self.scratch.ends.done;
         let mut updates = done.iter().flatten().filter_map(|done| done.update.as_ref());
         let writes = core.has_ephemeral && updates.any(|update| writes_ephemeral(core, update));
@@ -649,7 +679,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let tasks = if self.left_over.is_empty() { 0 } else { self.frontier.len() };
         for index in 0..tasks {
             let failed = self.frontier.task(index).0;
-            let Some(handler) = self.core.nodes.get(failed as usize).and_then(|node| node.on_error) else {
+            let Some(handler) = self.core.handler(failed) else {
                 continue;
             };
             let handled = &self.scratch.ends.handled;
@@ -810,12 +840,24 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             journal.has_writes = true;
         }
         let flow = self.eager.as_ref().map(|eager| &eager.flow);
-        let commit =
-            Commit { source, frontier, joins, abandoned, halt: &halt, sessions, sessions_used, spent, flow };
+        let (skips, outputs) = (self.core.skips(), &self.kept);
+        let commit = Commit {
+            source,
+            frontier,
+            joins,
+            abandoned,
+            halt: &halt,
+            sessions,
+            sessions_used,
+            spent,
+            flow,
+            skips: &skips,
+            outputs,
+        };
         let mut prepared = journal.prepare(&self.core, &self.state, &*self.shared.services, &commit)?;
         // A run inside a task has to store first what it changed around it.
         let tells = self.shared.outer.as_ref().is_some_and(|outer| outer.shared.has_changes());
-        let committed = !tells && journal.try_commit(&prepared, &commit)?;
+        let committed = !tells && journal.try_commit(&self.core, &prepared, &commit)?;
         if committed {
             self.is_committed(source);
         }
@@ -832,8 +874,20 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let Prepared { source, abandoned, sessions_used, ref halt, .. } = prepared;
         let (frontier, joins, sessions) = (&self.frontier, &self.joins, &self.shared.sessions);
         let flow = self.eager.as_ref().map(|eager| &eager.flow);
-        let commit =
-            Commit { source, frontier, joins, abandoned, halt, sessions, sessions_used, spent, flow };
+        let (skips, outputs) = (self.core.skips(), &self.kept);
+        let commit = Commit {
+            source,
+            frontier,
+            joins,
+            abandoned,
+            halt,
+            sessions,
+            sessions_used,
+            spent,
+            flow,
+            skips: &skips,
+            outputs,
+        };
         journal.commit(&self.core, &prepared, &commit).await?;
         self.is_committed(source);
         Ok(())
@@ -841,6 +895,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     #[inline]
     fn is_committed(&mut self, source: Source) {
+        self.kept.is_stored();
         if let Some(eager) = &mut self.eager {
             eager.flow.said();
             if let Some(nest) = &self.shared.nest {

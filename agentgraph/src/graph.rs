@@ -9,8 +9,12 @@ mod draw;
 pub(crate) mod joins;
 pub(crate) mod json;
 mod narrow;
+pub(crate) mod overlay;
 mod problem;
+pub(crate) mod run_graph;
+mod shown;
 mod sources;
+pub(crate) mod template;
 pub(crate) mod topology;
 
 pub use compiled::CompiledGraph;
@@ -18,6 +22,7 @@ pub(crate) use compiled::{GraphCore, Persistence, RouterFn};
 pub(crate) use draw::{Drawing, escape};
 pub use narrow::Narrow;
 pub use problem::{CompileError, Problem, ProblemKind, Warning, WarningKind};
+pub use shown::{EdgeKind, GraphTopology, TopologyEdge, TopologyNode};
 pub use sources::{IntoSources, Sources, all, any, n_of};
 
 use std::any::TypeId;
@@ -89,6 +94,7 @@ pub struct StateGraph<S: State> {
     on_error: Option<(Name, Place)>,
     version: u32,
     migrations: Vec<(u32, Migrate, Place)>,
+    templates: Vec<(Name, template::Template<S>, Place)>,
 }
 
 type Name = Cow<'static, str>;
@@ -165,6 +171,7 @@ impl<S: State> StateGraph<S> {
             on_error: None,
             version: 0,
             migrations: Vec::new(),
+            templates: Vec::new(),
         }
     }
 
@@ -386,6 +393,56 @@ impl<S: State> StateGraph<S> {
         migrate: impl Fn(&mut StoredFields) -> Result<(), BoxError> + Send + Sync + 'static,
     ) -> Self {
         self.migrations.push((from, Arc::new(migrate), Location::caller()));
+        self
+    }
+
+    /// Gives the graph a template: a factory of temporary nodes, which [`Edits::add_node`](crate::Edits::add_node) asks for by
+    /// this name. It is given the arguments that the edit was given, which are stored with it, so that another process makes
+    /// the same node of them: what it returns must depend on nothing else.
+    ///
+    /// ```
+    /// # use agentgraph::prelude::*;
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # struct Words { #[reduce(append)] seen: Vec<String> }
+    /// async fn plan(ctx: Ctx) -> Result<()> {
+    ///     for (number, word) in ["tea", "milk"].into_iter().enumerate() {
+    ///         let name = format!("say#{number}");
+    ///         ctx.edits().add_node(&name, "say", word)?;
+    ///         ctx.edits().add_edge("plan", &name)?;
+    ///     }
+    ///     Ok(())
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let graph = StateGraph::new()
+    ///     .node("plan", plan)
+    ///     .edge(START, "plan")
+    ///     .template("say", |word: String| {
+    ///         move || {
+    ///             let word = word.clone();
+    ///             async move { Words::update().seen([word]) }
+    ///         }
+    ///     })
+    ///     .compile()?
+    ///     .checkpointer(MemorySaver::new());
+    /// let words = graph.invoke(Words::update()).thread("t-1").await?.into_finished()?;
+    /// assert_eq!(words.seen, ["tea", "milk"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[track_caller]
+    pub fn template<A, N, M>(
+        mut self,
+        name: impl Into<Name>,
+        factory: impl Fn(A) -> N + Send + Sync + 'static,
+    ) -> Self
+    where
+        A: DeserializeOwned,
+        N: IntoNode<S, M>,
+    {
+        self.templates.push((name.into(), template::template(factory), Location::caller()));
         self
     }
 

@@ -136,14 +136,14 @@ pub use dependency::{
     IntoOutput, IsAsync, IsConstant, IsDependencyNode, IsSync, Join, NoInput, NoPass, NotRun, NotRunReason,
     Output, OutputTable, Outputs, OutputsUpdate, PassEdits, PassInput, Passes,
 };
-pub use edits::{DroppedEdits, EditError, GraphEdit, Rejection};
+pub use edits::{DroppedEdits, EditError, Edits, GraphEdit, Rejection};
 pub use engine::host::{Host, TaskCall, TaskReply};
 pub use error::{BoxError, Code, Error, Result, Terminal};
 pub use extract::{Dep, FromTask, Input, InputError, MissingDep, Requirement, Snapshot, Task};
 pub use failure::{Failure, NoFailure};
 pub use graph::{
-    CompileError, CompiledGraph, IntoSources, Narrow, Problem, ProblemKind, Sources, StateGraph, Warning,
-    WarningKind, all, any, n_of,
+    CompileError, CompiledGraph, EdgeKind, GraphTopology, IntoSources, Narrow, Problem, ProblemKind, Sources,
+    StateGraph, TopologyEdge, TopologyNode, Warning, WarningKind, all, any, n_of,
 };
 pub use json_state::JsonState;
 pub use layer::{NodeCall, NodeService};

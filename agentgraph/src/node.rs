@@ -220,6 +220,15 @@ pub trait IntoNode<S: State, M>: Sized {
         node
     }
 
+    /// Keeps what this node gave last, so that a temporary edit can [`skip`](crate::Edits::skip) it: its update, its gotos and
+    /// its dispatches, but not its edits. With a checkpointer the thread keeps it, so that a later run can use it again;
+    /// without one it lasts as long as the run. It costs a copy of every update of the node.
+    fn keep_output(self) -> Node<S> {
+        let mut node = self.into_node();
+        node.settings.keeps_output = true;
+        node
+    }
+
     /// Says where the commands of this node may go, so that `compile()` and the drawing know. Going elsewhere is then an
     /// error of the node.
     fn targets<T: AsRef<str>>(self, targets: impl IntoIterator<Item = T>) -> Node<S> {
@@ -245,6 +254,8 @@ pub(crate) struct NodeSettings {
     pub(crate) deferred: bool,
     pub(crate) detached: bool,
     pub(crate) on_end: OnEnd,
+    /// What it gives is kept, to be used again.
+    pub(crate) keeps_output: bool,
     /// The node that handles its failures.
     pub(crate) on_error: Option<String>,
     pub(crate) keeps: Vec<KeptError>,

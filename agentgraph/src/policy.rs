@@ -19,6 +19,8 @@ pub use timeout::{Timeout, TimeoutKind};
 
 use std::sync::Arc;
 
+use crate::context::TaskRequest;
+use crate::engine::execute::make_edits;
 use crate::extract::Task;
 use crate::layer::NodeCall;
 use crate::node::{ErasedNode, NodeFuture, NodeResult};
@@ -59,8 +61,14 @@ pub(crate) fn call_with_policies<S: State>(
         let mut attempt = 1;
         loop {
             let result = one_attempt(&node, &call, attempt, policies.timeouts).await;
-            let Err(error) = result else { return result };
             let task = call.task();
+            let result = make_edits(task.shared, TaskRequest { attempt, ..task.request }, result);
+            let Err(error) = result else {
+                if task.shared.control.in_use() {
+                    task.shared.control.keep_edits_of(task.request.index, attempt);
+                }
+                return result;
+            };
             let waits = task.shared.control.is_closed(task.request.index);
             let mut retry = policies.retry.iter().filter(|_| !waits);
             let Some(policy) = retry.find(|policy| policy.retries(attempt, &error)) else {

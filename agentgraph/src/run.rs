@@ -29,7 +29,7 @@ use std::future::IntoFuture;
 use std::marker::PhantomData;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -41,11 +41,13 @@ use tracing::Instrument;
 
 use crate::checkpoint::Leased;
 use crate::context::{CheckpointId, Control, Nest, RunShared, Sink, Spending};
+use crate::edits::{Desk, EditError, Edits};
 use crate::engine::edit::Behind;
 use crate::engine::halt::{Halt, Limits};
 use crate::engine::host::{LocalRunner, TaskRunner};
 use crate::engine::plan::StepPlace;
 use crate::engine::recorder::Trace;
+use crate::engine::reuse::KeptOutputs;
 use crate::engine::{Answers, Loop, Pause, Scratch};
 use crate::error::{Code, Error};
 use crate::graph::{CompiledGraph, Persistence};
@@ -55,6 +57,7 @@ use crate::run::event::{EventQueue, EventStream, Hears, View, Views};
 use crate::run::lease::{Ground, Taken};
 use crate::session::Sessions;
 use crate::state::State;
+use crate::step::MakeEdits;
 
 /// The supersteps a call may take when nothing else is said.
 const MAX_SUPERSTEPS: u64 = 1000;
@@ -88,6 +91,7 @@ pub struct RunBuilder<S: State, O = S> {
     copied_from: Option<Arc<str>>,
     /// What a run that is not kept begins on instead of nothing.
     begins_on: Option<Arc<S>>,
+    edits: Vec<MakeEdits>,
     output: PhantomData<fn() -> O>,
 }
 
@@ -111,6 +115,7 @@ impl<S: State> RunBuilder<S> {
             when_busy: WhenBusy::default(),
             copied_from: None,
             begins_on: None,
+            edits: Vec::new(),
             output: PhantomData,
         }
     }
@@ -211,6 +216,7 @@ impl<S: State, O> RunBuilder<S, O> {
             when_busy,
             copied_from,
             begins_on,
+            edits,
             output: _,
         } = self;
         RunBuilder {
@@ -231,6 +237,7 @@ impl<S: State, O> RunBuilder<S, O> {
             when_busy,
             copied_from,
             begins_on,
+            edits,
             output: PhantomData,
         }
     }
@@ -296,6 +303,45 @@ impl<S: State, O> RunBuilder<S, O> {
     /// Begins anew on a thread whose last run has not finished; history records which run was given up.
     pub fn abandon(mut self) -> Self {
         self.abandons = true;
+        self
+    }
+
+    /// Changes the graph for the run that this call begins, before START's edges are followed. In a call that goes on with a
+    /// run it is refused with [`Code::EditRejected`](crate::Code::EditRejected): there, nodes edit.
+    ///
+    /// ```
+    /// # use agentgraph::prelude::*;
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # struct Words { #[reduce(append)] seen: Vec<String> }
+    /// async fn note(ctx: Ctx) -> WordsUpdate {
+    ///     Words::update().seen([ctx.node()])
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let graph = StateGraph::new()
+    ///     .node("draft", note)
+    ///     .node("check", note)
+    ///     .node("send", note)
+    ///     .edge(START, "draft")
+    ///     .edge("draft", "check")
+    ///     .edge("check", "send")
+    ///     .compile()?;
+    /// let hurry = graph.invoke(Words::update()).for_this_run(|edits| {
+    ///     edits.remove_node("check")?;
+    ///     edits.add_edge("draft", "send")
+    /// });
+    /// assert_eq!(hurry.await?.output().seen, ["draft", "send"]);
+    /// assert_eq!(graph.invoke(Words::update()).await?.output().seen, ["draft", "check", "send"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn for_this_run(
+        mut self,
+        edit: impl FnOnce(&Edits) -> Result<(), EditError> + Send + Sync + 'static,
+    ) -> Self {
+        self.edits.push(Box::new(edit));
         self
     }
 
@@ -505,7 +551,7 @@ impl<S: State> RunBuilder<S> {
             sessions: Sessions::open(&self.graph.shared.sessions, &begun.sessions, begun.sessions_changed)?,
             sink: events
                 .as_ref()
-                .filter(|events| events.views.custom || events.views.messages)
+                .filter(|events| events.views.custom || events.views.messages || events.views.edits)
                 .map(|events| Arc::clone(events) as Arc<dyn Sink>),
             hears_custom: events.as_ref().is_some_and(|events| events.views.custom),
             hears_messages: events.as_ref().is_some_and(|events| events.views.messages),
@@ -516,12 +562,16 @@ impl<S: State> RunBuilder<S> {
             beats: Heartbeats::default(),
             outer: None,
             nest,
+            desk: Arc::clone(&self.graph.core) as Arc<dyn Desk>,
+            stores_edits: begun.journal.is_some() || self.graph.host.is_some(),
+            visible: Mutex::default(),
         });
         // The records of a subgraph whose updates are its result say them, whoever writes them.
         let updates =
             begun.journal.as_ref().and_then(|journal| journal.call).is_some_and(|call| call.updates);
         let mut run = Loop {
-            core: Arc::clone(&self.graph.core),
+            kept: KeptOutputs::of(&begun.graph, begun.outputs),
+            core: begun.graph,
             runner,
             shared,
             state: begun.state,
@@ -539,9 +589,10 @@ impl<S: State> RunBuilder<S> {
             eager: begun.eager,
             scratch: Scratch::default(),
         };
+        run.show_edits();
         let edits = matches!(begun.next, Next::Edit(..));
         // Nodes' panics are caught where they run. What is left are routes, reducers and values that serialise themselves.
-        let driven = AssertUnwindSafe(drive(&mut run, begun.next)).catch_unwind().await;
+        let driven = AssertUnwindSafe(drive(&mut run, begun.next, self.edits)).catch_unwind().await;
         match driven.unwrap_or_else(|payload| Err(panicked(&*payload))) {
             // An edit is no run's end: its joins may yet be filled.
             Ok(pause) if edits => Ok(Outcome::of(run, pause)),
@@ -566,9 +617,21 @@ fn panicked(payload: &(dyn std::any::Any + Send)) -> Error {
     Error::new(Code::NodePanicked, problem).with_source(NodePanic { message })
 }
 
-async fn drive<S: State, R: TaskRunner<S>>(run: &mut Loop<S, R>, next: Next<S>) -> Result<Pause, Error> {
+async fn drive<S: State, R: TaskRunner<S>>(
+    run: &mut Loop<S, R>,
+    next: Next<S>,
+    edits: Vec<MakeEdits>,
+) -> Result<Pause, Error> {
+    if !edits.is_empty() && !matches!(next, Next::Input { .. }) {
+        let problem = "`.for_this_run(..)` edits the graph of a run that begins, and this call goes on with one: let a node \
+                       edit it, with `ctx.edits()`";
+        return Err(Error::new(Code::EditRejected, problem));
+    }
     match next {
-        Next::Input { input, abandoned } => run.input(input, abandoned).await?,
+        Next::Input { input, abandoned } => {
+            run.edit_before(edits)?;
+            run.input(input, abandoned).await?;
+        }
         Next::Answer(answers, inside) => {
             run.adopt_failures();
             run.check_left_over()?;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::checkpoint::delta;
+use crate::edits::{EditError, Edits};
 use crate::error::{BoxError, Code, Error};
 use crate::state::State;
 
@@ -104,7 +105,12 @@ pub struct Command<S: State> {
     pub(crate) replaces_edges: bool,
     /// It leaves the graph: targets are those of the graph around it.
     pub(crate) parent: Option<Box<ToParent>>,
+    /// What it edits, once the attempt has returned it.
+    pub(crate) edits: Vec<MakeEdits>,
 }
+
+/// Makes the temporary edits of a command.
+pub(crate) type MakeEdits = Box<dyn FnOnce(&Edits) -> Result<(), EditError> + Send + Sync>;
 
 /// What a command that leaves its graph writes to the one around it.
 #[derive(Default)]
@@ -116,7 +122,7 @@ pub(crate) struct ToParent {
 impl<S: State> Command<S> {
     /// An empty command: the node's edges are followed.
     pub fn new() -> Self {
-        Command { update: None, targets: Vec::new(), replaces_edges: false, parent: None }
+        Command { update: None, targets: Vec::new(), replaces_edges: false, parent: None, edits: Vec::new() }
     }
 
     /// A command with an update.
@@ -191,6 +197,44 @@ impl<S: State> Command<S> {
         self.replaces_edges = true;
         let update_type = std::any::type_name::<U>();
         self.parent = Some(Box::new(ToParent { update: Some(Box::new(update)), update_type }));
+        self
+    }
+
+    /// Changes the graph for this run, as [`Ctx::edits`](crate::Ctx::edits) does. The function is called when the node has
+    /// returned the command; if it returns an error the node has failed with it.
+    ///
+    /// ```
+    /// # use agentgraph::prelude::*;
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # struct Words { #[reduce(append)] seen: Vec<String> }
+    /// async fn plan() -> Command<Words> {
+    ///     Command::new().for_this_run(|edits| edits.remove_edge("plan", "check"))
+    /// }
+    /// async fn note(ctx: Ctx) -> WordsUpdate {
+    ///     Words::update().seen([ctx.node()])
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let graph = StateGraph::new()
+    ///     .node("plan", plan)
+    ///     .node("check", note)
+    ///     .node("write", note)
+    ///     .edge(START, "plan")
+    ///     .edge("plan", "check")
+    ///     .edge("plan", "write")
+    ///     .compile()?;
+    /// let words = graph.invoke(Words::update()).await?.into_finished()?;
+    /// assert_eq!(words.seen, ["write"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn for_this_run(
+        mut self,
+        edit: impl FnOnce(&Edits) -> Result<(), EditError> + Send + Sync + 'static,
+    ) -> Self {
+        self.edits.push(Box::new(edit));
         self
     }
 

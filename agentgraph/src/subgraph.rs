@@ -165,7 +165,7 @@ fn leave<P: State>(left: Left) -> NodeResult<P> {
             OwnError(Error::new(Code::ParentCommand, problem))
         })?),
     };
-    Ok(Step::Command(Box::new(Command { update, targets, replaces_edges: true, parent: None })))
+    Ok(Step::Command(Box::new(Command { update, targets, replaces_edges: true, ..Command::new() })))
 }
 
 /// A function that makes the input of a subgraph over `C` from extractors over `P`: see [`CompiledGraph::embed`].

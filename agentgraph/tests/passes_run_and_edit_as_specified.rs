@@ -131,7 +131,7 @@ fn not_run(outputs: &Outputs<String>) -> String {
 }
 
 fn refused(result: Result<(), EditError>) -> Rejection {
-    result.unwrap_err().why
+    result.unwrap_err().why().clone()
 }
 
 // The order of a pass.
@@ -306,7 +306,7 @@ async fn what_is_refused_is_a_value_that_the_node_may_go_on_from() {
     let log = Log::default();
     let seen = log.clone();
     let edit = after(move |edits| {
-        let say = |result: Result<(), EditError>| seen.note(format!("{}", result.unwrap_err().why));
+        let say = |result: Result<(), EditError>| seen.note(format!("{}", result.unwrap_err().why()));
         say(edits.add_edge("A", "A"));
         say(edits.add_edge("A", "B"));
         say(edits.add_edge("A", "X"));
@@ -810,7 +810,7 @@ async fn conflicting_edits_of_parallel_nodes_are_dropped_as_a_whole_and_identica
     let outputs = build(("Q", "P")).invoke(()).await.unwrap().into_finished().unwrap();
     let [dropped] = outputs.dropped() else { panic!("{:?}", outputs.dropped()) };
     assert_eq!((&*dropped.by, dropped.edits.len()), ("Y", 2));
-    assert_eq!(*dropped.why.edit, GraphEdit::AddEdge { from: "Q".into(), to: "P".into() });
+    assert_eq!(*dropped.why.edit(), GraphEdit::AddEdge { from: "Q".into(), to: "P".into() });
     assert!(order(&outputs).ends_with("P Q"));
 }
 

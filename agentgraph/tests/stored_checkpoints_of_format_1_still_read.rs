@@ -158,13 +158,13 @@ async fn what_a_later_release_added_to_a_header_is_kept_and_written_with_the_nex
     let value = [0x93, 1, 0x81, 0xa1, b'x', 0xc3, 0xc0];
     let mut tape = fixture("large").await;
     tape.commits.truncate(2);
-    tape.commits[0].record = hex(&with_key(&unhex(&tape.commits[0].record), "overlay", &value));
+    tape.commits[0].record = hex(&with_key(&unhex(&tape.commits[0].record), "a_later", &value));
     let saver = tape.play().await;
     large(Arc::clone(&saver), 2).proceed().thread("t").await.unwrap();
     let rows = agentgraph::Checkpointer::list(&*saver, Place::root("t"), ListQuery::default()).await.unwrap();
     let full = rows.iter().find(|row| row.kind == RowKind::Full).unwrap();
     assert!(full.id.step > 1, "a full was written by this release");
-    let kept = [&b"\xa7overlay"[..], &value].concat();
+    let kept = [&b"\xa7a_later"[..], &value].concat();
     assert!(full.record.windows(kept.len()).any(|window| window == kept));
 }
 

@@ -13,8 +13,9 @@
 //! `abandoned`, `halt` (a static interrupt after these nodes), `session` (name to value of each), `spent` (what the run has used up; after `run`, which sets it back), and in fulls `fields`, `fingerprint`, `discipline`, `schema` (version), `fence`, `codec`, `parent`.
 //! Records of a subgraph's namespace also have `call` (whose call its newest run is), and `wrote` (the sum of the record's updates, if its node gives them on).
 //! `ahead` is by how much the number that task ids are made of is ahead of the record's own.
+//! `overlay` is the list of temporary edits that hold, `edits` adds to it, `skips` names the nodes that are skipped next. `outputs` is a map of what nodes gave last, which adds to that of the records before.
 //! Records of an eager run also have `log`, `groups`, `written`, `writes`, `kept`, `ended` and `begun`: see `format/eager.rs`.
-//! Reserved for later: `overlay`, `skips`, `key`.
+//! Reserved for later: `key`.
 
 mod eager;
 
@@ -22,6 +23,7 @@ pub(crate) use eager::{
     EagerHeader, StoredEager, StoredGroup, StoredLeft, StoredMerge, StoredState, StoredWritten,
 };
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -31,6 +33,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::delta::{encode, text, uint};
 use crate::context::{RunId, Spent, TaskId};
+use crate::edits::GraphEdit;
 
 /// The format this release writes, and the newest it reads.
 pub(crate) const FORMAT: u8 = 1;
@@ -197,6 +200,15 @@ impl Serialize for Bytes {
     }
 }
 
+/// [`Bytes`] that somebody else has.
+pub(crate) struct BytesOf<'a>(pub(crate) &'a [u8]);
+
+impl Serialize for BytesOf<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(self.0)
+    }
+}
+
 impl<'de> Deserialize<'de> for Bytes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct AnyBytes;
@@ -248,6 +260,12 @@ pub(crate) struct Header {
     pub(crate) ahead: u64,
     /// What only eager runs have.
     pub(crate) eager: EagerHeader,
+    /// The temporary edits that hold, in order.
+    pub(crate) overlay: Vec<GraphEdit>,
+    /// Nodes that are skipped when they are reached next.
+    pub(crate) skips: Vec<String>,
+    /// What nodes gave last, of those that keep it.
+    pub(crate) outputs: BTreeMap<String, Bytes>,
     /// What this release does not know: key and MessagePack value.
     pub(crate) unknown: Vec<(String, Vec<u8>)>,
 }
@@ -276,6 +294,9 @@ impl Default for Header {
             wrote: None,
             ahead: 0,
             eager: EagerHeader::default(),
+            overlay: Vec::new(),
+            skips: Vec::new(),
+            outputs: BTreeMap::new(),
             unknown: Vec::new(),
         }
     }
@@ -335,6 +356,10 @@ impl Header {
             "call" => self.call = read(key, value)?,
             "wrote" => self.wrote = Some(read(key, value)?),
             "ahead" => self.ahead = read(key, value)?,
+            "overlay" => self.overlay = read(key, value)?,
+            "edits" => self.overlay.extend(read::<Vec<GraphEdit>>(key, value)?),
+            "skips" => self.skips = read(key, value)?,
+            "outputs" => self.outputs.extend(read::<BTreeMap<String, Bytes>>(key, value)?),
             _ if self.set_eager(key, value)? => {}
             _ => {
                 self.unknown.retain(|(known, _)| known != key);
@@ -385,6 +410,15 @@ impl Header {
         }
         if let Some(parent) = &self.parent {
             header.value("parent", parent);
+        }
+        if !self.overlay.is_empty() {
+            header.value("overlay", &self.overlay);
+        }
+        if !self.skips.is_empty() {
+            header.value("skips", &self.skips);
+        }
+        if !self.outputs.is_empty() {
+            header.value("outputs", &self.outputs);
         }
         self.eager.write_to(&mut header);
         for (key, value) in &self.unknown {

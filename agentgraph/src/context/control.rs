@@ -12,7 +12,10 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{CheckpointId, TaskRequest};
+use crate::edits::Rejection;
 use crate::error::Error;
+use crate::graph::overlay::Overlay;
+use crate::graph::run_graph::Proposed;
 use crate::run::{Interrupt, StopReason};
 
 /// What [`Ctx::interrupt`](crate::Ctx::interrupt) returns while there is no answer. Return it with `?`.
@@ -57,6 +60,15 @@ struct Cell {
     /// A run inside the task did not come to its end.
     inside: Option<Inside>,
     is_inside: bool,
+    /// The temporary edits of the attempt that runs.
+    edits: Option<Box<Draft>>,
+}
+
+/// The temporary edits of one attempt, checked and not applied.
+struct Draft {
+    attempt: u32,
+    top: Overlay,
+    proposed: Vec<Proposed>,
 }
 
 impl Cell {
@@ -164,7 +176,45 @@ impl Control {
         let mut cells = self.cells();
         let Some(cell) = cells.get_mut(&request.index) else { return Ok(()) };
         cell.next = 0;
+        cell.edits = None;
         if cell.is_closed() { Err(Interrupted) } else { Ok(()) }
+    }
+
+    /// Takes an edit of a task, if `check` accepts it upon those that the attempt has made before.
+    pub(crate) fn propose(
+        &self,
+        task: TaskRequest,
+        empty: impl FnOnce() -> Overlay,
+        check: impl FnOnce(&mut Overlay) -> Result<Proposed, Rejection>,
+    ) -> Result<(), Rejection> {
+        // As for requests: whoever outlived its task or attempt speaks for nobody.
+        if !self.is_running(task) {
+            return Err(Rejection::TooLate);
+        }
+        let mut cells = self.cells();
+        let cell = cells.entry(task.index).or_default();
+        if cell.edits.as_ref().is_some_and(|draft| draft.attempt > task.attempt) {
+            return Err(Rejection::TooLate);
+        }
+        cell.edits.take_if(|draft| draft.attempt < task.attempt);
+        let fresh = || Box::new(Draft { attempt: task.attempt, top: empty(), proposed: Vec::new() });
+        let draft = cell.edits.get_or_insert_with(fresh);
+        draft.proposed.push(check(&mut draft.top)?);
+        self.used.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// The edits of a task that has succeeded.
+    pub(crate) fn take_edits(&self, index: u32) -> Vec<Proposed> {
+        let edits = self.cells().get_mut(&index).and_then(|cell| cell.edits.take());
+        edits.map(|draft| draft.proposed).unwrap_or_default()
+    }
+
+    /// Drops the edits of an attempt other than that one, which has succeeded.
+    pub(crate) fn keep_edits_of(&self, index: u32, attempt: u32) {
+        if let Some(cell) = self.cells().get_mut(&index) {
+            cell.edits.take_if(|draft| draft.attempt != attempt);
+        }
     }
 
     pub(crate) fn interrupt<T: DeserializeOwned>(

@@ -14,6 +14,7 @@ use super::wiring::{Entry, Wiring};
 use super::{Declared, DependencyGraph, Edge, Names, Place};
 use crate::context::GraphShared;
 use crate::error::nearest;
+use crate::graph::template::{Defaults, Templates};
 use crate::graph::topology::{Rows, Topology};
 use crate::graph::{CompileError, CompiledGraph, Drawing, GraphCore, Problem, ProblemKind};
 use crate::migrate::Migrations;
@@ -103,6 +104,9 @@ pub(super) fn compile<O: Output, S: PassInput>(
         migrations: Migrations { version: 0, steps: Vec::new() },
         drawing: Drawing { names: Vec::new(), graphs: Vec::new(), lines: Vec::new() },
         discipline: Some(Arc::clone(&wiring) as _),
+        templates: Templates::default(),
+        defaults: Defaults::default(),
+        keeps_outputs: false,
     };
     let shared =
         GraphShared { names: declared, deps, sessions: sessions.into(), services: Arc::new(SystemServices) };

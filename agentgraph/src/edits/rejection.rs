@@ -7,31 +7,69 @@ use crate::error::Code;
 
 /// A temporary edit that was refused. It has left no trace, and the node can go on without it; returned by `?` it fails the
 /// node.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("cannot {edit}: {why}")]
-#[non_exhaustive]
-pub struct EditError {
-    /// The edit. Boxed, so that results that hold the error stay small.
-    pub edit: Box<GraphEdit>,
-    /// Why it was refused.
-    pub why: Rejection,
-}
+///
+/// ```
+/// # use agentgraph::prelude::*;
+/// # use serde::{Deserialize, Serialize};
+/// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+/// # struct Words { #[reduce(append)] seen: Vec<String> }
+/// async fn plan(ctx: Ctx) -> WordsUpdate {
+///     let refused = ctx.edits().remove_edge("plan", "wrte").unwrap_err();
+///     Words::update().seen([refused.to_string()])
+/// }
+/// # async fn write() {}
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<()> {
+/// let graph =
+///     StateGraph::new().node("plan", plan).node("write", write).edge(START, "plan").edge("plan", "write").compile()?;
+/// let words = graph.invoke(Words::update()).await?.into_finished()?;
+/// assert_eq!(words.seen[0], "cannot remove edge `plan` -> `wrte`: there is no node `wrte`; did you mean `write`?");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, PartialEq)]
+pub struct EditError(Box<(GraphEdit, Rejection)>);
 
 impl EditError {
     /// An edit that is refused.
     pub fn new(edit: GraphEdit, why: Rejection) -> Self {
-        EditError { edit: Box::new(edit), why }
+        EditError(Box::new((edit, why)))
+    }
+
+    /// The edit.
+    pub fn edit(&self) -> &GraphEdit {
+        &self.0.0
+    }
+
+    /// Why it was refused.
+    pub fn why(&self) -> &Rejection {
+        &self.0.1
     }
 
     /// The stable code, which the run's error has if a node fails with it.
     pub fn code(&self) -> Code {
-        match self.why {
+        match self.why() {
             Rejection::NothingToReuse { .. } | Rejection::KeepsNothing { .. } => Code::NothingToReuse,
             Rejection::NeedsTemplate => Code::NeedsTemplate,
             _ => Code::EditRejected,
         }
     }
 }
+
+impl fmt::Display for EditError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "cannot {}: {}", self.edit(), self.why())
+    }
+}
+
+impl fmt::Debug for EditError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("EditError").field("edit", self.edit()).field("why", self.why()).finish()
+    }
+}
+
+impl std::error::Error for EditError {}
 
 /// Why a temporary edit was refused.
 #[derive(Clone, Debug, PartialEq)]

@@ -18,8 +18,10 @@ use crate::context::{CheckpointId, RunId, Spent};
 use crate::engine::eager::Flow;
 use crate::engine::load::{Replayed, Restored};
 use crate::engine::plan::{Frontier, StepPlace};
+use crate::engine::reuse::KeptOutputs;
 use crate::error::{Code, Error};
 use crate::graph::joins::Joins;
+use crate::graph::run_graph::RunGraph;
 use crate::graph::{GraphCore, Persistence};
 use crate::services::Services;
 use crate::session::Sessions;
@@ -60,6 +62,11 @@ pub(crate) struct Journal<S: State> {
     pub(crate) had_open_joins: bool,
     /// The head says that deferred nodes wait.
     pub(crate) had_deferred: bool,
+    /// How many temporary edits the head says, and which nodes it says are skipped.
+    edits: usize,
+    skips: Vec<String>,
+    /// The edits that the head says are those of a run before.
+    foreign_edits: bool,
     /// By how much the number that task ids are made of is ahead of the head's own.
     pub(crate) ahead: u64,
     /// Whose call this run is, if another run holds it.
@@ -130,7 +137,7 @@ pub(crate) struct Prepared {
 }
 
 /// What a commit says beside the state.
-pub(crate) struct Commit<'a> {
+pub(crate) struct Commit<'a, S: State> {
     pub(crate) source: Source,
     pub(crate) frontier: &'a Frontier,
     pub(crate) joins: &'a Joins,
@@ -144,6 +151,9 @@ pub(crate) struct Commit<'a> {
     pub(crate) spent: Option<Spent>,
     /// What a run without supersteps has open; its frontier holds what is deferred only.
     pub(crate) flow: Option<&'a Flow>,
+    /// The nodes that are skipped next.
+    pub(crate) skips: &'a [&'a str],
+    pub(crate) outputs: &'a KeptOutputs<S>,
 }
 
 impl<S: State> Journal<S> {
@@ -164,6 +174,9 @@ impl<S: State> Journal<S> {
             unknown: Vec::new(),
             had_open_joins: false,
             had_deferred: false,
+            edits: 0,
+            skips: Vec::new(),
+            foreign_edits: false,
             ahead: 0,
             call: None,
             wrote: None,
@@ -192,6 +205,7 @@ impl<S: State> Journal<S> {
         self.has_writes = has_writes;
         self.had_open_joins = !header.joins.is_empty();
         self.had_deferred = !header.deferred.is_empty();
+        (self.edits, self.skips) = (header.overlay.len(), header.skips.clone());
         self.ahead = header.ahead;
         self.call = header.call;
         self.parent = header.parent.map(|(branch, step)| CheckpointId::new(branch, step));
@@ -199,6 +213,12 @@ impl<S: State> Journal<S> {
         for (channel, weight) in restored.weights.iter().enumerate() {
             self.delta.set_weight(channel, *weight);
         }
+    }
+
+    /// A new run begins: the next record says its temporary edits, whatever the head says.
+    pub(crate) fn forget_edits(&mut self) {
+        self.foreign_edits |= self.edits > 0 || !self.skips.is_empty();
+        self.edits = 0;
     }
 
     /// Goes on from the checkpoint that was read on a branch of its own, which begins with a full.
@@ -259,10 +279,10 @@ impl<S: State> Journal<S> {
     #[inline]
     pub(crate) fn prepare(
         &mut self,
-        core: &GraphCore<S>,
+        core: &RunGraph<S>,
         state: &S,
         services: &dyn Services,
-        commit: &Commit<'_>,
+        commit: &Commit<'_, S>,
     ) -> Result<Prepared, Error> {
         let id = self.next_id();
         let would_replay = self.replay + self.delta.bytes().len() as u64;
@@ -285,7 +305,12 @@ impl<S: State> Journal<S> {
 
     /// Commits it if the store needs no await for it. Most commits end here, without an async function.
     #[inline]
-    pub(crate) fn try_commit(&mut self, prepared: &Prepared, commit: &Commit<'_>) -> Result<bool, Error> {
+    pub(crate) fn try_commit(
+        &mut self,
+        core: &RunGraph<S>,
+        prepared: &Prepared,
+        commit: &Commit<'_, S>,
+    ) -> Result<bool, Error> {
         if prepared.folds {
             return Ok(false);
         }
@@ -293,7 +318,7 @@ impl<S: State> Journal<S> {
             None => Ok(false),
             Some(stored) => {
                 stored?;
-                self.stands(prepared, commit);
+                self.stands(core, prepared, commit);
                 Ok(true)
             }
         }
@@ -302,16 +327,16 @@ impl<S: State> Journal<S> {
     /// Commits it. On success the checkpoint is in the store and nothing before it is pending.
     pub(crate) async fn commit(
         &mut self,
-        core: &GraphCore<S>,
+        core: &RunGraph<S>,
         prepared: &Prepared,
-        commit: &Commit<'_>,
+        commit: &Commit<'_, S>,
     ) -> Result<(), Error> {
         let segment = match prepared.folds {
             true => Some(self.fold(core, prepared.time, commit).await?),
             false => None,
         };
         self.saver.put(self.put(prepared, segment.as_deref())).await?;
-        self.stands(prepared, commit);
+        self.stands(core, prepared, commit);
         Ok(())
     }
 
@@ -327,19 +352,24 @@ impl<S: State> Journal<S> {
         }
     }
 
-    fn stands(&mut self, prepared: &Prepared, commit: &Commit<'_>) {
+    fn stands(&mut self, core: &RunGraph<S>, prepared: &Prepared, commit: &Commit<'_, S>) {
         self.replay = prepared.replay;
         self.deltas = if prepared.full || prepared.folds { 0 } else { self.deltas + 1 };
         self.head = Some(prepared.id.step);
         self.must_be_full = false;
         self.has_writes = false;
         self.wrote = None;
+        self.foreign_edits = false;
+        self.edits = core.log().len();
+        if self.skips != commit.skips {
+            self.skips = commit.skips.iter().map(|node| (*node).to_owned()).collect();
+        }
         self.had_open_joins = commit.joins.any_open();
         self.had_deferred = !commit.frontier.deferred.is_empty();
     }
 
     /// Replaces the operations by those of a full record. Returns the bytes that stand in other records.
-    fn record_whole(&mut self, core: &GraphCore<S>, state: &S, id: CheckpointId) -> Result<u64, Error> {
+    fn record_whole(&mut self, core: &RunGraph<S>, state: &S, id: CheckpointId) -> Result<u64, Error> {
         self.delta.begin(id);
         let mut referred = 0;
         let channels = S::channels(&core.schema).iter().enumerate();
@@ -359,9 +389,9 @@ impl<S: State> Journal<S> {
     fn encode(
         &self,
         record: &mut Vec<u8>,
-        core: &GraphCore<S>,
+        core: &RunGraph<S>,
         time: u64,
-        commit: &Commit<'_>,
+        commit: &Commit<'_, S>,
         repeat: Repeat,
     ) -> Result<(), Error> {
         let mut header = HeaderWriter::begin(record);
@@ -406,6 +436,7 @@ impl<S: State> Journal<S> {
             let names = commit.frontier.deferred.iter().map(|node| core.name(*node));
             header.value("deferred", &names.collect::<Vec<_>>());
         }
+        self.encode_edits(&mut header, core, commit, repeat);
         if !commit.sessions.is_empty() && (!changes || commit.sessions_used) {
             header.value("session", &commit.sessions.encode()?);
         }
@@ -419,8 +450,32 @@ impl<S: State> Journal<S> {
         Ok(())
     }
 
+    fn encode_edits(
+        &self,
+        header: &mut HeaderWriter<'_>,
+        core: &RunGraph<S>,
+        commit: &Commit<'_, S>,
+        repeat: Repeat,
+    ) {
+        let (log, whole) = (core.log(), repeat != Repeat::Changes || self.foreign_edits);
+        // A full begins with nothing, and a segment with what the full before it says.
+        let replaces = self.foreign_edits || repeat == Repeat::Run;
+        if whole && (!log.is_empty() || replaces) {
+            header.value("overlay", log);
+        } else if log.len() > self.edits {
+            header.value("edits", &log[self.edits..]);
+        }
+        if whole && (!commit.skips.is_empty() || replaces) || !whole && self.skips != commit.skips {
+            header.value("skips", commit.skips);
+        }
+        let all = repeat != Repeat::Changes;
+        if commit.outputs.has_changed() || (all && !commit.outputs.is_empty()) {
+            header.value("outputs", &commit.outputs.to_store(core, all));
+        }
+    }
+
     /// The deltas since the last fold, with the one that is about to be stored, as one record.
-    async fn fold(&self, core: &GraphCore<S>, time: u64, commit: &Commit<'_>) -> Result<Vec<u8>, Error> {
+    async fn fold(&self, core: &RunGraph<S>, time: u64, commit: &Commit<'_, S>) -> Result<Vec<u8>, Error> {
         let place = self.place();
         let head = self.checkpoint().unwrap_or_default();
         let tail = self.saver.get(place, Some(head)).await?.unwrap_or_default();
@@ -518,7 +573,7 @@ impl<S: State> Journal<S> {
 
 fn write_constants<S: State>(
     header: &mut HeaderWriter<'_>,
-    core: &GraphCore<S>,
+    core: &RunGraph<S>,
     unknown: &[(String, Vec<u8>)],
 ) {
     let defaults = Header::default();
@@ -537,7 +592,7 @@ fn write_constants<S: State>(
 /// The frontier as a list of names; a dispatch is a map. Written by hand: it is in every record.
 fn write_frontier<S: State>(
     bytes: &mut Vec<u8>,
-    core: &GraphCore<S>,
+    core: &RunGraph<S>,
     frontier: &Frontier,
 ) -> Result<(), Error> {
     // Writing to a Vec does not fail.
@@ -562,7 +617,7 @@ fn write_frontier<S: State>(
     Ok(())
 }
 
-fn stored_joins<S: State>(core: &GraphCore<S>, joins: &Joins) -> Vec<StoredJoin> {
+fn stored_joins<S: State>(core: &RunGraph<S>, joins: &Joins) -> Vec<StoredJoin> {
     let name = |node: &u32| core.name(*node).to_owned();
     let open = joins.open(&core.topology).map(|round| StoredJoin {
         sources: round.join.sources.iter().map(name).collect(),

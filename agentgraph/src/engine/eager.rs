@@ -43,11 +43,13 @@ pub(crate) struct Eager<S: State> {
     pub(crate) states: HashMap<Key, Arc<S>>,
     /// The order in which an earlier run of the same steps merged.
     pub(crate) order: Option<Order>,
+    /// The activations that end with what their nodes gave before, until they are merged.
+    pub(crate) skipping: HashMap<Key, u32>,
 }
 
 impl<S: State> Default for Eager<S> {
     fn default() -> Self {
-        Eager { flow: Flow::default(), states: HashMap::new(), order: None }
+        Eager { flow: Flow::default(), states: HashMap::new(), order: None, skipping: HashMap::new() }
     }
 }
 

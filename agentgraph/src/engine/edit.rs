@@ -1,14 +1,13 @@
 //! Edits: a checkpoint that no task wrote.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use crate::checkpoint::PendingWrite;
 use crate::checkpoint::format::Source;
 use crate::engine::ends::id_of;
 use crate::engine::host::TaskRunner;
 use crate::engine::lifetimes::begin_merge;
-use crate::engine::load::finished_step;
+use crate::engine::load::{finished_step, proposed};
 use crate::engine::merge::{Done, keep_overwrites, node_to_act_as, resolve};
 use crate::engine::plan::{Actors, Dispatched, Frontier, Handled, StepPlace, handled};
 use crate::engine::stored::{CALL, OF_RUN, to_bytes};
@@ -43,6 +42,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             Edit::As(writers) => self.edit_as(writers, behind).await,
             Edit::AsStart(input) => {
                 self.clear_frontier();
+                self.end_edits();
                 self.begin_input(input)?;
                 self.commit(Source::Update, None).await
             }
@@ -53,8 +53,18 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 }
                 self.write(update)?;
                 self.clear_frontier();
+                self.end_edits();
                 self.commit(Source::Update, None).await
             }
+        }
+    }
+
+    /// The run is over, and its temporary edits with it.
+    fn end_edits(&mut self) {
+        self.core.edited = None;
+        self.shared.see().overlay = None;
+        if let Some(journal) = &mut self.journal {
+            journal.forget_edits();
         }
     }
 
@@ -110,10 +120,9 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         writers: Vec<(Cow<'static, str>, S::Update)>,
         behind: Option<Behind<'_>>,
     ) -> Result<(), Error> {
-        let core = Arc::clone(&self.core);
         let mut edits = Vec::with_capacity(writers.len());
         for (name, update) in writers {
-            edits.push((node_to_act_as(&core, &name)?, Done { update: Some(update), goes: None }));
+            edits.push((node_to_act_as(&self.core, &name)?, Done { update: Some(update), goes: None }));
         }
         let mut finished = self.finished_beside(behind)?;
         let acts = |node: u32| edits.iter().any(|(edit, _)| *edit == node);
@@ -133,7 +142,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             done.push(Some(task.done));
         }
         self.scratch.next.deferred = std::mem::take(&mut self.frontier.deferred);
-        begin_merge(&core, &mut self.state, &mut self.journal, &mut self.scratch.ephemeral, true)?;
+        begin_merge(&self.core, &mut self.state, &mut self.journal, &mut self.scratch.ephemeral, true)?;
         let actors = Actors { frontier: &acting, handled: &handled };
         self.merge_as(actors, &mut done)?;
         self.frontier = std::mem::take(&mut self.scratch.next);
@@ -149,13 +158,14 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         for index in 0..self.frontier.len() {
             let id = id_of(core, place, &self.frontier, all, index as u32);
             let Some(result) = self.left_over.remove(&id).and_then(|left| left.result) else { continue };
-            let step = finished_step(core, &journal.codec, &journal.thread, &result)?;
+            let (step, edits) = finished_step(core, &journal.codec, &journal.thread, &result)?;
+            let edits = proposed(core, &journal.thread, edits)?;
             let handled = handled(all, index as u32).map(Handled::copy);
             let (node, _) = self.frontier.task(index);
             let at = index.checked_sub(self.frontier.pulled.len());
             let dispatch = at.map(|at| self.frontier.dispatched[at].clone());
             let actor = handled.as_ref().map_or(node, |by| by.handler);
-            ended.push(Ended { node, dispatch, handled, done: resolve(core, actor, step)? });
+            ended.push(Ended { node, dispatch, handled, done: resolve(core, actor, step, edits)? });
         }
         Ok(ended)
     }

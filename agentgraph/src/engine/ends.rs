@@ -7,6 +7,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use crate::checkpoint::PendingWrite;
+use crate::checkpoint::codec::Codec;
 use crate::checkpoint::format::Bytes;
 use crate::context::TaskId;
 use crate::engine::commit::Journal;
@@ -16,7 +17,7 @@ use crate::engine::plan::{Actors, Frontier, Handled, StepPlace, handled, handler
 use crate::engine::stored::{FAILED, OF_RUN, SESSIONS, StoredStep, StoredTarget, to_bytes};
 use crate::error::Error;
 use crate::failure::Failure;
-use crate::graph::GraphCore;
+use crate::graph::run_graph::RunGraph;
 use crate::session::Sessions;
 use crate::state::State;
 use crate::step::InputValue;
@@ -60,7 +61,7 @@ impl<S: State> Ends<S> {
 
 /// Stores the record of every task that is done while others are not, so that a kill cannot make it run again.
 pub(super) struct SuperstepLedger<'a, S: State> {
-    pub(super) core: &'a GraphCore<S>,
+    pub(super) core: &'a RunGraph<S>,
     pub(super) frontier: &'a Frontier,
     pub(super) journal: Option<&'a mut Journal<S>>,
     pub(super) ends: &'a mut Ends<S>,
@@ -138,30 +139,42 @@ pub(super) fn sessions_write(sessions: &Sessions) -> Result<Option<PendingWrite>
 
 /// The record of a finished task.
 pub(super) fn result_write<S: State>(
-    core: &GraphCore<S>,
+    core: &RunGraph<S>,
     journal: &Journal<S>,
     task: TaskId,
     done: &Done<S>,
 ) -> Result<PendingWrite, Error> {
-    let update = done.update.as_ref().map(|update| (journal.codec.encode_update)(&core.schema, update));
+    let bytes = stored_step(core, &journal.codec, done, true)?.to_bytes()?;
+    Ok(PendingWrite { task, slot: 0, bytes })
+}
+
+/// A finished task as it is stored, with its temporary edits or without.
+pub(super) fn stored_step<S: State>(
+    core: &RunGraph<S>,
+    codec: &Codec<S>,
+    done: &Done<S>,
+    with_edits: bool,
+) -> Result<StoredStep, Error> {
+    let update = done.update.as_ref().map(|update| (codec.encode_update)(&core.schema, update));
     let targets = done.targets().iter().map(|target| {
-        let node = core.name(target.node);
+        let node = target.name(core);
         let input = target.input.as_ref().map(|input| input.encode_for(node)).transpose()?;
         Ok(StoredTarget { node: node.to_owned(), input: input.map(Bytes) })
     });
-    let step = StoredStep {
+    let edits = done.edits().iter().filter(|_| with_edits).map(|one| one.edit.clone());
+    Ok(StoredStep {
         version: core.migrations.version,
         update: update.transpose()?.map(Bytes),
         targets: targets.collect::<Result<_, Error>>()?,
         replaces_edges: done.replaces_edges(),
         turn: None,
-    };
-    Ok(PendingWrite { task, slot: 0, bytes: step.to_bytes()? })
+        edits: edits.collect(),
+    })
 }
 
 /// The record of a task that failed and is handled.
 pub(super) fn failure_write<S: State>(
-    core: &GraphCore<S>,
+    core: &RunGraph<S>,
     journal: &Journal<S>,
     frontier: &Frontier,
     handled: &Handled,
@@ -172,7 +185,7 @@ pub(super) fn failure_write<S: State>(
 
 /// The id of whoever acts at `index`.
 pub(super) fn id_of<S: State>(
-    core: &GraphCore<S>,
+    core: &RunGraph<S>,
     place: StepPlace<'_>,
     frontier: &Frontier,
     all: &[Handled],

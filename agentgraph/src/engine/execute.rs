@@ -13,14 +13,14 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 
 use crate::context::{Inside, Request, RunShared, Standing, TaskId, TaskRequest};
-use crate::edits::EditError;
+use crate::edits::{EditError, Edits};
 use crate::engine::halt::{Cut, Halt};
 use crate::engine::host::TaskRunner;
 use crate::engine::merge::{Done, resolve};
 use crate::error::{BoxError, Code, Error, caused_by};
 use crate::extract::{InputError, MissingDep, Task};
 use crate::failure::Failure;
-use crate::graph::GraphCore;
+use crate::graph::run_graph::RunGraph;
 use crate::node::{NodeFuture, NodeResult};
 use crate::policy::{CatchPanic, NodePanic, Siblings, Timeout, guarded};
 use crate::run::event::{EventKind, EventQueue, TaskEnd};
@@ -69,7 +69,7 @@ pub(crate) struct Left {
 
 /// What the execution of one superstep looks at.
 pub(crate) struct Executor<'a, S: State, R> {
-    pub(crate) core: &'a GraphCore<S>,
+    pub(crate) core: &'a RunGraph<S>,
     pub(crate) runner: &'a R,
     pub(crate) state: &'a Arc<S>,
     pub(crate) shared: &'a Arc<RunShared>,
@@ -137,8 +137,8 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
     /// Who handles the failure of a task, and what it leaves to him. Nobody handles that of a handler.
     pub(crate) fn hand_over(&self, request: TaskRequest, why: &NotDone) -> Option<(u32, Arc<Failure>)> {
         let NotDone::Failed(error) = why else { return None };
-        let node = self.core.nodes.get(request.node as usize)?;
-        let handler = node.on_error.filter(|_| !request.handles)?;
+        let node = self.core.entry(request.node)?;
+        let handler = self.core.handler(request.node).filter(|_| !request.handles)?;
         self.shared.control.hand_over(request.index);
         let failure = Failure::of(self.core.name(request.node), error, &node.keeps);
         Some((handler, Arc::new(failure)))
@@ -184,9 +184,13 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
             Ok(Step::Command(command)) if command.parent.is_some() => {
                 return Err(self.leave(request, *command));
             }
-            result => result,
+            result => make_edits(self.shared, request, result),
         };
-        let done = result.map_err(node_error).and_then(|step| resolve(self.core, request.node, step));
+        let edits = match self.shared.control.in_use() {
+            true => self.shared.control.take_edits(request.index),
+            false => Vec::new(),
+        };
+        let done = result.map_err(node_error).and_then(|step| resolve(self.core, request.node, step, edits));
         done.map_err(|error| NotDone::Failed(error.at_node(self.core.name(request.node))))
     }
 
@@ -201,12 +205,22 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
         NotDone::Leaves(Left { to: parent.map(|to| *to).unwrap_or_default(), targets })
     }
 
+    /// Tells that a task was not run, and what it comes to.
+    pub(crate) fn announce_skip(&self, request: TaskRequest, done: &Done<S>) {
+        self.announce_update(request, done);
+        self.announce_end(request, TaskEnd::Skipped);
+    }
+
     fn announce(&self, request: TaskRequest, done: &Done<S>) {
+        self.announce_update(request, done);
+        self.announce_end(request, TaskEnd::Done);
+    }
+
+    fn announce_update(&self, request: TaskRequest, done: &Done<S>) {
         if let Some(events) = self.events.filter(|events| events.views.updates) {
             let node = self.core.name(request.node).to_owned();
             events.push_of(request, EventKind::Update { node, update: done.update.clone() });
         }
-        self.announce_end(request, TaskEnd::Done);
     }
 
     /// Runs several tasks and tells `ledger` of each in the order of completion. Gives what cut them off, if something did.
@@ -387,6 +401,22 @@ impl<S: State> Future for Running<S> {
     }
 }
 
+/// Makes the edits of a command that a node has returned. What is refused is the node's failure.
+pub(crate) fn make_edits<S: State>(
+    shared: &Arc<RunShared>,
+    request: TaskRequest,
+    result: NodeResult<S>,
+) -> NodeResult<S> {
+    let Ok(Step::Command(mut command)) = result else { return result };
+    if !command.edits.is_empty() {
+        let edits = Edits::new(Arc::clone(shared), request);
+        for edit in std::mem::take(&mut command.edits) {
+            edit(&edits)?;
+        }
+    }
+    Ok(Step::Command(command))
+}
+
 /// An error that the engine itself made where a node's error is expected. It keeps its code.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
@@ -411,6 +441,8 @@ pub(crate) fn node_error(error: BoxError) -> Error {
         Code::MissingDependency
     } else if caused_by::<InputError>(&*error).is_some() {
         Code::BadInput
+    } else if let Some(refused) = caused_by::<EditError>(&*error) {
+        refused.code()
     } else {
         Code::NodeFailed
     };

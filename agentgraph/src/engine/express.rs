@@ -44,7 +44,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// Goes on as long as each superstep is one task that is ready and returns an update.
     pub(super) fn express(&mut self, cx: &mut Context<'_>) -> Result<Exit<S>, Error> {
         let Loop { core, runner, shared, state, frontier, joins, scratch, .. } = self;
-        let (core, shared) = (&**core, &*shared);
+        let (core, shared) = (&*core, &*shared);
         let mut merge = Merge {
             core,
             joins,
@@ -76,9 +76,9 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 };
                 drop(future);
                 guard.lift();
-                let fallible = core.topology.exits(node).fallible_routers;
+                let special = core.topology.exits(node).special;
                 let update = match result {
-                    Ok(Step::Update(update)) if !fallible && !shared.control.in_use() => update,
+                    Ok(Step::Update(update)) if !special && !shared.control.in_use() => update,
                     other => return Ok(Exit::Ended(node, other)),
                 };
                 merge.only_update(Arc::make_mut(state), node, update)?;

@@ -5,8 +5,8 @@
 //! a task needs is in [`TaskCall`]: no closure, only names and bytes, so any process that built the same graph can
 //! run it with [`CompiledGraph::run_task`].
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -17,16 +17,19 @@ use tracing::level_filters::LevelFilter;
 use crate::checkpoint::codec::Codec;
 use crate::checkpoint::delta::DeltaWriter;
 use crate::checkpoint::fold::{Folded, Value as FieldValue};
+use crate::checkpoint::format::Header;
 use crate::context::{
-    Answer, CheckpointId, Control, Request, RunId, RunShared, Spending, Standing, TaskRequest,
+    Answer, CheckpointId, Control, Request, RunId, RunShared, Spending, Standing, TaskRequest, Visible,
 };
+use crate::edits::{Desk, GraphEdit};
 use crate::engine::Loop;
-use crate::engine::execute::{OwnError, node_error};
+use crate::engine::execute::{OwnError, make_edits, node_error};
 use crate::engine::stored::StoredStep;
 use crate::error::{BoxError, Code, Error};
 use crate::extract::Task;
 use crate::failure::Failure;
-use crate::graph::{CompiledGraph, GraphCore};
+use crate::graph::CompiledGraph;
+use crate::graph::run_graph::RunGraph;
 use crate::node::NodeFuture;
 use crate::policy::{self, CatchPanic, Heartbeats, call_with_policies};
 use crate::session::Sessions;
@@ -35,7 +38,7 @@ use crate::step::InputValue;
 
 /// Calls tasks. The loop polls the future in place and catches what panics, here or in the future.
 pub(crate) trait TaskRunner<S: State>: Send + Sync {
-    fn call(&self, core: &GraphCore<S>, task: &Task<'_, S>) -> NodeFuture<S>;
+    fn call(&self, core: &RunGraph<S>, task: &Task<'_, S>) -> NodeFuture<S>;
 
     /// The run, if its tasks run in this process.
     fn here(run: &mut Loop<S, Self>) -> Option<&mut Loop<S, LocalRunner>>
@@ -53,7 +56,7 @@ pub(crate) struct LocalRunner;
 impl<S: State> TaskRunner<S> for LocalRunner {
     /// In a span if anybody listens to spans; only then is there a box for it.
     #[inline]
-    fn call(&self, core: &GraphCore<S>, task: &Task<'_, S>) -> NodeFuture<S> {
+    fn call(&self, core: &RunGraph<S>, task: &Task<'_, S>) -> NodeFuture<S> {
         match LevelFilter::current() >= tracing::Level::INFO {
             true => call_in_span(core, task),
             false => call(core, task),
@@ -65,7 +68,7 @@ impl<S: State> TaskRunner<S> for LocalRunner {
     }
 }
 
-fn call_in_span<S: State>(core: &GraphCore<S>, task: &Task<'_, S>) -> NodeFuture<S> {
+fn call_in_span<S: State>(core: &RunGraph<S>, task: &Task<'_, S>) -> NodeFuture<S> {
     in_span(core.name(task.request.node), task.request.step, || call(core, task))
 }
 
@@ -84,12 +87,19 @@ pub(crate) fn in_span<S: State>(
 }
 
 #[inline]
-fn call<S: State>(core: &GraphCore<S>, task: &Task<'_, S>) -> NodeFuture<S> {
-    let node = &core.nodes[task.request.node as usize];
+fn call<S: State>(core: &RunGraph<S>, task: &Task<'_, S>) -> NodeFuture<S> {
+    let Some(node) = core.entry(task.request.node) else { return gone(core, task.request.node) };
     match &node.policies {
         None => policy::invoke(&*node.call, task),
         Some(policies) => call_with_policies(Arc::clone(&node.call), Arc::clone(policies), task),
     }
+}
+
+/// A node that is neither in the graph nor among its temporary ones is never planned.
+#[cold]
+fn gone<S: State>(core: &RunGraph<S>, node: u32) -> NodeFuture<S> {
+    let problem = format!("there is no node `{}` to run", core.name(node));
+    Box::pin(std::future::ready(Err(OwnError(Error::new(Code::UnknownTarget, problem)).into())))
 }
 
 /// A place that runs tasks: another process, another machine, a durable engine.
@@ -126,6 +136,12 @@ pub struct TaskCall {
     failure: Option<Failure>,
     /// The answers to its interrupts so far.
     answers: Vec<(u32, Value)>,
+    /// The temporary edits that the graph of the run has.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    edits: Vec<GraphEdit>,
+    /// The nodes whose last output could be used again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    kept: Vec<String>,
 }
 
 /// How a task ended elsewhere.
@@ -158,8 +174,8 @@ impl<S: State> Clone for HostRunner<S> {
 }
 
 impl<S: State> TaskRunner<S> for HostRunner<S> {
-    fn call(&self, core: &GraphCore<S>, task: &Task<'_, S>) -> NodeFuture<S> {
-        if core.nodes[task.request.node as usize].graph.is_some() {
+    fn call(&self, core: &RunGraph<S>, task: &Task<'_, S>) -> NodeFuture<S> {
+        if core.entry(task.request.node).is_some_and(|node| node.graph.is_some()) {
             return LocalRunner.call(core, task);
         }
         let call = self.task_call(core, task);
@@ -173,7 +189,10 @@ impl<S: State> TaskRunner<S> for HostRunner<S> {
             })?;
             match reply.0 {
                 Reply::Done(bytes) => {
-                    let step = StoredStep::from_bytes(&bytes).map_err(OwnError)?;
+                    let mut step = StoredStep::from_bytes(&bytes).map_err(OwnError)?;
+                    for edit in std::mem::take(&mut step.edits) {
+                        shared.submit(request, edit, None)?;
+                    }
                     Ok(step.into_step(&codec, &schema).map_err(OwnError)?)
                 }
                 Reply::Failed { code, problem } => Err(OwnError(remote_error(&code, problem)).into()),
@@ -193,7 +212,7 @@ fn remote_error(code: &str, problem: String) -> Error {
 }
 
 impl<S: State> HostRunner<S> {
-    fn task_call(&self, core: &GraphCore<S>, task: &Task<'_, S>) -> Result<TaskCall, Error> {
+    fn task_call(&self, core: &RunGraph<S>, task: &Task<'_, S>) -> Result<TaskCall, Error> {
         let channels = S::channels(&core.schema);
         let mut state = DeltaWriter::new(channels.len());
         state.begin(CheckpointId::default());
@@ -201,6 +220,7 @@ impl<S: State> HostRunner<S> {
             (self.codec.record_channel)(task.state, &core.schema, at, &mut state)?;
         }
         let answers = task.shared.control.answers(task.request.index);
+        let kept = task.shared.visible().kept;
         Ok(TaskCall {
             run: task.shared.run,
             thread: task.shared.thread.as_deref().map(str::to_owned),
@@ -211,6 +231,8 @@ impl<S: State> HostRunner<S> {
             input: task.input.map(InputValue::encode).transpose()?,
             failure: task.failure.map(|failure| Failure::clone(failure)),
             answers: answers.into_iter().map(|answer| (answer.n, answer.value)).collect(),
+            edits: core.log().to_vec(),
+            kept: kept.iter().map(|node| core.name(*node).to_owned()).collect(),
         })
     }
 }
@@ -224,11 +246,16 @@ impl<S: StoredState> CompiledGraph<S> {
     /// # Errors
     /// When the graph has no such node, or the call's bytes do not fit it. A failing node is a reply, not an error.
     pub async fn run_task(&self, call: TaskCall) -> Result<TaskReply, Error> {
-        let core = &*self.core;
-        let node = *core.by_name.get(&*call.node).ok_or_else(|| {
-            let problem = format!("a host asked for node `{}`, which this graph does not have", call.node);
+        let mut gone = Vec::new();
+        let header = Header { overlay: call.edits, ..Header::default() };
+        let core = &RunGraph::restore(&self.core, &header, &mut gone);
+        let node = core.id(&call.node).filter(|_| gone.is_empty()).ok_or_else(|| {
+            gone.push(format!("node `{}`", call.node));
+            let problem = format!("a host asked for {}, which this graph does not have", gone.join(", "));
             Error::new(Code::GraphChanged, problem)
         })?;
+        let kept = call.kept.iter().filter_map(|name| core.id(name)).collect();
+        let visible = Visible { overlay: core.overlay().map(Arc::clone), kept: Arc::new(kept) };
         let state = Arc::new(decode_state::<S>(&core.schema, &call.state)?);
         let failure = call.failure.map(Arc::new);
         let handles = failure.is_some();
@@ -254,11 +281,15 @@ impl<S: StoredState> CompiledGraph<S> {
             beats: Heartbeats::default(),
             outer: None,
             nest: None,
+            desk: Arc::clone(&self.core) as Arc<dyn Desk>,
+            stores_edits: true,
+            visible: Mutex::new(visible),
         });
         let input = call.input.map(|bytes| InputValue::Stored(bytes.into()));
         let (input, failure) = (input.as_ref(), failure.as_ref());
         let task = Task { state: &state, shared: &shared, request, input, failure };
         let result = CatchPanic::new(|| LocalRunner.call(core, &task)).await;
+        let result = make_edits(&shared, request, result);
         let reply = match (shared.control.standing(0), result) {
             (Some(Standing::Waits(request)), _) => {
                 Reply::Waits { n: request.n, value: request.value, schema: request.schema }
@@ -279,7 +310,9 @@ impl<S: StoredState> CompiledGraph<S> {
             }
             (None, Ok(step)) => {
                 let codec = Codec::<S>::of(core.migrations.version);
-                Reply::Done(StoredStep::of_step(step, &codec, &core.schema)?.to_bytes()?)
+                let mut step = StoredStep::of_step(step, &codec, &core.schema)?;
+                step.edits.extend(shared.control.take_edits(0).into_iter().map(|one| one.edit));
+                Reply::Done(step.to_bytes()?)
             }
         };
         Ok(TaskReply(reply))

@@ -38,7 +38,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 let shares_memory = memory == Memory::PerThread && several();
                 calls.insert((index as u32, false), Call { task: self.callee(id), again, shares_memory });
             }
-            let handler = self.core.nodes.get(node as usize).and_then(|node| node.on_error);
+            let handler = self.core.handler(node);
             if let Some(handler) = handler.filter(|handler| self.memory_of(*handler).is_some()) {
                 let (failed, name) = (self.core.name(node), self.core.name(handler));
                 let id = handler_id(self.step_place(), failed, index, name);
@@ -50,7 +50,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 
     pub(super) fn memory_of(&self, node: u32) -> Option<Memory> {
-        Some(self.core.nodes.get(node as usize)?.graph.as_ref()?.memory())
+        Some(self.core.entry(node)?.graph.as_ref()?.memory())
     }
 
     /// The task whose call a task goes on with: itself, unless the checkpoint was edited meanwhile.

@@ -1,11 +1,14 @@
 //! Loading: from the rows of a thread back to a state, a frontier, joins and pending writes.
 
+use std::sync::Arc;
+
 use crate::checkpoint::codec::Codec;
 use crate::checkpoint::delta::Weight;
 use crate::checkpoint::fold::{Folded, Value};
 use crate::checkpoint::format::{FormatError, Header, StoredState, open, value_length};
 use crate::checkpoint::{PendingWrite, Place, RowKind, Tail, corrupt};
 use crate::context::{Answer, CheckpointId, Spent};
+use crate::edits::{EditError, GraphEdit};
 use crate::engine::eager::record::left_in_header;
 use crate::engine::eager::{Eager, Flow};
 use crate::engine::plan::{Dispatched, Frontier, LeftOver};
@@ -14,6 +17,7 @@ use crate::engine::stored::{
 };
 use crate::error::{Code, Error};
 use crate::graph::joins::Joins;
+use crate::graph::run_graph::{Proposed, RunGraph};
 use crate::graph::{GraphCore, Persistence};
 use crate::migrate::StoredFields;
 use crate::session::StoredSessions;
@@ -283,6 +287,8 @@ fn other_version(place: Place<'_>, id: CheckpointId, problem: &str) -> Error {
 
 /// Where a stored run stands, by the ids of today's graph.
 pub(crate) struct LookedUp<S: State> {
+    /// With the temporary edits of the run.
+    pub(crate) graph: RunGraph<S>,
     pub(crate) frontier: Frontier,
     pub(crate) joins: Joins,
     /// What is open, if it has no supersteps.
@@ -294,7 +300,7 @@ pub(crate) struct LookedUp<S: State> {
 /// # Errors
 /// [`Code::GraphChanged`] with the names that are gone.
 pub(crate) fn look_up<S: State>(
-    core: &GraphCore<S>,
+    core: &Arc<GraphCore<S>>,
     place: Place<'_>,
     header: &Header,
 ) -> Result<LookedUp<S>, Error> {
@@ -302,31 +308,38 @@ pub(crate) fn look_up<S: State>(
         return Err(other_discipline(place, header, core.discipline()));
     }
     let mut gone = Vec::new();
+    let core = RunGraph::restore(core, header, &mut gone);
     let mut frontier = Frontier::default();
-    let eager = core.eager.then(|| Eager::of(Flow::of_header(core, header, &mut gone)));
+    let eager = core.eager.then(|| Eager::of(Flow::of_header(&core, header, &mut gone)));
     for activation in header.next.iter().filter(|_| !core.eager) {
-        let node = id_of(core, &activation.node, &mut gone);
+        let node = id_of(&core, &activation.node, &mut gone);
         match &activation.dispatch {
             None => frontier.pull(node),
             Some(dispatch) => {
-                let from = id_of(core, &dispatch.from, &mut gone);
+                let from = id_of(&core, &dispatch.from, &mut gone);
                 let input = InputValue::Stored(dispatch.input.0.clone().into());
                 frontier.dispatched.push(Dispatched { node, from, index: dispatch.index, input });
             }
         }
     }
     frontier.settle();
-    frontier.deferred.extend(header.deferred.iter().map(|node| id_of(core, node, &mut gone)));
-    let joins = stored_joins(core, header, &mut gone);
+    frontier.deferred.extend(header.deferred.iter().map(|node| id_of(&core, node, &mut gone)));
+    let joins = stored_joins(&core, header, &mut gone);
     if gone.is_empty() {
-        return Ok(LookedUp { frontier, joins, eager });
+        return Ok(LookedUp { graph: core, frontier, joins, eager });
     }
+    Err(graph_changed(place, gone))
+}
+
+/// What a checkpoint needs is not in the graph.
+pub(crate) fn graph_changed(place: Place<'_>, mut gone: Vec<String>) -> Error {
+    gone.dedup();
     let problem = format!(
         "the thread waits at {}, which this graph does not have: run it with the graph it was started on, bring the name \
          back, or start over with `.abandon()`",
         gone.join(", ")
     );
-    Err(Error::new(Code::GraphChanged, problem).on_thread(Some(place.thread)))
+    Error::new(Code::GraphChanged, problem).on_thread(Some(place.thread))
 }
 
 fn other_discipline(place: Place<'_>, header: &Header, now: &str) -> Error {
@@ -338,9 +351,9 @@ fn other_discipline(place: Place<'_>, header: &Header, now: &str) -> Error {
     Error::new(Code::GraphChanged, problem).on_thread(Some(place.thread))
 }
 
-fn id_of<S: State>(core: &GraphCore<S>, name: &str, gone: &mut Vec<String>) -> u32 {
-    match core.by_name.get(name) {
-        Some(node) => *node,
+fn id_of<S: State>(core: &RunGraph<S>, name: &str, gone: &mut Vec<String>) -> u32 {
+    match core.id(name) {
+        Some(node) => node,
         None if name == START => core.topology.start(),
         None => {
             gone.push(format!("node `{name}`"));
@@ -349,8 +362,12 @@ fn id_of<S: State>(core: &GraphCore<S>, name: &str, gone: &mut Vec<String>) -> u
     }
 }
 
-fn stored_joins<S: State>(core: &GraphCore<S>, header: &Header, gone: &mut Vec<String>) -> Joins {
+fn stored_joins<S: State>(core: &RunGraph<S>, header: &Header, gone: &mut Vec<String>) -> Joins {
     let mut joins = Joins::of(&core.topology);
+    let pruned = core.overlay().into_iter().flat_map(|overlay| overlay.pruned());
+    for (join, place) in pruned {
+        joins.prune(&core.topology, join, place);
+    }
     for stored in &header.joins {
         let wanted: std::collections::HashSet<&str> = stored.sources.iter().map(String::as_str).collect();
         let found = core.topology.joins.iter().position(|join| {
@@ -372,16 +389,38 @@ fn stored_joins<S: State>(core: &GraphCore<S>, header: &Header, gone: &mut Vec<S
     joins
 }
 
-/// The step of a finished task, from its pending write.
+/// The edits of a finished task, with the nodes that they add.
+pub(crate) fn proposed<S: State>(
+    core: &RunGraph<S>,
+    thread: &str,
+    edits: Vec<GraphEdit>,
+) -> Result<Vec<Proposed>, Error> {
+    let made = edits.into_iter().map(|edit| match core.make(&edit, None) {
+        Ok(made) => Ok(Proposed { edit, made }),
+        Err(why) => {
+            let problem = format!(
+                "the stored edits of a finished task cannot be used: {}; bring it back, or give the run up with `.abandon()`",
+                EditError::new(edit, why)
+            );
+            Err(Error::new(Code::GraphChanged, problem).on_thread(Some(thread)))
+        }
+    });
+    made.collect()
+}
+
+/// The step of a finished task and its temporary edits, from its pending write.
 pub(crate) fn finished_step<S: State>(
     core: &GraphCore<S>,
     codec: &Codec<S>,
     thread: &str,
     record: &[u8],
-) -> Result<Step<S>, Error> {
-    let step = StoredStep::from_bytes(record)
-        .and_then(|step| step.migrated(&core.migrations))
-        .and_then(|step| step.into_step(codec, &core.schema));
+) -> Result<(Step<S>, Vec<GraphEdit>), Error> {
+    let step = StoredStep::from_bytes(record).and_then(|step| step.migrated(&core.migrations)).and_then(
+        |mut step| {
+            let edits = std::mem::take(&mut step.edits);
+            Ok((step.into_step(codec, &core.schema)?, edits))
+        },
+    );
     step.map_err(|error| {
         let (code, remedy) = match error.code() {
             Code::SchemaVersion => return error.on_thread(Some(thread)),
@@ -408,16 +447,14 @@ pub(crate) struct LeftBehind {
 
 /// Sorts pending writes on a checkpoint, beside what its header says of open tasks.
 pub(crate) fn left_behind<S: State>(
-    core: &GraphCore<S>,
+    core: &Arc<GraphCore<S>>,
     place: Place<'_>,
     (id, header): (CheckpointId, &Header),
     writes: &[PendingWrite],
 ) -> Result<LeftBehind, Error> {
     let (of_run, of_tasks): (Vec<&PendingWrite>, _) = writes.iter().partition(|write| write.task == OF_RUN);
-    let handler_of = |failed: &str| {
-        let node = *core.by_name.get(failed)?;
-        Some(core.name(core.nodes.get(node as usize)?.on_error?).to_owned())
-    };
+    let core = RunGraph::restore(core, header, &mut Vec::new());
+    let handler_of = |failed: &str| Some(core.name(core.handler(core.id(failed)?)?).to_owned());
     let before = left_in_header(place, header, id, &handler_of);
     let mut left = LeftBehind { tasks: left_over(place, before, &of_tasks)?, ..LeftBehind::default() };
     let at = |error: Error| error.on_thread(Some(place.thread));

@@ -3,14 +3,18 @@
 //! The order is fixed: clashing writes are found; then the routers, each on the state with only its own node's update; then
 //! the updates in task order; the frontier follows from both. A single task is simpler: its update is applied, then its routers look.
 
+use std::sync::Arc;
+
+use crate::edits::GraphEdit;
 use crate::engine::plan::{Actors, Frontier};
 use crate::engine::recorder::Recorder;
 use crate::error::{Code, Error, nearest};
 use crate::graph::joins::Joins;
+use crate::graph::run_graph::{Proposed, RunGraph};
 use crate::graph::topology::{END_ID, Topology};
 use crate::graph::{GraphCore, RouterFn};
 use crate::state::{State, WriteKind};
-use crate::step::{Command, Goto, InputValue, Step};
+use crate::step::{Goto, InputValue, Step};
 use crate::{END, START};
 
 /// A finished task: what it writes and where it goes, by dense ids.
@@ -21,15 +25,43 @@ pub(crate) struct Done<S: State> {
 }
 
 /// Where a command goes.
-#[derive(Debug)]
 pub(crate) struct Goes {
     targets: Vec<Target>,
     replaces_edges: bool,
+    /// Its temporary edits, of which targets may be made.
+    edits: Vec<Proposed>,
 }
 
 impl<S: State> Done<S> {
     pub(crate) fn targets(&self) -> &[Target] {
         self.goes.as_ref().map_or(&[], |goes| &goes.targets)
+    }
+
+    pub(crate) fn edits(&self) -> &[Proposed] {
+        self.goes.as_ref().map_or(&[], |goes| &goes.edits)
+    }
+
+    /// Takes its edits, which are looked at before anything is routed.
+    pub(crate) fn take_edits(&mut self) -> Vec<Proposed> {
+        self.goes.as_mut().map(|goes| std::mem::take(&mut goes.edits)).unwrap_or_default()
+    }
+
+    /// Finds the nodes that its edits, or those of others, have made. Gives the names of those that nobody has.
+    pub(crate) fn find_late_targets(&mut self, graph: &RunGraph<S>) -> Vec<String> {
+        let mut lost = Vec::new();
+        let Some(goes) = &mut self.goes else { return lost };
+        goes.targets.retain_mut(|target| {
+            let Some(name) = target.late.take() else { return true };
+            match graph.id(&name) {
+                Some(node) => target.node = node,
+                None => {
+                    lost.push(name.to_string());
+                    return false;
+                }
+            }
+            true
+        });
+        lost
     }
 
     pub(crate) fn replaces_edges(&self) -> bool {
@@ -42,6 +74,14 @@ impl<S: State> Done<S> {
 pub(crate) struct Target {
     pub(crate) node: u32,
     pub(crate) input: Option<InputValue>,
+    /// The name of a node that the edits of the task make: it has an id once they hold.
+    pub(crate) late: Option<Arc<str>>,
+}
+
+impl Target {
+    pub(crate) fn name<'a, S: State>(&'a self, graph: &'a RunGraph<S>) -> &'a str {
+        self.late.as_deref().unwrap_or_else(|| graph.name(self.node))
+    }
 }
 
 /// Applies an update that leads nowhere, outside a superstep.
@@ -55,9 +95,9 @@ pub(crate) fn write<S: State>(
 }
 
 /// The node that an edit is to be made as.
-pub(crate) fn node_to_act_as<S: State>(core: &GraphCore<S>, name: &str) -> Result<u32, Error> {
-    core.by_name.get(name).copied().ok_or_else(|| {
-        let hint = match (name, nearest(name, core.names.iter().map(|known| &**known))) {
+pub(crate) fn node_to_act_as<S: State>(core: &RunGraph<S>, name: &str) -> Result<u32, Error> {
+    core.id(name).ok_or_else(|| {
+        let hint = match (name, nearest(name, core.known())) {
             (START, _) => "; use `.as_start(..)`".to_owned(),
             (END, _) => "; use `.as_end(..)`".to_owned(),
             (_, Some(near)) => format!("; did you mean `{near}`?"),
@@ -71,53 +111,76 @@ pub(crate) fn node_to_act_as<S: State>(core: &GraphCore<S>, name: &str) -> Resul
 ///
 /// # Errors
 /// [`Code::UnknownTarget`] for a name that is not in the graph, or not among those that the node declared.
-pub(crate) fn resolve<S: State>(core: &GraphCore<S>, node: u32, step: Step<S>) -> Result<Done<S>, Error> {
-    match step {
-        Step::None => Ok(Done { update: None, goes: None }),
-        Step::Update(update) => Ok(Done { update: Some(update), goes: None }),
-        Step::Command(command) => {
-            let Command { update, targets, replaces_edges, parent: _ } = *command;
-            let declared = core.nodes.get(node as usize).and_then(|node| node.targets.as_deref());
-            let targets = targets.into_iter().map(|goto| {
-                let target = target(core, goto)?;
-                match declared {
-                    Some(declared) if !declared.contains(&target.node) => {
-                        Err(undeclared_target(core, "command", "`.targets([..])`", target.node))
-                    }
-                    _ => Ok(target),
-                }
-            });
-            let goes = Goes { targets: targets.collect::<Result<_, Error>>()?, replaces_edges };
-            let says = replaces_edges || !goes.targets.is_empty();
-            Ok(Done { update, goes: says.then(|| Box::new(goes)) })
-        }
+pub(crate) fn resolve<S: State>(
+    core: &RunGraph<S>,
+    node: u32,
+    step: Step<S>,
+    edits: Vec<Proposed>,
+) -> Result<Done<S>, Error> {
+    let (update, targets, replaces_edges) = match step {
+        Step::None => (None, Vec::new(), false),
+        Step::Update(update) => (Some(update), Vec::new(), false),
+        Step::Command(command) => (command.update, command.targets, command.replaces_edges),
+    };
+    if targets.is_empty() && edits.is_empty() && !replaces_edges {
+        return Ok(Done { update, goes: None });
     }
+    let declared = core.entry(node).and_then(|node| node.targets.as_deref());
+    let targets = targets.into_iter().map(|goto| {
+        let target = target(core, &edits, goto)?;
+        let is_declared = |declared: &[u32]| {
+            target.late.is_some() || core.is_temporary(target.node) || declared.contains(&target.node)
+        };
+        match declared {
+            Some(declared) if !is_declared(declared) => {
+                Err(undeclared_target(core, "command", "`.targets([..])`", target.node))
+            }
+            _ => Ok(target),
+        }
+    });
+    let targets = targets.collect::<Result<_, Error>>()?;
+    Ok(Done { update, goes: Some(Box::new(Goes { targets, replaces_edges, edits })) })
 }
 
-fn undeclared_target<S: State>(core: &GraphCore<S>, word: &str, place: &str, node: u32) -> Error {
+fn undeclared_target<S: State>(core: &RunGraph<S>, word: &str, place: &str, node: u32) -> Error {
     let name = core.name(node);
     let problem =
         format!("its {word} went to `{name}`, which is not among the targets it declared: add it to {place}");
     Error::new(Code::UnknownTarget, problem)
 }
 
-fn target<S: State>(core: &GraphCore<S>, goto: Goto) -> Result<Target, Error> {
+/// What the edits of a task say of a name last: that there is such a node, or that there is none.
+fn said_of(edits: &[Proposed], wanted: &str) -> Option<bool> {
+    edits.iter().rev().find_map(|one| match &one.edit {
+        GraphEdit::AddNode { name, .. } if name == wanted => Some(true),
+        GraphEdit::RemoveNode { name } if name == wanted => Some(false),
+        _ => None,
+    })
+}
+
+fn target<S: State>(core: &RunGraph<S>, edits: &[Proposed], goto: Goto) -> Result<Target, Error> {
     let (name, input) = match goto {
         Goto::Node(name) => (name, None),
         Goto::Dispatch(dispatch) => (dispatch.node, Some(dispatch.input)),
     };
     if name == END {
-        return Ok(Target { node: END_ID, input: None });
+        return Ok(Target { node: END_ID, input: None, late: None });
     }
-    match core.by_name.get(&*name) {
-        Some(node) => Ok(Target { node: *node, input }),
-        None => Err(unknown_target(core, &name)),
-    }
+    let node = match said_of(edits, &name) {
+        Some(true) => return Ok(Target { node: END_ID, input, late: Some(Arc::from(&*name)) }),
+        Some(false) => None,
+        None => core.id(&name),
+    };
+    let node = node.ok_or_else(|| unknown_target(core, &name))?;
+    Ok(Target { node, input, late: None })
 }
 
-fn unknown_target<S: State>(core: &GraphCore<S>, name: &str) -> Error {
-    let hint = match nearest(name, core.names.iter().map(|known| &**known)) {
+fn unknown_target<S: State>(core: &RunGraph<S>, name: &str) -> Error {
+    let hint = match nearest(name, core.known()) {
         _ if name == START => "; START cannot be a target".to_owned(),
+        _ if core.core.by_name.contains_key(name) => {
+            "; it was removed by a temporary edit of this run".to_owned()
+        }
         Some(near) => format!("; did you mean `{near}`?"),
         None => String::new(),
     };
@@ -126,7 +189,7 @@ fn unknown_target<S: State>(core: &GraphCore<S>, name: &str) -> Error {
 
 /// What a merge changes beside the state.
 pub(crate) struct Merge<'a, S: State> {
-    pub(crate) core: &'a GraphCore<S>,
+    pub(crate) core: &'a RunGraph<S>,
     pub(crate) joins: &'a mut Joins,
     pub(crate) next: &'a mut Frontier,
     pub(crate) recorder: Recorder<'a, S>,
@@ -196,19 +259,20 @@ impl<S: State> Merge<'_, S> {
         arrives: bool,
     ) -> Result<(), Error> {
         let replaces_edges = done.replaces_edges();
-        let routes_first = !replaces_edges && self.core.topology.exits(node).fallible_routers;
+        let routes_first = !replaces_edges && self.core.exits(node).fallible_routers;
         if routes_first {
             self.route_on_own_update(state, node, &mut done)?;
         }
+        self.prune_joins();
         if let Some(update) = done.update {
             self.apply(state, update).map_err(|error| error.at_node(self.core.name(node)))?;
         }
         if !replaces_edges {
             self.follow_plain_edges(node);
-            if arrives && self.core.topology.exits(node).joins {
+            if arrives && self.core.exits(node).joins {
                 self.arrive(node);
             }
-            if !routes_first {
+            if !routes_first && self.core.exits(node).routers {
                 self.ask_routers(node, state)?;
             }
         }
@@ -235,6 +299,7 @@ impl<S: State> Merge<'_, S> {
             }
             self.follow_targets(node, done.goes.take());
         }
+        self.prune_joins();
         let mut replaces = replaces.into_iter().peekable();
         for (index, done) in tasks.iter().enumerate() {
             if replaces.next_if_eq(&index).is_none() && done.is_some() {
@@ -259,27 +324,33 @@ impl<S: State> Merge<'_, S> {
 
     /// Applies the input of a run and finds its first frontier.
     pub(crate) fn input(&mut self, state: &mut S, input: S::Update) -> Result<(), Error> {
-        self.update(state, self.core.topology.start(), input)
+        let start = self.core.topology.start();
+        match self.core.edited {
+            None => self.update(state, start, input),
+            Some(_) => self.single(state, start, Done { update: Some(input), goes: None }),
+        }
     }
 
     /// Puts the next frontier in order, and finds out who must wait and who need not wait any longer.
     #[inline]
     fn settle(&mut self) {
-        let topology = &self.core.topology;
         self.next.settle();
-        if topology.times_joins || !topology.deferred.is_empty() {
+        if self.core.may_wait() {
             self.settle_waiting();
         }
     }
 
     fn settle_waiting(&mut self) {
-        let topology: &Topology = &self.core.topology;
-        let put_off = |next: &mut Frontier| next.put_off(|node| topology.is_deferred(node));
+        let (core, topology): (_, &Topology) = (self.core, &self.core.topology);
+        if core.edited.is_some() {
+            self.next.cancel(|node| core.is_removed(node));
+        }
+        let put_off = |next: &mut Frontier| next.put_off(|node| core.is_deferred(node));
         put_off(self.next);
         let nothing_else = self.next.is_empty();
         let next = &mut *self.next;
         self.joins.fire_due(topology, self.now, nothing_else, |_, target| {
-            if target != END_ID {
+            if target != END_ID && !core.is_removed(target) {
                 next.pull(target);
             }
         });
@@ -298,16 +369,19 @@ impl<S: State> Merge<'_, S> {
     pub(crate) fn settle_apart(&mut self, nothing_else: bool, again: Option<&[u32]>) -> Vec<u32> {
         let (core, mut timed) = (self.core, Vec::new());
         let topology: &Topology = &core.topology;
-        if !topology.times_joins && topology.deferred.is_empty() {
+        if !core.may_wait() {
             return timed;
         }
+        if core.edited.is_some() {
+            self.next.cancel(|node| core.is_removed(node));
+        }
         let is_last = |next: &Frontier| nothing_else && next.nodes().all(|node| core.is_detached(node));
-        let put_off = |next: &mut Frontier| next.put_off(|node| topology.is_deferred(node));
+        let put_off = |next: &mut Frontier| next.put_off(|node| core.is_deferred(node));
         put_off(self.next);
         let (last, next) = (is_last(self.next), &mut *self.next);
         let mut fire = |join: u32, target: u32| {
             timed.push(join);
-            if target != END_ID {
+            if target != END_ID && !core.is_removed(target) {
                 next.pull(target);
             }
         };
@@ -335,7 +409,7 @@ impl<S: State> Merge<'_, S> {
     }
 
     fn route_on_own_update(&mut self, state: &mut S, node: u32, done: &mut Done<S>) -> Result<(), Error> {
-        if !self.core.topology.exits(node).routers {
+        if !self.core.exits(node).routers {
             return Ok(());
         }
         match &mut done.update {
@@ -350,13 +424,16 @@ impl<S: State> Merge<'_, S> {
     #[inline]
     fn follow_edges(&mut self, node: u32) {
         self.follow_plain_edges(node);
-        if self.core.topology.exits(node).joins {
+        if self.core.exits(node).joins {
             self.arrive(node);
         }
     }
 
     #[inline]
     fn follow_plain_edges(&mut self, node: u32) {
+        if let Some(layers) = self.core.layers() {
+            return layers.for_successors(node, |target| self.next.pull(target));
+        }
         match self.core.topology.successors.row(node) {
             [only] => self.next.pull(*only),
             several => self.next.pulled.extend_from_slice(several),
@@ -367,11 +444,37 @@ impl<S: State> Merge<'_, S> {
     pub(crate) fn arrive(&mut self, node: u32) {
         let topology: &Topology = &self.core.topology;
         for (join, place) in topology.join_sources.row(node) {
-            if self.joins.arrive(topology, *join, *place, self.now) {
-                let target = topology.joins[*join as usize].target;
-                if target != END_ID {
-                    self.next.pull(target);
-                }
+            let target = topology.joins[*join as usize].target;
+            // A join that leads to nobody waits for nobody.
+            if self.core.is_removed(target) {
+                continue;
+            }
+            if self.joins.arrive(topology, *join, *place, self.now) && target != END_ID {
+                self.next.pull(target);
+            }
+        }
+    }
+
+    /// Lets joins know of the sources that the edits of this superstep took from them, and of targets that are gone. One that
+    /// has only waited for these fires.
+    fn prune_joins(&mut self) {
+        let Some(staged) = self.core.edited.as_ref().and_then(|edited| edited.staged()) else { return };
+        let topology: &Topology = &self.core.topology;
+        for node in staged.removed() {
+            self.joins.end_rounds_into(topology, *node);
+        }
+        let mut touched = Vec::new();
+        for (join, place) in staged.pruned() {
+            self.joins.prune(topology, join, place);
+            touched.push(join);
+        }
+        touched.sort_unstable();
+        touched.dedup();
+        for join in touched {
+            let target = topology.joins[join as usize].target;
+            let fires = self.joins.fires_without(topology, join);
+            if fires && target != END_ID && !self.core.is_removed(target) {
+                self.next.pull(target);
             }
         }
     }
@@ -381,11 +484,19 @@ impl<S: State> Merge<'_, S> {
         for router in core.topology.routers.row(node) {
             let router = &core.routers[*router as usize];
             match &router.decide {
-                RouterFn::Typed(decide) => decide(state, &mut |pick| {
-                    if let Some(target) = router.targets.get(pick.target) {
-                        self.go(node, *target, pick.input);
+                RouterFn::Typed(decide) => {
+                    let mut gone = None;
+                    decide(state, &mut |pick| {
+                        let Some(target) = router.targets.get(pick.target) else { return };
+                        match core.stands_in_for(*target) {
+                            Some(target) => self.go(node, target, pick.input),
+                            None => gone = Some(*target),
+                        }
+                    });
+                    if let Some(gone) = gone {
+                        return Err(unknown_target(core, core.name(gone)).at_node(core.name(node)));
                     }
-                }),
+                }
                 RouterFn::Named(decide) => {
                     decide(state, self.gotos);
                     for goto in std::mem::take(self.gotos) {
@@ -401,8 +512,8 @@ impl<S: State> Merge<'_, S> {
     /// A branch may go only where it said it might.
     fn named_target(&self, node: u32, declared: &[u32], goto: Goto) -> Result<Target, Error> {
         let from = self.core.name(node);
-        let found = target(self.core, goto).map_err(|error| error.at_node(from))?;
-        if declared.contains(&found.node) {
+        let found = target(self.core, &[], goto).map_err(|error| error.at_node(from))?;
+        if declared.contains(&found.node) || self.core.is_temporary(found.node) {
             return Ok(found);
         }
         Err(undeclared_target(self.core, "branch", "its list", found.node).at_node(from))
@@ -411,7 +522,10 @@ impl<S: State> Merge<'_, S> {
     fn follow_targets(&mut self, node: u32, goes: Option<Box<Goes>>) {
         let Some(goes) = goes else { return };
         for target in goes.targets {
-            self.go(node, target.node, target.input);
+            // What a parallel task has removed is cancelled like everything else that was to run.
+            if !self.core.is_removed(target.node) {
+                self.go(node, target.node, target.input);
+            }
         }
     }
 
@@ -446,7 +560,7 @@ impl ChannelUses {
     /// Two tasks write what only one may.
     pub(crate) fn note<S: State>(
         &mut self,
-        core: &GraphCore<S>,
+        core: &RunGraph<S>,
         actors: Actors<'_>,
         tasks: &[Option<Done<S>>],
     ) -> Result<(), Error> {
@@ -524,7 +638,7 @@ fn discard_reduced<S: State>(core: &GraphCore<S>, channel: usize, tasks: &mut [O
 }
 
 fn concurrent_update<S: State>(
-    core: &GraphCore<S>,
+    core: &RunGraph<S>,
     channel: usize,
     first: u32,
     second: u32,

@@ -246,7 +246,7 @@ where
 
     fn stored_update(&self, result: &[u8]) -> Result<Option<<Outputs<O, S> as State>::Update>, Error> {
         let Some(journal) = &self.run.journal else { return Ok(None) };
-        match finished_step(&self.run.core, &journal.codec, &journal.thread, result)? {
+        match finished_step(&self.run.core, &journal.codec, &journal.thread, result)?.0 {
             Step::Update(update) => Ok(Some(update)),
             _ => Ok(None),
         }

@@ -81,6 +81,13 @@ impl Frontier {
         }
     }
 
+    /// Takes out the nodes that are gone.
+    pub(crate) fn cancel(&mut self, is_gone: impl Fn(u32) -> bool) {
+        self.pulled.retain(|node| !is_gone(*node));
+        self.dispatched.retain(|dispatch| !is_gone(dispatch.node));
+        self.deferred.retain(|node| !is_gone(*node));
+    }
+
     /// Puts the deferred nodes among the pulled aside.
     pub(crate) fn put_off(&mut self, is_deferred: impl Fn(u32) -> bool) {
         self.deferred.extend(self.pulled.extract_if(.., |node| is_deferred(*node)));

@@ -49,9 +49,9 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     #[inline]
     pub(super) fn end_single(&mut self, node: u32, result: NodeResult<S>) -> Result<Single<S>, Error> {
-        let plain = !self.shared.control.in_use() && self.events.is_none();
+        let plain = !self.shared.control.in_use() && self.events.is_none() && self.core.edited.is_none();
         match result {
-            Ok(Step::Update(update)) if plain && !self.core.topology.exits(node).fallible_routers => {
+            Ok(Step::Update(update)) if plain && !self.core.topology.exits(node).special => {
                 let writes = self.core.has_ephemeral && writes_ephemeral(&self.core, &update);
                 let (state, mut merge) = self.begin_single_merge(writes)?;
                 merge.update(state, node, update)?;
@@ -85,14 +85,22 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 
     fn merge_single(&mut self, node: u32, done: Done<S>) -> Result<(), Error> {
-        let fallible = self.core.topology.exits(node).fallible_routers;
+        let mut done = [Some(done)];
+        let keeps = self.outputs_to_keep(|_| node, &done)?;
+        self.stage_edits(|_, _| node, &mut done);
+        let [Some(done)] = done else { return Ok(()) };
+        let fallible = self.core.exits(node).fallible_routers;
         let before = self.before_merge(fallible);
         let frontier = fallible.then(|| self.frontier.clone());
         let mut updates = done.update.iter();
         let writes = self.core.has_ephemeral && updates.any(|update| writes_ephemeral(&self.core, update));
         let (state, mut merge) = self.begin_single_merge(writes)?;
         let merged = merge.single(state, node, done);
-        if merged.is_err() {
+        if merged.is_ok() {
+            self.keep(keeps);
+            self.lay_down();
+        } else {
+            self.core.unstage();
             self.frontier = frontier.unwrap_or_default();
             self.undo_merge(before);
         }

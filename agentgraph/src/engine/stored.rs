@@ -28,6 +28,9 @@ pub(crate) struct StoredStep {
     /// Of a node in a pass.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) turn: Option<StoredTurn>,
+    /// Its temporary edits.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) edits: Vec<GraphEdit>,
 }
 
 /// What is said of a node that is done in a pass, so that the pass can be gone through again.
@@ -89,7 +92,7 @@ impl StoredStep {
             Step::None => Self::of_parts(None, &[], false, codec, schema),
             Step::Update(update) => Self::of_parts(Some(&update), &[], false, codec, schema),
             Step::Command(command) => {
-                let Command { update, targets, replaces_edges, parent } = *command;
+                let Command { update, targets, replaces_edges, parent, .. } = *command;
                 if parent.is_some() {
                     let problem =
                         "a task that a host runs elsewhere cannot leave its graph with `Command::parent`";
@@ -115,6 +118,7 @@ impl StoredStep {
             targets: targets?,
             replaces_edges,
             turn: None,
+            edits: Vec::new(),
         })
     }
 
@@ -136,7 +140,7 @@ impl StoredStep {
             update,
             targets,
             replaces_edges: self.replaces_edges,
-            parent: None,
+            ..Command::new()
         })))
     }
 

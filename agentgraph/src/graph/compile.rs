@@ -13,7 +13,8 @@ use super::draw::{Drawing, Line, LineKind};
 use super::joins::Join;
 use super::problem::{CompileError, Problem, ProblemKind, Warning, WarningKind};
 use super::sources::JoinPolicy;
-use super::topology::{END_ID, Exits, Rows, Topology};
+use super::template::{Defaults, Template, Templates};
+use super::topology::{END_ID, Exits, Rows, Topology, WIDE};
 use super::{
     Break, DeclaredBreak, DeclaredEdge, DeclaredNode, DeclaredRouter, Name, Place, Sources, StateGraph,
 };
@@ -42,6 +43,7 @@ pub(super) fn compile<S: State>(graph: StateGraph<S>) -> Result<CompiledGraph<S>
         on_error,
         version,
         migrations,
+        templates,
     } = graph;
     let mut problems = Problems::default();
     let names = check_nodes(&nodes, &mut problems);
@@ -64,8 +66,10 @@ pub(super) fn compile<S: State>(graph: StateGraph<S>) -> Result<CompiledGraph<S>
         names.node("on_limit", &name).map_err(|kind| problems.add(kind, place)).ok()
     });
     let deferred = deferred(&nodes);
-    let handlers = resolve_handlers(&names, &nodes, on_error, &mut problems);
+    let default_handler = default_handler(&names, on_error, &mut problems);
+    let handlers = resolve_handlers(&names, &nodes, default_handler, &mut problems);
     let migrations = check_migrations(version, migrations, &mut problems);
+    let templates = check_templates(templates, &mut problems);
     let shape = Shape {
         names: &names,
         edges: &edges,
@@ -75,6 +79,8 @@ pub(super) fn compile<S: State>(graph: StateGraph<S>) -> Result<CompiledGraph<S>
         on_limit,
         handlers: &handlers,
         eager,
+        templates: templates.keys().collect(),
+        keeps_output: keeps_output(&nodes),
     };
     let detached = shape.detached(&nodes);
     check_detached(&shape, &nodes, &detached, &declared_breaks, &mut problems);
@@ -98,11 +104,13 @@ pub(super) fn compile<S: State>(graph: StateGraph<S>) -> Result<CompiledGraph<S>
     let names: Arc<[Arc<str>]> = names.list.into();
     let by_name =
         names.iter().enumerate().map(|(id, name)| (Arc::clone(name), id as u32)).collect::<HashMap<_, _>>();
+    let keeps_outputs = nodes.iter().any(|node| node.node.settings.keeps_output);
     let nodes = nodes.into_iter().zip(targets).zip(handlers).map(|((node, targets), on_error)| NodeEntry {
         on_error,
         keeps: node.node.settings.keeps,
         graph: node.node.settings.graph,
         on_end: node.node.settings.on_end,
+        keeps_output: node.node.settings.keeps_output,
         targets: match targets {
             CommandTargets::Declared(targets) => Some(targets),
             CommandTargets::None | CommandTargets::Anywhere => None,
@@ -128,7 +136,7 @@ pub(super) fn compile<S: State>(graph: StateGraph<S>) -> Result<CompiledGraph<S>
         breaks,
         has_ephemeral,
         has_run_channels,
-        has_graphs: graphs.iter().any(Option::is_some),
+        has_graphs: graphs.iter().any(Option::is_some) || !templates.is_empty(),
         siblings,
         on_limit,
         stuck_fails,
@@ -137,9 +145,18 @@ pub(super) fn compile<S: State>(graph: StateGraph<S>) -> Result<CompiledGraph<S>
         migrations,
         drawing,
         discipline: None,
+        templates,
+        defaults: Defaults { policies, on_error: default_handler },
+        keeps_outputs,
     };
     let shared = GraphShared { names, deps, sessions: sessions.into(), services: Arc::new(SystemServices) };
     Ok(CompiledGraph { core: Arc::new(core), shared: Arc::new(shared), persistence: None, host: None })
+}
+
+/// For each node whether it keeps its last output; empty if none does.
+fn keeps_output<S: State>(nodes: &[DeclaredNode<S>]) -> Vec<bool> {
+    let keeps: Vec<bool> = nodes.iter().map(|node| node.node.settings.keeps_output).collect();
+    if keeps.contains(&true) { keeps } else { Vec::new() }
 }
 
 /// The deferred nodes; empty if there are none.
@@ -168,16 +185,33 @@ fn check_migrations(
     migrations
 }
 
+fn default_handler(names: &Names, declared: Option<(Name, Place)>, problems: &mut Problems) -> Option<u32> {
+    let (name, place) = declared?;
+    names.node("on_error", &name).map_err(|kind| problems.add(kind, place)).ok()
+}
+
+fn check_templates<S: State>(
+    declared: Vec<(Name, Template<S>, Place)>,
+    problems: &mut Problems,
+) -> Templates<S> {
+    let mut templates = Templates::with_capacity(declared.len());
+    for (name, template, place) in declared {
+        if templates.insert(Arc::from(&*name), template).is_some() {
+            problems.add(ProblemKind::DuplicateTemplate { name: name.to_string() }, place);
+        }
+    }
+    templates
+}
+
 /// For each node the one that handles its failures. A handler by default does not handle its own.
 fn resolve_handlers<S: State>(
     names: &Names,
     nodes: &[DeclaredNode<S>],
-    default: Option<(Name, Place)>,
+    default: Option<u32>,
     problems: &mut Problems,
 ) -> Vec<Option<u32>> {
     let mut look_up =
         |name: &str, place| names.node("on_error", name).map_err(|kind| problems.add(kind, place)).ok();
-    let default = default.and_then(|(name, place)| look_up(&name, place));
     let handlers = (0..).zip(nodes).map(|(id, node)| match &node.node.settings.on_error {
         Some(own) => look_up(own, node.place),
         None => default.filter(|handler| *handler != id),
@@ -428,6 +462,9 @@ struct Shape<'a> {
     on_limit: Option<u32>,
     handlers: &'a [Option<u32>],
     eager: bool,
+    templates: Vec<&'a Arc<str>>,
+    /// By node.
+    keeps_output: Vec<bool>,
 }
 
 impl Shape<'_> {
@@ -579,7 +616,7 @@ impl Shape<'_> {
 
     /// SHA-256, cut to 128 bits, over lines of text sorted by themselves, so that the order of the builder's calls does
     /// not matter: `node N`, `edge A -> B`, `join A + B -> C` (sources sorted), `route A -> B`, `branch A -> B`,
-    /// `discipline eager`, `error A -> B`, `graph N F M` (a subgraph's fingerprint and memory), `deferred N`, `limit N`, `channel N R L`. Names are written with their length before them, so that no two graphs give one text.
+    /// `discipline eager`, `error A -> B`, `graph N F M` (a subgraph's fingerprint and memory), `deferred N`, `limit N`, `template N`, `keeps N`, `channel N R L`. Names are written with their length before them, so that no two graphs give one text.
     fn fingerprint<S: State>(&self, schema: &S::Schema, graphs: &[Option<Arc<dyn AnyGraph>>]) -> String {
         let name = |id: u32| {
             let name = self.names.name(id);
@@ -619,6 +656,10 @@ impl Shape<'_> {
                 format!("graph {} {} {:?}", name(id), graph.fingerprint(), graph.memory())
             }),
         );
+        let sized = |name: &str| format!("{}:{name}", name.len());
+        lines.extend(self.templates.iter().map(|name| format!("template {}", sized(name))));
+        let keeps = self.keeps_output.iter().enumerate().filter(|(_, keeps)| **keeps);
+        lines.extend(keeps.map(|(id, _)| format!("keeps {}", name(id as u32))));
         lines.extend(self.on_limit.map(|id| format!("limit {}", name(id))));
         lines.extend(S::channels(schema).iter().map(|channel| {
             let (name, reducer) = (&channel.name, &channel.reducer);
@@ -640,6 +681,7 @@ impl Shape<'_> {
         let mut successors = vec![Vec::new(); rows];
         let mut join_sources = vec![Vec::new(); rows];
         let mut routers = vec![Vec::new(); rows];
+        let mut exits = vec![Exits::default(); rows];
         let mut joins = Vec::new();
         let mut join_words = 0;
         for edge in self.edges {
@@ -647,7 +689,7 @@ impl Shape<'_> {
                 [source] if !edge.joins && edge.target != END_ID => {
                     successors[*source as usize].push(edge.target);
                 }
-                [_] if !edge.joins => {}
+                [source] if !edge.joins => exits[*source as usize].ends = true,
                 sources => {
                     for (place, source) in sources.iter().enumerate() {
                         join_sources[*source as usize].push((joins.len() as u32, place as u32));
@@ -664,7 +706,6 @@ impl Shape<'_> {
                 }
             }
         }
-        let mut exits = vec![Exits::default(); rows];
         for (router, route) in self.routes.iter().enumerate() {
             routers[route.from as usize].push(router as u32);
             exits[route.from as usize].routers = true;
@@ -673,8 +714,17 @@ impl Shape<'_> {
         for (source, joins) in join_sources.iter().enumerate() {
             exits[source].joins = !joins.is_empty();
         }
+        for (exits, keeps) in exits.iter_mut().zip(&self.keeps_output) {
+            exits.keeps_output = *keeps;
+        }
+        for exits in &mut exits {
+            exits.special = exits.fallible_routers || exits.keeps_output;
+        }
+        let wide = successors.iter().enumerate().filter(|(_, row)| row.len() > WIDE);
+        let wide = wide.map(|(source, row)| (source as u32, row.iter().copied().collect()));
         Topology {
             nodes: self.names.start(),
+            wide: wide.collect(),
             successors: Rows::of(successors),
             join_sources: Rows::of(join_sources),
             times_joins: joins.iter().any(|join: &Join| join.timeout.is_some()),

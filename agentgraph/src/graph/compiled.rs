@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::json;
 use super::problem::Warning;
+use super::template::{Defaults, Templates};
 use super::topology::{END_ID, Topology};
 use crate::checkpoint::behind::Behind;
 use crate::checkpoint::codec::Codec;
@@ -49,7 +50,7 @@ pub(crate) struct GraphCore<S: State> {
     pub(crate) breaks: Option<Breaks>,
     pub(crate) has_ephemeral: bool,
     pub(crate) has_run_channels: bool,
-    /// A node is a graph.
+    /// A node is a graph, or a temporary one may be.
     pub(crate) has_graphs: bool,
     pub(crate) siblings: Siblings,
     pub(crate) on_limit: Option<u32>,
@@ -63,6 +64,11 @@ pub(crate) struct GraphCore<S: State> {
     pub(crate) drawing: super::draw::Drawing,
     /// Who runs next, if that is not a matter of supersteps.
     pub(crate) discipline: Option<Arc<dyn Discipline<S>>>,
+    pub(crate) templates: Templates<S>,
+    /// What temporary nodes have that say nothing else.
+    pub(crate) defaults: Defaults,
+    /// Some node keeps its last output.
+    pub(crate) keeps_outputs: bool,
 }
 
 pub(crate) struct NodeEntry<S: State> {
@@ -78,6 +84,8 @@ pub(crate) struct NodeEntry<S: State> {
     pub(crate) graph: Option<Arc<dyn AnyGraph>>,
     /// What becomes of it at the end, if it is detached.
     pub(crate) on_end: OnEnd,
+    /// What it gave last is kept, to be used again.
+    pub(crate) keeps_output: bool,
 }
 
 /// The nodes with static interrupts, by dense id.
@@ -244,6 +252,52 @@ impl<S: State> CompiledGraph<S> {
         crate::run::view::state_at(self, thread, checkpoint).await
     }
 
+    /// The graph as the run had it at a checkpoint: this one, with the temporary edits that held there. To be looked at or
+    /// drawn. `None` if there is no checkpoint with that id.
+    ///
+    /// ```
+    /// # use agentgraph::prelude::*;
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # struct Words { #[reduce(append)] seen: Vec<String> }
+    /// async fn plan(ctx: Ctx) -> Result<()> {
+    ///     ctx.edits().add_node("check#1", "check", ())?;
+    ///     ctx.edits().add_edge("plan", "check#1")?;
+    ///     Ok(())
+    /// }
+    /// async fn check() {}
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let graph = StateGraph::<Words>::new()
+    ///     .node("plan", plan)
+    ///     .edge(START, "plan")
+    ///     .template("check", |(): ()| check)
+    ///     .compile()?
+    ///     .checkpointer(MemorySaver::new());
+    /// graph.invoke(Words::update()).thread("t-1").await?;
+    ///
+    /// let history = graph.history("t-1").await?; // the newest first
+    /// let edited = graph.topology_at("t-1", history[0].id).await?.expect("it is kept");
+    /// assert_eq!(edited.nodes.len(), 2);
+    /// assert!(edited.mermaid().contains("class n1 temporary"));
+    /// let before = graph.topology_at("t-1", history[2].id).await?.expect("it is kept");
+    /// assert_eq!(before.mermaid(), graph.mermaid());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Without a checkpointer, when the store or its bytes fail, and with [`Code::GraphChanged`](crate::Code::GraphChanged)
+    /// when the edits do not fit this graph any more.
+    pub async fn topology_at(
+        &self,
+        thread: &str,
+        checkpoint: crate::CheckpointId,
+    ) -> Result<Option<super::GraphTopology>, Error> {
+        crate::run::view::topology_at(self, thread, checkpoint).await
+    }
+
     /// Changes the state of a thread without running anything; also how a checkpoint is forked.
     pub fn update_state(&self, thread: impl Into<String>) -> StateEdit<S> {
         StateEdit::new(self.clone(), thread.into())
@@ -385,7 +439,7 @@ impl<S: State> CompiledGraph<S> {
 
     /// The graph as a Mermaid flowchart: edges solid, routes dotted, commands without declared targets as an open arrow.
     pub fn mermaid(&self) -> String {
-        self.core.drawing.mermaid()
+        super::shown::of_compiled(&self.core).mermaid()
     }
 }
 

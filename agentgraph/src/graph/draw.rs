@@ -1,10 +1,9 @@
-//! The drawing of a graph as text that Mermaid turns into a picture.
+//! What there is to draw of a graph, and how Mermaid writes it.
 
-use std::collections::HashSet;
 use std::fmt::Write;
 use std::sync::Arc;
 
-use super::topology::END_ID;
+pub(crate) use super::shown::EdgeKind as LineKind;
 
 /// What there is to draw.
 #[derive(Debug)]
@@ -23,58 +22,21 @@ pub(crate) struct Line {
     pub(crate) kind: LineKind,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum LineKind {
-    Edge,
-    Join,
-    Route,
-    Dispatch,
-    Command,
-    Error,
+/// Writes a node, with a double border if it is a graph. Its id is ours, so that its name may hold any character.
+pub(super) fn declare_node(text: &mut String, id: &str, name: &str, is_graph: bool) {
+    let _ = match is_graph {
+        true => writeln!(text, "    {id}[[\"{}\"]]", escape(name)),
+        false => writeln!(text, "    {id}[\"{}\"]", escape(name)),
+    };
 }
 
-impl Drawing {
-    /// A node that is a graph has a double border. Nodes get the ids `n0`, `n1`, .. so that a name may hold any character.
-    pub(crate) fn mermaid(&self) -> String {
-        let mut text = String::from("flowchart TD\n    start([START])\n");
-        for (id, name) in self.names.iter().enumerate() {
-            let _ = match self.graphs.get(id) {
-                Some(true) => writeln!(text, "    n{id}[[\"{}\"]]", escape(name)),
-                _ => writeln!(text, "    n{id}[\"{}\"]", escape(name)),
-            };
-        }
-        if self.lines.iter().any(|line| line.to == Some(END_ID)) {
-            text.push_str("    finish([END])\n");
-        }
-        let mut drawn = HashSet::new();
-        for line in self.lines.iter().filter(|line| drawn.insert(**line)) {
-            let from = self.id(line.from);
-            let _ = match line.to {
-                Some(to) => writeln!(text, "    {from} {} {}", line.kind.arrow(), self.id(to)),
-                None => writeln!(text, "    {from} --o {from}_any([any node])"),
-            };
-        }
-        text
-    }
-
-    fn id(&self, node: u32) -> String {
-        match node {
-            END_ID => "finish".into(),
-            node if node as usize == self.names.len() => "start".into(),
-            node => format!("n{node}"),
-        }
-    }
-}
-
-impl LineKind {
-    fn arrow(self) -> &'static str {
-        match self {
-            LineKind::Edge => "-->",
-            LineKind::Join => "-->|join|",
-            LineKind::Route | LineKind::Command => "-.->",
-            LineKind::Dispatch => "-.->|dispatch|",
-            LineKind::Error => "-.->|error|",
-        }
+pub(super) fn arrow(kind: LineKind) -> &'static str {
+    match kind {
+        LineKind::Edge => "-->",
+        LineKind::Join => "-->|join|",
+        LineKind::Route | LineKind::Command => "-.->",
+        LineKind::Dispatch => "-.->|dispatch|",
+        LineKind::Error => "-.->|error|",
     }
 }
 

@@ -1,5 +1,6 @@
 //! Joins: what each waits for, and how far those of one run have come.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use super::topology::Topology;
@@ -24,6 +25,8 @@ pub(crate) struct Joins {
     rounds: Vec<Round>,
     /// Those whose round has begun, so that a commit looks at no other.
     open: Vec<u32>,
+    /// The sources that are not waited for, by join and place: temporary edits took them away.
+    pruned: HashMap<u32, Vec<u32>>,
 }
 
 /// The round of one join.
@@ -37,6 +40,8 @@ struct Round {
 
 /// A round that has begun and is not over.
 pub(crate) struct OpenRound<'a> {
+    /// The join's number.
+    pub(crate) at: u32,
     pub(crate) join: &'a Join,
     /// The places of the sources that arrived.
     pub(crate) arrived: Vec<u32>,
@@ -50,12 +55,16 @@ impl Joins {
             arrived: vec![0; topology.join_words as usize],
             rounds: topology.joins.iter().map(Round::of).collect(),
             open: Vec::new(),
+            pruned: HashMap::new(),
         }
     }
 
     /// Notes that a source arrived at `now` microseconds. True if the join fires.
     pub(crate) fn arrive(&mut self, topology: &Topology, join: u32, place: u32, now: u64) -> bool {
         let shape = &topology.joins[join as usize];
+        if !self.pruned.is_empty() && self.is_pruned(join, place) {
+            return false;
+        }
         let fired = self.rounds[join as usize].fired;
         let word = (shape.first_word + place / 64) as usize;
         let bit = 1_u64 << (place % 64);
@@ -71,15 +80,62 @@ impl Joins {
             self.rounds[join as usize].due = shape.timeout.map(|limit| due(now, limit));
         }
         self.arrived[word] |= bit;
+        self.rounds[join as usize].missing -= 1;
+        self.judge(shape, join)
+    }
+
+    /// Whether a join fires with what has arrived; ends its round if that was all.
+    fn judge(&mut self, shape: &Join, join: u32) -> bool {
+        let gone = self.pruned.get(&join).map_or(0, |places| places.len() as u32);
+        let all = shape.sources.len() as u32;
         let round = &mut self.rounds[join as usize];
-        round.missing -= 1;
-        let (missing, arrived) = (round.missing, shape.sources.len() as u32 - round.missing);
-        let fires = !round.fired && arrived >= shape.needed;
+        let (missing, arrived) = (round.missing, all - round.missing);
+        let fires = !round.fired && arrived >= shape.needed.min(all - gone);
         round.fired |= fires;
-        if missing == 0 && !shape.deferred {
+        if missing == gone && !shape.deferred {
             self.end_round(shape, join);
         }
         fires
+    }
+
+    pub(crate) fn is_pruned(&self, join: u32, place: u32) -> bool {
+        self.pruned.get(&join).is_some_and(|places| places.contains(&place))
+    }
+
+    /// Does not wait for a source any more, and forgets that it has arrived.
+    pub(crate) fn prune(&mut self, topology: &Topology, join: u32, place: u32) {
+        if self.is_pruned(join, place) {
+            return;
+        }
+        let shape = &topology.joins[join as usize];
+        self.pruned.entry(join).or_default().push(place);
+        let word = &mut self.arrived[(shape.first_word + place / 64) as usize];
+        let bit = 1_u64 << (place % 64);
+        let all = shape.sources.len() as u32;
+        if *word & bit != 0 {
+            *word &= !bit;
+            self.rounds[join as usize].missing += 1;
+        }
+        if self.rounds[join as usize].missing == all {
+            self.end_round(shape, join);
+        }
+    }
+
+    /// Whether a join that sources were taken from has waited for nobody else, and fires.
+    pub(crate) fn fires_without(&mut self, topology: &Topology, join: u32) -> bool {
+        let shape = &topology.joins[join as usize];
+        let begun = self.rounds[join as usize].missing < shape.sources.len() as u32;
+        begun && self.judge(shape, join)
+    }
+
+    /// Ends the rounds of joins into a node that is gone.
+    pub(crate) fn end_rounds_into(&mut self, topology: &Topology, node: u32) {
+        for join in self.open.clone() {
+            let shape = &topology.joins[join as usize];
+            if shape.target == node {
+                self.end_round(shape, join);
+            }
+        }
     }
 
     /// Fires the joins whose time has come; all that have a time if nothing else can run, since nothing can arrive then.
@@ -167,7 +223,7 @@ impl Joins {
                 let word = self.arrived[(join.first_word + place / 64) as usize];
                 word & (1 << (place % 64)) != 0
             });
-            OpenRound { join, arrived: arrived.collect(), fired: round.fired, due: round.due }
+            OpenRound { at, join, arrived: arrived.collect(), fired: round.fired, due: round.due }
         })
     }
 }

@@ -148,7 +148,7 @@ pub enum ProblemKind {
         nodes: Vec<String>,
     },
     /// Two templates have one name.
-    #[error("there are two templates named `{name}`")]
+    #[error("there are two templates named `{name}`: names must differ, checkpoints know templates by them")]
     DuplicateTemplate {
         /// The name.
         name: String,

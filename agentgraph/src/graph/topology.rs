@@ -3,6 +3,8 @@
 //! Nodes have the ids 0, 1, .. in order of declaration; START comes after the last. Nothing here is of the size of the
 //! graph at run time except the arrays themselves, which are only read.
 
+use std::collections::{HashMap, HashSet};
+
 use super::joins::Join;
 
 /// The id of END, as a target.
@@ -66,6 +68,8 @@ pub(crate) struct Topology {
     pub(crate) nodes: u32,
     /// The targets of plain edges; END is left out, since it asks for nothing.
     pub(crate) successors: Rows<u32>,
+    /// The rows of `successors` that are too long to be searched from end to end, as sets.
+    pub(crate) wide: HashMap<u32, HashSet<u32>>,
     /// For each source: the join and the source's place in it.
     pub(crate) join_sources: Rows<(u32, u32)>,
     pub(crate) joins: Vec<Join>,
@@ -87,9 +91,29 @@ pub(crate) struct Exits {
     pub(crate) routers: bool,
     /// A router that names its targets, which may be wrong ones.
     pub(crate) fallible_routers: bool,
+    /// What the node gives is kept, to be used again.
+    pub(crate) keeps_output: bool,
+    /// An update of the node is not just applied and its edges followed: one of the two above.
+    pub(crate) special: bool,
+    /// An edge to END, which asks for nothing.
+    pub(crate) ends: bool,
 }
 
+/// Rows with more targets than this are also kept as sets.
+pub(crate) const WIDE: usize = 32;
+
 impl Topology {
+    /// Whether there is a plain edge. In a time that does not grow with the graph.
+    pub(crate) fn has_edge(&self, from: u32, to: u32) -> bool {
+        if to == END_ID {
+            return self.exits(from).ends;
+        }
+        match self.wide.get(&from) {
+            Some(row) => row.contains(&to),
+            None => self.successors.row(from).contains(&to),
+        }
+    }
+
     #[inline]
     pub(crate) fn is_deferred(&self, node: u32) -> bool {
         self.deferred.get(node as usize).copied().unwrap_or(false)

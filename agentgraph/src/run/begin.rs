@@ -1,7 +1,9 @@
 //! Where a call begins: what it finds on its thread, and what it may do with that.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::checkpoint::format::Bytes;
 use crate::checkpoint::{ListQuery, PendingWrite, Place};
 use crate::context::{CheckpointId, RunId, Spent};
 use crate::engine::commit::Journal;
@@ -11,6 +13,7 @@ use crate::engine::plan::{Frontier, LeftOver};
 use crate::engine::{Answers, Eager};
 use crate::error::{Code, Error};
 use crate::graph::joins::Joins;
+use crate::graph::run_graph::RunGraph;
 use crate::graph::{CompiledGraph, GraphCore, Persistence};
 use crate::run::Edit;
 use crate::run::busy::{RolledBack, newest_run};
@@ -53,7 +56,7 @@ struct Found {
 impl<'a, S: State> Thread<'a, S> {
     /// Reads the checkpoint `from`, or the newest one.
     pub(super) async fn open(
-        core: &GraphCore<S>,
+        core: &Arc<GraphCore<S>>,
         persistence: &'a Persistence<S>,
         name: Arc<str>,
         from: Option<CheckpointId>,
@@ -85,7 +88,7 @@ impl<'a, S: State> Thread<'a, S> {
 
     /// Reads the checkpoint that its newest run began on.
     pub(super) async fn before_newest_run(
-        core: &GraphCore<S>,
+        core: &Arc<GraphCore<S>>,
         persistence: &'a Persistence<S>,
         name: Arc<str>,
     ) -> Result<Self, Error> {
@@ -111,10 +114,11 @@ impl<'a, S: State> Thread<'a, S> {
     }
 
     /// What subgraphs of its unfinished superstep ask.
-    pub(super) async fn open_inside(&self, core: &GraphCore<S>) -> Result<Vec<OpenRequest>, Error> {
+    pub(super) async fn open_inside(&self, core: &Arc<GraphCore<S>>) -> Result<Vec<OpenRequest>, Error> {
         let mut open = Vec::new();
         let Some(Found { replayed, left, .. }) = &self.found else { return Ok(open) };
         let place = self.persistence.place(&self.name);
+        let core = &RunGraph::restore(core, &replayed.header, &mut Vec::new());
         for task in tasks(core, place, &replayed.header, replayed.id, &left.tasks) {
             open.extend(inside_of(core, &*self.persistence.saver, place, &task).await?.requests);
         }
@@ -142,6 +146,9 @@ pub(crate) fn unknown_checkpoint(place: Place<'_>, id: CheckpointId) -> Error {
 /// Where a call begins.
 pub(super) struct Begun<S: State> {
     pub(super) run: RunId,
+    pub(super) graph: RunGraph<S>,
+    /// What nodes gave last.
+    pub(super) outputs: BTreeMap<String, Bytes>,
     pub(super) state: Arc<S>,
     pub(super) frontier: Frontier,
     pub(super) joins: Joins,
@@ -232,8 +239,10 @@ impl<S: State> Begun<S> {
                 return Err(run_unfinished(&replayed, &left.tasks, &inside));
             }
             journal.run = new_run;
+            journal.forget_edits();
             return Ok(Begun {
                 state,
+                outputs: replayed.header.outputs,
                 next: Next::Input { input, abandoned },
                 ..fresh_parts(graph, journal, new_run)
             });
@@ -241,7 +250,8 @@ impl<S: State> Begun<S> {
         if !unfinished && !matches!(start, Start::Edit(_)) {
             return Err(nothing_to_resume("its last run has finished"));
         }
-        let LookedUp { frontier, joins, mut eager } = look_up(core, place, &replayed.header)?;
+        let LookedUp { graph: run_graph, frontier, joins, mut eager } =
+            look_up(&graph.core, place, &replayed.header)?;
         if let Some(eager) = eager.as_mut().filter(|_| forks.is_some()) {
             eager.flow.forget_left();
             eager.order = order.filter(|_| matches!(start, Start::Proceed));
@@ -268,6 +278,8 @@ impl<S: State> Begun<S> {
         };
         Ok(Begun {
             run,
+            graph: run_graph,
+            outputs: header.outputs,
             state,
             frontier,
             joins,
@@ -292,6 +304,8 @@ fn fresh_parts<S: State>(
 ) -> Begun<S> {
     Begun {
         run,
+        graph: RunGraph::from(Arc::clone(&graph.core)),
+        outputs: BTreeMap::new(),
         state: Arc::new(S::initial(&graph.core.schema)),
         frontier: Frontier::default(),
         joins: Joins::of(&graph.core.topology),

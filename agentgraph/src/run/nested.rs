@@ -3,24 +3,28 @@
 //! It is driven by the task's own future, so whatever drops or cuts off the task does that to it, too. It is kept on the
 //! saver of the run around it, in a namespace made of the task's id: a call that is made again finds itself there.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 
 use crate::checkpoint::codec::Codec;
-use crate::checkpoint::format::{Header, Source, StoredCall, open};
+use crate::checkpoint::format::{Bytes, Header, Source, StoredCall, open};
 use crate::checkpoint::{Checkpointer, ListQuery, PendingWrite, Place, RowKind, corrupt, page};
 use crate::context::{
     Call, CheckpointId, Control, Inside, Nest, Outer, RunId, RunShared, Sink, Spending, TaskId, TaskRequest,
 };
+use crate::edits::Desk;
 use crate::engine::commit::Journal;
 use crate::engine::execute::{Left, OwnError};
 use crate::engine::host::{LocalRunner, TaskRunner};
 use crate::engine::load::{LeftBehind, LookedUp, Replayed, Restored, left_behind, look_up, replay, restore};
 use crate::engine::plan::{Frontier, LeftOver};
 use crate::engine::recorder::{Trace, add_step};
+use crate::engine::reuse::KeptOutputs;
 use crate::engine::{Eager, Loop, Pause, Scratch};
 use crate::error::{BoxError, Code, Error};
 use crate::graph::joins::Joins;
+use crate::graph::run_graph::RunGraph;
 use crate::graph::{CompiledGraph, GraphCore, Persistence};
 use crate::policy::Heartbeats;
 use crate::run::event::{EventQueue, Inside as HeardInside};
@@ -70,6 +74,8 @@ struct Standing<C: State> {
     frontier: Frontier,
     joins: Joins,
     eager: Option<Box<Eager<C>>>,
+    graph: RunGraph<C>,
+    outputs: BTreeMap<String, Bytes>,
     journal: Option<Journal<C>>,
     left: LeftBehind,
     halted: Vec<String>,
@@ -90,7 +96,7 @@ pub(crate) async fn enter<C: State>(
     let nowhere = Call { task: TaskId::from_u128(0), again: false, shares_memory: false };
     let nest = outer.nest.as_deref();
     let call = nest.and_then(|nest| nest.call(request)).unwrap_or(nowhere);
-    let node = outer.node_name(request.node);
+    let node = &*outer.name_of(request.node);
     let name: Arc<str> = Arc::from(namespace(outer.namespace(), node, callee.memory, call.task));
     let _memory = match callee.memory {
         Memory::PerThread => Some(MemoryGuard::take(&outer, &name, call.shares_memory)?),
@@ -178,6 +184,8 @@ impl<C: State> Entry<'_, C> {
             frontier: Frontier::default(),
             joins: Joins::of(&core.topology),
             eager: core.eager.then(Box::default),
+            graph: RunGraph::from(Arc::clone(core)),
+            outputs: BTreeMap::new(),
             journal,
             left: LeftBehind::default(),
             halted: Vec::new(),
@@ -196,11 +204,13 @@ impl<C: State> Entry<'_, C> {
         let abandoned = (!replayed.header.next.is_empty()).then_some(replayed.header.run);
         if let Some(journal) = &mut journal {
             (journal.run, journal.call) = (self.outer.run, Some(self.call));
+            journal.forget_edits();
             // A state that is not the one that was stored.
             journal.must_be_full |= remembered.is_none();
         }
         let begin = Begin { state: remembered.or(begin.state), input: C::Update::default() };
-        Ok(Standing { input: Some((input, abandoned)), ..self.fresh(begin, journal) })
+        let outputs = replayed.header.outputs;
+        Ok(Standing { input: Some((input, abandoned)), outputs, ..self.fresh(begin, journal) })
     }
 
     fn journal_behind(
@@ -218,14 +228,16 @@ impl<C: State> Entry<'_, C> {
         let total = self.stored_total(&found).await?;
         let Found { replayed, restored, left, writes } = found;
         let journal = self.journal_behind(&replayed, &restored, &writes);
-        let LookedUp { frontier, joins, eager } =
+        let LookedUp { graph, frontier, joins, eager } =
             look_up(&self.callee.graph.core, self.place(), &replayed.header)?;
-        let Header { halt, session, .. } = replayed.header;
+        let Header { halt, session, outputs, .. } = replayed.header;
         Ok(Standing {
             state: Arc::new(restored.state),
             frontier,
             joins,
             eager,
+            graph,
+            outputs,
             journal,
             halted: if left.told { Vec::new() } else { halt },
             sessions: left.sessions.clone().unwrap_or(session),
@@ -269,6 +281,9 @@ impl<C: State> Entry<'_, C> {
     async fn drive<R: TaskRunner<C>>(&self, standing: Standing<C>, runner: R) -> Result<End<C>, NotEnded> {
         let mut run = self.make_loop(standing.journal, &standing.left, standing.sessions, runner)?;
         (run.state, run.frontier, run.joins) = (standing.state, standing.frontier, standing.joins);
+        run.kept = KeptOutputs::of(&standing.graph, standing.outputs);
+        run.core = standing.graph;
+        run.show_edits();
         (run.left_over, run.past_breaks) = (standing.left.tasks, standing.left.told);
         run.eager = standing.eager;
         run.halted = standing.halted;
@@ -342,9 +357,13 @@ impl<C: State> Entry<'_, C> {
                 namespace,
             })),
             nest,
+            desk: Arc::clone(&graph.core) as Arc<dyn Desk>,
+            stores_edits: journal.is_some() || graph.host.is_some(),
+            visible: Mutex::default(),
         };
         Ok(Loop {
-            core: Arc::clone(&graph.core),
+            core: RunGraph::from(Arc::clone(&graph.core)),
+            kept: KeptOutputs::default(),
             runner,
             shared: Arc::new(shared),
             state: Arc::new(C::initial(&graph.core.schema)),

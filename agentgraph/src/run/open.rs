@@ -9,7 +9,7 @@ use crate::engine::eager::record::stored_id;
 use crate::engine::load::left_behind;
 use crate::engine::plan::{Dispatched, Frontier, LeftOver, StepPlace, TaskLeft, handler_id, task_id};
 use crate::error::Error;
-use crate::graph::GraphCore;
+use crate::graph::run_graph::RunGraph;
 use crate::run::nested::Callee;
 use crate::run::{Interrupt, InterruptId};
 use crate::state::State;
@@ -88,13 +88,14 @@ impl<C: State> AnyGraph for Callee<C> {
             return Ok(found);
         }
         found.children.push(OpenChild { node: node.to_owned(), namespace: place.namespace.to_owned() });
+        let graph = RunGraph::restore(&self.graph.core, &header, &mut Vec::new());
         let left = left_behind(&self.graph.core, place, (id, &header), &tail.writes)?.tasks;
-        for task in tasks(&self.graph.core, place, &header, id, &left) {
+        for task in tasks(&graph, place, &header, id, &left) {
             if let Some(request) = task.left.and_then(TaskLeft::open) {
                 let interrupt = interrupt(place, &task, request);
                 found.requests.push(OpenRequest { interrupt, at: id });
             } else {
-                let inside = inside_of(&self.graph.core, saver, place, &task).await?;
+                let inside = inside_of(&graph, saver, place, &task).await?;
                 found.requests.extend(inside.requests);
                 found.children.extend(inside.children);
             }
@@ -112,7 +113,7 @@ pub(crate) struct OpenTask<'a> {
 
 /// The tasks of a stored frontier that are not done, in task order.
 pub(crate) fn tasks<'a, S: State>(
-    core: &GraphCore<S>,
+    core: &RunGraph<S>,
     place: Place<'_>,
     header: &Header,
     id: CheckpointId,
@@ -124,7 +125,7 @@ pub(crate) fn tasks<'a, S: State>(
 
 /// The results of those that are done, in task order.
 pub(crate) fn done<'a, S: State>(
-    core: &GraphCore<S>,
+    core: &RunGraph<S>,
     place: Place<'_>,
     header: &Header,
     id: CheckpointId,
@@ -136,7 +137,7 @@ pub(crate) fn done<'a, S: State>(
 
 /// Names are taken as stored, so that a thread of another version of the graph can be looked at too.
 fn all_tasks<'a, S: State>(
-    core: &GraphCore<S>,
+    core: &RunGraph<S>,
     place: Place<'_>,
     header: &Header,
     id: CheckpointId,
@@ -174,7 +175,7 @@ fn all_tasks<'a, S: State>(
 
 /// The ids that the tasks of a stored frontier have, and those under which they called subgraphs.
 pub(crate) fn tasks_and_calls<S: State>(
-    core: &GraphCore<S>,
+    core: &RunGraph<S>,
     place: Place<'_>,
     header: &Header,
     id: CheckpointId,
@@ -203,12 +204,12 @@ fn step_place<'a>(place: Place<'a>, header: &Header, id: CheckpointId) -> StepPl
 
 /// What is open inside one of them.
 pub(crate) async fn inside_of<S: State>(
-    core: &GraphCore<S>,
+    core: &RunGraph<S>,
     saver: &dyn Checkpointer,
     place: Place<'_>,
     task: &OpenTask<'_>,
 ) -> Result<Open, Error> {
-    let node = core.by_name.get(&*task.node).and_then(|node| core.nodes.get(*node as usize));
+    let node = core.id(&task.node).and_then(|node| core.entry(node));
     let Some(graph) = node.and_then(|node| node.graph.as_ref()) else { return Ok(Open::default()) };
     if graph.memory() == Memory::None {
         return Ok(Open::default());
@@ -231,9 +232,8 @@ pub(crate) fn interrupt(
 }
 
 /// Who handles the failures of a node today.
-fn handler_of<'a, S: State>(core: &'a GraphCore<S>, failed: &str) -> Option<&'a str> {
-    let node = *core.by_name.get(failed)?;
-    Some(core.name(core.nodes.get(node as usize)?.on_error?))
+fn handler_of<'a, S: State>(core: &'a RunGraph<S>, failed: &str) -> Option<&'a str> {
+    Some(core.name(core.handler(core.id(failed)?)?))
 }
 
 /// The stored frontier with ids of its own, one per name in it.

@@ -6,6 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::context::{CheckpointId, RunId};
+use crate::edits::DroppedEdits;
 use crate::engine::commit::Journal;
 use crate::engine::host::TaskRunner;
 use crate::engine::{Loop, Pause};
@@ -32,6 +33,8 @@ pub enum Outcome<O> {
         checkpoint: Option<CheckpointId>,
         /// What the run has spent, by unit.
         spent: BTreeMap<Cow<'static, str>, u64>,
+        /// Temporary edits of this call that did not fit those of a parallel task, and were dropped.
+        dropped: Vec<DroppedEdits>,
     },
     /// The run waits: for answers (`resume`), or at a static interrupt (`proceed`).
     #[non_exhaustive]
@@ -46,6 +49,8 @@ pub enum Outcome<O> {
         checkpoint: Option<CheckpointId>,
         /// What the run has spent, by unit.
         spent: BTreeMap<Cow<'static, str>, u64>,
+        /// Temporary edits of this call that did not fit those of a parallel task, and were dropped.
+        dropped: Vec<DroppedEdits>,
     },
     /// The run was stopped and can go on by `proceed()`.
     #[non_exhaustive]
@@ -60,6 +65,8 @@ pub enum Outcome<O> {
         checkpoint: Option<CheckpointId>,
         /// What the run has spent, by unit.
         spent: BTreeMap<Cow<'static, str>, u64>,
+        /// Temporary edits of this call that did not fit those of a parallel task, and were dropped.
+        dropped: Vec<DroppedEdits>,
     },
 }
 
@@ -70,16 +77,19 @@ impl<S: State> Outcome<S> {
         let stuck = StuckJoin::of(&run);
         let spent = run.spent().units;
         let cancelled = run.scratch.cancelled;
+        let dropped = run.scratch.dropped;
         let output = Arc::unwrap_or_clone(run.state);
         match pause {
             // A graph that nothing is around cannot be left.
             Pause::Finished | Pause::Left(_) => {
-                Outcome::Finished { output, stuck, cancelled, run: id, checkpoint, spent }
+                Outcome::Finished { output, stuck, cancelled, run: id, checkpoint, spent, dropped }
             }
             Pause::Interrupted(interrupts) => {
-                Outcome::Interrupted { output, interrupts, run: id, checkpoint, spent }
+                Outcome::Interrupted { output, interrupts, run: id, checkpoint, spent, dropped }
             }
-            Pause::Stopped(reason) => Outcome::Stopped { output, reason, run: id, checkpoint, spent },
+            Pause::Stopped(reason) => {
+                Outcome::Stopped { output, reason, run: id, checkpoint, spent, dropped }
+            }
         }
     }
 }
@@ -97,14 +107,14 @@ impl<O> Outcome<O> {
     /// The same outcome, showing `part` of the state.
     pub fn map<P>(self, part: impl FnOnce(O) -> P) -> Outcome<P> {
         match self {
-            Outcome::Finished { output, stuck, cancelled, run, checkpoint, spent } => {
-                Outcome::Finished { output: part(output), stuck, cancelled, run, checkpoint, spent }
+            Outcome::Finished { output, stuck, cancelled, run, checkpoint, spent, dropped } => {
+                Outcome::Finished { output: part(output), stuck, cancelled, run, checkpoint, spent, dropped }
             }
-            Outcome::Interrupted { output, interrupts, run, checkpoint, spent } => {
-                Outcome::Interrupted { output: part(output), interrupts, run, checkpoint, spent }
+            Outcome::Interrupted { output, interrupts, run, checkpoint, spent, dropped } => {
+                Outcome::Interrupted { output: part(output), interrupts, run, checkpoint, spent, dropped }
             }
-            Outcome::Stopped { output, reason, run, checkpoint, spent } => {
-                Outcome::Stopped { output: part(output), reason, run, checkpoint, spent }
+            Outcome::Stopped { output, reason, run, checkpoint, spent, dropped } => {
+                Outcome::Stopped { output: part(output), reason, run, checkpoint, spent, dropped }
             }
         }
     }
@@ -138,6 +148,14 @@ impl<O> Outcome<O> {
         | Outcome::Interrupted { spent, .. }
         | Outcome::Stopped { spent, .. }) = self;
         spent.get(unit).copied().unwrap_or(0)
+    }
+
+    /// Temporary edits of this call that did not fit those of a parallel task, and were dropped as a whole.
+    pub fn dropped_edits(&self) -> &[DroppedEdits] {
+        let (Outcome::Finished { dropped, .. }
+        | Outcome::Interrupted { dropped, .. }
+        | Outcome::Stopped { dropped, .. }) = self;
+        dropped
     }
 
     /// The run's id.
@@ -238,7 +256,8 @@ impl StuckJoin {
         let open = run.joins.open(&run.core.topology).filter(|round| !round.fired);
         open.map(|round| {
             let join = round.join;
-            let places = 0..join.sources.len() as u32;
+            let places =
+                (0..join.sources.len() as u32).filter(|place| !run.joins.is_pruned(round.at, *place));
             let (here, missing): (Vec<u32>, Vec<u32>) =
                 places.partition(|place| round.arrived.contains(place));
             let names =

@@ -14,6 +14,7 @@ use crate::checkpoint::{Checkpointer, Leased, Place, Retention, corrupt};
 use crate::context::{CheckpointId, TaskId};
 use crate::engine::load::left_behind;
 use crate::error::{Code, Error};
+use crate::graph::run_graph::RunGraph;
 use crate::graph::{CompiledGraph, GraphCore, Persistence};
 use crate::state::State;
 
@@ -134,7 +135,7 @@ fn call_of(namespace: &str) -> Option<&str> {
 
 /// The tasks of the superstep that is open at the newest checkpoint, by every id that they have had.
 async fn open_tasks<S: State>(
-    core: &GraphCore<S>,
+    core: &Arc<GraphCore<S>>,
     saver: &dyn Checkpointer,
     place: Place<'_>,
 ) -> Result<Option<Vec<TaskId>>, Error> {
@@ -149,7 +150,8 @@ async fn open_tasks<S: State>(
         return Ok(None);
     }
     let left = left_behind(core, place, (id, &header), &tail.writes)?.tasks;
-    Ok(Some(tasks_and_calls(core, place, &header, id, &left)))
+    let core = RunGraph::restore(core, &header, &mut Vec::new());
+    Ok(Some(tasks_and_calls(&core, place, &header, id, &left)))
 }
 
 impl<S: State> CompiledGraph<S> {

@@ -8,15 +8,17 @@ use std::time::SystemTime;
 use crate::checkpoint::format::Source;
 use crate::checkpoint::{ListQuery, Place, RowKind, Tail, page};
 use crate::context::{CheckpointId, RunId};
+use crate::edits::GraphEdit;
 use crate::engine::load::{
-    Replayed, apply_row, fill_references, finished_step, left_behind, replay, restore,
+    Replayed, apply_row, fill_references, finished_step, graph_changed, left_behind, replay, restore,
 };
 use crate::engine::merge::{Done, keep_overwrites};
 use crate::engine::pass::Discipline;
 use crate::engine::plan::{LeftOver, TaskLeft};
 use crate::engine::stored::StoredStep;
 use crate::error::{Code, Error};
-use crate::graph::{CompiledGraph, Persistence};
+use crate::graph::run_graph::RunGraph;
+use crate::graph::{CompiledGraph, GraphTopology, Persistence};
 use crate::run::Interrupt;
 use crate::run::open::{OpenChild, OpenTask, done, inside_of, interrupt, tasks};
 use crate::state::State;
@@ -49,6 +51,10 @@ pub struct Checkpoint<S> {
     pub children: Vec<OpenChild>,
     /// The run that was given up when this one began.
     pub abandoned: Option<RunId>,
+    /// The temporary edits that hold, in order; of skips only those that are [to come](Checkpoint::skips).
+    pub edits: Vec<GraphEdit>,
+    /// Nodes that are skipped when they are reached next.
+    pub skips: Vec<String>,
 }
 
 pub(super) fn no_checkpointer() -> Error {
@@ -87,6 +93,24 @@ pub(crate) async fn state_at<S: State>(
     checkpoint(graph, persistence, place, &replayed).map(Some)
 }
 
+pub(crate) async fn topology_at<S: State>(
+    graph: &CompiledGraph<S>,
+    thread: &str,
+    id: CheckpointId,
+) -> Result<Option<GraphTopology>, Error> {
+    let persistence = graph.persistence.as_ref().ok_or_else(no_checkpointer)?;
+    persistence.settle(thread).await;
+    let place = persistence.place(thread);
+    let Some(tail) = persistence.saver.get(place, Some(id)).await? else { return Ok(None) };
+    let header = replay(persistence, place, &tail).await?.header;
+    let mut gone = Vec::new();
+    let edited = RunGraph::restore(&graph.core, &header, &mut gone);
+    match gone.is_empty() {
+        true => Ok(Some(GraphTopology::of(&edited))),
+        false => Err(graph_changed(place, gone)),
+    }
+}
+
 fn parent(replayed: &Replayed) -> Option<CheckpointId> {
     let CheckpointId { branch, step, .. } = replayed.id;
     let before = step.checked_sub(1)?;
@@ -114,6 +138,8 @@ fn checkpoint<S: State>(
         interrupts: Vec::new(),
         children: Vec::new(),
         abandoned: header.abandoned,
+        edits: header.overlay.clone(),
+        skips: header.skips.clone(),
     })
 }
 
@@ -126,13 +152,14 @@ async fn add_left_over<S: State>(
     tail: &Tail,
     checkpoint: &mut Checkpoint<S>,
 ) -> Result<(), Error> {
-    let (core, header) = (&graph.core, &replayed.header);
-    let left = left_behind(core, place, (replayed.id, header), &tail.writes)?.tasks;
-    if let Some(discipline) = &core.discipline {
+    let header = &replayed.header;
+    let left = left_behind(&graph.core, place, (replayed.id, header), &tail.writes)?.tasks;
+    if let Some(discipline) = &graph.core.discipline {
         return add_pass(graph, persistence, place, &**discipline, &left, checkpoint);
     }
+    let core = &RunGraph::restore(&graph.core, header, &mut Vec::new());
     let finished = done(core, place, header, replayed.id, &left).map(|result| {
-        let step = finished_step(core, &persistence.codec, place.thread, result)?;
+        let (step, _) = finished_step(core, &persistence.codec, place.thread, result)?;
         Ok(Some(Done { update: update_of(step), goes: None }))
     });
     let mut finished: Vec<_> = finished.collect::<Result<_, Error>>()?;
@@ -168,7 +195,7 @@ fn add_pass<S: State>(
     let mut done = results
         .map(|result| {
             let turn = StoredStep::from_bytes(result)?.turn;
-            Ok((turn, finished_step(core, &persistence.codec, place.thread, result)?))
+            Ok((turn, finished_step(core, &persistence.codec, place.thread, result)?.0))
         })
         .collect::<Result<Vec<_>, Error>>()?;
     done.sort_by_key(|(turn, _)| turn.as_ref().map(|turn| turn.place));

@@ -68,8 +68,8 @@ impl From<&Report> for StoredReport {
         let dropped = report.dropped.iter().map(|dropped| StoredDropped {
             by: dropped.by.clone(),
             edits: dropped.edits.clone(),
-            edit: GraphEdit::clone(&dropped.why.edit),
-            why: dropped.why.why.to_string(),
+            edit: dropped.why.edit().clone(),
+            why: dropped.why.why().to_string(),
         });
         StoredReport { not_run: report.not_run.clone(), dropped: dropped.collect() }
     }

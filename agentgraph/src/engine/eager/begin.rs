@@ -42,7 +42,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             let Some(mut left) = self.activation_id(key).and_then(|task| left_over.remove(&task)) else {
                 continue;
             };
-            let handler = self.activation(key).and_then(|one| self.core.nodes[one.node as usize].on_error);
+            let handler = self.activation(key).and_then(|one| self.core.handler(one.node));
             if let (Some(failure), Some(node)) = (left.failure.take(), handler) {
                 if let Some(activation) = self.activation_mut(key) {
                     activation.handler = Some(Handler { node, failure: Arc::new(failure) });

@@ -1,7 +1,5 @@
 //! Nothing runs any more that the call waits for: what it comes to, and what it leaves behind.
 
-use std::sync::Arc;
-
 use crate::checkpoint::PendingWrite;
 use crate::checkpoint::format::Source;
 use crate::context::Request;
@@ -46,7 +44,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     async fn stopped(&mut self, reason: StopReason) -> Result<Pause, Error> {
         self.leave_behind().await?;
-        match (reason, self.core.on_limit) {
+        match (reason, self.core.limit_node()) {
             (StopReason::Limit, Some(node)) => Box::pin(self.beyond_limit(node)).await,
             _ => Ok(Pause::Stopped(reason)),
         }
@@ -102,7 +100,10 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let mut ending = known.unwrap_or_default();
         let mut awaited: Vec<u32> = ending.iter().map(|(index, _)| *index).collect();
         for (index, started) in course.all_started() {
-            let on_end = self.activation(started.key).map(|one| self.core.nodes[one.node as usize].on_end);
+            let on_end = self
+                .activation(started.key)
+                .and_then(|one| self.core.entry(one.node))
+                .map(|node| node.on_end);
             if let (Some(OnEnd::Await(limit)), false) = (on_end, awaited.contains(&index)) {
                 ending.push((index, sleep(&self.shared.services, limit)));
                 awaited.push(index);
@@ -167,10 +168,9 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     /// Notes what a task asks, which holds what comes after it.
     pub(super) fn hold(&mut self, key: Key, request: Request) {
-        let core = Arc::clone(&self.core);
         let Some(eager) = &mut self.eager else { return };
         let Some(activation) = eager.flow.open.get_mut(&key) else { return };
-        let node = core.name(activation.actor()).to_owned();
+        let node = self.core.name(activation.actor()).to_owned();
         let stored = StoredRequest { node, value: request.value, schema: request.schema };
         let left = activation.left_mut();
         left.requests.retain(|(n, _)| *n != request.n);

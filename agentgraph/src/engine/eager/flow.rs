@@ -8,7 +8,7 @@ use crate::checkpoint::format::StoredState;
 use crate::context::CheckpointId;
 use crate::engine::plan::{Frontier, TaskLeft};
 use crate::failure::Failure;
-use crate::graph::GraphCore;
+use crate::graph::run_graph::RunGraph;
 use crate::state::{State, WriteKind};
 use crate::step::InputValue;
 
@@ -145,7 +145,7 @@ impl Flow {
     /// Makes an activation of every place that a commit leads to: `after` if a static interrupt holds them.
     pub(crate) fn make<S: State>(
         &mut self,
-        core: &GraphCore<S>,
+        core: &RunGraph<S>,
         next: &mut Frontier,
         commit: Upcoming,
         from: u32,
@@ -241,7 +241,7 @@ impl Flow {
     /// and how this one writes it. Two that overwrite are too many for any channel.
     pub(crate) fn clash<S: State>(
         &self,
-        core: &GraphCore<S>,
+        core: &RunGraph<S>,
         read_at: u64,
         update: &S::Update,
     ) -> Option<(usize, u32, WriteKind)> {
@@ -260,11 +260,7 @@ impl Flow {
     }
 
     /// The channels that an update writes, of those of which it must be known who wrote them: with `true` if it overwrites.
-    pub(crate) fn watched<S: State>(
-        core: &GraphCore<S>,
-        update: &S::Update,
-        writes: &mut Vec<(usize, bool)>,
-    ) {
+    pub(crate) fn watched<S: State>(core: &RunGraph<S>, update: &S::Update, writes: &mut Vec<(usize, bool)>) {
         let channels = S::channels(&core.schema);
         S::writes(&core.schema, update, &mut |channel, kind| {
             let overwrites = kind == WriteKind::Overwrite;

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use crate::checkpoint::format::Source;
 use crate::engine::Loop;
 use crate::engine::eager::Eager;
-use crate::engine::eager::flow::{Flow, Key, Merged, Phase, Upcoming};
+use crate::engine::eager::flow::{Activation, Flow, Key, Merged, Phase, Upcoming};
 use crate::engine::host::TaskRunner;
 use crate::engine::lifetimes::writes_ephemeral;
 use crate::engine::merge::{Done, Merge};
 use crate::error::{Code, Error};
-use crate::graph::GraphCore;
+use crate::graph::run_graph::RunGraph;
 use crate::state::{State, WriteKind};
 
 /// Who is merged.
@@ -47,7 +47,7 @@ impl Flow {
             Some((key, node)) => self.end(key, core.is_detached(node), arrives),
             None => Vec::new(),
         };
-        for node in arrived {
+        for node in arrived.into_iter().chain(self.cancel_removed(core)) {
             merge.arrive(node);
         }
         let timed = merge.settle_apart(self.normal == 0, again);
@@ -59,6 +59,22 @@ impl Flow {
         self.unsaid.log.push(Merged { at: commit.at, ended: ending, timed });
         self.at = commit.at;
         Ok(())
+    }
+}
+
+impl Flow {
+    /// Takes out what was to start of nodes that the edits of this merge remove. Gives the nodes whose groups are done by that.
+    fn cancel_removed<S: State>(&mut self, core: &RunGraph<S>) -> Vec<u32> {
+        let staged = core.edited.as_ref().and_then(|edited| edited.staged());
+        let Some(removed) = staged.map(|staged| staged.removed()).filter(|removed| !removed.is_empty())
+        else {
+            return Vec::new();
+        };
+        let has_begun = |one: &Activation| one.phase == Phase::Runs || one.left.is_some();
+        let gone = self.open.iter().filter(|(_, one)| removed.contains(&one.node) && !has_begun(one));
+        let gone: Vec<(Key, u32)> = gone.map(|(key, one)| (*key, one.node)).collect();
+        self.ready.retain(|key| !gone.iter().any(|(gone, _)| gone == key));
+        gone.into_iter().flat_map(|(key, node)| self.end(key, core.is_detached(node), false)).collect()
     }
 }
 
@@ -91,25 +107,38 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     /// Merges a task that is done.
     pub(super) fn merge_activation(&mut self, key: Key, done: Done<S>) -> Result<(), Error> {
-        let core = Arc::clone(&self.core);
         let Some(activation) = self.activation(key) else { return Ok(()) };
         let actor = activation.actor();
-        let at_node = |error: Error| error.at_node(core.name(actor));
         if let (Some(update), Some(eager)) = (&done.update, &self.eager)
-            && let Some(clash) = eager.flow.clash(&core, activation.read_at, update)
+            && let Some(clash) = eager.flow.clash(&self.core, activation.read_at, update)
         {
-            return Err(at_node(overtaken(&core, clash, actor)));
+            return Err(overtaken(&self.core, clash, actor).at_node(self.core.name(actor)));
         }
-        let fallible = core.topology.exits(actor).fallible_routers;
+        let mut done = [Some(done)];
+        let outputs = self.outputs_to_keep(|_| actor, &done)?;
+        self.stage_edits(|_, _| actor, &mut done);
+        let [done] = done;
+        let fallible = self.core.exits(actor).fallible_routers;
         let before = self.before_merge(fallible);
+        let update = done.as_ref().and_then(|done| done.update.as_ref());
         let writes =
-            core.has_ephemeral && done.update.as_ref().is_some_and(|update| writes_ephemeral(&core, update));
-        let merged = self.merge_into_flow(Some(key), actor, Some(done), writes);
-        if merged.is_err() {
-            self.frontier.clear();
-            self.undo_merge(before);
+            self.core.has_ephemeral && update.is_some_and(|update| writes_ephemeral(&self.core, update));
+        let merged = self.merge_into_flow(Some(key), actor, done, writes);
+        match merged {
+            Ok(()) => {
+                self.keep(outputs);
+                let skipped = self.eager.as_mut().and_then(|eager| eager.skipping.remove(&key));
+                self.scratch.skipped.extend(skipped);
+                self.lay_down();
+                Ok(())
+            }
+            Err(error) => {
+                self.core.unstage();
+                self.frontier.clear();
+                self.undo_merge(before);
+                Err(error.at_node(self.core.name(actor)))
+            }
         }
-        merged.map_err(at_node)
     }
 
     pub(super) fn merge_into_flow(
@@ -172,7 +201,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 }
 
 /// A write that a task could not make since it did not know of another one.
-fn overtaken<S: State>(core: &GraphCore<S>, clash: (usize, u32, WriteKind), second: u32) -> Error {
+fn overtaken<S: State>(core: &RunGraph<S>, clash: (usize, u32, WriteKind), second: u32) -> Error {
     let (channel, first, kind) = clash;
     let field = &S::channels(&core.schema)[channel].name;
     let (first, second) = (core.name(first), core.name(second));

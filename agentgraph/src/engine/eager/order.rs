@@ -13,7 +13,7 @@ use crate::engine::eager::course::{Course, End, Started};
 use crate::engine::eager::flow::{Flow, Key, Phase};
 use crate::engine::host::TaskRunner;
 use crate::error::Error;
-use crate::graph::GraphCore;
+use crate::graph::run_graph::RunGraph;
 use crate::run::event::EventKind;
 use crate::state::State;
 
@@ -70,7 +70,7 @@ impl Order {
         Ok(Order { steps, shared: number, numbers: HashMap::new() })
     }
 
-    pub(super) fn turn<S: State>(&mut self, core: &GraphCore<S>, flow: &Flow) -> Turn {
+    pub(super) fn turn<S: State>(&mut self, core: &RunGraph<S>, flow: &Flow) -> Turn {
         let is_silent = |step: &StoredMerge| step.ended.is_none() && step.timed.is_empty();
         while self.steps.front().is_some_and(is_silent) {
             self.steps.pop_front();
@@ -111,9 +111,9 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         if let Some(end) = course.take_unmerged() {
             return Some(end);
         }
-        let core = std::sync::Arc::clone(&self.core);
+        let core = &self.core;
         let eager = self.eager.as_mut()?;
-        match eager.order.as_mut()?.turn(&core, &eager.flow) {
+        match eager.order.as_mut()?.turn(core, &eager.flow) {
             Turn::Activation(key) => match course.take_end_of(key) {
                 Some(end) => Some(end),
                 None if course.is_under_way(key)
@@ -151,9 +151,9 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     /// Whether it is the turn of joins whose time had come, and they wait for it.
     pub(super) fn is_turn_of_joins(&mut self) -> bool {
-        let core = std::sync::Arc::clone(&self.core);
+        let core = &self.core;
         let Some(eager) = &mut self.eager else { return false };
         let Some(order) = &mut eager.order else { return false };
-        matches!(order.turn(&core, &eager.flow), Turn::Joins)
+        matches!(order.turn(core, &eager.flow), Turn::Joins)
     }
 }

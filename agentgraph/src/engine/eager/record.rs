@@ -1,7 +1,5 @@
 //! An eager run's part of a record, and back.
 
-use std::sync::Arc;
-
 use crate::START;
 use crate::checkpoint::Place;
 use crate::checkpoint::format::{
@@ -13,7 +11,7 @@ use crate::engine::eager::flow::{Activation, Flow, Key, Phase, Written};
 use crate::engine::plan::{LeftOver, StepPlace, TaskLeft, activation_id, handler_id};
 use crate::engine::stored::StoredRequest;
 use crate::error::Error;
-use crate::graph::GraphCore;
+use crate::graph::run_graph::RunGraph;
 use crate::state::State;
 use crate::step::InputValue;
 
@@ -22,7 +20,7 @@ impl Flow {
     pub(crate) fn write<S: State>(
         &self,
         header: &mut HeaderWriter<'_>,
-        core: &GraphCore<S>,
+        core: &RunGraph<S>,
         whole: bool,
     ) -> Result<(), Error> {
         let unsaid = &self.unsaid;
@@ -70,7 +68,7 @@ impl Flow {
         Ok(())
     }
 
-    fn stored_written<S: State>(&self, core: &GraphCore<S>) -> Vec<StoredWritten> {
+    fn stored_written<S: State>(&self, core: &RunGraph<S>) -> Vec<StoredWritten> {
         let Some(oldest) = self.oldest() else { return Vec::new() };
         let written = S::channels(&core.schema).iter().zip(&self.written);
         let written = written.filter(|(_, written)| written.at > oldest);
@@ -83,7 +81,7 @@ impl Flow {
         stored.collect()
     }
 
-    fn stored_groups<S: State>(&self, core: &GraphCore<S>) -> Vec<StoredGroup> {
+    fn stored_groups<S: State>(&self, core: &RunGraph<S>) -> Vec<StoredGroup> {
         let groups = self.groups.iter().filter(|(_, group)| !group.arrived.is_empty());
         let mut groups: Vec<_> = groups
             .map(|(made, group)| StoredGroup {
@@ -96,10 +94,10 @@ impl Flow {
     }
 
     /// Looks up what a header holds. Names that the graph does not have are added to `gone`.
-    pub(crate) fn of_header<S: State>(core: &GraphCore<S>, header: &Header, gone: &mut Vec<String>) -> Self {
+    pub(crate) fn of_header<S: State>(core: &RunGraph<S>, header: &Header, gone: &mut Vec<String>) -> Self {
         let mut flow = Flow { at: header.eager.log.last().map_or(0, |merged| merged.at), ..Flow::default() };
-        let mut id = |name: &str| match core.by_name.get(name) {
-            Some(node) => *node,
+        let mut id = |name: &str| match core.id(name) {
+            Some(node) => node,
             None if name == START => core.topology.start(),
             None => {
                 gone.push(format!("node `{name}`"));
@@ -134,7 +132,7 @@ impl Flow {
             let channels = S::channels(&core.schema);
             let channel = channels.iter().position(|channel| channel.is_called(&written.channel));
             if let Some(channel) = channel {
-                let by = core.by_name.get(&*written.by).copied().unwrap_or(core.topology.start());
+                let by = core.id(&written.by).unwrap_or(core.topology.start());
                 flow.written.resize(channels.len(), Written::default());
                 flow.written[channel] = Written { at: written.at, by, overwrote: written.overwrote };
             }
@@ -145,7 +143,7 @@ impl Flow {
     }
 }
 
-fn stored<S: State>(core: &GraphCore<S>, key: Key, activation: &Activation) -> Result<StoredEager, Error> {
+fn stored<S: State>(core: &RunGraph<S>, key: Key, activation: &Activation) -> Result<StoredEager, Error> {
     let (node, from) = (core.name(activation.node), core.name(activation.from));
     let input = activation.input.as_ref().map(|input| input.encode_for(node)).transpose();
     Ok(StoredEager {
@@ -229,7 +227,7 @@ pub(crate) fn stored_id<'a>(
 
 /// The id of an activation of a run, or of whoever handles its failure.
 pub(crate) fn id_of<S: State>(
-    core: &Arc<GraphCore<S>>,
+    core: &RunGraph<S>,
     place: StepPlace<'_>,
     key: Key,
     activation: &Activation,

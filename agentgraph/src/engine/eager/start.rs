@@ -11,7 +11,7 @@ use crate::engine::commit::Journal;
 use crate::engine::eager::course::{Course, Started, Stop};
 use crate::engine::eager::flow::{Activation, Key, Phase};
 use crate::engine::eager::request;
-use crate::engine::execute::{Executor, ToRun};
+use crate::engine::execute::{Executor, Ledger, NotDone, ToRun};
 use crate::engine::halt;
 use crate::engine::host::TaskRunner;
 use crate::policy::OnEnd;
@@ -80,7 +80,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     pub(super) fn is_awaited(&self, key: Key) -> bool {
         self.activation(key).is_some_and(|activation| {
             let detached = self.core.is_detached(activation.node);
-            !detached || self.core.nodes[activation.node as usize].on_end != OnEnd::Cancel
+            !detached || self.core.entry(activation.node).is_some_and(|node| node.on_end != OnEnd::Cancel)
         })
     }
 
@@ -90,7 +90,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let Some(activation) = self.activation(key).filter(|activation| !activation.told) else {
             return false;
         };
-        activation.after.is_some() || breaks.before[activation.node as usize]
+        activation.after.is_some() || breaks.before.get(activation.node as usize) == Some(&true)
     }
 
     /// What may end the call before another task starts.
@@ -126,6 +126,9 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             self.shared.control.answer(index, answers);
         }
         course.begin(index, Started { key, detached: self.core.is_detached(node) });
+        if self.skips_some() && self.skip_activation(course, index, key, node) {
+            return;
+        }
         if let Some(limit) = self.halt.as_ref().and_then(|halt| halt.step_timeout()) {
             let mut timer = halt::sleep(&self.shared.services, limit);
             // Its time begins when it is polled first.
@@ -133,6 +136,37 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             course.limits.push_back((index, timer));
         }
         self.call(course, index, key, cx, pending);
+    }
+
+    /// Ends a task with what its node gave before, if an edit says so and no other task does that already. False if it is to
+    /// be run.
+    fn skip_activation(&mut self, course: &mut Course<S>, index: u32, key: Key, node: u32) -> bool {
+        let skips = self.core.overlay().is_some_and(|overlay| overlay.skips().contains(&node));
+        let Some(eager) = self.eager.as_ref().filter(|_| skips) else { return false };
+        let begun = self.activation(key).is_none_or(|one| one.left.is_some() || one.handler.is_some());
+        if begun || eager.skipping.values().any(|other| *other == node) {
+            return false;
+        }
+        let why = match self.output_of(node) {
+            Ok(None) => return false,
+            Ok(Some(done)) => Ok(done),
+            Err(error) => Err(NotDone::Failed(error)),
+        };
+        let request = request(index, node, false);
+        if let Some(activation) = self.activation(key) {
+            self.announce_activation(key, activation, request);
+        }
+        match why {
+            Ok(done) => {
+                self.executor().announce_skip(request, &done);
+                course.ends().done(index, done);
+                if let Some(eager) = &mut self.eager {
+                    eager.skipping.insert(key, node);
+                }
+            }
+            Err(why) => course.ends().not_done(index, why),
+        }
+        true
     }
 
     /// Calls the handler of a task that failed in its place.
@@ -170,8 +204,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// The state that an activation reads. It is held on to where a handler may have to read the same.
     fn state_of(&mut self, key: Key) -> Arc<S> {
         let handled = self.activation(key).is_some_and(|activation| {
-            let node = self.core.nodes.get(activation.node as usize);
-            activation.handler.is_none() && node.is_some_and(|node| node.on_error.is_some())
+            activation.handler.is_none() && self.core.handler(activation.node).is_some()
         });
         let keeps = handled || self.journal.as_ref().is_some_and(Journal::waits);
         let Some(eager) = &mut self.eager else { return Arc::clone(&self.state) };

@@ -166,6 +166,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
             update: None,
             targets: Vec::new(),
             replaces_edges: false,
+            edits: Vec::new(),
             turn: Some(StoredTurn { node: name.to_owned(), place: self.done, edits }),
         };
         if let (Some(output), Some(journal)) = (output, &self.run.journal) {

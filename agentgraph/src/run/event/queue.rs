@@ -8,6 +8,7 @@ use std::task::{Context, Poll, Waker};
 use super::inside::{Heard, Hears, Inside};
 use super::{Event, EventKind, TaskRef, Views};
 use crate::context::{RunId, Sink, TaskId, TaskRequest};
+use crate::edits::EditError;
 use crate::state::State;
 
 /// The queue between a run and its stream.
@@ -236,6 +237,12 @@ impl<S: State> Sink for EventQueue<S> {
 
     fn poll_room(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.poll_at_most(self.capacity - 1, cx)
+    }
+
+    fn refused(&self, request: TaskRequest, by: String, why: EditError) {
+        if self.views.edits {
+            self.push_of(request, EventKind::EditRejected { by, why });
+        }
     }
 
     fn message(&self, request: TaskRequest, piece: serde_json::Value) {

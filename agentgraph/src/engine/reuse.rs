@@ -1,0 +1,200 @@
+//! What nodes gave last, kept to be used again when a temporary edit skips them.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use crate::checkpoint::format::{Bytes, BytesOf};
+use crate::context::TaskRequest;
+use crate::engine::Loop;
+use crate::engine::ends::stored_step;
+use crate::engine::host::TaskRunner;
+use crate::engine::load::finished_step;
+use crate::engine::merge::{Done, resolve};
+use crate::engine::plan::handled;
+use crate::error::Error;
+use crate::graph::run_graph::RunGraph;
+use crate::state::State;
+use crate::step::{Command, Dispatch, Goto, Step};
+
+/// The last outputs of the nodes that keep them.
+pub(crate) struct KeptOutputs<S: State> {
+    steps: HashMap<u32, Kept<S>>,
+    /// Those that the last checkpoint does not say.
+    changed: Vec<u32>,
+}
+
+enum Kept<S: State> {
+    /// In a run that nothing stores.
+    Live(LiveStep<S>),
+    /// As it is stored.
+    Bytes(Vec<u8>),
+}
+
+struct LiveStep<S: State> {
+    update: Option<S::Update>,
+    targets: Vec<Goto>,
+    replaces_edges: bool,
+}
+
+impl<S: State> Default for KeptOutputs<S> {
+    fn default() -> Self {
+        KeptOutputs { steps: HashMap::new(), changed: Vec::new() }
+    }
+}
+
+impl<S: State> KeptOutputs<S> {
+    /// What a checkpoint says, of the nodes that still keep their outputs.
+    pub(crate) fn of(core: &RunGraph<S>, stored: BTreeMap<String, Bytes>) -> Self {
+        let known = stored.into_iter().filter_map(|(name, Bytes(step))| {
+            let node = *core.core.by_name.get(&*name)?;
+            core.core.topology.exits(node).keeps_output.then_some((node, Kept::Bytes(step)))
+        });
+        KeptOutputs { steps: known.collect(), changed: Vec::new() }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = u32> {
+        self.steps.keys().copied()
+    }
+
+    /// What is to be stored, by name: all of it, or what has changed.
+    pub(crate) fn to_store<'a>(&'a self, core: &'a RunGraph<S>, all: bool) -> BTreeMap<&'a str, BytesOf<'a>> {
+        let wanted = self.steps.iter().filter(|(node, _)| all || self.changed.contains(node));
+        let stored = wanted.filter_map(|(node, kept)| match kept {
+            Kept::Bytes(step) => Some((core.core.name(*node), BytesOf(step))),
+            Kept::Live(_) => None,
+        });
+        stored.collect()
+    }
+
+    pub(crate) fn has_changed(&self) -> bool {
+        !self.changed.is_empty()
+    }
+
+    pub(crate) fn is_stored(&mut self) {
+        self.changed.clear();
+    }
+}
+
+impl<S: State> LiveStep<S> {
+    fn of(core: &RunGraph<S>, done: &Done<S>) -> Self {
+        let targets = done.targets().iter().map(|target| {
+            let name = target.name(core).to_owned();
+            match &target.input {
+                None => Goto::Node(name.into()),
+                Some(input) => Goto::Dispatch(Dispatch { node: name.into(), input: input.clone() }),
+            }
+        });
+        LiveStep {
+            update: done.update.clone(),
+            targets: targets.collect(),
+            replaces_edges: done.replaces_edges(),
+        }
+    }
+
+    fn to_step(&self) -> Step<S> {
+        Step::Command(Box::new(Command {
+            update: self.update.clone(),
+            targets: self.targets.clone(),
+            replaces_edges: self.replaces_edges,
+            ..Command::new()
+        }))
+    }
+}
+
+/// Outputs that are kept once their merge has succeeded.
+pub(super) struct ToKeep<S: State>(Vec<(u32, Kept<S>)>);
+
+impl<S: State, R: TaskRunner<S>> Loop<S, R> {
+    /// What of these results is to be kept.
+    pub(super) fn outputs_to_keep(
+        &self,
+        node_at: impl Fn(usize) -> u32,
+        done: &[Option<Done<S>>],
+    ) -> Result<ToKeep<S>, Error> {
+        let mut keeps = Vec::new();
+        if !self.core.keeps_outputs {
+            return Ok(ToKeep(keeps));
+        }
+        for (index, done) in done.iter().enumerate() {
+            let node = node_at(index);
+            let Some(done) = done.as_ref().filter(|_| self.core.topology.exits(node).keeps_output) else {
+                continue;
+            };
+            let kept = match &self.journal {
+                None => Kept::Live(LiveStep::of(&self.core, done)),
+                Some(journal) => {
+                    let step = stored_step(&self.core, &journal.codec, done, false);
+                    let bytes = step.and_then(|step| step.to_bytes());
+                    Kept::Bytes(bytes.map_err(|error| error.at_node(self.core.name(node)))?)
+                }
+            };
+            keeps.push((node, kept));
+        }
+        Ok(ToKeep(keeps))
+    }
+
+    pub(super) fn keep(&mut self, ToKeep(keeps): ToKeep<S>) {
+        for (node, kept) in keeps {
+            if self.kept.steps.insert(node, kept).is_none() {
+                Arc::make_mut(&mut self.shared.see().kept).insert(node);
+            }
+            if !self.kept.changed.contains(&node) {
+                self.kept.changed.push(node);
+            }
+        }
+    }
+
+    /// Whether the only task that is to run is skipped, so that it is no case for the short way.
+    #[inline]
+    pub(super) fn skips_some(&self) -> bool {
+        self.core.overlay().is_some_and(|overlay| !overlay.skips().is_empty())
+    }
+
+    /// Ends the tasks that are skipped with what their nodes gave last, and gives those that are to be run.
+    pub(super) fn take_skipped(&mut self, chosen: Option<Vec<u32>>) -> Result<Option<Vec<u32>>, Error> {
+        self.scratch.skipped.clear();
+        if !self.skips_some() {
+            return Ok(chosen);
+        }
+        let mut to_run = Vec::new();
+        for index in chosen.unwrap_or_else(|| (0..self.frontier.len() as u32).collect()) {
+            let node = self.frontier.task(index as usize).0;
+            let used_up = self.scratch.skipped.contains(&node);
+            let skips = !used_up && handled(&self.scratch.ends.handled, index).is_none();
+            let overlay = self.core.overlay().filter(|_| skips);
+            match overlay.is_some_and(|overlay| overlay.skips().contains(&node)) {
+                true if self.skip(index, node)? => self.scratch.skipped.push(node),
+                _ => to_run.push(index),
+            }
+        }
+        Ok(Some(to_run))
+    }
+
+    /// False if there is nothing to be used again: then the node runs.
+    fn skip(&mut self, index: u32, node: u32) -> Result<bool, Error> {
+        let Some(done) = self.output_of(node)? else { return Ok(false) };
+        let request = TaskRequest { index, ..self.single_request(node) };
+        self.executor().announce_skip(request, &done);
+        let ends = &mut self.scratch.ends;
+        ends.done[index as usize] = Some(done);
+        ends.stored[index as usize] = true;
+        Ok(true)
+    }
+
+    /// What a node gave last.
+    pub(super) fn output_of(&self, node: u32) -> Result<Option<Done<S>>, Error> {
+        let step = match (self.kept.steps.get(&node), &self.journal) {
+            (Some(Kept::Live(step)), _) => step.to_step(),
+            (Some(Kept::Bytes(step)), Some(journal)) => {
+                finished_step(&self.core, &journal.codec, &journal.thread, step)?.0
+            }
+            _ => return Ok(None),
+        };
+        let done = resolve(&self.core, node, step, Vec::new());
+        done.map(Some).map_err(|error| error.at_node(self.core.name(node)))
+    }
+}

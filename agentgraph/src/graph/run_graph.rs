@@ -1,0 +1,350 @@
+//! [`RunGraph`]: the graph of one run, which is the compiled one with the run's temporary edits over it.
+//!
+//! It dereferences to the compiled graph. What edits can change is looked up here instead: nodes by name or id, edges, and
+//! what leaves a node beside them. A run without edits pays for one look at a pointer that is null.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use super::compiled::{GraphCore, NodeEntry};
+use super::overlay::{Layers, Overlay, TemporaryNode};
+use super::topology::{END_ID, Exits};
+use crate::checkpoint::format::Header;
+use crate::edits::{DroppedEdits, EditError, GraphEdit, Made, Rejection};
+use crate::state::State;
+
+pub(crate) struct RunGraph<S: State> {
+    pub(crate) core: Arc<GraphCore<S>>,
+    pub(crate) edited: Option<Box<Edited<S>>>,
+}
+
+/// What the temporary edits of a run have made of its graph.
+pub(crate) struct Edited<S: State> {
+    overlay: Arc<Overlay>,
+    /// The temporary nodes, in the order of their ids.
+    entries: Vec<NodeEntry<S>>,
+    /// The edits that hold, in order, without skips.
+    log: Vec<GraphEdit>,
+    /// Those of the superstep that is being merged.
+    staged: Option<Staged<S>>,
+}
+
+/// The edits of a superstep: they hold once its merge has succeeded.
+pub(crate) struct Staged<S: State> {
+    pub(crate) overlay: Overlay,
+    entries: Vec<NodeEntry<S>>,
+    /// Those that changed something and last, in order.
+    log: Vec<GraphEdit>,
+    /// Who made which.
+    edits: Vec<(u32, Vec<GraphEdit>)>,
+    pub(crate) dropped: Vec<DroppedEdits>,
+}
+
+/// What became of the edits of a superstep.
+pub(crate) struct LaidDown {
+    /// Those that hold, by who made them.
+    pub(crate) edits: Vec<(u32, Vec<GraphEdit>)>,
+    pub(crate) dropped: Vec<DroppedEdits>,
+}
+
+/// An edit of a task that was checked when it was called.
+#[derive(Clone)]
+pub(crate) struct Proposed {
+    pub(crate) edit: GraphEdit,
+    /// The node that it adds.
+    pub(crate) made: Option<Made>,
+}
+
+impl Proposed {
+    /// Whether two say the same. Two functions are never the same node.
+    fn coincides(&self, other: &Proposed) -> bool {
+        let same_node = || matches!((&self.made, &other.made), (Some(a), Some(b)) if Arc::ptr_eq(a, b));
+        let is_function = matches!(self.edit, GraphEdit::AddNode { template: None, .. });
+        self.edit == other.edit && (!is_function || same_node())
+    }
+}
+
+impl<S: State> Deref for RunGraph<S> {
+    type Target = GraphCore<S>;
+
+    #[inline]
+    fn deref(&self) -> &GraphCore<S> {
+        &self.core
+    }
+}
+
+impl<S: State> From<Arc<GraphCore<S>>> for RunGraph<S> {
+    fn from(core: Arc<GraphCore<S>>) -> Self {
+        RunGraph { core, edited: None }
+    }
+}
+
+impl<S: State> RunGraph<S> {
+    /// The graph of a run as a checkpoint says it was edited. What is missing of the compiled graph is named in `gone`.
+    pub(crate) fn restore(core: &Arc<GraphCore<S>>, header: &Header, gone: &mut Vec<String>) -> Self {
+        let mut graph = RunGraph::from(Arc::clone(core));
+        if header.overlay.is_empty() && header.skips.is_empty() {
+            return graph;
+        }
+        let edited = graph.edited_mut();
+        for edit in &header.overlay {
+            if let Err(why) = edited.restore(core, edit) {
+                gone.push(lacking(edit, why));
+            }
+        }
+        edited.log.clone_from(&header.overlay);
+        for name in &header.skips {
+            match core.by_name.get(&**name) {
+                Some(node) => Arc::make_mut(&mut edited.overlay).skip(*node),
+                None => gone.push(format!("node `{name}`")),
+            }
+        }
+        graph
+    }
+    /// The layers of a run that has edits.
+    #[inline]
+    pub(crate) fn layers(&self) -> Option<Layers<'_>> {
+        self.edited.as_ref().map(|edited| edited.layers(&self.core))
+    }
+
+    pub(crate) fn name(&self, node: u32) -> &str {
+        if let Some(name) = self.core.names.get(node as usize) {
+            return name;
+        }
+        let temporary = self.layers().and_then(|layers| layers.temporary(node));
+        temporary.map_or_else(|| self.core.name(node), |node| &node.name)
+    }
+
+    /// The node of that name.
+    pub(crate) fn id(&self, name: &str) -> Option<u32> {
+        match self.layers() {
+            None => self.core.by_name.get(name).copied(),
+            Some(layers) => layers.id(name),
+        }
+    }
+
+    /// The names of the nodes that are there, the compiled ones first.
+    pub(crate) fn known(&self) -> impl Iterator<Item = &str> {
+        let compiled = (0..).zip(self.core.names.iter()).filter(|(node, _)| !self.is_removed(*node));
+        let added = self.edited.iter().flat_map(|edited| edited.overlay.nodes());
+        let added = added.filter(|(node, _)| !self.is_removed(*node));
+        compiled.map(|(_, name)| &**name).chain(added.map(|(_, node)| &*node.name))
+    }
+
+    /// What runs when that node does.
+    #[inline]
+    pub(crate) fn entry(&self, node: u32) -> Option<&NodeEntry<S>> {
+        match self.core.nodes.get(node as usize) {
+            Some(entry) => Some(entry),
+            None => self.temporary_entry(node),
+        }
+    }
+
+    #[cold]
+    fn temporary_entry(&self, node: u32) -> Option<&NodeEntry<S>> {
+        let at = node.checked_sub(self.core.topology.start() + 1)?;
+        self.edited.as_ref()?.entries.get(at as usize)
+    }
+
+    /// The node that handles the failures of that one.
+    pub(crate) fn handler(&self, node: u32) -> Option<u32> {
+        self.entry(node)?.on_error.filter(|handler| !self.is_removed(*handler))
+    }
+
+    /// The node that runs when a call reaches its limit.
+    pub(crate) fn limit_node(&self) -> Option<u32> {
+        self.core.on_limit.filter(|node| !self.is_removed(*node))
+    }
+
+    /// Where a route leads that names a node: there, or to the temporary one of that name if it was removed.
+    pub(crate) fn stands_in_for(&self, node: u32) -> Option<u32> {
+        if self.is_removed(node) { self.id(self.name(node)) } else { Some(node) }
+    }
+
+    pub(crate) fn is_removed(&self, node: u32) -> bool {
+        node != END_ID && self.layers().is_some_and(|layers| layers.is_removed(node))
+    }
+
+    /// Whether a node is a temporary one.
+    pub(crate) fn is_temporary(&self, node: u32) -> bool {
+        node != END_ID && node > self.core.topology.start()
+    }
+
+    #[inline]
+    pub(crate) fn exits(&self, node: u32) -> Exits {
+        let exits = self.core.topology.exits(node);
+        match self.layers() {
+            None => exits,
+            Some(layers) if layers.is_removed(node) => Exits::default(),
+            // A route may choose a node that was removed.
+            Some(_) => Exits { fallible_routers: exits.routers, ..exits },
+        }
+    }
+
+    pub(crate) fn is_deferred(&self, node: u32) -> bool {
+        let temporary = || self.layers()?.temporary(node).map(|node| node.deferred);
+        self.core.topology.is_deferred(node) || (self.is_temporary(node) && temporary().unwrap_or(false))
+    }
+
+    /// A temporary node is detached only if it says so, whoever leads to it.
+    pub(crate) fn is_detached(&self, node: u32) -> bool {
+        let temporary = || self.layers()?.temporary(node).map(|node| node.detached);
+        self.core.is_detached(node) || (self.is_temporary(node) && temporary().unwrap_or(false))
+    }
+
+    /// Whether merges have to look who must wait.
+    #[inline]
+    pub(crate) fn may_wait(&self) -> bool {
+        let topology = &self.core.topology;
+        topology.times_joins || !topology.deferred.is_empty() || self.edited.is_some()
+    }
+
+    /// The edits that hold, in order.
+    pub(crate) fn log(&self) -> &[GraphEdit] {
+        self.edited.as_ref().map_or(&[], |edited| &edited.log)
+    }
+
+    /// The nodes that are to be skipped, by name.
+    pub(crate) fn skips(&self) -> Vec<&str> {
+        let Some(edited) = self.edited.as_ref() else { return Vec::new() };
+        let mut skips: Vec<u32> = edited.overlay.skips().iter().copied().collect();
+        skips.sort_unstable();
+        skips.into_iter().map(|node| self.core.name(node)).collect()
+    }
+
+    fn edited_mut(&mut self) -> &mut Edited<S> {
+        let fresh = || Edited { overlay: Arc::default(), entries: Vec::new(), log: Vec::new(), staged: None };
+        self.edited.get_or_insert_with(|| Box::new(fresh()))
+    }
+
+    /// Begins to gather the edits of a superstep.
+    pub(crate) fn stage(&mut self) {
+        let core = Arc::clone(&self.core);
+        let edited = self.edited_mut();
+        edited.staged = None;
+        let overlay = edited.layers(&core).above();
+        edited.staged = Some(Staged {
+            overlay,
+            entries: Vec::new(),
+            log: Vec::new(),
+            edits: Vec::new(),
+            dropped: Vec::new(),
+        });
+    }
+
+    /// Adds the edits of one task to those that were gathered. As a whole: if one does not fit any more, none is added, and
+    /// it is given with the reason. Those that a task before has made as well coincide with these.
+    pub(crate) fn stage_of(
+        &mut self,
+        by: u32,
+        proposed: Vec<Proposed>,
+        so_far: &mut Vec<Proposed>,
+    ) -> Result<(), EditError> {
+        let core = Arc::clone(&self.core);
+        let Some(edited) = &mut self.edited else { return Ok(()) };
+        let layers = edited.layers(&core);
+        let mut top = layers.above();
+        let (mut entries, mut log, mut made) = (Vec::new(), Vec::new(), Vec::new());
+        for one in proposed {
+            let shape = match core.temporary(&layers.under(Some(&top)), &one) {
+                Ok(shape) => shape,
+                Err(why) => return Err(EditError::new(one.edit, why)),
+            };
+            let (entry, shape) = shape.unzip();
+            // Whether there is something to use again was seen at the call, and cannot change since.
+            match layers.edit(&mut top, &one.edit, shape, &|_, _| Ok(())) {
+                Ok(()) => {
+                    entries.extend(entry);
+                    // Skips are used up, so they are stored apart.
+                    if !matches!(one.edit, GraphEdit::Skip { .. }) {
+                        log.push(one.edit.clone());
+                    }
+                }
+                Err(_) if so_far.iter().any(|earlier| earlier.coincides(&one)) => {}
+                Err(why) => return Err(EditError::new(one.edit, why)),
+            }
+            made.push(one);
+        }
+        if let Some(staged) = &mut edited.staged {
+            staged.overlay.absorb(top);
+            staged.entries.extend(entries);
+            staged.log.extend(log);
+            staged.edits.push((by, made.iter().map(|one| one.edit.clone()).collect()));
+        }
+        so_far.extend(made);
+        Ok(())
+    }
+
+    /// What is gathered.
+    pub(crate) fn staged(&mut self) -> Option<&mut Staged<S>> {
+        self.edited.as_mut()?.staged.as_mut()
+    }
+
+    /// Lets what was gathered hold from now on, and says what it was. Nobody else should hold the overlay meanwhile, or it is
+    /// copied.
+    pub(crate) fn lay_down(&mut self) -> Option<LaidDown> {
+        let edited = self.edited.as_mut()?;
+        let Staged { overlay, entries, log, edits, dropped } = edited.staged.take()?;
+        Arc::make_mut(&mut edited.overlay).absorb(overlay);
+        edited.entries.extend(entries);
+        edited.log.extend(log);
+        Some(LaidDown { edits, dropped })
+    }
+
+    /// Forgets what was gathered.
+    pub(crate) fn unstage(&mut self) {
+        if let Some(edited) = &mut self.edited {
+            edited.staged = None;
+        }
+    }
+
+    pub(crate) fn overlay(&self) -> Option<&Arc<Overlay>> {
+        Some(&self.edited.as_ref()?.overlay)
+    }
+
+    pub(crate) fn overlay_mut(&mut self) -> Option<&mut Overlay> {
+        Some(Arc::make_mut(&mut self.edited.as_mut()?.overlay))
+    }
+}
+
+/// What a compiled graph would need to have for an edit that fitted the one before it.
+fn lacking(edit: &GraphEdit, why: Rejection) -> String {
+    match why {
+        Rejection::UnknownNode { name, .. } => format!("node `{name}`"),
+        Rejection::UnknownTemplate { name, .. } => format!("template `{name}`"),
+        why => format!("room for a temporary edit ({})", EditError::new(edit.clone(), why)),
+    }
+}
+
+impl<S: State> Edited<S> {
+    /// Makes an edit that held before. What the compiled graph has become by itself is no conflict.
+    fn restore(&mut self, core: &GraphCore<S>, edit: &GraphEdit) -> Result<(), Rejection> {
+        let proposed = Proposed { edit: edit.clone(), made: core.make(edit, None)? };
+        let layers = self.layers(core);
+        let (entry, shape) = core.temporary(&layers, &proposed)?.unzip();
+        let mut top = layers.above();
+        match layers.edit(&mut top, edit, shape, &|_, _| Ok(())) {
+            Ok(()) => {
+                Arc::make_mut(&mut self.overlay).absorb(top);
+                self.entries.extend(entry);
+                Ok(())
+            }
+            Err(Rejection::EdgeExists | Rejection::NoSuchEdge) => Ok(()),
+            Err(Rejection::UnknownNode { .. }) if matches!(edit, GraphEdit::RemoveNode { .. }) => Ok(()),
+            Err(why) => Err(why),
+        }
+    }
+
+    /// The edits that are being merged.
+    pub(crate) fn staged(&self) -> Option<&Overlay> {
+        self.staged.as_ref().map(|staged| &staged.overlay)
+    }
+
+    fn layers<'a>(&'a self, core: &'a GraphCore<S>) -> Layers<'a> {
+        let layers = Layers::of(core.ground(), Some(&self.overlay));
+        layers.under(self.staged.as_ref().map(|staged| &staged.overlay))
+    }
+}
+
+/// The shape of a temporary node beside what runs.
+pub(crate) type Temporary<S> = (NodeEntry<S>, TemporaryNode);

@@ -1,0 +1,168 @@
+//! [`GraphTopology`]: the graph of a run to look at, as its temporary edits have made it.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt::Write;
+use std::sync::Arc;
+
+use super::draw::{Line, LineKind, arrow, declare_node};
+use super::overlay::Layers;
+use super::run_graph::RunGraph;
+use super::topology::END_ID;
+use crate::state::State;
+use crate::{END, START};
+
+/// A graph as a run has it: the compiled one with its temporary edits. [`CompiledGraph::topology_at`] gives it.
+///
+/// [`CompiledGraph::topology_at`]: crate::CompiledGraph::topology_at
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct GraphTopology {
+    /// The nodes: those of the compiled graph that are there, in order of declaration, then temporary ones.
+    pub nodes: Vec<TopologyNode>,
+    /// What leads where: first what the compiled graph has, then temporary edges.
+    pub edges: Vec<TopologyEdge>,
+}
+
+/// A node of a [`GraphTopology`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TopologyNode {
+    /// Its name.
+    pub name: String,
+    /// It is a graph itself.
+    pub is_graph: bool,
+    /// A temporary edit has put it there.
+    pub is_temporary: bool,
+    /// It does not run when it is reached next.
+    pub is_skipped: bool,
+}
+
+/// Something of a [`GraphTopology`] that leads from one node to another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TopologyEdge {
+    /// A node, or [`START`].
+    pub from: String,
+    /// A node, or [`END`]; `None` for a command that may go anywhere.
+    pub to: Option<String>,
+    /// What it is.
+    pub kind: EdgeKind,
+    /// A temporary edit has put it there.
+    pub is_temporary: bool,
+}
+
+/// What leads from one node to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum EdgeKind {
+    /// An edge of one source.
+    Edge,
+    /// One of the sources of a join.
+    Join,
+    /// A route or branch may go there.
+    Route,
+    /// A route may dispatch there.
+    Dispatch,
+    /// A command may go there.
+    Command,
+    /// The failures of the source are handled there.
+    Error,
+}
+
+impl GraphTopology {
+    pub(crate) fn of<S: State>(graph: &RunGraph<S>) -> Self {
+        let layers = graph.layers();
+        let drawing = &graph.core.drawing;
+        let removed = |node: u32| node != END_ID && graph.is_removed(node);
+        let skipped = |node| layers.is_some_and(|layers| layers.is_skipped(node));
+        let compiled = (0..).zip(&drawing.names).filter(|(node, _)| !removed(*node));
+        let compiled = compiled.map(|(node, name)| TopologyNode {
+            name: name.to_string(),
+            is_graph: drawing.graphs.get(node as usize) == Some(&true),
+            is_temporary: false,
+            is_skipped: skipped(node),
+        });
+        let added = graph.overlay().into_iter().flat_map(|overlay| overlay.nodes());
+        let added = added.filter(|(node, _)| !removed(*node)).map(|(_, node)| TopologyNode {
+            name: node.name.to_string(),
+            is_graph: node.is_graph,
+            is_temporary: true,
+            is_skipped: false,
+        });
+        let edge = |line: &Line, is_temporary| TopologyEdge {
+            from: graph.name(line.from).to_owned(),
+            to: line.to.map(|to| graph.name(to).to_owned()),
+            kind: line.kind,
+            is_temporary,
+        };
+        let mut drawn = HashSet::new();
+        let lines = drawing.lines.iter().filter(|line| is_there(graph, layers, line));
+        let lines = lines.filter(|line| drawn.insert(**line)).map(|line| edge(line, false));
+        let temporary = layers.map(|layers| layers.added_edges()).unwrap_or_default();
+        let temporary =
+            temporary.into_iter().map(|(from, to)| Line { from, to: Some(to), kind: EdgeKind::Edge });
+        let temporary: Vec<_> = temporary.map(|line| edge(&line, true)).collect();
+        GraphTopology { nodes: compiled.chain(added).collect(), edges: lines.chain(temporary).collect() }
+    }
+
+    /// The graph as a Mermaid flowchart, drawn like [`CompiledGraph::mermaid`](crate::CompiledGraph::mermaid) draws it:
+    /// temporary nodes and edges are dashed, nodes that are skipped next are grey, and what was removed is not there.
+    pub fn mermaid(&self) -> String {
+        let mut text = String::from("flowchart TD\n    start([START])\n");
+        let mut ids = HashMap::from([(START, "start".to_owned()), (END, "finish".to_owned())]);
+        for (at, node) in self.nodes.iter().enumerate() {
+            let id = format!("n{at}");
+            declare_node(&mut text, &id, &node.name, node.is_graph);
+            ids.insert(&node.name, id);
+        }
+        if self.edges.iter().any(|edge| edge.to.as_deref() == Some(END)) {
+            text.push_str("    finish([END])\n");
+        }
+        let id = |name: &str| ids.get(name).map_or("", |id| id);
+        for edge in &self.edges {
+            let from = id(&edge.from);
+            let _ = match &edge.to {
+                Some(to) => writeln!(text, "    {from} {} {}", arrow(edge.kind), id(to)),
+                None => writeln!(text, "    {from} --o {from}_any([any node])"),
+            };
+        }
+        let mut look = |class: &str, style: &str, has: &dyn Fn(&TopologyNode) -> bool| {
+            let nodes: Vec<&str> =
+                self.nodes.iter().filter(|node| has(node)).map(|node| id(&node.name)).collect();
+            if !nodes.is_empty() {
+                let nodes = nodes.join(",");
+                let _ = writeln!(text, "    classDef {class} {style}\n    class {nodes} {class}");
+            }
+        };
+        look("temporary", "stroke-dasharray:6 4", &|node| node.is_temporary);
+        look("skipped", "fill:#eeeeee,stroke:#bbbbbb,color:#999999", &|node| node.is_skipped);
+        let dashed = self.edges.iter().enumerate().filter(|(_, edge)| edge.is_temporary);
+        let dashed: Vec<String> = dashed.map(|(at, _)| at.to_string()).collect();
+        if !dashed.is_empty() {
+            let _ = writeln!(text, "    linkStyle {} stroke-dasharray:6 4", dashed.join(","));
+        }
+        text
+    }
+}
+
+/// Whether something of the compiled graph is still there.
+fn is_there<S: State>(graph: &RunGraph<S>, layers: Option<Layers<'_>>, line: &Line) -> bool {
+    let Some(layers) = layers else { return true };
+    let is_gone = |node: u32| node != END_ID && layers.is_removed(node);
+    if is_gone(line.from) || line.to.is_some_and(is_gone) {
+        return false;
+    }
+    let topology = &graph.core.topology;
+    match (line.kind, line.to) {
+        (LineKind::Edge, Some(to)) => layers.keeps_edge(line.from, to),
+        (LineKind::Join, Some(to)) => topology.join_sources.row(line.from).iter().any(|(join, place)| {
+            topology.joins[*join as usize].target == to && !layers.is_pruned(*join, *place)
+        }),
+        _ => true,
+    }
+}
+
+/// The names of a compiled graph's nodes, where nothing is edited.
+pub(crate) fn of_compiled<S: State>(core: &Arc<super::GraphCore<S>>) -> GraphTopology {
+    GraphTopology::of(&RunGraph::from(Arc::clone(core)))
+}

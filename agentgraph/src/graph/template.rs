@@ -1,0 +1,170 @@
+//! Temporary nodes: made by a template of the graph, or handed over as a function.
+//!
+//! A [`Desk`] for state graphs: it checks edits against the compiled graph under the overlays of the run and of the task.
+
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::compiled::{GraphCore, NodeEntry};
+use super::overlay::{Ground, Layers, TemporaryNode};
+use super::run_graph::{Proposed, Temporary};
+use crate::context::{RunShared, TaskRequest};
+use crate::edits::{Desk, GraphEdit, Made, Rejection};
+use crate::error::nearest;
+use crate::node::{IntoNode, Node};
+use crate::policy::{Policies, panic_of};
+use crate::state::State;
+
+/// Makes a node of arguments.
+pub(crate) type Template<S> = Arc<dyn Fn(&Value) -> Result<Node<S>, String> + Send + Sync>;
+
+/// The templates of a graph, by name.
+pub(crate) type Templates<S> = HashMap<Arc<str>, Template<S>>;
+
+/// The template that a factory is.
+pub(super) fn template<S, A, N, M>(factory: impl Fn(A) -> N + Send + Sync + 'static) -> Template<S>
+where
+    S: State,
+    A: DeserializeOwned,
+    N: IntoNode<S, M>,
+{
+    Arc::new(move |args| {
+        let args = A::deserialize(args).map_err(|error| error.to_string())?;
+        Ok(factory(args).into_node())
+    })
+}
+
+/// What temporary nodes have from their graph.
+#[derive(Default)]
+pub(crate) struct Defaults {
+    pub(crate) policies: Policies,
+    pub(crate) on_error: Option<u32>,
+}
+
+impl<S: State> GraphCore<S> {
+    pub(crate) fn ground(&self) -> Ground<'_> {
+        Ground { topology: &self.topology, names: &self.names, by_name: &self.by_name }
+    }
+
+    /// The node that an edit adds; none if it adds none.
+    pub(crate) fn make(&self, edit: &GraphEdit, made: Option<Made>) -> Result<Option<Made>, Rejection> {
+        let GraphEdit::AddNode { template, args, .. } = edit else { return Ok(None) };
+        let Some(name) = template else {
+            let made = made.ok_or(Rejection::NeedsTemplate)?;
+            let fits = made.downcast_ref::<Node<S>>().is_some();
+            return match fits {
+                true => Ok(Some(made)),
+                false => Err(Rejection::Unfit("it is a node over another state".to_owned())),
+            };
+        };
+        let template = self.templates.get(&**name).ok_or_else(|| {
+            let near = nearest(name, self.templates.keys().map(|known| &**known)).map(str::to_owned);
+            Rejection::UnknownTemplate { name: name.clone(), nearest: near }
+        })?;
+        let node = catch_unwind(AssertUnwindSafe(|| template(args)));
+        let node = node.unwrap_or_else(|payload| Err(panic_of(&*payload).to_string()));
+        Ok(Some(Arc::new(node.map_err(Rejection::BadArguments)?)))
+    }
+
+    /// What runs and what its shape is, if an edit adds a node.
+    pub(crate) fn temporary(
+        &self,
+        layers: &Layers<'_>,
+        proposed: &Proposed,
+    ) -> Result<Option<Temporary<S>>, Rejection> {
+        let GraphEdit::AddNode { name, .. } = &proposed.edit else { return Ok(None) };
+        let Some(node) = proposed.made.as_ref().and_then(|made| made.downcast_ref::<Node<S>>()) else {
+            return Err(Rejection::NeedsTemplate);
+        };
+        let settings = &node.settings;
+        let on_error = match &settings.on_error {
+            None => self.defaults.on_error,
+            Some(handler) => Some(layers.id(handler).ok_or_else(|| {
+                Rejection::Unfit(format!("its failures are handled by `{handler}`, which is not a node"))
+            })?),
+        };
+        let policies = settings.policies.clone().or(&self.defaults.policies);
+        let entry = NodeEntry {
+            call: Arc::clone(&node.call),
+            policies: Some(policies).filter(|policies| !policies.is_empty()).map(Arc::new),
+            on_error,
+            keeps: settings.keeps.clone(),
+            targets: None,
+            graph: settings.graph.clone(),
+            keeps_output: false,
+            on_end: settings.on_end,
+        };
+        if settings.detached && !self.eager {
+            let problem = "it is detached, which needs a graph with `.eager()`".to_owned();
+            return Err(Rejection::Unfit(problem));
+        }
+        let shape = TemporaryNode {
+            name: Arc::from(&**name),
+            deferred: settings.deferred,
+            detached: settings.detached,
+            is_graph: settings.graph.is_some(),
+        };
+        Ok(Some((entry, shape)))
+    }
+
+    /// Whether a node has in this graph what it asks for.
+    fn check_needs(&self, shared: &RunShared, node: &Node<S>) -> Result<(), Rejection> {
+        let unfit = |problem: String| Err(Rejection::Unfit(problem));
+        for need in &node.settings.requirements {
+            let (deps, sessions) = (&shared.graph.deps, &shared.graph.sessions);
+            if need.is_session && !sessions.iter().any(|kind| kind.id == need.id) {
+                return unfit(format!("it takes a `Session<{}>` and the graph declares none", need.name));
+            }
+            if !need.is_session && !deps.contains_key(&need.id) {
+                return unfit(format!("it takes a `Dep<{}>` and the graph has none", need.name));
+            }
+        }
+        if node.settings.graph.is_some() && shared.nest.is_none() {
+            return unfit("a graph can be a temporary node only if a template makes it".to_owned());
+        }
+        Ok(())
+    }
+}
+
+impl<S: State> Desk for GraphCore<S> {
+    fn submit(
+        &self,
+        shared: &RunShared,
+        task: TaskRequest,
+        edit: &GraphEdit,
+        made: Option<Made>,
+    ) -> Result<(), Rejection> {
+        let is_function = matches!(edit, GraphEdit::AddNode { template: None, .. });
+        if is_function && shared.stores_edits {
+            return Err(Rejection::NeedsTemplate);
+        }
+        // Users' code makes the node, so nothing is locked meanwhile.
+        let proposed = Proposed { edit: edit.clone(), made: self.make(edit, made)? };
+        if let Some(node) = proposed.made.as_ref().and_then(|made| made.downcast_ref::<Node<S>>()) {
+            self.check_needs(shared, node)?;
+        }
+        let visible = shared.visible();
+        let layers = Layers::of(self.ground(), visible.overlay.as_deref());
+        let reusable = |node: u32, name: &str| {
+            let node_name = || name.to_owned();
+            match self.nodes.get(node as usize).is_some_and(|entry| entry.keeps_output) {
+                false => Err(Rejection::KeepsNothing { node: node_name() }),
+                true if visible.kept.contains(&node) => Ok(()),
+                true => Err(Rejection::NothingToReuse { node: node_name() }),
+            }
+        };
+        shared.control.propose(
+            task,
+            || layers.above(),
+            |top| {
+                let shape = self.temporary(&layers.under(Some(top)), &proposed)?.map(|(_, shape)| shape);
+                layers.edit(top, edit, shape, &reusable)?;
+                Ok(proposed.clone())
+            },
+        )
+    }
+}

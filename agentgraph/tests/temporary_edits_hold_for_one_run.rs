@@ -1,0 +1,619 @@
+//! Temporary edits of state graphs: what each does, when it is refused, and that nothing of it is left behind.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use agentgraph::prelude::*;
+use agentgraph::{
+    BoxError, Code, DroppedEdits, EditError, Edits, EventKind, GraphEdit, Node, Rejection, TaskEnd, View, any,
+};
+use common::words::{Words, WordsUpdate, said, text};
+use futures_util::StreamExt;
+
+async fn name(ctx: Ctx) -> WordsUpdate {
+    Words::update().seen([ctx.node()])
+}
+
+/// A node that edits its graph and says its name.
+fn edits(edit: impl Fn(&Edits) -> Result<(), EditError> + Send + Sync + 'static) -> Node<Words> {
+    let node = move |ctx: Ctx| {
+        let edited = edit(&ctx.edits());
+        async move {
+            edited?;
+            Ok::<_, BoxError>(Words::update().seen([ctx.node()]))
+        }
+    };
+    node.into_node()
+}
+
+fn chain(first: Node<Words>) -> StateGraph<Words> {
+    StateGraph::new()
+        .node("a", first)
+        .node("b", name)
+        .node("c", name)
+        .edge(START, "a")
+        .edge("a", "b")
+        .edge("b", "c")
+}
+
+async fn run(graph: StateGraph<Words>) -> String {
+    text(graph.compile().unwrap().invoke(Words::update()).await.unwrap().output())
+}
+
+/// What the first node of a chain is told about an edit; the chain runs as if it had not tried.
+async fn refused(edit: impl Fn(&Edits) -> Result<(), EditError> + Send + Sync + 'static) -> Rejection {
+    let why = Arc::new(Mutex::new(None));
+    let told = Arc::clone(&why);
+    let graph = chain(edits(move |edits| {
+        *told.lock().unwrap() = edit(edits).err();
+        Ok(())
+    }));
+    assert_eq!(run(graph).await, "a b c");
+    why.lock().unwrap().take().expect("it was accepted").why().clone()
+}
+
+#[tokio::test]
+async fn a_node_between_two_others_runs_between_them_and_is_gone_in_the_next_run() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let first = move |edits: &Edits| {
+        if asked.fetch_add(1, Ordering::SeqCst) > 0 {
+            return Ok(());
+        }
+        edits.add_fn("t", name)?;
+        edits.remove_edge("a", "b")?;
+        edits.add_edge("a", "t")?;
+        edits.add_edge("t", "b")
+    };
+    let graph = chain(edits(first)).compile().unwrap();
+    let mermaid = graph.mermaid();
+    assert_eq!(text(graph.invoke(Words::update()).await.unwrap().output()), "a t b c");
+    assert_eq!(text(graph.invoke(Words::update()).await.unwrap().output()), "a b c");
+    assert_eq!(graph.mermaid(), mermaid);
+}
+
+#[tokio::test]
+async fn an_edge_more_or_less_changes_what_the_editing_node_itself_leads_to() {
+    assert_eq!(run(chain(edits(|edits| edits.remove_edge("a", "b")))).await, "a");
+    assert_eq!(run(chain(edits(|edits| edits.add_edge("a", "c")))).await, "a b c c");
+    assert_eq!(run(chain(edits(|edits| edits.prepend_edge("a", "c")))).await, "a b c c");
+    assert_eq!(run(chain(edits(|edits| edits.add_edge("a", END)))).await, "a b c");
+    let again = |edits: &Edits| {
+        edits.remove_edge("a", "b")?;
+        edits.add_edge("a", "b")
+    };
+    assert_eq!(run(chain(edits(again))).await, "a b c");
+    let there_and_back = |edits: &Edits| {
+        edits.add_edge("a", "c")?;
+        edits.remove_edge("a", "c")
+    };
+    assert_eq!(run(chain(edits(there_and_back))).await, "a b c");
+}
+
+#[tokio::test]
+async fn edges_to_end_and_from_start_can_be_edited() {
+    let graph = |first| StateGraph::new().node("a", first).node("b", name).edge(START, "a").edge("a", END);
+    let on = |edits: &Edits| {
+        edits.remove_edge("a", END)?;
+        edits.add_edge("a", "b")?;
+        edits.add_edge("b", END)?;
+        edits.remove_edge(START, "a")?;
+        edits.add_edge(START, "b")
+    };
+    assert_eq!(run(graph(edits(on))).await, "a b");
+    let twice = |edits: &Edits| {
+        edits.remove_edge("a", END)?;
+        assert_eq!(edits.remove_edge("a", END).unwrap_err().why().clone(), Rejection::NoSuchEdge);
+        assert_eq!(edits.add_edge("b", START).unwrap_err().why().clone(), Rejection::IntoStart);
+        assert_eq!(edits.add_edge(END, "b").unwrap_err().why().clone(), Rejection::OutOfEnd);
+        Ok(())
+    };
+    assert_eq!(run(graph(edits(twice))).await, "a");
+}
+
+#[tokio::test]
+async fn what_does_not_fit_is_refused_at_the_call_and_leaves_no_trace() {
+    let unknown = |name: &str, nearest: Option<&str>| Rejection::UnknownNode {
+        name: name.into(),
+        nearest: nearest.map(str::to_owned),
+    };
+    assert_eq!(refused(|edits| edits.add_edge("a", "zebra")).await, unknown("zebra", None));
+    assert_eq!(refused(|edits| edits.remove_edge("zebra", "a")).await, unknown("zebra", None));
+    assert_eq!(refused(|edits| edits.remove_node(START)).await, unknown(START, None));
+    assert_eq!(refused(|edits| edits.remove_node(END)).await, unknown(END, None));
+    assert_eq!(refused(|edits| edits.add_edge("a", "b")).await, Rejection::EdgeExists);
+    assert_eq!(refused(|edits| edits.prepend_edge("a", "b")).await, Rejection::EdgeExists);
+    assert_eq!(refused(|edits| edits.remove_edge("a", "c")).await, Rejection::NoSuchEdge);
+    assert_eq!(refused(|edits| edits.add_fn("b", name)).await, Rejection::NodeExists);
+    assert_eq!(refused(|edits| edits.add_fn("", name)).await, Rejection::ReservedName);
+    assert_eq!(refused(|edits| edits.add_fn("__x", name)).await, Rejection::ReservedName);
+    let none = Rejection::UnknownTemplate { name: "ask".into(), nearest: None };
+    assert_eq!(refused(|edits| edits.add_node("t", "ask", ())).await, none);
+    let keeps_nothing = Rejection::KeepsNothing { node: "b".into() };
+    assert_eq!(refused(|edits| edits.skip(["b"])).await, keeps_nothing);
+}
+
+#[tokio::test]
+async fn a_task_sees_its_own_edits() {
+    let edit = |edits: &Edits| {
+        edits.add_fn("check", name)?;
+        assert_eq!(edits.add_fn("check", name).unwrap_err().why().clone(), Rejection::NodeExists);
+        let refused = edits.add_edge("a", "chek").unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "cannot add edge `a` -> `chek`: there is no node `chek`; did you mean `check`?"
+        );
+        edits.remove_node("b")?;
+        assert!(matches!(edits.add_edge("a", "b").unwrap_err().why(), Rejection::UnknownNode { .. }));
+        // The name is free, and none of the old edges are those of the new node.
+        edits.add_fn("b", name)?;
+        assert_eq!(edits.remove_edge("a", "b").unwrap_err().why().clone(), Rejection::NoSuchEdge);
+        edits.add_edge("a", "check")?;
+        edits.add_edge("check", "b")
+    };
+    assert_eq!(run(chain(edits(edit))).await, "a check b");
+}
+
+#[tokio::test]
+async fn a_refusal_that_a_node_passes_on_is_its_failure_with_that_code() {
+    let graph = chain(edits(|edits| edits.remove_edge("a", "c"))).compile().unwrap();
+    let error = graph.invoke(Words::update()).await.unwrap_err();
+    assert_eq!((error.code(), error.node()), (Code::EditRejected, Some("a")));
+    let skips = chain(edits(|edits| edits.skip(["b"]))).compile().unwrap();
+    assert_eq!(skips.invoke(Words::update()).await.unwrap_err().code(), Code::NothingToReuse);
+}
+
+#[tokio::test]
+async fn a_command_edits_and_goes_to_what_it_has_made() {
+    let commands = async || {
+        said("a").goto("t").for_this_run(|edits| {
+            edits.add_fn("t", name)?;
+            edits.add_edge("t", "c")
+        })
+    };
+    assert_eq!(run(chain(commands.into_node())).await, "a t c");
+    let dispatches = async || {
+        let jobs: Vec<Dispatch> = (0..2).map(|job: u32| Dispatch::new("job", job)).collect();
+        let says = async |Input(job): Input<u32>| Words::update().seen([format!("job {job}")]);
+        said("a").also_goto(jobs).for_this_run(move |edits| edits.add_fn("job", says))
+    };
+    assert_eq!(run(chain(dispatches.into_node())).await, "a b job 0 job 1 c");
+    let fails = async || said("a").for_this_run(|edits| edits.remove_edge("a", "c"));
+    let error = chain(fails.into_node()).compile().unwrap().invoke(Words::update()).await.unwrap_err();
+    assert_eq!((error.code(), error.node()), (Code::EditRejected, Some("a")));
+    let nowhere = async || said("a").goto("b").for_this_run(|edits| edits.remove_node("b"));
+    let error = chain(nowhere.into_node()).compile().unwrap().invoke(Words::update()).await.unwrap_err();
+    assert_eq!((error.code(), error.node()), (Code::UnknownTarget, Some("a")));
+}
+
+#[tokio::test]
+async fn an_attempt_that_fails_has_edited_nothing() {
+    let attempts = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&attempts);
+    let node = move |ctx: Ctx| {
+        let attempt = counted.fetch_add(1, Ordering::SeqCst);
+        let edits = ctx.edits();
+        async move {
+            edits.add_fn("t", name)?;
+            edits.add_edge("a", "t")?;
+            if attempt == 0 {
+                edits.remove_edge("a", "b")?;
+                return Err("once more".into());
+            }
+            Ok::<_, BoxError>(said("a").for_this_run(|edits| edits.add_edge("t", "c")))
+        }
+    };
+    assert_eq!(run(chain(node.retry(RetryPolicy::attempts(2).initial(Duration::ZERO)))).await, "a b t c");
+    assert_eq!(attempts.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn a_context_that_outlived_its_task_edits_nothing() {
+    let kept = Arc::new(Mutex::new(None));
+    let (keeps, uses) = (Arc::clone(&kept), Arc::clone(&kept));
+    let first = edits(move |edits| {
+        *keeps.lock().unwrap() = Some(edits.clone());
+        Ok(())
+    });
+    let second = edits(move |_| {
+        let late = uses.lock().unwrap().take().unwrap();
+        assert_eq!(late.remove_node("c").unwrap_err().why().clone(), Rejection::TooLate);
+        Ok(())
+    });
+    let graph = StateGraph::new().node("a", first).node("b", second).node("c", name);
+    assert_eq!(run(graph.edge(START, "a").edge("a", "b").edge("b", "c")).await, "a b c");
+}
+
+/// Two parallel editors, then `x`.
+fn two(first: Node<Words>, second: Node<Words>) -> StateGraph<Words> {
+    StateGraph::new()
+        .node("one", first)
+        .node("two", second)
+        .node("x", name)
+        .edge(START, "one")
+        .edge(START, "two")
+        .edge("one", "x")
+        .edge("two", "x")
+}
+
+async fn dropped(graph: StateGraph<Words>) -> (String, Vec<DroppedEdits>) {
+    let outcome = graph.compile().unwrap().invoke(Words::update()).await.unwrap();
+    (text(outcome.output()), outcome.dropped_edits().to_vec())
+}
+
+#[tokio::test]
+async fn parallel_editors_do_not_see_each_other_and_what_they_do_alike_coincides() {
+    let same = |edits: &Edits| {
+        edits.remove_edge("one", "x")?;
+        edits.add_edge("two", END)?;
+        edits.add_node("t", "say", "hello")?;
+        edits.add_edge("two", "t")
+    };
+    let graph = two(edits(same), edits(same)).template("say", |_: String| name);
+    assert_eq!(dropped(graph).await, ("one two x t".to_owned(), vec![]));
+}
+
+#[tokio::test]
+async fn the_later_of_two_editors_in_conflict_is_dropped_whole_and_reported() {
+    let first = |edits: &Edits| edits.remove_node("x");
+    let second = |edits: &Edits| {
+        edits.add_fn("t", name)?;
+        edits.add_edge("two", "t")?;
+        edits.add_edge("t", "x")
+    };
+    let (seen, drops) = dropped(two(edits(first), edits(second))).await;
+    assert_eq!(seen, "one two");
+    let [DroppedEdits { by, edits: all, why, lost, .. }] = &drops[..] else { panic!("{drops:?}") };
+    assert_eq!((&**by, all.len(), lost.len()), ("two", 3, 0));
+    assert_eq!(*why.edit(), GraphEdit::AddEdge { from: "t".into(), to: "x".into() });
+    assert!(matches!(why.why(), Rejection::UnknownNode { name, .. } if name == "x"));
+    // Functions are never the same node.
+    let function = |edits: &Edits| edits.add_fn("t", name);
+    let (_, drops) = dropped(two(edits(function), edits(function))).await;
+    assert_eq!(*drops[0].why.why(), Rejection::NodeExists);
+}
+
+#[tokio::test]
+async fn a_goto_to_what_only_dropped_edits_would_have_made_is_lost_with_them() {
+    let taken = edits(|edits| edits.add_fn("t", name));
+    let goes = async || {
+        said("two").goto(["t", "x"]).for_this_run(|edits| {
+            edits.add_fn("t2", name)?;
+            edits.add_fn("t", name)
+        })
+    };
+    let (seen, drops) = dropped(two(taken, goes.into_node())).await;
+    // The other editor's node has the name that was gone to.
+    assert_eq!((&*seen, drops.len()), ("one two x t", 1));
+    let removes = edits(|edits| edits.remove_node("x"));
+    let goes = async || {
+        said("two").goto("t").for_this_run(|edits| {
+            edits.add_fn("t", name)?;
+            edits.add_edge("t", "x")
+        })
+    };
+    let (seen, drops) = dropped(two(removes, goes.into_node())).await;
+    assert_eq!((&*seen, &drops[0].lost[..]), ("one two", &["t".to_owned()][..]));
+}
+
+#[tokio::test]
+async fn a_removed_node_does_not_run_and_one_that_is_running_comes_to_its_end() {
+    // `late` waits for everything else and is removed meanwhile; `two` is removed while it runs.
+    let graph = StateGraph::new()
+        .node("one", edits(|edits| edits.remove_node("two")))
+        .node("two", name)
+        .node("late", name.defer())
+        .node("three", edits(|edits| edits.remove_node("late")))
+        .edge(START, "one")
+        .edge(START, "two")
+        .edge("one", "late")
+        .edge("two", "late")
+        .edge("one", "three");
+    assert_eq!(run(graph).await, "one two three");
+    // What a sibling goes or dispatches to is cancelled; what the removed one itself goes to is not.
+    let goes = async || said("two").goto(["x", "y"]).also_goto(Dispatch::new("x", 1_u32));
+    let graph = two(edits(|edits| edits.remove_node("x")), goes.into_node()).node("y", name);
+    assert_eq!(run(graph).await, "one two y");
+    let itself = async || said("a").goto("c").for_this_run(|edits| edits.remove_node("a"));
+    assert_eq!(run(chain(itself.into_node())).await, "a c");
+}
+
+#[tokio::test]
+async fn a_join_does_not_wait_for_sources_that_were_taken_from_it() {
+    let join = |node, into: agentgraph::Sources| {
+        StateGraph::new()
+            .node("a", node)
+            .node("b", name)
+            .node("c", name)
+            .node("j", name)
+            .edge(START, "a")
+            .edge("a", "b")
+            .edge(into, "j")
+    };
+    // Nothing leads to `c`, so the join would wait for ever.
+    let all = || agentgraph::all(["b", "c"]);
+    assert_eq!(run(join(name.into_node(), all())).await, "a b");
+    assert_eq!(run(join(edits(|edits| edits.remove_edge("c", "j")), all())).await, "a b j");
+    assert_eq!(run(join(edits(|edits| edits.remove_node("c")), all())).await, "a b j");
+    // It has waited for nobody else.
+    let last = || agentgraph::all(["a", "c"]);
+    let later = StateGraph::new()
+        .node("a", name)
+        .node("b", edits(|edits| edits.remove_node("c")))
+        .node("c", name)
+        .node("j", name)
+        .edge(START, "a")
+        .edge("a", "b")
+        .edge(last(), "j");
+    assert_eq!(run(later).await, "a b j");
+    // Nobody is left.
+    let nobody = |edits: &Edits| {
+        edits.remove_edge("b", "j")?;
+        edits.remove_edge("c", "j")
+    };
+    assert_eq!(run(join(edits(nobody), all())).await, "a b");
+    // A join that has fired stays fired.
+    let fired = StateGraph::new()
+        .node("a", name)
+        .node("b", edits(|edits| edits.remove_edge("c", "j")))
+        .node("c", name)
+        .node("j", name)
+        .edge(START, "a")
+        .edge("a", "b")
+        .edge(any(["a", "c"]), "j");
+    assert_eq!(run(fired).await, "a b j");
+}
+
+#[tokio::test]
+async fn a_join_into_a_removed_node_is_not_stuck() {
+    let graph = StateGraph::new()
+        .node("a", name)
+        .node("b", edits(|edits| edits.remove_node("j")))
+        .node("c", name)
+        .node("j", name)
+        .edge(START, "a")
+        .edge("a", "b")
+        .edge("b", "a2")
+        .node("a2", name)
+        .edge(["a", "c"], "j")
+        .edge(["a2", "c"], "j");
+    match graph.compile().unwrap().invoke(Words::update()).await.unwrap() {
+        Outcome::Finished { stuck, output, .. } => {
+            assert_eq!((stuck, text(&output)), (vec![], "a b a2".into()))
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn routes_are_asked_about_the_edited_graph() {
+    #[derive(Route)]
+    enum Next {
+        B,
+    }
+    // A branch reaches a temporary node, and a route the temporary one that stands in for a node that was removed.
+    let graph = |node: Node<Words>| {
+        chain(node).branch("a", |words: &Words| if words.seen.is_empty() { "c" } else { "t" }, ["c"])
+    };
+    assert_eq!(run(graph(edits(|edits| edits.add_fn("t", name)))).await, "a b t c");
+    let error = graph(name.into_node()).compile().unwrap().invoke(Words::update()).await.unwrap_err();
+    assert_eq!(error.code(), Code::UnknownTarget);
+    let routed = |node: Node<Words>| {
+        StateGraph::new().node("a", node).node("b", name).edge(START, "a").route("a", |_: &Words| Next::B)
+    };
+    let removed = routed(edits(|edits| edits.remove_node("b"))).compile().unwrap();
+    let error = removed.invoke(Words::update()).await.unwrap_err();
+    assert_eq!((error.code(), error.node()), (Code::UnknownTarget, Some("a")));
+    assert!(error.to_string().contains("removed by a temporary edit"), "{error}");
+    assert_eq!(text(error.state::<Words>().unwrap()), "");
+    let replaced = |edits: &Edits| {
+        edits.remove_node("b")?;
+        edits.add_fn("b", async || Words::update().seen(["another b"]))
+    };
+    assert_eq!(run(routed(edits(replaced))).await, "a another b");
+    // The routes of a removed node are gone with it.
+    assert_eq!(run(routed(edits(|edits| edits.remove_node("a")))).await, "a");
+}
+
+#[tokio::test]
+async fn edits_before_a_run_hold_from_its_beginning() {
+    let graph = chain(name.into_node()).compile().unwrap();
+    let from_start = graph.invoke(Words::update()).for_this_run(|edits| {
+        edits.remove_edge(START, "a")?;
+        edits.add_fn("t", name)?;
+        edits.add_edge(START, "t")?;
+        edits.add_edge("t", "c")
+    });
+    assert_eq!(text(from_start.await.unwrap().output()), "t c");
+    assert_eq!(text(graph.invoke(Words::update()).await.unwrap().output()), "a b c");
+    let refused =
+        graph.invoke(Words::update()).for_this_run(|edits| edits.remove_node("x")).await.unwrap_err();
+    assert_eq!(refused.code(), Code::EditRejected);
+}
+
+#[tokio::test]
+async fn temporary_nodes_have_the_settings_of_nodes() {
+    let edit = |edits: &Edits| {
+        edits.add_fn("last", name.defer())?;
+        edits.add_fn("flaky", (async || Err::<WordsUpdate, BoxError>("no".into())).on_error("c"))?;
+        edits.add_edge("a", "last")?;
+        edits.add_edge("a", "flaky")
+    };
+    assert_eq!(run(chain(edits(edit))).await, "a b c c last");
+    let wants = |edits: &Edits| edits.add_fn("t", async |_: Dep<String>| Words::update());
+    assert!(matches!(refused(wants).await, Rejection::Unfit(_)));
+    let handler = |edits: &Edits| edits.add_fn("t", name.on_error("nobody"));
+    assert!(matches!(refused(handler).await, Rejection::Unfit(_)));
+    #[derive(State, serde::Serialize, serde::Deserialize, Clone, Default)]
+    struct Other {
+        x: u8,
+    }
+    let other = |edits: &Edits| edits.add_fn("t", async || Other::update().x(1));
+    assert!(matches!(refused(other).await, Rejection::Unfit(_)));
+}
+
+#[tokio::test]
+async fn a_handler_that_was_removed_handles_nothing() {
+    let fails = async || Err::<(), BoxError>("no".into());
+    let graph = StateGraph::new()
+        .node("a", edits(|edits| edits.remove_node("handler")))
+        .node("b", fails.on_error("handler"))
+        .node("handler", name)
+        .edge(START, "a")
+        .edge("a", "b");
+    let error = graph.compile().unwrap().invoke(Words::update()).await.unwrap_err();
+    assert_eq!((error.code(), error.node()), (Code::NodeFailed, Some("b")));
+}
+
+/// `a` goes round twice through `b`, which counts its calls, and skips it the second time.
+fn skips_b(skips: &'static [&'static str]) -> (StateGraph<Words>, Arc<AtomicUsize>) {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&calls);
+    let b = move || {
+        let call = counted.fetch_add(1, Ordering::SeqCst);
+        async move { said(&format!("b{call}")).also_goto("x") }
+    };
+    let a = move |ctx: Ctx, words: Snapshot<Words>| {
+        let edits = ctx.edits();
+        async move {
+            let round = words.seen.iter().filter(|seen| *seen == "a").count();
+            if round == 1 {
+                edits.skip(skips.iter().copied())?;
+            }
+            Ok::<_, BoxError>(Words::update().seen(["a"]))
+        }
+    };
+    let again = |words: &Words| match words.seen.iter().filter(|seen| *seen == "a").count() {
+        0..3 => "a",
+        _ => END,
+    };
+    let graph = StateGraph::new()
+        .node("a", a)
+        .node("b", b.keep_output())
+        .node("c", name)
+        .node("x", name)
+        .edge(START, "a")
+        .edge("a", "b")
+        .edge("b", "c")
+        .branch("c", again, ["a", END]);
+    (graph, calls)
+}
+
+#[tokio::test]
+async fn a_skipped_node_gives_what_it_gave_last_once() {
+    let (graph, calls) = skips_b(&["b"]);
+    assert_eq!(run(graph).await, "a b0 c x a b0 c x a b1 c x");
+    assert_eq!(calls.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn skipping_is_all_or_none() {
+    let (graph, calls) = skips_b(&["b", "zebra"]);
+    let error = graph.compile().unwrap().invoke(Words::update()).await.unwrap_err();
+    assert_eq!((error.code(), calls.load(Ordering::SeqCst)), (Code::EditRejected, 1));
+    let graph = StateGraph::new()
+        .node("a", edits(|edits| edits.skip(["b"])))
+        .node("b", name.keep_output())
+        .edge(START, "a")
+        .edge("a", "b");
+    let error = graph.compile().unwrap().invoke(Words::update()).await.unwrap_err();
+    assert_eq!(error.code(), Code::NothingToReuse);
+    assert!(error.to_string().contains("has not finished on this thread"), "{error}");
+}
+
+#[tokio::test]
+async fn every_edit_is_told_to_who_listens() {
+    let refuses = |edits: &Edits| {
+        let _ = edits.add_edge("one", "zebra");
+        edits.add_edge("one", "two")
+    };
+    let graph = two(edits(refuses), edits(|edits| edits.add_edge("one", "two"))).compile().unwrap();
+    let dropped = two(edits(|edits| edits.remove_node("x")), edits(|edits| edits.add_edge("x", "x")));
+    let mut told = Vec::new();
+    for graph in [graph, dropped.compile().unwrap()] {
+        let mut events = graph.invoke(Words::update()).max_supersteps(1).views([View::Edits]).stream();
+        while let Some(event) = events.next().await {
+            told.push(match event.kind {
+                EventKind::Edited { by, edits } => format!("{by}: {}", edits[0]),
+                EventKind::EditRejected { by, why } => format!("{by}: {why}"),
+                EventKind::EditDropped(dropped) => dropped.to_string(),
+                EventKind::Ended(outcome) => {
+                    format!("end after {} drops", outcome.unwrap().dropped_edits().len())
+                }
+                other => panic!("{other:?}"),
+            });
+        }
+    }
+    let expected = [
+        "one: cannot add edge `one` -> `zebra`: there is no node `zebra`",
+        "one: add edge `one` -> `two`",
+        "two: add edge `one` -> `two`",
+        "end after 0 drops",
+        "one: remove node `x`",
+        "the edits of node `two` were dropped: cannot add edge `x` -> `x`: there is no node `x`",
+        "end after 1 drops",
+    ];
+    assert_eq!(told, expected);
+}
+
+#[tokio::test]
+async fn a_skipped_task_ends_as_skipped_with_its_update() {
+    let (graph, _) = skips_b(&["b"]);
+    let graph = graph.compile().unwrap();
+    let mut events = graph.invoke(Words::update()).views([View::Tasks]).stream();
+    let mut ends = Vec::new();
+    while let Some(event) = events.next().await {
+        if let EventKind::TaskEnded { node, end } = event.kind
+            && node == "b"
+        {
+            ends.push(end);
+        }
+    }
+    assert_eq!(ends, [TaskEnd::Done, TaskEnd::Skipped, TaskEnd::Done]);
+}
+
+#[tokio::test]
+async fn static_interrupts_and_limits_live_with_temporary_nodes() {
+    let edit = |edits: &Edits| {
+        edits.add_fn("t", name)?;
+        edits.add_edge("a", "t")?;
+        edits.remove_node("c")
+    };
+    let graph = chain(edits(edit)).interrupt_after(["b"]).on_limit("c").compile().unwrap();
+    let outcome = graph.invoke(Words::update()).await.unwrap();
+    // Nothing is behind `b` and `t`, so there is nothing to stop before.
+    assert_eq!(text(&outcome.into_finished().unwrap()), "a b t");
+    // The node for the limit was removed.
+    let outcome = graph.invoke(Words::update()).max_supersteps(1).await.unwrap();
+    assert_eq!(text(outcome.output()), "a");
+    assert!(matches!(outcome, Outcome::Stopped { .. }));
+}
+
+#[tokio::test]
+async fn a_graph_can_be_a_temporary_node_and_edits_inside_it_stay_inside() {
+    let child = || {
+        let plan = edits(|edits| {
+            edits.add_fn("inner", name)?;
+            edits.add_edge("plan", "inner")
+        });
+        StateGraph::new().node("plan", plan).edge(START, "plan").compile().unwrap()
+    };
+    let edit = |edits: &Edits| {
+        edits.add_node("sub", "child", ())?;
+        edits.add_edge("a", "sub")?;
+        assert!(matches!(
+            edits.add_edge("sub", "inner").unwrap_err().why().clone(),
+            Rejection::UnknownNode { .. }
+        ));
+        Ok(())
+    };
+    let graph = chain(edits(edit)).template("child", move |(): ()| child());
+    assert_eq!(run(graph).await, "a b plan inner c");
+    let plain = chain(edits(move |edits| edits.add_fn("sub", chain(name.into_node()).compile().unwrap())));
+    let error = plain.compile().unwrap().invoke(Words::update()).await.unwrap_err();
+    assert_eq!(error.code(), Code::EditRejected);
+}
