@@ -1,0 +1,158 @@
+//! The process that is killed: it goes on with a thread until the run is at its end.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use agentgraph::checkpoint::SqliteSaver;
+use agentgraph::prelude::*;
+use agentgraph::{Checkpoint, Code, Durability, Error, RunBuilder, WhenBusy};
+use serde::{Deserialize, Serialize};
+
+use super::faults::{Fault, Faulty};
+use super::log::{Event, Log};
+use super::mark::Mark;
+use super::points::{Fate, Points};
+use super::stories::{Ledger, Story, World};
+use super::watched::Watched;
+
+pub const THREAD: &str = "t";
+
+/// A call fails or pauses a few times at most; more of them would never end.
+const CALLS: usize = 20;
+
+/// What a process is told.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Orders {
+    pub number: u32,
+    pub story: Story,
+    pub mode: Mode,
+    pub store: Store,
+    pub log: PathBuf,
+    pub fate: Option<Fate>,
+    pub fault: Option<Fault>,
+    /// In milliseconds.
+    pub lease: Option<u64>,
+    /// Whether it waits for its turn.
+    pub queues: bool,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Store {
+    Sqlite(PathBuf),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Mode {
+    Sync,
+    Async,
+    Exit,
+}
+
+impl Mode {
+    pub const ALL: [Mode; 3] = [Mode::Sync, Mode::Async, Mode::Exit];
+
+    pub fn durability(self) -> Durability {
+        match self {
+            Mode::Sync => Durability::Sync,
+            Mode::Async => Durability::Async,
+            Mode::Exit => Durability::Exit,
+        }
+    }
+}
+
+impl Store {
+    async fn open(&self) -> Result<Arc<dyn Checkpointer>, Error> {
+        match self {
+            Store::Sqlite(path) => {
+                let saver = SqliteSaver::builder(path).busy_timeout(Duration::from_secs(60));
+                Ok(Arc::new(saver.open().await?))
+            }
+        }
+    }
+
+    fn beside(&self) -> PathBuf {
+        match self {
+            Store::Sqlite(path) => path.with_extension("cleared"),
+        }
+    }
+}
+
+/// Does what it is told.
+pub fn run(orders: &Orders) {
+    let log = Arc::new(Log::to_file(&orders.log, orders.number));
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    if let Err(error) = runtime.block_on(go_on(orders, &log)) {
+        log.write(Event::Failed { code: error.code().to_string(), message: error.to_string() });
+    }
+}
+
+async fn go_on(orders: &Orders, log: &Arc<Log>) -> Result<(), Error> {
+    let points = Arc::new(Points::new(log, orders.fate));
+    let world = World { log: Arc::clone(log), points: Arc::clone(&points), fault: orders.fault };
+    let graph = open(orders, &world).await?;
+    let state = graph.state(THREAD).await?;
+    log.write(Event::Found { marks: marks(state.as_ref()) });
+    for _ in 0..CALLS {
+        let state = graph.state(THREAD).await?;
+        let Some(call) = next_call(&graph, state.as_ref(), &world) else {
+            log.write(Event::Ended { marks: marks(state.as_ref()), passed: points.passed() });
+            return Ok(());
+        };
+        let call = if orders.queues { call.when_busy(WhenBusy::Queue) } else { call };
+        let durability = orders.mode.durability();
+        let durability = orders.fault.map_or(durability, |fault| fault.durability(durability));
+        match call.thread(THREAD).max_supersteps(u64::MAX).durability(durability).await {
+            Ok(_) => {}
+            Err(error) if orders.story.stumbles() && error.code() == Code::NodeFailed => {}
+            Err(error) => return Err(error),
+        }
+        let state = graph.state(THREAD).await?;
+        log.write(Event::Left { marks: marks(state.as_ref()) });
+    }
+    log.write(Event::Failed { code: "none".into(), message: "the run goes on and on".into() });
+    Ok(())
+}
+
+async fn open(orders: &Orders, world: &World) -> Result<CompiledGraph<Ledger>, Error> {
+    let mut store = orders.store.open().await?;
+    if let Some(fault) = orders.fault {
+        let (points, cleared) = (Arc::clone(&world.points), orders.store.beside());
+        store = Arc::new(Faulty { inner: store, fault, points, late: Mutex::default(), cleared });
+    }
+    let watched = Watched {
+        inner: store,
+        log: Arc::clone(&world.log),
+        points: Arc::clone(&world.points),
+        speaks_too_soon: orders.fault == Some(Fault::SpeaksTooSoon),
+    };
+    let graph = orders.story.graph(world).compile().unwrap().checkpointer(watched);
+    Ok(match orders.lease {
+        None => graph,
+        Some(millis) => graph.lease(Duration::from_millis(millis)),
+    })
+}
+
+fn marks(state: Option<&Checkpoint<Ledger>>) -> Vec<Mark> {
+    state.map(|state| state.values.marks.clone()).unwrap_or_default()
+}
+
+/// What a thread needs next; nothing if its run is at its end.
+fn next_call(
+    graph: &CompiledGraph<Ledger>,
+    state: Option<&Checkpoint<Ledger>>,
+    world: &World,
+) -> Option<RunBuilder<Ledger>> {
+    let Some(state) = state else { return Some(graph.invoke(Ledger::update())) };
+    if let Some(open) = state.interrupts.first() {
+        let question = open.value.as_str().unwrap();
+        let (place, name) = question.split_once(':').unwrap();
+        let mark = Mark::new(place, name);
+        world.points.pass("before an answer");
+        world.log.write(Event::Effect { run: state.run.to_string(), mark: mark.clone(), attempt: 1 });
+        world.points.pass("after an answer");
+        return Some(graph.resume_many([(open.id.unwrap(), mark)]));
+    }
+    let is_at_its_end = state.next.is_empty() && state.deferred.is_empty();
+    (!is_at_its_end).then(|| graph.proceed())
+}

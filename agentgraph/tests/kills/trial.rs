@@ -1,0 +1,119 @@
+//! One thread, the processes that go on with it one after the other, and their log.
+
+use std::io::Read;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, Stdio};
+
+use super::check::{Violation, violations};
+use super::child::{Mode, Orders, Store};
+use super::faults::Fault;
+use super::log::{self, Event, Line};
+use super::mark::Mark;
+use super::points::Fate;
+use super::stories::Story;
+use crate::folder::Folder;
+
+/// Under this name a process finds what it is told.
+pub const ORDERS: &str = "AGENTGRAPH_TEST_ORDERS";
+
+pub struct Trial {
+    pub orders: Orders,
+    pub kills: u32,
+    folder: Folder,
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    Killed,
+    ByItself,
+}
+
+impl Trial {
+    pub fn new(story: Story, mode: Mode) -> Self {
+        let folder = Folder::new();
+        let orders = Orders {
+            number: 0,
+            story,
+            mode,
+            store: Store::Sqlite(folder.file("threads.db")),
+            log: folder.file("log"),
+            fate: None,
+            fault: None,
+            lease: None,
+            queues: false,
+        };
+        Trial { orders, kills: 0, folder }
+    }
+
+    pub fn with_fault(mut self, fault: Option<Fault>) -> Self {
+        self.orders.fault = fault;
+        self
+    }
+
+    /// Starts a process on the thread.
+    pub fn start(&mut self, fate: Option<Fate>) -> Child {
+        self.orders.number += 1;
+        let orders = Orders { fate, ..self.orders.clone() };
+        Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "a_process_that_is_killed", "--nocapture"])
+            .env(ORDERS, serde_json::to_string(&orders).unwrap())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    }
+
+    /// Starts a process and waits for its end.
+    pub fn process(&mut self, fate: Option<Fate>) -> Ended {
+        let child = self.start(fate);
+        self.wait_for(child)
+    }
+
+    pub fn wait_for(&mut self, mut child: Child) -> Ended {
+        let mut told = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut told).unwrap();
+        let status = child.wait().unwrap();
+        if status.signal() == Some(9) {
+            self.kills += 1;
+            return Ended::Killed;
+        }
+        assert!(status.success(), "{:?}: {status}\n{told}", self.orders);
+        Ended::ByItself
+    }
+
+    pub fn lines(&self) -> Vec<Line> {
+        log::read(&self.orders.log)
+    }
+
+    /// What the log shows against the rules.
+    pub fn violations(&self, end: &[Mark]) -> Vec<Violation> {
+        violations(&self.lines(), self.orders.mode.durability(), Some(end))
+    }
+
+    /// Panics with the log if it shows anything against the rules.
+    pub fn check(&self, end: &[Mark]) {
+        let found = self.violations(end);
+        if !found.is_empty() {
+            let lines: Vec<String> = self.lines().iter().map(|line| format!("{line:?}")).collect();
+            panic!("{:?}\n{found:#?}\n{}", self.orders, lines.join("\n"));
+        }
+    }
+
+    /// The file of the store, or where else something may lie.
+    pub fn folder(&self) -> &Folder {
+        &self.folder
+    }
+}
+
+/// The run that nobody kills: its last state, and the points it comes by.
+pub fn unkilled(story: Story, mode: Mode) -> (Vec<Mark>, Vec<String>) {
+    let mut trial = Trial::new(story, mode);
+    assert_eq!(trial.process(None), Ended::ByItself);
+    let lines = trial.lines();
+    let Some(Line { event: Event::Ended { marks, passed }, .. }) = lines.last().cloned() else {
+        panic!("{story:?} {mode:?} did not come to its end: {lines:#?}");
+    };
+    trial.check(&marks);
+    (marks, passed)
+}
