@@ -8,7 +8,7 @@ use agentgraph::Durability;
 use super::log::{Event, Line};
 use super::mark::Mark;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Rule {
     /// A task whose result was stored has no effect again.
     NeverAgain,
@@ -69,7 +69,8 @@ struct Check<'a> {
     effects: HashMap<Mark, String>,
     /// By run.
     stored: HashSet<(String, Mark)>,
-    attempts: HashSet<(u32, String, Mark, u32)>,
+    /// By process, run and whether it failed.
+    attempts: HashSet<(u32, String, Mark, u32, bool)>,
     /// The run that has something stored, and is not of a subgraph.
     run: Option<String>,
     /// The process that took the thread last.
@@ -85,11 +86,11 @@ impl Check<'_> {
 
     fn take(&mut self, Line { by, event }: &Line) {
         match event {
-            Event::Found { marks } => self.begins(marks),
+            Event::Found { marks, inside } => self.begins(marks, inside),
             Event::Took { .. } => self.writer = Some(*by),
-            Event::Tried { run, mark, attempt } => self.attempted(*by, run, mark, *attempt),
+            Event::Tried { run, mark, attempt } => self.attempted(*by, run, mark, *attempt, true),
             Event::Effect { run, mark, attempt } => {
-                self.attempted(*by, run, mark, *attempt);
+                self.attempted(*by, run, mark, *attempt, false);
                 self.acted(*by, run, mark);
             }
             Event::Stored { mark } => self.was_stored(*by, mark),
@@ -107,7 +108,7 @@ impl Check<'_> {
         }
     }
 
-    fn begins(&mut self, marks: &[Mark]) {
+    fn begins(&mut self, marks: &[Mark], inside: &[Mark]) {
         self.has_stored = None;
         let shown: HashSet<&Mark> = marks.iter().collect();
         if shown.len() < marks.len() {
@@ -123,14 +124,20 @@ impl Check<'_> {
             let what = format!("found, and never done: {made_up:?}");
             self.report(Rule::StaysStored, what);
         }
+        // The process before may have been killed between a commit and its line here.
+        for mark in marks.iter().chain(inside) {
+            if let Some(run) = self.effects.get(mark) {
+                self.stored.insert((run.clone(), mark.clone()));
+            }
+        }
     }
 
     fn is_of_the_run(&self, run: &str) -> bool {
         self.run.as_deref().is_none_or(|it| it == run)
     }
 
-    fn attempted(&mut self, by: u32, run: &str, mark: &Mark, attempt: u32) {
-        if !self.attempts.insert((by, run.to_owned(), mark.clone(), attempt)) {
+    fn attempted(&mut self, by: u32, run: &str, mark: &Mark, attempt: u32, failed: bool) {
+        if !self.attempts.insert((by, run.to_owned(), mark.clone(), attempt, failed)) {
             self.report(Rule::OnceAProcess, format!("{mark:?} again in process {by}"));
         }
     }
@@ -153,10 +160,16 @@ impl Check<'_> {
         }
     }
 
-    /// Everything that was done in the supersteps before is stored.
+    /// Everything that was done in the supersteps before is stored. With Exit a subgraph stores at the end of its own call,
+    /// which is before that of the call around it.
     fn is_not_ahead(&mut self, mark: &Mark) {
-        let before = self.effects.iter().filter(|(other, _)| mark.comes_after(other));
-        let missing = before.filter(|(other, run)| !self.stored.contains(&((*run).clone(), (*other).clone())));
+        let exit = self.durability == Durability::Exit;
+        let is_before = |other: &Mark| {
+            mark.comes_after(other) && (!exit || mark.is_of_subgraph() == other.is_of_subgraph())
+        };
+        let before = self.effects.iter().filter(|(other, _)| is_before(other));
+        let missing =
+            before.filter(|(other, run)| !self.stored.contains(&((*run).clone(), (*other).clone())));
         let missing: Vec<_> = missing.map(|(other, _)| other.clone()).collect();
         if !missing.is_empty() {
             self.report(Rule::StoredBeforeTheNext, format!("{mark:?} before {missing:?}"));

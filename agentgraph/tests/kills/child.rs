@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use agentgraph::checkpoint::SqliteSaver;
+use agentgraph::checkpoint::{Place, SqliteSaver};
 use agentgraph::prelude::*;
 use agentgraph::{Checkpoint, Code, Durability, Error, RunBuilder, WhenBusy};
 use serde::{Deserialize, Serialize};
@@ -30,6 +30,8 @@ pub struct Orders {
     pub store: Store,
     pub log: PathBuf,
     pub fate: Option<Fate>,
+    /// It stands still until this file is there.
+    pub wakes: PathBuf,
     pub fault: Option<Fault>,
     /// In milliseconds.
     pub lease: Option<u64>,
@@ -88,11 +90,16 @@ pub fn run(orders: &Orders) {
 }
 
 async fn go_on(orders: &Orders, log: &Arc<Log>) -> Result<(), Error> {
-    let points = Arc::new(Points::new(log, orders.fate));
+    let points = Arc::new(Points::new(log, orders.fate, orders.wakes.clone()));
     let world = World { log: Arc::clone(log), points: Arc::clone(&points), fault: orders.fault };
-    let graph = open(orders, &world).await?;
+    let saver = open(orders, &world).await?;
+    let graph = orders.story.graph(&world).compile().unwrap().checkpointer(Arc::clone(&saver));
+    let graph = match orders.lease {
+        None => graph,
+        Some(millis) => graph.lease(Duration::from_millis(millis)),
+    };
     let state = graph.state(THREAD).await?;
-    log.write(Event::Found { marks: marks(state.as_ref()) });
+    log.write(Event::Found { marks: marks(state.as_ref()), inside: inside(&*saver).await? });
     for _ in 0..CALLS {
         let state = graph.state(THREAD).await?;
         let Some(call) = next_call(&graph, state.as_ref(), &world) else {
@@ -114,23 +121,33 @@ async fn go_on(orders: &Orders, log: &Arc<Log>) -> Result<(), Error> {
     Ok(())
 }
 
-async fn open(orders: &Orders, world: &World) -> Result<CompiledGraph<Ledger>, Error> {
+async fn open(orders: &Orders, world: &World) -> Result<Arc<dyn Checkpointer>, Error> {
     let mut store = orders.store.open().await?;
     if let Some(fault) = orders.fault {
         let (points, cleared) = (Arc::clone(&world.points), orders.store.beside());
         store = Arc::new(Faulty { inner: store, fault, points, late: Mutex::default(), cleared });
     }
-    let watched = Watched {
+    Ok(Arc::new(Watched {
         inner: store,
         log: Arc::clone(&world.log),
         points: Arc::clone(&world.points),
         speaks_too_soon: orders.fault == Some(Fault::SpeaksTooSoon),
-    };
-    let graph = orders.story.graph(world).compile().unwrap().checkpointer(watched);
-    Ok(match orders.lease {
-        None => graph,
-        Some(millis) => graph.lease(Duration::from_millis(millis)),
-    })
+    }))
+}
+
+/// The marks in the bytes of the store that the thread's own state does not show yet.
+async fn inside(saver: &dyn Checkpointer) -> Result<Vec<Mark>, Error> {
+    let mut found = Vec::new();
+    for namespace in saver.namespaces(THREAD).await? {
+        let place = Place { thread: THREAD, namespace: &namespace };
+        let Some(tail) = saver.get(place, None).await? else { continue };
+        let rows = tail.rows.iter().flat_map(|row| Mark::all_in(&row.record));
+        let writes = tail.writes.iter().flat_map(|write| Mark::all_in(&write.bytes));
+        found.extend(rows.chain(writes).filter(Mark::is_inside));
+    }
+    found.sort();
+    found.dedup();
+    Ok(found)
 }
 
 fn marks(state: Option<&Checkpoint<Ledger>>) -> Vec<Mark> {

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::check::Rule;
 use super::points::Points;
+use super::stories::Story;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Fault {
@@ -66,6 +67,19 @@ impl Fault {
         (Fault::ClearsWritesFirst, &[Rule::NeverAgain, Rule::StaysStored]),
         (Fault::LosesSubgraphs, &[Rule::NeverAgain]),
     ];
+
+    /// Where it shows.
+    pub fn stories(self) -> Vec<Story> {
+        match self {
+            Fault::LosesResults | Fault::StoresHalfOfTheResults | Fault::MixesUpTasks => {
+                vec![Story::Join, Story::Stumble]
+            }
+            Fault::ClearsWritesFirst => vec![Story::Questions],
+            Fault::LosesAnswers => vec![Story::Questions, Story::QuestionInside],
+            Fault::LosesSubgraphs => vec![Story::Subgraph],
+            _ => vec![Story::Chain],
+        }
+    }
 
     /// When runs really store, whatever was asked for.
     pub fn durability(self, asked: Durability) -> Durability {
@@ -261,6 +275,10 @@ impl Checkpointer for Faulty {
 
     fn let_go(&self, thread: &str, fence: u64) {
         self.inner.let_go(thread, fence);
+    }
+
+    async fn namespaces(&self, thread: &str) -> Result<Vec<String>, Error> {
+        self.inner.namespaces(thread).await
     }
 
     async fn released(&self, thread: &str, fence: u64) {

@@ -19,8 +19,8 @@ pub struct Line {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Event {
-    /// A process begins, and finds these marks in the state.
-    Found { marks: Vec<Mark> },
+    /// A process begins, and finds these marks in the state, and those inside of subgraphs and waiting tasks.
+    Found { marks: Vec<Mark>, inside: Vec<Mark> },
     /// It has the thread.
     Took { fence: u64 },
     /// A node did something to the world that it will not tell the state, since it fails.
@@ -89,9 +89,11 @@ impl Log {
         self.sink.lock().unwrap().stored.contains(mark)
     }
 
-    /// What was kept in memory.
+    /// What was kept in memory; begins anew.
     pub fn take(&self) -> Vec<Line> {
-        std::mem::take(&mut self.sink.lock().unwrap().kept)
+        let mut sink = self.sink.lock().unwrap();
+        sink.stored.clear();
+        std::mem::take(&mut sink.kept)
     }
 }
 

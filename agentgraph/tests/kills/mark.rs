@@ -49,14 +49,26 @@ impl Mark {
         let mut found = Vec::new();
         for piece in bytes.split(|byte| *byte == b'<').skip(1) {
             let Some(end) = piece.iter().position(|byte| *byte == b'>') else { continue };
-            if let Ok(inner) = std::str::from_utf8(&piece[..end])
-                && inner.chars().all(|letter| letter.is_ascii_alphanumeric() || ".:_".contains(letter))
-            {
+            let Ok(inner) = std::str::from_utf8(&piece[..end]) else { continue };
+            if looks_like_one(inner) {
                 found.push(Mark(format!("<{inner}>")));
             }
         }
         found
     }
+}
+
+/// Bytes of other kinds may have brackets by chance.
+fn looks_like_one(inner: &str) -> bool {
+    let plain =
+        |text: &str| text.chars().all(|letter| letter.is_ascii_alphanumeric() || "._".contains(letter));
+    let parts = inner.split_once(':');
+    parts.is_some_and(|(place, name)| {
+        place.starts_with(|first: char| first.is_ascii_digit())
+            && plain(place)
+            && !name.is_empty()
+            && plain(name)
+    })
 }
 
 impl fmt::Debug for Mark {

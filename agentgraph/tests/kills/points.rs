@@ -1,5 +1,6 @@
 //! Points that a process comes by, and what may happen to it there.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -19,19 +20,23 @@ pub struct Fate {
 pub enum Manner {
     Dies,
     /// So much later, wherever it is by then: in the middle of a write, as it may be.
-    DiesAfter { nanos: u64 },
+    DiesAfter {
+        nanos: u64,
+    },
     Stops,
 }
 
 pub struct Points {
     log: Arc<Log>,
     fate: Option<Fate>,
+    /// A process that stands still goes on when this is there.
+    wakes: PathBuf,
     passed: Mutex<Vec<&'static str>>,
 }
 
 impl Points {
-    pub fn new(log: &Arc<Log>, fate: Option<Fate>) -> Self {
-        Points { log: Arc::clone(log), fate, passed: Mutex::default() }
+    pub fn new(log: &Arc<Log>, fate: Option<Fate>, wakes: PathBuf) -> Self {
+        Points { log: Arc::clone(log), fate, wakes, passed: Mutex::default() }
     }
 
     pub fn pass(&self, name: &'static str) {
@@ -47,6 +52,7 @@ impl Points {
             Manner::Dies => {
                 self.log.write(Event::Dies { at });
                 signal(Signal::KILL);
+                stand_still_until(|| false);
             }
             Manner::DiesAfter { nanos } => {
                 drop(passed);
@@ -62,6 +68,7 @@ impl Points {
             Manner::Stops => {
                 self.log.write(Event::Stops { at });
                 signal(Signal::STOP);
+                stand_still_until(|| self.wakes.exists());
             }
         }
     }
@@ -73,4 +80,11 @@ impl Points {
 
 fn signal(signal: Signal) {
     kill_process(getpid(), signal).unwrap();
+}
+
+/// A signal that a process sends to itself may come by another thread, and so a moment later.
+fn stand_still_until(goes_on: impl Fn() -> bool) {
+    while !goes_on() {
+        std::thread::park_timeout(Duration::from_millis(1));
+    }
 }

@@ -91,11 +91,8 @@ pub struct World {
 impl World {
     /// Has an effect, which can be seen outside before the engine hears of it.
     pub fn act(&self, ctx: &Ctx, mark: &Mark) {
-        let event = || Event::Effect {
-            run: ctx.run().to_string(),
-            mark: mark.clone(),
-            attempt: ctx.attempt(),
-        };
+        let event =
+            || Event::Effect { run: ctx.run().to_string(), mark: mark.clone(), attempt: ctx.attempt() };
         match self.fault {
             Some(Fault::EffectsAfterTheEnd) => return self.act_late(mark.clone(), event()),
             Some(Fault::TasksRunTwice) => self.log.write(event()),

@@ -4,6 +4,8 @@ use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
 
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+
 use super::check::{Violation, violations};
 use super::child::{Mode, Orders, Store};
 use super::faults::Fault;
@@ -39,6 +41,7 @@ impl Trial {
             store: Store::Sqlite(folder.file("threads.db")),
             log: folder.file("log"),
             fate: None,
+            wakes: folder.file("wakes"),
             fault: None,
             lease: None,
             queues: false,
@@ -82,6 +85,19 @@ impl Trial {
         Ended::ByItself
     }
 
+    /// Waits until a process stands still.
+    pub fn until_stopped(child: &Child) {
+        let pid = Pid::from_child(child);
+        let (_, status) = waitpid(Some(pid), WaitOptions::UNTRACED).unwrap().unwrap();
+        assert!(status.stopped(), "{status:?}");
+    }
+
+    /// Lets a process that stood still go on.
+    pub fn wake(&self, child: &Child) {
+        std::fs::write(&self.orders.wakes, "").unwrap();
+        kill_process(Pid::from_child(child), Signal::CONT).unwrap();
+    }
+
     pub fn lines(&self) -> Vec<Line> {
         log::read(&self.orders.log)
     }
@@ -96,7 +112,8 @@ impl Trial {
         let found = self.violations(end);
         if !found.is_empty() {
             let lines: Vec<String> = self.lines().iter().map(|line| format!("{line:?}")).collect();
-            panic!("{:?}\n{found:#?}\n{}", self.orders, lines.join("\n"));
+            let some = &found[..found.len().min(9)];
+            panic!("{:?}\n{some:#?}\n{}", self.orders, lines.join("\n"));
         }
     }
 
@@ -104,15 +121,22 @@ impl Trial {
     pub fn folder(&self) -> &Folder {
         &self.folder
     }
+
+    /// The last state, and the points that the process came by, if it came to its end.
+    pub fn end(&self) -> Option<(Vec<Mark>, Vec<String>)> {
+        match self.lines().pop()?.event {
+            Event::Ended { marks, passed } => Some((marks, passed)),
+            _ => None,
+        }
+    }
 }
 
 /// The run that nobody kills: its last state, and the points it comes by.
 pub fn unkilled(story: Story, mode: Mode) -> (Vec<Mark>, Vec<String>) {
     let mut trial = Trial::new(story, mode);
     assert_eq!(trial.process(None), Ended::ByItself);
-    let lines = trial.lines();
-    let Some(Line { event: Event::Ended { marks, passed }, .. }) = lines.last().cloned() else {
-        panic!("{story:?} {mode:?} did not come to its end: {lines:#?}");
+    let Some((marks, passed)) = trial.end() else {
+        panic!("{story:?} {mode:?} did not come to its end: {:#?}", trial.lines());
     };
     trial.check(&marks);
     (marks, passed)
