@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use agentgraph::checkpoint::{Place, SqliteSaver};
+use agentgraph::checkpoint::{Place, PostgresSaver, SqliteSaver};
 use agentgraph::prelude::*;
 use agentgraph::{Checkpoint, Code, Durability, Error, RunBuilder, WhenBusy};
 use serde::{Deserialize, Serialize};
@@ -16,8 +16,6 @@ use super::points::{Fate, Points};
 use super::stories::{Ledger, Story, World};
 use super::watched::Watched;
 
-pub const THREAD: &str = "t";
-
 /// A call fails or pauses a few times at most; more of them would never end.
 const CALLS: usize = 20;
 
@@ -28,6 +26,7 @@ pub struct Orders {
     pub story: Story,
     pub mode: Mode,
     pub store: Store,
+    pub thread: String,
     pub log: PathBuf,
     pub fate: Option<Fate>,
     /// It stands still until this file is there.
@@ -42,6 +41,7 @@ pub struct Orders {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Store {
     Sqlite(PathBuf),
+    Postgres { url: String, schema: String },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -70,12 +70,10 @@ impl Store {
                 let saver = SqliteSaver::builder(path).busy_timeout(Duration::from_secs(60));
                 Ok(Arc::new(saver.open().await?))
             }
-        }
-    }
-
-    fn beside(&self) -> PathBuf {
-        match self {
-            Store::Sqlite(path) => path.with_extension("cleared"),
+            Store::Postgres { url, schema } => {
+                let saver = PostgresSaver::builder(url).schema(schema).connections(4);
+                Ok(Arc::new(saver.connect().await?))
+            }
         }
     }
 }
@@ -98,10 +96,10 @@ async fn go_on(orders: &Orders, log: &Arc<Log>) -> Result<(), Error> {
         None => graph,
         Some(millis) => graph.lease(Duration::from_millis(millis)),
     };
-    let state = graph.state(THREAD).await?;
-    log.write(Event::Found { marks: marks(state.as_ref()), inside: inside(&*saver).await? });
+    let state = graph.state(&orders.thread).await?;
+    log.write(Event::Found { marks: marks(state.as_ref()), inside: inside(&*saver, &orders.thread).await? });
     for _ in 0..CALLS {
-        let state = graph.state(THREAD).await?;
+        let state = graph.state(&orders.thread).await?;
         let Some(call) = next_call(&graph, state.as_ref(), &world) else {
             log.write(Event::Ended { marks: marks(state.as_ref()), passed: points.passed() });
             return Ok(());
@@ -109,12 +107,12 @@ async fn go_on(orders: &Orders, log: &Arc<Log>) -> Result<(), Error> {
         let call = if orders.queues { call.when_busy(WhenBusy::Queue) } else { call };
         let durability = orders.mode.durability();
         let durability = orders.fault.map_or(durability, |fault| fault.durability(durability));
-        match call.thread(THREAD).max_supersteps(u64::MAX).durability(durability).await {
+        match call.thread(&orders.thread).max_supersteps(u64::MAX).durability(durability).await {
             Ok(_) => {}
             Err(error) if orders.story.stumbles() && error.code() == Code::NodeFailed => {}
             Err(error) => return Err(error),
         }
-        let state = graph.state(THREAD).await?;
+        let state = graph.state(&orders.thread).await?;
         log.write(Event::Left { marks: marks(state.as_ref()) });
     }
     log.write(Event::Failed { code: "none".into(), message: "the run goes on and on".into() });
@@ -124,7 +122,7 @@ async fn go_on(orders: &Orders, log: &Arc<Log>) -> Result<(), Error> {
 async fn open(orders: &Orders, world: &World) -> Result<Arc<dyn Checkpointer>, Error> {
     let mut store = orders.store.open().await?;
     if let Some(fault) = orders.fault {
-        let (points, cleared) = (Arc::clone(&world.points), orders.store.beside());
+        let (points, cleared) = (Arc::clone(&world.points), orders.log.with_extension("cleared"));
         store = Arc::new(Faulty { inner: store, fault, points, late: Mutex::default(), cleared });
     }
     Ok(Arc::new(Watched {
@@ -136,10 +134,10 @@ async fn open(orders: &Orders, world: &World) -> Result<Arc<dyn Checkpointer>, E
 }
 
 /// The marks in the bytes of the store that the thread's own state does not show yet.
-async fn inside(saver: &dyn Checkpointer) -> Result<Vec<Mark>, Error> {
+async fn inside(saver: &dyn Checkpointer, thread: &str) -> Result<Vec<Mark>, Error> {
     let mut found = Vec::new();
-    for namespace in saver.namespaces(THREAD).await? {
-        let place = Place { thread: THREAD, namespace: &namespace };
+    for namespace in saver.namespaces(thread).await? {
+        let place = Place { thread, namespace: &namespace };
         let Some(tail) = saver.get(place, None).await? else { continue };
         let rows = tail.rows.iter().flat_map(|row| Mark::all_in(&row.record));
         let writes = tail.writes.iter().flat_map(|write| Mark::all_in(&write.bytes));

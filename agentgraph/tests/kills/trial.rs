@@ -3,6 +3,8 @@
 use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
@@ -14,9 +16,28 @@ use super::mark::Mark;
 use super::points::Fate;
 use super::stories::Story;
 use crate::folder::Folder;
+use crate::postgres_server::PostgresServer;
 
 /// Under this name a process finds what it is told.
 pub const ORDERS: &str = "AGENTGRAPH_TEST_ORDERS";
+
+/// Where threads are kept.
+#[derive(Clone)]
+pub enum Home {
+    /// In a file of their own.
+    Sqlite,
+    Postgres(Arc<PostgresServer>),
+}
+
+impl Home {
+    /// For tables.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Home::Sqlite => "SQLite",
+            Home::Postgres(_) => "Postgres",
+        }
+    }
+}
 
 pub struct Trial {
     pub orders: Orders,
@@ -32,19 +53,26 @@ pub enum Ended {
 }
 
 impl Trial {
-    pub fn new(story: Story, mode: Mode) -> Self {
+    pub fn new(home: &Home, story: Story, mode: Mode) -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
         let folder = Folder::new();
+        let store = match home {
+            Home::Sqlite => Store::Sqlite(folder.file("threads.db")),
+            Home::Postgres(server) => Store::Postgres { url: server.url(), schema: "killed".into() },
+        };
         let orders = Orders {
             number: 0,
             story,
             mode,
-            store: Store::Sqlite(folder.file("threads.db")),
+            store,
+            thread: format!("thread-{}", COUNT.fetch_add(1, Ordering::Relaxed)),
             log: folder.file("log"),
             fate: None,
             wakes: folder.file("wakes"),
             fault: None,
             lease: None,
-            queues: false,
+            // The server needs a moment to see that a process is gone.
+            queues: matches!(home, Home::Postgres(_)),
         };
         Trial { orders, kills: 0, folder }
     }
@@ -132,8 +160,8 @@ impl Trial {
 }
 
 /// The run that nobody kills: its last state, and the points it comes by.
-pub fn unkilled(story: Story, mode: Mode) -> (Vec<Mark>, Vec<String>) {
-    let mut trial = Trial::new(story, mode);
+pub fn unkilled(home: &Home, story: Story, mode: Mode) -> (Vec<Mark>, Vec<String>) {
+    let mut trial = Trial::new(home, story, mode);
     assert_eq!(trial.process(None), Ended::ByItself);
     let Some((marks, passed)) = trial.end() else {
         panic!("{story:?} {mode:?} did not come to its end: {:#?}", trial.lines());
