@@ -21,7 +21,9 @@ use kills::check::Rule;
 use kills::child::{self, Mode};
 use kills::faults::Fault;
 use kills::log::{Event, Line};
-use kills::plans::{killed_at_named_points, killed_at_random, seen_with, some_of, stopped_at};
+use kills::plans::{
+    killed_at_named_points, killed_at_random, of_environment, seen_with, share, some_of, stopped_at,
+};
 use kills::race::races;
 use kills::stories::Story;
 use kills::trial::{Home, ORDERS, unkilled};
@@ -35,30 +37,34 @@ fn a_process_that_is_killed() {
     }
 }
 
+fn rounds() -> u64 {
+    of_environment("AGENTGRAPH_ROUNDS", 100)
+}
+
 fn postgres() -> Home {
     Home::Postgres(PostgresServer::get())
 }
 
 #[test]
 fn sqlite_sync_killed_at_named_points() {
-    killed_at_named_points(&Home::Sqlite, Mode::Sync);
+    killed_at_named_points(&Home::Sqlite, Mode::Sync, false);
 }
 
 #[test]
 fn sqlite_async_killed_at_named_points() {
-    killed_at_named_points(&Home::Sqlite, Mode::Async);
+    killed_at_named_points(&Home::Sqlite, Mode::Async, false);
 }
 
 #[test]
 fn sqlite_exit_killed_at_named_points() {
-    killed_at_named_points(&Home::Sqlite, Mode::Exit);
+    killed_at_named_points(&Home::Sqlite, Mode::Exit, false);
 }
 
 #[test]
 fn postgres_killed_at_named_points() {
     let home = postgres();
     for mode in Mode::ALL {
-        killed_at_named_points(&home, mode);
+        killed_at_named_points(&home, mode, true);
     }
 }
 
@@ -126,7 +132,7 @@ fn a_store_that_lets_everybody_write_is_seen() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_lost_when_one_of_many_fails_in_memory() {
     for mode in Mode::ALL {
-        races("memory", Arc::new(MemorySaver::new()), mode).await;
+        races("memory", Arc::new(MemorySaver::new()), mode, rounds()).await;
     }
 }
 
@@ -134,7 +140,7 @@ async fn nothing_is_lost_when_one_of_many_fails_in_memory() {
 async fn nothing_is_lost_when_one_of_many_fails_in_sqlite() {
     let folder = Folder::new();
     for mode in Mode::ALL {
-        races("SQLite", Arc::new(SqliteSaver::open(folder.fresh()).await.unwrap()), mode).await;
+        races("SQLite", Arc::new(SqliteSaver::open(folder.fresh()).await.unwrap()), mode, rounds()).await;
     }
 }
 
@@ -143,6 +149,6 @@ async fn nothing_is_lost_when_one_of_many_fails_in_postgres() {
     let server = PostgresServer::get();
     let saver = Arc::new(PostgresSaver::builder(server.url()).schema("races").connect().await.unwrap());
     for mode in Mode::ALL {
-        races("Postgres", saver.clone(), mode).await;
+        races("Postgres", saver.clone(), mode, share(rounds(), 5)).await;
     }
 }

@@ -67,8 +67,10 @@ struct Check<'a> {
     found: Vec<Violation>,
     /// The run of each effect, the newest.
     effects: HashMap<Mark, String>,
-    /// By run.
-    stored: HashSet<(String, Mark)>,
+    /// The runs in which each was stored.
+    stored: HashMap<Mark, HashSet<String>>,
+    /// Those whose newest effect was not stored.
+    open: HashSet<Mark>,
     /// By process, run and whether it failed.
     attempts: HashSet<(u32, String, Mark, u32, bool)>,
     /// The run that has something stored, and is not of a subgraph.
@@ -114,8 +116,9 @@ impl Check<'_> {
         if shown.len() < marks.len() {
             self.report(Rule::StaysStored, format!("found twice: {marks:?}"));
         }
-        let outside = self.stored.iter().filter(|(run, mark)| !mark.is_inside() && self.is_of_the_run(run));
-        let lost: Vec<_> = outside.filter(|(_, mark)| !shown.contains(mark)).cloned().collect();
+        let outside = self.stored.iter().filter(|(mark, runs)| !mark.is_inside() && self.is_of_the_run(runs));
+        let lost: Vec<_> =
+            outside.map(|(mark, _)| mark.clone()).filter(|mark| !shown.contains(mark)).collect();
         if !lost.is_empty() {
             self.report(Rule::StaysStored, format!("stored, and not found: {lost:?}"));
         }
@@ -127,13 +130,14 @@ impl Check<'_> {
         // The process before may have been killed between a commit and its line here.
         for mark in marks.iter().chain(inside) {
             if let Some(run) = self.effects.get(mark) {
-                self.stored.insert((run.clone(), mark.clone()));
+                self.stored.entry(mark.clone()).or_default().insert(run.clone());
+                self.open.remove(mark);
             }
         }
     }
 
-    fn is_of_the_run(&self, run: &str) -> bool {
-        self.run.as_deref().is_none_or(|it| it == run)
+    fn is_of_the_run(&self, runs: &HashSet<String>) -> bool {
+        self.run.as_ref().is_none_or(|run| runs.contains(run))
     }
 
     fn attempted(&mut self, by: u32, run: &str, mark: &Mark, attempt: u32, failed: bool) {
@@ -143,14 +147,17 @@ impl Check<'_> {
     }
 
     fn acted(&mut self, by: u32, run: &str, mark: &Mark) {
-        let task = (run.to_owned(), mark.clone());
-        if self.stored.contains(&task) {
+        let was_stored = self.stored.get(mark).is_some_and(|runs| runs.contains(run));
+        if was_stored {
             self.report(Rule::NeverAgain, format!("{mark:?} was stored, and is run again"));
         }
         if !mark.is_inside() && self.run.as_deref().is_some_and(|it| it != run) {
             self.report(Rule::SameRun, format!("{mark:?} is of run {run}"));
         }
-        self.effects.insert(mark.clone(), task.0);
+        self.effects.insert(mark.clone(), run.to_owned());
+        if !was_stored {
+            self.open.insert(mark.clone());
+        }
         match self.durability {
             Durability::Sync => self.is_not_ahead(mark),
             Durability::Exit if self.has_stored == Some(by) && !mark.is_inside() => {
@@ -167,10 +174,7 @@ impl Check<'_> {
         let is_before = |other: &Mark| {
             mark.comes_after(other) && (!exit || mark.is_of_subgraph() == other.is_of_subgraph())
         };
-        let before = self.effects.iter().filter(|(other, _)| is_before(other));
-        let missing =
-            before.filter(|(other, run)| !self.stored.contains(&((*run).clone(), (*other).clone())));
-        let missing: Vec<_> = missing.map(|(other, _)| other.clone()).collect();
+        let missing: Vec<_> = self.open.iter().filter(|other| is_before(other)).cloned().collect();
         if !missing.is_empty() {
             self.report(Rule::StoredBeforeTheNext, format!("{mark:?} before {missing:?}"));
         }
@@ -188,6 +192,7 @@ impl Check<'_> {
             self.run = Some(run.clone());
             self.has_stored = Some(by);
         }
-        self.stored.insert((run, mark.clone()));
+        self.stored.entry(mark.clone()).or_default().insert(run);
+        self.open.remove(mark);
     }
 }

@@ -17,8 +17,8 @@ use super::stories::{Ledger, World, race};
 use super::watched::Watched;
 
 /// 200 nodes finish at once and one fails: nothing of the 200 is lost, and nothing of them is run again.
-pub async fn races(name: &str, saver: Arc<dyn Checkpointer>, mode: Mode) {
-    let (rounds, seed) = (of_environment("AGENTGRAPH_ROUNDS", 100), of_environment("AGENTGRAPH_SEED", 1));
+pub async fn races(name: &str, saver: Arc<dyn Checkpointer>, mode: Mode, rounds: u64) {
+    let seed = of_environment("AGENTGRAPH_SEED", 1);
     let log = Arc::new(Log::in_memory());
     let points = Arc::new(Points::new(&log, None, PathBuf::new()));
     let world = World { log: Arc::clone(&log), points: Arc::clone(&points), fault: None };
