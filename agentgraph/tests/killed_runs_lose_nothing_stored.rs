@@ -23,6 +23,7 @@ use kills::faults::Fault;
 use kills::log::{Event, Line};
 use kills::plans::{
     killed_at_named_points, killed_at_random, of_environment, seen_with, share, some_of, stopped_at,
+    without_room,
 };
 use kills::race::races;
 use kills::stories::Story;
@@ -127,6 +128,18 @@ fn a_store_that_lets_everybody_write_is_seen() {
     let trial = stopped_at(&Home::Sqlite, at, Mode::Sync, Some(Fault::IgnoresFences));
     let found = trial.violations(&[]);
     assert!(found.iter().any(|violation| violation.rule == Rule::OneWriter), "{found:#?}");
+}
+
+/// The log of SQLite meets the limit after some hundred supersteps, that of the trial does not.
+#[test]
+fn a_disk_without_room_is_an_error_and_the_run_goes_on_when_there_is_some() {
+    for mode in [Mode::Sync, Mode::Async] {
+        let (end, _) = unkilled(&Home::Sqlite, Story::LongLoop, mode);
+        let (trial, told) = without_room(mode, 2_000_000).expect("the limit holds");
+        trial.check_but_for_failures(&end);
+        assert!(told.starts_with("E_STORE") && told.contains("threads.db"), "{told}");
+        assert!(told.contains("no room left") || told.contains("could not be read or written"), "{told}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

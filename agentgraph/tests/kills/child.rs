@@ -32,6 +32,8 @@ pub struct Orders {
     /// It stands still until this file is there.
     pub wakes: PathBuf,
     pub fault: Option<Fault>,
+    /// No file may become larger.
+    pub most_bytes: Option<u64>,
     /// In milliseconds.
     pub lease: Option<u64>,
     /// Whether it waits for its turn.

@@ -178,10 +178,8 @@ impl Faulty {
                     write.task = TaskId::from_u128(write.task.to_u128() ^ 1);
                 }
             }
-            Fault::ClearsWritesFirst => {
-                if tail.rows.last().is_some_and(|row| self.was_cleared(row.id)) {
-                    tail.writes.clear();
-                }
+            Fault::ClearsWritesFirst if tail.rows.last().is_some_and(|row| self.was_cleared(row.id)) => {
+                tail.writes.clear();
             }
             _ => {}
         }

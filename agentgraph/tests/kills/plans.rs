@@ -6,6 +6,7 @@ use super::chance::mix;
 use super::check::Rule;
 use super::child::Mode;
 use super::faults::Fault;
+use super::log::Event;
 use super::points::{Fate, Manner};
 use super::stories::Story;
 use super::trial::{Ended, Home, Trial, unkilled};
@@ -47,7 +48,8 @@ pub fn killed_at_named_points(home: &Home, mode: Mode, thinned: bool) {
     for (number, story) in Story::ALL.into_iter().enumerate() {
         let (end, passed) = unkilled(home, story, mode);
         for at in some_of(&passed, number as u64) {
-            if thinned && !is_soak() && mix(number as u64, (at * 3 + mode as usize) as u64) % 3 > 0 {
+            if thinned && !is_soak() && !mix(number as u64, (at * 3 + mode as usize) as u64).is_multiple_of(3)
+            {
                 continue;
             }
             let mut trial = Trial::new(home, story, mode);
@@ -108,6 +110,23 @@ pub fn seen_with(fault: Fault, mode: Mode) -> BTreeSet<Rule> {
         }
     }
     seen
+}
+
+/// A process may write no file that is larger than so many bytes; what the next one finds when it may. It says nothing when
+/// the first one came to the end of the run.
+pub fn without_room(mode: Mode, bytes: u64) -> Option<(Trial, String)> {
+    let mut trial = Trial::new(&Home::Sqlite, Story::LongLoop, mode);
+    // The tables are there before the room is gone.
+    trial.process(Some(Fate { at: 8, manner: Manner::Dies }));
+    trial.orders.most_bytes = Some(bytes);
+    assert_eq!(trial.process(None), Ended::ByItself);
+    trial.orders.most_bytes = None;
+    let told = match trial.lines().pop()?.event {
+        Event::Failed { code, message } => format!("{code}: {message}"),
+        _ => return None,
+    };
+    assert_eq!(trial.process(None), Ended::ByItself);
+    Some((trial, told))
 }
 
 /// One process stands still for longer than its lease, another one takes the thread and ends the run, and the first wakes up.

@@ -1,6 +1,5 @@
 //! The graphs that are killed. Every task has an effect on the log, and leaves its mark in the state.
 
-use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -322,10 +321,8 @@ pub fn race(world: &World, seed: u64) -> StateGraph<Ledger> {
     graph.node("fails", fails).edge(START, "send")
 }
 
-fn turns(count: u64) -> impl Future<Output = ()> + Send {
-    async move {
-        for _ in 0..count {
-            tokio::task::yield_now().await;
-        }
+async fn turns(count: u64) {
+    for _ in 0..count {
+        tokio::task::yield_now().await;
     }
 }
