@@ -483,9 +483,10 @@ impl<S: State> RunBuilder<S> {
             thread.gives_up = self.abandons || replaces;
             thread.copied_from = self.copied_from.clone();
             began_at.get_or_init(|| thread.head());
-            self.run_on(start, Some(thread), Some(fence), runner, events).await
+            // In boxes: the futures of large states would otherwise lie several times on the stack of whoever polls first.
+            Box::pin(self.run_on(start, Some(thread), Some(fence), runner, events)).await
         };
-        let outcome = lease.keep_up(work).await;
+        let outcome = lease.keep_up(Box::pin(work)).await;
         if let (Some(retention), Ok(outcome), Some(began_at)) =
             (&persistence.retention, &outcome, began_at.get())
             && upkeep::is_due(retention, *began_at, outcome.checkpoint())

@@ -98,7 +98,9 @@ use queue::{Outcome, Progress, Queue, Ticket};
 ///
 /// # Space
 ///
-/// Space of deleted threads and pruned checkpoints is used again. [`compact`](Checkpointer::compact) cuts it off the file.
+/// Space of deleted threads and pruned checkpoints is overwritten (`secure_delete`) and used again.
+/// [`compact`](Checkpointer::compact) cuts it off the file. A disk that is full or a file that became read-only is
+/// [`Code::Store`](crate::Code::Store) for whoever stores; what was stored before can be read.
 ///
 /// # Errors
 ///

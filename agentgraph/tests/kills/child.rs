@@ -1,0 +1,175 @@
+//! The process that is killed: it goes on with a thread until the run is at its end.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use agentgraph::checkpoint::{Place, PostgresSaver, SqliteSaver};
+use agentgraph::prelude::*;
+use agentgraph::{Checkpoint, Code, Durability, Error, RunBuilder, WhenBusy};
+use serde::{Deserialize, Serialize};
+
+use super::faults::{Fault, Faulty};
+use super::log::{Event, Log};
+use super::mark::Mark;
+use super::points::{Fate, Points};
+use super::stories::{Ledger, Story, World};
+use super::watched::Watched;
+
+/// A call fails or pauses a few times at most; more of them would never end.
+const CALLS: usize = 20;
+
+/// What a process is told.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Orders {
+    pub number: u32,
+    pub story: Story,
+    pub mode: Mode,
+    pub store: Store,
+    pub thread: String,
+    pub log: PathBuf,
+    pub fate: Option<Fate>,
+    /// It stands still until this file is there.
+    pub wakes: PathBuf,
+    pub fault: Option<Fault>,
+    /// No file may become larger.
+    pub most_bytes: Option<u64>,
+    /// In milliseconds.
+    pub lease: Option<u64>,
+    /// Whether it waits for its turn.
+    pub queues: bool,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Store {
+    Sqlite(PathBuf),
+    Postgres { url: String, schema: String },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Mode {
+    Sync,
+    Async,
+    Exit,
+}
+
+impl Mode {
+    pub const ALL: [Mode; 3] = [Mode::Sync, Mode::Async, Mode::Exit];
+
+    pub fn durability(self) -> Durability {
+        match self {
+            Mode::Sync => Durability::Sync,
+            Mode::Async => Durability::Async,
+            Mode::Exit => Durability::Exit,
+        }
+    }
+}
+
+impl Store {
+    async fn open(&self) -> Result<Arc<dyn Checkpointer>, Error> {
+        match self {
+            Store::Sqlite(path) => {
+                let saver = SqliteSaver::builder(path).busy_timeout(Duration::from_secs(60));
+                Ok(Arc::new(saver.open().await?))
+            }
+            Store::Postgres { url, schema } => {
+                let saver = PostgresSaver::builder(url).schema(schema).connections(4);
+                Ok(Arc::new(saver.connect().await?))
+            }
+        }
+    }
+}
+
+/// Does what it is told.
+pub fn run(orders: &Orders) {
+    let log = Arc::new(Log::to_file(&orders.log, orders.number));
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    if let Err(error) = runtime.block_on(go_on(orders, &log)) {
+        log.write(Event::Failed { code: error.code().to_string(), message: error.to_string() });
+    }
+}
+
+async fn go_on(orders: &Orders, log: &Arc<Log>) -> Result<(), Error> {
+    let points = Arc::new(Points::new(log, orders.fate, orders.wakes.clone()));
+    let world = World { log: Arc::clone(log), points: Arc::clone(&points), fault: orders.fault };
+    let saver = open(orders, &world).await?;
+    let graph = orders.story.graph(&world).compile().unwrap().checkpointer(Arc::clone(&saver));
+    let graph = match orders.lease {
+        None => graph,
+        Some(millis) => graph.lease(Duration::from_millis(millis)),
+    };
+    let state = graph.state(&orders.thread).await?;
+    log.write(Event::Found { marks: marks(state.as_ref()), inside: inside(&*saver, &orders.thread).await? });
+    for _ in 0..CALLS {
+        let state = graph.state(&orders.thread).await?;
+        let Some(call) = next_call(&graph, state.as_ref(), &world) else {
+            log.write(Event::Ended { marks: marks(state.as_ref()), passed: points.passed() });
+            return Ok(());
+        };
+        let call = if orders.queues { call.when_busy(WhenBusy::Queue) } else { call };
+        let durability = orders.mode.durability();
+        let durability = orders.fault.map_or(durability, |fault| fault.durability(durability));
+        match call.thread(&orders.thread).max_supersteps(u64::MAX).durability(durability).await {
+            Ok(_) => {}
+            Err(error) if orders.story.stumbles() && error.code() == Code::NodeFailed => {}
+            Err(error) => return Err(error),
+        }
+        let state = graph.state(&orders.thread).await?;
+        log.write(Event::Left { marks: marks(state.as_ref()) });
+    }
+    log.write(Event::Failed { code: "none".into(), message: "the run goes on and on".into() });
+    Ok(())
+}
+
+async fn open(orders: &Orders, world: &World) -> Result<Arc<dyn Checkpointer>, Error> {
+    let mut store = orders.store.open().await?;
+    if let Some(fault) = orders.fault {
+        let (points, cleared) = (Arc::clone(&world.points), orders.log.with_extension("cleared"));
+        store = Arc::new(Faulty { inner: store, fault, points, late: Mutex::default(), cleared });
+    }
+    Ok(Arc::new(Watched {
+        inner: store,
+        log: Arc::clone(&world.log),
+        points: Arc::clone(&world.points),
+        speaks_too_soon: orders.fault == Some(Fault::SpeaksTooSoon),
+    }))
+}
+
+/// The marks in the bytes of the store that the thread's own state does not show yet.
+async fn inside(saver: &dyn Checkpointer, thread: &str) -> Result<Vec<Mark>, Error> {
+    let mut found = Vec::new();
+    for namespace in saver.namespaces(thread).await? {
+        let place = Place { thread, namespace: &namespace };
+        let Some(tail) = saver.get(place, None).await? else { continue };
+        let rows = tail.rows.iter().flat_map(|row| Mark::all_in(&row.record));
+        let writes = tail.writes.iter().flat_map(|write| Mark::all_in(&write.bytes));
+        found.extend(rows.chain(writes).filter(Mark::is_inside));
+    }
+    found.sort();
+    found.dedup();
+    Ok(found)
+}
+
+fn marks(state: Option<&Checkpoint<Ledger>>) -> Vec<Mark> {
+    state.map(|state| state.values.marks.clone()).unwrap_or_default()
+}
+
+/// What a thread needs next; nothing if its run is at its end.
+fn next_call(
+    graph: &CompiledGraph<Ledger>,
+    state: Option<&Checkpoint<Ledger>>,
+    world: &World,
+) -> Option<RunBuilder<Ledger>> {
+    let Some(state) = state else { return Some(graph.invoke(Ledger::update())) };
+    if let Some(open) = state.interrupts.first() {
+        let question = open.value.as_str().unwrap();
+        let (place, name) = question.split_once(':').unwrap();
+        let mark = Mark::new(place, name);
+        world.points.pass("before an answer");
+        world.log.write(Event::Effect { run: state.run.to_string(), mark: mark.clone(), attempt: 1 });
+        world.points.pass("after an answer");
+        return Some(graph.resume_many([(open.id.unwrap(), mark)]));
+    }
+    let is_at_its_end = state.next.is_empty() && state.deferred.is_empty();
+    (!is_at_its_end).then(|| graph.proceed())
+}

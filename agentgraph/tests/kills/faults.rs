@@ -1,0 +1,285 @@
+//! Faults made by hand, each of which the checks have to see. Most are those of a store: it lies between the engine and the
+//! real one, so that the engine and the watcher believe it.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
+
+use agentgraph::checkpoint::{
+    Claim, LeaseTerms, ListQuery, PendingWrite, Place, Put, PutWrites, Row, RowKind, Tail,
+};
+use agentgraph::{CheckpointId, Checkpointer, Durability, Error, TaskId};
+use serde::{Deserialize, Serialize};
+
+use super::check::Rule;
+use super::points::Points;
+use super::stories::Story;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Fault {
+    /// The watcher says what is stored before it is.
+    SpeaksTooSoon,
+    /// Tasks end before their effects.
+    EffectsAfterTheEnd,
+    /// Tasks run twice.
+    TasksRunTwice,
+    /// Sync does not wait for the store.
+    BehindInsteadOfSync,
+    /// Exit stores after every superstep.
+    SyncInsteadOfExit,
+    /// A commit is stored with the next one.
+    CommitsLate,
+    /// The last delta is not read.
+    ForgetsTheLastDelta,
+    /// The last delta is read twice.
+    ReadsTheLastDeltaTwice,
+    /// Results of finished siblings are not stored.
+    LosesResults,
+    /// Of several results the first ones are stored.
+    StoresHalfOfTheResults,
+    /// Results are found under the names of other tasks.
+    MixesUpTasks,
+    /// Answers are not stored.
+    LosesAnswers,
+    /// What a commit makes obsolete is removed before it, in a transaction of its own.
+    ClearsWritesFirst,
+    /// What subgraphs commit is not stored.
+    LosesSubgraphs,
+    /// Everybody has the thread, whoever else has it.
+    IgnoresFences,
+}
+
+impl Fault {
+    /// Those that are seen when one process follows the other, and by which rules. `IgnoresFences` takes two at a time.
+    pub const ALL: [(Fault, &'static [Rule]); 14] = [
+        (Fault::SpeaksTooSoon, &[Rule::NeverAgain, Rule::StaysStored]),
+        (Fault::EffectsAfterTheEnd, &[Rule::StoredAfterwards]),
+        (Fault::TasksRunTwice, &[Rule::OnceAProcess]),
+        (Fault::BehindInsteadOfSync, &[Rule::StoredBeforeTheNext]),
+        (Fault::SyncInsteadOfExit, &[Rule::AllOrNothing]),
+        (Fault::CommitsLate, &[Rule::NeverAgain, Rule::StaysStored]),
+        (Fault::ForgetsTheLastDelta, &[Rule::StaysStored]),
+        (Fault::ReadsTheLastDeltaTwice, &[Rule::StaysStored, Rule::SameEnd]),
+        (Fault::LosesResults, &[Rule::NeverAgain, Rule::StaysStored]),
+        (Fault::StoresHalfOfTheResults, &[Rule::NeverAgain, Rule::StaysStored]),
+        (Fault::MixesUpTasks, &[Rule::NeverAgain, Rule::StaysStored]),
+        (Fault::LosesAnswers, &[Rule::NeverAgain]),
+        (Fault::ClearsWritesFirst, &[Rule::NeverAgain, Rule::StaysStored]),
+        (Fault::LosesSubgraphs, &[Rule::NeverAgain]),
+    ];
+
+    /// Where it shows.
+    pub fn stories(self) -> Vec<Story> {
+        match self {
+            Fault::LosesResults | Fault::StoresHalfOfTheResults | Fault::MixesUpTasks => {
+                vec![Story::Join, Story::Stumble]
+            }
+            Fault::ClearsWritesFirst => vec![Story::Questions],
+            Fault::LosesAnswers => vec![Story::Questions, Story::QuestionInside],
+            Fault::LosesSubgraphs => vec![Story::Subgraph],
+            _ => vec![Story::Chain],
+        }
+    }
+
+    /// When runs really store, whatever was asked for.
+    pub fn durability(self, asked: Durability) -> Durability {
+        match self {
+            Fault::BehindInsteadOfSync => Durability::Async,
+            Fault::SyncInsteadOfExit => Durability::Sync,
+            _ => asked,
+        }
+    }
+}
+
+/// A store with a fault.
+pub struct Faulty {
+    pub inner: Arc<dyn Checkpointer>,
+    pub fault: Fault,
+    pub points: Arc<Points>,
+    /// A commit that the engine takes for stored.
+    pub late: Mutex<Option<Late>>,
+    /// Outlives the process: the last checkpoint whose pending writes were removed too early.
+    pub cleared: PathBuf,
+}
+
+pub struct Late {
+    thread: String,
+    namespace: String,
+    id: CheckpointId,
+    fence: u64,
+    kind: RowKind,
+    record: Vec<u8>,
+    segment: Option<Vec<u8>>,
+    clears_writes: bool,
+}
+
+impl Late {
+    fn of(put: &Put<'_>) -> Self {
+        Late {
+            thread: put.place.thread.to_owned(),
+            namespace: put.place.namespace.to_owned(),
+            id: put.id,
+            fence: put.fence,
+            kind: put.kind,
+            record: put.record.to_vec(),
+            segment: put.segment.map(<[u8]>::to_vec),
+            clears_writes: put.clears_writes,
+        }
+    }
+
+    fn put(&self) -> Put<'_> {
+        Put {
+            place: Place { thread: &self.thread, namespace: &self.namespace },
+            id: self.id,
+            fence: self.fence,
+            kind: self.kind,
+            record: &self.record,
+            segment: self.segment.as_deref(),
+            clears_writes: self.clears_writes,
+        }
+    }
+}
+
+impl Faulty {
+    async fn store_late(&self) -> Result<(), Error> {
+        let late = self.late.lock().unwrap().take();
+        match late {
+            None => Ok(()),
+            Some(late) => self.inner.put(late.put()).await,
+        }
+    }
+
+    /// Says that the writes on the checkpoint before this one are gone.
+    fn clear(&self, put: &Put<'_>) {
+        if let Some(before) = put.id.step.checked_sub(1) {
+            std::fs::write(&self.cleared, format!("{} {}", put.id.branch, before)).unwrap();
+        }
+        self.points.pass("between clearing and a commit");
+    }
+
+    fn was_cleared(&self, id: CheckpointId) -> bool {
+        let cleared = std::fs::read_to_string(&self.cleared).unwrap_or_default();
+        cleared == format!("{} {}", id.branch, id.step)
+    }
+
+    fn spoil(&self, place: Place<'_>, tail: &mut Tail) {
+        let at_root = place.namespace.is_empty();
+        match self.fault {
+            Fault::ForgetsTheLastDelta if at_root && tail.rows.len() > 1 => {
+                tail.rows.pop();
+                tail.writes.clear();
+            }
+            Fault::ReadsTheLastDeltaTwice => {
+                let last = tail.rows.last().filter(|row| row.kind == RowKind::Delta).cloned();
+                tail.rows.extend(last);
+            }
+            Fault::MixesUpTasks => {
+                for write in &mut tail.writes {
+                    write.task = TaskId::from_u128(write.task.to_u128() ^ 1);
+                }
+            }
+            Fault::ClearsWritesFirst if tail.rows.last().is_some_and(|row| self.was_cleared(row.id)) => {
+                tail.writes.clear();
+            }
+            _ => {}
+        }
+    }
+
+    /// What of some writes is stored.
+    fn kept(&self, writes: &[PendingWrite]) -> Vec<PendingWrite> {
+        let is_answer = |write: &&PendingWrite| write.slot > 0 && write.slot.is_multiple_of(2);
+        match self.fault {
+            Fault::LosesResults => writes.iter().filter(|write| write.slot > 0).cloned().collect(),
+            Fault::LosesAnswers => writes.iter().filter(|write| !is_answer(write)).cloned().collect(),
+            Fault::StoresHalfOfTheResults => writes[..writes.len().div_ceil(2)].to_vec(),
+            _ => writes.to_vec(),
+        }
+    }
+}
+
+#[async_trait::async_trait]
+impl Checkpointer for Faulty {
+    async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, Error> {
+        self.store_late().await?;
+        let mut tail = self.inner.get(place, at).await?;
+        if let Some(tail) = &mut tail {
+            self.spoil(place, tail);
+        }
+        Ok(tail)
+    }
+
+    async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, Error> {
+        self.inner.row(place, id).await
+    }
+
+    async fn put(&self, put: Put<'_>) -> Result<(), Error> {
+        match self.fault {
+            Fault::LosesSubgraphs if !put.place.namespace.is_empty() => return Ok(()),
+            Fault::CommitsLate => {
+                self.store_late().await?;
+                *self.late.lock().unwrap() = Some(Late::of(&put));
+                return Ok(());
+            }
+            Fault::ClearsWritesFirst if put.clears_writes => self.clear(&put),
+            Fault::BehindInsteadOfSync => {
+                // So long that the run is ahead even where the store is fast.
+                for _ in 0..1_000 {
+                    tokio::task::yield_now().await;
+                }
+            }
+            Fault::IgnoresFences => return self.inner.put(Put { fence: 0, ..put }).await,
+            _ => {}
+        }
+        self.inner.put(put).await
+    }
+
+    async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), Error> {
+        let kept = self.kept(put.writes);
+        let fence = if self.fault == Fault::IgnoresFences { 0 } else { put.fence };
+        self.inner.put_writes(PutWrites { writes: &kept, fence, ..put }).await
+    }
+
+    async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, Error> {
+        self.inner.list(place, query).await
+    }
+
+    async fn threads(&self) -> Result<Vec<String>, Error> {
+        self.inner.threads().await
+    }
+
+    async fn delete_thread(&self, thread: &str) -> Result<(), Error> {
+        self.inner.delete_thread(thread).await
+    }
+
+    async fn acquire(&self, thread: &str, terms: LeaseTerms) -> Result<Claim, Error> {
+        if self.fault == Fault::IgnoresFences {
+            let terms = LeaseTerms { seize: true, ..terms };
+            return self.inner.acquire(thread, terms).await;
+        }
+        self.inner.acquire(thread, terms).await
+    }
+
+    async fn renew(&self, thread: &str, fence: u64, until: SystemTime) -> Result<bool, Error> {
+        if self.fault == Fault::IgnoresFences {
+            return Ok(true);
+        }
+        self.inner.renew(thread, fence, until).await
+    }
+
+    async fn release(&self, thread: &str, fence: u64) -> Result<(), Error> {
+        self.store_late().await?;
+        self.inner.release(thread, fence).await
+    }
+
+    fn let_go(&self, thread: &str, fence: u64) {
+        self.inner.let_go(thread, fence);
+    }
+
+    async fn namespaces(&self, thread: &str) -> Result<Vec<String>, Error> {
+        self.inner.namespaces(thread).await
+    }
+
+    async fn released(&self, thread: &str, fence: u64) {
+        self.inner.released(thread, fence).await;
+    }
+}

@@ -1,0 +1,90 @@
+//! Points that a process comes by, and what may happen to it there.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Signal, getpid, kill_process};
+use serde::{Deserialize, Serialize};
+
+use super::log::{Event, Log};
+
+/// What happens to a process, and at which of the points it comes by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fate {
+    pub at: usize,
+    pub manner: Manner,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Manner {
+    Dies,
+    /// So much later, wherever it is by then: in the middle of a write, as it may be.
+    DiesAfter {
+        nanos: u64,
+    },
+    Stops,
+}
+
+pub struct Points {
+    log: Arc<Log>,
+    fate: Option<Fate>,
+    /// A process that stands still goes on when this is there.
+    wakes: PathBuf,
+    passed: Mutex<Vec<&'static str>>,
+}
+
+impl Points {
+    pub fn new(log: &Arc<Log>, fate: Option<Fate>, wakes: PathBuf) -> Self {
+        Points { log: Arc::clone(log), fate, wakes, passed: Mutex::default() }
+    }
+
+    pub fn pass(&self, name: &'static str) {
+        let mut passed = self.passed.lock().unwrap();
+        let number = passed.len();
+        passed.push(name);
+        let Some(Fate { at, manner }) = self.fate else { return };
+        if at != number {
+            return;
+        }
+        let at = name.to_owned();
+        match manner {
+            Manner::Dies => {
+                self.log.write(Event::Dies { at });
+                signal(Signal::KILL);
+                stand_still_until(|| false);
+            }
+            Manner::DiesAfter { nanos } => {
+                drop(passed);
+                self.log.write(Event::Dies { at });
+                let dies = Instant::now() + Duration::from_nanos(nanos);
+                std::thread::spawn(move || {
+                    while Instant::now() < dies {
+                        std::hint::spin_loop();
+                    }
+                    signal(Signal::KILL);
+                });
+            }
+            Manner::Stops => {
+                self.log.write(Event::Stops { at });
+                signal(Signal::STOP);
+                stand_still_until(|| self.wakes.exists());
+            }
+        }
+    }
+
+    pub fn passed(&self) -> Vec<String> {
+        self.passed.lock().unwrap().iter().map(|name| (*name).to_owned()).collect()
+    }
+}
+
+fn signal(signal: Signal) {
+    kill_process(getpid(), signal).unwrap();
+}
+
+/// A signal that a process sends to itself may come by another thread, and so a moment later.
+fn stand_still_until(goes_on: impl Fn() -> bool) {
+    while !goes_on() {
+        std::thread::park_timeout(Duration::from_millis(1));
+    }
+}

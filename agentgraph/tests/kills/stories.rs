@@ -1,0 +1,328 @@
+//! The graphs that are killed. Every task has an effect on the log, and leaves its mark in the state.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use agentgraph::prelude::*;
+use agentgraph::{BoxError, Failure, Node};
+use serde::{Deserialize, Serialize};
+
+use super::faults::Fault;
+use super::log::{Event, Log};
+use super::mark::Mark;
+use super::points::Points;
+use crate::common::poll::pending_for;
+
+#[derive(State, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+pub struct Ledger {
+    #[reduce(append)]
+    pub marks: Vec<Mark>,
+    pub round: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Story {
+    /// Three nodes, the second of which needs two attempts.
+    Chain,
+    /// Three siblings, one with a successor of its own, and a join of all.
+    Join,
+    /// Five dispatches and who gathers what they did.
+    Dispatches,
+    /// A subgraph of three supersteps beside another node.
+    Subgraph,
+    /// A node that asks twice, beside another one.
+    Questions,
+    /// A subgraph that asks.
+    QuestionInside,
+    /// A node that always fails and its handler, beside another one.
+    Handler,
+    /// A node that fails once in every process, and the call with it, beside others.
+    Stumble,
+    /// One node six times.
+    Loop,
+    /// One node so often that deltas are folded.
+    LongLoop,
+}
+
+impl Story {
+    pub const ALL: [Story; 9] = [
+        Story::Chain,
+        Story::Join,
+        Story::Dispatches,
+        Story::Subgraph,
+        Story::Questions,
+        Story::QuestionInside,
+        Story::Handler,
+        Story::Stumble,
+        Story::Loop,
+    ];
+
+    /// A call of it may fail, and the next one goes on.
+    pub fn stumbles(self) -> bool {
+        self == Story::Stumble
+    }
+
+    pub fn graph(self, world: &World) -> StateGraph<Ledger> {
+        match self {
+            Story::Chain => chain(world),
+            Story::Join => join(world),
+            Story::Dispatches => dispatches(world),
+            Story::Subgraph => around(world, world.subgraph(world.acts("2.sub.3", "last"))),
+            Story::Questions => questions(world),
+            Story::QuestionInside => around(world, world.subgraph(asks("2.sub.3", world))),
+            Story::Handler => handler(world),
+            Story::Stumble => stumble(world),
+            Story::Loop => looped(world, 6),
+            Story::LongLoop => looped(world, 1_100),
+        }
+    }
+}
+
+/// What nodes do things to.
+#[derive(Clone)]
+pub struct World {
+    pub log: Arc<Log>,
+    pub points: Arc<Points>,
+    pub fault: Option<Fault>,
+}
+
+impl World {
+    /// Has an effect, which can be seen outside before the engine hears of it.
+    pub fn act(&self, ctx: &Ctx, mark: &Mark) {
+        let event =
+            || Event::Effect { run: ctx.run().to_string(), mark: mark.clone(), attempt: ctx.attempt() };
+        match self.fault {
+            Some(Fault::EffectsAfterTheEnd) => return self.act_late(mark.clone(), event()),
+            Some(Fault::TasksRunTwice) => self.log.write(event()),
+            _ => {}
+        }
+        self.points.pass("before an effect");
+        self.log.write(event());
+        self.points.pass("after an effect");
+    }
+
+    fn act_late(&self, mark: Mark, event: Event) {
+        let log = Arc::clone(&self.log);
+        tokio::spawn(async move {
+            while !log.has_stored(&mark) {
+                tokio::task::yield_now().await;
+            }
+            log.write(event);
+        });
+    }
+
+    /// A node that has its effect.
+    fn acts(&self, place: &'static str, name: &'static str) -> Node<Ledger> {
+        self.acts_after(0, place, name)
+    }
+
+    /// A node that is pending so many times first.
+    fn acts_after(&self, polls: u32, place: &'static str, name: &'static str) -> Node<Ledger> {
+        let world = self.clone();
+        let node = move |ctx: Ctx| {
+            let world = world.clone();
+            async move {
+                pending_for(polls).await;
+                let mark = Mark::new(place, name);
+                world.act(&ctx, &mark);
+                Ledger::update().marks([mark])
+            }
+        };
+        node.into_node()
+    }
+
+    /// A node that fails as long as it `should`.
+    fn fails(
+        &self,
+        mark: Mark,
+        should: impl Fn(&Ctx) -> bool + Clone + Send + Sync + 'static,
+    ) -> Node<Ledger> {
+        let world = self.clone();
+        let node = move |ctx: Ctx| {
+            let (world, should, mark) = (world.clone(), should.clone(), mark.clone());
+            async move {
+                pending_for(2).await;
+                if should(&ctx) {
+                    let (run, attempt) = (ctx.run().to_string(), ctx.attempt());
+                    world.log.write(Event::Tried { run, mark, attempt });
+                    return Err::<LedgerUpdate, BoxError>("not this time".into());
+                }
+                world.act(&ctx, &mark);
+                Ok(Ledger::update().marks([mark]))
+            }
+        };
+        node.into_node()
+    }
+
+    /// One node, then two at once, then the last one.
+    fn subgraph(&self, last: Node<Ledger>) -> CompiledGraph<Ledger> {
+        let graph = StateGraph::new()
+            .node("first", self.acts("2.sub.1", "first"))
+            .node("left", self.acts_after(1, "2.sub.2", "left"))
+            .node("right", self.acts_after(3, "2.sub.2", "right"))
+            .node("last", last);
+        let graph = graph.edge(START, "first").edge("first", "left").edge("first", "right");
+        graph.edge(["left", "right"], "last").compile().unwrap()
+    }
+}
+
+fn chain(world: &World) -> StateGraph<Ledger> {
+    let second = world.fails(Mark::new(2, "b"), |ctx| ctx.attempt() == 1);
+    let second = second.retry(RetryPolicy::attempts(2).initial(Duration::ZERO));
+    let graph = StateGraph::new().node("a", world.acts("1", "a")).node("b", second);
+    graph.node("c", world.acts("3", "c")).edge(START, "a").edge("a", "b").edge("b", "c")
+}
+
+fn join(world: &World) -> StateGraph<Ledger> {
+    let graph = StateGraph::new()
+        .node("a", world.acts("1", "a"))
+        .node("b", world.acts("2", "b"))
+        .node("c", world.acts_after(4, "2", "c"))
+        .node("d", world.acts_after(2, "2", "d"))
+        .node("e", world.acts("3", "e"))
+        .node("f", world.acts("4", "f"));
+    let graph = graph.edge(START, "a").edge("a", "b").edge("a", "c").edge("a", "d");
+    graph.edge("c", "e").edge(["b", "d", "e"], "f")
+}
+
+fn dispatches(world: &World) -> StateGraph<Ledger> {
+    let plan = world.clone();
+    let plan = move |ctx: Ctx| {
+        let mark = Mark::new(1, "plan");
+        plan.act(&ctx, &mark);
+        let each = (0..5).map(|number: u32| Dispatch::new("work", number));
+        let command = Command::update(Ledger::update().marks([mark]));
+        std::future::ready(command.goto(each.collect::<Vec<_>>()))
+    };
+    let graph = StateGraph::new().node("plan", plan.targets(["work"])).node("work", work(world));
+    graph.node("gather", world.acts("3", "gather")).edge(START, "plan").edge("work", "gather")
+}
+
+fn work(world: &World) -> Node<Ledger> {
+    let world = world.clone();
+    let node = move |ctx: Ctx, Input(number): Input<u32>| {
+        let world = world.clone();
+        async move {
+            pending_for(number % 3).await;
+            let mark = Mark::new(2, format_args!("work_{number}"));
+            world.act(&ctx, &mark);
+            Ledger::update().marks([mark])
+        }
+    };
+    node.into_node()
+}
+
+fn around(world: &World, inside: CompiledGraph<Ledger>) -> StateGraph<Ledger> {
+    let graph = StateGraph::new()
+        .node("a", world.acts("1", "a"))
+        .node("inside", inside)
+        .node("beside", world.acts_after(5, "2", "beside"))
+        .node("end", world.acts("3", "end"));
+    let graph = graph.edge(START, "a").edge("a", "inside").edge("a", "beside");
+    graph.edge(["inside", "beside"], "end")
+}
+
+fn questions(world: &World) -> StateGraph<Ledger> {
+    let graph = StateGraph::new()
+        .node("a", world.acts("1", "a"))
+        .node("ask", asks("2.ask.1", world))
+        .node("beside", world.acts_after(1, "2", "beside"))
+        .node("end", world.acts("3", "end"));
+    let graph = graph.edge(START, "a").edge("a", "ask").edge("a", "beside");
+    graph.edge(["ask", "beside"], "end")
+}
+
+/// Asks twice, and has its effect after that: what stands before a question is run again with each answer. The question is
+/// the mark that the answer has to bear, without its brackets, so that it is not taken for one.
+fn asks(place: &'static str, world: &World) -> Node<Ledger> {
+    let world = world.clone();
+    let node = move |ctx: Ctx| {
+        let world = world.clone();
+        async move {
+            let answers: [Mark; 2] =
+                [ctx.interrupt(format!("{place}:first"))?, ctx.interrupt(format!("{place}:second"))?];
+            let mark = Mark::new(place.replace(".1", ".2"), "asked");
+            world.act(&ctx, &mark);
+            Result::<_>::Ok(Ledger::update().marks(answers.into_iter().chain([mark])))
+        }
+    };
+    node.into_node()
+}
+
+fn handler(world: &World) -> StateGraph<Ledger> {
+    let mends = world.clone();
+    let mends = move |ctx: Ctx, failure: Failure| {
+        let mark = Mark::new("2.handler.1", failure.node());
+        mends.act(&ctx, &mark);
+        std::future::ready(Command::update(Ledger::update().marks([mark])).goto("end"))
+    };
+    let graph = StateGraph::new()
+        .node("a", world.acts("1", "a"))
+        .node("breaks", world.fails(Mark::new("2.handler.0", "breaks"), |_| true).on_error("mends"))
+        .node("mends", mends.targets(["end"]))
+        .node("beside", world.acts_after(1, "2", "beside"))
+        .node("end", world.acts("3", "end"));
+    graph.edge(START, "a").edge("a", "breaks").edge("a", "beside")
+}
+
+fn stumble(world: &World) -> StateGraph<Ledger> {
+    let stumbled = Arc::new(AtomicBool::new(false));
+    let once = move |_: &Ctx| !stumbled.swap(true, Ordering::SeqCst);
+    let graph = StateGraph::new()
+        .node("a", world.acts("1", "a"))
+        .node("b", world.acts("2", "b"))
+        .node("stumbles", world.fails(Mark::new(2, "stumbles"), once))
+        .node("c", world.acts("2", "c"))
+        .node("d", world.acts_after(5, "2", "d"))
+        .node("end", world.acts("3", "end"));
+    let graph = graph.edge(START, "a").edge("a", "b").edge("a", "stumbles").edge("a", "c").edge("a", "d");
+    graph.edge(["b", "stumbles", "c", "d"], "end")
+}
+
+fn looped(world: &World, rounds: u64) -> StateGraph<Ledger> {
+    let world = world.clone();
+    let node = move |ctx: Ctx, ledger: Snapshot<Ledger>| -> std::future::Ready<LedgerUpdate> {
+        let round = ledger.round + 1;
+        let mark = Mark::new(round, "work");
+        world.act(&ctx, &mark);
+        std::future::ready(Ledger::update().marks([mark]).round(round))
+    };
+    let goes_on = move |ledger: &Ledger| if ledger.round < rounds { "work" } else { END };
+    StateGraph::new().node("work", node).edge(START, "work").branch("work", goes_on, ["work", END])
+}
+
+/// As many finish as the input says, each after as many turns as chance has it, and one fails the first time.
+pub fn race(world: &World, seed: u64) -> StateGraph<Ledger> {
+    let send = |ledger: Snapshot<Ledger>| {
+        let each = (0..ledger.round).map(|number| Dispatch::new("work", number)).collect::<Vec<_>>();
+        std::future::ready(Command::to(each).also_goto("fails"))
+    };
+    let works = world.clone();
+    let works = move |ctx: Ctx, Input(number): Input<u64>| {
+        let world = works.clone();
+        async move {
+            let elsewhere = tokio::spawn(turns(super::chance::mix(seed, number) % 8));
+            elsewhere.await?;
+            let mark = Mark::new(2, format_args!("work_{number}"));
+            world.act(&ctx, &mark);
+            Result::<_>::Ok(Ledger::update().marks([mark]))
+        }
+    };
+    let failed = Arc::new(AtomicBool::new(false));
+    let fails = move || {
+        let first = !failed.swap(true, Ordering::SeqCst);
+        async move {
+            turns(super::chance::mix(seed, u64::MAX) % 12).await;
+            if first { Err::<(), BoxError>("not this time".into()) } else { Ok(()) }
+        }
+    };
+    let graph = StateGraph::new().node("send", send.targets(["work", "fails"])).node("work", works);
+    graph.node("fails", fails).edge(START, "send")
+}
+
+async fn turns(count: u64) {
+    for _ in 0..count {
+        tokio::task::yield_now().await;
+    }
+}

@@ -1,0 +1,139 @@
+//! A store that is watched: it comes by a point before and after everything it does, and notes what was stored once that is.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use agentgraph::checkpoint::{Claim, LeaseTerms, ListQuery, Place, Put, PutWrites, Rewrite, Row, Tail};
+use agentgraph::{CheckpointId, Checkpointer, Error};
+
+use super::log::{Event, Log};
+use super::mark::Mark;
+use super::points::Points;
+
+pub struct Watched {
+    pub inner: Arc<dyn Checkpointer>,
+    pub log: Arc<Log>,
+    pub points: Arc<Points>,
+    /// Says so before it is true: a fault that has to be seen.
+    pub speaks_too_soon: bool,
+}
+
+impl Watched {
+    fn begin(&self, point: &'static str, place: Place<'_>, marks: &[Mark]) {
+        if self.speaks_too_soon {
+            self.note(place, marks);
+        }
+        self.points.pass(point);
+    }
+
+    fn end(&self, point: &'static str, place: Place<'_>, marks: &[Mark], stored: &Result<(), Error>) {
+        if stored.is_ok() {
+            self.note(place, marks);
+        }
+        self.points.pass(point);
+    }
+
+    /// A subgraph's own rows hold what the graph around it wrote, too, and do not keep that.
+    fn note(&self, place: Place<'_>, marks: &[Mark]) {
+        let its_own = |mark: &&Mark| place.namespace.is_empty() || mark.is_of_subgraph();
+        for mark in marks.iter().filter(its_own).filter(|mark| !self.log.has_stored(mark)) {
+            self.log.write(Event::Stored { mark: mark.clone() });
+        }
+    }
+}
+
+#[async_trait::async_trait]
+impl Checkpointer for Watched {
+    async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, Error> {
+        self.inner.get(place, at).await
+    }
+
+    async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, Error> {
+        self.inner.row(place, id).await
+    }
+
+    async fn put(&self, put: Put<'_>) -> Result<(), Error> {
+        let marks = Mark::all_in(put.record);
+        self.begin("before a commit", put.place, &marks);
+        let stored = self.inner.put(put).await;
+        self.end("after a commit", put.place, &marks, &stored);
+        stored
+    }
+
+    fn try_put(&self, put: &Put<'_>) -> Option<Result<(), Error>> {
+        let marks = Mark::all_in(put.record);
+        self.begin("before a commit at once", put.place, &marks);
+        let stored = self.inner.try_put(put)?;
+        self.end("after a commit at once", put.place, &marks, &stored);
+        Some(stored)
+    }
+
+    async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), Error> {
+        let marks: Vec<Mark> = put.writes.iter().flat_map(|write| Mark::all_in(&write.bytes)).collect();
+        self.begin("before writes", put.place, &marks);
+        let stored = self.inner.put_writes(put).await;
+        self.end("after writes", put.place, &marks, &stored);
+        stored
+    }
+
+    async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, Error> {
+        self.inner.list(place, query).await
+    }
+
+    async fn threads(&self) -> Result<Vec<String>, Error> {
+        self.inner.threads().await
+    }
+
+    async fn delete_thread(&self, thread: &str) -> Result<(), Error> {
+        self.inner.delete_thread(thread).await
+    }
+
+    fn outlives_its_process(&self) -> bool {
+        self.inner.outlives_its_process()
+    }
+
+    async fn acquire(&self, thread: &str, terms: LeaseTerms) -> Result<Claim, Error> {
+        self.points.pass("before the lease");
+        let claim = self.inner.acquire(thread, terms).await?;
+        if let Claim::Granted { fence } = claim {
+            self.log.write(Event::Took { fence });
+            self.points.pass("after the lease");
+        }
+        Ok(claim)
+    }
+
+    async fn renew(&self, thread: &str, fence: u64, until: SystemTime) -> Result<bool, Error> {
+        self.inner.renew(thread, fence, until).await
+    }
+
+    async fn release(&self, thread: &str, fence: u64) -> Result<(), Error> {
+        self.points.pass("before the release");
+        let released = self.inner.release(thread, fence).await;
+        self.points.pass("after the release");
+        released
+    }
+
+    fn let_go(&self, thread: &str, fence: u64) {
+        self.inner.let_go(thread, fence);
+    }
+
+    async fn released(&self, thread: &str, fence: u64) {
+        self.inner.released(thread, fence).await;
+    }
+
+    async fn namespaces(&self, thread: &str) -> Result<Vec<String>, Error> {
+        self.inner.namespaces(thread).await
+    }
+
+    async fn copy_thread(&self, from: &str, to: &str) -> Result<(), Error> {
+        self.inner.copy_thread(from, to).await
+    }
+
+    async fn rewrite(&self, rewrite: Rewrite<'_>) -> Result<(), Error> {
+        self.inner.rewrite(rewrite).await
+    }
+
+    async fn compact(&self) -> Result<(), Error> {
+        self.inner.compact().await
+    }
+}
