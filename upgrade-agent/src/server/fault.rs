@@ -364,12 +364,6 @@ impl Fault {
         Self::thrown("Failed to generate CSV")
     }
 
-    /// A design that the original serves and this server does not.
-    pub(super) fn not_served(what: &str) -> Self {
-        let message = format!("the embedded server does not serve {what}");
-        Self::new(StatusCode::NOT_IMPLEMENTED, "NotImplementedError", message)
-    }
-
     /// This server itself failed; the caller learns no more than that.
     pub(super) fn internal(message: &str) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalServerError", message)
