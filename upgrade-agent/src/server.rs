@@ -53,6 +53,7 @@ mod experiment_lists;
 mod experiments;
 mod factorial;
 mod fault;
+mod flag_files;
 mod flag_lists;
 mod flags;
 mod gate;

@@ -274,3 +274,146 @@ async fn pages_of_flags_are_searched_and_sorted() {
     assert_eq!(none["total"], 3, "there is no search by key");
     assert_eq!(page(json!({ "sortParams": { "key": "order", "sortAs": "UP" } })).await.status, 400);
 }
+
+/// A file of a flag, with one list on each side.
+fn file(name: &str, key: &str, sub_segments: Value) -> Value {
+    let segment = |sub_segments: Value, users: Value| {
+        json!({ "name": "list", "context": "assign-prog", "type": "private", "individualForSegment": users,
+                "groupForSegment": [], "subSegments": sub_segments })
+    };
+    let mut content = flag(key, "excludeAll");
+    content["featureFlagSegmentInclusion"] = json!([
+        { "enabled": true, "listType": "Individual", "segment": segment(json!([]), json!([{ "userId": "ada" }])) },
+        { "enabled": true, "listType": "Segment", "segment": segment(sub_segments, json!([])) },
+    ]);
+    content["featureFlagSegmentExclusion"] = json!([
+        { "enabled": true, "listType": "Individual", "segment": segment(json!([]), json!([{ "userId": "bob" }])) },
+    ]);
+    json!({ "fileName": name, "fileContent": content.to_string() })
+}
+
+fn named(id: &str) -> Value {
+    json!([{ "id": id, "name": "s", "context": "assign-prog", "type": "public" }])
+}
+
+#[tokio::test]
+async fn files_of_flags_are_judged() {
+    let flags = Flags::new().await;
+    flags.made(flag("THERE", "includeAll")).await;
+    let mut elsewhere = flag("AWAY", "includeAll");
+    elsewhere["context"] = json!(["nowhere"]);
+    let mut shapeless = flag("SHAPELESS", "includeAll");
+    shapeless["status"] = json!("on");
+    let of = |name: &str, content: &Value| json!({ "fileName": name, "fileContent": content.to_string() });
+    let files = json!({ "files": [
+        file("new.json", "NEW", json!([])),
+        file("twin.json", "NEW", json!([])),
+        file("there.json", "THERE", json!([])),
+        file("half.json", "HALF", named(NOBODY)),
+        of("elsewhere.json", &elsewhere),
+        of("shapeless.json", &shapeless),
+        of("null.json", &Value::Null),
+        of("list.json", &json!([flag("LISTED", "includeAll")])),
+        { "fileName": "cut.json", "fileContent": "{" },
+        of("bare.json", &flag("BARE", "includeAll")),
+    ] });
+    let judged = flags.ask("POST", "flags/import/validation", files).await;
+    let word = |name: &str, fit: &str| json!({ "fileName": name, "compatibilityType": fit });
+    let wanted = json!([
+        word("new.json", "compatible"),
+        word("twin.json", "incompatible"),
+        word("there.json", "incompatible"),
+        word("half.json", "warning"),
+        word("elsewhere.json", "incompatible"),
+        word("shapeless.json", "incompatible"),
+        word("null.json", "incompatible"),
+        word("list.json", "incompatible"),
+        word("cut.json", "incompatible"),
+        {},
+    ]);
+    assert_eq!((judged.status, judged.body), (200, wanted));
+    for body in
+        [json!({}), json!({ "files": {} }), json!({ "files": [{ "fileName": "", "fileContent": "" }] })]
+    {
+        assert_eq!(flags.ask("POST", "flags/import/validation", body.clone()).await.status, 400, "{body}");
+        assert_eq!(flags.ask("POST", "flags/import", body.clone()).await.status, 400, "{body}");
+    }
+}
+
+#[tokio::test]
+async fn a_flag_from_a_file_waits_to_be_turned_on() {
+    let flags = Flags::new().await;
+    let files = json!({ "files": [
+        file("new.json", "NEW", json!([])),
+        file("half.json", "HALF", named(NOBODY)),
+        { "fileName": "cut.json", "fileContent": "{" },
+    ] });
+    let told = flags.ask("POST", "flags/import", files.clone()).await;
+    let word = |name: &str, error: Value| json!({ "fileName": name, "error": error });
+    let wanted = json!([
+        word("new.json", Value::Null),
+        word("half.json", Value::Null),
+        word("cut.json", json!("incompatible")),
+    ]);
+    assert_eq!((told.status, told.body), (200, wanted));
+    let all = flags.ask("GET", "flags", Value::Null).await.body;
+    assert_eq!(all.as_array().unwrap().len(), 2);
+    let lists =
+        |flag: &Value, side: &str| flag[format!("featureFlagSegment{side}")].as_array().unwrap().clone();
+    for (flag, kept) in all.as_array().unwrap().iter().zip([2, 1]) {
+        assert_eq!(flag["status"], "disabled");
+        let path = format!("flags/{}", flag["id"].as_str().unwrap());
+        let flag = flags.ask("GET", &path, Value::Null).await.body;
+        let (inclusion, exclusion) = (lists(&flag, "Inclusion"), lists(&flag, "Exclusion"));
+        assert_eq!((inclusion.len(), exclusion.len()), (kept, 1), "{flag}");
+        assert!(inclusion.iter().all(|list| list["enabled"] == false), "{flag}");
+        assert_eq!(exclusion[0]["enabled"], true);
+        assert_eq!(exclusion[0]["segment"]["individualForSegment"][0]["userId"], "bob");
+        assert_eq!(exclusion[0]["segment"]["type"], "private");
+    }
+    let again = flags.ask("POST", "flags/import", files).await.body;
+    assert_eq!(again[0]["error"], "incompatible", "a key is taken once: {again}");
+}
+
+#[tokio::test]
+async fn a_flag_that_was_given_out_can_be_taken_in_elsewhere() {
+    let (one, other) = (Flags::new().await, Flags::new().await);
+    let made = one.made(flag("HINTS", "excludeAll")).await;
+    one.listed("inclusion", &made, "ada").await;
+    let path = format!("flags/export/{}", made["id"].as_str().unwrap());
+    let given = one.ask("GET", &path, Value::Null).await.body;
+    let file = json!({ "fileName": "hints.json", "fileContent": given.to_string() });
+    let told = other.ask("POST", "flags/import", json!({ "files": [file] })).await;
+    assert_eq!(told.body[0]["error"], Value::Null, "{}", told.body);
+    let all = other.ask("GET", "flags", Value::Null).await.body;
+    assert_eq!((&all[0]["key"], all[0]["id"] == made["id"]), (&json!("HINTS"), false));
+}
+
+#[tokio::test]
+async fn lists_of_a_flag_come_from_files() {
+    let flags = Flags::new().await;
+    let made = flags.made(flag("HINTS", "excludeAll")).await;
+    let mut list = segment(json!(["ada"]), json!([]));
+    list["listType"] = json!("Individual");
+    let file = |name: &str, content: &Value| json!({ "fileName": name, "fileContent": content.to_string() });
+    let mut typeless = list.clone();
+    typeless["listType"] = json!("");
+    let files = json!([file("list.json", &list), file("typeless.json", &typeless)]);
+    let body = json!({ "files": files, "listType": "inclusion", "flagId": made["id"] });
+    let told = flags.ask("POST", "flags/lists/import", body.clone()).await;
+    assert_eq!(told.status, 200, "{}", told.body);
+    assert_eq!(told.body[0], json!({ "fileName": "list.json", "error": null }));
+    assert_eq!(told.body[1]["error"], "incompatible");
+    let path = format!("flags/{}", made["id"].as_str().unwrap());
+    let shown = flags.ask("GET", &path, Value::Null).await.body;
+    let lists = shown["featureFlagSegmentInclusion"].as_array().unwrap();
+    assert_eq!((lists.len(), &lists[0]["enabled"]), (1, &json!(false)));
+    assert_eq!(lists[0]["segment"]["individualForSegment"][0]["userId"], "ada");
+    let mut unknown = body.clone();
+    unknown["flagId"] = json!(NOBODY);
+    let told = "Cannot read properties of null (reading 'context')";
+    assert_eq!(why(&flags.ask("POST", "flags/lists/import", unknown).await), (500, told));
+    let mut sideless = body;
+    sideless["listType"] = json!("Individual");
+    assert_eq!(flags.ask("POST", "flags/lists/import", sideless).await.status, 400);
+}

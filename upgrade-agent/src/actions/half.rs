@@ -27,10 +27,8 @@ pub(crate) fn of<'p>(params: &'p Params, name: &str) -> Option<Half<'p>> {
 }
 
 fn of_place(place: &Value) -> Option<Half<'_>> {
-    let unsaid = |name: &str| match place.get(name) {
-        None | Some(Value::Null) => true,
-        Some(value) => value.as_str().is_some_and(|text| text.trim().is_empty()),
-    };
+    // An empty target is one: some places have a site only.
+    let unsaid = |name: &str| place.get(name).is_none_or(Value::is_null);
     let said = |name: &str| place.get(name)?.as_str().filter(|text| !text.trim().is_empty());
     match (said("site"), said("target")) {
         (Some(site), None) if unsaid("target") => Some(Half::Site(site)),
@@ -57,11 +55,7 @@ mod tests {
             "decision_points": [{ "site": "s", "target": "t" }],
         }));
         assert!(decode(ActionKind::CreateExperiment, &whole).is_ok());
-        for half in [
-            json!([{ "site": "s" }]),
-            json!([{ "target": "t", "site": null }]),
-            json!([{ "site": "s", "target": " " }]),
-        ] {
+        for half in [json!([{ "site": "s" }]), json!([{ "target": "t", "site": null }])] {
             let mut given = whole.clone();
             given.insert("decision_points".into(), half);
             let missing = DecodeError::Missing(vec!["decision_points".into()]);
@@ -75,6 +69,7 @@ mod tests {
         assert_eq!(at(json!({ "site": "s" })), ["decision_point"]);
         for place in [
             json!({ "site": "s", "target": 7 }),
+            json!({ "site": "s", "target": "" }),
             json!({}),
             json!("s"),
             json!({ "site": "s", "target": "t" }),

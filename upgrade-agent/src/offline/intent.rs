@@ -4,126 +4,23 @@
 //! order from a question about it; `hits.rs` leaves out what is negated or part of a name. Which experiment or context is
 //! meant needs the server's names and is found later, in `slots.rs`.
 
+mod ask;
 mod hits;
 mod mood;
 mod simulations;
 mod topics;
 
-use super::knowledge::{self, Term};
+use super::knowledge;
 use super::lexicon::{self, Concept as C};
 use super::slots::{self, lists};
 use super::text::Text;
+pub(super) use ask::{Action, Ask, Meaning, Part};
+use ask::{likely, surely, unclear};
 use hits::{Hit, Hits};
 use mood::Mood;
 
 /// The term for how a condition comes about, whatever else a question about it speaks of.
 const DRAW: &str = "Assignment algorithm";
-
-/// What can be done to a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Action {
-    Create,
-    Update,
-    /// The status it shall have, if the message says.
-    Status(Option<&'static str>),
-    Delete,
-    Init,
-    Assign,
-    Mark,
-    Visit,
-    Balance,
-    Journey,
-}
-
-impl Action {
-    /// As the tools call it.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Action::Create => "create_experiment",
-            Action::Update => "update_experiment",
-            Action::Status(_) => "update_experiment_status",
-            Action::Delete => "delete_experiment",
-            Action::Init => "init_experiment_user",
-            Action::Assign => "get_decision_point_assignments",
-            Action::Mark => "mark_decision_point",
-            Action::Visit => "visit_decision_point",
-            Action::Balance => "test_condition_balance",
-            Action::Journey => "simulate_user_journey",
-        }
-    }
-
-    pub(super) fn of_name(name: &str) -> Option<Self> {
-        let all = [
-            Action::Create,
-            Action::Update,
-            Action::Status(None),
-            Action::Delete,
-            Action::Init,
-            Action::Assign,
-            Action::Mark,
-            Action::Visit,
-            Action::Balance,
-            Action::Journey,
-        ];
-        all.into_iter().find(|action| action.name() == name)
-    }
-}
-
-/// What a context offers to experiments.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
-    Conditions,
-    Points,
-    Groups,
-}
-
-/// What a message asks for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Ask {
-    Greeting,
-    Thanks,
-    Farewell,
-    Abilities,
-    Yes,
-    No,
-    /// Not to do something.
-    Refused,
-    Explain(Vec<&'static Term>),
-    /// How something is done, or what it would do.
-    HowTo(Action),
-    /// What an action needs.
-    Schema(Action),
-    Contexts,
-    OfContext(Part),
-    Experiments,
-    /// Of one experiment.
-    Details,
-    StatusOf,
-    Enrollment,
-    Health,
-    Report,
-    Do(Action),
-    Unclear,
-}
-
-/// What a message asks for, and how sure that is.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Meaning {
-    pub(super) ask: Ask,
-    pub(super) confidence: f64,
-}
-
-fn surely(ask: Ask) -> Meaning {
-    Meaning { ask, confidence: 0.93 }
-}
-
-fn likely(ask: Ask) -> Meaning {
-    Meaning { ask, confidence: 0.78 }
-}
-
-fn unclear() -> Meaning {
-    Meaning { ask: Ask::Unclear, confidence: 0.3 }
-}
 
 /// Judges a message.
 pub(super) fn understand(text: &Text) -> Meaning {

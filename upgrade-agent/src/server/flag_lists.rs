@@ -115,27 +115,41 @@ fn add(core: &mut Core, asked: &Asked, side: Side) -> Result<Value, Fault> {
         return Err(Fault::writes_nothing(nothing, "type"));
     }
     let input = private(&body["segment"]);
-    let failed = format!("Error in creating private segment for feature flag {} list", side.word());
-    segment::check(&core.world, &input).map_err(|why| why.within(&failed))?;
+    check(&core.world, &input, side)?;
     let flag = body["id"].as_str().unwrap_or_default().to_lowercase();
     if flags::find(&core.world, &flag).is_none() {
         let table = format!("feature_flag_segment_{}", side.word());
         let failed = format!("Error in adding segment for feature flag {} list", side.word());
         return Err(Fault::database(segment::null_in("featureFlagId", &table)).within(&failed));
     }
-    let tie = FlagTie {
-        segment_id: segment::write(core, &input),
-        enabled: body["enabled"] == true,
-        list_type: text(body, "listType").unwrap_or_default(),
-        stamp: Stamp::new(&core.now()),
-    };
-    if let Some(flag) = core.world.flags.get_mut(&key(&[&flag])) {
+    let list_type = text(body, "listType").unwrap_or_default();
+    let tie = put(core, &flag, &input, (body["enabled"] == true, list_type), side);
+    with_ends(&core.world, &flag, &tie).ok_or_else(|| Fault::internal("lost list"))
+}
+
+/// What keeps a segment from becoming a list of a flag.
+pub(super) fn check(world: &World, input: &Value, side: Side) -> Result<(), Fault> {
+    let failed = format!("Error in creating private segment for feature flag {} list", side.word());
+    segment::check(world, input).map_err(|why| why.within(&failed))
+}
+
+/// Makes a list of a flag, enabled or not, of a type.
+pub(super) fn put(
+    core: &mut Core,
+    flag: &str,
+    input: &Value,
+    (enabled, list_type): (bool, String),
+    side: Side,
+) -> FlagTie {
+    let segment_id = segment::write(core, input);
+    let tie = FlagTie { segment_id, enabled, list_type, stamp: Stamp::new(&core.now()) };
+    if let Some(flag) = core.world.flags.get_mut(&key(&[flag])) {
         let ties = of_mut(flag, side);
         ties.retain(|other| other.segment_id != tie.segment_id);
         ties.push(tie.clone());
     }
-    note(core, &flag, &tie.segment_id, side, "created", None);
-    with_ends(&core.world, &flag, &tie).ok_or_else(|| Fault::internal("lost list"))
+    note(core, flag, &tie.segment_id, side, "created", None);
+    tie
 }
 
 /// A tie with the flag's columns and the whole segment.

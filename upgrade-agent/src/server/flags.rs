@@ -68,18 +68,26 @@ pub(super) fn export(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 pub(super) fn create(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let body = &asked.body;
     check(core, body, body["id"].as_str())?;
+    let description = described(body)?;
+    Ok(row(&insert(core, body, description)))
+}
+
+/// The description of a new flag, which the original leaves to its database to ask for.
+pub(super) fn described(body: &Value) -> Result<String, Fault> {
     let doing = "Error in creating feature flag document \"addFeatureFlagInDB\"";
+    text(body, "description").ok_or_else(|| no_description(doing))
+}
+
+/// Makes a flag without lists.
+pub(super) fn insert(core: &mut Core, body: &Value, description: String) -> FlagColumns {
     let stamp = Stamp::new(&core.now());
-    let columns = FlagColumns {
-        description: text(body, "description").ok_or_else(|| no_description(doing))?,
-        ..columns(body, core.new_id(), stamp)
-    };
+    let columns = FlagColumns { description, ..columns(body, core.new_id(), stamp) };
     let sequence = core.world.flags.values().map(|flag| flag.sequence + 1).max().unwrap_or(0);
-    let (shown, data) = (row(&columns), json!({ "flagId": columns.id, "flagName": columns.name }));
-    let flag = Flag { sequence, inclusion: Vec::new(), exclusion: Vec::new(), columns };
-    core.world.flags.insert(key(&[&flag.columns.id]), flag);
+    let data = json!({ "flagId": columns.id, "flagName": columns.name });
+    let flag = Flag { sequence, inclusion: Vec::new(), exclusion: Vec::new(), columns: columns.clone() };
+    core.world.flags.insert(key(&[&columns.id]), flag);
     audit::flagged(core, "featureFlagCreated", data);
-    Ok(shown)
+    columns
 }
 
 /// The shape, the context, and whether another flag has the key already.
@@ -329,9 +337,4 @@ fn is_shown(world: &World, flag: &Flag, user: &User) -> bool {
     let inclusion: Vec<&str> = inclusion.iter().map(String::as_str).collect();
     let exclusion: Vec<&str> = exclusion.iter().map(String::as_str).collect();
     lists::take_in(world, (&inclusion, &exclusion), filter, user)
-}
-
-/// Flags as files.
-pub(super) fn refuse(_: &mut Core, _: &Asked) -> Result<Value, Fault> {
-    Err(Fault::not_served("feature flags as files"))
 }

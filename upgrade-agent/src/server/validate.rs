@@ -164,6 +164,21 @@ pub(super) fn flag_list(body: &Value) -> Result<(), Fault> {
     check(&forms::FLAG_LIST, body)
 }
 
+/// Files of flags.
+pub(super) fn flag_files(body: &Value) -> Result<(), Fault> {
+    check(&forms::FLAG_FILES, body)
+}
+
+/// Files of lists for a flag.
+pub(super) fn flag_list_files(body: &Value) -> Result<(), Fault> {
+    check(&forms::FLAG_LIST_FILES, body)
+}
+
+/// Whether a file has the shape of a flag.
+pub(super) fn is_flag_file(content: &Value) -> bool {
+    content.is_object() && rules::judge(&forms::FLAG_FILE, content).is_empty()
+}
+
 /// A page of flags.
 pub(super) fn flag_page(body: &Value) -> Result<(), Fault> {
     check(&forms::FLAG_PAGE, body)

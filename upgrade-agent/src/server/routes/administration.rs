@@ -4,7 +4,8 @@ use axum::routing::MethodFilter;
 
 use super::Route;
 use crate::server::{
-    accounts, analysis, audit, flag_lists, flags, jobs, metrics, preview, settings, strata, students,
+    accounts, analysis, audit, flag_files, flag_lists, flags, jobs, metrics, preview, settings, strata,
+    students,
 };
 
 pub(super) const ROUTES: &[Route] = &[
@@ -41,9 +42,9 @@ pub(super) const ROUTES: &[Route] = &[
     (MethodFilter::GET, "/api/flags/{id}", flags::single),
     (MethodFilter::PUT, "/api/flags/{id}", flags::update),
     (MethodFilter::DELETE, "/api/flags/{id}", flags::delete),
-    (MethodFilter::POST, "/api/flags/import", flags::refuse),
-    (MethodFilter::POST, "/api/flags/import/validation", flags::refuse),
-    (MethodFilter::POST, "/api/flags/lists/import", flags::refuse),
+    (MethodFilter::POST, "/api/flags/import", flag_files::import),
+    (MethodFilter::POST, "/api/flags/import/validation", flag_files::validate),
+    (MethodFilter::POST, "/api/flags/lists/import", flag_files::import_lists),
     (MethodFilter::GET, "/api/flags/export/{id}", flags::export),
     (MethodFilter::GET, "/api/flags/export/includeLists/{id}", flag_lists::export_inclusion),
     (MethodFilter::GET, "/api/flags/export/excludeLists/{id}", flag_lists::export_exclusion),

@@ -1,10 +1,15 @@
 //! The bodies that the original declares, property by property. Where 6.2 and 6.5 differ there is a
 //! form for each.
 
+mod flags;
+
 use serde_json::Value;
 
 use super::rules::{Check, Check::*, Field, Form, may, must};
 use super::words;
+pub(super) use flags::{
+    EXPOSURES, FLAG, FLAG_FILE, FLAG_FILES, FLAG_FILTER, FLAG_LIST, FLAG_LIST_FILES, FLAG_PAGE, FLAG_STATUS,
+};
 
 const TEXT: &[Check] = &[Text];
 /// A text that is not empty.
@@ -336,46 +341,6 @@ pub(super) static V5_ASSIGN: Form = Form::of(&[&USER, &[must("context", NAME)]])
 pub(super) static V5_MARK: Form = Form::of(&[&ANY_USER, &MARK_FIELDS]);
 pub(super) static V5_LOG: Form = Form::of(&[&USER, &LOG_FIELDS]);
 pub(super) static V5_ALIASES: Form = Form::of(&[&ANY_USER, &ALIAS_FIELDS]);
-
-pub(super) static FLAG_LIST: Form = Form::of(&[&[
-    must("id", &[Uuid, Filled]),
-    must("enabled", &[Flag, Defined]),
-    must("listType", &[Text, Filled]),
-    may("segment", &[]).form(&SEGMENT),
-]]);
-pub(super) static FLAG: Form = Form::of(&[&[
-    may("id", &[Uuid]),
-    must("name", NAME),
-    may("description", TEXT),
-    must("key", NAME),
-    must("status", &[OneOf(&words::FLAG_STATUSES), Filled]),
-    must("context", &[Texts, Some, Array, Filled]),
-    must("filterMode", &[OneOf(&words::FILTERS), Defined]),
-    must("tags", &[Texts, Array, Filled]),
-    may("featureFlagSegmentInclusion", &[Array]).each(&FLAG_LIST),
-    may("featureFlagSegmentExclusion", &[Array]).each(&FLAG_LIST),
-]]);
-pub(super) static FLAG_STATUS: Form =
-    Form::of(&[&[must("flagId", &[Uuid, Filled]), must("status", &[OneOf(&words::FLAG_STATUSES), Defined])]]);
-pub(super) static FLAG_FILTER: Form =
-    Form::of(&[&[must("flagId", &[Uuid, Filled]), must("filterMode", &[OneOf(&words::FILTERS), Defined])]]);
-static FLAG_SEARCH: Form =
-    Form::of(&[&[must("key", &[OneOf(&words::FLAG_SEARCH_KEYS), Filled]), must("string", NAME)]]);
-static FLAG_SORT: Form = Form::of(&[&[
-    must("key", &[OneOf(&words::FLAG_SORT_KEYS), Filled]),
-    must("sortAs", &[OneOf(&words::DIRECTIONS), Filled]),
-]]);
-pub(super) static FLAG_PAGE: Form = Form::of(&[&[
-    must("skip", &[Number, Filled]),
-    must("take", &[Number, Filled]),
-    may("searchParams", &[]).form(&FLAG_SEARCH),
-    may("sortParams", &[]).form(&FLAG_SORT),
-]]);
-pub(super) static EXPOSURES: Form = Form::of(&[&[
-    must("flagId", NAME),
-    must("range", &[OneOf(&words::RANGES), Filled]),
-    must("clientOffset", &[Number, Filled]),
-]]);
 
 /// A name and whether a metric is declared well, group by group.
 const METRICS: Check = Own(

@@ -1,0 +1,93 @@
+//! How the original fails where it does not expect to: its language and its database speak, and the answer quotes them.
+
+use axum::http::StatusCode;
+use serde_json::json;
+
+use super::{Fault, NO_USER, Raw};
+
+impl Fault {
+    /// The original reads a field of nothing.
+    pub(in crate::server) fn reads_nothing(nothing: &str, field: &str) -> Self {
+        let message = format!("Cannot read properties of {nothing} (reading '{field}')");
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "TypeError", message)
+    }
+
+    /// The original's database refuses a value.
+    pub(in crate::server) fn database(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "QueryFailedError", message).kind("Query Failed")
+    }
+
+    /// The original's database refuses a value of a statement that nobody watches.
+    pub(in crate::server) fn unwatched(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "QueryFailedError", message)
+    }
+
+    /// The original throws a bare error.
+    pub(in crate::server) fn thrown(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "Error", message)
+    }
+
+    /// The original catches a failure and throws one of its own that quotes it.
+    pub(in crate::server) fn within(&self, what: &str) -> Self {
+        let message = format!("{what}: {}: {}", self.name, self.message);
+        Self::thrown(message).kind("Query Failed")
+    }
+
+    /// A group is excluded that is none.
+    pub(in crate::server) fn no_group_to_exclude() -> Self {
+        let column = "null value in column \"groupId\" of relation \"group_exclusion\"";
+        Self::database(format!("{column} violates not-null constraint"))
+    }
+
+    /// The original goes through what is nothing.
+    pub(in crate::server) fn no_object() -> Self {
+        let message = "Cannot convert undefined or null to object";
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "TypeError", message)
+    }
+
+    /// The original calls what is none.
+    pub(in crate::server) fn is_no_function(what: &str) -> Self {
+        let message = format!("{what} is not a function");
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "TypeError", message)
+    }
+
+    /// The original reads a field of nothing while it assigns.
+    pub(in crate::server) fn assignment_reads_nothing(field: &str) -> Self {
+        Self::reads_nothing("undefined", field).kind("Error in the assignment algorithm")
+    }
+
+    /// A bare error that the original calls a failed query.
+    pub(in crate::server) fn query(message: impl Into<String>) -> Self {
+        Self::thrown(message).kind("Query Failed")
+    }
+
+    /// The original catches whatever goes wrong and says that the student is unknown, with the reason in
+    /// a text in a text.
+    pub(in crate::server) fn wrapped(&self) -> Self {
+        let message = json!({ "type": NO_USER, "message": self.message }).to_string();
+        Self::new(StatusCode::NOT_FOUND, "Error", message).kind(NO_USER)
+    }
+
+    /// The original answers nothing at all, of which its framework makes an error.
+    pub(in crate::server) fn nothing() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "NotFoundError", "").kind("Query Failed").raw(Raw::Nameless)
+    }
+
+    /// The original takes nothing apart.
+    pub(in crate::server) fn takes_nothing_apart(field: &str) -> Self {
+        let message =
+            format!("Cannot destructure property '{field}' of '(intermediate value)' as it is null.");
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "TypeError", message)
+    }
+
+    /// The original writes a field of nothing.
+    pub(in crate::server) fn writes_nothing(nothing: &str, field: &str) -> Self {
+        let message = format!("Cannot set properties of {nothing} (setting '{field}')");
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "TypeError", message)
+    }
+
+    /// This server itself failed; the caller learns no more than that.
+    pub(in crate::server) fn internal(message: &str) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalServerError", message)
+    }
+}
