@@ -1,4 +1,4 @@
-//! Chat models, tools and a bounded tool loop for the nodes of an `agentgraph`.
+//! Chat models, tools, a bounded tool loop and nodes that ask, for graphs of `agentgraph`.
 //!
 //! ```
 //! use agentgraph_llm::prelude::*;
@@ -38,6 +38,7 @@
 //! | [`tool`] | [`Tool`], [`FnTool`] over an async closure, [`ToolError`]: who gets to see a failure |
 //! | [`tool_loop`] | [`ToolLoop`]: ask, call, answer, until the model is done or the limit is reached |
 //! | [`anthropic`] | [`AnthropicModel`] and the pure codec of the Messages API under it |
+//! | [`node`] | [`LlmNode`]: a node of a dependency graph that asks, checks and asks again; [`JsonCheck`], [`After`], [`Meter`] |
 //! | [`json_in_text`] | the JSON in the prose of an answer |
 //! | [`template`] | [`Template`]: prompts with places for values of a database |
 //! | [`scripted`] | [`ScriptedModel`], for tests without a model |
@@ -50,6 +51,8 @@
 //!   and go back to the provider unchanged.
 //! - *Broken arguments are never run.* They are kept as they are, and the model is told.
 //! - *A stream ends with exactly one last event*: the whole answer, or an error. A cut stream is an error.
+//! - *A refused answer leaves no trace.* What a node's own code has edited, changed or written for it is gone, and only that.
+//! - *Half an answer is none.* JSON that broke off, or an answer cut by a token limit, is asked for again.
 //! - *A retry never repeats what was seen.* Calls are tried again by the provider's own rules, streams only until their
 //!   first event.
 //! - *No key in any log, error or checkpoint*, and no conversation in any span: see [below](#traces).
@@ -71,6 +74,7 @@ mod json;
 pub mod json_in_text;
 pub mod message;
 pub mod model;
+pub mod node;
 pub mod prelude;
 pub mod scripted;
 mod sse;
@@ -88,6 +92,10 @@ pub use message::{
     ToolResult, ToolUse,
 };
 pub use model::{ChatEvent, ChatModel, ChatRequest, ChatResponse, ChatStream, StopReason, ToolChoice, Usage};
+pub use node::{
+    After, Answer, Composition, Database, Feedback, JsonCheck, JsonKind, LlmNode, Meter, Refusal, Refused,
+    Try, Turn, Used,
+};
 pub use scripted::{Reply, ScriptedModel};
 pub use template::Template;
 pub use tool::{FnTool, Tool, ToolError, ToolOutput, ToolSpec};

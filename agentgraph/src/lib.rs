@@ -132,7 +132,7 @@ pub use checkpoint::format::Source;
 pub use checkpoint::{Checkpointer, MemorySaver};
 pub use context::{CheckpointId, Ctx, Interrupted, InvalidId, RunId, TaskId};
 pub use dependency::{
-    BeforePass, CompiledDependencyGraph, DependencyGraph, DependencyNode, Deps, IntoDependencyNode,
+    BeforePass, CompiledDependencyGraph, DependencyGraph, DependencyNode, Deps, EditMark, IntoDependencyNode,
     IntoOutput, IsAsync, IsConstant, IsDependencyNode, IsSync, Join, NoInput, NoPass, NotRun, NotRunReason,
     Output, OutputTable, Outputs, OutputsUpdate, PassEdits, PassInput, Passes,
 };

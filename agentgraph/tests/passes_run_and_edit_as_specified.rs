@@ -821,3 +821,45 @@ async fn a_limit_stops_the_pass_and_tells_what_it_did_not_come_to() {
     let Outcome::Stopped { output, reason: StopReason::Limit, .. } = outcome else { panic!("{outcome:?}") };
     assert_eq!((order(&output), not_run(&output)), ("A B".into(), "`C` came after the limit".into()));
 }
+
+#[tokio::test]
+async fn what_was_edited_since_a_mark_can_be_undone_while_others_edit_too() {
+    async fn tries(edits: PassEdits<String>) -> Result<String> {
+        let constant = || "t".to_owned();
+        edits.add_fn("kept", constant)?;
+        let mark = edits.mark();
+        edits.add_fn("try", constant)?;
+        edits.add_edge("kept", "try")?;
+        edits.remove_edge("A", "C")?;
+        for _ in 0..8 {
+            tokio::task::yield_now().await; // `B` is done meanwhile, and its node is in the graph
+        }
+        edits.undo_to(mark);
+        edits.undo_to(mark);
+        assert!(edits.add_edge("A", "try").is_err(), "it is not there");
+        assert!(edits.add_edge("A", "C").is_err(), "it is there again");
+        edits.add_fn("try", constant)?;
+        edits.add_edge("A", "try")?;
+        let late = edits.mark();
+        edits.add_edge("B", "try")?;
+        edits.undo_to(late);
+        Ok("a".to_owned())
+    }
+    async fn edits_beside(edits: PassEdits<String>) -> Result<String> {
+        edits.add_fn("beside", || "b".to_owned())?;
+        Ok("b".to_owned())
+    }
+    let graph = DependencyGraph::<String>::new()
+        .node("A", tries)
+        .node("B", edits_beside)
+        .node("C", |deps: Deps<String>| deps.names().collect::<String>())
+        .edge("A", "C")
+        .compile()
+        .unwrap();
+    let outputs = pass(&graph).await;
+    let mut names: Vec<_> = outputs.names().collect();
+    names.sort_unstable();
+    assert_eq!(names, ["A", "B", "C", "beside", "kept", "try"]);
+    assert!(outputs.dropped().is_empty());
+    assert_eq!(pass(&graph).await.names().count(), 6, "the next pass begins anew");
+}

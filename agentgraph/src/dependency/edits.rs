@@ -148,10 +148,49 @@ impl<O: Output, S: PassInput> PassEdits<O, S> {
         self.submit(GraphEdit::Skip { nodes: nodes.into_iter().map(Into::into).collect() }.into())
     }
 
+    /// Remembers what the task has edited so far, for [`undo_to`](PassEdits::undo_to).
+    pub fn mark(&self) -> EditMark {
+        EditMark { attempt: self.request.attempt, edits: self.desk.handed_in(self.request) }
+    }
+
+    /// Drops what the task has edited since the mark was made: for a node that tries more than once within one attempt, and
+    /// keeps what the last try has edited.
+    ///
+    /// ```
+    /// use agentgraph::prelude::*;
+    ///
+    /// async fn plan(edits: PassEdits<String>) -> Result<String> {
+    ///     let mark = edits.mark();
+    ///     edits.add_fn("search", || "results".to_owned())?;
+    ///     edits.undo_to(mark);
+    ///     edits.add_fn("search", || "better results".to_owned())?; // the name is free again
+    ///     Ok("a plan".to_owned())
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let graph = DependencyGraph::<String>::new().node("plan", plan).compile()?;
+    /// assert_eq!(graph.invoke(()).await?.into_finished()?["search"], "better results");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn undo_to(&self, mark: EditMark) {
+        if mark.attempt == self.request.attempt {
+            self.desk.undo_to(self.request, mark.edits);
+        }
+    }
+
     fn submit(&self, op: Op<O, S>) -> Result<(), EditError> {
         let edit = op.edit.clone();
         self.desk.submit(self.request, op).map_err(|why| EditError::new(edit, why))
     }
+}
+
+/// How far a task had come with its edits: see [`PassEdits::mark`].
+#[derive(Clone, Copy, Debug)]
+pub struct EditMark {
+    attempt: u32,
+    edits: usize,
 }
 
 pub(super) fn from_template<O, S>(

@@ -47,6 +47,12 @@ pub(crate) struct Transaction<O, S> {
     pub(crate) ops: Vec<Op<O, S>>,
 }
 
+impl<O, S> Draft<O, S> {
+    fn is_of(&self, request: TaskRequest) -> bool {
+        (self.node, self.attempt) == (request.node, request.attempt)
+    }
+}
+
 impl<O, S> Transaction<O, S> {
     pub(crate) fn of(edits: Vec<GraphEdit>) -> Self {
         Transaction { ops: edits.into_iter().map(Op::from).collect() }
@@ -108,6 +114,31 @@ impl<O, S> Desk<O, S> {
         self.judge(plan, false).judge(&mut draft.layer, &op.edit, join_of(&op))?;
         draft.ops.push(op);
         Ok(())
+    }
+
+    /// How many edits the task has handed in.
+    pub(crate) fn handed_in(&self, request: TaskRequest) -> usize {
+        self.pass()
+            .drafts
+            .get(&request.index)
+            .filter(|draft| draft.is_of(request))
+            .map_or(0, |draft| draft.ops.len())
+    }
+
+    /// Drops what the task has handed in beyond its first edits.
+    pub(crate) fn undo_to(&self, request: TaskRequest, count: usize) {
+        let mut pass = self.pass();
+        let Settled { plan, drafts, .. } = &mut *pass;
+        let Some(draft) = drafts.get_mut(&request.index).filter(|draft| draft.is_of(request)) else { return };
+        if count < draft.ops.len() {
+            draft.ops.truncate(count);
+            draft.layer = Layer::above(plan.overlay.end());
+            for op in &draft.ops {
+                // What was possible before the edits that are gone is possible without them; what others have settled since
+                // is found out when the task is done.
+                let _ = self.judge(plan, true).judge(&mut draft.layer, &op.edit, join_of(op));
+            }
+        }
     }
 
     /// The node of that name, as the pass stands.

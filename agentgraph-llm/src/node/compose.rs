@@ -1,0 +1,64 @@
+//! What an LLM node asks its model.
+
+use agentgraph::Deps;
+use serde_json::Value;
+
+use super::answer::Turn;
+use crate::error::Result;
+use crate::message::Message;
+use crate::model::ChatRequest;
+use crate::template::Template;
+
+/// The key of the database under which the shorthands are.
+const SHORTHANDS: &str = "shorthands";
+
+/// What a node's question is made of: for [`LlmNode::compose`](crate::LlmNode::compose).
+#[non_exhaustive]
+pub struct Composition<'a, O: 'static> {
+    /// The node's name.
+    pub node: &'a str,
+    /// The node's instructions, with the values of the database.
+    pub system: Option<String>,
+    /// The node's prompt, with the values of the database.
+    pub prompt: String,
+    /// The outputs of its dependencies, in the order of its edges.
+    pub deps: &'a Deps<'static, O>,
+    /// The database; `null` if the node has none.
+    pub db: &'a Value,
+}
+
+impl<'a, O: Turn> Composition<'a, O> {
+    pub(super) fn new(
+        node: &'a str,
+        (system, prompt): (Option<&Template>, &Template),
+        deps: &'a Deps<'static, O>,
+        db: &'a Value,
+    ) -> Result<Self> {
+        let system = system.map(|system| system.render(db)).transpose()?;
+        Ok(Composition { node, system, prompt: prompt.render(db)?, deps, db })
+    }
+
+    /// The question as a node asks it that is not told otherwise: instructions, [turns](Self::turns), prompt.
+    pub fn request(&self) -> ChatRequest {
+        let mut messages = self.turns();
+        messages.push(Message::user(&self.prompt));
+        let mut request = ChatRequest::new(messages);
+        request.system.clone_from(&self.system);
+        request
+    }
+
+    /// Each dependency as a question and its answer. One that the database has a shorthand for, under `shorthands` and its
+    /// name, is one system message instead: the shorthand, a colon and the result.
+    pub fn turns(&self) -> Vec<Message> {
+        self.deps.iter().flat_map(|(name, output)| self.turn(name, output)).collect()
+    }
+
+    fn turn(&self, name: &str, output: &O) -> Vec<Message> {
+        let shorthand = self.db.get(SHORTHANDS).and_then(|shorthands| shorthands.get(name)?.as_str());
+        if let Some(shorthand) = shorthand {
+            return vec![Message::system(format!("{shorthand}:\n\n{}", output.result()))];
+        }
+        let prompt = output.prompt().unwrap_or(name);
+        vec![Message::user(prompt), Message::assistant(output.result())]
+    }
+}

@@ -1,0 +1,103 @@
+//! What the LLM nodes of a program have used.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use agentgraph::RunId;
+
+use crate::model::Usage;
+
+/// How many runs a [`Meter`] remembers one by one.
+const RUNS: usize = 1_000;
+
+/// Counts what LLM nodes use: in all, for each node, and for each pass. Refused answers and passes that fail are in it.
+/// Clones share the counts, so one meter is given to all nodes of a graph, or of a program.
+///
+/// It lives as long as its last clone. What a run has spent in all its calls and processes is in the run itself, under the
+/// unit `tokens`: see [`Outcome::spent`](agentgraph::Outcome::spent) and [`Budget`](agentgraph::Budget).
+#[derive(Clone, Default)]
+pub struct Meter(Arc<Mutex<Counts>>);
+
+#[derive(Default)]
+struct Counts {
+    total: Used,
+    nodes: BTreeMap<String, Used>,
+    /// The newest last.
+    runs: VecDeque<(RunId, Used)>,
+}
+
+/// What was used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Used {
+    /// How many answers were given, refused ones too.
+    pub answers: u64,
+    /// What they cost.
+    pub usage: Usage,
+}
+
+impl Used {
+    fn add(&mut self, usage: Usage) {
+        self.answers += 1;
+        self.usage += usage;
+    }
+}
+
+impl Meter {
+    /// A meter at zero.
+    pub fn new() -> Self {
+        Meter::default()
+    }
+
+    /// In all.
+    pub fn total(&self) -> Used {
+        self.lock().total
+    }
+
+    /// By the nodes of this name, in all passes.
+    pub fn of_node(&self, name: &str) -> Used {
+        self.lock().nodes.get(name).copied().unwrap_or_default()
+    }
+
+    /// By each node, in the order of names.
+    pub fn nodes(&self) -> Vec<(String, Used)> {
+        self.lock().nodes.iter().map(|(name, used)| (name.clone(), *used)).collect()
+    }
+
+    /// In this pass, as far as it ran in this process. The newest 1,000 are remembered.
+    pub fn of_run(&self, run: RunId) -> Used {
+        let counts = self.lock();
+        counts.runs.iter().rev().find(|(known, _)| *known == run).map(|(_, used)| *used).unwrap_or_default()
+    }
+
+    pub(super) fn count(&self, run: RunId, node: &str, usage: Usage) {
+        let mut counts = self.lock();
+        counts.total.add(usage);
+        match counts.nodes.get_mut(node) {
+            Some(used) => used.add(usage),
+            None => counts.nodes.entry(node.to_owned()).or_default().add(usage),
+        }
+        match counts.runs.iter_mut().rev().find(|(known, _)| *known == run) {
+            Some((_, used)) => used.add(usage),
+            None => {
+                if counts.runs.len() == RUNS {
+                    counts.runs.pop_front();
+                }
+                let mut used = Used::default();
+                used.add(usage);
+                counts.runs.push_back((run, used));
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Counts> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Meter {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_tuple("Meter").field(&self.total()).finish()
+    }
+}

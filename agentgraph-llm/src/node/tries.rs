@@ -1,0 +1,184 @@
+//! Asking, checking, and asking again with the reason.
+
+use std::fmt;
+
+use agentgraph::{BoxError, Ctx, Deps, PassEdits};
+use serde::{Deserialize, Serialize};
+
+use super::after::{After, Refusal};
+use super::answer::{Answer, Try, Turn};
+use super::check::JsonCheck;
+use super::compose::Composition;
+use super::database::Database;
+use super::{Feedback, LlmNode};
+use crate::error::{Code, Error};
+use crate::message::Message;
+use crate::model::{ChatRequest, Usage};
+use crate::tool_loop::{Ended, ToolLoop, ToolLoopOutcome};
+
+/// The answers of a model that a node refused: the [cause](crate::Error::cause) of `E_LLM_ANSWER_REJECTED`. It is apart
+/// from the error's text because reasons may quote what was said.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Refused {
+    /// Why each answer was refused, in order.
+    pub reasons: Vec<String>,
+    /// What they cost together.
+    pub usage: Usage,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} answers were refused", self.reasons.len())
+    }
+}
+
+impl std::error::Error for Refused {}
+
+/// What a node's call was given.
+pub(super) struct Given<O: 'static, S> {
+    pub(super) deps: Deps<'static, O>,
+    pub(super) ctx: Ctx,
+    pub(super) edits: PassEdits<O, S>,
+    pub(super) db: Option<Database>,
+}
+
+/// An answer that is not accepted, and whether asking again can help.
+struct Unaccepted {
+    reason: String,
+    is_final: bool,
+}
+
+impl<O, S> LlmNode<O, S>
+where
+    O: Turn + Clone + Send + Sync + 'static,
+    S: Send + Sync + 'static,
+{
+    /// Asks until an answer is accepted or no try is left.
+    pub(super) async fn answer(&self, given: Given<O, S>) -> Result<O, BoxError> {
+        let (prompt, mut request) = self.question(&given)?;
+        let asked = request.messages.len();
+        let mut answer = Answer::new(prompt, "");
+        loop {
+            let mark = given.edits.mark();
+            let outcome = self.ask(&given.ctx, request.clone()).await?;
+            answer.tries.push(Try { usage: outcome.usage, refused: None });
+            let refused = match self.judge(&given, &answer, &outcome).await? {
+                Ok(accepted) => return Ok(accepted.accept().into()),
+                Err(refused) => refused,
+            };
+            given.edits.undo_to(mark);
+            let is_last = refused.is_final || answer.tries.len() >= self.tries;
+            if let Some(attempt) = answer.tries.last_mut() {
+                attempt.refused = Some(refused.reason.clone());
+            }
+            if is_last {
+                return self.exhausted(given.ctx.node(), answer);
+            }
+            if self.feedback == Feedback::LastOnly {
+                request.messages.truncate(asked);
+            }
+            request.messages.extend(outcome.messages);
+            request.messages.push(Message::user(refused.reason));
+        }
+    }
+
+    /// The prompt with its values, and the request it is in.
+    fn question(&self, given: &Given<O, S>) -> crate::Result<(String, ChatRequest)> {
+        let compose = |db: &serde_json::Value| {
+            let texts = (self.system.as_ref(), &self.prompt);
+            let mut composition = Composition::new(given.ctx.node(), texts, &given.deps, db)?;
+            if let Some(schema) =
+                self.check.as_ref().filter(|_| self.shows_schema).and_then(JsonCheck::schema)
+            {
+                let told = format!("Answer with JSON of this schema:\n{schema}");
+                let system = composition.system.take().into_iter().chain([told]);
+                composition.system = Some(system.collect::<Vec<_>>().join("\n\n"));
+            }
+            let request = match &self.compose {
+                Some(compose) => compose(&composition)?,
+                None => composition.request(),
+            };
+            Ok((composition.prompt, request))
+        };
+        match &given.db {
+            Some(db) => db.read(compose),
+            None => compose(&serde_json::Value::Null),
+        }
+    }
+
+    async fn ask(&self, ctx: &Ctx, request: ChatRequest) -> crate::Result<ToolLoopOutcome> {
+        let tools = ToolLoop::new(&self.model).tools(&self.tools).max_rounds(self.max_rounds);
+        let outcome = tools.run(request).await?;
+        ctx.spend("tokens", outcome.usage.total());
+        if let Some(meter) = &self.meter {
+            meter.count(ctx.run(), ctx.node(), outcome.usage);
+        }
+        Ok(outcome)
+    }
+
+    /// Whether an answer is accepted. The outer error is the node's failure.
+    async fn judge(
+        &self,
+        given: &Given<O, S>,
+        answer: &Answer,
+        outcome: &ToolLoopOutcome,
+    ) -> Result<Result<After<O, S>, Unaccepted>, BoxError> {
+        let again = |reason: String| Ok(Err(Unaccepted { reason, is_final: false }));
+        let in_vain = |reason: &str| Ok(Err(Unaccepted { reason: reason.to_owned(), is_final: true }));
+        match outcome.ended {
+            Ended::Refused => return in_vain("The model refused to answer."),
+            Ended::LimitReached => {
+                return in_vain("The model still called tools when its rounds were used up.");
+            }
+            Ended::Truncated if !self.accepts_cut => return again(CUT.to_owned()),
+            _ => {}
+        }
+        let mut answer = Answer { text: outcome.text(), ..answer.clone() };
+        if let Some(check) = &self.check {
+            match check.read(&answer.text) {
+                Ok(json) => answer.json = Some(json),
+                Err(reason) => return again(reason),
+            }
+        }
+        let after = After {
+            answer,
+            deps: given.deps.clone(),
+            ctx: given.ctx.clone(),
+            edits: given.edits.clone(),
+            db: given.db.clone(),
+            changes: Vec::new(),
+        };
+        match self.own_code(after).await {
+            Ok(after) => Ok(Ok(after)),
+            Err(Refusal::Again(reason)) => again(reason),
+            Err(Refusal::Fail(error)) => Err(error),
+        }
+    }
+
+    async fn own_code(&self, mut after: After<O, S>) -> Result<After<O, S>, Refusal> {
+        for step in &self.after {
+            after = step(after).await?;
+        }
+        Ok(after)
+    }
+
+    fn exhausted(&self, node: &str, mut answer: Answer) -> Result<O, BoxError> {
+        if let Some(text) = &self.otherwise {
+            answer.text.clone_from(text);
+            answer.fell_back = true;
+            return Ok(answer.into());
+        }
+        let (count, usage) = (answer.tries.len(), answer.usage());
+        let reasons = answer.tries.into_iter().filter_map(|attempt| attempt.refused).collect();
+        let message = format!(
+            "node `{node}` refused all {count} answers of `{}`; the cause, a `Refused`, has the reasons; allow more tries \
+             with `.tries(..)`, or say what to go on with by `.otherwise(..)`",
+            self.model.name()
+        );
+        let error = Error::new(Code::AnswerRejected, message);
+        Err(error.with_source(Refused { reasons, usage }).into())
+    }
+}
+
+const CUT: &str = "The answer was cut off because it was too long. Answer again, and be shorter.";

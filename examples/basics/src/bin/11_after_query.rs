@@ -1,0 +1,134 @@
+//! What an LLM node's own code may do with the graph once the model has answered: add a node for a yes or a no, skip the
+//! planners while the plan still holds, cut the edge to the branch not taken. The next pass begins with the graph as it was
+//! built. The models are scripts; put an `AnthropicModel` in their place.
+
+use agentgraph::prelude::*;
+use agentgraph_llm::prelude::*;
+use agentgraph_llm::{After, Answer, Database, JsonCheck, LlmNode, Refusal, Template};
+use serde_json::json;
+
+/// A model that says one thing, however often it is asked.
+fn says(text: &'static str) -> ScriptedModel {
+    ScriptedModel::from_fn(move |_| Reply::text(text))
+}
+
+/// A node that must answer with `{"<key>": ..}` and nothing else.
+fn asks_for(key: &str, model: ScriptedModel, prompt: Template) -> LlmNode {
+    LlmNode::new(model, prompt).json(JsonCheck::object().required([key]).length(1))
+}
+
+fn is_yes(after: &After<Answer>, key: &str) -> Result<bool, Refusal> {
+    let json = after.json()?;
+    let word = json[key].as_str().ok_or(Refusal::again("Answer \"yes\" or \"no\"."))?;
+    Ok(word.to_lowercase().contains("yes"))
+}
+
+/// The model's answer decides which node comes next, and that node is made on the spot.
+async fn add_a_branch(answer: &'static str) -> Result<Vec<String>> {
+    let db = Database::new(json!({
+        "goal": "the harbour",
+        "prompts": {"yes": "Say how to enter $db.goal$.", "no": "Say what keeps us from $db.goal$."},
+    }));
+    let question = Template::parse("Can we reach $db.goal$ today?")?;
+    let decide = asks_for("answer", says(answer), question).db(db.clone()).after(move |after| {
+        let branch = if is_yes(after, "answer")? { "yes" } else { "no" };
+        let prompt = after.db(|db| db["prompts"][branch].as_str().unwrap_or_default().to_owned());
+        let edits = after.edits();
+        edits.add_fn(
+            branch,
+            LlmNode::new(says("Because of the tide."), Template::parse(&prompt)?).db(db.clone()),
+        )?;
+        edits.add_edge(after.node(), branch)?;
+        edits.add_edge(branch, "report")?;
+        Ok(())
+    });
+    let graph = DependencyGraph::<Answer>::new()
+        .node("decide", decide)
+        .node("report", LlmNode::new(says("Noted."), "Sum it up."))
+        .edge("decide", "report")
+        .compile()?;
+
+    let outputs = graph.invoke(()).await?.into_finished()?;
+    Ok(outputs.iter().map(|(name, answer)| format!("{name}: {}", answer.prompt)).collect())
+}
+
+/// While the plan holds, its nodes are not asked again: their last answers stand.
+async fn skip_the_planners() -> Result<()> {
+    let planner = says("Sail at dawn.");
+    let reflections = ScriptedModel::new([
+        r#"{"update_plan": "yes"}"#,
+        r#"{"update_plan": "no"}"#,
+        r#"{"update_plan": "Yes."}"#,
+    ]);
+    let reflect = asks_for("update_plan", reflections, "Must the plan change?".into()).after(|after| {
+        if !is_yes(after, "update_plan")? {
+            after.edits().skip(["goals", "plan"])?;
+        }
+        Ok(())
+    });
+    let graph = DependencyGraph::<Answer>::new()
+        .node("reflect", reflect)
+        .node("goals", LlmNode::new(planner.clone(), "Which goals?"))
+        .node("plan", LlmNode::new(planner.clone(), "Which plan?"))
+        .node("act", LlmNode::new(says("Hoisting the sail."), "Act."))
+        .edge("reflect", "goals")
+        .edge("goals", "plan")
+        .edge("plan", "act")
+        .compile()?;
+
+    let mut passes = graph.passes();
+    for asked_so_far in [2, 2, 4] {
+        let outputs = passes.invoke(()).await?.into_finished()?;
+        assert_eq!(planner.requests().len(), asked_so_far);
+        assert_eq!(
+            (outputs["plan"].text.as_str(), outputs["act"].text.as_str()),
+            ("Sail at dawn.", "Hoisting the sail.")
+        );
+    }
+    Ok(())
+}
+
+/// Both branches are built; the edge to the one not taken is cut, and what is only behind it does not run.
+async fn cut_an_edge(answer: &'static str) -> Result<Vec<String>> {
+    let decide = asks_for("answer", says(answer), "Is it safe?".into()).after(|after| {
+        let not_taken = if is_yes(after, "answer")? { "wait" } else { "sail" };
+        Ok(after.edits().remove_edge(after.node(), not_taken)?)
+    });
+    let graph = DependencyGraph::<Answer>::new()
+        .node("decide", decide)
+        .node("sail", LlmNode::new(says("We sail."), "How?"))
+        .node("wait", LlmNode::new(says("We wait."), "How long?"))
+        .node("tea", LlmNode::new(says("Tea."), "What meanwhile?"))
+        .edge("decide", "sail")
+        .edge("decide", "wait")
+        .edge("wait", "tea")
+        .compile()?;
+
+    let outputs = graph.invoke(()).await?.into_finished()?;
+    for node in outputs.not_run() {
+        println!("  not run: {node}");
+    }
+    Ok(outputs.names().map(str::to_owned).collect())
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<()> {
+    let yes = add_a_branch(r#"{"answer": "Yes, by noon"}"#).await?;
+    println!("{yes:#?}");
+    assert_eq!(yes[1], "yes: Say how to enter the harbour.");
+    let no = add_a_branch("I doubt it [sic]:\n```json\n{\"answer\": \"no\"}\n```").await?;
+    assert_eq!(
+        no,
+        [
+            "decide: Can we reach the harbour today?",
+            "no: Say what keeps us from the harbour.",
+            "report: Sum it up."
+        ]
+    );
+
+    skip_the_planners().await?;
+
+    assert_eq!(cut_an_edge(r#"{"answer": "yes"}"#).await?, ["decide", "sail"]);
+    assert_eq!(cut_an_edge(r#"{"answer": "no"}"#).await?, ["decide", "wait", "tea"]);
+    Ok(())
+}
