@@ -163,25 +163,24 @@ impl ChatModel for Slow {
 }
 
 #[tokio::test]
-async fn an_agent_that_another_one_overtook_is_told_that_the_thread_is_in_use() {
+async fn an_agent_that_comes_between_the_turn_of_another_is_told_that_the_thread_is_in_use() {
     let (world, script, saver) = (World::new().await, Script::new(), Arc::new(MemorySaver::new()));
     let (asked, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     script.add([wants("greeting", 1.0), Reply::text("slow")]);
     let slow = Slow { asked: Arc::clone(&asked), go: Arc::clone(&go), script };
     let slow = UpgradeAgent::builder().model(slow).client(world.client().await);
     let slow = slow.checkpointer(Arc::clone(&saver)).build().unwrap();
-    let (quick_script, mut turn) = (Script::new(), Box::pin(slow.turn("t", "hello")));
-    let quick = world.agent_over(&quick_script, saver).await;
+    let mut turn = Box::pin(slow.turn("t", "hello"));
+    let quick = world.agent_over(&Script::new(), saver).await;
     tokio::select! {
         _ = &mut turn => panic!("it ended"),
         () = asked.notified() => {}
     }
-    quick_script.add([wants("greeting", 1.0), Reply::text("quick")]);
-    assert_eq!(quick.recover("t").await.unwrap().unwrap().reply, "quick");
+    let told = quick.recover("t").await.unwrap_err();
     go.notify_one();
-    let told = turn.await.unwrap_err();
+    assert_eq!(turn.await.unwrap().reply, "slow");
     assert!(matches!(told, AgentError::Busy(_)));
-    assert_eq!(told.code(), "E_STALE");
+    assert_eq!(told.code(), "E_THREAD_BUSY");
     assert!(told.to_string().contains("somebody else is using this thread"), "{told}");
 }
 

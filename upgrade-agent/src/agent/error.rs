@@ -40,7 +40,11 @@ impl AgentError {
 impl From<Error> for AgentError {
     fn from(error: Error) -> Self {
         match error.code() {
-            Code::Stale | Code::RunUnfinished | Code::NothingToResume => AgentError::Busy(error),
+            Code::Stale
+            | Code::ThreadBusy
+            | Code::LeaseLost
+            | Code::RunUnfinished
+            | Code::NothingToResume => AgentError::Busy(error),
             _ => AgentError::Engine(error),
         }
     }
