@@ -22,8 +22,7 @@ use kills::child::{self, Mode};
 use kills::faults::Fault;
 use kills::log::{Event, Line};
 use kills::plans::{
-    killed_at_named_points, killed_at_random, of_environment, seen_with, share, some_of, stopped_at,
-    without_room,
+    killed_at_named_points, killed_at_random, of_environment, seen_with, some_of, stopped_at, without_room,
 };
 use kills::race::races;
 use kills::stories::Story;
@@ -157,11 +156,12 @@ async fn nothing_is_lost_when_one_of_many_fails_in_sqlite() {
     }
 }
 
+/// A fifth of the rounds: each is some hundred round trips to the server.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_lost_when_one_of_many_fails_in_postgres() {
     let server = PostgresServer::get();
     let saver = Arc::new(PostgresSaver::builder(server.url()).schema("races").connect().await.unwrap());
     for mode in Mode::ALL {
-        races("Postgres", saver.clone(), mode, share(rounds(), 5)).await;
+        races("Postgres", saver.clone(), mode, rounds().div_ceil(5)).await;
     }
 }

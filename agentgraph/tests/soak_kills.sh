@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs that are killed, and races, many more of them than a test run has time for: prints the table of docs/compare.md.
 #
-#   agentgraph/tests/soak_kills.sh [kills (1000) of each store and mode] [rounds (10000)] [seed]
+#   agentgraph/tests/soak_kills.sh [kills (1000) of each store and mode] [rounds (10000; a fifth of them on Postgres)] [seed]
 set -eu
 cd "$(dirname "$0")/../.."
 export AGENTGRAPH_SOAK=1 AGENTGRAPH_KILLS="${1:-1000}" AGENTGRAPH_ROUNDS="${2:-10000}" AGENTGRAPH_SEED="${3:-$(date +%s)}"

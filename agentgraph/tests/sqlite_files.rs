@@ -462,6 +462,40 @@ mod read_only {
     }
 }
 
+#[tokio::test]
+async fn a_file_that_may_not_grow_keeps_what_it_has_and_takes_more_when_threads_are_deleted() {
+    let folder = Folder::new();
+    let path = folder.file("threads.db");
+    let open = |pages: u64| SqliteSaver::builder(&path).max_size(pages * 4096).open();
+    let saver = open(60).await.unwrap();
+    let record = vec![7; 20_000];
+    let mut stored = 0;
+    let error = loop {
+        match saver.put(put("t", stored, &record)).await {
+            Ok(()) => stored += 1,
+            Err(error) => break error,
+        }
+        assert!(stored < 60, "the limit does not hold");
+    };
+    assert_eq!((error.code(), error.thread()), (Code::Store, Some("t")));
+    let told = told(&error, &folder);
+    assert!(told.contains("has no room left") && told.contains("`SqliteSaverBuilder::max_size`"), "{told}");
+    let write = PendingWrite { task: TaskId::from_u128(1), slot: 0, bytes: record.clone() };
+    let (place, at) = (Place::root("t"), CheckpointId::new(0, stored - 1));
+    let refused = saver.put_writes(PutWrites::new(place, at, &[write])).await.unwrap_err();
+    assert_eq!(refused.code(), Code::Store);
+    assert_eq!(steps(&saver, "t").await as u64, stored, "what was stored is there, and nothing else");
+    drop(saver);
+    let larger = open(120).await.unwrap();
+    larger.put(put("t", stored, &record)).await.unwrap();
+    drop(larger);
+    let same = open(60).await.unwrap();
+    assert_eq!(steps(&same, "t").await as u64, stored + 1);
+    same.put(put("u", 0, &record)).await.unwrap_err();
+    same.delete_thread("t").await.unwrap();
+    same.put(put("u", 0, &record)).await.unwrap();
+}
+
 #[cfg(unix)]
 mod full {
     use std::process::Command;

@@ -8,6 +8,7 @@ mod growth;
 mod kept;
 mod looped;
 mod many_runs;
+mod reading;
 mod sqlite;
 
 use crate::case::Case;
@@ -23,6 +24,7 @@ pub(crate) fn all() -> Vec<Case> {
         kept::cases(),
         sqlite::cases(),
         growth::cases(),
+        reading::cases(),
     ]
     .into_iter()
     .flatten()

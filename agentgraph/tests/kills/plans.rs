@@ -21,11 +21,6 @@ fn is_soak() -> bool {
     of_environment("AGENTGRAPH_SOAK", 0) > 0
 }
 
-/// Of something that takes long the n-th part.
-pub fn share(whole: u64, n: u64) -> u64 {
-    if is_soak() { whole } else { whole.div_ceil(n) }
-}
-
 /// Of the points that a run comes by: the first of each name, and one more that chance has chosen; all in a soak.
 pub fn some_of(passed: &[String], seed: u64) -> Vec<usize> {
     if is_soak() {

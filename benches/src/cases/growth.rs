@@ -20,6 +20,8 @@ const REPEATS: usize = 5;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
+        Case::new("growth/append_100", "step", STEPS, || entrants(append_little, Log::update))
+            .with_figures(|| figures(append_little, Log::update, 0.12)),
         Case::new("growth/append", "step", STEPS, || entrants(append, Log::update))
             .with_figures(|| figures(append, Log::update, 1.2)),
         Case::new("growth/by_id", "step", STEPS, || entrants(message, Log::update))
@@ -30,6 +32,11 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 type Change = fn(&Log) -> LogUpdate;
+
+/// A hundred bytes a step.
+fn append_little(state: &Log) -> LogUpdate {
+    Log::update().count(state.count + 1).lines(["x".repeat(100)])
+}
 
 /// A thousand bytes a step.
 fn append(state: &Log) -> LogUpdate {

@@ -117,7 +117,7 @@ impl Bare {
     }
 }
 
-fn open(path: &Path, kind: &str) -> Connection {
+pub(crate) fn open(path: &Path, kind: &str) -> Connection {
     let connection = Connection::open(path).expect("a database");
     let settings = format!(
         "PRAGMA journal_mode = WAL;

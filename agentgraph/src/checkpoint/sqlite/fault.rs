@@ -107,7 +107,7 @@ fn remedy(error: &rusqlite::Error) -> String {
             "is damaged: restore a backup, or save what can be read with the `.recover` command of `sqlite3`"
         }
         Some(ErrorCode::DiskFull) => {
-            "has no room left on its disk: free some space, then go on with `proceed()`"
+            "has no room left: free some on its disk, or raise `SqliteSaverBuilder::max_size`, then go on with `proceed()`"
         }
         Some(ErrorCode::SystemIoFailure | ErrorCode::FileLockingProtocolFailed) => {
             "could not be read or written: check the disk; it must be a local one, not a network file system"

@@ -58,6 +58,7 @@ pub struct SqliteSaverBuilder {
     path: PathBuf,
     synchronous: Synchronous,
     busy_timeout: Duration,
+    max_size: Option<u64>,
 }
 
 impl SqliteSaverBuilder {
@@ -66,6 +67,7 @@ impl SqliteSaverBuilder {
             path: path.to_owned(),
             synchronous: Synchronous::default(),
             busy_timeout: Duration::from_secs(5),
+            max_size: None,
         }
     }
 
@@ -79,6 +81,15 @@ impl SqliteSaverBuilder {
     /// [`Code::Store`](crate::Code::Store). 5 seconds if not set; zero does not wait.
     pub fn busy_timeout(mut self, timeout: Duration) -> Self {
         self.busy_timeout = timeout;
+        self
+    }
+
+    /// How many bytes the file may have, in whole pages of 4 KiB; no limit if not set. What would make it larger fails with
+    /// [`Code::Store`](crate::Code::Store), and what was stored stays: prune or delete threads, or raise the limit, and go
+    /// on. A file that is larger already stays as it is. SQLite's log beside the file is not counted; it is mostly below
+    /// 4 MiB and at most 64 MiB when nobody writes.
+    pub fn max_size(mut self, bytes: u64) -> Self {
+        self.max_size = Some(bytes);
         self
     }
 
@@ -129,7 +140,11 @@ impl SqliteSaverBuilder {
             connection.execute_batch("PRAGMA auto_vacuum = INCREMENTAL")?;
         }
         use_log(&connection, home)?;
-        finish(connection, contents, self.synchronous, home)
+        let connection = finish(connection, contents, self.synchronous, home)?;
+        if let Some(bytes) = self.max_size {
+            limit_pages(&connection, bytes)?;
+        }
+        Ok(connection)
     }
 }
 
@@ -162,6 +177,14 @@ fn use_log(connection: &Connection, home: &Home) -> Result<(), Fault> {
         let problem = format!("cannot use SQLite's WAL mode (it stays at `{mode}`): put it on a local disk");
         return Err(home.error(problem).into());
     }
+    Ok(())
+}
+
+/// SQLite forgets the limit with the connection.
+fn limit_pages(connection: &Connection, bytes: u64) -> Result<(), Fault> {
+    let page: u32 = connection.query_row("PRAGMA page_size", [], |row| row.get(0))?;
+    let pages = u32::try_from(bytes / u64::from(page.max(1))).unwrap_or(u32::MAX - 1).max(1);
+    connection.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(()))?;
     Ok(())
 }
 
