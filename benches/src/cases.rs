@@ -8,6 +8,7 @@ mod growth;
 mod kept;
 mod looped;
 mod many_runs;
+mod pass;
 mod sqlite;
 
 use crate::case::Case;
@@ -20,6 +21,7 @@ pub(crate) fn all() -> Vec<Case> {
         fan_out::cases(),
         eager::cases(),
         many_runs::cases(),
+        pass::cases(),
         kept::cases(),
         sqlite::cases(),
         growth::cases(),
