@@ -170,6 +170,8 @@ async fn another_process_goes_on_in_the_edited_graph_and_the_next_pass_begins_wi
     let open = graph().state("t").await.unwrap().unwrap();
     assert_eq!((order(&open.values), &*open.next), ("plan".into(), &["check#1".to_owned()][..]));
 
+    let drawn = graph().mermaid_of(&open.values);
+
     gate.notify_one();
     let outputs = graph().proceed().thread("t").await.unwrap().into_finished().unwrap();
     assert_eq!(order(&outputs), "plan check#1 act");
@@ -178,6 +180,23 @@ async fn another_process_goes_on_in_the_edited_graph_and_the_next_pass_begins_wi
     assert_eq!(calls.take(), ["check#1", "act"]);
     let stored = graph().state("t").await.unwrap().unwrap().values;
     assert_eq!((order(&stored), &stored["check#1"]), ("plan check#1 act".into(), &outputs["check#1"]));
+
+    let expected = "flowchart TD
+    n0[\"plan\"]
+    n1[\"act\"]
+    n2[\"other\"]
+    n3[\"check#35;1\"]
+    n0 --> n1
+    n3 -.->|added| n1
+    n0 --x n2
+    n0 -.->|added| n3
+    classDef temporary stroke-dasharray: 5 5
+    class n3 temporary
+";
+    assert_eq!(drawn, expected, "the graph as it is while the pass stands");
+    let gray = "    classDef idle fill:#ddd,color:#888\n    class n2 idle\n";
+    assert_eq!(graph().mermaid_of(&outputs), format!("{expected}{gray}"));
+    assert_eq!(graph().mermaid_of(&stored), format!("{expected}{gray}"), "and as history tells it");
 
     // A pass that is given up leaves no edits either.
     {

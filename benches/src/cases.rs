@@ -8,6 +8,7 @@ mod growth;
 mod kept;
 mod looped;
 mod many_runs;
+mod pass;
 mod reading;
 mod sqlite;
 
@@ -21,6 +22,7 @@ pub(crate) fn all() -> Vec<Case> {
         fan_out::cases(),
         eager::cases(),
         many_runs::cases(),
+        pass::cases(),
         kept::cases(),
         sqlite::cases(),
         growth::cases(),

@@ -115,6 +115,28 @@ impl<O: Output, S: PassInput> CompiledDependencyGraph<O, S> {
     pub fn mermaid(&self) -> String {
         super::draw::mermaid(&self.wiring)
     }
+
+    /// The graph as that pass has edited it: what it added is dashed, what it cut is crossed out, and nodes that it skipped or
+    /// that did not run are grey. For a pass under way, a finished one, or one that a thread has kept.
+    ///
+    /// ```
+    /// use agentgraph::prelude::*;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let graph = DependencyGraph::<u64>::new().node("a", || 1).node("b", || 2).compile()?;
+    /// let pass = graph.invoke(()).for_this_pass(|edits| {
+    ///     edits.add_edge("a", "b");
+    /// });
+    /// let outputs = pass.await?.into_finished()?;
+    /// assert!(graph.mermaid_of(&outputs).contains("n0 -.->|added| n1"));
+    /// assert!(!graph.mermaid().contains("n0 -"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn mermaid_of(&self, outputs: &Outputs<O, S>) -> String {
+        super::draw::mermaid_of(&self.wiring, outputs)
+    }
 }
 
 impl<O: Output, S: PassInput> RunBuilder<Outputs<O, S>> {

@@ -14,7 +14,7 @@ pub use report::{NotRun, NotRunReason};
 use super::deps::{Held, Slot};
 use super::edits::{Desk, Op};
 use crate::context::TaskRequest;
-use crate::edits::DroppedEdits;
+use crate::edits::{DroppedEdits, GraphEdit};
 use crate::extract::{FromTask, Snapshot, Task};
 use crate::state::{Channel, Lifetime, State, StateError, WriteKind};
 
@@ -68,6 +68,8 @@ pub struct Outputs<O, S = ()> {
     /// What is edited before the pass.
     pub(crate) before: Vec<Op<O, S>>,
     pub(crate) report: Report,
+    /// What was edited in this pass, in order.
+    pub(crate) edits: Vec<GraphEdit>,
     /// The pass is over, so that its record says what it came to.
     is_over: bool,
     /// What a task sees, which is this and nothing else.
@@ -122,6 +124,12 @@ impl<O, S> Outputs<O, S> {
     /// Edits of nodes that ran in parallel, which could not be made any more when their nodes were done.
     pub fn dropped(&self) -> &[DroppedEdits] {
         &self.report.dropped
+    }
+
+    /// The edits that this pass has made to its graph, in order, those before it first. Whoever streams the pass hears who made
+    /// them; [`CompiledDependencyGraph::mermaid_of`](crate::CompiledDependencyGraph::mermaid_of) draws the graph with them.
+    pub fn edits(&self) -> &[GraphEdit] {
+        &self.edits
     }
 
     /// What the pass was given.
@@ -193,6 +201,7 @@ impl<O, S> Outputs<O, S> {
         self.before.clear();
         self.input = None;
         self.report = Report::default();
+        self.edits.clear();
         self.is_over = false;
     }
 }
@@ -209,6 +218,7 @@ impl<O: Output, S: PassInput> Outputs<O, S> {
             input: self.input.clone(),
             before: Vec::new(),
             report: Report::default(),
+            edits: Vec::new(),
             is_over: false,
             task: Some(View { held, desk: Arc::clone(desk) }),
         }
@@ -255,6 +265,7 @@ impl<O: Clone, S> Clone for Outputs<O, S> {
             input: self.input.clone(),
             before: self.before.clone(),
             report: self.report.clone(),
+            edits: self.edits.clone(),
             is_over: self.is_over,
             task: task.map(|view| View { held: view.held.clone(), desk: Arc::clone(&view.desk) }),
         }
@@ -385,6 +396,7 @@ impl<O: Output, S: PassInput> State for Outputs<O, S> {
             input: None,
             before: Vec::new(),
             report: Report::default(),
+            edits: Vec::new(),
             is_over: false,
             task: None,
         }

@@ -48,8 +48,9 @@ pub(crate) trait Discipline<S: State>: Send + Sync {
     /// The input asks for what cannot be.
     fn entry(&self, state: &S, input: &S::Update, kept: bool) -> Result<Vec<u32>, Error>;
 
-    /// The nodes that run next once these are done, in this order. Names that it does not know are left out.
-    fn upcoming(&self, state: &S, done: Vec<StoredTurn>) -> Vec<String>;
+    /// The nodes that run next once these are done, in this order, and notes in the state what they have edited. Names that it
+    /// does not know are left out.
+    fn upcoming(&self, state: &mut S, done: Vec<StoredTurn>) -> Vec<String>;
 
     /// Goes on until there is a reason to pause.
     fn drive<'a>(self: Arc<Self>, run: &'a mut Loop<S, LocalRunner>) -> BoxFuture<'a, Result<Pause, Error>>;
@@ -70,11 +71,13 @@ impl<O: Output, S: PassInput> Discipline<Outputs<O, S>> for Wiring<O, S> {
         Ok(if kept { self.base.roots().collect() } else { Vec::new() })
     }
 
-    fn upcoming(&self, state: &Outputs<O, S>, done: Vec<StoredTurn>) -> Vec<String> {
+    fn upcoming(&self, state: &mut Outputs<O, S>, done: Vec<StoredTurn>) -> Vec<String> {
         let desk = Desk::new(Arc::new(self.clone()), state.kept(), true);
         drop(settle_before(&desk, &state.before));
+        state.edits.extend(state.before.iter().map(|op| op.edit.clone()));
         for turn in done {
-            drop(desk.settle(&mut Transaction::of(turn.edits), true));
+            drop(desk.settle(&mut Transaction::of(turn.edits.clone()), true));
+            state.edits.extend(turn.edits);
             if let Some(node) = desk.find(&turn.node) {
                 desk.pass().plan.finish(node);
             }
@@ -188,7 +191,8 @@ where
             sources: Vec::new(),
         };
         let added = settle_before(&pass.desk, &pass.run.state.before)?;
-        pass.add_temporary(added);
+        let edits = pass.run.state.before.iter().map(|op| op.edit.clone()).collect();
+        pass.edited(added, edits);
         pass.go_through()?;
         Ok(pass)
     }
@@ -211,9 +215,9 @@ where
         for (turn, result) in done {
             let node = self.find(&turn.node)?;
             self.done = turn.place;
-            let mut transaction = Transaction::of(turn.edits);
+            let mut transaction = Transaction::of(turn.edits.clone());
             let added = self.desk.settle(&mut transaction, true).map_err(refused)?;
-            self.add_temporary(added);
+            self.edited(added, turn.edits);
             let update = self.stored_update(&result)?;
             self.keep(node, update.and_then(|mut update| update.outputs.pop()).map(|(_, output)| output))?;
         }
@@ -360,12 +364,14 @@ where
         journal.put_writes(&writes).await
     }
 
-    fn add_temporary(&mut self, names: Vec<Arc<str>>) {
-        if !names.is_empty() {
+    /// Takes over what was edited, and which nodes were added.
+    fn edited(&mut self, names: Vec<Arc<str>>, edits: Vec<GraphEdit>) {
+        if !edits.is_empty() {
             let outputs = Arc::make_mut(&mut self.run.state);
             for name in names {
                 outputs.add_temporary(name);
             }
+            outputs.edits.extend(edits);
         }
     }
 

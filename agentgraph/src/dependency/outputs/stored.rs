@@ -21,6 +21,7 @@ struct PassOut<'a, O> {
     over: bool,
     order: Vec<&'a str>,
     temporary: Vec<(&'a str, &'a O)>,
+    edits: &'a [GraphEdit],
     report: StoredReport,
 }
 
@@ -29,6 +30,8 @@ struct PassIn<O> {
     over: bool,
     order: Vec<String>,
     temporary: Vec<(String, O)>,
+    #[serde(default)]
+    edits: Vec<GraphEdit>,
     report: StoredReport,
 }
 
@@ -54,7 +57,7 @@ where
     fn pass(&self) -> PassOut<'_, O> {
         if !self.is_over {
             let report = StoredReport::from(&Report::default());
-            return PassOut { over: false, order: Vec::new(), temporary: Vec::new(), report };
+            return PassOut { over: false, order: Vec::new(), temporary: Vec::new(), edits: &[], report };
         }
         let nodes = self.table.nodes();
         let temporary = self.temporary.iter().zip(self.slots.iter().skip(nodes));
@@ -62,6 +65,7 @@ where
             over: true,
             order: self.names().collect(),
             temporary: temporary.filter_map(|(name, slot)| Some((&**name, slot.value()?))).collect(),
+            edits: &self.edits,
             report: StoredReport::from(&self.report),
         }
     }
@@ -89,6 +93,7 @@ where
             }
         }
         self.report = pass.report.into();
+        self.edits = pass.edits;
         self.is_over = pass.over;
     }
 

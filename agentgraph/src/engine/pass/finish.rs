@@ -132,7 +132,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         let by = self.name(request.node).to_owned();
         match self.desk.settle(&mut transaction, true) {
             Ok(added) => {
-                self.add_temporary(added);
+                self.edited(added, edits.clone());
                 if let Some(events) = self.run.events.as_ref().filter(|events| events.views.edits) {
                     events.push_of(request, EventKind::Edited { by, edits: edits.clone() });
                 }

@@ -1,0 +1,85 @@
+//! A dependency graph: each node runs once its dependencies are done, and gets their outputs. It is run as a game would run it,
+//! turn after turn: the plan is kept while it is good, and what a turn needs beyond that is put into its graph for this turn.
+//!
+//! Models are scripted here: a node that would ask one writes what it would have said.
+
+use agentgraph::prelude::*;
+use agentgraph::{CompiledDependencyGraph, Join, NotRunReason, Outputs};
+
+/// What a turn is given.
+struct Turn {
+    number: u32,
+    danger: bool,
+}
+
+/// Looks around, and edits the rest of the turn: in danger nothing is planned; without, nobody flees, and the old plan will do.
+async fn observe(turn: Snapshot<Turn>, edits: PassEdits<String, Turn>) -> Result<String> {
+    if turn.danger {
+        edits.remove_node("plan")?;
+        return Ok("a wolf".to_owned());
+    }
+    edits.remove_edge("observe", "flee")?;
+    if turn.number > 1 {
+        edits.skip(["plan"])?;
+    }
+    Ok("all quiet".to_owned())
+}
+
+async fn plan(deps: Deps<'_, String>, turn: Snapshot<Turn>) -> String {
+    format!("plan of turn {} ({})", turn.number, deps["observe"])
+}
+
+/// A node that finds out while it runs that something has to be done first adds it.
+fn work(deps: Deps<'_, String>, turn: Snapshot<Turn>, edits: PassEdits<String, Turn>) -> Result<String> {
+    if turn.number == 2 {
+        edits.add_fn("mend the axe", |_: Deps<String>| "as good as new".to_owned())?;
+        edits.add_edge("mend the axe", "report")?;
+    }
+    Ok(format!("wood, by the {}", deps["plan"]))
+}
+
+fn flee(deps: Deps<'_, String>) -> String {
+    format!("away from {}", deps["observe"])
+}
+
+fn report(deps: Deps<'_, String>) -> String {
+    deps.iter().map(|(name, output)| format!("{name}: {output}")).collect::<Vec<_>>().join("; ")
+}
+
+fn graph() -> Result<CompiledDependencyGraph<String, Turn>> {
+    let graph = DependencyGraph::<String, Turn>::with_input()
+        .node("observe", observe)
+        .node("plan", plan)
+        .node("work", work)
+        .node("flee", flee)
+        .node("report", DependencyNode::of(report).join(Join::AllNotPruned))
+        .edge("observe", "plan")
+        .edge("plan", "work")
+        .edge("observe", "flee")
+        .edge("work", "report")
+        .edge("flee", "report");
+    Ok(graph.compile()?)
+}
+
+fn show(number: u32, outputs: &Outputs<String, Turn>) {
+    println!("turn {number}: {}", outputs.names().collect::<Vec<_>>().join(" -> "));
+    println!("  {}", outputs["report"]);
+    outputs.not_run().iter().for_each(|missed| println!("  {missed}"));
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<()> {
+    let mut turns = graph()?.passes();
+    for (number, danger) in [(1, false), (2, false), (3, true)] {
+        let outcome = turns.invoke(Turn { number, danger }).await?;
+        show(number, outcome.output());
+    }
+
+    let told: Vec<&str> = turns.history().map(|outputs| &*outputs["report"]).collect();
+    assert_eq!(told[0], "work: wood, by the plan of turn 1 (all quiet)");
+    assert_eq!(told[1], "work: wood, by the plan of turn 1 (all quiet); mend the axe: as good as new");
+    assert_eq!(told[2], "flee: away from a wolf");
+    let last = turns.history().next_back().map(Outputs::not_run).unwrap_or_default();
+    assert!(last.iter().all(|missed| missed.reason == NotRunReason::Pruned) && last.len() == 2);
+    Ok(())
+}
