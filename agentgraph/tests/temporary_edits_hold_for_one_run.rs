@@ -617,3 +617,84 @@ async fn a_graph_can_be_a_temporary_node_and_edits_inside_it_stay_inside() {
     let error = plain.compile().unwrap().invoke(Words::update()).await.unwrap_err();
     assert_eq!(error.code(), Code::EditRejected);
 }
+
+#[tokio::test]
+async fn edits_before_a_run_take_sources_from_joins() {
+    let graph = StateGraph::new().node("a", name).node("b", name).node("j", name);
+    let graph = graph.edge(START, "a").edge(["a", "b"], "j").compile().unwrap();
+    let without = graph.invoke(Words::update()).for_this_run(|edits| edits.remove_edge("b", "j"));
+    assert_eq!(text(without.await.unwrap().output()), "a j");
+    let outcome = graph.invoke(Words::update()).await.unwrap();
+    assert!(matches!(&outcome, Outcome::Finished { stuck, .. } if stuck.len() == 1), "{outcome:?}");
+}
+
+#[tokio::test]
+async fn an_eager_run_is_edited_from_the_merge_of_the_editor_on() {
+    let between = |edits: &Edits| {
+        edits.add_fn("t", name)?;
+        edits.remove_edge("a", "b")?;
+        edits.add_edge("a", "t")?;
+        edits.add_edge("t", "b")
+    };
+    assert_eq!(run(chain(edits(between)).eager()).await, "a t b c");
+    assert_eq!(run(chain(edits(|edits| edits.prepend_edge("a", "c"))).eager()).await, "a c b c");
+    assert_eq!(run(chain(edits(|edits| edits.remove_node("c"))).eager()).await, "a b");
+    let goes = async || said("a").goto("t").for_this_run(|edits| edits.add_fn("t", name.defer()));
+    assert_eq!(run(chain(goes.into_node()).eager()).await, "a t");
+    let join = StateGraph::new()
+        .node("a", edits(|edits| edits.remove_edge("b", "j")))
+        .node("b", name)
+        .node("j", name)
+        .edge(START, "a")
+        .edge(["a", "b"], "j")
+        .eager();
+    assert_eq!(run(join).await, "a j");
+    let before = chain(name.into_node()).eager().compile().unwrap();
+    let before = before.invoke(Words::update()).for_this_run(|edits| edits.add_edge(START, "c"));
+    assert_eq!(text(before.await.unwrap().output()), "a c b c");
+}
+
+#[tokio::test]
+async fn an_eager_run_cancels_what_was_to_start_of_a_removed_node() {
+    // One at a time: `one` is merged before the dispatches to `x` begin.
+    let splits = async || said("split").goto([Dispatch::new("one", 0_u32), Dispatch::new("x", 1), Dispatch::new("x", 2)]);
+    let graph = StateGraph::new()
+        .node("split", splits)
+        .node("one", edits(|edits| edits.remove_node("x")))
+        .node("x", name)
+        .node("end", name)
+        .edge(START, "split")
+        .edge(["one"], "end")
+        .eager();
+    let graph = graph.compile().unwrap();
+    let outcome = graph.invoke(Words::update()).max_concurrency(1).await.unwrap();
+    assert_eq!(text(outcome.output()), "split one end");
+    // They have all begun.
+    let outcome = graph.invoke(Words::update()).await.unwrap();
+    assert_eq!(text(outcome.output()), "split one x x end");
+}
+
+#[tokio::test]
+async fn an_eager_run_skips_once_as_well() {
+    let (graph, calls) = skips_b(&["b"]);
+    assert_eq!(run(graph.eager()).await, "a b0 x c a b0 x c a b1 x c");
+    assert_eq!(calls.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn a_detached_temporary_node_holds_nothing_back() {
+    let edit = |edits: &Edits| {
+        let forever = async || std::future::pending::<WordsUpdate>().await;
+        edits.add_fn("side", forever.detached())?;
+        edits.add_edge("a", "side")
+    };
+    let graph = chain(edits(edit)).eager().compile().unwrap();
+    match graph.invoke(Words::update()).await.unwrap() {
+        Outcome::Finished { output, cancelled, .. } => {
+            assert_eq!((&*text(&output), &cancelled[..]), ("a b c", &["side".to_owned()][..]));
+        }
+        other => panic!("{other:?}"),
+    }
+    let detached = |edits: &Edits| edits.add_fn("t", name.detached());
+    assert!(matches!(refused(detached).await, Rejection::Unfit(_)));
+}

@@ -115,6 +115,29 @@ async fn a_run_that_is_cut_off_anywhere_goes_on_in_its_edited_graph_in_another_p
 }
 
 #[tokio::test]
+async fn an_eager_run_that_is_cut_off_anywhere_goes_on_in_its_edited_graph_in_another_process() {
+    for steps in 0..6 {
+        let saver = Arc::new(MemorySaver::new());
+        let open = || busy_graph().eager().compile().unwrap().checkpointer(Arc::clone(&saver));
+        let first = open().invoke(Words::update()).thread("t").max_supersteps(steps).max_concurrency(1);
+        assert!(matches!(first.await.unwrap(), Outcome::Stopped { .. }), "{steps}");
+        let mut last = None;
+        while last.is_none() {
+            if let Outcome::Finished { output, stuck, .. } =
+                open().proceed().thread("t").max_supersteps(1).max_concurrency(1).await.unwrap()
+            {
+                assert!(stuck.is_empty(), "{stuck:?}");
+                last = Some(text(&output));
+            }
+        }
+        assert_eq!(last.unwrap(), "a t1 says one t2 says two b j d", "stopped after {steps}");
+        let next = open().invoke(Words::update()).thread("t").max_supersteps(0).await.unwrap();
+        let topology = open().topology_at("t", next.checkpoint().unwrap()).await.unwrap().unwrap();
+        assert_eq!(topology.mermaid(), open().mermaid());
+    }
+}
+
+#[tokio::test]
 async fn an_interrupted_run_is_resumed_in_its_edited_graph_by_a_graph_of_its_own() {
     let saver = Arc::new(MemorySaver::new());
     let graph = || {

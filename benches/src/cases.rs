@@ -2,6 +2,7 @@
 
 mod chain;
 mod eager;
+mod edits;
 mod fan_out;
 mod flat;
 mod growth;
@@ -21,6 +22,7 @@ pub(crate) fn all() -> Vec<Case> {
         flat::cases(),
         fan_out::cases(),
         eager::cases(),
+        edits::cases(),
         many_runs::cases(),
         pass::cases(),
         kept::cases(),

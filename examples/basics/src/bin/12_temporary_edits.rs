@@ -1,0 +1,86 @@
+//! A run changes its own graph: nodes, edges and skips that hold until it ends. The plan says which steps there are, and a step
+//! that is asked for again is not done again. The compiled graph is never touched.
+
+use agentgraph::prelude::*;
+use serde::{Deserialize, Serialize};
+
+#[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+struct Report {
+    topics: Vec<String>,
+    #[reduce(append)]
+    notes: Vec<String>,
+    text: String,
+}
+
+/// Puts one node for each topic between itself and `write`. With a checkpointer they come from a template, so that a process
+/// that goes on with this run can make the same nodes.
+async fn plan(ctx: Ctx, report: Snapshot<Report>) -> Result<()> {
+    let edits = ctx.edits();
+    if report.topics.is_empty() {
+        // What `search` gave in the run before is used again.
+        edits.skip(["search"])?;
+        return Ok(());
+    }
+    edits.remove_edge("search", "write")?;
+    for (number, topic) in report.topics.iter().enumerate() {
+        let node = format!("read#{number}");
+        edits.add_node(&node, "read", topic)?;
+        edits.add_edge("search", &node)?;
+        edits.add_edge(&node, "write")?;
+    }
+    // A refused edit is a value: the node goes on, and the graph is as it was.
+    let refused = edits.add_edge("plan", "wrte").unwrap_err();
+    println!("{refused}");
+    Ok(())
+}
+
+async fn search() -> ReportUpdate {
+    Report::update().notes(["three sources found"])
+}
+
+async fn write(report: Snapshot<Report>) -> ReportUpdate {
+    Report::update().text(report.notes.join("; "))
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<()> {
+    let graph = StateGraph::new()
+        .node("plan", plan)
+        .node("search", search.keep_output())
+        .node("write", write)
+        .edge(START, "plan")
+        .edge("plan", "search")
+        .edge("search", "write")
+        .template("read", |topic: String| {
+            move || {
+                let topic = topic.clone();
+                async move { Report::update().notes([format!("read about {topic}")]) }
+            }
+        })
+        .compile()?
+        .checkpointer(MemorySaver::new());
+
+    let topics = Report::update().topics(vec!["tea".into(), "milk".into()]);
+    let first = graph.invoke(topics).thread("t").await?;
+    let last = first.checkpoint().expect("it is kept");
+    let first = first.into_finished()?;
+    assert_eq!(first.text, "three sources found; read about tea; read about milk");
+
+    // The graph as that run had it: temporary parts are dashed.
+    let edited = graph.topology_at("t", last).await?.expect("it is there");
+    assert_eq!(edited.nodes.iter().filter(|node| node.is_temporary).count(), 2);
+    println!("{}", edited.mermaid());
+
+    // The next run begins with the graph as it was compiled; it skips the search by itself.
+    let second = graph.invoke(Report::update().topics(vec![])).thread("t").await?.into_finished()?;
+    assert_eq!(second.notes.len(), first.notes.len() + 1);
+
+    // Edits can also be made before a run begins.
+    let hurry = graph.invoke(Report::update()).thread("t2").for_this_run(|edits| {
+        edits.remove_node("search")?;
+        edits.remove_node("plan")?;
+        edits.add_edge(START, "write")
+    });
+    assert_eq!(hurry.await?.into_finished()?.text, "");
+    Ok(())
+}
