@@ -91,6 +91,8 @@ pub(crate) struct Visible {
     pub(crate) overlay: Option<Arc<Overlay>>,
     /// The nodes whose last output could be used again.
     pub(crate) kept: Arc<HashSet<u32>>,
+    /// Where tasks edit their graph instead, for as long as a pass goes on.
+    pub(crate) desk: Option<Arc<dyn Desk>>,
 }
 
 impl RunShared {
@@ -102,8 +104,9 @@ impl RunShared {
     /// The name of any node.
     pub(crate) fn name_of(&self, node: u32) -> Arc<str> {
         let temporary = || {
-            let overlay = self.visible().overlay?;
-            overlay.node(node).map(|node| Arc::clone(&node.name))
+            let Visible { overlay, desk, .. } = self.visible();
+            let name = overlay.and_then(|overlay| overlay.node(node).map(|node| Arc::clone(&node.name)));
+            name.or_else(|| desk?.name(node))
         };
         self.node_name(node).cloned().or_else(temporary).unwrap_or_else(|| Arc::from("?"))
     }
@@ -117,6 +120,11 @@ impl RunShared {
         self.visible.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Where tasks edit their graph now.
+    pub(crate) fn desk_now(&self) -> Arc<dyn Desk> {
+        self.see().desk.as_ref().map_or_else(|| Arc::clone(&self.desk), Arc::clone)
+    }
+
     /// Takes a temporary edit of a task, and tells who listens if it is refused.
     pub(crate) fn submit(
         &self,
@@ -124,7 +132,7 @@ impl RunShared {
         edit: GraphEdit,
         made: Option<Made>,
     ) -> Result<(), EditError> {
-        let Err(why) = self.desk.submit(self, task, &edit, made) else { return Ok(()) };
+        let Err(why) = self.desk_now().submit(self, task, &edit, made) else { return Ok(()) };
         let refused = EditError::new(edit, why);
         if let Some(sink) = &self.sink {
             sink.refused(task, self.name_of(task.node).to_string(), refused.clone());

@@ -23,7 +23,7 @@ pub(crate) mod wiring;
 pub use base::Join;
 pub use compiled::CompiledDependencyGraph;
 pub use deps::Deps;
-pub use edits::{BeforePass, EditMark, NoPass, PassEdits};
+pub use edits::{BeforePass, EditMark, PassEdits};
 pub use node::{
     DependencyNode, IntoDependencyNode, IntoOutput, IsAsync, IsConstant, IsDependencyNode, IsSync,
 };

@@ -10,8 +10,8 @@
 mod handle;
 mod rejection;
 
-pub use handle::Edits;
-pub(crate) use handle::{Desk, Made};
+pub(crate) use handle::{Collected, Collects, Desk, Made};
+pub use handle::{EditMark, Edits};
 pub use rejection::{EditError, Rejection};
 
 use std::fmt;

@@ -133,8 +133,8 @@ pub use checkpoint::{Checkpointer, MemorySaver};
 pub use context::{CheckpointId, Ctx, Interrupted, InvalidId, RunId, TaskId};
 pub use dependency::{
     BeforePass, CompiledDependencyGraph, DependencyGraph, DependencyNode, Deps, EditMark, IntoDependencyNode,
-    IntoOutput, IsAsync, IsConstant, IsDependencyNode, IsSync, Join, NoInput, NoPass, NotRun, NotRunReason,
-    Output, OutputTable, Outputs, OutputsUpdate, PassEdits, PassInput, Passes,
+    IntoOutput, IsAsync, IsConstant, IsDependencyNode, IsSync, Join, NoInput, NotRun, NotRunReason, Output,
+    OutputTable, Outputs, OutputsUpdate, PassEdits, PassInput, Passes,
 };
 pub use edits::{DroppedEdits, EditError, Edits, GraphEdit, Rejection};
 pub use engine::host::{Host, TaskCall, TaskReply};

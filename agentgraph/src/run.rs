@@ -630,7 +630,7 @@ async fn drive<S: State, R: TaskRunner<S>>(
     }
     match next {
         Next::Input { input, abandoned } => {
-            run.edit_before(edits)?;
+            let input = run.edit_before(edits, input)?;
             run.input(input, abandoned).await?;
         }
         Next::Answer(answers, inside) => {

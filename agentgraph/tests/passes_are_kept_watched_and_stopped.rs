@@ -131,7 +131,8 @@ async fn a_sync_node_may_ask_and_a_wrong_answer_is_taken_back() {
 fn edited(calls: &Calls, gate: &Arc<Notify>) -> Text {
     let (said, gate) = (calls.clone(), Arc::clone(gate));
     let plan = calls.node("plan");
-    let plan = move |deps: Deps<'_, String>, edits: PassEdits<String>| -> Result<String, BoxError> {
+    let plan = move |deps: Deps<'_, String>, ctx: Ctx| -> Result<String, BoxError> {
+        let edits = ctx.edits();
         edits.add_node("check#1", "check", json!({ "word": "sure" }))?;
         edits.add_edge("plan", "check#1")?;
         edits.add_edge("check#1", "act")?;
@@ -141,10 +142,10 @@ fn edited(calls: &Calls, gate: &Arc<Notify>) -> Text {
     Text::new()
         .template("check", move |args: &Value| {
             let (said, gate, word) = (said.clone(), Arc::clone(&gate), args["word"].to_string());
-            Ok(DependencyNode::of(move || {
+            Ok(DependencyNode::of(move |ctx: Ctx| {
                 let (said, gate, word) = (said.clone(), Arc::clone(&gate), word.clone());
                 async move {
-                    said.0.lock().unwrap().push("check#1".to_owned());
+                    said.0.lock().unwrap().push(ctx.node().to_owned());
                     gate.notified().await;
                     word
                 }
@@ -226,6 +227,21 @@ async fn a_pass_that_was_edited_before_it_began_goes_on_edited() {
     assert_eq!(order(edited.await.unwrap().output()), "a c");
     let outputs = graph().resume("yes").thread("t").await.unwrap().into_finished().unwrap();
     assert_eq!((order(&outputs), &*outputs["d"]), ("a c ask b d".into(), "d(b(yes))"));
+}
+
+#[tokio::test]
+async fn the_edits_of_all_runs_before_they_begin_are_those_of_a_pass_too() {
+    let calls = Calls::default();
+    let graph = asking(&calls).compile().unwrap();
+    let edited = graph.invoke(()).for_this_run(|edits| {
+        edits.remove_node("ask")?;
+        edits.add_edge("d", "a")
+    });
+    assert_eq!(order(&edited.await.unwrap().into_finished().unwrap()), "c d a");
+    let refused = graph.invoke(()).for_this_run(|edits| edits.add_edge("d", "c"));
+    assert_eq!(refused.await.unwrap_err().code().as_str(), "E_EDIT_REJECTED");
+    let foreign = graph.invoke(()).for_this_run(|edits| edits.add_fn::<JsonState, _>("x", async || {}));
+    assert!(foreign.await.unwrap_err().to_string().contains("PassEdits"));
 }
 
 #[tokio::test]

@@ -657,7 +657,9 @@ async fn an_eager_run_is_edited_from_the_merge_of_the_editor_on() {
 #[tokio::test]
 async fn an_eager_run_cancels_what_was_to_start_of_a_removed_node() {
     // One at a time: `one` is merged before the dispatches to `x` begin.
-    let splits = async || said("split").goto([Dispatch::new("one", 0_u32), Dispatch::new("x", 1), Dispatch::new("x", 2)]);
+    let splits = async || {
+        said("split").goto([Dispatch::new("one", 0_u32), Dispatch::new("x", 1), Dispatch::new("x", 2)])
+    };
     let graph = StateGraph::new()
         .node("split", splits)
         .node("one", edits(|edits| edits.remove_node("x")))

@@ -61,6 +61,10 @@ async fn who_shall_take_part_is_said_with_bare_ids() {
         ("I want class c4 to take part in Hints", &["included groups: classId c4\n"]),
         ("don't let kim into Hints", &["excluded students: kim\n"]),
         ("should zoe be in Hints?", &["!Update experiment"]),
+        (
+            "exclude class c7 and student dan from Hints",
+            &["excluded students: dan\n", "excluded groups: classId c7\n"],
+        ),
     ])
     .await;
 }
@@ -69,6 +73,7 @@ async fn who_shall_take_part_is_said_with_bare_ids() {
 async fn an_experiment_is_tried_out_as_somebody() {
     all_end_in(&[
         ("try out Hints as student kim", &["Simulate the journey of student 'kim'"]),
+        ("let 5 users experience Hints", &["Simulate the journey of 5 simulated students"]),
         ("try Hints as kim", &["Simulate the journey of student 'kim'"]),
         ("see Hints through the eyes of student kim", &["Simulate the journey of student 'kim'"]),
         ("pretend to be user kim visiting SelectSection", &["Let user 'kim' visit SelectSection"]),
@@ -100,6 +105,7 @@ async fn a_doubt_about_the_split_is_a_wish_to_test_it() {
             "will Running Test treat both groups equally if 250 pupils come?",
             &["The split of experiment 'Running Test'"],
         ),
+        ("does Running Test treat everyone the same?", &["The split of experiment 'Running Test'"]),
         ("can you make Hints 70/30?", &["Update experiment 'Hints'", "control 70%"]),
     ])
     .await;
@@ -191,6 +197,9 @@ async fn statuses_have_many_words() {
             &["'Running Test' status from 'enrolling' to 'enrollmentComplete'"],
         ),
         ("I'd prefer Running Test on hold;;modify;;cancelled instead", &["from 'enrolling' to 'cancelled'"]),
+        ("is anything paused?", &["no experiments that are enrollmentComplete"]),
+        ("stop Running Test;;yes;;wake Running Test up again", &["from 'enrollmentComplete' to 'enrolling'"]),
+        ("I changed my mind about Foo, I want to start it", &["'Foo' status from 'inactive' to 'enrolling'"]),
         ("throw Foo in the bin", &["DELETE experiment 'Foo'"]),
         ("I don't need Foo any longer, erase it;;yes;;DELETE", &["'Foo' was deleted"]),
     ])
@@ -201,6 +210,11 @@ async fn statuses_have_many_words() {
 async fn questions_and_wishes_in_passing() {
     all_end_in(&[
         ("in plain words, what does a segment do", &["named set of students"]),
+        ("what does it mean that a student is enrolled?", &["A student is enrolled when he marks"]),
+        (
+            "I'd like to set up a trial in assign-prog;;call it Titan;;workspace;;absolute_value_plot_equality;;two thirds control",
+            &["Create experiment 'Titan'", "control 66.67%, variant 33.33%"],
+        ),
         ("remind me what randomized experiments are good for", &["A/B testing compares"]),
         ("who decides which condition a student sees?", &["the draw goes by the weights"]),
         (

@@ -56,7 +56,9 @@ pub(super) fn mermaid_of<O: Output, S: PassInput>(wiring: &Wiring<O, S>, outputs
     pass.plan.look(|graph| {
         for node in 0..names.len() as u32 {
             let cut = wiring.base.sources.row(node).iter().filter(|source| !graph.has_edge((**source, node)));
-            cut.for_each(|source| drop(writeln!(text, "    n{source} --x n{node}")));
+            for source in cut {
+                let _ = writeln!(text, "    n{source} --x n{node}");
+            }
             for source in graph.sources(node) {
                 let _ = match wiring.base.has_edge(source, node) {
                     true => writeln!(text, "    n{source} --> n{node}"),

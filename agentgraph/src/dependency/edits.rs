@@ -5,7 +5,9 @@ mod desk;
 mod judge;
 
 use crate::dependency::outputs::{Output, PassInput};
+use std::convert::Infallible;
 use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -16,8 +18,8 @@ pub(crate) use desk::{Desk, Transaction};
 
 use super::node::{DependencyNode, IntoDependencyNode};
 use super::outputs::Outputs;
-use crate::context::TaskRequest;
-use crate::edits::{EditError, GraphEdit, Rejection};
+pub use crate::edits::EditMark;
+use crate::edits::{EditError, Edits, GraphEdit, Made, Rejection};
 use crate::extract::{FromTask, Task};
 
 /// One edit, and the node that it adds once that is known.
@@ -29,6 +31,22 @@ pub(crate) struct Op<O, S> {
 impl<O, S> Clone for Op<O, S> {
     fn clone(&self) -> Self {
         Op { edit: self.edit.clone(), node: self.node.clone() }
+    }
+}
+
+impl<O: Output, S: PassInput> Op<O, S> {
+    /// # Errors
+    /// It brings a function that is no node of a graph of these outputs.
+    pub(crate) fn of(edit: &GraphEdit, made: Option<Made>) -> Result<Self, Rejection> {
+        let node = match made {
+            None => None,
+            Some(made) => Some(made.downcast::<DependencyNode<O, S>>().map_err(|_| {
+                let problem =
+                    "the function cannot be a node of this dependency graph: add it with `PassEdits`";
+                Rejection::Unfit(problem.to_owned())
+            })?),
+        };
+        Ok(Op { edit: edit.clone(), node: node.map(|node| DependencyNode::clone(&node)) })
     }
 }
 
@@ -46,6 +64,8 @@ impl<O, S> From<GraphEdit> for Op<O, S> {
 /// that depends on it begins; if the attempt fails, or waits for an answer, it is dropped. If nodes that ran beside this one
 /// have meanwhile made one of its edits impossible, all of them are dropped, which
 /// [`Outputs::dropped`](crate::Outputs::dropped) tells; the same edit made twice is made once.
+///
+/// [`Ctx::edits`](crate::Ctx::edits) edits the same graph. This one also takes functions.
 ///
 /// ```
 /// use agentgraph::prelude::*;
@@ -75,8 +95,8 @@ impl<O, S> From<GraphEdit> for Op<O, S> {
 /// # }
 /// ```
 pub struct PassEdits<O, S = ()> {
-    desk: Arc<Desk<O, S>>,
-    request: TaskRequest,
+    edits: Edits,
+    outputs: PhantomData<fn() -> (O, S)>,
 }
 
 impl<O: Output, S: PassInput> PassEdits<O, S> {
@@ -91,7 +111,7 @@ impl<O: Output, S: PassInput> PassEdits<O, S> {
         node: impl IntoDependencyNode<O, S, M>,
     ) -> Result<(), EditError> {
         let edit = GraphEdit::AddNode { name: name.into(), template: None, args: Value::Null };
-        self.submit(Op { edit, node: Some(node.into_node()) })
+        self.edits.submit(edit, Some(Arc::new(node.into_node())))
     }
 
     /// Adds a node that a [template](crate::DependencyGraph::template) makes of `args`.
@@ -104,7 +124,7 @@ impl<O: Output, S: PassInput> PassEdits<O, S> {
         template: impl Into<String>,
         args: impl Serialize,
     ) -> Result<(), EditError> {
-        self.submit(from_template(name.into(), template.into(), args)?)
+        self.edits.add_node(name, template, args)
     }
 
     /// Adds an edge; `from` becomes the last dependency of `to`. If `from` is done, `to` enters the queue. An edge into a
@@ -113,7 +133,7 @@ impl<O: Output, S: PassInput> PassEdits<O, S> {
     /// # Errors
     /// One of them is unknown, the edge is there, it would close a cycle, or `to` is done.
     pub fn add_edge(&self, from: impl Into<String>, to: impl Into<String>) -> Result<(), EditError> {
-        self.submit(GraphEdit::AddEdge { from: from.into(), to: to.into() }.into())
+        self.edits.add_edge(from, to)
     }
 
     /// Adds an edge; `from` becomes the first dependency of `to`.
@@ -121,7 +141,7 @@ impl<O: Output, S: PassInput> PassEdits<O, S> {
     /// # Errors
     /// As [`add_edge`](PassEdits::add_edge).
     pub fn prepend_edge(&self, from: impl Into<String>, to: impl Into<String>) -> Result<(), EditError> {
-        self.submit(GraphEdit::PrependEdge { from: from.into(), to: to.into() }.into())
+        self.edits.prepend_edge(from, to)
     }
 
     /// Removes an edge. A node that loses its last one is pruned, and runs only if another edit leads to it.
@@ -129,7 +149,7 @@ impl<O: Output, S: PassInput> PassEdits<O, S> {
     /// # Errors
     /// There is no such edge, or one of its ends is done.
     pub fn remove_edge(&self, from: impl Into<String>, to: impl Into<String>) -> Result<(), EditError> {
-        self.submit(GraphEdit::RemoveEdge { from: from.into(), to: to.into() }.into())
+        self.edits.remove_edge(from, to)
     }
 
     /// Removes a node with its edges. Its name is free then.
@@ -137,7 +157,7 @@ impl<O: Output, S: PassInput> PassEdits<O, S> {
     /// # Errors
     /// It is unknown, runs, or is done.
     pub fn remove_node(&self, name: impl Into<String>) -> Result<(), EditError> {
-        self.submit(GraphEdit::RemoveNode { name: name.into() }.into())
+        self.edits.remove_node(name)
     }
 
     /// Lets nodes use their last outputs instead of running, when their turn comes. All of them or, on an error, none.
@@ -145,12 +165,12 @@ impl<O: Output, S: PassInput> PassEdits<O, S> {
     /// # Errors
     /// One of them is unknown, runs, is done, or has no output of an earlier pass, as temporary nodes never have.
     pub fn skip<N: Into<String>>(&self, nodes: impl IntoIterator<Item = N>) -> Result<(), EditError> {
-        self.submit(GraphEdit::Skip { nodes: nodes.into_iter().map(Into::into).collect() }.into())
+        self.edits.skip(nodes)
     }
 
     /// Remembers what the task has edited so far, for [`undo_to`](PassEdits::undo_to).
     pub fn mark(&self) -> EditMark {
-        EditMark { attempt: self.request.attempt, edits: self.desk.handed_in(self.request) }
+        self.edits.mark()
     }
 
     /// Drops what the task has edited since the mark was made: for a node that tries more than once within one attempt, and
@@ -175,22 +195,8 @@ impl<O: Output, S: PassInput> PassEdits<O, S> {
     /// # }
     /// ```
     pub fn undo_to(&self, mark: EditMark) {
-        if mark.attempt == self.request.attempt {
-            self.desk.undo_to(self.request, mark.edits);
-        }
+        self.edits.undo_to(mark);
     }
-
-    fn submit(&self, op: Op<O, S>) -> Result<(), EditError> {
-        let edit = op.edit.clone();
-        self.desk.submit(self.request, op).map_err(|why| EditError::new(edit, why))
-    }
-}
-
-/// How far a task had come with its edits: see [`PassEdits::mark`].
-#[derive(Clone, Copy, Debug)]
-pub struct EditMark {
-    attempt: u32,
-    edits: usize,
 }
 
 pub(super) fn from_template<O, S>(
@@ -210,7 +216,7 @@ pub(super) fn from_template<O, S>(
 
 impl<O, S> Clone for PassEdits<O, S> {
     fn clone(&self) -> Self {
-        PassEdits { desk: Arc::clone(&self.desk), request: self.request }
+        PassEdits { edits: self.edits.clone(), outputs: PhantomData }
     }
 }
 
@@ -220,16 +226,10 @@ impl<O, S> fmt::Debug for PassEdits<O, S> {
     }
 }
 
-/// A task of a dependency graph without its pass. The loop makes none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the task has no pass to edit")]
-pub struct NoPass;
-
 impl<O: Output, S: PassInput> FromTask<Outputs<O, S>> for PassEdits<O, S> {
-    type Error = NoPass;
+    type Error = Infallible;
 
-    fn from_task(task: &Task<'_, Outputs<O, S>>) -> Result<Self, NoPass> {
-        let desk = task.state().desk().ok_or(NoPass)?;
-        Ok(PassEdits { desk: Arc::clone(desk), request: task.request })
+    fn from_task(task: &Task<'_, Outputs<O, S>>) -> Result<Self, Infallible> {
+        Ok(PassEdits { edits: task.ctx().edits(), outputs: PhantomData })
     }
 }

@@ -228,10 +228,6 @@ impl<O: Output, S: PassInput> Outputs<O, S> {
         self.task.as_ref().and_then(|view| view.held.clone())
     }
 
-    pub(crate) fn desk(&self) -> Option<&Arc<Desk<O, S>>> {
-        self.task.as_ref().map(|view| &view.desk)
-    }
-
     pub(crate) fn begin_attempt(&self, request: TaskRequest) {
         if let Some(view) = &self.task {
             view.desk.begin_attempt(request);

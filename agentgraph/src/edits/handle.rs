@@ -1,7 +1,7 @@
 //! [`Edits`]: what a task changes its graph with.
 
 use std::any::Any;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
 use serde_json::Value;
@@ -25,6 +25,49 @@ pub(crate) trait Desk: Send + Sync {
         edit: &GraphEdit,
         made: Option<Made>,
     ) -> Result<(), Rejection>;
+
+    /// The name of a temporary node, where the overlay of the run does not tell it.
+    fn name(&self, node: u32) -> Option<Arc<str>> {
+        let _ = node;
+        None
+    }
+
+    /// How many edits the attempt has handed in, where they can be undone.
+    fn handed_in(&self, task: TaskRequest) -> usize {
+        let _ = task;
+        0
+    }
+
+    /// Drops what the attempt has handed in beyond its first edits.
+    fn undo_to(&self, task: TaskRequest, count: usize) {
+        let _ = (task, count);
+    }
+}
+
+/// A desk that looks at nothing: what is to be edited before a pass is judged when the pass begins.
+#[derive(Default)]
+pub(crate) struct Collects(Mutex<Vec<Collected>>);
+
+/// An edit, and the function that it brings.
+pub(crate) type Collected = (GraphEdit, Option<Made>);
+
+impl Collects {
+    pub(crate) fn take(&self) -> Vec<Collected> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Desk for Collects {
+    fn submit(
+        &self,
+        _: &RunShared,
+        _: TaskRequest,
+        edit: &GraphEdit,
+        made: Option<Made>,
+    ) -> Result<(), Rejection> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push((edit.clone(), made));
+        Ok(())
+    }
 }
 
 /// Changes the graph for this run: from [`Ctx::edits`](crate::Ctx::edits) and
@@ -102,7 +145,8 @@ impl Edits {
     ///
     /// # Errors
     /// When the name is taken or reserved, when the node asks for a dependency or session that the graph does not have, and
-    /// with [`Code::NeedsTemplate`](crate::Code::NeedsTemplate) in a graph with a checkpointer or a host.
+    /// with [`Code::NeedsTemplate`](crate::Code::NeedsTemplate) in a graph with a checkpointer or a host. In a dependency graph always:
+    /// there [`PassEdits`](crate::PassEdits) takes functions.
     pub fn add_fn<S: State, M>(
         &self,
         name: impl Into<String>,
@@ -156,6 +200,16 @@ impl Edits {
         self.submit(GraphEdit::Skip { nodes: nodes.into_iter().map(Into::into).collect() }, None)
     }
 
+    pub(crate) fn mark(&self) -> EditMark {
+        EditMark { attempt: self.task.attempt, edits: self.shared.desk_now().handed_in(self.task) }
+    }
+
+    pub(crate) fn undo_to(&self, mark: EditMark) {
+        if mark.attempt == self.task.attempt {
+            self.shared.desk_now().undo_to(self.task, mark.edits);
+        }
+    }
+
     pub(crate) fn submit(&self, edit: GraphEdit, made: Option<Made>) -> Result<(), EditError> {
         self.shared.submit(self.task, edit, made)
     }
@@ -165,4 +219,11 @@ impl std::fmt::Debug for Edits {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.debug_struct("Edits").finish_non_exhaustive()
     }
+}
+
+/// How far a task had come with its edits: see [`PassEdits::mark`](crate::PassEdits::mark).
+#[derive(Clone, Copy, Debug)]
+pub struct EditMark {
+    attempt: u32,
+    edits: usize,
 }

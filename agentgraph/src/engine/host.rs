@@ -255,7 +255,7 @@ impl<S: StoredState> CompiledGraph<S> {
             Error::new(Code::GraphChanged, problem)
         })?;
         let kept = call.kept.iter().filter_map(|name| core.id(name)).collect();
-        let visible = Visible { overlay: core.overlay().map(Arc::clone), kept: Arc::new(kept) };
+        let visible = Visible { overlay: core.overlay().map(Arc::clone), kept: Arc::new(kept), desk: None };
         let state = Arc::new(decode_state::<S>(&core.schema, &call.state)?);
         let failure = call.failure.map(Arc::new);
         let handles = failure.is_some();

@@ -25,7 +25,7 @@ use crate::dependency::outputs::{Outputs, OutputsUpdate};
 use crate::dependency::plan::Missed;
 use crate::dependency::wiring::Wiring;
 use crate::dependency::{NotRun, NotRunReason, inline};
-use crate::edits::{DroppedEdits, EditError, GraphEdit};
+use crate::edits::{self, Collected, DroppedEdits, EditError, GraphEdit};
 use crate::engine::ends::sessions_write;
 use crate::engine::execute::{Running, next, node_error};
 use crate::engine::halt::Cut;
@@ -48,6 +48,12 @@ pub(crate) trait Discipline<S: State>: Send + Sync {
     /// The input asks for what cannot be.
     fn entry(&self, state: &S, input: &S::Update, kept: bool) -> Result<Vec<u32>, Error>;
 
+    /// Lets a run begin with these edits.
+    ///
+    /// # Errors
+    /// One of them brings what cannot be a node of the graph.
+    fn edit_before(&self, input: &mut S::Update, edits: Vec<Collected>) -> Result<(), Error>;
+
     /// The nodes that run next once these are done, in this order, and notes in the state what they have edited. Names that it
     /// does not know are left out.
     fn upcoming(&self, state: &mut S, done: Vec<StoredTurn>) -> Vec<String>;
@@ -69,6 +75,15 @@ impl<O: Output, S: PassInput> Discipline<Outputs<O, S>> for Wiring<O, S> {
         }
         // A record says it; a pass that writes none needs no list.
         Ok(if kept { self.base.roots().collect() } else { Vec::new() })
+    }
+
+    fn edit_before(&self, input: &mut OutputsUpdate<O, S>, edits: Vec<Collected>) -> Result<(), Error> {
+        let Some(begins) = &mut input.begins else { return Ok(()) };
+        for (edit, made) in edits {
+            let op = Op::of(&edit, made).map_err(|why| refused(EditError::new(edit, why)))?;
+            begins.before.push(op);
+        }
+        Ok(())
     }
 
     fn upcoming(&self, state: &mut Outputs<O, S>, done: Vec<StoredTurn>) -> Vec<String> {
@@ -164,6 +179,7 @@ where
     fn new(wiring: Arc<Wiring<O, S>>, run: &'a mut Loop<Outputs<O, S>, LocalRunner>) -> Result<Self, Error> {
         let desk = Arc::new(Desk::new(Arc::clone(&wiring), run.state.kept(), run.journal.is_some()));
         let view = Arc::new(run.state.view(None, &desk));
+        run.shared.see().desk = Some(Arc::clone(&desk) as Arc<dyn edits::Desk>);
         run.shared.control.begin_step(1);
         if let Some(journal) = &mut run.journal {
             journal.begin();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::context::TaskRequest;
-use crate::edits::{DroppedEdits, Edits, GraphEdit};
+use crate::edits::{Collects, Desk, DroppedEdits, Edits, GraphEdit};
 use crate::engine::Loop;
 use crate::engine::host::TaskRunner;
 use crate::engine::merge::Done;
@@ -14,10 +14,19 @@ use crate::state::State;
 use crate::step::MakeEdits;
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
-    /// Makes the edits that the caller wants before the run begins, as START's.
-    pub(crate) fn edit_before(&mut self, edits: Vec<MakeEdits>) -> Result<(), Error> {
+    /// Makes the edits that the caller wants before the run begins, as START's. In a pass they are a part of its input.
+    pub(crate) fn edit_before(
+        &mut self,
+        edits: Vec<MakeEdits>,
+        mut input: S::Update,
+    ) -> Result<S::Update, Error> {
         if edits.is_empty() {
-            return Ok(());
+            return Ok(input);
+        }
+        let discipline = self.core.discipline.clone();
+        let collects = Arc::new(Collects::default());
+        if discipline.is_some() {
+            self.shared.see().desk = Some(Arc::clone(&collects) as Arc<dyn Desk>);
         }
         let node = self.core.topology.start();
         let request = TaskRequest { step: 0, node, index: u32::MAX, attempt: 1, handles: false };
@@ -27,13 +36,17 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             edit(&handle)
                 .map_err(|refused| Error::new(refused.code(), refused.to_string()).with_source(refused))?;
         }
+        if let Some(discipline) = discipline {
+            discipline.edit_before(&mut input, collects.take())?;
+            return Ok(input);
+        }
         let proposed = self.shared.control.take_edits(request.index);
         self.shared.control.leave(request.index);
         self.shared.control.clear();
         self.core.stage();
         // They were checked one upon the other, and nobody else has edited.
         let _ = self.core.stage_of(node, proposed, &mut Vec::new());
-        Ok(())
+        Ok(input)
     }
 
     /// Gathers the edits of these tasks, in task order. What does not fit those of a task before it is dropped.

@@ -7,7 +7,7 @@ use agentgraph::prelude::*;
 use crate::case::{Case, Entrant};
 use crate::cases::looped::Next;
 use crate::runtime::{on, one_thread};
-use crate::states::Counter;
+use crate::states::{Counter, CounterUpdate};
 
 /// One edit each.
 const STEPS: u64 = 1_000;
@@ -53,7 +53,8 @@ fn entrants(nodes: usize) -> Vec<Entrant> {
         on(&runtime, move || {
             let graph = graph.clone();
             async move {
-                let outcome = graph.invoke(Counter::input()).max_supersteps(STEPS).await.expect("the run ends");
+                let outcome =
+                    graph.invoke(Counter::input()).max_supersteps(STEPS).await.expect("the run ends");
                 assert_eq!(outcome.output().count, STEPS);
             }
         })

@@ -71,7 +71,8 @@ impl Reader<'_> {
         if parts && only(topics::FAREWELLS) {
             return Some(surely(Ask::Farewell));
         }
-        if self.text.has_phrase("changed|change my mind") {
+        let wants_else = self.hits.actions().any(|hit| hit.counts() && hit.concept != C::Change);
+        if self.text.has_phrase("changed|change my mind") && !wants_else {
             return Some(surely(Ask::No));
         }
         if has(topics::NO) && only(topics::NO) {

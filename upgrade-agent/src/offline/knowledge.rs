@@ -223,7 +223,15 @@ pub(super) const TERMS: &[Term] = &[
     },
     Term {
         title: "Enrolment",
-        aliases: &["enrollment", "enrolment", "enrol", "enrolled student", "participant"],
+        aliases: &[
+            "enrollment",
+            "enrolment",
+            "enrol",
+            "enrolled student",
+            "is enrolled",
+            "be enrolled",
+            "participant",
+        ],
         text: "A student is enrolled when he marks a decision point of an experiment that is enrolling, that is, when \
                the application reports that he was there. Being told a condition (assign) enrols nobody.",
     },

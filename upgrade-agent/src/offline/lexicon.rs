@@ -66,7 +66,7 @@ const WORDS: &[(Concept, &str)] = &[
     (C::Start, "start begin launch activate enable commence initiate run open deploy release"),
     (C::Stop, "stop halt end finish terminate close conclude deactivate disable complete"),
     (C::Pause, "pause suspend freeze hold"),
-    (C::Resume, "resume continue restart unpause reopen reactivate unfreeze"),
+    (C::Resume, "resume continue restart revive unpause reopen reactivate unfreeze"),
     (C::Cancel, "cancel abort abandon"),
     (C::Archive, "archive shelve mothball"),
     (
@@ -166,6 +166,7 @@ const PHRASES: &[(&str, &str, Concept)] = &[
     ("put", "hold", C::Pause),
     ("put", "ice", C::Pause),
     ("pick", "again", C::Resume),
+    ("wake", "up", C::Resume),
     ("bring", "back", C::Resume),
     ("start", "again", C::Resume),
     ("call", "off", C::Cancel),
@@ -208,7 +209,7 @@ const PHRASES: &[(&str, &str, Concept)] = &[
 ];
 
 /// Words that carry a sentence and name nothing.
-const FUNCTION: &str = "a/b current exact actual overall latest recent main full a about actually after again ahead all \
+const FUNCTION: &str = "a/b current exact actual overall latest recent main full a about actually after again ahead all anything \
     already also am an and another any are around as at back be because been before being below \
     between both but by call called can could currently did do does doing done down each else ever \
     every everything exactly first following for from go going good got great had has have having he \

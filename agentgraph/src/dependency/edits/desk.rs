@@ -5,13 +5,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Op;
 use super::judge::{Deed, Judge};
-use crate::context::TaskRequest;
+use crate::context::{RunShared, TaskRequest};
 use crate::dependency::base::Join;
 use crate::dependency::layer::Layer;
 use crate::dependency::node::DependencyNode;
+use crate::dependency::outputs::{Output, PassInput};
 use crate::dependency::plan::{Plan, Status};
 use crate::dependency::wiring::Wiring;
-use crate::edits::{EditError, GraphEdit, Rejection};
+use crate::edits::{self, EditError, GraphEdit, Made, Rejection};
 use crate::error::nearest;
 
 /// What the tasks of one pass share with its loop.
@@ -63,6 +64,46 @@ impl<O, S> Transaction<O, S> {
     }
 }
 
+impl<O: Output, S: PassInput> edits::Desk for Desk<O, S> {
+    fn submit(
+        &self,
+        _: &RunShared,
+        task: TaskRequest,
+        edit: &GraphEdit,
+        made: Option<Made>,
+    ) -> Result<(), Rejection> {
+        self.take_in(task, Op::of(edit, made)?)
+    }
+
+    fn name(&self, node: u32) -> Option<Arc<str>> {
+        let pass = self.pass();
+        pass.plan.look(|graph| graph.added(node).map(|added| Arc::clone(&added.name)))
+    }
+
+    fn handed_in(&self, request: TaskRequest) -> usize {
+        self.pass()
+            .drafts
+            .get(&request.index)
+            .filter(|draft| draft.is_of(request))
+            .map_or(0, |draft| draft.ops.len())
+    }
+
+    fn undo_to(&self, request: TaskRequest, count: usize) {
+        let mut pass = self.pass();
+        let Settled { plan, drafts, .. } = &mut *pass;
+        let Some(draft) = drafts.get_mut(&request.index).filter(|draft| draft.is_of(request)) else { return };
+        if count < draft.ops.len() {
+            draft.ops.truncate(count);
+            draft.layer = Layer::above(plan.overlay.end());
+            for op in &draft.ops {
+                // What was possible before the edits that are gone is possible without them; what others have settled since
+                // is found out when the task is done.
+                let _ = self.judge(plan, true).judge(&mut draft.layer, &op.edit, join_of(op));
+            }
+        }
+    }
+}
+
 impl<O, S> Desk<O, S> {
     pub(crate) fn new(wiring: Arc<Wiring<O, S>>, kept: Vec<bool>, stored: bool) -> Self {
         let plan = Plan::new(Arc::clone(&wiring.base));
@@ -83,7 +124,7 @@ impl<O, S> Desk<O, S> {
     }
 
     /// Checks an edit of a task, and keeps it until the task is done.
-    pub(crate) fn submit(&self, request: TaskRequest, mut op: Op<O, S>) -> Result<(), Rejection> {
+    fn take_in(&self, request: TaskRequest, mut op: Op<O, S>) -> Result<(), Rejection> {
         self.make(&mut op)?;
         let mut pass = self.pass();
         let Settled { plan, drafts, .. } = &mut *pass;
@@ -114,31 +155,6 @@ impl<O, S> Desk<O, S> {
         self.judge(plan, false).judge(&mut draft.layer, &op.edit, join_of(&op))?;
         draft.ops.push(op);
         Ok(())
-    }
-
-    /// How many edits the task has handed in.
-    pub(crate) fn handed_in(&self, request: TaskRequest) -> usize {
-        self.pass()
-            .drafts
-            .get(&request.index)
-            .filter(|draft| draft.is_of(request))
-            .map_or(0, |draft| draft.ops.len())
-    }
-
-    /// Drops what the task has handed in beyond its first edits.
-    pub(crate) fn undo_to(&self, request: TaskRequest, count: usize) {
-        let mut pass = self.pass();
-        let Settled { plan, drafts, .. } = &mut *pass;
-        let Some(draft) = drafts.get_mut(&request.index).filter(|draft| draft.is_of(request)) else { return };
-        if count < draft.ops.len() {
-            draft.ops.truncate(count);
-            draft.layer = Layer::above(plan.overlay.end());
-            for op in &draft.ops {
-                // What was possible before the edits that are gone is possible without them; what others have settled since
-                // is found out when the task is done.
-                let _ = self.judge(plan, true).judge(&mut draft.layer, &op.edit, join_of(op));
-            }
-        }
     }
 
     /// The node of that name, as the pass stands.

@@ -29,8 +29,9 @@ async fn plan(ctx: Ctx, report: Snapshot<Report>) -> Result<()> {
         edits.add_edge(&node, "write")?;
     }
     // A refused edit is a value: the node goes on, and the graph is as it was.
-    let refused = edits.add_edge("plan", "wrte").unwrap_err();
-    println!("{refused}");
+    if let Err(refused) = edits.add_edge("plan", "wrte") {
+        println!("{refused}");
+    }
     Ok(())
 }
 
@@ -62,14 +63,18 @@ async fn main() -> Result<()> {
 
     let topics = Report::update().topics(vec!["tea".into(), "milk".into()]);
     let first = graph.invoke(topics).thread("t").await?;
-    let last = first.checkpoint().expect("it is kept");
+    let last = first.checkpoint();
     let first = first.into_finished()?;
     assert_eq!(first.text, "three sources found; read about tea; read about milk");
 
     // The graph as that run had it: temporary parts are dashed.
-    let edited = graph.topology_at("t", last).await?.expect("it is there");
-    assert_eq!(edited.nodes.iter().filter(|node| node.is_temporary).count(), 2);
-    println!("{}", edited.mermaid());
+    let edited = match last {
+        Some(last) => graph.topology_at("t", last).await?,
+        None => None,
+    };
+    let temporary = |graph: &Topology| graph.nodes.iter().filter(|node| node.is_temporary).count();
+    assert_eq!(edited.as_ref().map(temporary), Some(2));
+    println!("{}", edited.map(|graph| graph.mermaid()).unwrap_or_default());
 
     // The next run begins with the graph as it was compiled; it skips the search by itself.
     let second = graph.invoke(Report::update().topics(vec![])).thread("t").await?.into_finished()?;

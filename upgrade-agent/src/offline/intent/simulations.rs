@@ -105,6 +105,8 @@ fn doubt(text: &Text) -> Option<usize> {
         "accurate",
         "give",
         "gives",
+        "treat",
+        "treats",
         "yield",
         "yields",
         "produce",
@@ -130,9 +132,10 @@ fn doubt(text: &Text) -> Option<usize> {
     ]);
     let shares = |word: &Word| {
         slots::conditions::ratio(&word.raw).is_some()
-            || word.is(&["evenly", "equally", "half-and-half", "fifty-fifty", "proportionally"])
+            || word.is(&["alike", "evenly", "equally", "half-and-half", "fifty-fifty", "proportionally"])
     };
-    place(text, |_, word| shares(word)).filter(|_| asks && doubts && !text.has(&["should"]))
+    let same = || text.find_phrase("the same").filter(|_| text.has(&["treat", "treats"]));
+    place(text, |_, word| shares(word)).or_else(same).filter(|_| asks && doubts && !text.has(&["should"]))
 }
 
 /// "What happens when 15 students use it?", "which conditions would 40 learners get?".
@@ -193,8 +196,10 @@ fn journey(text: &Text, hits: &Hits) -> Option<(usize, C)> {
     let noun = place(text, |at, _| is_at(hits, at, C::Journey));
     let simulates =
         place(text, |at, word| is_at(hits, at, C::Simulate) || (word.is(&["pretend", "play"]) && people));
+    let lives_it = || place(text, |_, word| word.is(&["experience", "experiences"])).filter(|_| people);
     noun.or(simulates)
         .or_else(|| trial(text, hits))
+        .or_else(lives_it)
         .or_else(|| goes_through(text).filter(|_| people))
         .map(|at| (at, C::Journey))
 }

@@ -32,13 +32,16 @@ pub(in super::super) fn shares(text: &Text, known: &[String], current: &[String]
         return Some(vec![(given.clone(), *weight), (other.clone(), rest)]);
     }
     let ratio = text.words.iter().find_map(|word| ratio(&word.raw)).or_else(|| bare_numbers(&items));
-    let of = if codes.len() >= 2 {
-        &codes
-    } else if current.is_empty() {
-        known
-    } else {
-        current
+    let of = match (codes.len() >= 2, current.is_empty()) {
+        (true, _) => &codes,
+        (false, true) => known,
+        (false, false) => current,
     };
+    if let ([(given, weight)], [first, second], None) = (paired.as_slice(), of, &ratio) {
+        // "Two thirds control": of two, the other gets what is left.
+        let other = if given == first { second } else { first };
+        return Some(vec![(given.clone(), *weight), (other.clone(), to_cents(100.0 - weight))]);
+    }
     match ratio {
         Some(ratio) if ratio.len() == of.len() => Some(of.iter().cloned().zip(ratio).collect()),
         Some(_) => None,
@@ -84,11 +87,27 @@ fn is_even(text: &Text) -> bool {
 
 fn items(text: &Text, known: &[String]) -> Vec<Item> {
     let mut items = Vec::new();
-    for word in text.words.iter().filter(|word| ratio(&word.raw).is_none()) {
+    for (at, word) in text.words.iter().enumerate().filter(|(_, word)| ratio(&word.raw).is_none()) {
+        items.extend(fraction(text, at).map(Item::Number));
         let parts: Vec<&str> = word.raw.split(['=', ':']).filter(|part| !part.is_empty()).collect();
         items.extend(parts.into_iter().filter_map(|part| item(part, word, known)));
     }
     items
+}
+
+/// "Two thirds", "a quarter", in percent.
+fn fraction(text: &Text, at: usize) -> Option<f64> {
+    let parts = [("third", 3.0), ("quarter", 4.0), ("fifth", 5.0), ("tenth", 10.0)];
+    let word = text.words.get(at)?.low.trim_end_matches('s');
+    let (_, whole) = parts.into_iter().find(|(name, _)| *name == word)?;
+    let before = text.words.get(at.checked_sub(1)?)?;
+    let count = [("a", 1.0), ("one", 1.0), ("two", 2.0), ("three", 3.0), ("four", 4.0)];
+    let (_, count) = count.into_iter().find(|(name, _)| before.low == *name)?;
+    Some(to_cents(100.0 * count / whole)).filter(|share| *share <= 100.0)
+}
+
+fn to_cents(share: f64) -> f64 {
+    (share * 100.0).round() / 100.0
 }
 
 fn item(part: &str, word: &Word, known: &[String]) -> Option<Item> {
@@ -185,11 +204,15 @@ mod tests {
         is("split control and variant evenly", 50.0, 50.0);
         is("contrl and varient, half each", 50.0, 50.0);
         is("70 and 30 please", 70.0, 30.0);
+        is("two thirds control", 66.67, 33.33);
+        is("a quarter for variant", 75.0, 25.0);
+        is("40% variant", 60.0, 40.0);
     }
 
     #[test]
     fn what_gives_no_shares_gives_none() {
-        for message in ["", "grade 7", "what is control", "10/20/70", "yes", "1e400/1"] {
+        for message in ["", "grade 7", "the third condition", "what is control", "10/20/70", "yes", "1e400/1"]
+        {
             assert_eq!(of(message), None, "{message}");
         }
     }

@@ -245,6 +245,8 @@ mod tests {
             assert_eq!(of(message), [wanted], "{message}");
         }
         assert_eq!(of("include class c1 and exclude user bob"), ["+in classId c1", "+ex bob"]);
+        assert_eq!(of("exclude class c7 and student dan from Hints"), ["+ex dan,classId c7"]);
+        assert_eq!(of("exclude student dan and class c7 from Hints"), ["+ex dan,classId c7"]);
         assert_eq!(of("exclude Hints"), Vec::<String>::new());
     }
 }

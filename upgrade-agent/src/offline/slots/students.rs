@@ -44,7 +44,7 @@ pub(in super::super) fn enumerated(text: &Text, from: usize) -> (Vec<String>, us
     let mut joined = true;
     let mut end = from;
     for (at, word) in text.words.iter().enumerate().skip(from) {
-        if is_quantity(text, at) {
+        if is_quantity(text, at) || !ids.is_empty() && super::lists::is_group_noun(word) {
             break;
         }
         if word.is(&["and", "&", "or", "plus"]) && !ids.is_empty() {
@@ -227,11 +227,15 @@ pub(in super::super) fn groups(text: &Text, kinds: &[String]) -> Vec<(String, St
         let ids = match given {
             Some(id) => vec![id.to_owned()],
             None => {
+                // "Class c7 and student dan": the list of classes ends where students are named.
+                let end =
+                    text.words.iter().skip(at).position(is_person).map_or(text.words.len(), |far| at + far);
+                let text = Text { words: text.words[..end].to_vec(), ..Text::default() };
                 let skip = text.words[at + 1..]
                     .iter()
                     .take_while(|word| word.is(&["id", "named", "called"]))
                     .count();
-                listed(text, at + 1 + skip)
+                listed(&text, at + 1 + skip)
             }
         };
         found.extend(ids.into_iter().map(|id| (kind.clone(), id)));
