@@ -22,7 +22,7 @@ use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
-use agentgraph::{Ctx, DependencyNode, Deps, IntoDependencyNode, PassEdits, Session, Snapshot};
+use agentgraph::{Ctx, DependencyNode, Deps, Given, IntoDependencyNode, PassEdits, Session};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
@@ -34,7 +34,7 @@ use crate::model::{ChatModel, ChatRequest};
 use crate::template::Template;
 use crate::tool::Tool;
 use crate::tool_loop::DEFAULT_MAX_ROUNDS;
-use tries::Given;
+use tries::Call;
 
 pub use after::{After, Refusal};
 pub use answer::{Answer, Try, Turn};
@@ -294,7 +294,7 @@ where
             let node = Arc::clone(&node);
             move |(deps, ctx, edits): Parts<O, S>, db: Option<Database>| {
                 let node = Arc::clone(&node);
-                async move { node.answer(Given { deps, ctx, edits, db }).await }
+                async move { node.answer(Call { deps, ctx, edits, db }).await }
             }
         };
         match &node.db {
@@ -316,7 +316,7 @@ where
             }
             Some(DbFrom::Input(read)) => {
                 let read = Arc::clone(read);
-                DependencyNode::of(move |deps, ctx, edits, input: Snapshot<S>| {
+                DependencyNode::of(move |deps, ctx, edits, input: Given<S>| {
                     ask((deps, ctx, edits), Some(Database::new(read(&input))))
                 })
             }

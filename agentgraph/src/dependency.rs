@@ -11,6 +11,7 @@ pub(crate) mod cycle;
 pub(crate) mod deps;
 mod draw;
 pub(crate) mod edits;
+mod given;
 pub(crate) mod inline;
 pub(crate) mod layer;
 pub(crate) mod node;
@@ -24,10 +25,11 @@ pub use base::Join;
 pub use compiled::CompiledDependencyGraph;
 pub use deps::Deps;
 pub use edits::{BeforePass, EditMark, PassEdits};
+pub use given::{Given, NoInput};
 pub use node::{
     DependencyNode, IntoDependencyNode, IntoOutput, IsAsync, IsConstant, IsDependencyNode, IsSync,
 };
-pub use outputs::{NoInput, NotRun, NotRunReason, Output, OutputTable, Outputs, OutputsUpdate, PassInput};
+pub use outputs::{NotRun, NotRunReason, Output, OutputTable, Outputs, OutputsUpdate, PassInput};
 pub use passes::Passes;
 
 use std::any::TypeId;
@@ -142,14 +144,14 @@ impl<O> Default for DependencyGraph<O> {
 }
 
 impl<O, S> DependencyGraph<O, S> {
-    /// An empty graph, whose passes are given an `S` that every node can read with [`Snapshot<S>`](crate::Snapshot).
+    /// An empty graph, whose passes are given an `S` that every node can read with [`Given<S>`](Given).
     ///
     /// ```
     /// use agentgraph::prelude::*;
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<()> {
-    /// async fn greet(name: Snapshot<String>) -> String {
+    /// async fn greet(name: Given<String>) -> String {
     ///     format!("hello, {}", *name)
     /// }
     /// let graph = DependencyGraph::<String, String>::with_input().node("greet", greet).compile()?;

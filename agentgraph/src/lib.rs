@@ -61,7 +61,7 @@
 //! | to write a node | [`IntoNode`], [`Snapshot`], [`Ctx`], [`Input`], [`Dep`], [`Session`], [`FromTask`], [`#[node]`](macro@node) |
 //! | to say what comes next | [`StateGraph::edge`], [`StateGraph::route`], [`derive(Route)`](macro@Route), [`Command`], [`Dispatch`] |
 //! | branches that do not wait for each other | [`StateGraph::eager`], [`IntoNode::detached`], [`OnEnd`] |
-//! | nodes that wait for the outputs of others | [`DependencyGraph`], [`Deps`], [`Outputs`], [`Passes`], [`Join`] |
+//! | nodes that wait for the outputs of others | [`DependencyGraph`], [`Deps`], [`Given`], [`Outputs`], [`Passes`], [`Join`] |
 //! | to change a graph while it runs | [`Ctx::edits`], [`Edits`], [`Command::for_this_run`], [`RunBuilder::for_this_run`], [`StateGraph::template`], [`IntoNode::keep_output`], [`CompiledGraph::topology_at`]; of a dependency graph [`PassEdits`], [`BeforePass`] |
 //! | to put a graph into a graph | [`CompiledGraph::embed`], [`CompiledGraph::memory`], [`Memory`], [`Command::parent`] |
 //! | to check and draw a graph | [`StateGraph::compile`], [`CompileError`], [`CompiledGraph::warnings`], [`CompiledGraph::mermaid`] |
@@ -132,9 +132,9 @@ pub use checkpoint::format::Source;
 pub use checkpoint::{Checkpointer, MemorySaver};
 pub use context::{CheckpointId, Ctx, Interrupted, InvalidId, RunId, TaskId};
 pub use dependency::{
-    BeforePass, CompiledDependencyGraph, DependencyGraph, DependencyNode, Deps, EditMark, IntoDependencyNode,
-    IntoOutput, IsAsync, IsConstant, IsDependencyNode, IsSync, Join, NoInput, NotRun, NotRunReason, Output,
-    OutputTable, Outputs, OutputsUpdate, PassEdits, PassInput, Passes,
+    BeforePass, CompiledDependencyGraph, DependencyGraph, DependencyNode, Deps, EditMark, Given,
+    IntoDependencyNode, IntoOutput, IsAsync, IsConstant, IsDependencyNode, IsSync, Join, NoInput, NotRun,
+    NotRunReason, Output, OutputTable, Outputs, OutputsUpdate, PassEdits, PassInput, Passes,
 };
 pub use edits::{DroppedEdits, EditError, Edits, GraphEdit, Rejection};
 pub use engine::host::{Host, TaskCall, TaskReply};

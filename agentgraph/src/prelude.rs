@@ -4,7 +4,7 @@
 pub use crate::SqliteSaver;
 pub use crate::{
     CancellationToken, Checkpointer, Command, CompiledGraph, Ctx, Dep, DependencyGraph, DependencyNode, Deps,
-    Dispatch, END, EventKind, FromTask, Input, Interrupt, IntoNode, JsonState, Keyed, MemorySaver, Outcome,
-    PassEdits, Result, RetryPolicy, Route, START, Session, Snapshot, State, StateGraph, StopReason, Task,
-    Terminal, View, node,
+    Dispatch, END, EventKind, FromTask, Given, Input, Interrupt, IntoNode, JsonState, Keyed, MemorySaver,
+    Outcome, PassEdits, Result, RetryPolicy, Route, START, Session, Snapshot, State, StateGraph, StopReason,
+    Task, Terminal, View, node,
 };

@@ -177,7 +177,7 @@ async fn sync_and_async_nodes_with_and_without_extractors_stand_side_by_side() {
     let graph = DependencyGraph::<String, u32>::with_input()
         .dep(Suffix("!"))
         .node("a", || "a".to_owned())
-        .node("b", |deps: Deps<String>, n: Snapshot<u32>| format!("{}{}", deps["a"], *n))
+        .node("b", |deps: Deps<String>, n: Given<u32>| format!("{}{}", deps["a"], *n))
         .node("c", late)
         .node(
             "d",

@@ -36,7 +36,7 @@ impl fmt::Display for Refused {
 impl std::error::Error for Refused {}
 
 /// What a node's call was given.
-pub(super) struct Given<O: 'static, S> {
+pub(super) struct Call<O: 'static, S> {
     pub(super) deps: Deps<'static, O>,
     pub(super) ctx: Ctx,
     pub(super) edits: PassEdits<O, S>,
@@ -55,25 +55,25 @@ where
     S: Send + Sync + 'static,
 {
     /// Asks until an answer is accepted or no try is left.
-    pub(super) async fn answer(&self, given: Given<O, S>) -> Result<O, BoxError> {
-        let (prompt, mut request) = self.question(&given)?;
+    pub(super) async fn answer(&self, call: Call<O, S>) -> Result<O, BoxError> {
+        let (prompt, mut request) = self.question(&call)?;
         let asked = request.messages.len();
         let mut answer = Answer::new(prompt, "");
         loop {
-            let mark = given.edits.mark();
-            let outcome = self.ask(&given.ctx, request.clone()).await?;
+            let mark = call.edits.mark();
+            let outcome = self.ask(&call.ctx, request.clone()).await?;
             answer.tries.push(Try { usage: outcome.usage, refused: None });
-            let refused = match self.judge(&given, &answer, &outcome).await? {
+            let refused = match self.judge(&call, &answer, &outcome).await? {
                 Ok(accepted) => return Ok(accepted.accept().into()),
                 Err(refused) => refused,
             };
-            given.edits.undo_to(mark);
+            call.edits.undo_to(mark);
             let is_last = refused.is_final || answer.tries.len() >= self.tries;
             if let Some(attempt) = answer.tries.last_mut() {
                 attempt.refused = Some(refused.reason.clone());
             }
             if is_last {
-                return self.exhausted(given.ctx.node(), answer);
+                return self.exhausted(call.ctx.node(), answer);
             }
             if self.feedback == Feedback::LastOnly {
                 request.messages.truncate(asked);
@@ -84,10 +84,10 @@ where
     }
 
     /// The prompt with its values, and the request it is in.
-    fn question(&self, given: &Given<O, S>) -> crate::Result<(String, ChatRequest)> {
+    fn question(&self, call: &Call<O, S>) -> crate::Result<(String, ChatRequest)> {
         let compose = |db: &serde_json::Value| {
             let texts = (self.system.as_ref(), &self.prompt);
-            let mut composition = Composition::new(given.ctx.node(), texts, &given.deps, db)?;
+            let mut composition = Composition::new(call.ctx.node(), texts, &call.deps, db)?;
             if let Some(schema) =
                 self.check.as_ref().filter(|_| self.shows_schema).and_then(JsonCheck::schema)
             {
@@ -101,7 +101,7 @@ where
             };
             Ok((composition.prompt, request))
         };
-        match &given.db {
+        match &call.db {
             Some(db) => db.read(compose),
             None => compose(&serde_json::Value::Null),
         }
@@ -120,7 +120,7 @@ where
     /// Whether an answer is accepted. The outer error is the node's failure.
     async fn judge(
         &self,
-        given: &Given<O, S>,
+        call: &Call<O, S>,
         answer: &Answer,
         outcome: &ToolLoopOutcome,
     ) -> Result<Result<After<O, S>, Unaccepted>, BoxError> {
@@ -143,10 +143,10 @@ where
         }
         let after = After {
             answer,
-            deps: given.deps.clone(),
-            ctx: given.ctx.clone(),
-            edits: given.edits.clone(),
-            db: given.db.clone(),
+            deps: call.deps.clone(),
+            ctx: call.ctx.clone(),
+            edits: call.edits.clone(),
+            db: call.db.clone(),
             changes: Vec::new(),
         };
         match self.own_code(after).await {

@@ -15,7 +15,6 @@ use super::deps::{Held, Slot};
 use super::edits::{Desk, Op};
 use crate::context::TaskRequest;
 use crate::edits::{DroppedEdits, GraphEdit};
-use crate::extract::{FromTask, Snapshot, Task};
 use crate::state::{Channel, Lifetime, State, StateError, WriteKind};
 
 /// The channel of what a pass is given.
@@ -470,17 +469,3 @@ impl<O: Output, S: PassInput> State for Outputs<O, S> {
         Ok(())
     }
 }
-
-/// What the pass was given.
-impl<O: Output, S: PassInput> FromTask<Outputs<O, S>> for Snapshot<S> {
-    type Error = NoInput;
-
-    fn from_task(task: &Task<'_, Outputs<O, S>>) -> Result<Self, NoInput> {
-        task.state().input.clone().map(Snapshot::new).ok_or(NoInput)
-    }
-}
-
-/// A node asked for what its pass was given, and the pass has lost it: its checkpoint was written by another graph.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the pass has no input")]
-pub struct NoInput;

@@ -13,7 +13,7 @@ struct Turn {
 }
 
 /// Looks around, and edits the rest of the turn: in danger nothing is planned; without, nobody flees, and the old plan will do.
-async fn observe(turn: Snapshot<Turn>, edits: PassEdits<String, Turn>) -> Result<String> {
+async fn observe(turn: Given<Turn>, edits: PassEdits<String, Turn>) -> Result<String> {
     if turn.danger {
         edits.remove_node("plan")?;
         return Ok("a wolf".to_owned());
@@ -25,12 +25,12 @@ async fn observe(turn: Snapshot<Turn>, edits: PassEdits<String, Turn>) -> Result
     Ok("all quiet".to_owned())
 }
 
-async fn plan(deps: Deps<'_, String>, turn: Snapshot<Turn>) -> String {
+async fn plan(deps: Deps<'_, String>, turn: Given<Turn>) -> String {
     format!("plan of turn {} ({})", turn.number, deps["observe"])
 }
 
 /// A node that finds out while it runs that something has to be done first adds it.
-fn work(deps: Deps<'_, String>, turn: Snapshot<Turn>, edits: PassEdits<String, Turn>) -> Result<String> {
+fn work(deps: Deps<'_, String>, turn: Given<Turn>, edits: PassEdits<String, Turn>) -> Result<String> {
     if turn.number == 2 {
         edits.add_fn("mend the axe", |_: Deps<String>| "as good as new".to_owned())?;
         edits.add_edge("mend the axe", "report")?;

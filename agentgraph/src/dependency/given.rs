@@ -1,0 +1,49 @@
+//! [`Given`]: what a pass was given.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use super::outputs::{Output, Outputs, PassInput};
+use crate::extract::{FromTask, Task};
+
+/// What the pass was given with [`invoke`](crate::CompiledDependencyGraph::invoke), shared and not copied. Dereferences to it.
+///
+/// ```
+/// use agentgraph::prelude::*;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<()> {
+/// let greet = |name: Given<String>| format!("Hello {}", *name);
+/// let graph = DependencyGraph::<String, String>::with_input().node("greet", greet).compile()?;
+/// assert_eq!(graph.invoke("Ada".to_owned()).await?.into_finished()?["greet"], "Hello Ada");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Given<S>(Arc<S>);
+
+impl<S> Clone for Given<S> {
+    fn clone(&self) -> Self {
+        Given(Arc::clone(&self.0))
+    }
+}
+
+impl<S> Deref for Given<S> {
+    type Target = S;
+    fn deref(&self) -> &S {
+        &self.0
+    }
+}
+
+impl<O: Output, S: PassInput> FromTask<Outputs<O, S>> for Given<S> {
+    type Error = NoInput;
+
+    fn from_task(task: &Task<'_, Outputs<O, S>>) -> Result<Self, NoInput> {
+        task.state().input.clone().map(Given).ok_or(NoInput)
+    }
+}
+
+/// A node asked for what its pass was given, and the pass has lost it: its checkpoint was written by another graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the pass has no input")]
+pub struct NoInput;
