@@ -130,7 +130,7 @@ async fn an_eager_run_that_is_cut_off_anywhere_goes_on_in_its_edited_graph_in_an
                 last = Some(text(&output));
             }
         }
-        assert_eq!(last.unwrap(), "a t1 says one t2 says two b j d", "stopped after {steps}");
+        assert_eq!(last.unwrap(), "a t1 says one t2 says two b d j", "stopped after {steps}");
         let next = open().invoke(Words::update()).thread("t").max_supersteps(0).await.unwrap();
         let topology = open().topology_at("t", next.checkpoint().unwrap()).await.unwrap().unwrap();
         assert_eq!(topology.mermaid(), open().mermaid());

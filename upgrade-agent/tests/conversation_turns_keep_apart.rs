@@ -12,7 +12,7 @@ use common::proxy::Fault;
 use common::script::{Script, acts, request, wants};
 use futures_util::future::{join, join_all};
 use serde_json::json;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 use upgrade_agent::agent::{AgentError, UpgradeAgent};
 use upgrade_agent::client::{ExperimentState, UpgradeClient};
 use upgrade_agent::state::{ErrorClass, Pending, ResponseKind};
@@ -145,7 +145,7 @@ async fn the_same_yes_delivered_twice_at_once_executes_once() {
 /// A model that waits to be let go, and greets.
 struct Slow {
     asked: Arc<Notify>,
-    go: Arc<Notify>,
+    go: Arc<Semaphore>,
     script: Script,
 }
 
@@ -157,7 +157,7 @@ impl ChatModel for Slow {
 
     async fn chat(&self, request: ChatRequest) -> agentgraph_llm::Result<ChatResponse> {
         self.asked.notify_one();
-        self.go.notified().await;
+        let _go = self.go.acquire().await;
         self.script.model().chat(request).await
     }
 }
@@ -165,7 +165,7 @@ impl ChatModel for Slow {
 #[tokio::test]
 async fn an_agent_that_comes_between_the_turn_of_another_is_told_that_the_thread_is_in_use() {
     let (world, script, saver) = (World::new().await, Script::new(), Arc::new(MemorySaver::new()));
-    let (asked, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (asked, go) = (Arc::new(Notify::new()), Arc::new(Semaphore::new(0)));
     script.add([wants("greeting", 1.0), Reply::text("slow")]);
     let slow = Slow { asked: Arc::clone(&asked), go: Arc::clone(&go), script };
     let slow = UpgradeAgent::builder().model(slow).client(world.client().await);
@@ -177,7 +177,7 @@ async fn an_agent_that_comes_between_the_turn_of_another_is_told_that_the_thread
         () = asked.notified() => {}
     }
     let told = quick.recover("t").await.unwrap_err();
-    go.notify_one();
+    go.add_permits(1);
     assert_eq!(turn.await.unwrap().reply, "slow");
     assert!(matches!(told, AgentError::Busy(_)));
     assert_eq!(told.code(), "E_THREAD_BUSY");

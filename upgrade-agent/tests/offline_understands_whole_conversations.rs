@@ -197,7 +197,6 @@ async fn statuses_have_many_words() {
             &["'Running Test' status from 'enrolling' to 'enrollmentComplete'"],
         ),
         ("I'd prefer Running Test on hold;;modify;;cancelled instead", &["from 'enrolling' to 'cancelled'"]),
-        ("is anything paused?", &["no experiments that are enrollmentComplete"]),
         ("stop Running Test;;yes;;wake Running Test up again", &["from 'enrollmentComplete' to 'enrolling'"]),
         ("I changed my mind about Foo, I want to start it", &["'Foo' status from 'inactive' to 'enrolling'"]),
         ("throw Foo in the bin", &["DELETE experiment 'Foo'"]),

@@ -11,9 +11,12 @@ use crate::extract::{FromTask, Task};
 /// ```
 /// use agentgraph::prelude::*;
 ///
+/// async fn greet(name: Given<String>) -> String {
+///     format!("Hello {}", *name)
+/// }
+///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<()> {
-/// let greet = |name: Given<String>| format!("Hello {}", *name);
 /// let graph = DependencyGraph::<String, String>::with_input().node("greet", greet).compile()?;
 /// assert_eq!(graph.invoke("Ada".to_owned()).await?.into_finished()?["greet"], "Hello Ada");
 /// # Ok(())

@@ -248,7 +248,7 @@ impl Keeper {
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
             held.renewed = true;
-            let (saver, services) = (Arc::clone(ground.saver), Arc::clone(ground.services));
+            let (saver, services) = (Arc::downgrade(ground.saver), Arc::clone(ground.services));
             runtime.spawn(renew(Arc::downgrade(self), saver, services, ground.length));
         }
     }
@@ -283,16 +283,17 @@ impl Keeper {
     }
 }
 
-/// Renews all leases of a graph, three times in the length of one, for as long as there are any.
+/// Renews all leases of a graph, three times in the length of one, for as long as there are any. In between it keeps nothing,
+/// so that whoever drops a graph has its store closed.
 async fn renew(
     keeper: Weak<Keeper>,
-    saver: Arc<dyn Checkpointer>,
+    saver: Weak<dyn Checkpointer>,
     services: Arc<dyn Services>,
     length: Duration,
 ) {
     loop {
         tokio::time::sleep(length / 3).await;
-        let Some(keeper) = keeper.upgrade() else { return };
+        let (Some(keeper), Some(saver)) = (keeper.upgrade(), saver.upgrade()) else { return };
         let Some(leases) = keeper.to_renew() else { return };
         for (thread, fence) in leases {
             let now = services.now();

@@ -209,7 +209,7 @@ const PHRASES: &[(&str, &str, Concept)] = &[
 ];
 
 /// Words that carry a sentence and name nothing.
-const FUNCTION: &str = "a/b current exact actual overall latest recent main full a about actually after again ahead all anything \
+const FUNCTION: &str = "a/b current exact actual overall latest recent main full a about actually after again ahead all \
     already also am an and another any are around as at back be because been before being below \
     between both but by call called can could currently did do does doing done down each else ever \
     every everything exactly first following for from go going good got great had has have having he \
