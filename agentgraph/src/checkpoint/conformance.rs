@@ -1,4 +1,4 @@
-//! Whether a store does what [`Checkpointer`](super::Checkpointer) asks of it: for authors of stores (feature
+//! Whether a store does what [`Checkpointer`] asks of it: for authors of stores (feature
 //! `conformance`).
 //!
 //! [`run`] tries every [`Clause`] on a store of its own and says which hold. It needs no particular runtime; with tokio's
