@@ -13,6 +13,8 @@ pub(crate) mod codec;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod delta;
+#[cfg(feature = "encryption")]
+mod encrypted;
 pub(crate) mod fold;
 pub(crate) mod format;
 mod lease;
@@ -20,9 +22,12 @@ mod memory;
 #[cfg(feature = "postgres")]
 mod postgres;
 pub(crate) mod prune;
+pub(crate) mod refused;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
+#[cfg(feature = "encryption")]
+pub use encrypted::{EncryptedSaver, EncryptionKey, KeyRing};
 pub(crate) use lease::Leased;
 pub use lease::{Claim, LeaseTerms, lease_lost};
 pub use memory::MemorySaver;
@@ -89,6 +94,12 @@ pub trait Checkpointer: Send + Sync + 'static {
     /// need no renewal.
     fn outlives_its_process(&self) -> bool {
         true
+    }
+
+    /// Whether nobody can read what was stored who only has the store: `true` of one that encrypts. A graph whose state has
+    /// channels marked `secret` can be kept by no other one that [outlives its process](Checkpointer::outlives_its_process).
+    fn keeps_secrets(&self) -> bool {
+        false
     }
 
     /// Takes a thread for one writer, unless another one has it and its time has not passed. Fences are greater than 0,
@@ -196,6 +207,10 @@ impl<C: Checkpointer + ?Sized> Checkpointer for Arc<C> {
 
     fn outlives_its_process(&self) -> bool {
         (**self).outlives_its_process()
+    }
+
+    fn keeps_secrets(&self) -> bool {
+        (**self).keeps_secrets()
     }
 
     async fn acquire(&self, thread: &str, terms: LeaseTerms) -> Result<Claim, Error> {

@@ -57,6 +57,16 @@ codes! {
     CorruptCheckpoint = "E_CORRUPT_CHECKPOINT",
     /// Stored bytes were written by a newer format than this release reads.
     UnknownFormat = "E_UNKNOWN_FORMAT",
+    /// Stored bytes are encrypted with a key that the key ring does not have, or that was no key.
+    UnknownKey = "E_UNKNOWN_KEY",
+    /// Stored bytes are encrypted with another key than the one that the key ring has under that name.
+    WrongKey = "E_WRONG_KEY",
+    /// Encrypted bytes were changed, cut off, or moved from another place.
+    SealBroken = "E_SEAL_BROKEN",
+    /// Stored bytes are in clear where only encrypted ones are read.
+    NotEncrypted = "E_NOT_ENCRYPTED",
+    /// The state has a secret channel, and the checkpointer stores in clear.
+    SecretNeedsKey = "E_SECRET_NEEDS_KEY",
     /// The checkpointer itself failed (disk full, file locked, connection lost).
     Store = "E_STORE",
     /// Somebody else committed to the thread first.

@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -12,7 +13,7 @@ use serde_json::{Map, Value};
 use crate::checkpoint::delta::{DeltaWriter, EncodeError};
 use crate::error::{BoxError, nearest};
 use crate::reduce::derived::{decode_fields, encode_field, encode_fields};
-use crate::state::{Channel, Lifetime, State, StateError, StoredState, WriteKind};
+use crate::state::{Channel, Lifetime, MASK, State, StateError, StoredState, WriteKind};
 use crate::step::{IntoStep, Step};
 
 /// A state of JSON values under keys that a [`JsonSchema`] lists.
@@ -37,7 +38,7 @@ use crate::step::{IntoStep, Step};
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct JsonState {
     values: Vec<Value>,
     schema: JsonSchema,
@@ -84,13 +85,35 @@ impl JsonSchema {
     /// Adds a key with a lifetime.
     #[must_use]
     pub fn with_lifetime(
-        mut self,
+        self,
         name: impl Into<String>,
         initial: Value,
         reducer: JsonReducer,
         lifetime: Lifetime,
     ) -> Self {
-        let name = name.into();
+        self.add(name.into(), initial, reducer, lifetime, false)
+    }
+
+    /// Adds a key whose values are secret: stored encrypted or not at all, and not shown in streams or by `Debug`.
+    #[must_use]
+    pub fn secret(
+        self,
+        name: impl Into<String>,
+        initial: Value,
+        reducer: JsonReducer,
+        lifetime: Lifetime,
+    ) -> Self {
+        self.add(name.into(), initial, reducer, lifetime, true)
+    }
+
+    fn add(
+        mut self,
+        name: String,
+        initial: Value,
+        reducer: JsonReducer,
+        lifetime: Lifetime,
+        secret: bool,
+    ) -> Self {
         let table = Arc::make_mut(&mut self.0);
         let channel = Channel {
             name: Cow::Owned(name.clone()),
@@ -98,6 +121,7 @@ impl JsonSchema {
             exclusive: reducer == JsonReducer::Once,
             lifetime,
             aliases: Cow::Borrowed(&[]),
+            secret,
         };
         let next = table.channels.len();
         let at = *table.places.entry(name).or_insert(next);
@@ -180,6 +204,18 @@ impl JsonState {
     }
 }
 
+/// The values by their keys; a secret one is masked.
+impl fmt::Debug for JsonState {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let channels = self.schema.0.channels.iter().zip(&self.values);
+        let shown = channels.map(|(channel, value)| {
+            let value: &dyn fmt::Debug = if channel.secret { &MASK } else { value };
+            (&channel.name, value)
+        });
+        out.debug_map().entries(shown).finish()
+    }
+}
+
 /// The value under a key; null for a key the schema does not have.
 impl std::ops::Index<&str> for JsonState {
     type Output = Value;
@@ -189,9 +225,20 @@ impl std::ops::Index<&str> for JsonState {
 }
 
 /// Writes to some keys of a [`JsonState`].
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Default, PartialEq)]
 pub struct JsonUpdate {
     writes: Vec<(String, WriteOf)>,
+}
+
+/// Says which keys it writes and how, and not what: it does not know which of them are secret.
+impl fmt::Debug for JsonUpdate {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kinds = self.writes.iter().map(|(key, write)| match write {
+            WriteOf::Reduce(_) => (key, WriteKind::Reduce),
+            WriteOf::Overwrite(_) => (key, WriteKind::Overwrite),
+        });
+        out.debug_map().entries(kinds).finish()
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

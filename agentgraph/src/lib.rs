@@ -161,7 +161,7 @@ pub use run::{
 };
 pub use services::{Services, SystemServices};
 pub use session::{MissingSession, Session};
-pub use state::{Channel, Lifetime, State, StateError, StoredState, WriteKind};
+pub use state::{Channel, Lifetime, MASK, State, StateError, StoredState, WriteKind};
 pub use step::{Command, Dispatch, Goto, IntoGoto, IntoGotos, IntoStep, Step};
 pub use subgraph::{IsGraph, Memory, Subgraph, SubgraphInput};
 pub use tokio_util::sync::CancellationToken;

@@ -5,7 +5,9 @@
 //! built; [`JsonState`](crate::JsonState) takes them from a table at run time. Both fit this one trait because
 //! every function gets the *schema*, which is zero-sized for a derived state.
 
+use std::any::type_name;
 use std::borrow::Cow;
+use std::fmt;
 
 use crate::checkpoint::delta::DeltaWriter;
 use crate::error::{Code, Error};
@@ -41,6 +43,10 @@ pub trait State: Clone + Send + Sync + 'static {
 
     /// The partial state a node returns. Empty by default.
     type Update: Default + Clone + Send + Sync + 'static;
+
+    /// Whether the `Debug` of what the engine shows (events, checkpoints) leaves the values out: `derive(State)` says so of a
+    /// struct with a secret field.
+    const HIDES: bool = false;
 
     /// The channels in order of declaration; their positions are used as ids below.
     fn channels(schema: &Self::Schema) -> &[Channel];
@@ -154,6 +160,8 @@ pub struct Channel {
     pub lifetime: Lifetime,
     /// Earlier names under which checkpoints may hold it.
     pub aliases: Cow<'static, [&'static str]>,
+    /// Its values are stored encrypted or not at all, and shown nowhere but to nodes and to the program itself.
+    pub secret: bool,
 }
 
 impl Channel {
@@ -175,6 +183,7 @@ impl Channel {
             exclusive: false,
             lifetime: Lifetime::Thread,
             aliases: Cow::Borrowed(aliases),
+            secret: false,
         }
     }
 
@@ -192,6 +201,13 @@ impl Channel {
         self
     }
 
+    /// The same channel, secret or not.
+    #[must_use]
+    pub const fn with_secret(mut self, secret: bool) -> Self {
+        self.secret = secret;
+        self
+    }
+
     /// Whether that is its name, or was.
     pub(crate) fn is_called(&self, name: &str) -> bool {
         self.name == name || self.aliases.contains(&name)
@@ -200,6 +216,51 @@ impl Channel {
     /// Whether checkpoints hold it.
     pub fn is_stored(&self) -> bool {
         self.lifetime != Lifetime::Untracked
+    }
+}
+
+/// What stands in the place of a secret value wherever values are shown as JSON.
+pub const MASK: &str = "[secret]";
+
+/// A state in what the engine shows of itself.
+pub(crate) struct Shown<'a, S>(pub(crate) &'a S);
+
+impl<S: State + fmt::Debug> fmt::Debug for Shown<'_, S> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match S::HIDES {
+            true => Hidden::of::<S>().fmt(out),
+            false => self.0.fmt(out),
+        }
+    }
+}
+
+/// What is shown in the place of a state that hides its values.
+pub(crate) struct Hidden(&'static str);
+
+impl Hidden {
+    pub(crate) fn of<S>() -> Self {
+        Hidden(type_name::<S>().rsplit("::").next().unwrap_or_default())
+    }
+}
+
+impl fmt::Debug for Hidden {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} {{ {MASK} }}", self.0)
+    }
+}
+
+/// An error of a secret channel does not repeat what its value was.
+pub(crate) fn without_secrets(channels: &[Channel], error: StateError) -> StateError {
+    let is_secret = |name: &str| channels.iter().any(|channel| channel.secret && channel.is_called(name));
+    let hidden = || "what is wrong with its value is not shown, since it is secret".to_owned();
+    match error {
+        StateError::BadValue { channel, .. } if is_secret(&channel) => {
+            StateError::BadValue { channel, problem: hidden() }
+        }
+        StateError::Encode { channel, .. } if is_secret(&channel) => {
+            StateError::Encode { channel, problem: hidden() }
+        }
+        other => other,
     }
 }
 

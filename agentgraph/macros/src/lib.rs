@@ -35,6 +35,7 @@ use proc_macro::TokenStream;
 /// | `#[channel(run)]` | until the next run of the thread |
 /// | `#[channel(ephemeral)]` | in the superstep after its write, only |
 /// | `#[channel(untracked)]` | never stored |
+/// | `#[channel(secret)]` | as without it; stored encrypted or not at all, and masked wherever values are shown |
 /// | `#[channel(alias = "old_name")]` | checkpoints that know it by its earlier name are read as well |
 ///
 /// `#[state(volatile)]` on the struct: nothing is stored, so no field needs serde and the graph takes no checkpointer.

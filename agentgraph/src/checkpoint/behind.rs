@@ -280,6 +280,10 @@ impl Checkpointer for Behind {
         self.inner.outlives_its_process()
     }
 
+    fn keeps_secrets(&self) -> bool {
+        self.inner.keeps_secrets()
+    }
+
     fn let_go(&self, thread: &str, fence: u64) {
         lock(&self.leaving).push((thread.to_owned(), fence));
         // If there is no room, somebody is at work and will see it; if nobody is there any more, there is nothing to wait for.

@@ -4,7 +4,7 @@
 //! rest through these pointers, which exist only once a checkpointer or a host was attached.
 
 use super::delta::DeltaWriter;
-use crate::state::{State, StateError, StoredState};
+use crate::state::{State, StateError, StoredState, without_secrets};
 
 /// [`StoredState`], as values.
 #[allow(clippy::type_complexity)]
@@ -22,13 +22,27 @@ impl<S: StoredState> Codec<S> {
     pub(crate) fn of(version: u32) -> Self {
         Codec {
             version,
-            apply_recorded: S::apply_recorded,
-            record_channel: S::record_channel,
-            restore_channel: S::restore_channel,
-            encode_update: S::encode_update,
-            decode_update: S::decode_update,
+            apply_recorded: |state, schema, update, delta| {
+                state.apply_recorded(schema, update, delta).map_err(|error| hidden::<S>(schema, error))
+            },
+            record_channel: |state, schema, channel, delta| {
+                state.record_channel(schema, channel, delta).map_err(|error| hidden::<S>(schema, error))
+            },
+            restore_channel: |state, schema, channel, value| {
+                state.restore_channel(schema, channel, value).map_err(|error| hidden::<S>(schema, error))
+            },
+            encode_update: |schema, update| {
+                S::encode_update(schema, update).map_err(|error| hidden::<S>(schema, error))
+            },
+            decode_update: |schema, bytes| {
+                S::decode_update(schema, bytes).map_err(|error| hidden::<S>(schema, error))
+            },
         }
     }
+}
+
+fn hidden<S: State>(schema: &S::Schema, error: StateError) -> StateError {
+    without_secrets(S::channels(schema), error)
 }
 
 impl<S: State> Clone for Codec<S> {

@@ -15,7 +15,8 @@
 //! `ahead` is by how much the number that task ids are made of is ahead of the record's own.
 //! `overlay` is the list of temporary edits that hold, `edits` adds to it, `skips` names the nodes that are skipped next. `outputs` is a map of what nodes gave last, which adds to that of the records before.
 //! Records of an eager run also have `log`, `groups`, `written`, `writes`, `kept`, `ended` and `begun`: see `format/eager.rs`.
-//! Reserved for later: `key`.
+//! Reserved for later: `key`. An encrypted record is none of this: it begins with `0xc1`, which is no format, and is laid out in
+//! `encrypted/seal.rs`.
 
 mod eager;
 
@@ -38,14 +39,22 @@ use crate::edits::GraphEdit;
 /// The format this release writes, and the newest it reads.
 pub(crate) const FORMAT: u8 = 1;
 
+/// The first byte of what is encrypted, records and pending writes: neither a format nor a marker of MessagePack.
+pub(crate) const SEALED: u8 = 0xc1;
+
 /// Why bytes are not a record.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FormatError {
     #[error("it has format {0}, and this release reads up to {FORMAT}: update agentgraph")]
     Newer(u8),
+    #[error("{NEEDS_KEY}")]
+    Sealed,
     #[error("{0}")]
     Damaged(String),
 }
+
+/// What is to be done about encrypted bytes where nobody has a key.
+pub(crate) const NEEDS_KEY: &str = "it is encrypted: give the graph an `EncryptedSaver` before its store, with the key it was encrypted with";
 
 pub(crate) fn damaged(problem: impl Into<String>) -> FormatError {
     FormatError::Damaged(problem.into())
@@ -454,6 +463,7 @@ pub(crate) fn open(record: &[u8]) -> Result<RecordView<'_>, FormatError> {
     match *format {
         FORMAT => {}
         0 => return Err(damaged("it has format 0, which was never written")),
+        SEALED => return Err(FormatError::Sealed),
         newer => return Err(FormatError::Newer(newer)),
     }
     let (length, rest) = length.split_first_chunk::<4>().ok_or_else(|| damaged("it is cut off"))?;

@@ -85,6 +85,14 @@ impl Checkpointer for Leased {
         self.inner.delete_thread(thread).await
     }
 
+    fn outlives_its_process(&self) -> bool {
+        self.inner.outlives_its_process()
+    }
+
+    fn keeps_secrets(&self) -> bool {
+        self.inner.keeps_secrets()
+    }
+
     async fn namespaces(&self, thread: &str) -> Result<Vec<String>, Error> {
         self.inner.namespaces(thread).await
     }

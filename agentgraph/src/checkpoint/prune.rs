@@ -124,7 +124,7 @@ struct Known {
 const PAGE: usize = 256;
 
 /// Deltas that may stand behind a full without a segment.
-const DELTAS: usize = 1024;
+pub(super) const DELTAS: usize = 1024;
 
 /// Removes what the policy does not keep. Says how many checkpoints went.
 pub(crate) async fn prune_place(
@@ -339,7 +339,8 @@ impl Plan {
     }
 }
 
-fn fold(place: Place<'_>, rows: &[Row]) -> Result<(Header, Folded), Error> {
+/// Reads rows that follow each other, beginning with a full.
+pub(super) fn fold(place: Place<'_>, rows: &[Row]) -> Result<(Header, Folded), Error> {
     let (mut header, mut folded) = (Header::default(), Folded::default());
     for row in rows {
         let read = open(&row.record).and_then(|view| {

@@ -107,6 +107,7 @@ pub(super) fn compile<O: Output, S: PassInput>(
         templates: Templates::default(),
         defaults: Defaults::default(),
         keeps_outputs: false,
+        secrets: Vec::new(),
     };
     let shared =
         GraphShared { names: declared, deps, sessions: sessions.into(), services: Arc::new(SystemServices) };

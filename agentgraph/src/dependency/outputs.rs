@@ -302,6 +302,7 @@ impl OutputTable {
                 exclusive: true,
                 lifetime,
                 aliases: (&[]).into(),
+                secret: false,
             };
             let nodes = self.0.names.iter().map(|name| channel(name.to_string(), Lifetime::Thread));
             nodes.chain([INPUT, PASS].map(|name| channel(name.to_owned(), Lifetime::Run))).collect()

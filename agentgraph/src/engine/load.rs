@@ -123,6 +123,10 @@ fn unreadable(place: Place<'_>, id: CheckpointId, error: FormatError) -> Error {
             Error::new(Code::UnknownFormat, format!("checkpoint {id} cannot be read: {error}"))
                 .on_thread(Some(place.thread))
         }
+        FormatError::Sealed => {
+            Error::new(Code::UnknownKey, format!("checkpoint {id} cannot be read: {error}"))
+                .on_thread(Some(place.thread))
+        }
         FormatError::Damaged(_) => corrupt(place, id, error),
     }
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::checkpoint::codec::Codec;
 use crate::checkpoint::delta;
-use crate::checkpoint::format::Bytes;
+use crate::checkpoint::format::{Bytes, NEEDS_KEY, SEALED};
 use crate::context::TaskId;
 use crate::edits::GraphEdit;
 use crate::error::{Code, Error};
@@ -190,6 +190,9 @@ pub(crate) fn to_bytes<T: Serialize>(value: &T) -> Result<Vec<u8>, Error> {
 /// The reverse of [`to_bytes`].
 pub(crate) fn from_bytes<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Error> {
     delta::decode(bytes).map_err(|error| {
+        if bytes.first() == Some(&SEALED) {
+            return Error::new(Code::UnknownKey, format!("a pending write cannot be read: {NEEDS_KEY}"));
+        }
         Error::new(Code::CorruptCheckpoint, format!("a pending write cannot be read: {error}"))
     })
 }

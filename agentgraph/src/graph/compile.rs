@@ -24,6 +24,7 @@ use crate::migrate::{Migrate, Migrations};
 use crate::services::SystemServices;
 use crate::state::{Lifetime, State};
 use crate::subgraph::AnyGraph;
+use crate::subgraph::Memory;
 use crate::{END, START};
 
 pub(super) fn compile<S: State>(graph: StateGraph<S>) -> Result<CompiledGraph<S>, CompileError> {
@@ -101,6 +102,7 @@ pub(super) fn compile<S: State>(graph: StateGraph<S>) -> Result<CompiledGraph<S>
     let channels = S::channels(&schema);
     let has = |lifetime| channels.iter().any(|channel| channel.lifetime == lifetime);
     let (has_ephemeral, has_run_channels) = (has(Lifetime::Ephemeral), has(Lifetime::Run));
+    let secrets = secrets::<S>(&schema, &nodes);
     let names: Arc<[Arc<str>]> = names.list.into();
     let by_name =
         names.iter().enumerate().map(|(id, name)| (Arc::clone(name), id as u32)).collect::<HashMap<_, _>>();
@@ -148,9 +150,22 @@ pub(super) fn compile<S: State>(graph: StateGraph<S>) -> Result<CompiledGraph<S>
         templates,
         defaults: Defaults { policies, on_error: default_handler },
         keeps_outputs,
+        secrets,
     };
     let shared = GraphShared { names, deps, sessions: sessions.into(), services: Arc::new(SystemServices) };
     Ok(CompiledGraph { core: Arc::new(core), shared: Arc::new(shared), persistence: None, host: None })
+}
+
+/// The secret channels that a checkpointer would be given, those of subgraphs after the names of their nodes.
+fn secrets<S: State>(schema: &S::Schema, nodes: &[DeclaredNode<S>]) -> Vec<String> {
+    let own = S::channels(schema).iter().filter(|channel| channel.secret && channel.is_stored());
+    let mut secrets: Vec<String> = own.map(|channel| channel.name.to_string()).collect();
+    for node in nodes {
+        let graph = node.node.settings.graph.iter().filter(|graph| graph.memory() != Memory::None);
+        secrets
+            .extend(graph.flat_map(|graph| graph.secrets()).map(|secret| format!("{}.{secret}", node.name)));
+    }
+    secrets
 }
 
 /// For each node whether it keeps its last output; empty if none does.

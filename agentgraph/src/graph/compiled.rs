@@ -11,11 +11,12 @@ use super::template::{Defaults, Templates};
 use super::topology::{END_ID, Topology};
 use crate::checkpoint::behind::Behind;
 use crate::checkpoint::codec::Codec;
+use crate::checkpoint::refused::Refused;
 use crate::checkpoint::{Checkpointer, Place, Retention};
 use crate::context::GraphShared;
 use crate::engine::host::{Host, HostRunner};
 use crate::engine::pass::Discipline;
-use crate::error::Error;
+use crate::error::{Code, Error};
 use crate::failure::KeptError;
 use crate::migrate::Migrations;
 use crate::node::ErasedNode;
@@ -69,6 +70,8 @@ pub(crate) struct GraphCore<S: State> {
     pub(crate) defaults: Defaults,
     /// Some node keeps its last output.
     pub(crate) keeps_outputs: bool,
+    /// The secret channels that are stored, its own and those of the graphs in it.
+    pub(crate) secrets: Vec<String>,
 }
 
 pub(crate) struct NodeEntry<S: State> {
@@ -190,6 +193,19 @@ impl<S: State> GraphCore<S> {
             None if self.eager => "eager",
             None => "superstep",
         }
+    }
+
+    /// Why that checkpointer must not be given what the graph has to store, if it must not.
+    pub(crate) fn refusal(&self, saver: &dyn Checkpointer) -> Option<Refused> {
+        if self.secrets.is_empty() || saver.keeps_secrets() || !saver.outlives_its_process() {
+            return None;
+        }
+        let why = format!(
+            "the state has secret channels ({}), and the checkpointer stores what it is given in clear, so nothing is stored: put \
+             an `EncryptedSaver` with a key before it, or mark them `untracked` as well",
+            self.secrets.join(", ")
+        );
+        Some(Refused { code: Code::SecretNeedsKey, why })
     }
 
     pub(crate) fn is_detached(&self, node: u32) -> bool {
@@ -332,13 +348,43 @@ impl<S: State> CompiledGraph<S> {
 
     /// The same graph, whose runs are kept by `saver`. Every run then needs a thread. An `Arc` of a saver is a saver too,
     /// so several graphs can share one.
+    ///
+    /// A state with secret channels is kept by a saver that encrypts, or by one that is gone with its process. Any other is
+    /// refused: nothing is stored, and every call on the graph ends with
+    /// [`Code::SecretNeedsKey`](crate::Code::SecretNeedsKey). [`try_checkpointer`](Self::try_checkpointer) says so at once.
     #[must_use]
-    pub fn checkpointer(mut self, saver: impl Checkpointer) -> Self
+    pub fn checkpointer(self, saver: impl Checkpointer) -> Self
+    where
+        S: StoredState,
+    {
+        match self.core.refusal(&saver) {
+            None => self.kept_by(Arc::new(saver)),
+            Some(refused) => self.kept_by(Arc::new(refused)),
+        }
+    }
+
+    /// [`checkpointer`](Self::checkpointer), for a program that wants to know at once whether the saver may keep the graph's
+    /// secrets.
+    ///
+    /// # Errors
+    /// [`Code::SecretNeedsKey`](crate::Code::SecretNeedsKey) when the state, or that of a subgraph, has secret channels that the
+    /// saver would store in clear.
+    pub fn try_checkpointer(self, saver: impl Checkpointer) -> Result<Self, Error>
+    where
+        S: StoredState,
+    {
+        match self.core.refusal(&saver) {
+            None => Ok(self.kept_by(Arc::new(saver))),
+            Some(refused) => Err(Error::new(refused.code, refused.why)),
+        }
+    }
+
+    fn kept_by(mut self, saver: Arc<dyn Checkpointer>) -> Self
     where
         S: StoredState,
     {
         self.persistence =
-            Some(Persistence::new(Arc::new(saver), Codec::of(self.core.migrations.version), Arc::from("")));
+            Some(Persistence::new(saver, Codec::of(self.core.migrations.version), Arc::from("")));
         self
     }
 
@@ -357,7 +403,8 @@ impl<S: State> CompiledGraph<S> {
     }
 
     /// What an update writes, as a JSON object of channel names: for a screen, a log or another program. A reduced channel
-    /// shows what was handed to its reducer, an overwritten one `{"Overwrite": value}`. Untracked channels are left out.
+    /// shows what was handed to its reducer, an overwritten one `{"Overwrite": value}`. Untracked channels are left out, and
+    /// secret ones show [`MASK`](crate::MASK) in the place of what is written.
     ///
     /// ```
     /// # use agentgraph::prelude::*;
@@ -378,6 +425,30 @@ impl<S: State> CompiledGraph<S> {
         S: StoredState,
     {
         json::of_update(&Codec::<S>::of(self.core.migrations.version), &self.core.schema, update)
+    }
+
+    /// A state as a JSON object of channel names: for a screen, a log or another program. Untracked channels are left out, and
+    /// secret ones show [`MASK`](crate::MASK). A channel that JSON cannot show is null.
+    ///
+    /// ```
+    /// # use agentgraph::prelude::*;
+    /// # use serde::{Deserialize, Serialize};
+    /// #[derive(State, Serialize, Deserialize, Clone, Default)]
+    /// struct Login {
+    ///     user: String,
+    ///     #[channel(secret)]
+    ///     token: String,
+    /// }
+    /// # async fn plan() {}
+    /// # let graph = StateGraph::<Login>::new().node("plan", plan).edge(START, "plan").compile().unwrap();
+    /// let state = Login { user: "Ada".into(), token: "hunter2".into() };
+    /// assert_eq!(graph.state_json(&state).to_string(), r#"{"token":"[secret]","user":"Ada"}"#);
+    /// ```
+    pub fn state_json(&self, state: &S) -> serde_json::Value
+    where
+        S: StoredState,
+    {
+        json::of_state(&Codec::<S>::of(self.core.migrations.version), &self.core.schema, state)
     }
 
     /// The same graph, to look into one that is a node of another: its [`state`](Self::state), [`history`](Self::history) and

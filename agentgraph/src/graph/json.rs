@@ -1,6 +1,6 @@
 //! States and updates as JSON objects of channel names: for a screen, a log or another program.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::checkpoint::codec::Codec;
 use crate::checkpoint::delta::{DeltaWriter, decode};
@@ -8,7 +8,7 @@ use crate::checkpoint::fold;
 use crate::context::CheckpointId;
 use crate::error::{Code, Error};
 use crate::reduce::derived::decode_fields;
-use crate::state::State;
+use crate::state::{MASK, State};
 
 /// What an update writes: see [`CompiledGraph::update_json`](crate::CompiledGraph::update_json).
 pub(crate) fn of_update<S: State>(
@@ -19,23 +19,30 @@ pub(crate) fn of_update<S: State>(
     let bytes = (codec.encode_update)(schema, update)?;
     let mut writes = Map::new();
     for (channel, write) in decode_fields(&bytes)? {
+        let secret = S::channels(schema).iter().any(|known| known.secret && known.is_called(channel));
         let unreadable = |error| Error::new(Code::Encode, format!("channel `{channel}`: {error}"));
         let mut write: Value = decode(write).map_err(unreadable)?;
         if let Some(reduced) = write.get_mut("Reduce") {
-            write = reduced.take();
+            write = if secret { MASK.into() } else { reduced.take() };
+        } else if secret {
+            write = json!({ "Overwrite": MASK });
         }
         writes.insert(channel.to_owned(), write);
     }
     Ok(Value::Object(writes))
 }
 
-/// What is stored of a state. A channel that JSON cannot show is null.
+/// What is stored of a state, secret channels masked. A channel that JSON cannot show is null.
 pub(crate) fn of_state<S: State>(codec: &Codec<S>, schema: &S::Schema, state: &S) -> Value {
     let channels = S::channels(schema);
     let mut delta = DeltaWriter::new(channels.len());
     delta.begin(CheckpointId::default());
     let mut shown = Map::new();
     for (at, channel) in channels.iter().enumerate().filter(|(_, channel)| channel.is_stored()) {
+        if channel.secret {
+            shown.insert(channel.name.to_string(), MASK.into());
+            continue;
+        }
         let written = (codec.record_channel)(state, schema, at, &mut delta);
         shown.insert(channel.name.to_string(), Value::Null);
         if written.is_err() {

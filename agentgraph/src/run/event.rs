@@ -17,7 +17,7 @@ use crate::edits::{DroppedEdits, EditError, GraphEdit};
 use crate::error::{Code, Error};
 use crate::extract::Snapshot;
 use crate::run::Outcome;
-use crate::state::State;
+use crate::state::{Hidden, Shown, State};
 
 /// Something that happened in a run, in the order in which it happened.
 #[non_exhaustive]
@@ -167,7 +167,7 @@ where
 {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            EventKind::Values(state) => out.debug_tuple("Values").field(&**state).finish(),
+            EventKind::Values(state) => out.debug_tuple("Values").field(&Shown(&**state)).finish(),
             EventKind::Update { node, update } => {
                 out.debug_struct("Update").field("node", node).field("update", update).finish()
             }
@@ -200,6 +200,9 @@ where
             }
             EventKind::Custom { node, value } => {
                 out.debug_struct("Custom").field("node", node).field("value", value).finish()
+            }
+            EventKind::Ended(Ok(outcome)) if S::HIDES => {
+                out.debug_tuple("Ended").field(&outcome.clone().map(|_| Hidden::of::<S>())).finish()
             }
             EventKind::Ended(outcome) => out.debug_tuple("Ended").field(outcome).finish(),
         }

@@ -106,6 +106,11 @@ pub(crate) async fn enter<C: State>(
     let kept = saver
         .zip(outer.thread.clone())
         .map(|(saver, thread)| (Persistence::new(saver, callee.codec, Arc::clone(&name)), thread));
+    if let Some((persistence, _)) = &kept
+        && let Some(refused) = callee.graph.core.refusal(&*persistence.saver)
+    {
+        return Err(Error::new(refused.code, refused.why).into());
+    }
     let updates = begin.state.is_some();
     let stored = StoredCall { task: call.task, updates };
     let entry = Entry { callee, outer: &outer, request, namespace: name, call: stored, kept };
@@ -134,6 +139,11 @@ impl From<Error> for NotEnded {
             | Code::Stale
             | Code::CorruptCheckpoint
             | Code::UnknownFormat
+            | Code::SecretNeedsKey
+            | Code::UnknownKey
+            | Code::WrongKey
+            | Code::SealBroken
+            | Code::NotEncrypted
             | Code::GraphChanged
             | Code::SchemaVersion => NotEnded::Stands(Inside::Broken(error)),
             _ => NotEnded::Failed(error),

@@ -49,6 +49,9 @@ pub(crate) trait AnyGraph: Send + Sync {
 
     fn fingerprint(&self) -> &str;
 
+    /// The secret channels that it has stored, and the graphs in it have.
+    fn secrets(&self) -> &[String];
+
     /// What is open in that call, if it has begun and not ended.
     async fn open(
         &self,
@@ -67,6 +70,10 @@ impl<C: State> AnyGraph for Callee<C> {
 
     fn fingerprint(&self) -> &str {
         self.graph.fingerprint()
+    }
+
+    fn secrets(&self) -> &[String] {
+        &self.graph.core.secrets
     }
 
     async fn open(

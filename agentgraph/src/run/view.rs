@@ -1,6 +1,7 @@
 //! Looking at a thread: its newest state, and its history.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::time::SystemTime;
@@ -21,11 +22,11 @@ use crate::graph::run_graph::RunGraph;
 use crate::graph::{CompiledGraph, GraphTopology, Persistence};
 use crate::run::Interrupt;
 use crate::run::open::{OpenChild, OpenTask, done, inside_of, interrupt, tasks};
-use crate::state::State;
+use crate::state::{Shown, State};
 use crate::step::Step;
 
 /// A checkpoint, as a reader sees it.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct Checkpoint<S> {
     /// Which one.
@@ -55,6 +56,18 @@ pub struct Checkpoint<S> {
     pub edits: Vec<GraphEdit>,
     /// Nodes that are skipped when they are reached next.
     pub skips: Vec<String>,
+}
+
+impl<S: State + fmt::Debug> fmt::Debug for Checkpoint<S> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Checkpoint { id, parent, run, source, created, values, next, deferred, .. } = self;
+        let Checkpoint { interrupts, children, abandoned, edits, skips, .. } = self;
+        let mut parts = out.debug_struct("Checkpoint");
+        parts.field("id", id).field("parent", parent).field("run", run).field("source", source);
+        parts.field("created", created).field("values", &Shown(values)).field("next", next);
+        parts.field("deferred", deferred).field("interrupts", interrupts).field("children", children);
+        parts.field("abandoned", abandoned).field("edits", edits).field("skips", skips).finish()
+    }
 }
 
 pub(super) fn no_checkpointer() -> Error {

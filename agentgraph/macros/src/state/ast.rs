@@ -26,6 +26,7 @@ pub(super) struct Field {
     pub(super) reduce: Reduce,
     pub(super) lifetime: Lifetime,
     pub(super) aliases: Vec<LitStr>,
+    pub(super) secret: bool,
 }
 
 /// How writes combine, and the word that said so.
@@ -106,6 +107,7 @@ fn read_field(field: &syn::Field, owner: &Ident, mistakes: &mut Mistakes) -> Opt
         reduce: said.reduce,
         lifetime: said.lifetime,
         aliases: said.aliases,
+        secret: said.secret,
         ident,
     })
 }

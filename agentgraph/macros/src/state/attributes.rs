@@ -10,7 +10,8 @@ use crate::words::{self, Words};
 const REDUCE: Words =
     Words { attribute: "reduce", known: &["append", "merge", "last", "by_id", "with", "reducer"] };
 const WRITE: Words = Words { attribute: "reduce", known: &["write"] };
-const CHANNEL: Words = Words { attribute: "channel", known: &["run", "ephemeral", "untracked", "alias"] };
+const CHANNEL: Words =
+    Words { attribute: "channel", known: &["run", "ephemeral", "untracked", "secret", "alias"] };
 const STATE: Words = Words { attribute: "state", known: &["volatile"] };
 
 /// What the attributes of a field say.
@@ -18,6 +19,7 @@ pub(super) struct Said {
     pub(super) reduce: Reduce,
     pub(super) lifetime: Lifetime,
     pub(super) aliases: Vec<LitStr>,
+    pub(super) secret: bool,
 }
 
 /// Whether the struct is volatile.
@@ -77,6 +79,7 @@ pub(super) fn of_field(attributes: &[Attribute], mistakes: &mut Mistakes) -> Sai
         reduce: reduce.unwrap_or(Reduce::Once),
         lifetime: channel.lifetime.map_or(Lifetime::Thread, |(lifetime, _)| lifetime),
         aliases: channel.aliases,
+        secret: channel.secret,
     }
 }
 
@@ -132,6 +135,7 @@ fn write(input: ParseStream) -> Result<Option<Box<syn::Type>>> {
 struct ChannelWords {
     lifetime: Option<(Lifetime, Ident)>,
     aliases: Vec<LitStr>,
+    secret: bool,
 }
 
 impl ChannelWords {
@@ -140,6 +144,7 @@ impl ChannelWords {
             let word = CHANNEL.parse(input)?;
             match word.to_string().as_str() {
                 "alias" => self.aliases.push(words::value(input, &word, "alias = \"old_name\"")?),
+                "secret" => self.hide(&word, input)?,
                 "run" => self.live(Lifetime::Run, word, input)?,
                 "ephemeral" => self.live(Lifetime::Ephemeral, word, input)?,
                 _ => self.live(Lifetime::Untracked, word, input)?,
@@ -147,6 +152,14 @@ impl ChannelWords {
             if !words::next(input)? {
                 return Ok(());
             }
+        }
+    }
+
+    fn hide(&mut self, word: &Ident, input: ParseStream) -> Result<()> {
+        words::no_value(input, word)?;
+        match std::mem::replace(&mut self.secret, true) {
+            false => Ok(()),
+            true => Err(Error::new(word.span(), "the channel is `secret` already: say it once")),
         }
     }
 

@@ -195,6 +195,11 @@ fn state_impl(state: &StateStruct) -> TokenStream {
     let count = fields.len();
     let resets = resets(state);
     let where_clone = where_clone(state);
+    let hides = fields.iter().any(|field| field.secret).then(|| {
+        quote!(
+            const HIDES: bool = true;
+        )
+    });
     let initial = quote_spanned!(name.span()=> ::agentgraph::__private::initial::<#name>());
     quote! {
         static __CHANNELS: [::agentgraph::Channel; #count] = [#(#channels),*];
@@ -203,6 +208,7 @@ fn state_impl(state: &StateStruct) -> TokenStream {
         impl ::agentgraph::State for #name #where_clone {
             type Schema = ();
             type Update = #update;
+            #hides
 
             fn channels(_: &()) -> &[::agentgraph::Channel] {
                 &__CHANNELS
@@ -267,8 +273,9 @@ fn channel(state: &StateStruct, field: &Field) -> TokenStream {
     let (name, ty, aliases) = (&field.channel, &field.ty, &field.aliases);
     let reducer = slot_reducer(state, field);
     let lifetime = lifetime(field.lifetime);
+    let secret = field.secret.then(|| quote!(.with_secret(true)));
     quote_spanned! {ty.span()=>
-        ::agentgraph::__private::channel::<#ty, #reducer>(#name, &[#(#aliases),*]).with_lifetime(#lifetime)
+        ::agentgraph::__private::channel::<#ty, #reducer>(#name, &[#(#aliases),*]).with_lifetime(#lifetime) #secret
     }
 }
 

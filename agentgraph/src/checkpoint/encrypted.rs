@@ -1,0 +1,346 @@
+//! [`EncryptedSaver`]: any checkpointer, and nothing that it stores can be read without the key.
+//!
+//! It stands before a store and knows nothing of records: every run of bytes that goes down is put into an envelope
+//! (`seal.rs`), and taken out on its way up. The store sees the keys of its rows, and ciphertext.
+//!
+//! An envelope is bound to the thread, namespace, checkpoint and slot that it was written for. A copy of a thread is made by the
+//! store, which cannot bind anything anew; so a copy carries a permission, itself encrypted, that names the threads whose bytes
+//! it may hold (`origin.rs`). Branches of one thread need none: they are written as all else is.
+
+mod key;
+mod origin;
+mod random;
+mod reseal;
+mod seal;
+
+pub use key::{EncryptionKey, KeyRing};
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
+
+use async_trait::async_trait;
+
+use self::origin::{Origins, PERMISSIONS};
+use self::random::Random;
+use self::seal::{Label, SealError, is_sealed, open, seal};
+use super::{
+    Checkpointer, Claim, LeaseTerms, ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row, RowKind,
+    Tail, Waiting, WaitingQuery,
+};
+use crate::context::CheckpointId;
+use crate::error::Error;
+
+/// A checkpointer before another one, which encrypts everything that is stored (feature `encryption`): AES-256-GCM, with a key of
+/// its own for each record.
+///
+/// ```
+/// # use agentgraph::prelude::*;
+/// # use serde::{Deserialize, Serialize};
+/// use agentgraph::checkpoint::{EncryptedSaver, EncryptionKey, KeyRing};
+///
+/// #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+/// struct Login {
+///     user: String,
+///     #[channel(secret)]
+///     token: String,
+/// }
+/// async fn log_in() -> LoginUpdate { Login::update().token("hunter2") }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<()> {
+/// # let key_file = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
+/// let keys = KeyRing::new("2026-11", EncryptionKey::from_hex(key_file)?)?;
+/// let graph = StateGraph::new().node("log_in", log_in).edge(START, "log_in").compile()?;
+/// let graph = graph.checkpointer(EncryptedSaver::new(MemorySaver::new(), keys));
+/// graph.invoke(Login::update().user("Ada")).thread("t-1").await?;
+/// assert_eq!(graph.state("t-1").await?.unwrap().values.token, "hunter2");
+/// # Ok(())
+/// # }
+/// ```
+///
+/// What stays in clear is what a store needs to find its rows: names of threads, namespaces of subgraphs (made of node names and
+/// task ids), branch and step, full or delta, ids of tasks and numbers of their slots, fences and leases, the length of what is
+/// encrypted, and the name of the key. Values, inputs, questions, answers, node names in the frontier, edits, sessions and times
+/// are all within the envelopes.
+///
+/// Bytes that were changed, cut off, or moved to another thread, checkpoint or slot are
+/// [`Code::SealBroken`](crate::Code::SealBroken). What encryption cannot show is that something is *missing*: whoever writes the
+/// store can remove the newest rows of a thread, or put back older ones of the same thread.
+pub struct EncryptedSaver<C> {
+    inner: C,
+    keys: KeyRing,
+    random: Random,
+    reads_clear: bool,
+    /// The store beneath was found to need an await, so nothing is encrypted twice to find that out again.
+    awaits: AtomicBool,
+}
+
+/// Whose bytes, and which of them, where it is a matter of telling somebody.
+enum Named<'a> {
+    Row(CheckpointId),
+    Write(CheckpointId, &'a PendingWrite),
+}
+
+impl<C: Checkpointer> EncryptedSaver<C> {
+    /// Encrypts what `inner` stores.
+    pub fn new(inner: C, keys: KeyRing) -> Self {
+        EncryptedSaver {
+            inner,
+            keys,
+            random: Random::of_the_system(),
+            reads_clear: false,
+            awaits: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether what is in clear is read as well, for threads from before there was a key. If not, which is so when nothing is said,
+    /// it is [`Code::NotEncrypted`](crate::Code::NotEncrypted): whoever can write the store could otherwise put records of their
+    /// own in the place of encrypted ones.
+    #[must_use]
+    pub fn reads_clear(mut self, reads: bool) -> Self {
+        self.reads_clear = reads;
+        self
+    }
+
+    /// The store beneath.
+    pub fn inner(&self) -> &C {
+        &self.inner
+    }
+
+    fn seal_row(
+        &self,
+        place: Place<'_>,
+        put: (CheckpointId, RowKind),
+        clear: &[u8],
+    ) -> Result<Vec<u8>, Error> {
+        seal(&self.keys, &self.random, &Label::row(place.thread, place, put.0, put.1), clear)
+    }
+
+    fn seal_write(
+        &self,
+        place: Place<'_>,
+        at: CheckpointId,
+        write: &PendingWrite,
+    ) -> Result<PendingWrite, Error> {
+        let PendingWrite { task, slot, .. } = *write;
+        if is_taken_back(write) {
+            return Ok(write.clone());
+        }
+        let label = Label::write(place.thread, place, at, write);
+        let bytes = seal(&self.keys, &self.random, &label, &write.bytes)?;
+        Ok(PendingWrite { task, slot, bytes })
+    }
+
+    async fn open_row(&self, place: Place<'_>, row: &mut Row, origins: &mut Origins) -> Result<(), Error> {
+        let Row { id, kind, ref record } = *row;
+        let label = |thread: &str| Label::row(thread, place, id, kind);
+        row.record = self.open(place, record, label, Named::Row(id), origins).await?;
+        Ok(())
+    }
+
+    async fn open_write(
+        &self,
+        place: Place<'_>,
+        at: CheckpointId,
+        write: &mut PendingWrite,
+        origins: &mut Origins,
+    ) -> Result<(), Error> {
+        if is_taken_back(write) {
+            return Ok(());
+        }
+        let label = |thread: &str| Label::write(thread, place, at, write);
+        write.bytes = self.open(place, &write.bytes, label, Named::Write(at, write), origins).await?;
+        Ok(())
+    }
+
+    /// Opens what was written for this thread, or for one that it is a copy of.
+    async fn open(
+        &self,
+        place: Place<'_>,
+        bytes: &[u8],
+        label: impl Fn(&str) -> Label + Send,
+        named: Named<'_>,
+        origins: &mut Origins,
+    ) -> Result<Vec<u8>, Error> {
+        if self.reads_clear && !is_sealed(bytes) {
+            return Ok(bytes.to_vec());
+        }
+        let problem = match open(&self.keys, &label(place.thread), bytes) {
+            Ok(clear) => return Ok(clear),
+            Err(SealError::Broken) => SealError::Broken,
+            Err(problem) => return Err(named.unreadable(place, &problem)),
+        };
+        for origin in origins.of(&self.inner, &self.keys, place.thread).await? {
+            if let Ok(clear) = open(&self.keys, &label(origin), bytes) {
+                return Ok(clear);
+            }
+        }
+        Err(named.unreadable(place, &problem))
+    }
+
+    async fn open_tail(&self, place: Place<'_>, mut tail: Tail) -> Result<Tail, Error> {
+        let mut origins = Origins::default();
+        for row in &mut tail.rows {
+            self.open_row(place, row, &mut origins).await?;
+        }
+        let at = tail.rows.last().map(|row| row.id).unwrap_or_default();
+        for write in &mut tail.writes {
+            self.open_write(place, at, write, &mut origins).await?;
+        }
+        Ok(tail)
+    }
+}
+
+/// An answer that was taken back says nothing, and stores must know it from one that was not.
+fn is_taken_back(write: &PendingWrite) -> bool {
+    let is_answer = write.slot % 2 == 0 && write.slot > 0 && write.slot < PendingWrite::SPECIAL;
+    is_answer && write.bytes == [0xc0]
+}
+
+impl Named<'_> {
+    fn unreadable(&self, place: Place<'_>, problem: &SealError) -> Error {
+        let message = match self {
+            Named::Row(id) => format!("checkpoint {id} cannot be read: {problem}"),
+            Named::Write(at, write) => format!(
+                "what task {} left behind on checkpoint {at} (slot {}) cannot be read: {problem}",
+                write.task, write.slot
+            ),
+        };
+        Error::new(problem.code(), message).on_thread(Some(place.thread))
+    }
+}
+
+#[async_trait]
+impl<C: Checkpointer> Checkpointer for EncryptedSaver<C> {
+    async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, Error> {
+        match self.inner.get(place, at).await? {
+            Some(tail) => self.open_tail(place, tail).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, Error> {
+        let mut found = self.inner.row(place, id).await?;
+        if let Some(row) = &mut found {
+            self.open_row(place, row, &mut Origins::default()).await?;
+        }
+        Ok(found)
+    }
+
+    async fn put(&self, put: Put<'_>) -> Result<(), Error> {
+        let record = self.seal_row(put.place, (put.id, put.kind), put.record)?;
+        let segment = put.segment.map(|clear| self.seal_row(put.place, (put.id, RowKind::Segment), clear));
+        let segment = segment.transpose()?;
+        self.inner.put(Put { record: &record, segment: segment.as_deref(), ..put }).await
+    }
+
+    fn try_put(&self, put: &Put<'_>) -> Option<Result<(), Error>> {
+        if put.segment.is_some() || self.awaits.load(Ordering::Relaxed) {
+            return None;
+        }
+        let record = match self.seal_row(put.place, (put.id, put.kind), put.record) {
+            Ok(record) => record,
+            Err(error) => return Some(Err(error)),
+        };
+        let stored = self.inner.try_put(&Put { record: &record, ..*put });
+        if stored.is_none() {
+            self.awaits.store(true, Ordering::Relaxed);
+        }
+        stored
+    }
+
+    async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), Error> {
+        let sealed: Result<Vec<_>, Error> =
+            put.writes.iter().map(|write| self.seal_write(put.place, put.at, write)).collect();
+        self.inner.put_writes(PutWrites { writes: &sealed?, ..put }).await
+    }
+
+    async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, Error> {
+        let mut origins = Origins::default();
+        let mut rows = self.inner.list(place, query).await?;
+        for row in &mut rows {
+            self.open_row(place, row, &mut origins).await?;
+        }
+        Ok(rows)
+    }
+
+    async fn threads(&self) -> Result<Vec<String>, Error> {
+        self.inner.threads().await
+    }
+
+    async fn delete_thread(&self, thread: &str) -> Result<(), Error> {
+        self.inner.delete_thread(thread).await
+    }
+
+    fn outlives_its_process(&self) -> bool {
+        self.inner.outlives_its_process()
+    }
+
+    fn keeps_secrets(&self) -> bool {
+        true
+    }
+
+    async fn acquire(&self, thread: &str, terms: LeaseTerms) -> Result<Claim, Error> {
+        self.inner.acquire(thread, terms).await
+    }
+
+    async fn renew(&self, thread: &str, fence: u64, until: SystemTime) -> Result<bool, Error> {
+        self.inner.renew(thread, fence, until).await
+    }
+
+    async fn release(&self, thread: &str, fence: u64) -> Result<(), Error> {
+        self.inner.release(thread, fence).await
+    }
+
+    fn let_go(&self, thread: &str, fence: u64) {
+        self.inner.let_go(thread, fence);
+    }
+
+    async fn released(&self, thread: &str, fence: u64) {
+        self.inner.released(thread, fence).await;
+    }
+
+    async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, Error> {
+        let mut waiting = self.inner.waiting(query).await?;
+        // They come thread by thread.
+        let (mut of, mut origins) = (String::new(), Origins::default());
+        for Waiting { thread, namespace, at, request } in &mut waiting {
+            if of != *thread {
+                (of, origins) = (thread.clone(), Origins::default());
+            }
+            self.open_write(Place { thread, namespace }, *at, request, &mut origins).await?;
+        }
+        Ok(waiting)
+    }
+
+    async fn namespaces(&self, thread: &str) -> Result<Vec<String>, Error> {
+        let mut namespaces = self.inner.namespaces(thread).await?;
+        namespaces.retain(|namespace| namespace != PERMISSIONS);
+        Ok(namespaces)
+    }
+
+    async fn copy_thread(&self, from: &str, to: &str) -> Result<(), Error> {
+        origin::copy_thread(self, from, to).await
+    }
+
+    async fn rewrite(&self, rewrite: Rewrite<'_>) -> Result<(), Error> {
+        let place = rewrite.place;
+        let sealed = rewrite
+            .fulls
+            .iter()
+            .map(|(id, record)| Ok((*id, self.seal_row(place, (*id, RowKind::Full), record)?)));
+        let sealed: Vec<_> = sealed.collect::<Result<_, Error>>()?;
+        self.inner.rewrite(Rewrite { fulls: &sealed, ..rewrite }).await
+    }
+
+    async fn compact(&self) -> Result<(), Error> {
+        self.inner.compact().await
+    }
+}
+
+impl<C> fmt::Debug for EncryptedSaver<C> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("EncryptedSaver").field("keys", &self.keys).finish_non_exhaustive()
+    }
+}

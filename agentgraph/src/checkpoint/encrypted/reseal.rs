@@ -1,0 +1,196 @@
+//! Encrypting anew: what a thread holds under older keys, or in clear, comes under the current one.
+
+use std::time::{Duration, SystemTime};
+
+use super::origin::PERMISSIONS;
+use super::seal::{Label, key_of, open};
+use super::{EncryptedSaver, is_taken_back};
+use crate::checkpoint::prune::{DELTAS, fold};
+use crate::checkpoint::{
+    Checkpointer, Claim, LeaseTerms, ListQuery, PendingWrite, Place, PutWrites, Rewrite, RowKind, page,
+};
+use crate::context::CheckpointId;
+use crate::error::{Code, Error};
+
+/// Checkpoints looked at, and rewritten, at a time.
+const BATCH: usize = 64;
+
+/// The longest time that a thread may be taken for one batch.
+const LEASE: Duration = Duration::from_secs(30);
+
+/// One thing to be done to a checkpoint.
+#[derive(Clone, Copy)]
+enum Work {
+    /// What tasks left behind on it is encrypted anew.
+    Writes(CheckpointId),
+    /// It becomes a full under the current key.
+    Seal(CheckpointId, RowKind),
+    /// A segment that stands beside it goes.
+    Unfold(CheckpointId),
+}
+
+impl<C: Checkpointer> EncryptedSaver<C> {
+    /// Encrypts with the current key what a thread holds under others, or in clear, so that an older key is of no use there any
+    /// more. Says how many checkpoints were encrypted anew. A thread that is busy is [`Code::ThreadBusy`].
+    ///
+    /// A store can replace a row by a full only, so deltas become fulls: that takes the space of that many whole states. Prune
+    /// first, and then little is left to encrypt; with [`Retention::keep_latest_per_thread`](crate::checkpoint::Retention)
+    /// it is one checkpoint a thread. Copies that were made of the thread before are threads of their own.
+    ///
+    /// ```
+    /// # use agentgraph::prelude::*;
+    /// # use serde::{Deserialize, Serialize};
+    /// # use std::sync::Arc;
+    /// # use agentgraph::checkpoint::{Checkpointer, EncryptedSaver, EncryptionKey, KeyRing, Retention};
+    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # struct Chat { #[reduce(append)] said: Vec<String> }
+    /// # async fn reply() -> ChatUpdate { Chat::update().said(["aha"]) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// # let (old, new) = (EncryptionKey::from_bytes([1; 32]), EncryptionKey::from_bytes([2; 32]));
+    /// # let store = Arc::new(MemorySaver::new());
+    /// # let graph = StateGraph::new().node("reply", reply).edge(START, "reply").compile()?;
+    /// # let before = KeyRing::new("spring", old.clone())?;
+    /// # let first = graph.clone().checkpointer(EncryptedSaver::new(Arc::clone(&store), before));
+    /// # first.invoke(Chat::update().said(["tea"])).thread("t-1").await?;
+    /// let keys = KeyRing::new("autumn", new.clone())?.older("spring", old)?;
+    /// let saver = Arc::new(EncryptedSaver::new(Arc::clone(&store), keys));
+    /// let graph = graph.checkpointer(Arc::clone(&saver));
+    ///
+    /// graph.prune(Retention::keep_last(5)).await?;
+    /// for thread in saver.threads().await? {
+    ///     saver.reseal(&thread).await?;
+    /// }
+    /// // From here on nobody needs the old key.
+    /// # let graph = graph.checkpointer(EncryptedSaver::new(store, KeyRing::new("autumn", new)?));
+    /// assert_eq!(graph.state("t-1").await?.unwrap().values.said, ["tea", "aha"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// When something of the thread cannot be read, or the store fails. What was encrypted anew until then stays so.
+    pub async fn reseal(&self, thread: &str) -> Result<u64, Error> {
+        let mut done = 0;
+        for namespace in self.namespaces(thread).await? {
+            let place = Place { thread, namespace: &namespace };
+            let newest = ListQuery { limit: Some(1), ..ListQuery::default() };
+            let last = self.inner.list(place, newest).await?.first().map(|row| row.id.branch);
+            for branch in (0..=last.unwrap_or_default()).filter(|_| last.is_some()) {
+                let work = self.work(place, branch).await?;
+                for some in work.chunks(BATCH) {
+                    let fence = self.take(thread).await?;
+                    let sealed = self.carry_out(place, fence, some).await;
+                    self.inner.release(thread, fence).await?;
+                    done += sealed?;
+                }
+            }
+        }
+        self.drop_permissions(thread).await?;
+        Ok(done)
+    }
+
+    async fn take(&self, thread: &str) -> Result<u64, Error> {
+        let now = SystemTime::now();
+        match self.inner.acquire(thread, LeaseTerms { now, until: now + LEASE, seize: false }).await? {
+            Claim::Granted { fence } => Ok(fence),
+            Claim::Held { .. } => {
+                let problem =
+                    "the thread is busy, so it was not encrypted anew: try again when its run is over";
+                Err(Error::new(Code::ThreadBusy, problem).on_thread(Some(thread)))
+            }
+        }
+    }
+
+    /// What is to be done on a branch, the newest first: in this order every checkpoint can be read after each part of it.
+    async fn work(&self, place: Place<'_>, branch: u32) -> Result<Vec<Work>, Error> {
+        let (mut rows, mut before) = (Vec::new(), None);
+        loop {
+            let query = ListQuery { branch: Some(branch), before, limit: Some(BATCH) };
+            let read = page(&self.inner, place, query).await?;
+            let Some(oldest) = read.last() else { break };
+            before = Some(oldest.id.step);
+            let label = |id, kind| Label::row(place.thread, place, id, kind);
+            rows.extend(
+                read.iter()
+                    .map(|row| (row.id, row.kind, self.is_current(&label(row.id, row.kind), &row.record))),
+            );
+        }
+        let mut work = Vec::new();
+        let last = rows.first().map(|(id, ..)| *id);
+        // The deltas since one that becomes a full: a segment that began before that would be read after it.
+        let mut since = None::<usize>;
+        for (id, kind, current) in rows.into_iter().rev() {
+            let many = kind == RowKind::Delta && since.is_some_and(|deltas| deltas + 1 >= DELTAS);
+            if !current || many {
+                since = Some(0);
+                work.push(Work::Seal(id, kind));
+            } else if kind == RowKind::Full {
+                since = None;
+            } else if let Some(deltas) = &mut since {
+                *deltas += 1;
+                work.push(Work::Unfold(id));
+            }
+        }
+        work.extend(last.map(Work::Writes));
+        work.reverse();
+        Ok(work)
+    }
+
+    fn is_current(&self, label: &Label, sealed: &[u8]) -> bool {
+        key_of(sealed) == Some(self.keys.current().as_bytes()) && open(&self.keys, label, sealed).is_ok()
+    }
+
+    /// Says how many checkpoints were encrypted.
+    async fn carry_out(&self, place: Place<'_>, fence: u64, work: &[Work]) -> Result<u64, Error> {
+        let (mut fulls, mut unfold) = (Vec::new(), Vec::new());
+        for work in work {
+            match *work {
+                Work::Writes(at) => self.reseal_writes(place, fence, at).await?,
+                Work::Unfold(id) => unfold.push(id),
+                Work::Seal(id, RowKind::Full) => {
+                    fulls.extend(self.row(place, id).await?.map(|row| (id, row.record)));
+                }
+                Work::Seal(id, _) => {
+                    let Some(tail) = self.get(place, Some(id)).await? else { continue };
+                    let (header, folded) = fold(place, &tail.rows)?;
+                    fulls.push((id, header.to_record(&folded.to_operations())));
+                }
+            }
+        }
+        let sealed = fulls.len() as u64;
+        if !fulls.is_empty() || !unfold.is_empty() {
+            self.rewrite(Rewrite { place, fence, fulls: &fulls, unfold: &unfold, gone: &[] }).await?;
+        }
+        Ok(sealed)
+    }
+
+    async fn reseal_writes(&self, place: Place<'_>, fence: u64, at: CheckpointId) -> Result<(), Error> {
+        let Some(mut tail) = self.inner.get(place, Some(at)).await? else { return Ok(()) };
+        let label = |write: &PendingWrite| Label::write(place.thread, place, at, write);
+        tail.writes.retain(|write| !is_taken_back(write) && !self.is_current(&label(write), &write.bytes));
+        if tail.writes.is_empty() {
+            return Ok(());
+        }
+        tail.rows.clear();
+        let mut origins = super::Origins::default();
+        for write in &mut tail.writes {
+            self.open_write(place, at, write, &mut origins).await?;
+        }
+        self.put_writes(PutWrites { place, at, fence, writes: &tail.writes }).await
+    }
+
+    /// Everything is bound to the thread itself by now. Permissions of other copies stay: a copy may be under way.
+    async fn drop_permissions(&self, thread: &str) -> Result<(), Error> {
+        let place = Place { thread, namespace: PERMISSIONS };
+        let rows = self.inner.list(place, ListQuery::default()).await?;
+        let own = rows.iter().filter(|row| open(&self.keys, &Label::permission(thread), &row.record).is_ok());
+        let gone: Vec<_> = own.map(|row| (0, row.id.step..row.id.step.saturating_add(1))).collect();
+        match gone.is_empty() {
+            true => Ok(()),
+            false => {
+                self.inner.rewrite(Rewrite { place, fence: 0, fulls: &[], unfold: &[], gone: &gone }).await
+            }
+        }
+    }
+}
