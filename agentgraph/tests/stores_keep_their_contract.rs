@@ -12,7 +12,9 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use agentgraph::checkpoint::conformance::{self, Report};
-use agentgraph::checkpoint::{Checkpointer, MemorySaver, SqliteSaver};
+use agentgraph::checkpoint::{
+    Checkpointer, EncryptedSaver, EncryptionKey, KeyRing, MemorySaver, SqliteSaver,
+};
 use faulty::{FAULTS, Faulty};
 use proptest::prelude::*;
 use sqlite_folder::Folder;
@@ -58,6 +60,22 @@ async fn an_sqlite_file_holds() {
 async fn an_sqlite_file_holds_on_two_workers() {
     let folder = Folder::new();
     assert_holds(&conformance::run(|| SqliteSaver::open(folder.fresh())).await);
+}
+
+fn encrypted<C: Checkpointer>(store: C) -> EncryptedSaver<C> {
+    EncryptedSaver::new(store, KeyRing::new("k", EncryptionKey::from_bytes([7; 32])).unwrap())
+}
+
+#[tokio::test]
+async fn encrypted_memory_holds() {
+    assert_holds(&conformance::run(|| async { Ok(encrypted(MemorySaver::new())) }).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_encrypted_sqlite_file_holds_on_two_workers() {
+    let folder = Folder::new();
+    let open = || async { Ok(encrypted(SqliteSaver::open(folder.fresh()).await?)) };
+    assert_holds(&conformance::run(open).await);
 }
 
 #[tokio::test]
@@ -136,11 +154,13 @@ proptest! {
     /// Found by it when they were put in by hand: a delete that left leases, a copy without segments, a rewrite that kept
     /// the writes of removed steps, a renewal that forgot the thread, a fence that was checked for rows and not for writes.
     #[test]
-    fn sqlite_answers_as_memory_does(lines in proptest::collection::vec(lines::lines(), 1..80)) {
+    fn sqlite_answers_as_memory_does_and_so_does_what_is_encrypted(lines in proptest::collection::vec(lines::lines(), 1..80)) {
         let script = lines.join("\n");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let memory = runtime.block_on(conformance::transcript(&MemorySaver::new(), &script));
         let sqlite = runtime.block_on(conformance::transcript(&SqliteSaver::in_memory().unwrap(), &script));
-        prop_assert_eq!(sqlite, memory);
+        prop_assert_eq!(&sqlite, &memory);
+        let encrypted = runtime.block_on(conformance::transcript(&encrypted(MemorySaver::new()), &script));
+        prop_assert_eq!(encrypted, memory);
     }
 }

@@ -16,7 +16,7 @@ mod seal;
 pub use key::{EncryptionKey, KeyRing};
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::SystemTime;
 
 use async_trait::async_trait;
@@ -72,9 +72,12 @@ pub struct EncryptedSaver<C> {
     keys: KeyRing,
     random: Random,
     reads_clear: bool,
-    /// The store beneath was found to need an await, so nothing is encrypted twice to find that out again.
-    awaits: AtomicBool,
+    /// How often in a row the store beneath had to be awaited after all.
+    awaited: AtomicU32,
 }
+
+/// After how many it is taken for a store that is always to be awaited.
+const AWAITED: u32 = 8;
 
 /// Whose bytes, and which of them, where it is a matter of telling somebody.
 enum Named<'a> {
@@ -90,7 +93,7 @@ impl<C: Checkpointer> EncryptedSaver<C> {
             keys,
             random: Random::of_the_system(),
             reads_clear: false,
-            awaits: AtomicBool::new(false),
+            awaited: AtomicU32::new(0),
         }
     }
 
@@ -236,7 +239,7 @@ impl<C: Checkpointer> Checkpointer for EncryptedSaver<C> {
     }
 
     fn try_put(&self, put: &Put<'_>) -> Option<Result<(), Error>> {
-        if put.segment.is_some() || self.awaits.load(Ordering::Relaxed) {
+        if put.segment.is_some() || self.awaited.load(Ordering::Relaxed) >= AWAITED {
             return None;
         }
         let record = match self.seal_row(put.place, (put.id, put.kind), put.record) {
@@ -244,8 +247,10 @@ impl<C: Checkpointer> Checkpointer for EncryptedSaver<C> {
             Err(error) => return Some(Err(error)),
         };
         let stored = self.inner.try_put(&Put { record: &record, ..*put });
-        if stored.is_none() {
-            self.awaits.store(true, Ordering::Relaxed);
+        match &stored {
+            // What was encrypted for it has to be encrypted again.
+            None => drop(self.awaited.fetch_add(1, Ordering::Relaxed)),
+            Some(_) => self.awaited.store(0, Ordering::Relaxed),
         }
         stored
     }
