@@ -342,15 +342,23 @@ impl Plan {
 /// Reads rows that follow each other, beginning with a full.
 pub(super) fn fold(place: Place<'_>, rows: &[Row]) -> Result<(Header, Folded), Error> {
     let (mut header, mut folded) = (Header::default(), Folded::default());
-    for row in rows {
-        let read = open(&row.record).and_then(|view| {
-            header.update(view.header)?;
-            let id = (row.kind != RowKind::Segment).then_some(row.id);
-            folded.apply(view.operations, id)
-        });
-        read.map_err(|error| corrupt(place, row.id, error))?;
-    }
+    rows.iter().try_for_each(|row| add(place, &mut header, &mut folded, row))?;
     Ok((header, folded))
+}
+
+/// Takes one more row over.
+pub(super) fn add(
+    place: Place<'_>,
+    header: &mut Header,
+    folded: &mut Folded,
+    row: &Row,
+) -> Result<(), Error> {
+    let read = open(&row.record).and_then(|view| {
+        header.update(view.header)?;
+        let id = (row.kind != RowKind::Segment).then_some(row.id);
+        folded.apply(view.operations, id)
+    });
+    read.map_err(|error| corrupt(place, row.id, error))
 }
 
 /// Puts the value itself where it was referred to.

@@ -5,9 +5,12 @@ use std::time::{Duration, SystemTime};
 use super::origin::PERMISSIONS;
 use super::seal::{Label, key_of, open};
 use super::{EncryptedSaver, is_taken_back};
-use crate::checkpoint::prune::{DELTAS, fold};
+use crate::checkpoint::fold::Folded;
+use crate::checkpoint::format::Header;
+use crate::checkpoint::prune::{DELTAS, add, fold};
 use crate::checkpoint::{
-    Checkpointer, Claim, LeaseTerms, ListQuery, PendingWrite, Place, PutWrites, Rewrite, RowKind, page,
+    Checkpointer, Claim, LeaseTerms, ListQuery, PendingWrite, Place, PutWrites, Rewrite, RowKind, corrupt,
+    page,
 };
 use crate::context::CheckpointId;
 use crate::error::{Code, Error};
@@ -27,6 +30,35 @@ enum Work {
     Seal(CheckpointId, RowKind),
     /// A segment that stands beside it goes.
     Unfold(CheckpointId),
+}
+
+/// Deltas as fulls, one after the other: what one was read from serves for the next.
+#[derive(Default)]
+struct Reader {
+    at: CheckpointId,
+    header: Header,
+    folded: Folded,
+}
+
+impl Reader {
+    async fn whole(
+        &mut self,
+        saver: &dyn Checkpointer,
+        place: Place<'_>,
+        id: CheckpointId,
+    ) -> Result<Vec<u8>, Error> {
+        let follows = self.at.branch == id.branch && self.at.step.checked_add(1) == Some(id.step);
+        // Before the first one there is nothing to go on from.
+        if follows && !self.header.fields.is_empty() {
+            let row = saver.row(place, id).await?.ok_or_else(|| corrupt(place, id, "it is gone"))?;
+            add(place, &mut self.header, &mut self.folded, &row)?;
+        } else {
+            let tail = saver.get(place, Some(id)).await?.ok_or_else(|| corrupt(place, id, "it is gone"))?;
+            (self.header, self.folded) = fold(place, &tail.rows)?;
+        }
+        self.at = id;
+        Ok(self.header.to_record(&self.folded.to_operations()))
+    }
 }
 
 impl<C: Checkpointer> EncryptedSaver<C> {
@@ -143,19 +175,15 @@ impl<C: Checkpointer> EncryptedSaver<C> {
 
     /// Says how many checkpoints were encrypted.
     async fn carry_out(&self, place: Place<'_>, fence: u64, work: &[Work]) -> Result<u64, Error> {
-        let (mut fulls, mut unfold) = (Vec::new(), Vec::new());
-        for work in work {
+        let (mut fulls, mut unfold, mut reader) = (Vec::new(), Vec::new(), Reader::default());
+        for work in work.iter().rev() {
             match *work {
                 Work::Writes(at) => self.reseal_writes(place, fence, at).await?,
                 Work::Unfold(id) => unfold.push(id),
                 Work::Seal(id, RowKind::Full) => {
                     fulls.extend(self.row(place, id).await?.map(|row| (id, row.record)));
                 }
-                Work::Seal(id, _) => {
-                    let Some(tail) = self.get(place, Some(id)).await? else { continue };
-                    let (header, folded) = fold(place, &tail.rows)?;
-                    fulls.push((id, header.to_record(&folded.to_operations())));
-                }
+                Work::Seal(id, _) => fulls.push((id, reader.whole(self, place, id).await?)),
             }
         }
         let sealed = fulls.len() as u64;

@@ -1,0 +1,428 @@
+//! What is stored behind an `EncryptedSaver` cannot be read without the key, cannot be changed, and cannot be put elsewhere.
+#![cfg(feature = "encryption")]
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+mod postgres_server;
+mod sqlite_folder;
+#[path = "stored_values_are_encrypted/world.rs"]
+mod world;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use agentgraph::checkpoint::{
+    EncryptedSaver, EncryptionKey, KeyRing, LeaseTerms, ListQuery, MemorySaver, PendingWrite, Place,
+    PostgresSaver, Put, PutWrites, Row, RowKind, SqliteSaver, Tail,
+};
+use agentgraph::prelude::*;
+use agentgraph::{Checkpoint, CheckpointId, Checkpointer, Code, Durability};
+use postgres_server::PostgresServer;
+use serde::{Deserialize, Serialize};
+use sqlite_folder::Folder;
+use world::{NEEDLE, run_all, run_dependencies};
+
+fn key(number: u8) -> EncryptionKey {
+    EncryptionKey::from_bytes([number; 32])
+}
+
+fn ring() -> KeyRing {
+    KeyRing::new("current", key(1)).unwrap()
+}
+
+fn contains(bytes: &[u8], word: &[u8]) -> bool {
+    bytes.windows(word.len()).any(|window| window == word)
+}
+
+/// The files in a folder that hold the word.
+fn files_with_the_word(folder: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    for file in std::fs::read_dir(folder).unwrap() {
+        let path = file.unwrap().path();
+        let bytes = std::fs::read(&path).unwrap();
+        assert!(!bytes.is_empty() || !path.ends_with("t.db"), "nothing was stored");
+        if contains(&bytes, NEEDLE.as_bytes()) {
+            found.push(path.file_name().unwrap().to_string_lossy().into_owned());
+        }
+    }
+    found.sort();
+    found
+}
+
+#[tokio::test]
+async fn an_sqlite_file_and_its_log_hold_no_word_of_it() {
+    let folder = Folder::new();
+    let path = folder.file("t.db");
+    {
+        let store = Arc::new(SqliteSaver::open(&path).await.unwrap());
+        let saver: Arc<dyn Checkpointer> = Arc::new(EncryptedSaver::new(store, ring()));
+        run_all(|| Arc::clone(&saver)).await;
+        assert!(folder.file("t.db-wal").exists(), "the log is looked at as well");
+        assert_eq!(files_with_the_word(path.parent().unwrap()), Vec::<String>::new());
+    }
+    assert_eq!(files_with_the_word(path.parent().unwrap()), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn the_word_is_found_where_nothing_is_encrypted() {
+    let folder = Folder::new();
+    let path = folder.file("t.db");
+    let saver: Arc<dyn Checkpointer> = Arc::new(SqliteSaver::open(&path).await.unwrap());
+    run_dependencies(Arc::clone(&saver), Durability::Sync).await;
+    let found = files_with_the_word(path.parent().unwrap());
+    assert!(found.iter().any(|file| file.starts_with("t.db")), "{found:?}");
+}
+
+/// Every row of every table of a schema, as text; bytes are hexadecimal digits.
+async fn all_rows(server: &PostgresServer, schema: &str) -> Vec<String> {
+    let (client, connection) = tokio_postgres::connect(&server.url(), tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    let tables = "SELECT quote_ident(tablename) FROM pg_tables WHERE schemaname = $1";
+    let mut rows = Vec::new();
+    for table in client.query(tables, &[&schema]).await.unwrap() {
+        let query = format!("SELECT t::text FROM {schema}.{} t", table.get::<_, String>(0));
+        rows.extend(client.query(&query, &[]).await.unwrap().iter().map(|row| row.get::<_, String>(0)));
+    }
+    rows
+}
+
+fn with_the_word(rows: &[String]) -> usize {
+    let hex: String = NEEDLE.bytes().map(|byte| format!("{byte:02x}")).collect();
+    rows.iter().filter(|row| row.contains(NEEDLE) || row.contains(&hex)).count()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_rows_of_postgres_hold_no_word_of_it() {
+    let server = PostgresServer::get();
+    let (schema, clear) = (server.fresh_schema(), server.fresh_schema());
+    let open =
+        async |schema: &str| PostgresSaver::builder(server.url()).schema(schema).connect().await.unwrap();
+    let saver: Arc<dyn Checkpointer> = Arc::new(EncryptedSaver::new(open(&schema).await, ring()));
+    run_all(|| Arc::clone(&saver)).await;
+    let rows = all_rows(&server, &schema).await;
+    assert!(rows.len() > 20, "only {} rows", rows.len());
+    assert_eq!(with_the_word(&rows), 0);
+    let saver: Arc<dyn Checkpointer> = Arc::new(open(&clear).await);
+    run_dependencies(saver, Durability::Sync).await;
+    assert!(with_the_word(&all_rows(&server, &clear).await) > 0, "it is found where nothing is encrypted");
+}
+
+#[derive(State, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+struct Chat {
+    #[reduce(append)]
+    said: Vec<String>,
+}
+
+async fn asks(ctx: Ctx, chat: Snapshot<Chat>) -> Result<ChatUpdate> {
+    match chat.said.len() {
+        0..3 => Ok(Chat::update().said(["more"])),
+        _ => Ok(Chat::update().said([ctx.interrupt::<String>("enough?")?])),
+    }
+}
+
+fn chat(saver: impl Checkpointer) -> CompiledGraph<Chat> {
+    let more = |chat: &Chat| if chat.said.last().is_some_and(|last| last == "more") { "asks" } else { END };
+    let graph = StateGraph::new().node("asks", asks).edge(START, "asks").branch("asks", more, ["asks", END]);
+    graph.compile().unwrap().checkpointer(saver)
+}
+
+type Store = Arc<MemorySaver>;
+
+fn with(keys: KeyRing, store: &Store) -> CompiledGraph<Chat> {
+    chat(EncryptedSaver::new(Arc::clone(store), keys))
+}
+
+/// A thread that has gone through three supersteps and waits in the next.
+async fn waiting_thread(graph: &CompiledGraph<Chat>, thread: &str) {
+    let asked = graph.invoke(Chat::update()).thread(thread).await.unwrap();
+    assert_eq!(asked.interrupts().len(), 1);
+}
+
+async fn answered(graph: &CompiledGraph<Chat>, thread: &str) -> Vec<String> {
+    graph.resume("yes").thread(thread).await.unwrap().into_finished().unwrap().said
+}
+
+#[tokio::test]
+async fn old_records_are_read_with_old_keys_and_new_ones_written_with_the_current_one() {
+    let store = Store::default();
+    waiting_thread(&with(ring(), &store), "t").await;
+    let rotated = || KeyRing::new("next", key(2)).unwrap().older("current", key(1)).unwrap();
+    assert_eq!(answered(&with(rotated(), &store), "t").await, ["more", "more", "more", "yes"]);
+    assert_eq!(with(rotated(), &store).history("t").await.unwrap().len(), 5);
+    let only_new = with(KeyRing::new("next", key(2)).unwrap(), &store);
+    let error = only_new.state("t").await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "E_UNKNOWN_KEY: checkpoint 0.0 cannot be read: it is encrypted with the key `current`, which the key ring does not have: add it as an older one (thread `t`)"
+    );
+    let only_old = with(ring(), &store);
+    assert_eq!(only_old.state("t").await.unwrap_err().code(), Code::UnknownKey);
+    assert_eq!(only_old.history("t").before(CheckpointId::new(0, 4)).await.unwrap().len(), 4);
+}
+
+#[tokio::test]
+async fn a_thread_that_was_encrypted_anew_needs_no_old_key_and_says_the_same() {
+    let store = Store::default();
+    waiting_thread(&with(ring(), &store), "t").await;
+    waiting_thread(&with(ring(), &store), "other").await;
+    with(ring(), &store).update_state("t").at(CheckpointId::new(0, 1)).await.unwrap();
+    let rotated = KeyRing::new("next", key(2)).unwrap().older("current", key(1)).unwrap();
+    let before = with(rotated.clone(), &store).history("t").await.unwrap();
+    let saver = EncryptedSaver::new(Arc::clone(&store), rotated);
+    assert!(saver.reseal("t").await.unwrap() > 4);
+    assert_eq!(saver.reseal("t").await.unwrap(), 0, "it is done");
+    let only_new = with(KeyRing::new("next", key(2)).unwrap(), &store);
+    let after = only_new.history("t").await.unwrap();
+    let shown = |history: &[Checkpoint<Chat>]| format!("{history:?}");
+    assert_eq!(shown(&after), shown(&before));
+    assert_eq!(only_new.state("other").await.unwrap_err().code(), Code::UnknownKey);
+    saver.reseal("other").await.unwrap();
+    assert_eq!(answered(&only_new, "other").await, ["more", "more", "more", "yes"]);
+}
+
+/// More deltas than a segment folds, some before and some after the key was changed; read back at every place that matters.
+#[tokio::test]
+async fn long_threads_are_encrypted_anew_around_their_segments() {
+    async fn counts(chat: Snapshot<Chat>) -> ChatUpdate {
+        Chat::update().said([chat.said.len().to_string()])
+    }
+    let long = |keys: KeyRing, store: &Store| {
+        let more = |chat: &Chat| if chat.said.len() < 2_600 { "counts" } else { END };
+        let graph = StateGraph::new().node("counts", counts).edge(START, "counts");
+        let graph = graph.branch("counts", more, ["counts", END]).compile().unwrap();
+        graph.checkpointer(EncryptedSaver::new(Arc::clone(store), keys))
+    };
+    let rotated = || KeyRing::new("next", key(2)).unwrap().older("current", key(1)).unwrap();
+    for switch in [500, 1_024, 1_500] {
+        let store = Store::default();
+        let first = long(ring(), &store);
+        first.invoke(Chat::update()).thread("t").max_supersteps(switch).await.unwrap();
+        long(rotated(), &store).proceed().thread("t").max_supersteps(5_000).await.unwrap();
+        EncryptedSaver::new(Arc::clone(&store), rotated()).reseal("t").await.unwrap();
+        let graph = long(KeyRing::new("next", key(2)).unwrap(), &store);
+        for step in [1, 499, 500, 501, 1_022, 1_024, 1_025, 1_499, 1_501, 2_047, 2_048, 2_049, 2_600] {
+            let state = graph.state_at("t", CheckpointId::new(0, step)).await.unwrap().unwrap();
+            let expected: Vec<String> = (0..step).map(|n| n.to_string()).collect();
+            assert_eq!(state.values.said, expected, "step {step}, new key after {switch}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_thread_that_is_busy_is_not_encrypted_anew() {
+    let store = Store::default();
+    waiting_thread(&with(ring(), &store), "t").await;
+    let (now, hour) = (std::time::SystemTime::now(), std::time::Duration::from_secs(3600));
+    store.acquire("t", LeaseTerms { now, until: now + hour, seize: false }).await.unwrap();
+    let saver =
+        EncryptedSaver::new(store, KeyRing::new("next", key(2)).unwrap().older("current", key(1)).unwrap());
+    assert_eq!(saver.reseal("t").await.unwrap_err().code(), Code::ThreadBusy);
+}
+
+#[tokio::test]
+async fn another_key_of_the_same_name_and_no_key_at_all_are_told_apart_from_damage() {
+    let store = Store::default();
+    waiting_thread(&with(ring(), &store), "t").await;
+    let wrong = with(KeyRing::new("current", key(9)).unwrap(), &store);
+    for error in [
+        wrong.state("t").await.unwrap_err(),
+        wrong.history("t").await.unwrap_err(),
+        wrong.resume("yes").thread("t").await.unwrap_err(),
+        wrong.invoke(Chat::update()).thread("t").abandon().await.unwrap_err(),
+    ] {
+        assert_eq!((error.code(), error.thread()), (Code::WrongKey, Some("t")), "{error}");
+        assert!(error.to_string().contains("checkpoint 0."), "{error}");
+    }
+    let error = wrong.waiting().await.unwrap_err();
+    assert!(error.code() == Code::WrongKey && error.to_string().contains("slot 1"), "{error}");
+    let without = chat(Arc::clone(&store));
+    let error = without.state("t").await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "E_UNKNOWN_KEY: checkpoint 0.0 cannot be read: it is encrypted: give the graph an `EncryptedSaver` before its store, with the key it was encrypted with (thread `t`)"
+    );
+    assert_eq!(without.waiting().await.unwrap_err().code(), Code::UnknownKey);
+}
+
+/// The rows and writes of a thread as its store has them.
+async fn raw(store: &Store, thread: &str) -> Tail {
+    store.get(Place::root(thread), None).await.unwrap().unwrap()
+}
+
+/// Stores a thread as somebody does who has no key.
+async fn forge(thread: &str, rows: &[Row], writes: &[PendingWrite]) -> Store {
+    let store = Store::default();
+    let place = Place::root(thread);
+    for row in rows {
+        let Row { id, kind, record } = row;
+        let put = Put { place, id: *id, fence: 0, kind: *kind, record, segment: None, clears_writes: false };
+        store.put(put).await.unwrap();
+    }
+    let at = rows.last().unwrap().id;
+    store.put_writes(PutWrites::new(place, at, writes)).await.unwrap();
+    store
+}
+
+async fn refused_as_broken(store: &Store, thread: &str, what: &str) {
+    let graph = with(ring(), store);
+    for error in [
+        graph.state(thread).await.expect_err(what),
+        graph.resume("yes").thread(thread).await.expect_err(what),
+    ] {
+        assert_eq!((error.code(), error.thread()), (Code::SealBroken, Some(thread)), "{what}: {error}");
+        assert!(error.to_string().contains("checkpoint 0."), "{what}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn what_was_moved_to_another_thread_or_place_does_not_open() {
+    let store = Store::default();
+    waiting_thread(&with(ring(), &store), "a").await;
+    waiting_thread(&with(ring(), &store), "b").await;
+    let (a, b) = (raw(&store, "a").await, raw(&store, "b").await);
+    assert!(with(ring(), &forge("a", &a.rows, &a.writes).await).state("a").await.is_ok(), "forged well");
+    refused_as_broken(&forge("b", &a.rows, &a.writes).await, "b", "a whole thread").await;
+    let mut rows = b.rows.clone();
+    rows[2].record.clone_from(&a.rows[2].record);
+    refused_as_broken(&forge("b", &rows, &b.writes).await, "b", "one record of another thread").await;
+    let mut rows = b.rows.clone();
+    rows[2].record.clone_from(&b.rows[3].record);
+    refused_as_broken(&forge("b", &rows, &b.writes).await, "b", "a record of another step").await;
+    let mut rows = b.rows.clone();
+    rows[0].kind = RowKind::Delta;
+    rows[1].kind = RowKind::Full;
+    refused_as_broken(&forge("b", &rows, &b.writes).await, "b", "a record of another kind").await;
+    let mut writes = b.writes.clone();
+    writes[0].bytes.clone_from(&a.writes[0].bytes);
+    refused_as_broken(&forge("b", &b.rows, &writes).await, "b", "a question of another thread").await;
+    let mut writes = b.writes.clone();
+    writes[0].slot += 2;
+    refused_as_broken(&forge("b", &b.rows, &writes).await, "b", "a question in another place").await;
+    let mut writes = b.writes.clone();
+    writes[0].bytes.clone_from(&b.rows[1].record);
+    refused_as_broken(&forge("b", &b.rows, &writes).await, "b", "a record in the place of a question").await;
+}
+
+#[tokio::test]
+async fn what_was_changed_or_cut_anywhere_does_not_open() {
+    let store = Store::default();
+    waiting_thread(&with(ring(), &store), "t").await;
+    let tail = raw(&store, "t").await;
+    let whole = tail.rows[1].record.clone();
+    for at in 0..whole.len() {
+        for damage in ["flip", "cut"] {
+            let mut rows = tail.rows.clone();
+            match damage {
+                "flip" => rows[1].record[at] ^= 0x20,
+                _ => rows[1].record.truncate(at),
+            }
+            let graph = with(ring(), &forge("t", &rows, &tail.writes).await);
+            let error = graph.state("t").await.expect_err("what was damaged is refused");
+            let fair =
+                [Code::SealBroken, Code::UnknownKey, Code::WrongKey, Code::NotEncrypted, Code::UnknownFormat];
+            assert!(fair.contains(&error.code()), "{damage} at {at}: {error}");
+            assert!(error.to_string().contains("checkpoint 0.1 cannot be read"), "{error}");
+            let first = graph.state_at("t", CheckpointId::new(0, 0)).await.unwrap();
+            assert!(first.is_some(), "what is before it can be read");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_in_clear_is_read_only_if_that_was_said() {
+    let store = Store::default();
+    waiting_thread(&chat(Arc::clone(&store)), "t").await;
+    let error = with(ring(), &store).state("t").await.unwrap_err();
+    assert_eq!(error.code(), Code::NotEncrypted);
+    let both = chat(EncryptedSaver::new(Arc::clone(&store), ring()).reads_clear(true));
+    assert_eq!(answered(&both, "t").await, ["more", "more", "more", "yes"]);
+    let newest = raw(&store, "t").await.rows.pop().unwrap();
+    assert_eq!(newest.record[0], 0xc1, "what is written is encrypted");
+    let saver = EncryptedSaver::new(Arc::clone(&store), ring()).reads_clear(true);
+    saver.reseal("t").await.unwrap();
+    assert_eq!(with(ring(), &store).history("t").await.unwrap().len(), 5);
+}
+
+#[tokio::test]
+async fn copies_of_copies_are_read_and_go_on_by_themselves() {
+    let folder = Folder::new();
+    let file = Arc::new(SqliteSaver::open(folder.fresh()).await.unwrap());
+    for store in [Arc::new(MemorySaver::new()) as Arc<dyn Checkpointer>, file] {
+        let graph = chat(EncryptedSaver::new(Arc::clone(&store), ring()));
+        waiting_thread(&graph, "a").await;
+        graph.copy_thread("a", "b").await.unwrap();
+        graph.copy_thread("b", "c").await.unwrap();
+        graph.delete_thread("a").await.unwrap();
+        for thread in ["c", "b"] {
+            assert_eq!(
+                graph.waiting().after("").await.unwrap().iter().filter(|one| one.thread == thread).count(),
+                1
+            );
+            assert_eq!(answered(&graph, thread).await, ["more", "more", "more", "yes"], "{thread}");
+            assert!(graph.history(thread).await.unwrap().len() >= 5);
+        }
+        assert_eq!(graph.copy_thread("b", "c").await.unwrap_err().code(), Code::ThreadExists);
+        assert_eq!(graph.state("c").await.unwrap().unwrap().values.said.len(), 4);
+        let saver = EncryptedSaver::new(Arc::clone(&store), ring());
+        assert_eq!(saver.namespaces("c").await.unwrap(), [""], "permissions are nobody's namespace");
+        let permissions = Place { thread: "c", namespace: "||origins" };
+        assert_eq!(store.list(permissions, ListQuery::default()).await.unwrap().len(), 2);
+        assert!(saver.reseal("c").await.unwrap() > 0);
+        // That of `b`, which was copied along, is of no use to anybody.
+        assert_eq!(store.list(permissions, ListQuery::default()).await.unwrap().len(), 1);
+        assert_eq!(answered_text(&graph, "c").await, "more more more yes");
+    }
+}
+
+async fn answered_text(graph: &CompiledGraph<Chat>, thread: &str) -> String {
+    graph.state(thread).await.unwrap().unwrap().values.said.join(" ")
+}
+
+#[tokio::test]
+async fn a_copy_that_the_store_made_alone_is_not_read() {
+    let store = Store::default();
+    let graph = with(ring(), &store);
+    waiting_thread(&graph, "a").await;
+    graph.copy_thread("a", "b").await.unwrap();
+    store.copy_thread("a", "stolen").await.unwrap();
+    store.copy_thread("b", "stolen too").await.unwrap();
+    refused_as_broken(&store, "stolen", "a copy without a permission").await;
+    refused_as_broken(&store, "stolen too", "a copy with the permission of another").await;
+}
+
+#[tokio::test]
+async fn a_key_shows_nothing_of_itself() {
+    let saver = EncryptedSaver::new(MemorySaver::new(), ring().older("old", key(0xab)).unwrap());
+    let digits = "ab".repeat(32);
+    let shown = format!("{saver:?} {:?} {:?}", ring(), EncryptionKey::from_hex(&digits).unwrap());
+    assert!(shown.contains("\"old\"") && !shown.contains("abab") && !shown.contains("171"), "{shown}");
+    for wrong in ["", "ab", &"ab".repeat(33), &"zz".repeat(32), &format!("{}\u{e9}", "a".repeat(62))] {
+        let error = EncryptionKey::from_hex(wrong).unwrap_err().to_string();
+        assert_eq!(error, "E_UNKNOWN_KEY: an encryption key is written as 64 hexadecimal digits");
+    }
+    for ring in
+        [ring().older("current", key(3)), KeyRing::new("", key(1)), KeyRing::new("n".repeat(256), key(1))]
+    {
+        assert_eq!(ring.unwrap_err().code(), Code::UnknownKey);
+    }
+    assert!(KeyRing::new("n".repeat(255), key(1)).is_ok());
+}
+
+#[tokio::test]
+async fn equal_values_are_never_the_same_bytes() {
+    let store = Store::default();
+    let graph = with(ring(), &store);
+    let mut seen = std::collections::HashSet::new();
+    for thread in 0..200 {
+        let thread = format!("t{thread}");
+        waiting_thread(&graph, &thread).await;
+        let tail = raw(&store, &thread).await;
+        let records = tail.rows.iter().map(|row| &row.record);
+        for bytes in records.chain(tail.writes.iter().map(|write| &write.bytes)) {
+            // After the marker, the version, the name of the key and its check.
+            assert!(seen.insert(bytes[14..38].to_vec()), "salt and nonce came twice");
+            assert_eq!(&bytes[..10], b"\xc1\x01\x07current");
+        }
+    }
+    assert!(seen.len() > 900);
+}
