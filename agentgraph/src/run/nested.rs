@@ -109,7 +109,8 @@ pub(crate) async fn enter<C: State>(
     if let Some((persistence, _)) = &kept
         && let Some(refused) = callee.graph.core.refusal(&*persistence.saver)
     {
-        return Err(Error::new(refused.code, refused.why).into());
+        let broken = Inside::Broken(Error::new(refused.code, refused.why));
+        return Err(outer.control.put_inside(request, broken).into());
     }
     let updates = begin.state.is_some();
     let stored = StoredCall { task: call.task, updates };

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 struct Triage {
     #[channel(ephemerl)]
     question: String,
-    #[channel(secret)]
+    #[channel(encrypted)]
     token: String,
     #[channel(run, ephemeral)]
     notes: Vec<String>,
