@@ -43,6 +43,7 @@ use std::time::SystemTime;
 
 use async_trait::async_trait;
 
+use self::format::FormatError;
 use crate::context::{CheckpointId, TaskId};
 use crate::error::{Code, Error};
 
@@ -477,4 +478,14 @@ pub(crate) fn corrupt(place: Place<'_>, id: CheckpointId, problem: impl std::fmt
         ),
     )
     .on_thread(Some(place.thread))
+}
+
+/// The error for a record that is none of this release's, or none that it can read.
+pub(crate) fn unreadable(place: Place<'_>, id: CheckpointId, error: FormatError) -> Error {
+    let code = match error {
+        FormatError::Newer(_) => Code::UnknownFormat,
+        FormatError::Sealed => Code::UnknownKey,
+        FormatError::Damaged(_) => return corrupt(place, id, error),
+    };
+    Error::new(code, format!("checkpoint {id} cannot be read: {error}")).on_thread(Some(place.thread))
 }

@@ -72,6 +72,7 @@
 //! | to have many callers on one thread | [`RunBuilder::when_busy`], [`WhenBusy`], [`CompiledGraph::lease`] |
 //! | to keep a store small | [`CompiledGraph::prune`], [`CompiledGraph::retention`], [`CompiledGraph::delete_thread`], [`CompiledGraph::copy_thread`] |
 //! | to know who waits for an answer | [`CompiledGraph::waiting`], [`Checkpoint::interrupts`] |
+//! | to keep what is stored from those who have the store | `checkpoint::EncryptedSaver` (feature `encryption`), `#[channel(secret)]` of [`derive(State)`](macro@State), [`CompiledGraph::try_checkpointer`], [`CompiledGraph::state_json`], [`MASK`] |
 //! | to write a store of one's own | [`Checkpointer`], `checkpoint::conformance` (feature `conformance`) |
 //! | to go back in time | [`CompiledGraph::update_state`], [`RunBuilder::from`], [`CompiledGraph::state_at`] |
 //! | to change what is stored | [`StateGraph::schema_version`], [`StateGraph::migration`], [`StoredFields`] |

@@ -197,7 +197,7 @@ impl<C: Checkpointer> EncryptedSaver<C> {
 
 /// An answer that was taken back says nothing, and stores must know it from one that was not.
 fn is_taken_back(write: &PendingWrite) -> bool {
-    let is_answer = write.slot % 2 == 0 && write.slot > 0 && write.slot < PendingWrite::SPECIAL;
+    let is_answer = write.slot.is_multiple_of(2) && write.slot > 0 && write.slot < PendingWrite::SPECIAL;
     is_answer && write.bytes == [0xc0]
 }
 
@@ -347,5 +347,47 @@ impl<C: Checkpointer> Checkpointer for EncryptedSaver<C> {
 impl<C> fmt::Debug for EncryptedSaver<C> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("EncryptedSaver").field("keys", &self.keys).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::random::Random;
+    use super::{EncryptedSaver, EncryptionKey, KeyRing};
+    use crate::checkpoint::{Checkpointer, MemorySaver, PendingWrite, Place, Put, PutWrites, RowKind};
+    use crate::context::{CheckpointId, TaskId};
+    use crate::error::Code;
+
+    #[test]
+    fn without_randomness_nothing_is_stored() {
+        let keys = KeyRing::new("k", EncryptionKey::from_bytes([1; 32])).unwrap();
+        let store = Arc::new(MemorySaver::new());
+        let mut saver = EncryptedSaver::new(Arc::clone(&store), keys);
+        saver.random = Random::of(|_| false);
+        let (place, id) = (Place::root("t"), CheckpointId::new(0, 0));
+        let put = Put {
+            place,
+            id,
+            fence: 0,
+            kind: RowKind::Full,
+            record: b"x",
+            segment: None,
+            clears_writes: false,
+        };
+        let writes = [PendingWrite { task: TaskId::from_u128(1), slot: 0, bytes: b"x".to_vec() }];
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            for failed in [
+                saver.put(put).await,
+                saver.try_put(&put).unwrap(),
+                saver.put_writes(PutWrites::new(place, id, &writes)).await,
+            ] {
+                let error = failed.unwrap_err();
+                assert!(error.code() == Code::Store && error.to_string().contains("randomness"), "{error}");
+            }
+            assert!(store.threads().await.unwrap().is_empty());
+        });
     }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use super::fold::Folded;
 use super::format::{Header, Source, open};
-use super::{Checkpointer, ListQuery, Place, Rewrite, Row, RowKind, corrupt, page};
+use super::{Checkpointer, ListQuery, Place, Rewrite, Row, RowKind, corrupt, page, unreadable};
 use crate::context::{CheckpointId, RunId};
 use crate::error::Error;
 
@@ -184,7 +184,7 @@ fn headers(place: Place<'_>, rows: Vec<Row>) -> Result<Vec<Known>, Error> {
             header = Header::default();
         }
         let read = open(&row.record).and_then(|view| header.update(view.header));
-        read.map_err(|error| corrupt(place, row.id, error))?;
+        read.map_err(|error| unreadable(place, row.id, error))?;
         let parent = header.parent.map(|(branch, step)| CheckpointId::new(branch, step));
         Ok(Known {
             id: row.id,
@@ -358,7 +358,7 @@ pub(super) fn add(
         let id = (row.kind != RowKind::Segment).then_some(row.id);
         folded.apply(view.operations, id)
     });
-    read.map_err(|error| corrupt(place, row.id, error))
+    read.map_err(|error| unreadable(place, row.id, error))
 }
 
 /// Puts the value itself where it was referred to.
@@ -377,5 +377,5 @@ async fn take_over(
     let filled = open(&row.record)
         .and_then(|view| other.apply(view.operations, Some(holder)))
         .and_then(|()| folded.fill(field, &other, holder));
-    filled.map_err(|error| corrupt(place, holder, error))
+    filled.map_err(|error| unreadable(place, holder, error))
 }

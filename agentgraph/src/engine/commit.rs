@@ -13,7 +13,7 @@ use crate::checkpoint::fold::Folded;
 use crate::checkpoint::format::{
     Bytes, Header, HeaderWriter, Source, StoredCall, StoredDispatch, StoredJoin, micros, open,
 };
-use crate::checkpoint::{Checkpointer, PendingWrite, Place, Put, PutWrites, RowKind, corrupt};
+use crate::checkpoint::{Checkpointer, PendingWrite, Place, Put, PutWrites, RowKind, unreadable};
 use crate::context::{CheckpointId, RunId, Spent};
 use crate::engine::eager::Flow;
 use crate::engine::load::{Replayed, Restored};
@@ -481,10 +481,10 @@ impl<S: State> Journal<S> {
         let tail = self.saver.get(place, Some(head)).await?.unwrap_or_default();
         let mut folded = Folded::default();
         for row in tail.rows.iter().filter(|row| row.kind == RowKind::Delta) {
-            let view = open(&row.record).map_err(|error| corrupt(place, row.id, error))?;
-            folded.apply(view.operations, None).map_err(|error| corrupt(place, row.id, error))?;
+            let view = open(&row.record).map_err(|error| unreadable(place, row.id, error))?;
+            folded.apply(view.operations, None).map_err(|error| unreadable(place, row.id, error))?;
         }
-        folded.apply(self.delta.bytes(), None).map_err(|error| corrupt(place, self.next_id(), error))?;
+        folded.apply(self.delta.bytes(), None).map_err(|error| unreadable(place, self.next_id(), error))?;
         let mut record = Vec::new();
         self.encode(&mut record, core, time, commit, Repeat::Run)?;
         record.extend_from_slice(&folded.to_operations());

@@ -6,7 +6,7 @@ use crate::checkpoint::codec::Codec;
 use crate::checkpoint::delta::Weight;
 use crate::checkpoint::fold::{Folded, Value};
 use crate::checkpoint::format::{FormatError, Header, StoredState, open, value_length};
-use crate::checkpoint::{PendingWrite, Place, RowKind, Tail, corrupt};
+use crate::checkpoint::{PendingWrite, Place, RowKind, Tail, corrupt, unreadable};
 use crate::context::{Answer, CheckpointId, Spent};
 use crate::edits::{EditError, GraphEdit};
 use crate::engine::eager::record::left_in_header;
@@ -115,20 +115,6 @@ pub(crate) async fn fill_references<S: State>(
         replayed.replay += row.record.len() as u64;
     }
     Ok(())
-}
-
-fn unreadable(place: Place<'_>, id: CheckpointId, error: FormatError) -> Error {
-    match error {
-        FormatError::Newer(_) => {
-            Error::new(Code::UnknownFormat, format!("checkpoint {id} cannot be read: {error}"))
-                .on_thread(Some(place.thread))
-        }
-        FormatError::Sealed => {
-            Error::new(Code::UnknownKey, format!("checkpoint {id} cannot be read: {error}"))
-                .on_thread(Some(place.thread))
-        }
-        FormatError::Damaged(_) => corrupt(place, id, error),
-    }
 }
 
 /// Builds the typed state. Fields that the state no longer has are dropped; new ones have their initial values.

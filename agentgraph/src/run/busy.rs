@@ -1,7 +1,7 @@
 //! [`WhenBusy`]: what becomes of a call when a run goes on in its thread already.
 
 use crate::checkpoint::format::{Header, Source, open};
-use crate::checkpoint::{Checkpointer, ListQuery, Place, corrupt, page};
+use crate::checkpoint::{Checkpointer, ListQuery, Place, page, unreadable};
 use crate::context::{CheckpointId, RunId};
 use crate::error::Error;
 
@@ -81,7 +81,7 @@ pub(crate) async fn newest_run(
         for row in rows {
             let mut header = Header::default();
             let read = open(&row.record).and_then(|view| header.update(view.header));
-            read.map_err(|error| corrupt(place, row.id, error))?;
+            read.map_err(|error| unreadable(place, row.id, error))?;
             let step_before = row.id.step.checked_sub(1);
             parent = header.parent.filter(|(_, step)| step_before == Some(*step));
             let (on, step) = match (parent, step_before) {

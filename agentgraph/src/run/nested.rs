@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::checkpoint::codec::Codec;
 use crate::checkpoint::format::{Bytes, Header, Source, StoredCall, open};
-use crate::checkpoint::{Checkpointer, ListQuery, PendingWrite, Place, RowKind, corrupt, page};
+use crate::checkpoint::{Checkpointer, ListQuery, PendingWrite, Place, RowKind, page, unreadable};
 use crate::context::{
     Call, CheckpointId, Control, Inside, Nest, Outer, RunId, RunShared, Sink, Spending, TaskId, TaskRequest,
 };
@@ -492,7 +492,7 @@ async fn written(
         for row in rows {
             let mut header = Header::default();
             let read = open(&row.record).and_then(|view| header.update(view.header));
-            read.map_err(|error| corrupt(place, row.id, error))?;
+            read.map_err(|error| unreadable(place, row.id, error))?;
             found.extend(header.wrote.map(|wrote| Written { version: 0, update: wrote.0 }));
             oldest_read = row.id;
             if row.kind == RowKind::Full {
@@ -523,7 +523,7 @@ async fn version_at(saver: &dyn Checkpointer, place: Place<'_>, id: CheckpointId
     let mut header = Header::default();
     for row in &tail.rows {
         let read = open(&row.record).and_then(|view| header.update(view.header));
-        read.map_err(|error| corrupt(place, row.id, error))?;
+        read.map_err(|error| unreadable(place, row.id, error))?;
     }
     Ok(header.schema)
 }

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 
 use crate::checkpoint::format::{Header, open};
-use crate::checkpoint::{Checkpointer, Place, corrupt};
+use crate::checkpoint::{Checkpointer, Place, unreadable};
 use crate::context::{CheckpointId, Request, TaskId};
 use crate::engine::eager::record::stored_id;
 use crate::engine::load::left_behind;
@@ -89,7 +89,7 @@ impl<C: State> AnyGraph for Callee<C> {
         for row in &tail.rows {
             id = row.id;
             let read = open(&row.record).and_then(|view| header.update(view.header));
-            read.map_err(|error| corrupt(place, row.id, error))?;
+            read.map_err(|error| unreadable(place, row.id, error))?;
         }
         if header.next.is_empty() || header.call.is_none_or(|stored| stored.task != call) {
             return Ok(found);

@@ -10,7 +10,7 @@ use super::open::tasks_and_calls;
 use super::view::no_checkpointer;
 use crate::checkpoint::format::Header;
 use crate::checkpoint::prune::{prune_place, remove_place};
-use crate::checkpoint::{Checkpointer, Leased, Place, Retention, corrupt};
+use crate::checkpoint::{Checkpointer, Leased, Place, Retention, unreadable};
 use crate::context::{CheckpointId, TaskId};
 use crate::engine::load::left_behind;
 use crate::error::{Code, Error};
@@ -144,7 +144,7 @@ async fn open_tasks<S: State>(
     for row in &tail.rows {
         id = row.id;
         let read = crate::checkpoint::format::open(&row.record).and_then(|view| header.update(view.header));
-        read.map_err(|error| corrupt(place, row.id, error))?;
+        read.map_err(|error| unreadable(place, row.id, error))?;
     }
     if header.next.is_empty() {
         return Ok(None);

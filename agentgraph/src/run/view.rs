@@ -337,7 +337,7 @@ impl<S: State> History<S> {
         let mut found = vec![checkpoint(&self.graph, persistence, place, &replayed)?];
         for row in rows {
             apply_row(&mut replayed, row.id, row.kind, &row.record)
-                .map_err(|error| crate::checkpoint::corrupt(place, row.id, error))?;
+                .map_err(|error| crate::checkpoint::unreadable(place, row.id, error))?;
             if row.kind == RowKind::Full {
                 fill_references(persistence, place, &mut replayed).await?;
             }

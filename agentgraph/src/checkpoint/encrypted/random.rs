@@ -9,7 +9,10 @@ use crate::error::{Code, Error};
 
 /// A source of randomness that nobody can foretell.
 #[derive(Clone)]
-pub(super) struct Random(Arc<dyn Fn(&mut [u8]) -> bool + Send + Sync>);
+pub(super) struct Random(Arc<Fill>);
+
+/// Whether it could.
+type Fill = dyn Fn(&mut [u8]) -> bool + Send + Sync;
 
 impl Random {
     pub(super) fn of_the_system() -> Self {

@@ -6,7 +6,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use crate::checkpoint::format::{Header, Source, StoredMerge, open};
-use crate::checkpoint::{Checkpointer, ListQuery, Place, corrupt};
+use crate::checkpoint::{Checkpointer, ListQuery, Place, unreadable};
 use crate::context::CheckpointId;
 use crate::engine::Loop;
 use crate::engine::eager::course::{Course, End, Started};
@@ -57,7 +57,7 @@ impl Order {
             for row in newer {
                 let mut header = Header::default();
                 let read = open(&row.record).and_then(|view| header.update(view.header));
-                read.map_err(|error| corrupt(place, row.id, error))?;
+                read.map_err(|error| unreadable(place, row.id, error))?;
                 found.push((header.source, header.eager.log));
             }
             match rows.last() {
