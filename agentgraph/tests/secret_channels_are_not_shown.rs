@@ -159,7 +159,7 @@ async fn the_secrets_of_a_temporary_subgraph_are_found_when_it_is_called() {
     }
     let graph =
         StateGraph::<Plain>::new().node("adds", adds).edge(START, "adds").template("part", |(): ()| {
-            login().embed(|| Login::update(), |login: Login| Plain::update().text(login.user))
+            login().embed(Login::update, |login: Login| Plain::update().text(login.user))
         });
     let saver = Arc::new(in_clear());
     let graph = graph.compile().unwrap().try_checkpointer(Arc::clone(&saver)).unwrap();
