@@ -9,14 +9,17 @@ mod sqlite_folder;
 
 use std::collections::BTreeMap;
 use std::pin::pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use agentgraph::checkpoint::conformance::{self, Report};
 use agentgraph::checkpoint::{
-    Checkpointer, EncryptedSaver, EncryptionKey, KeyRing, MemorySaver, SqliteSaver,
+    Checkpointer, EncryptedSaver, EncryptionKey, KeyRing, MemorySaver, Retention, SqliteSaver,
 };
+use agentgraph::prelude::*;
 use faulty::{FAULTS, Faulty};
 use proptest::prelude::*;
+use serde::{Deserialize, Serialize};
 use sqlite_folder::Folder;
 
 fn assert_holds(report: &Report) {
@@ -76,6 +79,63 @@ async fn an_encrypted_sqlite_file_holds_on_two_workers() {
     let folder = Folder::new();
     let open = || async { Ok(encrypted(SqliteSaver::open(folder.fresh()).await?)) };
     assert_holds(&conformance::run(open).await);
+}
+
+#[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+struct Words {
+    said: String,
+}
+
+/// What people, and people who mean no good, call things.
+const HOSTILE: [&str; 12] = [
+    "",
+    " ",
+    "'; DROP TABLE checkpoint; --",
+    "\" OR 1=1 --",
+    "$1",
+    "?1",
+    "%",
+    "../../etc/passwd",
+    "||origins",
+    "a\0b",
+    "\u{202e}\u{feff}名前😀",
+    "NULL",
+];
+
+#[tokio::test]
+async fn a_graph_runs_in_threads_and_nodes_of_any_name() {
+    async fn asks(ctx: Ctx, words: Snapshot<Words>) -> agentgraph::Result<WordsUpdate> {
+        let answer: String = ctx.interrupt(&words.said)?;
+        Ok(Words::update().said(answer))
+    }
+    let folder = Folder::new();
+    let open = async || SqliteSaver::open(folder.fresh()).await.unwrap();
+    for store in [
+        Arc::new(MemorySaver::new()) as Arc<dyn Checkpointer>,
+        Arc::new(open().await),
+        Arc::new(encrypted(open().await)),
+    ] {
+        for name in HOSTILE {
+            let inside = StateGraph::new().node("asks", asks).edge(START, "asks").compile().unwrap();
+            let node = if name.is_empty() { "node" } else { name };
+            let graph = StateGraph::new().node(node, inside).edge(START, node).compile().unwrap();
+            let graph = graph.checkpointer(Arc::clone(&store));
+            let copy = format!("{name}{name} copy");
+            let asked = graph.invoke(Words::update().said(name)).thread(name).await.unwrap();
+            assert_eq!(asked.interrupts()[0].value, name);
+            assert!(graph.waiting().after(name).await.unwrap().is_empty(), "{name:?}");
+            let waiting = graph.waiting().await.unwrap();
+            assert_eq!((waiting.len(), &*waiting[0].thread), (1, name));
+            graph.resume(name).thread(name).await.unwrap().into_finished().unwrap();
+            graph.copy_thread(name, &copy).await.unwrap();
+            graph.prune(Retention::keep_last(1)).await.unwrap();
+            for thread in [name, &*copy] {
+                assert_eq!(graph.state(thread).await.unwrap().unwrap().values.said, name);
+                graph.delete_thread(thread).await.unwrap();
+            }
+            assert!(store.threads().await.unwrap().is_empty(), "{name:?}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -28,7 +28,7 @@ use super::{
     Checkpointer, Claim, LeaseTerms, ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row, RowKind,
     Tail, Waiting, WaitingQuery,
 };
-use crate::context::CheckpointId;
+use crate::context::{CheckpointId, TaskId};
 use crate::error::Error;
 
 /// A checkpointer before another one, which encrypts everything that is stored (feature `encryption`): AES-256-GCM, with a key of
@@ -198,7 +198,7 @@ impl<C: Checkpointer> EncryptedSaver<C> {
 /// An answer that was taken back says nothing, and stores must know it from one that was not.
 fn is_taken_back(write: &PendingWrite) -> bool {
     let is_answer = write.slot.is_multiple_of(2) && write.slot > 0 && write.slot < PendingWrite::SPECIAL;
-    is_answer && write.bytes == [0xc0]
+    is_answer && write.task != TaskId::from_u128(0) && write.bytes == [0xc0]
 }
 
 impl Named<'_> {

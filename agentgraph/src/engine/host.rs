@@ -5,6 +5,7 @@
 //! a task needs is in [`TaskCall`]: no closure, only names and bytes, so any process that built the same graph can
 //! run it with [`CompiledGraph::run_task`].
 
+use std::fmt;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
@@ -113,8 +114,9 @@ pub trait Host: Send + Sync + 'static {
     async fn run(&self, call: TaskCall) -> Result<TaskReply, BoxError>;
 }
 
-/// One task, as bytes and names.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// One task, as bytes and names. It holds the state whole, secret channels too, for the node to read: send it where they may be
+/// known, and by a way that nobody listens to.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TaskCall {
     /// The run it belongs to.
@@ -142,6 +144,17 @@ pub struct TaskCall {
     /// The nodes whose last output could be used again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     kept: Vec<String>,
+}
+
+/// Without the state, which may hold secrets.
+impl fmt::Debug for TaskCall {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let TaskCall { run, thread, step, max_supersteps, node, answers, edits, kept, .. } = self;
+        let mut parts = out.debug_struct("TaskCall");
+        parts.field("run", run).field("thread", thread).field("step", step);
+        parts.field("max_supersteps", max_supersteps).field("node", node).field("answers", answers);
+        parts.field("edits", edits).field("kept", kept).finish_non_exhaustive()
+    }
 }
 
 /// How a task ended elsewhere.

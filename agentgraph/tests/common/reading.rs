@@ -2,13 +2,26 @@
 
 use std::sync::Arc;
 
+use agentgraph::checkpoint::{Checkpointer, EncryptedSaver, EncryptionKey, KeyRing};
 use agentgraph::prelude::*;
 use agentgraph::{Code, Error, MemorySaver};
 
 use super::stories::{Story, large, long, migrated, paused};
 
+/// From this number on a thread is read through a key.
+pub const ENCRYPTED: u8 = 128;
+
+/// What encrypts and decrypts these threads.
+pub fn encrypted<C: Checkpointer>(saver: C) -> EncryptedSaver<C> {
+    EncryptedSaver::new(saver, KeyRing::new("k", EncryptionKey::from_bytes([7; 32])).unwrap())
+}
+
 /// The graph that the thread of this number belongs to.
 pub fn graph_of(which: usize, saver: Arc<MemorySaver>) -> CompiledGraph<Story> {
+    let saver: Arc<dyn Checkpointer> = match which >= ENCRYPTED.into() {
+        true => Arc::new(encrypted(saver)),
+        false => saver,
+    };
     match which % 4 {
         0 => paused(saver),
         1 => long(saver),
@@ -19,8 +32,10 @@ pub fn graph_of(which: usize, saver: Arc<MemorySaver>) -> CompiledGraph<Story> {
 
 /// What a reader may say of damaged bytes. That a channel or node is not known is true as well: names are bytes too.
 fn is_fair(error: &Error) -> bool {
-    use Code::{CorruptCheckpoint, GraphChanged, SchemaVersion, UnknownFormat};
+    use Code::{CorruptCheckpoint, GraphChanged, NotEncrypted, SchemaVersion, SealBroken};
+    use Code::{UnknownFormat, UnknownKey, WrongKey};
     matches!(error.code(), CorruptCheckpoint | UnknownFormat | GraphChanged | SchemaVersion)
+        || matches!(error.code(), SealBroken | NotEncrypted | UnknownKey | WrongKey)
 }
 
 /// # Panics

@@ -58,6 +58,18 @@ impl Tape {
     /// Stores everything as it was stored, on thread `t`.
     pub async fn play(&self) -> Arc<MemorySaver> {
         let saver = Arc::new(MemorySaver::new());
+        self.play_into(&*saver).await;
+        saver
+    }
+
+    /// The same thread, with every run of bytes as that makes it which `around` puts before a saver.
+    pub async fn through<C: Checkpointer>(&self, around: impl Fn(Recorder) -> C) -> Tape {
+        let recorder = Recorder::default();
+        self.play_into(&around(recorder.clone())).await;
+        recorder.tape()
+    }
+
+    async fn play_into(&self, saver: &dyn Checkpointer) {
         for commit in &self.commits {
             let (record, segment) = (unhex(&commit.record), commit.segment.as_deref().map(unhex));
             let put = Put {
@@ -83,7 +95,6 @@ impl Tape {
             };
             saver.put_writes(PutWrites::new(place, head, &[write])).await.unwrap();
         }
-        saver
     }
 }
 

@@ -146,6 +146,9 @@ impl Part {
 }
 
 fn record(kind: Kind, bytes: &[u8]) -> Part {
+    if bytes[0] != 1 {
+        return Part::Raw { kind, bytes: bytes.to_vec() };
+    }
     let header = u32::from_be_bytes(array(&bytes[1..5])) as usize;
     Part::Record { kind, header: bytes[5..5 + header].to_vec(), operations: bytes[5 + header..].to_vec() }
 }

@@ -52,6 +52,7 @@ pub(crate) enum Kind {
     CutsNamesAtNul,
     FoldsCaseOfNamespaces,
     CutsLongRecords,
+    WrapsLargeNumbers,
     StoresTwiceAtOnce,
     LosesEveryTenthRow,
     LetsBothWin,
@@ -118,6 +119,7 @@ faults! {
     CutsNamesAtNul => "any text names a thread, and no two names are the same",
     FoldsCaseOfNamespaces => "any text names a namespace, and no two names are the same",
     CutsLongRecords => "records and writes of no byte and of ten megabytes come back as they were",
+    WrapsLargeNumbers => "a question with any number and any text is answered",
     StoresTwiceAtOnce => "a store that answers at once answers as one that waits",
     LosesEveryTenthRow => "writers on threads of their own all succeed, each in his order",
     LetsBothWin => "of writers on one thread one wins each step",
@@ -383,6 +385,9 @@ impl Checkpointer for Faulty {
             rows = self.inner.list(place, ListQuery::default()).await?;
             rows.reverse();
             rows.truncate(query.limit.unwrap_or(usize::MAX));
+        }
+        if self.has(Kind::WrapsLargeNumbers) && query.before.is_some_and(|before| before > i64::MAX as u64) {
+            rows.clear();
         }
         Ok(rows)
     }

@@ -3,11 +3,13 @@
 use futures_util::FutureExt;
 
 use super::{Clause, Store};
-use crate::checkpoint::{Checkpointer, PendingWrite, Place, Put, PutWrites, RowKind};
+use crate::checkpoint::{
+    Checkpointer, ListQuery, PendingWrite, Place, Put, PutWrites, RowKind, WaitingQuery,
+};
 use crate::context::{CheckpointId, TaskId};
 use crate::error::Error;
 
-pub(super) const CLAUSES: [Clause; 4] = [
+pub(super) const CLAUSES: [Clause; 5] = [
     Clause::code("any text names a thread, and no two names are the same", |store| threads(store).boxed()),
     Clause::code("any text names a namespace, and no two names are the same", |store| {
         namespaces(store).boxed()
@@ -15,6 +17,7 @@ pub(super) const CLAUSES: [Clause; 4] = [
     Clause::code("records and writes of no byte and of ten megabytes come back as they were", |store| {
         sizes(store).boxed()
     }),
+    Clause::code("a question with any number and any text is answered", |store| questions(store).boxed()),
     Clause::code("a store that answers at once answers as one that waits", |store| at_once(store).boxed()),
 ];
 
@@ -151,6 +154,56 @@ async fn sizes(store: Store) -> Result<(), String> {
         }
         if tail.writes != writes {
             return Err(format!("a pending write of {size} bytes does not come back as it was"));
+        }
+    }
+    Ok(())
+}
+
+async fn questions(store: Store) -> Result<(), String> {
+    let place = Place::root("t");
+    for step in 0..3 {
+        store.put(full(place, step, b"x")).await.map_err(said)?;
+    }
+    let asks = PendingWrite { task: TaskId::from_u128(1), slot: 1, bytes: b"x".to_vec() };
+    let writes = PutWrites::new(place, CheckpointId::new(0, 2), std::slice::from_ref(&asks));
+    store.put_writes(writes).await.map_err(said)?;
+    let largest = i64::MAX as u64;
+    for (before, limit, expected) in [
+        (Some(u64::MAX), None, 3),
+        (Some(largest), Some(usize::MAX), 3),
+        (Some(largest + 1), Some(largest as usize), 3),
+        (None, Some(0), 0),
+        (Some(0), Some(usize::MAX), 0),
+        (Some(1), Some(usize::MAX), 1),
+    ] {
+        let query = ListQuery { before, limit, ..ListQuery::default() };
+        let found = store.list(place, query).await.map_err(said)?.len();
+        if found != expected {
+            return Err(format!(
+                "a list before {before:?} of {limit:?} rows has {found}, and not {expected}"
+            ));
+        }
+    }
+    for id in [CheckpointId::new(u32::MAX, 0), CheckpointId::new(0, u64::MAX), CheckpointId::new(0, largest)]
+    {
+        let query = ListQuery { branch: Some(u32::MAX), before: Some(id.step), limit: None };
+        let found = store.row(place, id).await.map_err(said)?.is_some()
+            || store.get(place, Some(id)).await.map_err(said)?.is_some()
+            || !store.list(place, query).await.map_err(said)?.is_empty();
+        if found {
+            return Err(format!("checkpoint {id}, which nobody stored, is found"));
+        }
+    }
+    for name in names() {
+        for limit in [None, Some(0), Some(1), Some(usize::MAX)] {
+            let query = WaitingQuery { after: Some(&name), limit };
+            let found = store.waiting(query).await.map_err(said)?.len();
+            let expected = usize::from(name.as_str() < "t" && limit != Some(0));
+            if found != expected {
+                return Err(format!(
+                    "{found} requests wait after {name:?} (limit {limit:?}), and not {expected}"
+                ));
+            }
         }
     }
     Ok(())

@@ -6,7 +6,6 @@ use ring::aead::{AES_256_GCM, LessSafeKey, UnboundKey};
 use ring::hkdf::{HKDF_SHA256, KeyType, Prk};
 use zeroize::Zeroizing;
 
-use super::random::Random;
 use crate::error::{Code, Error};
 
 /// A key of 32 bytes, for AES-256-GCM.
@@ -51,16 +50,6 @@ impl EncryptionKey {
                 Err(Error::new(Code::UnknownKey, "an encryption key is written as 64 hexadecimal digits"))
             }
         }
-    }
-
-    /// A new key, from the system's source of randomness. Keep its bytes: nobody can read what it encrypted without them.
-    ///
-    /// # Errors
-    /// [`Code::Store`] when the system has no randomness to give.
-    pub fn generate() -> Result<(Self, Zeroizing<[u8; 32]>), Error> {
-        let mut bytes = Zeroizing::new([0; 32]);
-        Random::of_the_system().fill(&mut *bytes)?;
-        Ok((EncryptionKey(bytes.clone()), bytes))
     }
 
     /// The key of one record, made of this one and of the record's own chance. So the number of records that one key may
