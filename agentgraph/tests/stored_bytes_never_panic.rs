@@ -44,8 +44,8 @@ fn tapes() -> &'static [Tape; 3] {
 fn encrypted_tapes() -> &'static [Tape; 3] {
     static TAPES: OnceLock<[Tape; 3]> = OnceLock::new();
     TAPES.get_or_init(|| {
+        let [paused, long, large] = tapes();
         run(async {
-            let [paused, long, large] = tapes();
             let encrypt = async |tape: &Tape| tape.through(reading::encrypted).await;
             [encrypt(paused).await, encrypt(long).await, encrypt(large).await]
         })
