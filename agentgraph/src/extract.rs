@@ -13,8 +13,9 @@ use crate::checkpoint::delta;
 use crate::context::{Ctx, RunShared, TaskRequest};
 use crate::error::BoxError;
 use crate::failure::Failure;
+use crate::policy::Timeouts;
 use crate::state::State;
-use crate::step::InputValue;
+use crate::step::{InputValue, Payload};
 
 /// One execution of a node, as extractors see it.
 pub struct Task<'a, S: State> {
@@ -43,6 +44,14 @@ impl<'a, S: State> Task<'a, S> {
     /// The context.
     pub fn ctx(&self) -> Ctx {
         Ctx::new(Arc::clone(self.shared), self.request)
+    }
+
+    /// The time limits that were given with the dispatch that made the task. They are not those of whoever handles its
+    /// failure.
+    #[inline]
+    pub(crate) fn limits(&self) -> Option<Timeouts> {
+        let input = self.input.filter(|_| !self.request.handles)?;
+        input.limits.as_deref().copied()
     }
 }
 
@@ -189,14 +198,14 @@ impl<S: State, I: DeserializeOwned + Clone + 'static> FromTask<S> for Input<I> {
         let read = |bytes: &[u8]| {
             delta::decode(bytes).map(Input).map_err(|error| wrong(misfit::<I>(bytes, &error.to_string())))
         };
-        match task.input {
-            None => Err(InputError::Missing(type_name::<I>())),
-            Some(live @ InputValue::Live { value, .. }) => match value.downcast_ref::<I>() {
+        let input = task.input.ok_or_else(|| InputError::Missing(type_name::<I>()))?;
+        match &input.value {
+            Payload::Live { value, .. } => match value.downcast_ref::<I>() {
                 Some(value) => Ok(Input(value.clone())),
                 // Another type that reads the same: what it would be after a checkpoint, it is now.
-                None => read(&live.encode().map_err(|error| wrong(error.message().to_owned()))?),
+                None => read(&input.encode().map_err(|error| wrong(error.message().to_owned()))?),
             },
-            Some(InputValue::Stored(bytes)) => read(bytes),
+            Payload::Stored(bytes) => read(bytes),
         }
     }
 }

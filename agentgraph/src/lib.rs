@@ -76,7 +76,7 @@
 //! | to write a store of one's own | [`Checkpointer`], `checkpoint::conformance` (feature `conformance`) |
 //! | to go back in time | [`CompiledGraph::update_state`], [`RunBuilder::from`], [`CompiledGraph::state_at`] |
 //! | to change what is stored | [`StateGraph::schema_version`], [`StateGraph::migration`], [`StoredFields`] |
-//! | to survive failure | [`RetryPolicy`], [`IntoNode::timeout`], [`IntoNode::on_error`], [`IntoNode::layer`], [`Terminal`], [`Error`], [`Code`] |
+//! | to survive failure | [`RetryPolicy`], [`IntoNode::timeout`], [`Dispatch::timeout`], [`IntoNode::on_error`], [`IntoNode::layer`], [`Terminal`], [`Error`], [`Code`] |
 //! | to run tasks elsewhere, or tests without a clock | [`Host`], [`Services`] |
 //!
 //! # What is promised

@@ -39,6 +39,15 @@ impl Policies {
         self.retry.is_empty() && self.timeouts.run.is_none() && self.timeouts.idle.is_none()
     }
 
+    /// What holds for one task: its own limits, over the policies of its node.
+    pub(crate) fn of_task(limits: Timeouts, node: Option<&Policies>) -> Self {
+        let own = Policies { timeouts: limits, ..Policies::default() };
+        match node {
+            None => own,
+            Some(node) => own.or(node),
+        }
+    }
+
     /// What a node says, and the defaults where it says nothing.
     pub(crate) fn or(mut self, defaults: &Policies) -> Self {
         if self.retry.is_empty() {

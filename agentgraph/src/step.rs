@@ -4,12 +4,15 @@ use std::any::Any;
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Serialize;
 
 use crate::checkpoint::delta;
+use crate::checkpoint::format::StoredLimits;
 use crate::edits::{EditError, Edits};
 use crate::error::{BoxError, Code, Error};
+use crate::policy::Timeouts;
 use crate::state::State;
 
 /// The result of one task, as the engine takes it.
@@ -355,25 +358,96 @@ impl Dispatch {
     pub fn new<I: Serialize + Send + Sync + 'static>(node: impl Into<Cow<'static, str>>, input: I) -> Self {
         Dispatch { node: node.into(), input: InputValue::new(input) }
     }
+
+    /// Fails an attempt of this task that takes longer, whatever the node's own [`timeout`](crate::IntoNode::timeout) is. A
+    /// page that is known to be large may take longer than others, and one that is a guess may be given up sooner. It is
+    /// stored with the dispatch. The node's retry policy and idle timeout hold as for its other tasks, and so does a
+    /// layer that limits it. With a limit of zero only what is done without waiting is in time.
+    ///
+    /// ```
+    /// # use agentgraph::prelude::*;
+    /// # use agentgraph::Code;
+    /// # use serde::{Deserialize, Serialize};
+    /// use std::time::Duration;
+    ///
+    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # struct Pages { #[reduce(append)] read: Vec<u32> }
+    /// async fn split() -> Command<Pages> {
+    ///     Command::to(Dispatch::new("read_page", 7_u32).timeout(Duration::from_millis(20)))
+    /// }
+    /// async fn read_page(Input(page): Input<u32>) -> PagesUpdate {
+    ///     tokio::time::sleep(Duration::from_secs(1)).await;
+    ///     Pages::update().read([page])
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<()> {
+    /// let graph = StateGraph::new()
+    ///     .node("split", split)
+    ///     .node("read_page", read_page.timeout(Duration::from_secs(60)))
+    ///     .edge(START, "split")
+    ///     .compile()?;
+    /// let error = graph.invoke(Pages::update()).await.unwrap_err();
+    /// assert_eq!((error.code(), error.node()), (Code::NodeTimeout, Some("read_page")));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.input.limits_mut().run = Some(limit);
+        self
+    }
+
+    /// Fails an attempt of this task that gives no sign of life for so long, whatever the node's own
+    /// [`idle_timeout`](crate::IntoNode::idle_timeout) is.
+    #[must_use]
+    pub fn idle_timeout(mut self, limit: Duration) -> Self {
+        self.input.limits_mut().idle = Some(limit);
+        self
+    }
 }
 
-/// The input of a dispatch: the value itself, or its bytes once it has been in a checkpoint or another process.
-#[derive(Clone)]
+/// The input of a dispatch, and what else is said of the task that it makes.
+#[derive(Clone, Debug)]
 #[doc(hidden)]
-pub enum InputValue {
+pub struct InputValue {
+    pub(crate) value: Payload,
+    /// Boxed, since few have them.
+    pub(crate) limits: Option<Box<Timeouts>>,
+}
+
+/// The value itself, or its bytes once it has been in a checkpoint or another process.
+#[derive(Clone)]
+pub(crate) enum Payload {
     Live { value: Arc<dyn Any + Send + Sync>, encode: fn(&(dyn Any + Send + Sync)) -> Result<Vec<u8>, Error> },
     Stored(Arc<[u8]>),
 }
 
 impl InputValue {
     pub fn new<I: Serialize + Send + Sync + 'static>(input: I) -> Self {
-        InputValue::Live { value: Arc::new(input), encode: encode_as::<I> }
+        InputValue { value: Payload::Live { value: Arc::new(input), encode: encode_as::<I> }, limits: None }
+    }
+
+    /// As it was stored.
+    pub(crate) fn stored(bytes: impl Into<Arc<[u8]>>, limits: Option<StoredLimits>) -> Self {
+        InputValue {
+            value: Payload::Stored(bytes.into()),
+            limits: limits.map(|limits| Box::new(limits.into())),
+        }
+    }
+
+    fn limits_mut(&mut self) -> &mut Timeouts {
+        self.limits.get_or_insert_default()
+    }
+
+    pub(crate) fn stored_limits(&self) -> Option<StoredLimits> {
+        self.limits.as_deref().map(|limits| StoredLimits::from(*limits))
     }
 
     pub(crate) fn encode(&self) -> Result<Vec<u8>, Error> {
-        match self {
-            InputValue::Live { value, encode } => encode(&**value),
-            InputValue::Stored(bytes) => Ok(bytes.to_vec()),
+        match &self.value {
+            Payload::Live { value, encode } => encode(&**value),
+            Payload::Stored(bytes) => Ok(bytes.to_vec()),
         }
     }
 
@@ -406,11 +480,11 @@ fn encode_as<I: Serialize + 'static>(value: &(dyn Any + Send + Sync)) -> Result<
     }
 }
 
-impl fmt::Debug for InputValue {
+impl fmt::Debug for Payload {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            InputValue::Live { .. } => out.write_str("InputValue::Live"),
-            InputValue::Stored(bytes) => write!(out, "InputValue::Stored({} bytes)", bytes.len()),
+            Payload::Live { .. } => out.write_str("Live"),
+            Payload::Stored(bytes) => write!(out, "Stored({} bytes)", bytes.len()),
         }
     }
 }

@@ -86,6 +86,29 @@ async fn every_task_is_carried_and_none_runs_here() {
     assert_eq!(carried.load(Ordering::SeqCst), 1);
 }
 
+#[tokio::test(start_paused = true)]
+async fn the_limit_of_a_dispatch_holds_where_its_task_runs() {
+    async fn work(Input(seconds): Input<u64>) -> WordsUpdate {
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+        Words::update().seen(["done"])
+    }
+    let far = |limit: u64| {
+        let job = Dispatch::new("work", 5_u64).timeout(Duration::from_secs(limit));
+        let build = move || {
+            let split = StateGraph::new().node("split", move || std::future::ready(Command::to(job.clone())));
+            split.node("work", work.timeout(Duration::from_secs(2))).edge(START, "split").compile().unwrap()
+        };
+        build().host(Elsewhere { graph: build(), carried: Arc::default() })
+    };
+    assert_eq!(text(far(6).invoke(Words::update()).await.unwrap().output()), "done");
+    let error = far(4).invoke(Words::update()).await.unwrap_err();
+    assert_eq!(
+        (error.code(), error.message().contains("no result after 4s")),
+        (Code::NodeTimeout, true),
+        "{error}"
+    );
+}
+
 #[tokio::test]
 async fn interrupts_are_asked_answered_and_refused_the_same() {
     async fn asks(ctx: Ctx) -> Result<WordsUpdate> {

@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use agentgraph::prelude::*;
-use agentgraph::{BoxError, Code, Node, Timeout, TimeoutKind};
+use agentgraph::{BoxError, Code, Failure, Node, Timeout, TimeoutKind};
 use common::clock::Clock;
-use common::words::{Words, text};
+use common::words::{Words, WordsUpdate, text};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -168,5 +168,143 @@ fn a_timeout_of_nothing_is_a_problem() {
     {
         let error = StateGraph::new().node("a", node).edge(START, "a").compile().unwrap_err();
         assert!(error.to_string().contains("timeout of zero"), "{error}");
+    }
+}
+
+/// Takes as many seconds as it is dispatched with, and beats after each.
+async fn takes(ctx: Ctx, Input(seconds): Input<u32>) -> WordsUpdate {
+    for _ in 0..seconds {
+        tokio::time::sleep(SECOND).await;
+        ctx.heartbeat();
+    }
+    Words::update().seen([format!("took {seconds}")])
+}
+
+/// A graph that dispatches these, to a node that may take two seconds.
+fn dispatches(jobs: Vec<Dispatch>) -> StateGraph<Words> {
+    let split = move || std::future::ready(Command::to(jobs.clone()));
+    StateGraph::new()
+        .node("split", split)
+        .node("work", takes.timeout(SECOND * 2).idle_timeout(SECOND * 9))
+        .edge(START, "split")
+}
+
+fn job(seconds: u32) -> Dispatch {
+    Dispatch::new("work", seconds)
+}
+
+async fn limit_met(graph: StateGraph<Words>) -> Result<String, (TimeoutKind, Duration)> {
+    let graph = graph.compile().unwrap();
+    match graph.invoke(Words::update()).await {
+        Ok(outcome) => Ok(text(outcome.output())),
+        Err(error) => {
+            assert_eq!((error.code(), error.node()), (Code::NodeTimeout, Some("work")));
+            let timeout = error.source().unwrap().downcast_ref::<Timeout>().unwrap();
+            Err((timeout.kind, timeout.limit))
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dispatch_has_limits_of_its_own_over_those_of_the_node() {
+    let both = |jobs: Vec<Dispatch>| [dispatches(jobs.clone()), dispatches(jobs).eager()];
+    for graph in both(vec![job(3)]) {
+        assert_eq!(limit_met(graph).await, Err((TimeoutKind::Run, SECOND * 2)), "the node's");
+    }
+    for graph in both(vec![job(5).timeout(SECOND * 6), job(1)]) {
+        assert!(
+            ["took 5 took 1", "took 1 took 5"].contains(&&*limit_met(graph).await.unwrap()),
+            "a longer one"
+        );
+    }
+    for graph in both(vec![job(1), job(1).timeout(SECOND / 2)]) {
+        assert_eq!(limit_met(graph).await, Err((TimeoutKind::Run, SECOND / 2)), "a shorter one");
+    }
+    for graph in both(vec![job(1).idle_timeout(SECOND / 4)]) {
+        assert_eq!(limit_met(graph).await, Err((TimeoutKind::Idle, SECOND / 4)));
+    }
+    for graph in both(vec![job(3).idle_timeout(SECOND * 5)]) {
+        assert_eq!(limit_met(graph).await, Err((TimeoutKind::Run, SECOND * 2)), "the other is the node's");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn limits_of_a_dispatch_hold_at_nodes_that_have_none_and_not_for_whoever_handles_it() {
+    let graph = |job: Dispatch| {
+        let split = move || std::future::ready(Command::to(job.clone()));
+        let slow = async || tokio::time::sleep(SECOND * 30).await;
+        StateGraph::new().node("split", split).node("work", slow).edge(START, "split")
+    };
+    assert_eq!(limit_met(graph(job(0))).await.unwrap(), "");
+    for graph in [graph(job(0).timeout(SECOND)), graph(job(0).timeout(SECOND)).eager()] {
+        assert_eq!(limit_met(graph).await, Err((TimeoutKind::Run, SECOND)));
+    }
+    async fn mend(failure: Failure) -> WordsUpdate {
+        tokio::time::sleep(SECOND * 30).await;
+        Words::update().seen([failure.code().as_str().to_owned()])
+    }
+    for eager in [false, true] {
+        let split = || std::future::ready(Command::to(job(1).timeout(SECOND / 2)));
+        let graph = StateGraph::new()
+            .node("split", split)
+            .node("work", takes.on_error("mend"))
+            .node("mend", mend)
+            .edge(START, "split");
+        let graph = if eager { graph.eager() } else { graph };
+        assert_eq!(limit_met(graph).await.unwrap(), "E_NODE_TIMEOUT");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_attempt_of_a_dispatch_has_its_limit_whole() {
+    let slow_at_first = async |ctx: Ctx| {
+        tokio::time::sleep(if ctx.attempt() < 3 { SECOND * 100 } else { SECOND }).await;
+        Words::update().seen([format!("attempt {}", ctx.attempt())])
+    };
+    let split = || std::future::ready(Command::to(job(0).timeout(SECOND * 3 / 2)));
+    let graph = StateGraph::new()
+        .node("split", split)
+        .node("work", slow_at_first.timeout(SECOND * 200).retry(RetryPolicy::attempts(3)))
+        .edge(START, "split");
+    assert_eq!(limit_met(graph).await.unwrap(), "attempt 3");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_of_zero_lets_pass_what_is_done_without_waiting() {
+    assert_eq!(limit_met(dispatches(vec![job(0).timeout(Duration::ZERO)])).await.unwrap(), "took 0");
+    let late = dispatches(vec![job(1).timeout(Duration::ZERO)]);
+    assert_eq!(limit_met(late).await, Err((TimeoutKind::Run, Duration::ZERO)));
+}
+
+/// The dispatch stands in the frontier of a checkpoint, among the open activations of an eager run, and, while somebody
+/// else waits, in the record of the task that has made it.
+#[tokio::test(start_paused = true)]
+async fn the_limit_of_a_dispatch_outlives_the_process() {
+    async fn asks(ctx: Ctx) -> Result<()> {
+        Ok(ctx.interrupt("go on?")?)
+    }
+    for (eager, beside) in [(false, false), (true, false), (false, true), (true, true)] {
+        let saver = Arc::new(MemorySaver::new());
+        let process = || {
+            let graph =
+                dispatches(vec![job(5).timeout(SECOND * 6), job(7).timeout(SECOND * 6)]).node("asks", asks);
+            let graph = if eager { graph.eager() } else { graph };
+            let graph = if beside { graph.edge(START, "asks") } else { graph };
+            let graph = if beside { graph } else { graph.interrupt_before(["work"]) };
+            graph.compile().unwrap().checkpointer(Arc::clone(&saver))
+        };
+        let first = process().invoke(Words::update()).thread("t").await;
+        let open = process().state("t").await.unwrap().unwrap();
+        let last = match (eager, beside) {
+            // Its work has begun beside whoever waits.
+            (true, true) => process().proceed().thread("t").await,
+            (_, true) => process().resume(()).thread("t").await,
+            (_, false) => process().proceed().thread("t").await,
+        };
+        let error = last.unwrap_err();
+        let limit = error.source().unwrap().downcast_ref::<Timeout>().map(|timeout| timeout.limit);
+        assert_eq!(limit, Some(SECOND * 6), "eager {eager}, beside {beside}: {first:?}, {:?}", open.next);
+        let done = process().state("t").await.unwrap().unwrap();
+        assert_eq!(text(&done.values), "took 5", "eager {eager}, beside {beside}");
     }
 }

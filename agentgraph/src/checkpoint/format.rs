@@ -19,10 +19,12 @@
 //! `encrypted/seal.rs`.
 
 mod eager;
+mod limits;
 
 pub(crate) use eager::{
     EagerHeader, StoredEager, StoredGroup, StoredLeft, StoredMerge, StoredState, StoredWritten,
 };
+pub(crate) use limits::StoredLimits;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -77,7 +79,8 @@ pub enum Source {
 }
 
 /// One task to come, by the names that survive a change of the graph. A node that was reached by an edge is stored as
-/// its name alone, a dispatch as a map, an activation of an eager run as a map of other keys.
+/// its name alone, a dispatch as a map, an activation of an eager run as a map of other keys. Both maps have `limits` if time
+/// limits were given with the dispatch.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct StoredActivation {
     pub(crate) node: String,
@@ -105,11 +108,13 @@ struct StoredMap {
     after: Option<String>,
     #[serde(default)]
     left: Option<StoredLeft>,
+    #[serde(default)]
+    limits: Option<StoredLimits>,
 }
 
 impl StoredMap {
     fn into_activation(self) -> Option<StoredActivation> {
-        let StoredMap { node, made, from, index, input, read, read_at, after, left } = self;
+        let StoredMap { node, made, from, index, input, read, read_at, after, left, limits } = self;
         let (dispatch, eager) = match made {
             Some(made) => {
                 let node = node.clone();
@@ -125,10 +130,11 @@ impl StoredMap {
                         input,
                         after,
                         left,
+                        limits,
                     })),
                 )
             }
-            None => (Some(StoredDispatch { node: node.clone(), from, index, input: input? }), None),
+            None => (Some(StoredDispatch { node: node.clone(), from, index, input: input?, limits }), None),
         };
         Some(StoredActivation { node, dispatch, eager })
     }
@@ -143,6 +149,9 @@ pub(crate) struct StoredDispatch {
     /// Its place among the dispatches of the frontier.
     pub(crate) index: u32,
     pub(crate) input: Bytes,
+    /// The time limits that were given with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) limits: Option<StoredLimits>,
 }
 
 impl Serialize for StoredActivation {

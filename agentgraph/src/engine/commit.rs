@@ -611,6 +611,7 @@ fn write_frontier<S: State>(
             from: from.to_owned(),
             index: dispatch.index,
             input: Bytes(input),
+            limits: dispatch.input.stored_limits(),
         };
         encode(bytes, &stored).map_err(|error| Error::new(Code::Encode, error.to_string()))?;
     }

@@ -156,11 +156,8 @@ pub(super) fn stored_step<S: State>(
     with_edits: bool,
 ) -> Result<StoredStep, Error> {
     let update = done.update.as_ref().map(|update| (codec.encode_update)(&core.schema, update));
-    let targets = done.targets().iter().map(|target| {
-        let node = target.name(core);
-        let input = target.input.as_ref().map(|input| input.encode_for(node)).transpose()?;
-        Ok(StoredTarget { node: node.to_owned(), input: input.map(Bytes) })
-    });
+    let targets =
+        done.targets().iter().map(|target| StoredTarget::new(target.name(core), target.input.as_ref()));
     let edits = done.edits().iter().filter(|_| with_edits).map(|one| one.edit.clone());
     Ok(StoredStep {
         version: core.migrations.version,

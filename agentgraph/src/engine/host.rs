@@ -18,7 +18,7 @@ use tracing::level_filters::LevelFilter;
 use crate::checkpoint::codec::Codec;
 use crate::checkpoint::delta::DeltaWriter;
 use crate::checkpoint::fold::{Folded, Value as FieldValue};
-use crate::checkpoint::format::Header;
+use crate::checkpoint::format::{Header, StoredLimits};
 use crate::context::{
     Answer, CheckpointId, Control, Request, RunId, RunShared, Spending, Standing, TaskRequest, Visible,
 };
@@ -32,7 +32,7 @@ use crate::failure::Failure;
 use crate::graph::CompiledGraph;
 use crate::graph::run_graph::RunGraph;
 use crate::node::NodeFuture;
-use crate::policy::{self, CatchPanic, Heartbeats, call_with_policies};
+use crate::policy::{self, CatchPanic, Heartbeats, Policies, call_with_policies};
 use crate::session::Sessions;
 use crate::state::{State, StoredState};
 use crate::step::InputValue;
@@ -90,9 +90,13 @@ pub(crate) fn in_span<S: State>(
 #[inline]
 fn call<S: State>(core: &RunGraph<S>, task: &Task<'_, S>) -> NodeFuture<S> {
     let Some(node) = core.entry(task.request.node) else { return gone(core, task.request.node) };
-    match &node.policies {
-        None => policy::invoke(&*node.call, task),
-        Some(policies) => call_with_policies(Arc::clone(&node.call), Arc::clone(policies), task),
+    match (&node.policies, task.limits()) {
+        (None, None) => policy::invoke(&*node.call, task),
+        (Some(policies), None) => call_with_policies(Arc::clone(&node.call), Arc::clone(policies), task),
+        (policies, Some(limits)) => {
+            let policies = Policies::of_task(limits, policies.as_deref());
+            call_with_policies(Arc::clone(&node.call), Arc::new(policies), task)
+        }
     }
 }
 
@@ -133,6 +137,9 @@ pub struct TaskCall {
     state: Vec<u8>,
     /// The input of a dispatch.
     input: Option<Vec<u8>>,
+    /// The time limits of a dispatch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    limits: Option<StoredLimits>,
     /// What it handles.
     #[serde(default)]
     failure: Option<Failure>,
@@ -242,6 +249,7 @@ impl<S: State> HostRunner<S> {
             node: core.name(task.request.node).to_owned(),
             state: state.bytes().to_vec(),
             input: task.input.map(InputValue::encode).transpose()?,
+            limits: task.input.and_then(InputValue::stored_limits),
             failure: task.failure.map(|failure| Failure::clone(failure)),
             answers: answers.into_iter().map(|answer| (answer.n, answer.value)).collect(),
             edits: core.log().to_vec(),
@@ -298,7 +306,7 @@ impl<S: StoredState> CompiledGraph<S> {
             stores_edits: true,
             visible: Mutex::new(visible),
         });
-        let input = call.input.map(|bytes| InputValue::Stored(bytes.into()));
+        let input = call.input.map(|bytes| InputValue::stored(bytes, call.limits));
         let (input, failure) = (input.as_ref(), failure.as_ref());
         let task = Task { state: &state, shared: &shared, request, input, failure };
         let result = CatchPanic::new(|| LocalRunner.call(core, &task)).await;

@@ -307,7 +307,7 @@ pub(crate) fn look_up<S: State>(
             None => frontier.pull(node),
             Some(dispatch) => {
                 let from = id_of(&core, &dispatch.from, &mut gone);
-                let input = InputValue::Stored(dispatch.input.0.clone().into());
+                let input = InputValue::stored(dispatch.input.0.clone(), dispatch.limits);
                 frontier.dispatched.push(Dispatched { node, from, index: dispatch.index, input });
             }
         }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::checkpoint::codec::Codec;
 use crate::checkpoint::delta;
-use crate::checkpoint::format::{Bytes, NEEDS_KEY, SEALED};
+use crate::checkpoint::format::{Bytes, NEEDS_KEY, SEALED, StoredLimits};
 use crate::context::TaskId;
 use crate::edits::GraphEdit;
 use crate::error::{Code, Error};
@@ -49,6 +49,9 @@ pub(crate) struct StoredTarget {
     pub(crate) node: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) input: Option<Bytes>,
+    /// The time limits of a dispatch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) limits: Option<StoredLimits>,
 }
 
 /// The "task" of pending writes that belong to the run and to none of its tasks.
@@ -158,13 +161,16 @@ fn is_zero(version: &u32) -> bool {
 }
 
 impl StoredTarget {
+    pub(super) fn new(node: &str, input: Option<&InputValue>) -> Result<Self, Error> {
+        let limits = input.and_then(InputValue::stored_limits);
+        let input = input.map(|input| input.encode_for(node)).transpose()?;
+        Ok(StoredTarget { node: node.to_owned(), input: input.map(Bytes), limits })
+    }
+
     fn of(goto: &Goto) -> Result<Self, Error> {
         match goto {
-            Goto::Node(node) => Ok(StoredTarget { node: node.to_string(), input: None }),
-            Goto::Dispatch(dispatch) => {
-                let input = Some(Bytes(dispatch.input.encode_for(&dispatch.node)?));
-                Ok(StoredTarget { node: dispatch.node.to_string(), input })
-            }
+            Goto::Node(node) => StoredTarget::new(node, None),
+            Goto::Dispatch(dispatch) => StoredTarget::new(&dispatch.node, Some(&dispatch.input)),
         }
     }
 
@@ -172,7 +178,8 @@ impl StoredTarget {
         match self.input {
             None => Goto::Node(self.node.into()),
             Some(Bytes(input)) => {
-                Goto::Dispatch(Dispatch { node: self.node.into(), input: InputValue::Stored(input.into()) })
+                let input = InputValue::stored(input, self.limits);
+                Goto::Dispatch(Dispatch { node: self.node.into(), input })
             }
         }
     }

@@ -260,7 +260,7 @@ fn named_frontier(header: &Header) -> (Frontier, Vec<String>) {
             None => frontier.pull(node),
             Some(dispatch) => {
                 let from = id(&dispatch.from);
-                let input = InputValue::Stored(dispatch.input.0.clone().into());
+                let input = InputValue::stored(dispatch.input.0.clone(), dispatch.limits);
                 frontier.dispatched.push(Dispatched { node, from, index: dispatch.index, input });
             }
         }

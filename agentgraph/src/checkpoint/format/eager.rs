@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Bytes, FormatError, Header, HeaderWriter, StoredActivation, damaged, read};
+use super::{Bytes, FormatError, Header, HeaderWriter, StoredActivation, StoredLimits, damaged, read};
 use crate::context::TaskId;
 use crate::failure::Failure;
 
@@ -35,6 +35,9 @@ pub(crate) struct StoredEager {
     pub(crate) after: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) left: Option<StoredLeft>,
+    /// The time limits that were given with the dispatch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) limits: Option<StoredLimits>,
 }
 
 /// What an open activation has behind it.

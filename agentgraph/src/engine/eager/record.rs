@@ -110,7 +110,7 @@ impl Flow {
             let activation = Activation {
                 node,
                 from: id(&eager.from),
-                input: eager.input.as_ref().map(|input| InputValue::Stored(input.0.clone().into())),
+                input: eager.input.as_ref().map(|input| InputValue::stored(input.0.clone(), eager.limits)),
                 read: eager.read.map(|(branch, step)| CheckpointId::new(branch, step)),
                 read_at: eager.read_at.unwrap_or(eager.made),
                 after: eager.after.as_ref().map(|after| id(after)),
@@ -156,6 +156,7 @@ fn stored<S: State>(core: &RunGraph<S>, key: Key, activation: &Activation) -> Re
         input: input.map_err(|error| error.at_node(from))?.map(Bytes),
         after: activation.after.map(|node| core.name(node).to_owned()),
         left: stored_left(activation),
+        limits: activation.input.as_ref().and_then(InputValue::stored_limits),
     })
 }
 
