@@ -93,17 +93,18 @@ async fn the_limit_of_a_dispatch_holds_where_its_task_runs() {
         Words::update().seen(["done"])
     }
     let far = |limit: u64| {
-        let job = Dispatch::new("work", 5_u64).timeout(Duration::from_secs(limit));
-        let build = move || {
-            let split = StateGraph::new().node("split", move || std::future::ready(Command::to(job.clone())));
-            split.node("work", work.timeout(Duration::from_secs(2))).edge(START, "split").compile().unwrap()
+        let build = || {
+            let job = Dispatch::new("work", 5_u64).timeout(Duration::from_secs(limit));
+            let split = move || std::future::ready(Command::to(job.clone()));
+            let graph = StateGraph::new().node("split", split).edge(START, "split");
+            graph.node("work", work.timeout(Duration::from_secs(2))).compile().unwrap()
         };
         build().host(Elsewhere { graph: build(), carried: Arc::default() })
     };
     assert_eq!(text(far(6).invoke(Words::update()).await.unwrap().output()), "done");
     let error = far(4).invoke(Words::update()).await.unwrap_err();
     assert_eq!(
-        (error.code(), error.message().contains("no result after 4s")),
+        (error.code(), error.to_string().contains("no result after 4s")),
         (Code::NodeTimeout, true),
         "{error}"
     );
