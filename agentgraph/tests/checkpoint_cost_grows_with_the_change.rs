@@ -4,14 +4,19 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
+mod random_costs;
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use agentgraph::checkpoint::{ListQuery, Place, RowKind, Tail};
 use agentgraph::prelude::*;
 use agentgraph::{CheckpointId, Checkpointer};
 use common::saver::NotingSaver;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngSeed};
+use random_costs::{Call, Known, Live, calls, play, referred_and_set};
 use serde::{Deserialize, Serialize};
 
 #[derive(State, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
@@ -215,4 +220,137 @@ async fn what_is_read_is_at_most_twice_the_live_bytes_and_sixty_four_kibibytes()
             bytes(&tail)
         );
     }
+}
+
+/// What says which field an entry is of and how long it is counts as live: it is in a full, too. With a few bytes an
+/// entry, every step would be a full otherwise.
+#[tokio::test]
+async fn a_map_of_very_many_small_entries_is_not_written_anew_at_every_step() {
+    #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    struct Seen {
+        #[reduce(merge)]
+        words: BTreeMap<String, u8>,
+        n: u64,
+    }
+    async fn count(seen: Snapshot<Seen>) -> SeenUpdate {
+        let words = match seen.n {
+            0 => (0..40_000).map(|word| (format!("{word:05}"), 1)).collect(),
+            n => BTreeMap::from([(format!("{n:05}"), 2)]),
+        };
+        Seen::update().words(words).n(seen.n + 1)
+    }
+    let saver = NotingSaver::memory().at_once();
+    let build = || {
+        let graph = StateGraph::new().node("count", count).edge(START, "count").edge("count", "count");
+        graph.compile().unwrap().checkpointer(saver.clone())
+    };
+    build().invoke(Seen::update()).thread("t").max_supersteps(1).await.unwrap();
+    let first = saver.put_bytes();
+    for _ in 0..5 {
+        build().proceed().thread("t").max_supersteps(20).await.unwrap();
+    }
+    assert!(
+        saver.put_bytes() < first + 15_000,
+        "{first} bytes at first, and {} in the end",
+        saver.put_bytes()
+    );
+}
+
+/// The length of a record's header, and of its operations.
+fn parts(record: &[u8]) -> (u64, u64) {
+    let header = u64::from(u32::from_be_bytes(record[1..5].try_into().unwrap()));
+    (header, record.len() as u64 - 5 - header)
+}
+
+/// No header of these threads is longer.
+const HEADER: u64 = 700;
+
+/// What a reader goes through: all rows, and what the full refers to and nothing after it has replaced.
+fn reads(tail: &Tail, at_full: Live) -> u64 {
+    let operations = |record: &[u8]| record.len() - parts(record).1 as usize;
+    let mut rows = tail.rows.iter().map(|row| &row.record[operations(&row.record)..]);
+    let own: u64 = rows.clone().map(|operations| operations.len() as u64).sum();
+    let [mut referred, _] = referred_and_set(rows.next().unwrap());
+    let later: Vec<usize> = rows.flat_map(|operations| referred_and_set(operations)[1].clone()).collect();
+    referred.retain(|field| !later.contains(field));
+    own + referred.iter().map(|field| at_full.0[*field]).sum::<u64>()
+}
+
+/// What is said at the top of `docs/architecture.md` under "Why reading is bounded" and "Why writing is bounded".
+async fn costs_are_bounded(calls: &[Call]) {
+    let saver = NotingSaver::memory().at_once();
+    let known = play(calls, &saver).await;
+    let known: BTreeMap<CheckpointId, Known> = known.into_iter().map(|one| (one.id, one)).collect();
+    for one in known.values().rev().step_by(1 + known.len() / 60) {
+        let tail = saver.get(Place::root("t"), Some(one.id)).await.unwrap().unwrap();
+        let count = |kind| tail.rows.iter().filter(|row| row.kind == kind).count();
+        assert_eq!((tail.rows[0].kind, count(RowKind::Full)), (RowKind::Full, 1), "{}", one.id);
+        let since = (one.id.step - tail.rows[0].id.step) as usize;
+        assert!(count(RowKind::Delta) < 1024 && count(RowKind::Segment) == since / 1024, "{}", one.id);
+        let (reads, live) = (reads(&tail, known[&tail.rows[0].id].live), one.live.total());
+        assert!(reads <= 2 * live + 64 * 1024 + 64, "{}: {reads} bytes for {live}", one.id);
+    }
+    let mut written = Written::default();
+    for branch in 0..=known.keys().next_back().unwrap().branch {
+        let mut query = ListQuery::default();
+        query.branch = Some(branch);
+        let rows = saver.list(Place::root("t"), query).await.unwrap();
+        for row in rows.iter().filter(|row| row.id.branch == branch) {
+            written.add(row, &known[&row.id]);
+        }
+    }
+    written.segments = saver.put_bytes() - written.rows;
+    assert!(written.segments <= written.deltas + written.deltas / 1000 + HEADER, "{written:?}");
+    assert!(written.fulls <= written.updates + 2 * written.forced, "{written:?}");
+}
+
+#[derive(Debug, Default)]
+struct Written {
+    rows: u64,
+    deltas: u64,
+    segments: u64,
+    /// The operations of fulls.
+    fulls: u64,
+    /// What fulls held that were asked for, whatever they cost.
+    forced: u64,
+    /// Every update as a delta, also of those in whose place a full was written.
+    updates: u64,
+}
+
+impl Written {
+    fn add(&mut self, row: &agentgraph::checkpoint::Row, known: &Known) {
+        self.rows += row.record.len() as u64;
+        let operations = parts(&row.record).1;
+        match row.kind {
+            RowKind::Full => {
+                assert!(
+                    operations <= known.live.total() + 64,
+                    "{}: {operations} for {:?}",
+                    row.id,
+                    known.live
+                );
+                self.fulls += operations;
+                self.updates += HEADER + known.most;
+                self.forced += if known.forced { known.live.total() } else { 0 };
+            }
+            _ => {
+                self.deltas += row.record.len() as u64;
+                self.updates += row.record.len() as u64;
+            }
+        }
+    }
+}
+
+/// Faults that were put in by hand, one by one, and were seen to be caught by it:
+///
+/// | fault | what it breaks |
+/// |---|---|
+#[test]
+fn reading_and_writing_are_bounded_whatever_is_written_forked_and_begun_anew() {
+    let config =
+        Config { failure_persistence: None, cases: 40, rng_seed: RngSeed::Fixed(7), ..Config::default() };
+    proptest!(config, |(calls in calls())| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(costs_are_bounded(&calls));
+    });
 }

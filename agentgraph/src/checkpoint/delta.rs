@@ -72,7 +72,8 @@ pub struct DeltaWriter {
     weights: Vec<Weight>,
 }
 
-/// What a field would cost in a full record, and whether a record already holds it whole.
+/// What a field would cost in a full record, with what says which field it is and how long, and whether a record already
+/// holds it whole. Where entries are of a few bytes, most of a full is what is said of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Weight {
     pub(crate) live: u64,
@@ -109,10 +110,13 @@ impl DeltaWriter {
         if items.is_empty() {
             return Ok(());
         }
-        let size = self.operation(Op::Append, |bytes| {
+        let mut size = 0;
+        self.operation(Op::Append, |bytes| {
             uint(bytes, items.len() as u64);
-            sized(bytes, |bytes| items.iter().try_for_each(|item| encode(bytes, item)))
+            size = sized(bytes, |bytes| items.iter().try_for_each(|item| encode(bytes, item)))?;
+            Ok(())
         })?;
+        // A full has one list of all items.
         self.changes(size, 0);
         Ok(())
     }
@@ -128,13 +132,10 @@ impl DeltaWriter {
         replaced: Option<&V>,
     ) -> Result<(), EncodeError> {
         let size = self.operation(Op::Entry, |bytes| {
-            let keyed = bin(bytes, key)?;
-            Ok(keyed + bin(bytes, value)?)
+            bin(bytes, key)?;
+            bin(bytes, value)
         })?;
-        let gone = match replaced {
-            Some(old) => measure(key) + measure(old),
-            None => 0,
-        };
+        let gone = replaced.map_or(0, |old| entry_size(self.field, measure(key), measure(old)));
         self.changes(size, gone);
         Ok(())
     }
@@ -151,9 +152,9 @@ impl DeltaWriter {
     ) -> Result<(), EncodeError> {
         let size = self.operation(Op::Upsert, |bytes| {
             text(bytes, key)?;
-            Ok(key.len() as u64 + bin(bytes, item)?)
+            bin(bytes, item)
         })?;
-        let gone = replaced.map_or(0, |old| key.len() as u64 + measure(old));
+        let gone = replaced.map_or(0, |old| item_size(self.field, key.len() as u64, measure(old)));
         self.changes(size, gone);
         Ok(())
     }
@@ -163,8 +164,8 @@ impl DeltaWriter {
     /// # Errors
     /// When the key is longer than 4 GiB.
     pub fn remove<T: Serialize>(&mut self, key: &str, removed: &T) -> Result<(), EncodeError> {
-        self.operation(Op::Remove, |bytes| text(bytes, key).map(|()| 0))?;
-        self.changes(0, key.len() as u64 + measure(removed));
+        self.operation(Op::Remove, |bytes| text(bytes, key))?;
+        self.changes(0, item_size(self.field, key.len() as u64, measure(removed)));
         Ok(())
     }
 
@@ -175,7 +176,7 @@ impl DeltaWriter {
     pub fn truncate<T: Serialize>(&mut self, length: usize, cut: &[T]) -> Result<(), EncodeError> {
         self.operation(Op::Truncate, |bytes| {
             uint(bytes, length as u64);
-            Ok(0)
+            Ok(())
         })?;
         let gone = cut.iter().map(measure).sum();
         self.changes(0, gone);
@@ -190,8 +191,7 @@ impl DeltaWriter {
         &mut self,
         items: impl Iterator<Item = (K, &'a T)>,
     ) -> Result<(), EncodeError> {
-        self.operation(Op::Keyed, |_| Ok(0))?;
-        self.weight().live = 0;
+        self.weight().live = self.operation(Op::Keyed, |_| Ok(()))?;
         for (key, item) in items {
             self.upsert(key.as_ref(), item, None)?;
         }
@@ -206,8 +206,7 @@ impl DeltaWriter {
         &mut self,
         entries: impl Iterator<Item = (&'a K, &'a V)>,
     ) -> Result<(), EncodeError> {
-        self.operation(Op::Entries, |_| Ok(0))?;
-        self.weight().live = 0;
+        self.weight().live = self.operation(Op::Entries, |_| Ok(()))?;
         for (key, value) in entries {
             self.entry(key, value, None)?;
         }
@@ -219,7 +218,7 @@ impl DeltaWriter {
         let _ = self.operation(Op::Refer, |bytes| {
             uint(bytes, u64::from(record.branch));
             uint(bytes, record.step);
-            Ok(0)
+            Ok(())
         });
     }
 
@@ -250,19 +249,20 @@ impl DeltaWriter {
         self.weights.iter().map(|weight| weight.live).sum()
     }
 
+    /// Writes one, and gives its length.
     fn operation(
         &mut self,
         op: Op,
-        payload: impl FnOnce(&mut Vec<u8>) -> Result<u64, EncodeError>,
+        payload: impl FnOnce(&mut Vec<u8>) -> Result<(), EncodeError>,
     ) -> Result<u64, EncodeError> {
         let start = self.bytes.len();
         uint(&mut self.bytes, self.field as u64);
         uint(&mut self.bytes, op as u64);
-        let size = payload(&mut self.bytes);
-        if size.is_err() {
+        if let Err(error) = payload(&mut self.bytes) {
             self.bytes.truncate(start);
+            return Err(error);
         }
-        size
+        Ok((self.bytes.len() - start) as u64)
     }
 
     fn changes(&mut self, added: u64, gone: u64) {
@@ -278,6 +278,40 @@ impl DeltaWriter {
         &mut self.weights[self.field]
     }
 }
+
+/// The length of the operation that sets a whole value of so many bytes.
+pub(crate) fn whole_size(field: usize, value: u64) -> u64 {
+    head_size(field) + BIN + value
+}
+
+/// The length of the operation for an entry of a map.
+pub(crate) fn entry_size(field: usize, key: u64, value: u64) -> u64 {
+    head_size(field) + BIN + key + BIN + value
+}
+
+/// The length of the operation for an item of a keyed list.
+pub(crate) fn item_size(field: usize, key: u64, item: u64) -> u64 {
+    let text = match key {
+        0..32 => 1,
+        32..0x100 => 2,
+        0x100..0x1_0000 => 3,
+        _ => 5,
+    };
+    head_size(field) + text + key + BIN + item
+}
+
+/// What says which field it is, and which operation.
+pub(crate) fn head_size(field: usize) -> u64 {
+    1 + match field {
+        0..0x80 => 1,
+        0x80..0x100 => 2,
+        0x100..0x1_0000 => 3,
+        _ => 5,
+    }
+}
+
+/// What says how long a value is.
+const BIN: u64 = 5;
 
 /// Encodes a value as MessagePack with named fields.
 pub(crate) fn encode<T: Serialize + ?Sized>(bytes: &mut Vec<u8>, value: &T) -> Result<(), EncodeError> {
@@ -315,8 +349,8 @@ fn measure<T: Serialize + ?Sized>(value: &T) -> u64 {
     }
 }
 
-fn bin<T: Serialize + ?Sized>(bytes: &mut Vec<u8>, value: &T) -> Result<u64, EncodeError> {
-    sized(bytes, |bytes| encode(bytes, value))
+fn bin<T: Serialize + ?Sized>(bytes: &mut Vec<u8>, value: &T) -> Result<(), EncodeError> {
+    sized(bytes, |bytes| encode(bytes, value)).map(drop)
 }
 
 /// A `bin 32` whose length is filled in after its content is written, so that nothing is encoded twice.

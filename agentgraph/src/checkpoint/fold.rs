@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use super::delta::{Op, text, uint};
+use super::delta::{Op, entry_size, head_size, item_size, text, uint, whole_size};
 use super::format::{FormatError, damaged, value_length};
 use crate::context::CheckpointId;
 
@@ -137,13 +137,18 @@ impl Folded {
         }
     }
 
-    /// Puts the value of one field under what happened since, from the record that holds it whole.
-    pub(crate) fn fill(&mut self, field: usize, other: &Folded, id: CheckpointId) -> Result<(), FormatError> {
+    /// Puts the value of one field under what happened since, from the record that holds it whole. Gives its length.
+    pub(crate) fn fill(
+        &mut self,
+        field: usize,
+        other: &Folded,
+        id: CheckpointId,
+    ) -> Result<u64, FormatError> {
         let found = other.fields.get(field).map(|field| &field.base);
         match (found, self.fields.get_mut(field)) {
             (Some(Base::Value(value, _)), Some(field)) => {
                 field.base = Base::Value(value.clone(), Some(id));
-                Ok(())
+                Ok(value.len() as u64)
             }
             _ => Err(damaged("a record refers to a value that is not where it says")),
         }
@@ -152,6 +157,22 @@ impl Folded {
     /// The value of a field.
     pub(crate) fn value(&self, field: usize) -> Result<Value, FormatError> {
         self.fields.get(field).map_or(Ok(Value::Absent), Field::value)
+    }
+
+    /// What a full record would hold of a field whose value takes so many bytes.
+    pub(crate) fn weight(&self, field: usize, value: usize) -> u64 {
+        let size = |bytes: &[u8]| bytes.len() as u64;
+        match self.fields.get(field) {
+            Some(Field { base: Base::Keyed, keyed, .. }) => {
+                let items = keyed.live().map(|(key, item)| item_size(field, size(key), size(item)));
+                head_size(field) + items.sum::<u64>()
+            }
+            Some(Field { base: Base::Entries, entries, .. }) => {
+                let entries = entries.live().map(|(key, value)| entry_size(field, size(key), size(value)));
+                head_size(field) + entries.sum::<u64>()
+            }
+            _ => whole_size(field, value as u64),
+        }
     }
 
     /// The record that holds the field's value whole, if one does.

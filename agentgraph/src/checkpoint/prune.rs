@@ -377,5 +377,5 @@ async fn take_over(
     let filled = open(&row.record)
         .and_then(|view| other.apply(view.operations, Some(holder)))
         .and_then(|()| folded.fill(field, &other, holder));
-    filled.map_err(|error| unreadable(place, holder, error))
+    filled.map(drop).map_err(|error| unreadable(place, holder, error))
 }

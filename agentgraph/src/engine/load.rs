@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::checkpoint::codec::Codec;
-use crate::checkpoint::delta::Weight;
+use crate::checkpoint::delta::{Weight, whole_size};
 use crate::checkpoint::fold::{Folded, Value};
 use crate::checkpoint::format::{FormatError, Header, StoredState, open, value_length};
 use crate::checkpoint::{PendingWrite, Place, RowKind, Tail, corrupt, unreadable};
@@ -111,8 +111,9 @@ pub(crate) async fn fill_references<S: State>(
         let filled = open(&row.record)
             .and_then(|view| other.apply(view.operations, Some(id)))
             .and_then(|()| replayed.folded.fill(field, &other, id));
-        filled.map_err(|error| unreadable(place, id, error))?;
-        replayed.replay += row.record.len() as u64;
+        let value = filled.map_err(|error| unreadable(place, id, error))?;
+        // Not all of that record: a full that is written on its account would refer to it again.
+        replayed.replay += value;
     }
     Ok(())
 }
@@ -130,12 +131,12 @@ pub(crate) fn restore<S: State>(
     let mut state = S::initial(&core.schema);
     let mut weights = vec![Weight::default(); channels.len()];
     for (at, channel) in channels.iter().enumerate().filter(|(_, channel)| channel.is_stored()) {
-        let Some(StoredValue { bytes, whole_at }) = stored.of(at, channel, place, replayed)? else {
+        let Some(StoredValue { bytes, live, whole_at }) = stored.of(at, channel, place, replayed)? else {
             continue;
         };
         (persistence.codec.restore_channel)(&mut state, &core.schema, at, &bytes)
             .map_err(|error| unfit(place, replayed.id, &bytes, &error))?;
-        weights[at] = Weight { live: bytes.len() as u64, whole_at };
+        weights[at] = Weight { live, whole_at };
     }
     Ok(Restored { state, weights, same_fields: stored.same_fields })
 }
@@ -185,6 +186,8 @@ struct StoredValues<'a> {
 /// The MessagePack of a channel, and the record that holds it whole.
 struct StoredValue {
     bytes: Vec<u8>,
+    /// What a full record would hold of it.
+    live: u64,
     whole_at: Option<CheckpointId>,
 }
 
@@ -232,7 +235,11 @@ impl<'a> StoredValues<'a> {
         if let Some(fields) = &self.migrated {
             let name = fields.names().find(|name| channel.is_called(name));
             let value = name.and_then(|name| fields.value(name));
-            return Ok(value.map(|value| StoredValue { bytes: value.to_vec(), whole_at: None }));
+            let stored = |value: &[u8]| {
+                let live = whole_size(at, value.len() as u64);
+                StoredValue { bytes: value.to_vec(), live, whole_at: None }
+            };
+            return Ok(value.map(stored));
         }
         // Where the graph is the one that wrote it, no name has to be looked for.
         let same = Some(at).filter(|_| self.same_fields);
@@ -240,7 +247,10 @@ impl<'a> StoredValues<'a> {
         let Some(field) = same.or_else(find) else { return Ok(None) };
         let value = value_of(place, replayed, field)?;
         let whole_at = replayed.folded.whole_at(field).filter(|_| self.same_fields);
-        Ok(value.map(|bytes| StoredValue { bytes, whole_at }))
+        Ok(value.map(|bytes| {
+            let live = replayed.folded.weight(field, bytes.len());
+            StoredValue { bytes, live, whole_at }
+        }))
     }
 }
 

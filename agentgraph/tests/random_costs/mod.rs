@@ -1,0 +1,262 @@
+//! Threads with updates of random sizes, calls that begin anew, forks and calls that store at their end; and what a full
+//! record of a state must hold, worked out from its values alone.
+
+#![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex};
+
+use agentgraph::prelude::*;
+use agentgraph::{CheckpointId, Checkpointer, Durability};
+use proptest::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::Note;
+
+#[derive(State, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+pub struct Store {
+    draft: String,
+    page: String,
+    #[reduce(append)]
+    lines: Vec<String>,
+    #[reduce(by_id)]
+    notes: Vec<Note>,
+    #[reduce(merge)]
+    marks: BTreeMap<u16, bool>,
+}
+
+/// One update.
+#[derive(Clone, Debug)]
+pub enum Write {
+    Draft(usize),
+    Page(usize),
+    Line(usize),
+    Lines(usize),
+    Note(u8, usize),
+    DropNote(u8),
+    Marks(u16),
+}
+
+impl Write {
+    fn update(&self) -> StoreUpdate {
+        let text = |length: &usize| "x".repeat(*length);
+        match self {
+            Write::Draft(length) => Store::update().draft(text(length)),
+            Write::Page(length) => Store::update().page(text(length)),
+            Write::Line(length) => Store::update().lines([text(length)]),
+            Write::Lines(length) => Store::update().overwrite_lines(vec![text(length)]),
+            Write::Note(id, length) => {
+                Store::update().notes([Note { id: id.to_string(), text: text(length) }])
+            }
+            Write::DropNote(id) => Store::update().remove_notes([id.to_string()]),
+            Write::Marks(count) => Store::update().marks((0..*count).map(|mark| (mark, mark % 2 == 0))),
+        }
+    }
+
+    fn field(&self) -> usize {
+        match self {
+            Write::Draft(_) => 0,
+            Write::Page(_) => 1,
+            Write::Line(_) | Write::Lines(_) => 2,
+            Write::Note(..) | Write::DropNote(_) => 3,
+            Write::Marks(_) => 4,
+        }
+    }
+
+    /// No fewer bytes than the delta of it has.
+    pub fn most(&self) -> u64 {
+        64 + match self {
+            Write::Draft(length) | Write::Page(length) | Write::Line(length) | Write::Lines(length) => {
+                *length as u64
+            }
+            Write::Note(_, length) => 64 + *length as u64,
+            Write::DropNote(_) => 64,
+            Write::Marks(count) => 16 * u64::from(*count),
+        }
+    }
+}
+
+/// What is done with the thread next.
+#[derive(Clone, Debug)]
+pub struct Call {
+    pub how: How,
+    /// By a graph that has to read the thread first.
+    pub anew: bool,
+    pub writes: Vec<Write>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum How {
+    Sync,
+    Exit,
+    /// From one of the checkpoints there are, chosen by this number.
+    Fork(usize),
+}
+
+fn size() -> impl Strategy<Value = usize> {
+    prop_oneof![6 => 0..60_usize, 3 => 0..5_000_usize, 1 => 0..60_000_usize]
+}
+
+fn write() -> impl Strategy<Value = Write> {
+    prop_oneof![
+        3 => size().prop_map(Write::Draft),
+        1 => size().prop_map(Write::Page),
+        3 => size().prop_map(Write::Line),
+        1 => size().prop_map(Write::Lines),
+        3 => (0..40_u8, size()).prop_map(|(id, length)| Write::Note(id, length)),
+        2 => (0..40_u8).prop_map(Write::DropNote),
+        1 => (0..3_000_u16).prop_map(Write::Marks),
+    ]
+}
+
+fn call() -> impl Strategy<Value = Call> {
+    let how =
+        prop_oneof![5 => Just(How::Sync), 1 => Just(How::Exit), 2 => (0..1000_usize).prop_map(How::Fork)];
+    let long = (1_000..1_200_usize).prop_map(|steps| vec![Write::Draft(1); steps]);
+    let writes = prop_oneof![12 => proptest::collection::vec(write(), 1..60), 1 => long];
+    (how, any::<bool>(), writes).prop_map(|(how, anew, writes)| Call { how, anew, writes })
+}
+
+pub fn calls() -> impl Strategy<Value = Vec<Call>> {
+    proptest::collection::vec(call(), 1..12)
+}
+
+/// What is known of a checkpoint without a look into the store.
+pub struct Known {
+    pub id: CheckpointId,
+    /// What a full of it holds.
+    pub live: Live,
+    /// A full was asked for here, whatever it costs.
+    pub forced: bool,
+    /// The most that the update of it takes.
+    pub most: u64,
+}
+
+/// Does it, and gives every checkpoint there is.
+pub async fn play(calls: &[Call], saver: &(impl Checkpointer + Clone)) -> Vec<Known> {
+    let queue: Arc<Mutex<VecDeque<StoreUpdate>>> = Arc::default();
+    let process = || {
+        let queue = Arc::clone(&queue);
+        let step = move || std::future::ready(queue.lock().unwrap().pop_front());
+        let graph = StateGraph::new().node("step", step).edge(START, "step").edge("step", "step");
+        graph.compile().unwrap().checkpointer(saver.clone())
+    };
+    let mut graph = process();
+    let start = graph.invoke(Store::update()).thread("t").max_supersteps(0).await.unwrap();
+    let mut state = start.output().clone();
+    let mut live = Live::of(&state);
+    let mut known = vec![Known { id: start.checkpoint().unwrap(), live, forced: true, most: 0 }];
+    for call in calls {
+        if call.anew {
+            graph = process();
+        }
+        queue.lock().unwrap().extend(call.writes.iter().map(Write::update));
+        let run = graph.proceed().thread("t").max_supersteps(call.writes.len() as u64);
+        let run = match call.how {
+            How::Sync => run,
+            How::Exit => run.durability(Durability::Exit),
+            How::Fork(which) => {
+                let from = known[which % known.len()].id;
+                state = graph.state_at("t", from).await.unwrap().unwrap().values;
+                live = Live::of(&state);
+                run.from(from)
+            }
+        };
+        let last = run.await.unwrap().checkpoint().unwrap();
+        let exits = matches!(call.how, How::Exit);
+        let first = last.step - if exits { 0 } else { call.writes.len() as u64 - 1 };
+        let id = |step| CheckpointId::new(last.branch, step);
+        if matches!(call.how, How::Fork(_)) {
+            // The branch begins with a copy.
+            known.push(Known { id: id(first - 1), live, forced: true, most: 0 });
+        }
+        for (at, write) in call.writes.iter().enumerate() {
+            state.apply(&(), write.update()).unwrap();
+            live.measure(&state, write.field());
+            if !exits || at + 1 == call.writes.len() {
+                let id = if exits { id(first) } else { id(first + at as u64) };
+                known.push(Known { id, live, forced: exits, most: write.most() });
+            }
+        }
+    }
+    known
+}
+
+/// The bytes of the operations of a full, by field: each value as MessagePack with what says which field it is and how long.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Live(pub [u64; 5]);
+
+impl Live {
+    fn of(store: &Store) -> Self {
+        let mut live = Live::default();
+        (0..5).for_each(|field| live.measure(store, field));
+        live
+    }
+
+    fn measure(&mut self, store: &Store, field: usize) {
+        let framed = 1 + 1 + 5;
+        let note = |note: &Note| framed + 1 + note.id.len() as u64 + packed(note);
+        let mark = |(key, value): (&u16, &bool)| framed + 5 + packed(key) + packed(value);
+        self.0[field] = match field {
+            0 => framed + packed(&store.draft),
+            1 => framed + packed(&store.page),
+            2 => framed + packed(&store.lines),
+            3 => 2 + store.notes.iter().map(note).sum::<u64>(),
+            _ => 2 + store.marks.iter().map(mark).sum::<u64>(),
+        };
+    }
+
+    pub fn total(self) -> u64 {
+        self.0.iter().sum()
+    }
+}
+
+/// The fields that the operations of a record refer to, and those that they hold whole.
+pub fn referred_and_set(mut operations: &[u8]) -> [Vec<usize>; 2] {
+    fn number(from: &mut &[u8]) -> u64 {
+        rmp::decode::read_int(from).unwrap()
+    }
+    fn bin(from: &mut &[u8]) {
+        let length = rmp::decode::read_bin_len(from).unwrap();
+        *from = &from[length as usize..];
+    }
+    fn text(from: &mut &[u8]) {
+        *from = rmp::decode::read_str_from_slice(*from).unwrap().1;
+    }
+    let [mut referred, mut set] = [Vec::new(), Vec::new()];
+    let from = &mut operations;
+    while !from.is_empty() {
+        let field = number(from) as usize;
+        match number(from) {
+            0 => {
+                bin(from);
+                set.push(field);
+            }
+            1 => {
+                number(from);
+                bin(from);
+            }
+            2 => {
+                bin(from);
+                bin(from);
+            }
+            3 => {
+                text(from);
+                bin(from);
+            }
+            4 => text(from),
+            5 => drop(number(from)),
+            6 => {
+                number(from);
+                number(from);
+                referred.push(field);
+            }
+            _ => {}
+        }
+    }
+    [referred, set]
+}
+
+fn packed<T: Serialize>(value: &T) -> u64 {
+    rmp_serde::to_vec_named(value).unwrap().len() as u64
+}
