@@ -276,12 +276,27 @@ fn reads(tail: &Tail, at_full: Live) -> u64 {
     own + referred.iter().map(|field| at_full.0[*field]).sum::<u64>()
 }
 
+async fn fulls(saver: &NotingSaver, known: &BTreeMap<CheckpointId, Known>) -> Vec<CheckpointId> {
+    let mut fulls = Vec::new();
+    for branch in 0..=known.keys().next_back().unwrap().branch {
+        let mut query = ListQuery::default();
+        query.branch = Some(branch);
+        let rows = saver.list(Place::root("t"), query).await.unwrap();
+        fulls.extend(rows.into_iter().filter(|row| row.kind == RowKind::Full).map(|row| row.id));
+    }
+    fulls
+}
+
 /// What is said at the top of `docs/architecture.md` under "Why reading is bounded" and "Why writing is bounded".
 async fn costs_are_bounded(calls: &[Call]) {
     let saver = NotingSaver::memory().at_once();
     let known = play(calls, &saver).await;
     let known: BTreeMap<CheckpointId, Known> = known.into_iter().map(|one| (one.id, one)).collect();
-    for one in known.values().rev().step_by(1 + known.len() / 60) {
+    let fulls = fulls(&saver, &known).await;
+    // Most is read right before a full.
+    let before = known.values().zip(known.values().skip(1)).filter(|(_, next)| fulls.contains(&next.id));
+    let sample = known.values().rev().step_by(1 + known.len() / 40);
+    for one in before.map(|(one, _)| one).chain(sample) {
         let tail = saver.get(Place::root("t"), Some(one.id)).await.unwrap().unwrap();
         let count = |kind| tail.rows.iter().filter(|row| row.kind == kind).count();
         assert_eq!((tail.rows[0].kind, count(RowKind::Full)), (RowKind::Full, 1), "{}", one.id);
@@ -345,6 +360,13 @@ impl Written {
 ///
 /// | fault | what it breaks |
 /// |---|---|
+/// | a full as soon as more is read than is live | writing |
+/// | no full before eight times the live bytes | reading |
+/// | what a full refers to is not counted | reading |
+/// | no segments | reading |
+/// | the bytes of a thread that was read are not counted | reading |
+/// | fulls from the first one on | writing |
+/// | an entry that is replaced counts as live all the same | reading |
 #[test]
 fn reading_and_writing_are_bounded_whatever_is_written_forked_and_begun_anew() {
     let config =

@@ -109,12 +109,14 @@ struct StoredMap {
     #[serde(default)]
     left: Option<StoredLeft>,
     #[serde(default)]
+    age: Option<u32>,
+    #[serde(default)]
     limits: Option<StoredLimits>,
 }
 
 impl StoredMap {
     fn into_activation(self) -> Option<StoredActivation> {
-        let StoredMap { node, made, from, index, input, read, read_at, after, left, limits } = self;
+        let StoredMap { node, made, from, index, input, read, read_at, after, left, age, limits } = self;
         let (dispatch, eager) = match made {
             Some(made) => {
                 let node = node.clone();
@@ -130,6 +132,7 @@ impl StoredMap {
                         input,
                         after,
                         left,
+                        age,
                         limits,
                     })),
                 )

@@ -67,6 +67,8 @@ struct Cell {
 /// The temporary edits of one attempt, checked and not applied.
 struct Draft {
     attempt: u32,
+    /// What the attempt saw when it began to edit. Others may be merged before it ends, where there are no supersteps.
+    base: Option<Arc<Overlay>>,
     top: Overlay,
     proposed: Vec<Proposed>,
 }
@@ -184,8 +186,9 @@ impl Control {
     pub(crate) fn propose(
         &self,
         task: TaskRequest,
-        empty: impl FnOnce() -> Overlay,
-        check: impl FnOnce(&mut Overlay) -> Result<Proposed, Rejection>,
+        base: Option<Arc<Overlay>>,
+        empty: impl FnOnce(Option<&Overlay>) -> Overlay,
+        check: impl FnOnce(Option<&Overlay>, &mut Overlay) -> Result<Proposed, Rejection>,
     ) -> Result<(), Rejection> {
         // As for requests: whoever outlived its task or attempt speaks for nobody.
         if !self.is_running(task) {
@@ -197,9 +200,12 @@ impl Control {
             return Err(Rejection::TooLate);
         }
         cell.edits.take_if(|draft| draft.attempt < task.attempt);
-        let fresh = || Box::new(Draft { attempt: task.attempt, top: empty(), proposed: Vec::new() });
-        let draft = cell.edits.get_or_insert_with(fresh);
-        draft.proposed.push(check(&mut draft.top)?);
+        let fresh = || {
+            let top = empty(base.as_deref());
+            Box::new(Draft { attempt: task.attempt, base, top, proposed: Vec::new() })
+        };
+        let Draft { base, top, proposed, .. } = &mut **cell.edits.get_or_insert_with(fresh);
+        proposed.push(check(base.as_deref(), top)?);
         self.used.store(true, Ordering::Release);
         Ok(())
     }

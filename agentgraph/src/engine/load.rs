@@ -316,7 +316,9 @@ pub(crate) fn look_up<S: State>(
         match &activation.dispatch {
             None => frontier.pull(node),
             Some(dispatch) => {
-                let from = id_of(&core, &dispatch.from, &mut gone);
+                // What a node has led to goes on without it.
+                let from = core.id_of_any(&dispatch.from);
+                let from = from.unwrap_or_else(|| id_of(&core, &dispatch.from, &mut gone));
                 let input = InputValue::stored(dispatch.input.0.clone(), dispatch.limits);
                 frontier.dispatched.push(Dispatched { node, from, index: dispatch.index, input });
             }
@@ -396,7 +398,7 @@ pub(crate) fn proposed<S: State>(
     edits: Vec<GraphEdit>,
 ) -> Result<Vec<Proposed>, Error> {
     let made = edits.into_iter().map(|edit| match core.make(&edit, None) {
-        Ok(made) => Ok(Proposed { edit, made }),
+        Ok(made) => Ok(Proposed { edit, made, seen: core.log().len() }),
         Err(why) => {
             let problem = format!(
                 "the stored edits of a finished task cannot be used: {}; bring it back, or give the run up with `.abandon()`",

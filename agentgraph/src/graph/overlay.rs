@@ -28,6 +28,8 @@ pub(crate) struct Overlay {
     /// The places in joins whose sources are not waited for.
     pruned: HashMap<u32, Vec<u32>>,
     skips: HashSet<u32>,
+    /// How many edits of the run it stands for, if it is the lowest.
+    laid_down: usize,
 }
 
 /// The shape of a temporary node.
@@ -59,6 +61,16 @@ impl Overlay {
     /// An overlay without nodes before that id.
     fn from_id(first: u32) -> Self {
         Overlay { first, ..Overlay::default() }
+    }
+
+    /// How many edits of the run it stands for.
+    pub(crate) fn laid_down(&self) -> usize {
+        self.laid_down
+    }
+
+    /// It stands for so many from now on.
+    pub(crate) fn lay_down(&mut self, edits: usize) {
+        self.laid_down = edits;
     }
 
     fn next_id(&self) -> u32 {

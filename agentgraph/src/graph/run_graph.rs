@@ -53,14 +53,24 @@ pub(crate) struct Proposed {
     pub(crate) edit: GraphEdit,
     /// The node that it adds.
     pub(crate) made: Option<Made>,
+    /// How many edits of the run its task could see.
+    pub(crate) seen: usize,
 }
 
 impl Proposed {
     /// Whether two say the same. Two functions are never the same node.
     fn coincides(&self, other: &Proposed) -> bool {
         let same_node = || matches!((&self.made, &other.made), (Some(a), Some(b)) if Arc::ptr_eq(a, b));
-        let is_function = matches!(self.edit, GraphEdit::AddNode { template: None, .. });
-        self.edit == other.edit && (!is_function || same_node())
+        self.edit == other.edit && (!self.adds_function() || same_node())
+    }
+
+    /// Whether one of those that were merged since its task began to edit says the same.
+    fn coincides_with(&self, merged: &[GraphEdit]) -> bool {
+        !self.adds_function() && merged.contains(&self.edit)
+    }
+
+    fn adds_function(&self) -> bool {
+        matches!(self.edit, GraphEdit::AddNode { template: None, .. })
     }
 }
 
@@ -93,6 +103,7 @@ impl<S: State> RunGraph<S> {
             }
         }
         edited.log.clone_from(&header.overlay);
+        Arc::make_mut(&mut edited.overlay).lay_down(header.overlay.len());
         for name in &header.skips {
             match core.by_name.get(&**name) {
                 Some(node) => Arc::make_mut(&mut edited.overlay).skip(*node),
@@ -113,6 +124,29 @@ impl<S: State> RunGraph<S> {
         }
         let temporary = self.layers().and_then(|layers| layers.temporary(node));
         temporary.map_or_else(|| self.core.name(node), |node| &node.name)
+    }
+
+    /// The node of that name, or one that had it and was removed.
+    pub(crate) fn id_of_any(&self, name: &str) -> Option<u32> {
+        self.id(name).or_else(|| self.named(name).last())
+    }
+
+    /// The nodes that have or had that name, in the order in which they were there.
+    fn named(&self, name: &str) -> impl Iterator<Item = u32> {
+        let temporary = self.edited.iter().flat_map(|edited| edited.overlay.nodes());
+        let temporary = temporary.filter(move |(_, node)| &*node.name == name).map(|(id, _)| id);
+        self.core.by_name.get(name).copied().into_iter().chain(temporary)
+    }
+
+    /// How many nodes had the name of a removed one before it; `None` if it is there.
+    pub(crate) fn age(&self, node: u32) -> Option<u32> {
+        let before = |name| self.named(name).take_while(|other| *other != node).count() as u32;
+        self.is_removed(node).then(|| before(self.name(node)))
+    }
+
+    /// The removed node of that name which has that [`age`](Self::age).
+    pub(crate) fn removed_id(&self, name: &str, age: u32) -> Option<u32> {
+        self.named(name).nth(age as usize).filter(|node| self.is_removed(*node))
     }
 
     /// The node of that name.
@@ -261,6 +295,7 @@ impl<S: State> RunGraph<S> {
                     }
                 }
                 Err(_) if so_far.iter().any(|earlier| earlier.coincides(&one)) => {}
+                Err(_) if one.coincides_with(edited.log.get(one.seen..).unwrap_or_default()) => {}
                 Err(why) => return Err(EditError::new(one.edit, why)),
             }
             made.push(one);
@@ -285,9 +320,11 @@ impl<S: State> RunGraph<S> {
     pub(crate) fn lay_down(&mut self) -> Option<LaidDown> {
         let edited = self.edited.as_mut()?;
         let Staged { overlay, entries, log, edits, dropped } = edited.staged.take()?;
-        Arc::make_mut(&mut edited.overlay).absorb(overlay);
+        let below = Arc::make_mut(&mut edited.overlay);
+        below.absorb(overlay);
         edited.entries.extend(entries);
         edited.log.extend(log);
+        below.lay_down(edited.log.len());
         Some(LaidDown { edits, dropped })
     }
 
@@ -319,7 +356,7 @@ fn lacking(edit: &GraphEdit, why: Rejection) -> String {
 impl<S: State> Edited<S> {
     /// Makes an edit that held before. What the compiled graph has become by itself is no conflict.
     fn restore(&mut self, core: &GraphCore<S>, edit: &GraphEdit) -> Result<(), Rejection> {
-        let proposed = Proposed { edit: edit.clone(), made: core.make(edit, None)? };
+        let proposed = Proposed { edit: edit.clone(), made: core.make(edit, None)?, seen: 0 };
         let layers = self.layers(core);
         let (entry, shape) = core.temporary(&layers, &proposed)?.unzip();
         let mut top = layers.above();

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::compiled::{GraphCore, NodeEntry};
-use super::overlay::{Ground, Layers, TemporaryNode};
+use super::overlay::{Ground, Layers, Overlay, TemporaryNode};
 use super::run_graph::{Proposed, Temporary};
 use crate::context::{RunShared, TaskRequest};
 use crate::edits::{Desk, GraphEdit, Made, Rejection};
@@ -143,12 +143,11 @@ impl<S: State> Desk for GraphCore<S> {
             return Err(Rejection::NeedsTemplate);
         }
         // Users' code makes the node, so nothing is locked meanwhile.
-        let proposed = Proposed { edit: edit.clone(), made: self.make(edit, made)? };
+        let proposed = Proposed { edit: edit.clone(), made: self.make(edit, made)?, seen: 0 };
         if let Some(node) = proposed.made.as_ref().and_then(|made| made.downcast_ref::<Node<S>>()) {
             self.check_needs(shared, node)?;
         }
         let visible = shared.visible();
-        let layers = Layers::of(self.ground(), visible.overlay.as_deref());
         let reusable = |node: u32, name: &str| {
             let node_name = || name.to_owned();
             match self.nodes.get(node as usize).is_some_and(|entry| entry.keeps_output) {
@@ -159,11 +158,14 @@ impl<S: State> Desk for GraphCore<S> {
         };
         shared.control.propose(
             task,
-            || layers.above(),
-            |top| {
+            visible.overlay,
+            |base| Layers::of(self.ground(), base).above(),
+            |base, top| {
+                let layers = Layers::of(self.ground(), base);
                 let shape = self.temporary(&layers.under(Some(top)), &proposed)?.map(|(_, shape)| shape);
                 layers.edit(top, edit, shape, &reusable)?;
-                Ok(proposed.clone())
+                let seen = base.map_or(0, Overlay::laid_down);
+                Ok(Proposed { seen, ..proposed.clone() })
             },
         )
     }

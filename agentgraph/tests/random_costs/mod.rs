@@ -100,7 +100,7 @@ fn size() -> impl Strategy<Value = usize> {
 fn write() -> impl Strategy<Value = Write> {
     prop_oneof![
         3 => size().prop_map(Write::Draft),
-        1 => size().prop_map(Write::Page),
+        1 => (4_000..80_000_usize).prop_map(Write::Page),
         3 => size().prop_map(Write::Line),
         1 => size().prop_map(Write::Lines),
         3 => (0..40_u8, size()).prop_map(|(id, length)| Write::Note(id, length)),

@@ -35,6 +35,9 @@ pub(crate) struct StoredEager {
     pub(crate) after: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) left: Option<StoredLeft>,
+    /// So many nodes had its node's name before that one, which is not there any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) age: Option<u32>,
     /// The time limits that were given with the dispatch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) limits: Option<StoredLimits>,

@@ -71,8 +71,12 @@ impl Flow {
             return Vec::new();
         };
         let has_begun = |one: &Activation| one.phase == Phase::Runs || one.left.is_some();
-        let gone = self.open.iter().filter(|(_, one)| removed.contains(&one.node) && !has_begun(one));
-        let gone: Vec<(Key, u32)> = gone.map(|(key, one)| (*key, one.node)).collect();
+        let of_removed = self.open.iter().filter(|(_, one)| removed.contains(&one.node));
+        let (begun, gone): (Vec<_>, Vec<_>) = of_removed.partition(|(_, one)| has_begun(one));
+        let begun: Vec<Key> = begun.into_iter().map(|(key, _)| *key).collect();
+        let gone: Vec<(Key, u32)> = gone.into_iter().map(|(key, one)| (*key, one.node)).collect();
+        // They run to their end, and their records say of which node they are.
+        begun.into_iter().for_each(|key| self.change(key));
         self.ready.retain(|key| !gone.iter().any(|(gone, _)| gone == key));
         gone.into_iter().flat_map(|(key, node)| self.end(key, core.is_detached(node), false)).collect()
     }

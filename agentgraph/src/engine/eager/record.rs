@@ -96,7 +96,8 @@ impl Flow {
     /// Looks up what a header holds. Names that the graph does not have are added to `gone`.
     pub(crate) fn of_header<S: State>(core: &RunGraph<S>, header: &Header, gone: &mut Vec<String>) -> Self {
         let mut flow = Flow { at: header.eager.log.last().map_or(0, |merged| merged.at), ..Flow::default() };
-        let mut id = |name: &str| match core.id(name) {
+        // What a node has led to goes on without it.
+        let mut id = |name: &str| match core.id_of_any(name) {
             Some(node) => node,
             None if name == START => core.topology.start(),
             None => {
@@ -106,7 +107,8 @@ impl Flow {
         };
         for StoredActivation { node, eager, .. } in &header.next {
             let Some(eager) = eager else { continue };
-            let node = id(node);
+            let removed = eager.age.and_then(|age| core.removed_id(node, age));
+            let node = removed.unwrap_or_else(|| id(node));
             let activation = Activation {
                 node,
                 from: id(&eager.from),
@@ -132,7 +134,7 @@ impl Flow {
             let channels = S::channels(&core.schema);
             let channel = channels.iter().position(|channel| channel.is_called(&written.channel));
             if let Some(channel) = channel {
-                let by = core.id(&written.by).unwrap_or(core.topology.start());
+                let by = core.id_of_any(&written.by).unwrap_or(core.topology.start());
                 flow.written.resize(channels.len(), Written::default());
                 flow.written[channel] = Written { at: written.at, by, overwrote: written.overwrote };
             }
@@ -156,6 +158,7 @@ fn stored<S: State>(core: &RunGraph<S>, key: Key, activation: &Activation) -> Re
         input: input.map_err(|error| error.at_node(from))?.map(Bytes),
         after: activation.after.map(|node| core.name(node).to_owned()),
         left: stored_left(activation),
+        age: core.age(activation.node),
         limits: activation.input.as_ref().and_then(InputValue::stored_limits),
     })
 }
