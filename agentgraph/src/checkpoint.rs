@@ -140,7 +140,8 @@ pub trait Checkpointer: Send + Sync + 'static {
 
     /// The requests that nobody has answered, across threads: pending writes on the newest checkpoint of their place whose
     /// slot is odd, of a task that is not 0, with a slot below [`PendingWrite::SPECIAL`], and with no answer in the next slot
-    /// (an answer of the one byte `0xc0` was taken back). In order of thread, namespace, task and slot.
+    /// (an answer of the one byte `0xc0` was taken back). Among them are the notes that a run stopped for somebody without a
+    /// question: task 0, slot 0, which no answer ends. In order of thread, namespace, task and slot.
     async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, Error> {
         let _ = query;
         Err(cannot("", "say which threads wait"))
@@ -397,6 +398,11 @@ impl PendingWrite {
     pub(crate) fn is_request(&self) -> bool {
         self.slot % 2 == 1 && self.slot < Self::SPECIAL && self.task != TaskId::from_u128(0)
     }
+
+    /// Whether it notes that a run stopped for somebody without a question.
+    pub(crate) fn is_note(&self) -> bool {
+        self.slot == 0 && self.task == TaskId::from_u128(0)
+    }
 }
 
 /// Which requests [`Checkpointer::waiting`] returns.
@@ -408,7 +414,7 @@ pub struct WaitingQuery<'a> {
     pub limit: Option<usize>,
 }
 
-/// A request that waits for its answer.
+/// A request that waits for its answer, or a note that somebody has to let the run go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiting {
     /// Whose.

@@ -52,7 +52,7 @@ use crate::engine::merge::{ChannelUses, Merge};
 use crate::engine::plan::{Actors, Frontier, Handled, LeftOver, StepPlace, handled};
 use crate::engine::recorder::{Recorder, Trace};
 use crate::engine::reuse::KeptOutputs;
-use crate::engine::stored::{OF_RUN, SPENT, TOLD, to_bytes};
+use crate::engine::stored::{OF_RUN, SPENT, StoredStop, to_bytes, told};
 use crate::error::{Code, Error};
 use crate::extract::Snapshot;
 use crate::graph::GraphCore;
@@ -747,11 +747,11 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
         if self.shared.outer.is_some() {
             self.leave_to_be_told(&pause);
-        } else if let (Pause::Interrupted(_), Some(journal)) = (&pause, &mut self.journal) {
+        } else if let (Pause::Interrupted(stops), Some(journal)) = (&pause, &mut self.journal) {
             if let Some(events) = &self.events {
                 events.read().await;
             }
-            journal.put_writes(&[PendingWrite { task: OF_RUN, slot: TOLD, bytes: Vec::new() }]).await?;
+            journal.put_writes(&[told(&StoredStop::among(stops))?]).await?;
         }
         Ok(pause)
     }

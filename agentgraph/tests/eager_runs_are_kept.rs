@@ -164,7 +164,9 @@ async fn answers_stay_while_others_commit_and_a_wrong_one_is_taken_back() {
     let outcome = graph.resume_many([(ids[0], "x"), (ids[1], "y")]).thread("t").await.unwrap();
     assert_eq!((text(outcome.output()).as_str(), outcome.interrupts().len()), ("asks=y() b", 1));
     let error = graph.resume("no number").thread("t").await.unwrap_err();
-    assert_eq!(error.code(), Code::BadAnswer);
+    assert_eq!((error.code(), error.node()), (Code::BadAnswer, Some("twice")));
+    let open = outcome.interrupts()[0].id.unwrap().to_string();
+    assert!(error.to_string().contains(&open), "{error}");
     assert_eq!(graph.state("t").await.unwrap().unwrap().interrupts, outcome.interrupts());
     let words = graph.resume(2).thread("t").await.unwrap().into_finished().unwrap();
     assert_eq!(text(&words), "asks=y() b x2");

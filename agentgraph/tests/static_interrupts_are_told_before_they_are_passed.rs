@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use agentgraph::{InterruptKind, prelude::*};
+use agentgraph::{BoxError, Checkpointer, InterruptKind, SqliteSaver, prelude::*};
 use futures_util::StreamExt;
 use serde::{Deserialize, Serialize};
 
@@ -71,4 +71,113 @@ async fn a_gate_before_several_tasks_of_a_node_is_told_once() {
     let told = graph.invoke(Steps::update()).thread("t").await.unwrap();
     let nodes: Vec<&str> = told.interrupts().iter().map(|interrupt| &*interrupt.node).collect();
     assert_eq!(nodes, ["act", "look"]);
+}
+
+fn savers() -> Vec<Arc<dyn Checkpointer>> {
+    vec![Arc::new(MemorySaver::new()), Arc::new(SqliteSaver::in_memory().unwrap())]
+}
+
+/// The nodes that threads wait at, and how.
+async fn waiting(graph: &CompiledGraph<Steps>) -> Vec<(String, Vec<(String, InterruptKind)>)> {
+    let waiting = graph.waiting().await.unwrap().into_iter();
+    let shown = waiting.map(|one| {
+        let stops = one.interrupts.into_iter().map(|stop| (stop.node, stop.kind));
+        (one.thread, stops.collect())
+    });
+    shown.collect()
+}
+
+#[tokio::test]
+async fn threads_at_a_gate_are_among_those_that_wait_for_somebody() {
+    for kind in [InterruptKind::Before, InterruptKind::After] {
+        for saver in savers() {
+            let asks = async |ctx: Ctx| Ok::<_, BoxError>(ctx.interrupt::<()>("sure?")?);
+            let graph = StateGraph::new().node("prepare", prepare).node("act", act).node("asks", asks);
+            let graph = graph.edge(START, "prepare").edge("prepare", "act").edge("act", "asks");
+            let graph = match kind {
+                InterruptKind::Before => graph.interrupt_before(["act"]),
+                _ => graph.interrupt_after(["prepare"]),
+            };
+            let graph = graph.compile().unwrap().checkpointer(saver);
+            for thread in ["c", "b", "a"] {
+                graph.invoke(Steps::update()).thread(thread).await.unwrap();
+            }
+            let node = if kind == InterruptKind::Before { "act" } else { "prepare" };
+            let at = |thread: &str| (thread.to_owned(), vec![(node.to_owned(), kind)]);
+            assert_eq!(waiting(&graph).await, [at("a"), at("b"), at("c")]);
+            graph.proceed().thread("b").await.unwrap();
+            let asks = ("b".to_owned(), vec![("asks".to_owned(), InterruptKind::Asked)]);
+            assert_eq!(waiting(&graph).await, [at("a"), asks, at("c")]);
+            graph.resume(()).thread("b").await.unwrap().into_finished().unwrap();
+            let page = graph.waiting().after("a").limit(1).await.unwrap();
+            assert_eq!((page.len(), &*page[0].thread), (1, "c"));
+            assert_eq!(
+                page[0].interrupts,
+                graph.invoke(Steps::update()).thread("d").await.unwrap().interrupts()
+            );
+            graph.update_state("c").update(Steps::update().log(["edited"])).await.unwrap();
+            assert_eq!(
+                waiting(&graph).await,
+                [at("a"), at("c"), at("d")],
+                "an edit leaves it where it stands"
+            );
+            graph.invoke(Steps::update()).thread("c").abandon().max_supersteps(0).await.unwrap();
+            assert_eq!(waiting(&graph).await, [at("a"), at("d")]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_gate_in_a_subgraph_is_told_with_its_namespace_while_its_call_is_open() {
+    for (saver, eager) in savers().into_iter().chain(savers()).zip([false, false, true, true]) {
+        let plain = || if eager { StateGraph::new().eager() } else { StateGraph::new() };
+        let child = plain().node("prepare", prepare).node("act", act).edge(START, "prepare");
+        let child = child.edge("prepare", "act").interrupt_before(["act"]).compile().unwrap();
+        let graph = plain().node("child", child).node("last", act).edge(START, "child").edge("child", "last");
+        let graph = graph.interrupt_before(["last"]).compile().unwrap().checkpointer(saver);
+        let told = graph.invoke(Steps::update()).thread("t").await.unwrap();
+        let inside = graph.waiting().await.unwrap();
+        assert_eq!(inside[0].interrupts, told.interrupts(), "eager {eager}");
+        assert_eq!((told.interrupts().len(), told.interrupts()[0].namespace.is_empty()), (1, false));
+        let told = graph.proceed().thread("t").await.unwrap();
+        assert_eq!(
+            waiting(&graph).await,
+            [("t".to_owned(), vec![("last".to_owned(), InterruptKind::Before)])]
+        );
+        assert_eq!(graph.waiting().await.unwrap()[0].interrupts, told.interrupts());
+        // Another run stops in a call of its own, and the old one waits for nobody.
+        graph.invoke(Steps::update()).thread("t").abandon().await.unwrap();
+        assert_eq!(
+            waiting(&graph).await,
+            [("t".to_owned(), vec![("act".to_owned(), InterruptKind::Before)])]
+        );
+        graph.proceed().thread("t").await.unwrap();
+        graph.proceed().thread("t").await.unwrap().into_finished().unwrap();
+        assert_eq!(waiting(&graph).await, []);
+    }
+}
+
+/// What a branch asks is in the record of whoever was merged after it.
+#[tokio::test]
+async fn an_eager_branch_that_asked_before_others_were_merged_waits_too() {
+    for saver in savers() {
+        let asks = async |ctx: Ctx| Ok::<_, BoxError>(ctx.interrupt::<()>("sure?")?);
+        let slow = async || {
+            tokio::task::yield_now().await;
+            Steps::update().log(["slow"])
+        };
+        let graph = StateGraph::new().eager().node("asks", asks).node("more", asks).node("slow", slow);
+        let graph = graph.edge(START, "asks").edge(START, "slow").edge("slow", "more").compile().unwrap();
+        let graph = graph.checkpointer(saver);
+        let told = graph.invoke(Steps::update()).thread("t").await.unwrap();
+        assert_eq!(told.interrupts().len(), 2);
+        let found = graph.waiting().await.unwrap();
+        let mut found = found[0].interrupts.clone();
+        found.sort_by_key(|one| std::cmp::Reverse(one.node == "asks"));
+        assert_eq!(found, told.interrupts());
+        let left = graph.resume_many([(told.interrupts()[1].id.unwrap(), ())]).thread("t").await.unwrap();
+        assert_eq!(graph.waiting().await.unwrap()[0].interrupts, left.interrupts());
+        graph.resume(()).thread("t").await.unwrap().into_finished().unwrap();
+        assert_eq!(waiting(&graph).await, []);
+    }
 }

@@ -168,9 +168,11 @@ async fn a_bad_answer_is_refused_and_the_child_still_waits() {
     let sub = child.into_node().retry(RetryPolicy::attempts(3)).on_error("handler");
     let graph = StateGraph::new().node("sub", sub).node("handler", counts("handled", &calls));
     let graph = graph.edge(START, "sub").compile().unwrap().checkpointer(MemorySaver::new());
-    graph.invoke(Words::update()).thread("t").await.unwrap();
+    let asked = graph.invoke(Words::update()).thread("t").await.unwrap();
     let error = graph.resume("many").thread("t").await.unwrap_err();
     assert_eq!(error.code(), Code::BadAnswer);
+    let open = asked.interrupts()[0].id.unwrap().to_string();
+    assert!(error.to_string().contains(&open), "{error}");
     let outcome = graph.resume(7).thread("t").await.unwrap();
     assert_eq!(text(&outcome.into_finished().unwrap()), "7");
     assert_eq!(calls.load(Ordering::SeqCst), 0, "an answer is no failure of the node");

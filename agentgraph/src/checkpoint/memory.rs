@@ -222,7 +222,7 @@ impl Branch {
         let writes = writes.take_while(|((step, ..), _)| *step == last);
         writes
             .map(|((_, task, slot), bytes)| PendingWrite { task: *task, slot: *slot, bytes: bytes.clone() })
-            .filter(|write| write.is_request() && !answered(write.task, write.slot + 1))
+            .filter(|write| write.is_note() || (write.is_request() && !answered(write.task, write.slot + 1)))
             .map(|write| (at, write))
             .collect()
     }

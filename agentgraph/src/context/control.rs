@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use super::{CheckpointId, TaskRequest};
 use crate::edits::Rejection;
+use crate::engine::stored::StoredStop;
 use crate::error::Error;
 use crate::graph::overlay::Overlay;
 use crate::graph::run_graph::Proposed;
@@ -94,6 +95,7 @@ pub(crate) enum Inside {
 pub(crate) struct Untold {
     pub(crate) namespace: Arc<str>,
     pub(crate) at: CheckpointId,
+    pub(crate) stops: Vec<StoredStop>,
 }
 
 /// How a task stands with the outside.

@@ -48,12 +48,10 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             Ok(done) => done,
             Err(NotDone::Inside(Inside::Stopped(reason))) => return Ok(Some(Pause::Stopped(reason))),
             Err(NotDone::Leaves(left)) => return Ok(Some(Pause::Left(left))),
-            Err(
-                NotDone::Failed(error)
-                | NotDone::Refused { error, .. }
-                | NotDone::Inside(Inside::Broken(error)),
-            ) => return Err(error.at_node(self.core.name(node))),
-            Err(NotDone::Waits(_) | NotDone::Inside(Inside::Waits(..))) => {
+            Err(NotDone::Failed(error) | NotDone::Inside(Inside::Broken(error))) => {
+                return Err(error.at_node(self.core.name(node)));
+            }
+            Err(NotDone::Waits(_) | NotDone::Refused { .. } | NotDone::Inside(Inside::Waits(..))) => {
                 let problem =
                     "it asks with `interrupt`, which the node for the limit cannot: nobody can answer it";
                 return Err(Error::new(Code::NodeFailed, problem).at_node(self.core.name(node)));

@@ -27,9 +27,9 @@ use crate::engine::eager::course::{Course, End, Started, Stop};
 use crate::engine::eager::flow::{Activation, Handler, Key, Phase};
 use crate::engine::eager::order::Order;
 use crate::engine::ends::sessions_write;
-use crate::engine::execute::NotDone;
+use crate::engine::execute::{NotDone, bad_answer_to};
 use crate::engine::host::TaskRunner;
-use crate::engine::stored::{FAILED, to_bytes};
+use crate::engine::stored::{FAILED, OF_RUN, to_bytes};
 use crate::engine::{Loop, Pause, STEPS_WITHOUT_YIELD, StepPlace, nowhere, yield_now};
 use crate::error::{Code, Error};
 use crate::failure::Failure;
@@ -141,8 +141,10 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 self.stands(key, Phase::Waits);
                 Ok(())
             }
-            NotDone::Refused { n, error } => {
+            NotDone::Refused { n, problem } => {
                 self.void_stored_answer(key, n).await?;
+                let task = self.activation_id(key).unwrap_or(OF_RUN);
+                let error = bad_answer_to(task, n, &problem).at_node(self.core.name(node));
                 self.fail(course, key, detached, error).await
             }
             NotDone::Inside(Inside::Stopped(reason)) => {

@@ -23,6 +23,7 @@ use crate::failure::Failure;
 use crate::graph::run_graph::RunGraph;
 use crate::node::{NodeFuture, NodeResult};
 use crate::policy::{CatchPanic, NodePanic, Siblings, Timeout, guarded};
+use crate::run::InterruptId;
 use crate::run::event::{EventKind, EventQueue, TaskEnd};
 use crate::session::MissingSession;
 use crate::state::State;
@@ -34,7 +35,7 @@ pub(crate) enum NotDone {
     /// Its n-th answer had the wrong type.
     Refused {
         n: u32,
-        error: Error,
+        problem: String,
     },
     Failed(Error),
     /// The run inside it did not come to its end.
@@ -52,13 +53,20 @@ impl NotDone {
                 let text = format!("what it asked with `interrupt` cannot be turned into JSON: {problem}");
                 NotDone::Failed(Error::new(Code::Encode, text).at_node(node))
             }
-            Standing::Refused { n, problem } => {
-                let text = format!("the answer does not have the type the node asks for: {problem}");
-                NotDone::Refused { n, error: Error::new(Code::BadAnswer, text).at_node(node) }
-            }
+            Standing::Refused { n, problem } => NotDone::Refused { n, problem },
             Standing::Inside(inside) => NotDone::Inside(inside),
         }
     }
+}
+
+/// The error of an answer that its task could not read.
+pub(super) fn bad_answer_to(task: TaskId, n: u32, problem: &str) -> Error {
+    let id = InterruptId { task, n };
+    Error::new(Code::BadAnswer, bad_answer(&format!(" to interrupt {id}"), problem))
+}
+
+fn bad_answer(to: &str, problem: &str) -> String {
+    format!("the answer{to} does not have the type the node asks for: {problem}")
 }
 
 /// Where a run that was left goes on in the graph around it, and what it writes there.
@@ -163,11 +171,10 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
             }
             Err(NotDone::Inside(Inside::Stopped(_))) => self.announce_end(request, TaskEnd::Stopped),
             Err(NotDone::Leaves(_)) => self.announce_end(request, TaskEnd::Done),
-            Err(
-                NotDone::Failed(error)
-                | NotDone::Refused { error, .. }
-                | NotDone::Inside(Inside::Broken(error)),
-            ) => {
+            Err(NotDone::Refused { problem, .. }) => {
+                self.announce_end(request, TaskEnd::Failed(Code::BadAnswer, bad_answer("", problem)));
+            }
+            Err(NotDone::Failed(error) | NotDone::Inside(Inside::Broken(error))) => {
                 self.announce_end(request, TaskEnd::Failed(error.code(), error.message().to_owned()));
             }
         }

@@ -13,7 +13,7 @@ use crate::engine::commit::Journal;
 use crate::engine::ends::{id_of, sessions_write};
 use crate::engine::host::TaskRunner;
 use crate::engine::plan::handler_id;
-use crate::engine::stored::{OF_RUN, SPENT, TOLD, to_bytes};
+use crate::engine::stored::{OF_RUN, SPENT, StoredStop, to_bytes, told};
 use crate::engine::{Loop, Pause};
 use crate::error::Error;
 use crate::run::{Durability, StopReason};
@@ -83,10 +83,11 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     /// A static interrupt of a run inside a task: the caller is told by the run that he sees.
     pub(super) fn leave_to_be_told(&mut self, pause: &Pause) {
-        if let (Pause::Interrupted(_), Some(journal)) = (pause, &self.journal)
+        if let (Pause::Interrupted(interrupts), Some(journal)) = (pause, &self.journal)
             && let Some(at) = journal.checkpoint()
         {
-            self.scratch.untold.push(Untold { namespace: Arc::clone(&journal.namespace), at });
+            let stops = StoredStop::among(interrupts);
+            self.scratch.untold.push(Untold { namespace: Arc::clone(&journal.namespace), at, stops });
         }
     }
 
@@ -96,10 +97,9 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         if let Some(events) = &self.events {
             events.read().await;
         }
-        for Untold { namespace, at } in std::mem::take(&mut self.scratch.untold) {
+        for Untold { namespace, at, stops } in std::mem::take(&mut self.scratch.untold) {
             let place = Place { thread: &journal.thread, namespace: &namespace };
-            let told = PendingWrite { task: OF_RUN, slot: TOLD, bytes: Vec::new() };
-            journal.saver.put_writes(PutWrites::new(place, at, &[told])).await?;
+            journal.saver.put_writes(PutWrites::new(place, at, &[told(&stops)?])).await?;
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use crate::checkpoint::PendingWrite;
 use crate::context::{Inside, Request, TaskId};
 use crate::engine::ends::{failure_write, id_of, result_write, sessions_write};
-use crate::engine::execute::{Left, NotDone};
+use crate::engine::execute::{Left, NotDone, bad_answer_to};
 use crate::engine::host::TaskRunner;
 use crate::engine::plan::{Actors, Handled};
 use crate::engine::stored::{StoredAnswer, StoredRequest, to_bytes};
@@ -47,9 +47,10 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                     }
                     interrupts.push(self.interrupt(&ends.handled, index, request));
                 }
-                NotDone::Refused { n, error } => {
+                NotDone::Refused { n, problem } => {
                     writes.extend(self.void_answer(&ends.handled, index, n)?);
-                    failed.get_or_insert(error);
+                    let refused = bad_answer_to(self.acting_among(&ends.handled, index), n, &problem);
+                    failed.get_or_insert(refused.at_node(&self.actor_name(&ends.handled, index)));
                 }
                 NotDone::Inside(Inside::Waits(asked, untold)) => {
                     interrupts.extend(asked);

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::checkpoint::PendingWrite;
 use crate::checkpoint::codec::Codec;
 use crate::checkpoint::delta;
 use crate::checkpoint::format::{Bytes, NEEDS_KEY, SEALED, StoredLimits};
@@ -10,6 +11,7 @@ use crate::context::TaskId;
 use crate::edits::GraphEdit;
 use crate::error::{Code, Error};
 use crate::migrate::Migrations;
+use crate::run::{Interrupt, InterruptKind};
 use crate::state::State;
 use crate::step::{Command, Dispatch, Goto, InputValue, Step};
 
@@ -57,7 +59,8 @@ pub(crate) struct StoredTarget {
 /// The "task" of pending writes that belong to the run and to none of its tasks.
 pub(crate) const OF_RUN: TaskId = TaskId::from_u128(0);
 
-/// Slot of [`OF_RUN`]: the caller was told of the static interrupt at this checkpoint. Empty.
+/// Slot of [`OF_RUN`]: the caller was told of the static interrupt at this checkpoint. What he was told, as a list of
+/// [`StoredStop`]; empty in records that do not say it.
 pub(crate) const TOLD: u32 = 0;
 
 /// Slot of [`OF_RUN`]: the sessions as the finished tasks of the superstep left them.
@@ -79,6 +82,34 @@ pub(crate) struct StoredRequest {
     pub(crate) value: Value,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) schema: Option<Value>,
+}
+
+/// A node at which a run has stopped without a question.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct StoredStop {
+    pub(crate) node: String,
+    /// After it; before it otherwise.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) after: bool,
+}
+
+impl StoredStop {
+    /// The static interrupts among these of the graph itself, and of none inside of it.
+    pub(crate) fn among(interrupts: &[Interrupt]) -> Vec<Self> {
+        let own = interrupts.iter().filter(|stop| stop.id.is_none() && stop.namespace.is_empty());
+        own.map(|stop| StoredStop { node: stop.node.clone(), after: stop.kind == InterruptKind::After })
+            .collect()
+    }
+
+    pub(crate) fn into_interrupt(self) -> Interrupt {
+        let kind = if self.after { InterruptKind::After } else { InterruptKind::Before };
+        Interrupt::fixed(self.node, kind)
+    }
+}
+
+/// The note that the caller is being told of these.
+pub(crate) fn told(stops: &[StoredStop]) -> Result<PendingWrite, Error> {
+    Ok(PendingWrite { task: OF_RUN, slot: TOLD, bytes: to_bytes(stops)? })
 }
 
 /// An answer, as a pending write; `None` if it was refused after it was stored.
@@ -186,7 +217,7 @@ impl StoredTarget {
 }
 
 /// One of our own types as MessagePack.
-pub(crate) fn to_bytes<T: Serialize>(value: &T) -> Result<Vec<u8>, Error> {
+pub(crate) fn to_bytes<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     match delta::encode(&mut bytes, value) {
         Ok(()) => Ok(bytes),

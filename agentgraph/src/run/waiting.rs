@@ -7,18 +7,18 @@ use std::pin::Pin;
 use super::view::no_checkpointer;
 use crate::checkpoint::{self, WaitingQuery};
 use crate::context::Request;
-use crate::engine::stored::{StoredRequest, from_bytes};
+use crate::engine::stored::{StoredRequest, StoredStop, from_bytes};
 use crate::error::Error;
 use crate::graph::CompiledGraph;
 use crate::run::{Interrupt, InterruptId};
 use crate::state::State;
 
-/// A question about all threads of a store: `graph.waiting().limit(50).await?` gives those with interrupts that wait for
-/// answers, in alphabetical order.
+/// A question about all threads of a store: `graph.waiting().limit(50).await?` gives those that wait for somebody, in
+/// alphabetical order: for answers to interrupts, or for a [`proceed`](CompiledGraph::proceed) past a static interrupt, which
+/// [`Interrupt::kind`] tells apart. A run that goes on past a static interrupt is among them until its next checkpoint.
 ///
-/// However many threads wait, this is one query, and none of them costs anything meanwhile but its rows. Threads that stop
-/// before or after a node, without a question, are not among them. Of a thread that waits inside of subgraphs the state is
-/// read, since only that says which of their calls are still open.
+/// However many threads wait, this is one query, and none of them costs anything meanwhile but its rows. Of a thread that
+/// waits inside of subgraphs the state is read, since only that says which of their calls are still open.
 ///
 /// ```
 /// # use agentgraph::prelude::*;
@@ -79,29 +79,69 @@ impl<S: State> WaitingThreads<S> {
     async fn ask(self) -> Result<Vec<WaitingThread>, Error> {
         let persistence = self.graph.persistence.as_ref().ok_or_else(no_checkpointer)?;
         let query = WaitingQuery { after: self.after.as_deref(), limit: self.limit };
-        let mut threads: BTreeMap<String, (bool, Vec<Interrupt>)> = BTreeMap::new();
+        let mut threads: BTreeMap<String, Found> = BTreeMap::new();
         for checkpoint::Waiting { thread, namespace, request, .. } in persistence.saver.waiting(query).await?
         {
-            let StoredRequest { node, value, schema } =
-                from_bytes(&request.bytes).map_err(|error| error.on_thread(Some(&thread)))?;
+            let at = |error: Error| error.on_thread(Some(&thread));
+            let found = threads.entry(thread.clone()).or_default();
+            if request.is_note() {
+                let stops = told_of(&request.bytes).map_err(at)?;
+                found.stops.push((namespace, stops));
+                continue;
+            }
+            found.asks_inside |= !namespace.is_empty();
+            let StoredRequest { node, value, schema } = from_bytes(&request.bytes).map_err(at)?;
             let n = request.slot / 2;
             let id = InterruptId { task: request.task, n };
-            let (inside, interrupts) = threads.entry(thread).or_default();
-            *inside |= !namespace.is_empty();
-            interrupts.push(Interrupt::asked(id, node, Request { n, value, schema }));
+            found.asked.push(Interrupt::asked(id, node, Request { n, value, schema }));
         }
         let mut waiting = Vec::new();
-        for (thread, (inside, mut interrupts)) in threads {
-            if inside {
-                let state = self.graph.state(&thread).await?;
-                interrupts = state.map_or_else(Vec::new, |state| state.interrupts);
-            }
+        for (thread, found) in threads {
+            let interrupts = self.interrupts(&thread, found).await?;
             if !interrupts.is_empty() {
                 waiting.push(WaitingThread { thread, interrupts });
             }
         }
         Ok(waiting)
     }
+
+    async fn interrupts(&self, thread: &str, found: Found) -> Result<Vec<Interrupt>, Error> {
+        let Found { mut asked, asks_inside, stops } = found;
+        let inside = |(namespace, _): &(String, Vec<_>)| !namespace.is_empty();
+        let mut open = Vec::new();
+        if asks_inside || stops.iter().any(inside) {
+            let Some(state) = self.graph.state(thread).await? else { return Ok(Vec::new()) };
+            open = state.children;
+            if asks_inside {
+                asked = state.interrupts;
+            }
+        }
+        for (namespace, stops) in stops {
+            if !namespace.is_empty() && open.iter().all(|child| child.namespace != namespace) {
+                continue;
+            }
+            asked.extend(stops.into_iter().map(|stop| {
+                let mut interrupt = stop.into_interrupt();
+                interrupt.namespace.clone_from(&namespace);
+                interrupt
+            }));
+        }
+        Ok(asked)
+    }
+}
+
+/// What one query says of a thread.
+#[derive(Default)]
+struct Found {
+    asked: Vec<Interrupt>,
+    asks_inside: bool,
+    /// By namespace.
+    stops: Vec<(String, Vec<StoredStop>)>,
+}
+
+/// What somebody was told.
+fn told_of(bytes: &[u8]) -> Result<Vec<StoredStop>, Error> {
+    if bytes.is_empty() { Ok(Vec::new()) } else { from_bytes(bytes) }
 }
 
 impl<S: State> IntoFuture for WaitingThreads<S> {
@@ -114,7 +154,7 @@ impl<S: State> IntoFuture for WaitingThreads<S> {
 }
 
 impl<S: State> CompiledGraph<S> {
-    /// The threads of the store that wait for answers: see [`WaitingThreads`].
+    /// The threads of the store that wait for somebody: see [`WaitingThreads`].
     pub fn waiting(&self) -> WaitingThreads<S> {
         WaitingThreads::new(self.clone())
     }

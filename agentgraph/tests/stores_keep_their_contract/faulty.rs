@@ -42,6 +42,7 @@ pub(crate) enum Kind {
     CopiesWithoutWrites,
     CopiesOntoOthers,
     CopiesLeases,
+    WaitsForQuestionsOnly,
     WaitsForAnswered,
     WaitsOnOldCheckpoints,
     ListsNamespacesOfWrites,
@@ -109,6 +110,7 @@ faults! {
     CopiesWithoutWrites => "a copy has everything, and is a thread of its own",
     CopiesOntoOthers => "a copy goes onto nothing that is there",
     CopiesLeases => "a lease is not copied",
+    WaitsForQuestionsOnly => "a run that stopped for somebody without a question waits, until its next checkpoint",
     WaitsForAnswered => "requests without answers are found across threads",
     WaitsOnOldCheckpoints => "requests on checkpoints that are not the newest wait for nothing",
     ListsNamespacesOfWrites => "namespaces are listed by name",
@@ -471,6 +473,9 @@ impl Checkpointer for Faulty {
         {
             let (thread, namespace) = ("t".to_owned(), String::new());
             waiting.insert(0, Waiting { thread, namespace, at: *at, request: request.clone() });
+        }
+        if self.has(Kind::WaitsForQuestionsOnly) {
+            waiting.retain(|one| one.request.slot != 0);
         }
         Ok(waiting)
     }

@@ -104,7 +104,7 @@ pub(super) const CASES: &[(&str, &str)] = &[
          => ok
          put c 0.0 full a
          => ok
-         writes c 0.0 0:1=session 9:4294967295=failed 9:0=result
+         writes c 0.0 0:1=session 0:2=spent 9:4294967295=failed 9:0=result
          => ok
          waiting
          => a 0.0 write 7:3 second, a/n 0.4 write 5:1 inside, b 0.0 write 1:1 q
@@ -114,6 +114,23 @@ pub(super) const CASES: &[(&str, &str)] = &[
          => b 0.0 write 1:1 q
          waiting after=b limit=5
          =>",
+    ),
+    (
+        "a run that stopped for somebody without a question waits, until its next checkpoint",
+        "put t 0.0 full a
+         => ok
+         writes t 0.0 0:0=told 0:1=session 3:0=result 3:1=q
+         => ok
+         put t/n 0.1 full b
+         => ok
+         writes t/n 0.1 0:0=too
+         => ok
+         waiting
+         => t 0.0 write 0:0 told, t 0.0 write 3:1 q, t/n 0.1 write 0:0 too
+         put t 0.1 delta c clears
+         => ok
+         waiting limit=1
+         => t/n 0.1 write 0:0 too",
     ),
     (
         "requests on checkpoints that are not the newest wait for nothing",

@@ -44,16 +44,20 @@ const COPY_WRITES: &str = concat!(
     copies!()
 );
 
-/// Slots of requests are odd; the last ones and those of task 0 are something else.
+/// Slots of requests are odd; the last ones and those of task 0 are something else, of which slot 0 notes that a run stopped for
+/// somebody.
 const WAITING: &str = "
 WITH open AS (
     SELECT place.thread, place.namespace, asks.branch, asks.step, asks.task, asks.slot, asks.bytes
     FROM pending AS asks JOIN place ON place.id = asks.place
-    WHERE asks.slot % 2 = 1 AND asks.slot < ?3 AND asks.task <> zeroblob(16) AND (?1 IS NULL OR place.thread > ?1)
-        AND NOT EXISTS (
-            SELECT 1 FROM pending AS answer WHERE answer.place = asks.place AND answer.branch = asks.branch
-                AND answer.step = asks.step AND answer.task = asks.task AND answer.slot = asks.slot + 1
-                AND answer.bytes <> x'c0')
+    WHERE (?1 IS NULL OR place.thread > ?1)
+        AND (
+            (asks.slot = 0 AND asks.task = zeroblob(16))
+            OR (asks.slot % 2 = 1 AND asks.slot < ?3 AND asks.task <> zeroblob(16)
+                AND NOT EXISTS (
+                    SELECT 1 FROM pending AS answer WHERE answer.place = asks.place AND answer.branch = asks.branch
+                        AND answer.step = asks.step AND answer.task = asks.task AND answer.slot = asks.slot + 1
+                        AND answer.bytes <> x'c0')))
         AND EXISTS (
             SELECT 1 FROM checkpoint AS at WHERE at.place = asks.place AND at.branch = asks.branch
                 AND at.step = asks.step)

@@ -7,7 +7,7 @@ use crate::engine::eager::course::{Course, Stop};
 use crate::engine::eager::flow::{Activation, Key, Phase};
 use crate::engine::halt::sleep;
 use crate::engine::host::TaskRunner;
-use crate::engine::stored::{OF_RUN, StoredAnswer, StoredRequest, TOLD, to_bytes};
+use crate::engine::stored::{StoredAnswer, StoredRequest, StoredStop, to_bytes, told};
 use crate::engine::{Loop, Pause};
 use crate::error::Error;
 use crate::policy::OnEnd;
@@ -67,16 +67,18 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 fixed.push(stop);
             }
         }
-        let told = !fixed.is_empty();
+        let stops = StoredStop::among(&fixed);
         interrupts.extend(fixed);
         let pause = Pause::Interrupted(interrupts);
-        if told && self.shared.outer.is_some() {
+        if !stops.is_empty() && self.shared.outer.is_some() {
             self.leave_to_be_told(&pause);
-        } else if told && let Some(journal) = &mut self.journal {
+        } else if !stops.is_empty()
+            && let Some(journal) = &mut self.journal
+        {
             if let Some(events) = &self.events {
                 events.read().await;
             }
-            journal.put_writes(&[PendingWrite { task: OF_RUN, slot: TOLD, bytes: Vec::new() }]).await?;
+            journal.put_writes(&[told(&stops)?]).await?;
         }
         Ok(pause)
     }
@@ -148,15 +150,17 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         self.commit(source, None).await
     }
 
-    /// Stores what open tasks asked and how they failed, if no record says it yet.
+    /// Stores what open tasks asked, if no record says it yet, and what they wait for in any case: whoever asks a store which
+    /// threads wait looks at pending writes.
     async fn leave_behind(&mut self) -> Result<(), Error> {
         self.end_waiting().await?;
         let Some(eager) = &self.eager else { return Ok(()) };
         let mut writes = Vec::new();
-        for key in &eager.flow.unsaid.begun {
-            let Some(activation) = eager.flow.open.get(key) else { continue };
+        for (key, activation) in &eager.flow.open {
             let (Some(left), Some(task)) = (&activation.left, self.activation_id(*key)) else { continue };
-            for (n, request) in &left.requests {
+            let unsaid = eager.flow.unsaid.begun.contains(key);
+            let open = left.open().map(|(n, _)| *n);
+            for (n, request) in left.requests.iter().filter(|(n, _)| unsaid || open == Some(*n)) {
                 writes.push(PendingWrite { task, slot: 1 + 2 * n, bytes: to_bytes(request)? });
             }
         }

@@ -11,7 +11,7 @@ use crate::checkpoint::format::Bytes;
 use crate::context::{Inside, Request, Standing, TaskRequest};
 use crate::dependency::deps::Slot;
 use crate::dependency::outputs::{Outputs, OutputsUpdate};
-use crate::engine::execute::{NotDone, node_error};
+use crate::engine::execute::{NotDone, bad_answer_to, node_error};
 use crate::error::Error;
 use crate::extract::Snapshot;
 use crate::node::NodeResult;
@@ -55,11 +55,13 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
                 self.announce_end(request, || TaskEnd::Interrupted);
                 self.ask(request, asked)?;
             }
-            NotDone::Refused { n, error } => {
+            NotDone::Refused { n, problem } => {
+                let task = self.task_id(request.node);
                 if self.run.journal.is_some() {
-                    let (task, bytes) = (self.task_id(request.node), to_bytes(&StoredAnswer(None))?);
+                    let bytes = to_bytes(&StoredAnswer(None))?;
                     self.writes.push(PendingWrite { task, slot: 2 + 2 * n, bytes });
                 }
+                let error = bad_answer_to(task, n, &problem).at_node(self.name(request.node));
                 self.fail(request, error);
             }
             NotDone::Failed(error) | NotDone::Inside(Inside::Broken(error)) => self.fail(request, error),
