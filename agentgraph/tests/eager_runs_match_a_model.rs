@@ -32,12 +32,13 @@ use std::pin::Pin;
 use std::task::Poll;
 
 use agentgraph::prelude::*;
-use agentgraph::{Code, Durability, Error, RunBuilder, StopReason};
+use agentgraph::{Code, Durability, EdgeKind, Error, RunBuilder, StopReason};
 use common::poll::poll_once;
+use eager_model::edits::Graph;
 use eager_model::gates::Gates;
 use eager_model::model::{End, Model, Phase, Seen};
 use eager_model::random::Random;
-use eager_model::shape::{Log, Shape, name};
+use eager_model::shape::{Log, NodeShape, Shape, name};
 
 fn number(variable: &str, default: u64) -> u64 {
     std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
@@ -123,11 +124,17 @@ struct Counts {
     limits: usize,
     dropped: usize,
     replays: usize,
+    edited: usize,
+    dropped_edits: usize,
 }
 
-fn case(seed: u64, counts: &mut Counts) {
+fn case(seed: u64, edits: bool, counts: &mut Counts) {
     let mut random = Random::new(seed);
-    let shape = Shape::random(&mut random);
+    let mut shape = Shape::random(&mut random);
+    if edits {
+        shape.edit(&mut random.aside());
+    }
+    let shape = shape;
     let gates = Gates::default();
     let saver = std::sync::Arc::new(MemorySaver::new());
     let process = || shape.build(&gates).checkpointer(std::sync::Arc::clone(&saver));
@@ -178,7 +185,11 @@ fn case(seed: u64, counts: &mut Counts) {
             }
             End::Finished => {
                 counts.finished += 1;
-                if whole && shape.nodes.iter().all(|node| !node.asks) {
+                counts.edited += usize::from(model.graph.shown() != Graph::of(&shape).shown());
+                counts.dropped_edits += model.dropped_edits;
+                // What a task sees when it edits depends on when it starts.
+                let same = |node: &NodeShape| !node.asks && node.edits.is_empty();
+                if whole && shape.nodes.iter().all(same) {
                     replay(&graph, &gates, &model, &mut random);
                     counts.replays += 1;
                 }
@@ -222,7 +233,12 @@ fn check_thread(graph: &CompiledGraph<Log>, model: &Model<'_>, whole: bool) {
     let state = now(graph.state("t")).unwrap().unwrap();
     assert_eq!(&state.values, model.state());
     assert_eq!(state.next, model.history.last().unwrap().next);
-    let asking = model.open.values().filter(|one| one.phase == Phase::Asks).map(|one| name(one.node));
+    let drawn = now(graph.topology_at("t", state.id)).unwrap().unwrap();
+    let plain = drawn.edges.into_iter().filter(|edge| edge.kind == EdgeKind::Edge && edge.from != START);
+    let mut plain: Vec<_> = plain.map(|edge| (edge.from, edge.to.unwrap())).collect();
+    plain.sort();
+    assert_eq!(plain, model.graph.shown());
+    let asking = model.open.values().filter(|one| one.phase == Phase::Asks).map(|one| name(model.graph.names[one.node]));
     let interrupts: Vec<String> = state.interrupts.iter().map(|open| open.node.clone()).collect();
     assert_eq!(interrupts, asking.collect::<Vec<_>>());
     if whole {
@@ -241,22 +257,40 @@ fn replay(graph: &CompiledGraph<Log>, gates: &Gates, model: &Model<'_>, random: 
     assert_eq!(&ended.into_finished().unwrap(), model.state(), "replayed from {from}");
 }
 
-#[test]
-fn the_same_order_of_merges_gives_the_same_states() {
+fn cases(edits: bool) -> Option<Counts> {
     let (first, cases) = (number("EAGER_SEED", 1), number("EAGER_CASES", 150));
     let mut counts = Counts::default();
     for seed in first..first + cases {
-        let one = std::panic::AssertUnwindSafe(|| case(seed, &mut counts));
+        let one = std::panic::AssertUnwindSafe(|| case(seed, edits, &mut counts));
         if let Err(payload) = std::panic::catch_unwind(one) {
-            println!("{:#?}", Shape::random(&mut Random::new(seed)));
+            let mut random = Random::new(seed);
+            let mut shape = Shape::random(&mut random);
+            if edits {
+                shape.edit(&mut random.aside());
+            }
+            println!("{shape:#?}");
             println!("with EAGER_SEED={seed} EAGER_CASES=1");
             std::panic::resume_unwind(payload);
         }
     }
     println!("{counts:?}");
-    if cases >= 150 {
-        let Counts { merges, finished, clashes, asked, limits, dropped, replays } = counts;
+    (cases >= 150).then_some(counts)
+}
+
+#[test]
+fn the_same_order_of_merges_gives_the_same_states() {
+    if let Some(counts) = cases(false) {
+        let Counts { merges, finished, clashes, asked, limits, dropped, replays, .. } = counts;
         let least = [merges / 10, finished, clashes * 5, asked, limits, dropped, replays];
+        assert!(least.iter().all(|count| *count >= 5), "{least:?}");
+    }
+}
+
+#[test]
+fn the_same_order_of_merges_gives_the_same_states_and_graphs_where_tasks_edit() {
+    if let Some(counts) = cases(true) {
+        let Counts { merges, finished, asked, limits, dropped, edited, dropped_edits, .. } = counts;
+        let least = [merges / 10, finished, asked, limits, dropped, edited, dropped_edits];
         assert!(least.iter().all(|count| *count >= 5), "{least:?}");
     }
 }

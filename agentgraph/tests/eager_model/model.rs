@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::shape::{Log, Shape, line, name};
+use super::edits::{Graph, Transaction};
+use super::shape::{Log, NodeShape, Shape, line, name};
 
 /// Which activation: the number of the commit that made it, and its place there.
 pub type Key = (usize, usize);
@@ -48,6 +49,11 @@ pub struct Seen {
 pub struct Model<'a> {
     shape: &'a Shape,
     pub open: BTreeMap<Key, Activation>,
+    pub graph: Graph,
+    /// What those that run have edited.
+    edited: BTreeMap<Key, Transaction>,
+    /// How many transactions were dropped.
+    pub dropped_edits: usize,
     rounds: Vec<Round>,
     groups: BTreeMap<usize, Group>,
     deferred: BTreeSet<usize>,
@@ -83,6 +89,9 @@ impl<'a> Model<'a> {
         let mut model = Model {
             shape,
             open: BTreeMap::new(),
+            graph: Graph::of(shape),
+            edited: BTreeMap::new(),
+            dropped_edits: 0,
             rounds: vec![Round::default(); shape.joins.len()],
             groups: BTreeMap::new(),
             deferred: BTreeSet::new(),
@@ -129,6 +138,8 @@ impl<'a> Model<'a> {
             }
             self.started += 1;
             self.running.push(key);
+            let edits = self.node(self.open[&key].node).edits;
+            self.edited.insert(key, self.graph.propose(&edits));
             if self.open[&key].phase == Phase::Ready {
                 self.open.get_mut(&key).unwrap().phase = Phase::Runs;
             }
@@ -139,7 +150,8 @@ impl<'a> Model<'a> {
     pub fn finish(&mut self, place: usize) {
         let key = self.running.remove(place);
         let one = self.open[&key].clone();
-        let shape = &self.shape.nodes[one.node];
+        let shape = self.node(one.node);
+        let edited = self.edited.remove(&key).unwrap();
         if shape.asks && one.phase != Phase::Answered {
             let asked_at = self.history.len();
             let one = self.open.get_mut(&key).unwrap();
@@ -153,16 +165,18 @@ impl<'a> Model<'a> {
         }
         let read = self.history[key.0].state.lines.len();
         let mut state = self.state().clone();
-        state.lines.push(line(one.node, one.input, read));
+        let number = self.graph.names[one.node];
+        state.lines.push(line(number, one.input, read));
         if shape.writes_last {
-            state.last = line(one.node, one.input, read);
+            state.last = line(number, one.input, read);
             self.last_written = self.history.len();
         }
         self.open.remove(&key);
         let replaced = shape.replaces && !shape.dispatches.is_empty();
-        let mut reached = Vec::new();
+        let (removed, pruned) = self.merge_edits(&edited);
+        let mut reached: Vec<(usize, Option<u32>)> = pruned.into_iter().map(|target| (target, None)).collect();
         if !replaced {
-            reached.extend(shape.edges.iter().map(|target| (*target, None)));
+            reached.extend(self.graph.successors(one.node).into_iter().map(|target| (target, None)));
         }
         let mut arriving = Vec::new();
         match one.input {
@@ -179,19 +193,72 @@ impl<'a> Model<'a> {
                 }
             }
         }
+        arriving.extend(self.cancel(&removed));
         let joined: Vec<usize> = arriving.into_iter().flat_map(|source| self.arrive(source)).collect();
         reached.extend(joined.into_iter().map(|target| (target, None)));
         let dispatches = (0..).zip(&shape.dispatches).map(|(n, target)| (*target, Some(n)));
         reached.extend(dispatches);
+        reached.retain(|(node, _)| !self.graph.removed.contains(node));
+        self.deferred.retain(|node| !self.graph.removed.contains(node));
         self.settle(&mut reached);
         self.commit(state, reached);
         self.start();
     }
 
+    fn node(&self, node: usize) -> NodeShape {
+        self.shape.nodes.get(node).cloned().unwrap_or_default()
+    }
+
+    /// Gives the nodes that were removed, and the targets of joins that have waited for nobody else.
+    fn merge_edits(&mut self, edited: &Transaction) -> (BTreeSet<usize>, Vec<usize>) {
+        let before = self.graph.clone();
+        self.dropped_edits += usize::from(!self.graph.merge(edited));
+        let removed: BTreeSet<usize> = self.graph.removed.difference(&before.removed).copied().collect();
+        for (join, (_, _, target)) in self.shape.joins.iter().enumerate() {
+            if removed.contains(target) {
+                self.rounds[join] = Round::default();
+            }
+        }
+        let pruned: Vec<(usize, usize)> = self.graph.pruned.difference(&before.pruned).copied().collect();
+        for (join, source) in &pruned {
+            let round = &mut self.rounds[*join];
+            round.arrived.remove(source);
+            if round.arrived.is_empty() {
+                *round = Round::default();
+            }
+        }
+        let touched: BTreeSet<usize> = pruned.into_iter().map(|(join, _)| join).collect();
+        let waited = touched.into_iter().filter(|join| !self.rounds[*join].arrived.is_empty());
+        let fired: Vec<usize> = waited.collect::<Vec<_>>().into_iter().filter_map(|join| self.judge(join)).collect();
+        (removed, fired)
+    }
+
+    /// Takes out what has not begun of these. Gives the nodes whose groups are done by that.
+    fn cancel(&mut self, removed: &BTreeSet<usize>) -> Vec<usize> {
+        let begun = |key: &Key, one: &Activation| {
+            self.running.contains(key) || matches!(one.phase, Phase::Asks | Phase::Answered)
+        };
+        let gone = self.open.iter().filter(|(key, one)| removed.contains(&one.node) && !begun(key, one));
+        let gone: Vec<Key> = gone.map(|(key, _)| *key).collect();
+        let mut arrived = Vec::new();
+        for key in gone {
+            if self.open.remove(&key).unwrap().input.is_none() {
+                continue;
+            }
+            let group = self.groups.get_mut(&key.0).unwrap();
+            group.open -= 1;
+            if group.open == 0 {
+                arrived.extend(self.groups.remove(&key.0).unwrap().arrived);
+            }
+        }
+        arrived
+    }
+
     fn arrive(&mut self, source: usize) -> Vec<usize> {
         let mut fired = Vec::new();
-        for (join, (sources, needed, target)) in self.shape.joins.iter().enumerate() {
-            if !sources.contains(&source) {
+        for (join, (sources, _, target)) in self.shape.joins.iter().enumerate() {
+            let takes = sources.contains(&source) && !self.graph.pruned.contains(&(join, source));
+            if !takes || self.graph.removed.contains(target) {
                 continue;
             }
             let deferred = self.shape.nodes[*target].deferred;
@@ -203,21 +270,28 @@ impl<'a> Model<'a> {
                 *round = Round::default();
             }
             round.arrived.insert(source);
-            if !round.fired && round.arrived.len() >= *needed {
-                round.fired = true;
-                fired.push(*target);
-            }
-            if round.arrived.len() == sources.len() && !deferred {
-                *round = Round::default();
-            }
+            fired.extend(self.judge(join));
         }
         fired
+    }
+
+    /// Fires a join with what has arrived, if that is enough, and ends its round if it was all.
+    fn judge(&mut self, join: usize) -> Option<usize> {
+        let (sources, needed, target) = &self.shape.joins[join];
+        let waited_for = sources.iter().filter(|source| !self.graph.pruned.contains(&(join, **source))).count();
+        let round = &mut self.rounds[join];
+        let fires = !round.fired && round.arrived.len() >= (*needed).min(waited_for);
+        round.fired |= fires;
+        if round.arrived.len() == waited_for && !self.shape.nodes[*target].deferred {
+            *round = Round::default();
+        }
+        (fires && !self.graph.removed.contains(target)).then_some(*target)
     }
 
     /// Deferred nodes wait until nothing else is open.
     fn settle(&mut self, reached: &mut Vec<(usize, Option<u32>)>) {
         let waits =
-            |(node, input): &(usize, Option<u32>)| input.is_none() && self.shape.nodes[*node].deferred;
+            |(node, input): &(usize, Option<u32>)| input.is_none() && self.node(*node).deferred;
         let waiting: Vec<usize> = reached.iter().filter(|one| waits(one)).map(|(node, _)| *node).collect();
         reached.retain(|one| !waits(one));
         self.deferred.extend(waiting);
@@ -242,7 +316,7 @@ impl<'a> Model<'a> {
         for (index, (node, input)) in reached.into_iter().enumerate() {
             self.open.insert((made, index), Activation { node, input, phase: Phase::Ready, asked_at: 0 });
         }
-        let next = self.open.values().map(|one| name(one.node)).collect();
+        let next = self.open.values().map(|one| name(self.graph.names[one.node])).collect();
         self.history.push(Seen { state, next });
     }
 
@@ -270,7 +344,7 @@ impl<'a> Model<'a> {
         if self.open.values().any(|one| one.phase != Phase::Asks) {
             return End::Limit;
         }
-        End::Asks(self.open.values().map(|one| one.node).collect())
+        End::Asks(self.open.values().map(|one| self.graph.names[one.node]).collect())
     }
 
     /// Answers the one at that place of those that ask.

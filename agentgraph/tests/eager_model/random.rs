@@ -7,6 +7,11 @@ impl Random {
         Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5bf0_3635)
     }
 
+    /// Other numbers, of which these do not depend.
+    pub fn aside(&self) -> Self {
+        Random(self.0.rotate_left(17) ^ 0x1234_5678_9abc_def1)
+    }
+
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;

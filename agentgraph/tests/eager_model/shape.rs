@@ -4,6 +4,7 @@ use agentgraph::prelude::*;
 use agentgraph::{BoxError, InputError, n_of};
 use serde::{Deserialize, Serialize};
 
+use super::edits::{Edit, TEMPLATE};
 use super::gates::Gates;
 use super::random::Random;
 
@@ -32,6 +33,8 @@ pub struct NodeShape {
     pub writes_last: bool,
     pub asks: bool,
     pub deferred: bool,
+    /// What it tries to edit in each of its runs.
+    pub edits: Vec<Edit>,
 }
 
 pub fn name(node: usize) -> String {
@@ -86,6 +89,30 @@ impl Shape {
         shape
     }
 
+    /// Lets nodes edit. There are two more names than nodes, for temporary ones.
+    pub fn edit(&mut self, random: &mut Random) {
+        let count = self.nodes.len();
+        // Going to a node that is not there is an error.
+        let reached: Vec<usize> = self.nodes.iter().flat_map(|node| node.dispatches.clone()).collect();
+        for at in 0..count {
+            if !random.percent(45) {
+                continue;
+            }
+            for _ in 0..1 + random.below(4) {
+                let (from, to) = (random.below(count + 2), random.below(count + 2));
+                let edit = match random.below(10) {
+                    0 | 1 => Edit::AddNode(if random.percent(70) { count + random.below(2) } else { to }),
+                    2 | 3 => Edit::AddEdge(from, to),
+                    4 => Edit::PrependEdge(from, to),
+                    5..8 => Edit::RemoveEdge(from, to),
+                    _ if reached.contains(&to) => continue,
+                    _ => Edit::RemoveNode(to),
+                };
+                self.nodes[at].edits.push(edit);
+            }
+        }
+    }
+
     pub fn build(&self, gates: &Gates) -> CompiledGraph<Log> {
         let mut graph = StateGraph::new().eager();
         for (node, shape) in self.nodes.iter().enumerate() {
@@ -102,14 +129,21 @@ impl Shape {
         for entry in &self.entries {
             graph = graph.edge(START, name(*entry));
         }
-        graph.compile().unwrap()
+        let (plain, gates) = (Shape { nodes: vec![NodeShape::default()], ..Shape::default() }, gates.clone());
+        let template = move |node: usize| plain.node_called(0, node, &gates);
+        graph.template(TEMPLATE, template).compile().unwrap()
     }
 
     fn node(&self, node: usize, gates: &Gates) -> agentgraph::Node<Log> {
-        let (shape, gates) = (self.nodes[node].clone(), gates.clone());
+        self.node_called(node, node, gates)
+    }
+
+    fn node_called(&self, like: usize, node: usize, gates: &Gates) -> agentgraph::Node<Log> {
+        let (shape, gates) = (self.nodes[like].clone(), gates.clone());
         let call = move |ctx: Ctx, state: Snapshot<Log>, input: MaybeInput| {
             let (shape, gate, read) = (shape.clone(), gates.pass(), state.lines.len());
             drop(state);
+            shape.edits.iter().for_each(|edit| edit.make(&ctx.edits()));
             async move {
                 gate.await;
                 if shape.asks {
