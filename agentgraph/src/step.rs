@@ -408,7 +408,7 @@ impl Dispatch {
 }
 
 /// The input of a dispatch, and what else is said of the task that it makes.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[doc(hidden)]
 pub struct InputValue {
     pub(crate) value: Payload,
@@ -480,11 +480,15 @@ fn encode_as<I: Serialize + 'static>(value: &(dyn Any + Send + Sync)) -> Result<
     }
 }
 
-impl fmt::Debug for Payload {
+impl fmt::Debug for InputValue {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Payload::Live { .. } => out.write_str("Live"),
-            Payload::Stored(bytes) => write!(out, "Stored({} bytes)", bytes.len()),
+        match &self.value {
+            Payload::Live { .. } => out.write_str("InputValue::Live")?,
+            Payload::Stored(bytes) => write!(out, "InputValue::Stored({} bytes)", bytes.len())?,
+        }
+        match &self.limits {
+            None => Ok(()),
+            Some(limits) => write!(out, " within {limits:?}"),
         }
     }
 }

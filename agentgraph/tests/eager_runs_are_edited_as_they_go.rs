@@ -252,6 +252,41 @@ async fn whoever_asks_is_answered_although_its_node_was_removed_meanwhile() {
     }
 }
 
+/// A graph that is a node, and a handler, ask; their nodes are gone when they are answered.
+#[tokio::test]
+async fn graphs_and_handlers_in_removed_nodes_are_answered_too() {
+    let asks = async |ctx: Ctx| {
+        let answer: String = ctx.interrupt("well?")?;
+        Ok::<_, BoxError>(Words::update().seen([format!("{} {answer}", ctx.node())]))
+    };
+    let saver = Arc::new(MemorySaver::new());
+    let process = || {
+        let child = StateGraph::new().node("inner", asks).edge(START, "inner").compile().unwrap();
+        let fails = async || Err::<(), _>(BoxError::from("it fails"));
+        let graph = eager(["child", "fails", "r"])
+            .node("child", child)
+            .node("fails", fails.on_error("mends"))
+            .node("mends", asks)
+            .node(
+                "r",
+                edits_after(6, |edits| {
+                    edits.remove_node("child")?;
+                    edits.remove_node("fails")
+                }),
+            );
+        graph.compile().unwrap().checkpointer(Arc::clone(&saver))
+    };
+    let asked = process().invoke(Words::update()).thread("t").await.unwrap();
+    let ids: Vec<_> = asked.interrupts().iter().map(|one| (one.node.clone(), one.id.unwrap())).collect();
+    assert_eq!(ids.iter().map(|(node, _)| &**node).collect::<Vec<_>>(), ["inner", "mends"]);
+    assert_eq!(process().state("t").await.unwrap().unwrap().interrupts, asked.interrupts());
+    assert_eq!(process().waiting().await.unwrap()[0].interrupts.len(), 2);
+    let left = process().resume_many([(ids[1].1, "yes")]).thread("t").await.unwrap();
+    assert_eq!((text(left.output()), left.interrupts().len()), ("r mends yes".to_owned(), 1));
+    let done = process().resume("no").thread("t").await.unwrap().into_finished().unwrap();
+    assert_eq!(text(&done), "r mends yes inner no");
+}
+
 /// What a node that is gone has led to goes on: by an edge, by dispatches, and by a join of which it was a source.
 #[tokio::test]
 async fn what_a_removed_node_has_led_to_goes_on_in_another_process() {

@@ -168,6 +168,8 @@ fn case(seed: u64, edits: bool, counts: &mut Counts) {
         };
         exists = true;
         counts.merges += model.history.len() - merged;
+        counts.dropped_edits += model.dropped_edits - before.dropped_edits;
+        counts.edited += usize::from(model.graph.shown() != before.graph.shown());
         whole &= durability == Durability::Sync;
         let end = came(&ended);
         assert_eq!(end, model.end());
@@ -185,8 +187,6 @@ fn case(seed: u64, edits: bool, counts: &mut Counts) {
             }
             End::Finished => {
                 counts.finished += 1;
-                counts.edited += usize::from(model.graph.shown() != Graph::of(&shape).shown());
-                counts.dropped_edits += model.dropped_edits;
                 // What a task sees when it edits depends on when it starts.
                 let same = |node: &NodeShape| !node.asks && node.edits.is_empty();
                 if whole && shape.nodes.iter().all(same) {
@@ -238,7 +238,11 @@ fn check_thread(graph: &CompiledGraph<Log>, model: &Model<'_>, whole: bool) {
     let mut plain: Vec<_> = plain.map(|edge| (edge.from, edge.to.unwrap())).collect();
     plain.sort();
     assert_eq!(plain, model.graph.shown());
-    let asking = model.open.values().filter(|one| one.phase == Phase::Asks).map(|one| name(model.graph.names[one.node]));
+    let asking = model
+        .open
+        .values()
+        .filter(|one| one.phase == Phase::Asks)
+        .map(|one| name(model.graph.names[one.node]));
     let interrupts: Vec<String> = state.interrupts.iter().map(|open| open.node.clone()).collect();
     assert_eq!(interrupts, asking.collect::<Vec<_>>());
     if whole {

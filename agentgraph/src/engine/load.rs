@@ -456,7 +456,7 @@ pub(crate) fn left_behind<S: State>(
 ) -> Result<LeftBehind, Error> {
     let (of_run, of_tasks): (Vec<&PendingWrite>, _) = writes.iter().partition(|write| write.task == OF_RUN);
     let core = RunGraph::restore(core, header, &mut Vec::new());
-    let handler_of = |failed: &str| Some(core.name(core.handler(core.id(failed)?)?).to_owned());
+    let handler_of = |failed: &str| Some(core.name(core.handler(core.id_of_any(failed)?)?).to_owned());
     let before = left_in_header(place, header, id, &handler_of);
     let mut left = LeftBehind { tasks: left_over(place, before, &of_tasks)?, ..LeftBehind::default() };
     let at = |error: Error| error.on_thread(Some(place.thread));

@@ -216,7 +216,8 @@ pub(crate) async fn inside_of<S: State>(
     place: Place<'_>,
     task: &OpenTask<'_>,
 ) -> Result<Open, Error> {
-    let node = core.id(&task.node).and_then(|node| core.entry(node));
+    // Its node may have been removed since it began.
+    let node = core.id_of_any(&task.node).and_then(|node| core.entry(node));
     let Some(graph) = node.and_then(|node| node.graph.as_ref()) else { return Ok(Open::default()) };
     if graph.memory() == Memory::None {
         return Ok(Open::default());
@@ -240,7 +241,7 @@ pub(crate) fn interrupt(
 
 /// Who handles the failures of a node today.
 fn handler_of<'a, S: State>(core: &'a RunGraph<S>, failed: &str) -> Option<&'a str> {
-    Some(core.name(core.handler(core.id(failed)?)?))
+    Some(core.name(core.handler(core.id_of_any(failed)?)?))
 }
 
 /// The stored frontier with ids of its own, one per name in it.

@@ -78,8 +78,10 @@ impl Graph {
 
     /// The edges between nodes that are there, by name and sorted.
     pub fn shown(&self) -> Vec<(String, String)> {
-        let all = (0..self.names.len()).flat_map(|from| self.successors(from).into_iter().map(move |to| (from, to)));
-        let mut shown: Vec<_> = all.map(|(from, to)| (name(self.names[from]), name(self.names[to]))).collect();
+        let all = (0..self.names.len())
+            .flat_map(|from| self.successors(from).into_iter().map(move |to| (from, to)));
+        let mut shown: Vec<_> =
+            all.map(|(from, to)| (name(self.names[from]), name(self.names[to]))).collect();
         shown.sort();
         shown
     }

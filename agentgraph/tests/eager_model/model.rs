@@ -174,7 +174,8 @@ impl<'a> Model<'a> {
         self.open.remove(&key);
         let replaced = shape.replaces && !shape.dispatches.is_empty();
         let (removed, pruned) = self.merge_edits(&edited);
-        let mut reached: Vec<(usize, Option<u32>)> = pruned.into_iter().map(|target| (target, None)).collect();
+        let mut reached: Vec<(usize, Option<u32>)> =
+            pruned.into_iter().map(|target| (target, None)).collect();
         if !replaced {
             reached.extend(self.graph.successors(one.node).into_iter().map(|target| (target, None)));
         }
@@ -229,7 +230,8 @@ impl<'a> Model<'a> {
         }
         let touched: BTreeSet<usize> = pruned.into_iter().map(|(join, _)| join).collect();
         let waited = touched.into_iter().filter(|join| !self.rounds[*join].arrived.is_empty());
-        let fired: Vec<usize> = waited.collect::<Vec<_>>().into_iter().filter_map(|join| self.judge(join)).collect();
+        let fired: Vec<usize> =
+            waited.collect::<Vec<_>>().into_iter().filter_map(|join| self.judge(join)).collect();
         (removed, fired)
     }
 
@@ -278,7 +280,8 @@ impl<'a> Model<'a> {
     /// Fires a join with what has arrived, if that is enough, and ends its round if it was all.
     fn judge(&mut self, join: usize) -> Option<usize> {
         let (sources, needed, target) = &self.shape.joins[join];
-        let waited_for = sources.iter().filter(|source| !self.graph.pruned.contains(&(join, **source))).count();
+        let waited_for =
+            sources.iter().filter(|source| !self.graph.pruned.contains(&(join, **source))).count();
         let round = &mut self.rounds[join];
         let fires = !round.fired && round.arrived.len() >= (*needed).min(waited_for);
         round.fired |= fires;
@@ -290,8 +293,7 @@ impl<'a> Model<'a> {
 
     /// Deferred nodes wait until nothing else is open.
     fn settle(&mut self, reached: &mut Vec<(usize, Option<u32>)>) {
-        let waits =
-            |(node, input): &(usize, Option<u32>)| input.is_none() && self.node(*node).deferred;
+        let waits = |(node, input): &(usize, Option<u32>)| input.is_none() && self.node(*node).deferred;
         let waiting: Vec<usize> = reached.iter().filter(|one| waits(one)).map(|(node, _)| *node).collect();
         reached.retain(|one| !waits(one));
         self.deferred.extend(waiting);

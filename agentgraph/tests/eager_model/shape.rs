@@ -94,17 +94,20 @@ impl Shape {
         let count = self.nodes.len();
         // Going to a node that is not there is an error.
         let reached: Vec<usize> = self.nodes.iter().flat_map(|node| node.dispatches.clone()).collect();
+        // Few names, so that tasks come in each other's way.
+        let names: Vec<usize> = (0..2).map(|_| random.below(count)).chain([count, count + 1]).collect();
         for at in 0..count {
-            if !random.percent(45) {
+            if !random.percent(70) {
                 continue;
             }
             for _ in 0..1 + random.below(4) {
-                let (from, to) = (random.below(count + 2), random.below(count + 2));
+                let from = if random.percent(30) { at } else { names[random.below(names.len())] };
+                let to = names[random.below(names.len())];
                 let edit = match random.below(10) {
                     0 | 1 => Edit::AddNode(if random.percent(70) { count + random.below(2) } else { to }),
                     2 | 3 => Edit::AddEdge(from, to),
                     4 => Edit::PrependEdge(from, to),
-                    5..8 => Edit::RemoveEdge(from, to),
+                    5 | 6 => Edit::RemoveEdge(from, to),
                     _ if reached.contains(&to) => continue,
                     _ => Edit::RemoveNode(to),
                 };

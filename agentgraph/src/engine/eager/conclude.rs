@@ -1,5 +1,7 @@
 //! Nothing runs any more that the call waits for: what it comes to, and what it leaves behind.
 
+use std::collections::HashSet;
+
 use crate::checkpoint::PendingWrite;
 use crate::checkpoint::format::Source;
 use crate::context::Request;
@@ -155,12 +157,13 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     async fn leave_behind(&mut self) -> Result<(), Error> {
         self.end_waiting().await?;
         let Some(eager) = &self.eager else { return Ok(()) };
+        let unsaid: HashSet<Key> = eager.flow.unsaid.begun.iter().copied().collect();
         let mut writes = Vec::new();
         for (key, activation) in &eager.flow.open {
             let (Some(left), Some(task)) = (&activation.left, self.activation_id(*key)) else { continue };
-            let unsaid = eager.flow.unsaid.begun.contains(key);
             let open = left.open().map(|(n, _)| *n);
-            for (n, request) in left.requests.iter().filter(|(n, _)| unsaid || open == Some(*n)) {
+            for (n, request) in left.requests.iter().filter(|(n, _)| unsaid.contains(key) || open == Some(*n))
+            {
                 writes.push(PendingWrite { task, slot: 1 + 2 * n, bytes: to_bytes(request)? });
             }
         }

@@ -67,6 +67,12 @@ impl Activation {
         self.handler.as_ref().map_or(self.node, |handler| handler.node)
     }
 
+    /// Whether a static interrupt holds it.
+    pub(crate) fn is_held<S: State>(&self, core: &RunGraph<S>) -> bool {
+        let Some(breaks) = core.breaks.as_ref().filter(|_| !self.told) else { return false };
+        self.after.is_some() || breaks.before.get(self.node as usize) == Some(&true)
+    }
+
     pub(crate) fn is_dispatched(&self) -> bool {
         self.input.is_some()
     }

@@ -70,7 +70,12 @@ impl Flow {
         else {
             return Vec::new();
         };
-        let has_begun = |one: &Activation| one.phase == Phase::Runs || one.left.is_some();
+        // What waits and is not held by a gate has a run inside that asks.
+        let has_begun = |one: &Activation| match one.phase {
+            Phase::Runs => true,
+            Phase::Waits => one.left.is_some() || !one.is_held(core),
+            Phase::Ready | Phase::Stands => one.left.is_some(),
+        };
         let of_removed = self.open.iter().filter(|(_, one)| removed.contains(&one.node));
         let (begun, gone): (Vec<_>, Vec<_>) = of_removed.partition(|(_, one)| has_begun(one));
         let begun: Vec<Key> = begun.into_iter().map(|(key, _)| *key).collect();

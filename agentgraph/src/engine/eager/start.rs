@@ -86,11 +86,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     /// Whether a static interrupt holds an activation.
     fn waits_for_somebody(&self, key: Key) -> bool {
-        let Some(breaks) = &self.core.breaks else { return false };
-        let Some(activation) = self.activation(key).filter(|activation| !activation.told) else {
-            return false;
-        };
-        activation.after.is_some() || breaks.before.get(activation.node as usize) == Some(&true)
+        self.core.breaks.is_some() && self.activation(key).is_some_and(|one| one.is_held(&self.core))
     }
 
     /// What may end the call before another task starts.
