@@ -63,7 +63,7 @@ pub struct Everything {
     #[reduce(reducer = Sum)]
     tokens: u64,
     #[reduce(last)]
-    #[channel(ephemeral, alias = "mood")]
+    #[channel(ephemeral, secret, alias = "mood")]
     #[channel(alias = "temper")]
     temperature: f32,
     #[serde(skip)]
