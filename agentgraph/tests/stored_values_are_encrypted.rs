@@ -1,4 +1,7 @@
 //! What is stored behind an `EncryptedSaver` cannot be read without the key, cannot be changed, and cannot be put elsewhere.
+//!
+//! Found by these tests when they were put in by hand: labels without the thread; answers left in clear; segments that stayed
+//! beside deltas after some before them had become fulls.
 #![cfg(feature = "encryption")]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
