@@ -18,7 +18,7 @@ use crate::error::{Code, Error};
 /// Checkpoints looked at, and rewritten, at a time.
 const BATCH: usize = 64;
 
-/// The longest time that a thread may be taken for one batch.
+/// How long a batch may take before another process may have the thread, which ends this.
 const LEASE: Duration = Duration::from_secs(30);
 
 /// One thing to be done to a checkpoint.
@@ -103,18 +103,23 @@ impl<C: Checkpointer> EncryptedSaver<C> {
     /// # Errors
     /// When something of the thread cannot be read, or the store fails. What was encrypted anew until then stays so.
     pub async fn reseal(&self, thread: &str) -> Result<u64, Error> {
+        // What stands behind a delta that becomes a full must not change between the look and the rewriting.
+        let fence = self.take(thread).await?;
+        let sealed = self.reseal_taken(thread, fence).await;
+        self.inner.release(thread, fence).await?;
+        sealed
+    }
+
+    async fn reseal_taken(&self, thread: &str, fence: u64) -> Result<u64, Error> {
         let mut done = 0;
         for namespace in self.namespaces(thread).await? {
             let place = Place { thread, namespace: &namespace };
             let newest = ListQuery { limit: Some(1), ..ListQuery::default() };
             let last = self.inner.list(place, newest).await?.first().map(|row| row.id.branch);
             for branch in (0..=last.unwrap_or_default()).filter(|_| last.is_some()) {
-                let work = self.work(place, branch).await?;
-                for some in work.chunks(BATCH) {
-                    let fence = self.take(thread).await?;
-                    let sealed = self.carry_out(place, fence, some).await;
-                    self.inner.release(thread, fence).await?;
-                    done += sealed?;
+                for some in self.work(place, branch).await?.chunks(BATCH) {
+                    self.inner.renew(thread, fence, SystemTime::now() + LEASE).await?;
+                    done += self.carry_out(place, fence, some).await?;
                 }
             }
         }
