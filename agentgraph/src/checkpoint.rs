@@ -7,11 +7,17 @@
 //! A row is a *full* (every channel), a *delta* (what one superstep changed) or a *segment* (the deltas of 1,024
 //! steps folded into one). To read a checkpoint one takes the newest full at or before it, the segments after that
 //! full, and the deltas after the last segment.
+//!
+//! Large values are stored once. The stores of this crate cut them out of what they are given and keep them by their hash
+//! (`blob.rs`), so that whoever reads a row never sees that: checkpoints, branches, threads and pending writes
+//! share them, and one that nothing holds any more is gone with the last that did.
 
 pub(crate) mod behind;
+pub(crate) mod blob;
 pub(crate) mod codec;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+mod cut;
 pub mod delta;
 #[cfg(feature = "encryption")]
 mod encrypted;
@@ -26,6 +32,7 @@ pub(crate) mod refused;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
+pub use blob::Usage;
 #[cfg(feature = "encryption")]
 pub use encrypted::{EncryptedSaver, EncryptionKey, KeyRing};
 pub(crate) use lease::Leased;
@@ -171,6 +178,11 @@ pub trait Checkpointer: Send + Sync + 'static {
     async fn compact(&self) -> Result<(), Error> {
         Ok(())
     }
+
+    /// What the store holds, in numbers. May look at every row.
+    async fn usage(&self) -> Result<Usage, Error> {
+        Err(cannot("", "say what it holds"))
+    }
 }
 
 #[async_trait]
@@ -253,6 +265,10 @@ impl<C: Checkpointer + ?Sized> Checkpointer for Arc<C> {
 
     async fn compact(&self) -> Result<(), Error> {
         (**self).compact().await
+    }
+
+    async fn usage(&self) -> Result<Usage, Error> {
+        (**self).usage().await
     }
 }
 

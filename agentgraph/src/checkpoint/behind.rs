@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 
 use super::{
     Checkpointer, Claim, LeaseTerms, ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row, RowKind,
-    Tail, Waiting, WaitingQuery,
+    Tail, Usage, Waiting, WaitingQuery,
 };
 use crate::context::CheckpointId;
 use crate::error::{Code, Error};
@@ -300,5 +300,9 @@ impl Checkpointer for Behind {
     async fn rewrite(&self, rewrite: Rewrite<'_>) -> Result<(), Error> {
         self.settle(rewrite.place.thread).await?;
         self.inner.rewrite(rewrite).await
+    }
+
+    async fn usage(&self) -> Result<Usage, Error> {
+        self.inner.usage().await
     }
 }

@@ -551,7 +551,7 @@ pub(crate) fn value_length(bytes: &[u8]) -> Result<usize, FormatError> {
 }
 
 /// Of one value: the bytes of its head, of its own body, and how many values follow inside it.
-fn shape(marker: u8, bytes: &[u8]) -> Result<(usize, usize, u64), FormatError> {
+pub(crate) fn shape(marker: u8, bytes: &[u8]) -> Result<(usize, usize, u64), FormatError> {
     let long = |width: usize| -> Result<u64, FormatError> {
         let digits = bytes.get(1..1 + width).ok_or_else(|| damaged("a value is cut off"))?;
         Ok(digits.iter().fold(0, |number, digit| (number << 8) | u64::from(*digit)))

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use async_trait::async_trait;
 
-use super::{Checkpointer, ListQuery, Place, Put, PutWrites, Rewrite, Row, Tail};
+use super::{Checkpointer, ListQuery, Place, Put, PutWrites, Rewrite, Row, Tail, Usage};
 use crate::context::CheckpointId;
 use crate::error::{Code, Error};
 
@@ -99,6 +99,10 @@ impl Checkpointer for Leased {
 
     async fn rewrite(&self, rewrite: Rewrite<'_>) -> Result<(), Error> {
         self.inner.rewrite(Rewrite { fence: self.fence, ..rewrite }).await
+    }
+
+    async fn usage(&self) -> Result<Usage, Error> {
+        self.inner.usage().await
     }
 }
 

@@ -1,5 +1,7 @@
 //! [`MemorySaver`]: checkpoints in the memory of the process.
 
+mod shared;
+
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
@@ -8,9 +10,12 @@ use async_trait::async_trait;
 
 use tokio::sync::Notify;
 
+use shared::{Piece, Shared};
+
+use super::blob::{Pieces, PutPieces, SHARE_FROM, of_rewrite};
 use super::{
     Checkpointer, Claim, LeaseTerms, ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row, RowKind,
-    Tail, Waiting, WaitingQuery, lease_lost, stale, thread_exists,
+    Tail, Usage, Waiting, WaitingQuery, lease_lost, stale, thread_exists,
 };
 use crate::context::{CheckpointId, TaskId};
 use crate::error::Error;
@@ -35,9 +40,12 @@ use crate::error::Error;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct MemorySaver {
     store: Mutex<Store>,
+    /// Locked before the store, or without it.
+    shared: Mutex<Shared>,
+    share_from: usize,
     /// Rings whenever a thread was given back.
     released: Notify,
 }
@@ -68,7 +76,16 @@ struct Branch {
     log: Vec<u8>,
     /// In order of steps; a segment directly after the delta of its step.
     rows: Vec<Entry>,
-    writes: BTreeMap<(u64, TaskId, u32), Vec<u8>>,
+    /// Of the rows that have any: by step, and whether it is that of a segment.
+    pieces: HashMap<(u64, bool), Vec<Piece>>,
+    writes: BTreeMap<(u64, TaskId, u32), Kept>,
+}
+
+/// Bytes without their large values, and these.
+#[derive(Clone, Debug)]
+struct Kept {
+    rest: Vec<u8>,
+    pieces: Vec<Piece>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -85,10 +102,38 @@ fn equal(name: &str, other: &str) -> bool {
     name.len() == other.len() && (name.is_empty() || name == other)
 }
 
+impl Default for MemorySaver {
+    fn default() -> Self {
+        MemorySaver {
+            store: Mutex::default(),
+            shared: Mutex::default(),
+            share_from: SHARE_FROM,
+            released: Notify::new(),
+        }
+    }
+}
+
 impl MemorySaver {
     /// An empty one.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// From how many bytes on a value is kept once, however many checkpoints and threads hold it; 64 KiB if not set,
+    /// `usize::MAX` for never.
+    #[must_use]
+    pub fn share_values_from(mut self, bytes: usize) -> Self {
+        self.share_from = bytes;
+        self
+    }
+
+    /// Takes the large values out of what is to be stored.
+    fn keep(&self, bytes: &[u8], pieces: &Pieces) -> Kept {
+        let held = match pieces.is_empty() {
+            true => Vec::new(),
+            false => self.shared.lock().unwrap_or_else(PoisonError::into_inner).hold(bytes, pieces),
+        };
+        Kept { rest: pieces.rest(bytes).into_owned(), pieces: held }
     }
 
     fn store(&self) -> MutexGuard<'_, Store> {
@@ -129,7 +174,15 @@ impl MemorySaver {
     }
 
     fn put_now(&self, put: &Put<'_>) -> Result<(), Error> {
-        self.change(put.place, put.fence, put.id.branch, |branch| branch.put(put))
+        let pieces = PutPieces::of(put, self.share_from);
+        if pieces.is_empty() {
+            return self.change(put.place, put.fence, put.id.branch, |branch| branch.put(put, None));
+        }
+        let record = self.keep(put.record, &pieces.record);
+        let segment = self.keep(put.segment.unwrap_or_default(), &pieces.segment);
+        let rests = Put { record: &record.rest, segment: put.segment.map(|_| &segment.rest[..]), ..*put };
+        let held = Some([record.pieces, segment.pieces]);
+        self.change(put.place, put.fence, put.id.branch, |branch| branch.put(&rests, held))
     }
 
     fn release_now(&self, thread: &str, fence: u64) {
@@ -155,13 +208,17 @@ impl Thread {
 }
 
 impl Branch {
-    fn put(&mut self, put: &Put<'_>) -> Result<(), Error> {
+    fn put(&mut self, put: &Put<'_>, held: Option<[Vec<Piece>; 2]>) -> Result<(), Error> {
         if self.rows.last().is_some_and(|last| last.step >= put.id.step) {
             return Err(stale(put.place, put.id));
         }
         self.add(put.id.step, put.kind, put.record);
         if let Some(segment) = put.segment {
             self.add(put.id.step, RowKind::Segment, segment);
+        }
+        if let Some([record, segment]) = held {
+            self.hold(put.id.step, false, record);
+            self.hold(put.id.step, true, segment);
         }
         if put.clears_writes {
             let before = put.id.step.saturating_sub(1);
@@ -176,28 +233,42 @@ impl Branch {
         self.rows.push(Entry { step, kind, start, end: self.log.len() });
     }
 
+    fn hold(&mut self, step: u64, segment: bool, pieces: Vec<Piece>) {
+        if !pieces.is_empty() {
+            self.pieces.insert((step, segment), pieces);
+        }
+    }
+
     /// Builds the log anew with what is to stay.
-    fn rewrite(&mut self, number: u32, rewrite: &Rewrite<'_>) {
+    fn rewrite(&mut self, number: u32, rewrite: &Rewrite<'_>, kept: &[Kept]) {
         let gone = |step: u64| {
             let of_branch = rewrite.gone.iter().filter(|(branch, _)| *branch == number);
             of_branch.clone().any(|(_, steps)| steps.contains(&step))
         };
         let full = |step: u64| {
             let id = CheckpointId::new(number, step);
-            rewrite.fulls.iter().find(|(of, _)| *of == id).map(|(_, record)| record)
+            rewrite.fulls.iter().position(|(of, _)| *of == id).and_then(|at| kept.get(at))
         };
+        let mut pieces = std::mem::take(&mut self.pieces);
         let old = Branch {
             log: std::mem::take(&mut self.log),
             rows: std::mem::take(&mut self.rows),
-            writes: BTreeMap::new(),
+            ..Branch::default()
         };
         for row in old.rows.iter().filter(|row| !gone(row.step)) {
             let unfolded = rewrite.unfold.contains(&CheckpointId::new(number, row.step));
             match (row.kind, full(row.step)) {
                 (RowKind::Segment, Some(_)) => {}
                 (RowKind::Segment, None) if unfolded => {}
-                (_, Some(record)) => self.add(row.step, RowKind::Full, record),
-                (kind, None) => self.add(row.step, kind, &old.log[row.start..row.end]),
+                (_, Some(kept)) => {
+                    self.add(row.step, RowKind::Full, &kept.rest);
+                    self.hold(row.step, false, kept.pieces.clone());
+                }
+                (kind, None) => {
+                    self.add(row.step, kind, &old.log[row.start..row.end]);
+                    let key = (row.step, kind == RowKind::Segment);
+                    self.hold(row.step, key.1, pieces.remove(&key).unwrap_or_default());
+                }
             }
         }
         self.log.shrink_to_fit();
@@ -205,23 +276,32 @@ impl Branch {
     }
 
     fn row(&self, branch: u32, entry: &Entry) -> Row {
-        Row {
-            id: CheckpointId::new(branch, entry.step),
-            kind: entry.kind,
-            record: self.log[entry.start..entry.end].to_vec(),
-        }
+        Row { id: CheckpointId::new(branch, entry.step), kind: entry.kind, record: self.record(entry) }
+    }
+
+    fn record(&self, entry: &Entry) -> Vec<u8> {
+        let rest = &self.log[entry.start..entry.end];
+        // Most threads hold nothing large.
+        let pieces = match self.pieces.is_empty() {
+            true => None,
+            false => self.pieces.get(&(entry.step, entry.kind == RowKind::Segment)),
+        };
+        pieces.map_or_else(|| rest.to_vec(), |pieces| shared::whole(rest, pieces))
     }
 
     /// The requests on the last row that have no answers.
     fn waiting(&self, number: u32) -> Vec<(CheckpointId, PendingWrite)> {
         let Some(last) = self.rows.last().map(|row| row.step) else { return Vec::new() };
         let at = CheckpointId::new(number, last);
-        let answered =
-            |task, slot| self.writes.get(&(last, task, slot)).is_some_and(|answer| answer != &[0xc0]);
+        let answered = |task, slot| {
+            self.writes
+                .get(&(last, task, slot))
+                .is_some_and(|answer| answer.rest != [0xc0] || !answer.pieces.is_empty())
+        };
         let writes = self.writes.range((last, TaskId::from_u128(0), 0)..);
         let writes = writes.take_while(|((step, ..), _)| *step == last);
         writes
-            .map(|((_, task, slot), bytes)| PendingWrite { task: *task, slot: *slot, bytes: bytes.clone() })
+            .map(|((_, task, slot), kept)| kept.to_write(*task, *slot))
             .filter(|write| write.is_note() || (write.is_request() && !answered(write.task, write.slot + 1)))
             .map(|write| (at, write))
             .collect()
@@ -249,14 +329,14 @@ impl Branch {
         let writes = writes.take_while(|((step, ..), _)| *step == last.step);
         Some(Tail {
             rows: needed.map(|(_, entry)| self.row(number, entry)).collect(),
-            writes: writes
-                .map(|((_, task, slot), bytes)| PendingWrite {
-                    task: *task,
-                    slot: *slot,
-                    bytes: bytes.clone(),
-                })
-                .collect(),
+            writes: writes.map(|((_, task, slot), kept)| kept.to_write(*task, *slot)).collect(),
         })
+    }
+}
+
+impl Kept {
+    fn to_write(&self, task: TaskId, slot: u32) -> PendingWrite {
+        PendingWrite { task, slot, bytes: shared::whole(&self.rest, &self.pieces) }
     }
 }
 
@@ -298,10 +378,13 @@ impl Checkpointer for MemorySaver {
         if put.writes.is_empty() {
             return Ok(());
         }
+        let keep = |write: &PendingWrite| {
+            let kept = self.keep(&write.bytes, &Pieces::of(&write.bytes, self.share_from));
+            ((put.at.step, write.task, write.slot), kept)
+        };
+        let writes: Vec<_> = put.writes.iter().map(keep).collect();
         self.change(put.place, put.fence, put.at.branch, |branch| {
-            for write in put.writes {
-                branch.writes.insert((put.at.step, write.task, write.slot), write.bytes.clone());
-            }
+            branch.writes.extend(writes);
             Ok(())
         })
     }
@@ -435,6 +518,9 @@ impl Checkpointer for MemorySaver {
 
     async fn rewrite(&self, rewrite: Rewrite<'_>) -> Result<(), Error> {
         let Place { thread, namespace } = rewrite.place;
+        let pieces = of_rewrite(&rewrite, self.share_from);
+        let fulls = rewrite.fulls.iter().zip(&pieces);
+        let kept: Vec<Kept> = fulls.map(|((_, record), pieces)| self.keep(record, pieces)).collect();
         let mut store = self.store();
         let Some(found) = store.threads.get_mut(thread) else {
             return if rewrite.fence == 0 { Ok(()) } else { Err(lease_lost(thread)) };
@@ -445,7 +531,7 @@ impl Checkpointer for MemorySaver {
         };
         let branches = &mut found.namespaces[at].1;
         for (number, branch) in (0..).zip(branches.iter_mut()) {
-            branch.rewrite(number, &rewrite);
+            branch.rewrite(number, &rewrite, &kept);
         }
         if branches.iter().all(|branch| branch.rows.is_empty() && branch.writes.is_empty()) {
             found.namespaces.swap_remove(at);
@@ -454,5 +540,22 @@ impl Checkpointer for MemorySaver {
             store.threads.remove(thread);
         }
         Ok(())
+    }
+
+    async fn usage(&self) -> Result<Usage, Error> {
+        let mut usage = Usage::default();
+        let store = self.store();
+        for branch in store.threads.values().flat_map(|thread| &thread.namespaces).flat_map(|(_, all)| all) {
+            usage.rows += branch.rows.len() as u64;
+            usage.writes += branch.writes.len() as u64;
+            usage.bytes += branch.log.len() as u64;
+            usage.bytes += branch.writes.values().map(|kept| kept.rest.len() as u64).sum::<u64>();
+            usage.uses += branch.pieces.values().map(|pieces| pieces.len() as u64).sum::<u64>();
+            usage.uses += branch.writes.values().map(|kept| kept.pieces.len() as u64).sum::<u64>();
+        }
+        drop(store);
+        (usage.values, usage.value_bytes) =
+            self.shared.lock().unwrap_or_else(PoisonError::into_inner).count();
+        Ok(usage)
     }
 }

@@ -9,6 +9,7 @@
 //! another process; `connection` is held for one statement or one transaction, never across an await, so that reads go
 //! on meanwhile (WAL lets them).
 
+mod blobs;
 mod fault;
 mod leases;
 mod open;
@@ -32,8 +33,9 @@ use futures_util::future::select;
 use rusqlite::Connection;
 use tokio::sync::{Mutex, Notify};
 
+use super::blob::{PutPieces, of_rewrite, of_writes};
 use super::{
-    Checkpointer, Claim, LeaseTerms, ListQuery, Place, Put, PutWrites, Rewrite, Row, Tail, Waiting,
+    Checkpointer, Claim, LeaseTerms, ListQuery, Place, Put, PutWrites, Rewrite, Row, Tail, Usage, Waiting,
     WaitingQuery,
 };
 use crate::context::CheckpointId;
@@ -102,6 +104,12 @@ use queue::{Outcome, Progress, Queue, Ticket};
 /// [`compact`](Checkpointer::compact) cuts it off the file. A disk that is full or a file that became read-only is
 /// [`Code::Store`](crate::Code::Store) for whoever stores; what was stored before can be read.
 ///
+/// # Large values
+///
+/// A value of 64 KiB or more ([`share_values_from`](SqliteSaverBuilder::share_values_from)) is in the file once, whatever holds it:
+/// checkpoints, branches, threads, pending writes. Its hash is compared when it is read; a value that is damaged or gone
+/// is [`Code::CorruptCheckpoint`](crate::Code::CorruptCheckpoint) for the checkpoints that hold it, and for no others.
+///
 /// # Errors
 ///
 /// [`Code::Store`](crate::Code::Store) when SQLite fails; its message names the file and what to do, its source is
@@ -109,6 +117,7 @@ use queue::{Outcome, Progress, Queue, Ticket};
 pub struct SqliteSaver {
     home: Home,
     busy_timeout: Duration,
+    share_from: usize,
     /// Held by the writer, also while it sleeps because another process writes.
     turn: Mutex<()>,
     /// Held for one statement or transaction.
@@ -144,7 +153,7 @@ impl SqliteSaver {
         SqliteSaverBuilder::new(path.as_ref())
     }
 
-    fn new(home: Home, busy_timeout: Duration, connection: Connection) -> Self {
+    fn new(home: Home, options: &SqliteSaverBuilder, connection: Connection) -> Self {
         let owner = Owner::new(match &home {
             Home::File(path) => Some(path),
             Home::Memory => None,
@@ -153,7 +162,8 @@ impl SqliteSaver {
             home,
             owner,
             released: Notify::new(),
-            busy_timeout,
+            busy_timeout: options.busy_timeout,
+            share_from: options.share_from,
             turn: Mutex::default(),
             connection: Mutex::new(connection),
             queue: Queue::default(),
@@ -200,16 +210,24 @@ impl SqliteSaver {
         }
     }
 
-    fn put_now(&self, put: &Put<'_>) -> Option<Result<(), Fault>> {
+    fn put_now(&self, put: &Put<'_>, pieces: &PutPieces) -> Option<Result<(), Fault>> {
         let _turn = self.turn.try_lock().ok()?;
         let connection = self.connection.try_lock().ok()?;
-        let outcome = rows::put(&connection, put);
+        let outcome = rows::put(&connection, put, pieces);
         match &outcome {
             Err(fault) if fault.is_busy() => return None,
             Ok(_) => self.queue.stored_alone(),
             Err(_) => {}
         }
         Some(outcome.and_then(|stored| stored.map_err(|late| late.explain(put.place, put.id).into())))
+    }
+
+    fn try_put_pieces(&self, put: &Put<'_>, pieces: &PutPieces) -> Option<Result<(), Error>> {
+        if !self.queue.is_alone(put.place.thread) {
+            return None;
+        }
+        let outcome = self.put_now(put, pieces)?;
+        Some(outcome.map_err(|fault| self.home.explain(fault).on_thread(Some(put.place.thread))))
     }
 
     /// Waits for what was queued, and carries it out if nobody else does.
@@ -260,10 +278,11 @@ impl Checkpointer for SqliteSaver {
     }
 
     async fn put(&self, put: Put<'_>) -> Result<(), Error> {
-        if let Some(outcome) = self.try_put(&put) {
+        let pieces = PutPieces::of(&put, self.share_from);
+        if let Some(outcome) = self.try_put_pieces(&put, &pieces) {
             return outcome;
         }
-        self.settle(self.queue.push(&put)).await.map(drop)
+        self.settle(self.queue.push(&put, pieces)).await.map(drop)
     }
 
     /// Answers while one run is alone: the connection is free, nobody waits, and the last row was of the same thread.
@@ -271,12 +290,12 @@ impl Checkpointer for SqliteSaver {
         if !self.queue.is_alone(put.place.thread) {
             return None;
         }
-        let outcome = self.put_now(put)?;
-        Some(outcome.map_err(|fault| self.home.explain(fault).on_thread(Some(put.place.thread))))
+        self.try_put_pieces(put, &PutPieces::of(put, self.share_from))
     }
 
     async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), Error> {
-        let stored = self.write(|connection| rows::put_writes(connection, put)).await;
+        let pieces = of_writes(put.writes, self.share_from);
+        let stored = self.write(|connection| rows::put_writes(connection, put, &pieces)).await;
         stored.map_err(|error| error.on_thread(Some(put.place.thread)))
     }
 
@@ -347,7 +366,8 @@ impl Checkpointer for SqliteSaver {
     }
 
     async fn rewrite(&self, rewrite: Rewrite<'_>) -> Result<(), Error> {
-        let rewritten = self.write(|connection| upkeep::rewrite(connection, &rewrite)).await;
+        let pieces = of_rewrite(&rewrite, self.share_from);
+        let rewritten = self.write(|connection| upkeep::rewrite(connection, &rewrite, &pieces)).await;
         rewritten.map_err(|error| error.on_thread(Some(rewrite.place.thread)))
     }
 
@@ -357,6 +377,10 @@ impl Checkpointer for SqliteSaver {
             let_others_store().await;
         }
         self.write(upkeep::shrink).await
+    }
+
+    async fn usage(&self) -> Result<Usage, Error> {
+        self.attempt(upkeep::usage).await
     }
 }
 

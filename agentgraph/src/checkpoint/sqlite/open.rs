@@ -9,6 +9,7 @@ use tokio::task::spawn_blocking;
 use super::fault::{Fault, Home, Patience, READ_ONLY};
 use super::schema::{self, Contents};
 use super::{SqliteSaver, rows};
+use crate::checkpoint::blob::SHARE_FROM;
 use crate::error::Error;
 
 /// When a commit is safe from a power cut. Both are safe when the process is killed.
@@ -57,8 +58,9 @@ impl Synchronous {
 pub struct SqliteSaverBuilder {
     path: PathBuf,
     synchronous: Synchronous,
-    busy_timeout: Duration,
+    pub(super) busy_timeout: Duration,
     max_size: Option<u64>,
+    pub(super) share_from: usize,
 }
 
 impl SqliteSaverBuilder {
@@ -68,6 +70,7 @@ impl SqliteSaverBuilder {
             synchronous: Synchronous::default(),
             busy_timeout: Duration::from_secs(5),
             max_size: None,
+            share_from: SHARE_FROM,
         }
     }
 
@@ -93,6 +96,43 @@ impl SqliteSaverBuilder {
         self
     }
 
+    /// From how many bytes on a value is stored once, however many checkpoints, branches and threads hold it; 64 KiB if not
+    /// set, `usize::MAX` for never. What is in the file already stays as it is; savers that share a file may differ.
+    ///
+    /// A smaller size finds more that is the same, and costs an index entry of about 150 bytes for each place where a value stands,
+    /// and a hash of it whenever it is written or read.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), agentgraph::Error> {
+    /// # let folder = std::env::temp_dir().join(format!("agentgraph-shared-{}", std::process::id()));
+    /// # use agentgraph::prelude::*;
+    /// # use serde::{Deserialize, Serialize};
+    /// use agentgraph::checkpoint::{Checkpointer, SqliteSaver};
+    /// use std::sync::Arc;
+    ///
+    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # struct Reading { page: String, n: u64 }
+    /// # async fn read() {}
+    /// # let graph = StateGraph::<Reading>::new().node("read", read).edge(START, "read").compile()?;
+    /// let saver = SqliteSaver::builder(folder.join("threads.db")).share_values_from(10_000).open().await?;
+    /// let saver = Arc::new(saver);
+    /// let graph = graph.checkpointer(Arc::clone(&saver));
+    /// for thread in ["a", "b", "c"] {
+    ///     graph.invoke(Reading::update().page("page ".repeat(100_000))).thread(thread).await?;
+    /// }
+    /// let usage = saver.usage().await?;
+    /// assert_eq!((usage.values, usage.value_bytes, usage.uses), (1, 500_000, 3));
+    /// # drop((graph, saver));
+    /// # std::fs::remove_dir_all(&folder).ok();
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn share_values_from(mut self, bytes: usize) -> Self {
+        self.share_from = bytes;
+        self
+    }
+
     /// Opens the file; creates it, and the folders above it, if it is not there.
     ///
     /// # Errors
@@ -107,7 +147,7 @@ impl SqliteSaverBuilder {
         let mut patience = Patience::new(self.busy_timeout);
         loop {
             match self.attempt(&home).await {
-                Ok(connection) => return Ok(SqliteSaver::new(home, self.busy_timeout, connection)),
+                Ok(connection) => return Ok(SqliteSaver::new(home, &self, connection)),
                 Err(fault) if fault.is_busy() && patience.pause().await => {}
                 Err(fault) => return Err(home.explain(fault)),
             }
@@ -151,11 +191,12 @@ impl SqliteSaverBuilder {
 /// A database of its own for every call.
 pub(super) fn in_memory() -> Result<SqliteSaver, Error> {
     let home = Home::Memory;
+    let options = SqliteSaverBuilder::new(Path::new("")).busy_timeout(Duration::ZERO);
     let connection = Connection::open_in_memory().map_err(Fault::from);
     let connection = connection
         .and_then(|connection| finish(connection, Contents::Nothing, Synchronous::Normal, &home))
         .map_err(|fault| home.explain(fault))?;
-    Ok(SqliteSaver::new(home, Duration::ZERO, connection))
+    Ok(SqliteSaver::new(home, &options, connection))
 }
 
 /// The path, absolute: SQLite gives a meaning of its own to relative ones such as `:memory:` and `file:...`.

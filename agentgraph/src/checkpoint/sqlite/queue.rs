@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use super::fault::{Fault, Home, is_busy};
 use super::owner::Owner;
 use super::{leases, rows};
+use crate::checkpoint::blob::PutPieces;
 use crate::checkpoint::{Claim, LeaseTerms, Place, Put, RowKind};
 use crate::context::CheckpointId;
 use crate::error::Error;
@@ -67,6 +68,7 @@ struct OwnedPut {
     record: Vec<u8>,
     segment: Option<Vec<u8>>,
     clears_writes: bool,
+    pieces: PutPieces,
 }
 
 /// What became of it: for one who takes a thread, whether he has it.
@@ -108,8 +110,8 @@ impl Queue {
     }
 
     /// Puts a copy of the row into the queue.
-    pub(super) fn push(&self, put: &Put<'_>) -> Ticket<'_> {
-        self.push_deed(put.place.thread, Deed::Put(OwnedPut::of(put)))
+    pub(super) fn push(&self, put: &Put<'_>, pieces: PutPieces) -> Ticket<'_> {
+        self.push_deed(put.place.thread, Deed::Put(OwnedPut::of(put, pieces)))
     }
 
     /// The wish for a lease.
@@ -249,8 +251,8 @@ impl Job {
     fn carry_out(&self, connection: &Connection, owner: &Owner) -> Result<Outcome, Fault> {
         match &self.deed {
             Deed::Put(put) => {
-                let put = put.borrowed(&self.thread);
-                Ok(told(&put, rows::put(connection, &put)?))
+                let (put, pieces) = (put.borrowed(&self.thread), &put.pieces);
+                Ok(told(&put, rows::put(connection, &put, pieces)?))
             }
             _ => self.carry_out_within(connection, owner),
         }
@@ -259,8 +261,8 @@ impl Job {
     fn carry_out_within(&self, connection: &Connection, owner: &Owner) -> Result<Outcome, Fault> {
         match &self.deed {
             Deed::Put(put) => {
-                let put = put.borrowed(&self.thread);
-                Ok(told(&put, rows::put_within(connection, &put)?))
+                let (put, pieces) = (put.borrowed(&self.thread), &put.pieces);
+                Ok(told(&put, rows::put_within(connection, &put, pieces)?))
             }
             Deed::Take(terms) => Ok(Ok(Some(leases::take(connection, owner, &self.thread, *terms)?))),
             Deed::Release { fence } => {
@@ -311,7 +313,7 @@ fn told(put: &Put<'_>, stored: rows::Stored) -> Outcome {
 }
 
 impl OwnedPut {
-    fn of(put: &Put<'_>) -> Self {
+    fn of(put: &Put<'_>, pieces: PutPieces) -> Self {
         OwnedPut {
             namespace: put.place.namespace.to_owned(),
             id: put.id,
@@ -320,6 +322,7 @@ impl OwnedPut {
             record: put.record.to_owned(),
             segment: put.segment.map(<[u8]>::to_vec),
             clears_writes: put.clears_writes,
+            pieces,
         }
     }
 
@@ -391,9 +394,9 @@ mod tests {
             segment: None,
             clears_writes: false,
         };
-        let tickets = ["a", "b", "c"].map(|thread| queue.push(&put(thread)));
+        let tickets = ["a", "b", "c"].map(|thread| queue.push(&put(thread), PutPieces::default()));
         let taken = queue.take();
-        let late = queue.push(&put("d"));
+        let late = queue.push(&put("d"), PutPieces::default());
         let [a, b, c] = tickets;
         drop(b);
         let busy = rusqlite::Error::InvalidQuery;

@@ -2,8 +2,10 @@
 
 use rusqlite::{CachedStatement, Connection, Params, Row as SqlRow, params};
 
+use super::blobs::{self, Freed, Owner};
 use super::fault::Fault;
 use super::{leases, upkeep};
+use crate::checkpoint::blob::{Pieces, PutPieces};
 use crate::checkpoint::{
     ListQuery, PendingWrite, Place, Put, PutWrites, Row, RowKind, Tail, corrupt, lease_lost, stale,
 };
@@ -16,6 +18,7 @@ macro_rules! place {
         "(SELECT id FROM place WHERE thread = ?1 AND namespace = ?2)"
     };
 }
+pub(super) use place;
 
 /// Whether the thread is that of a fence; 0 is not asked for.
 macro_rules! leased {
@@ -41,31 +44,41 @@ const ADD_PLACE: &str = "INSERT OR IGNORE INTO place (thread, namespace) VALUES 
 /// So it is for a fence that is not that of the thread's lease.
 const INSERT: &str = concat!(
     "
-INSERT OR IGNORE INTO checkpoint (place, branch, step, part, kind, record)
+INSERT OR IGNORE INTO checkpoint (place, branch, step, part, kind, record, pieces)
 VALUES (
     (SELECT id FROM place WHERE thread = ?1 AND namespace = ?2 AND NOT EXISTS (
         SELECT 1 FROM checkpoint AS newer WHERE newer.place = place.id AND newer.branch = ?3 AND newer.step >= ?4)
         AND ",
     leased!("?7"),
-    "), ?3, ?4, 0, ?5, ?6)"
+    "), ?3, ?4, 0, ?5, ?6, ?8)"
 );
 
 const INSERT_SEGMENT: &str = concat!(
-    "INSERT INTO checkpoint (place, branch, step, part, kind, record) VALUES (",
+    "INSERT INTO checkpoint (place, branch, step, part, kind, record, pieces) VALUES (",
     place!(),
-    ", ?3, ?4, 1, 2, ?5)"
+    ", ?3, ?4, 1, 2, ?5, ?6)"
 );
 
-const CLEAR_WRITES: &str =
-    concat!("DELETE FROM pending WHERE place = ", place!(), " AND branch = ?3 AND step = ?4");
+const CLEAR_WRITES: &str = concat!(
+    "DELETE FROM pending WHERE place = ",
+    place!(),
+    " AND branch = ?3 AND step = ?4 RETURNING pieces"
+);
 
-/// Skips the row, too, when the place is new or the lease another's.
+/// Skips the row, too, when the place is new, the lease another's, or the write there holds large values.
 const PUT_WRITE: &str = concat!(
-    "INSERT OR IGNORE INTO pending (place, branch, step, task, slot, bytes) VALUES (
+    "INSERT OR IGNORE INTO pending (place, branch, step, task, slot, bytes, pieces) VALUES (
     (SELECT id FROM place WHERE thread = ?1 AND namespace = ?2 AND ",
     leased!("?8"),
-    "), ?3, ?4, ?5, ?6, ?7)
-    ON CONFLICT (place, branch, step, task, slot) DO UPDATE SET bytes = excluded.bytes"
+    "), ?3, ?4, ?5, ?6, ?7, ?9)
+    ON CONFLICT (place, branch, step, task, slot) DO UPDATE SET bytes = excluded.bytes, pieces = excluded.pieces
+    WHERE pending.pieces = 0"
+);
+
+const EMPTY_WRITE: &str = concat!(
+    "UPDATE pending SET pieces = 0 WHERE place = ",
+    place!(),
+    " AND branch = ?3 AND step = ?4 AND task = ?5 AND slot = ?6"
 );
 
 const NEWEST: &str = concat!(
@@ -75,7 +88,7 @@ const NEWEST: &str = concat!(
 );
 
 const ROW: &str = concat!(
-    "SELECT step, kind, record FROM checkpoint WHERE place = ",
+    "SELECT step, kind, record, pieces FROM checkpoint WHERE place = ",
     place!(),
     " AND branch = ?3 AND step = ?4 AND part = 0"
 );
@@ -93,25 +106,25 @@ const NEWEST_FULL: &str = concat!(
 );
 
 const FULL_AND_SEGMENTS: &str = concat!(
-    "SELECT step, kind, record FROM checkpoint INDEXED BY base WHERE place = ",
+    "SELECT step, kind, record, pieces FROM checkpoint INDEXED BY base WHERE place = ",
     place!(),
     " AND branch = ?3 AND step BETWEEN ?4 AND ?5 AND kind <> 1 ORDER BY step, kind"
 );
 
 const DELTAS: &str = concat!(
-    "SELECT step, kind, record FROM checkpoint WHERE place = ",
+    "SELECT step, kind, record, pieces FROM checkpoint WHERE place = ",
     place!(),
     " AND branch = ?3 AND step > ?4 AND step <= ?5 AND part = 0 AND kind = 1 ORDER BY step"
 );
 
 const WRITES: &str = concat!(
-    "SELECT task, slot, bytes FROM pending WHERE place = ",
+    "SELECT task, slot, bytes, pieces FROM pending WHERE place = ",
     place!(),
     " AND branch = ?3 AND step = ?4 ORDER BY task, slot"
 );
 
 const LIST: &str = concat!(
-    "SELECT step, kind, record FROM checkpoint WHERE place = ",
+    "SELECT step, kind, record, pieces FROM checkpoint WHERE place = ",
     place!(),
     " AND branch = ?3 AND step <= ?4 AND part = 0 ORDER BY step DESC LIMIT ?5"
 );
@@ -131,6 +144,7 @@ const ALL: &[&str] = &[
     INSERT_SEGMENT,
     CLEAR_WRITES,
     PUT_WRITE,
+    EMPTY_WRITE,
     NEWEST,
     ROW,
     EXISTS,
@@ -147,7 +161,7 @@ const ALL: &[&str] = &[
 
 /// Compiles every statement, so that tables which are not ours are found on opening and no commit pays for it.
 pub(super) fn prepare(connection: &Connection) -> Result<(), Fault> {
-    let all = [ALL, leases::ALL, upkeep::ALL].concat();
+    let all = [ALL, blobs::ALL, leases::ALL, upkeep::ALL].concat();
     connection.set_prepared_statement_cache_capacity(all.len());
     for sql in all {
         connection.prepare_cached(sql)?;
@@ -177,19 +191,23 @@ impl Late {
 }
 
 /// Stores a row.
-pub(super) fn put(connection: &Connection, put: &Put<'_>) -> Result<Stored, Fault> {
+pub(super) fn put(connection: &Connection, put: &Put<'_>, pieces: &PutPieces) -> Result<Stored, Fault> {
     let mut statement = connection.prepare_cached(INSERT)?;
-    let one_statement = put.segment.is_none() && !put.clears_writes;
-    if one_statement && insert(connection, &mut statement, put)? {
+    let one_statement = put.segment.is_none() && !put.clears_writes && pieces.is_empty();
+    if one_statement && insert(connection, &mut statement, put, pieces)? {
         return Ok(Ok(()));
     }
-    transaction(connection, Begin::ToWrite, || insert_anywhere(connection, &mut statement, put))
+    transaction(connection, Begin::ToWrite, || insert_anywhere(connection, &mut statement, put, pieces))
 }
 
 /// Stores a row within a transaction.
-pub(super) fn put_within(connection: &Connection, put: &Put<'_>) -> Result<Stored, Fault> {
+pub(super) fn put_within(
+    connection: &Connection,
+    put: &Put<'_>,
+    pieces: &PutPieces,
+) -> Result<Stored, Fault> {
     let mut statement = connection.prepare_cached(INSERT)?;
-    insert_anywhere(connection, &mut statement, put)
+    insert_anywhere(connection, &mut statement, put, pieces)
 }
 
 /// Inserts a row, its place first if that is new.
@@ -197,14 +215,15 @@ fn insert_anywhere(
     connection: &Connection,
     statement: &mut CachedStatement<'_>,
     put: &Put<'_>,
+    pieces: &PutPieces,
 ) -> Result<Stored, Fault> {
-    if insert(connection, statement, put)? {
+    if insert(connection, statement, put, pieces)? {
         return Ok(Ok(()));
     }
     if !is_leased(connection, put.place.thread, put.fence)? {
         return Ok(Err(Late::Lost));
     }
-    let stored = add_place(connection, put.place)? && insert(connection, statement, put)?;
+    let stored = add_place(connection, put.place)? && insert(connection, statement, put, pieces)?;
     Ok(if stored { Ok(()) } else { Err(Late::Stale) })
 }
 
@@ -223,23 +242,38 @@ fn insert(
     connection: &Connection,
     statement: &mut CachedStatement<'_>,
     put: &Put<'_>,
+    pieces: &PutPieces,
 ) -> Result<bool, Fault> {
     let Place { thread, namespace } = put.place;
     let CheckpointId { branch, step } = put.id;
     let step = number(step)?;
     let (kind, fence) = (put.kind.to_number(), as_fence(put.fence));
-    let inserted = statement.execute(params![thread, namespace, branch, step, kind, put.record, fence])?;
-    if inserted == 0 {
+    let (record, count) = (pieces.record.rest(put.record), pieces.record.count());
+    let values = params![thread, namespace, branch, step, kind, record, fence, count];
+    if statement.execute(values)? == 0 {
         return Ok(false);
     }
+    blobs::keep(connection, &Owner::row(put.place, put.id)?, put.record, &pieces.record)?;
     if let Some(segment) = put.segment {
-        execute(connection, INSERT_SEGMENT, params![thread, namespace, branch, step, segment])?;
+        let (rest, count) = (pieces.segment.rest(segment), pieces.segment.count());
+        execute(connection, INSERT_SEGMENT, params![thread, namespace, branch, step, rest, count])?;
+        blobs::keep(connection, &Owner::segment(put.place, put.id)?, segment, &pieces.segment)?;
     }
     if put.clears_writes {
-        let before = step.saturating_sub(1).max(0);
-        execute(connection, CLEAR_WRITES, params![thread, namespace, branch, before])?;
+        clear_writes(connection, put.place, branch, step.saturating_sub(1).max(0))?;
     }
     Ok(true)
+}
+
+fn clear_writes(connection: &Connection, place: Place<'_>, branch: u32, step: i64) -> Result<(), Fault> {
+    let key = params![place.thread, place.namespace, branch, step];
+    let pieces = all(connection, CLEAR_WRITES, key, |row| Ok(row.get::<_, u32>(0)?))?;
+    if pieces.iter().all(|pieces| *pieces == 0) {
+        return Ok(());
+    }
+    let mut freed = Freed::default();
+    freed.of_writes(connection, place, branch, step)?;
+    freed.sweep(connection)
 }
 
 /// Gives the place a number; `false` if it has one.
@@ -247,10 +281,14 @@ fn add_place(connection: &Connection, place: Place<'_>) -> Result<bool, Fault> {
     Ok(execute(connection, ADD_PLACE, [place.thread, place.namespace])? > 0)
 }
 
-pub(super) fn put_writes(connection: &Connection, put: PutWrites<'_>) -> Result<(), Fault> {
+pub(super) fn put_writes(
+    connection: &Connection,
+    put: PutWrites<'_>,
+    pieces: &[Pieces],
+) -> Result<(), Fault> {
     match put.writes {
         [] => return Ok(()),
-        [one] if put_write(connection, put, one)? => return Ok(()),
+        [one] if pieces.iter().all(Pieces::is_empty) && put_write(connection, put, one, 0)? => return Ok(()),
         _ => {}
     }
     transaction(connection, Begin::ToWrite, || {
@@ -258,18 +296,46 @@ pub(super) fn put_writes(connection: &Connection, put: PutWrites<'_>) -> Result<
             return Err(lease_lost(put.place.thread).into());
         }
         add_place(connection, put.place)?;
-        put.writes.iter().try_for_each(|write| put_write(connection, put, write).map(|_| ()))
+        let mut freed = Freed::default();
+        for (write, pieces) in put.writes.iter().zip(pieces) {
+            let owner = Owner::write(put.place, put.at, write)?;
+            let rest = PendingWrite { bytes: pieces.rest(&write.bytes).into_owned(), ..write.clone() };
+            let write = if pieces.is_empty() { write } else { &rest };
+            if !put_write(connection, put, write, pieces.count())? {
+                freed.of(connection, &owner)?;
+                empty_write(connection, put, write)?;
+                put_write(connection, put, write, pieces.count())?;
+            }
+        }
+        for (write, pieces) in put.writes.iter().zip(pieces) {
+            blobs::keep(connection, &Owner::write(put.place, put.at, write)?, &write.bytes, pieces)?;
+        }
+        freed.sweep(connection)
     })
 }
 
-/// `false` if the place is new or the lease another's.
-fn put_write(connection: &Connection, put: PutWrites<'_>, write: &PendingWrite) -> Result<bool, Fault> {
+/// `false` if the place is new, the lease another's, or the write there holds large values.
+fn put_write(
+    connection: &Connection,
+    put: PutWrites<'_>,
+    write: &PendingWrite,
+    pieces: u32,
+) -> Result<bool, Fault> {
     let PutWrites { place, at, fence, .. } = put;
     let step = number(at.step)?;
     let task = write.task.to_u128().to_be_bytes();
     let PendingWrite { slot, bytes, .. } = write;
-    let values = params![place.thread, place.namespace, at.branch, step, task, slot, bytes, as_fence(fence)];
+    let fence = as_fence(fence);
+    let values = params![place.thread, place.namespace, at.branch, step, task, slot, bytes, fence, pieces];
     Ok(execute(connection, PUT_WRITE, values)? > 0)
+}
+
+fn empty_write(connection: &Connection, put: PutWrites<'_>, write: &PendingWrite) -> Result<(), Fault> {
+    let PutWrites { place, at, .. } = put;
+    let (step, task) = (number(at.step)?, write.task.to_u128().to_be_bytes());
+    let key = params![place.thread, place.namespace, at.branch, step, task, write.slot];
+    execute(connection, EMPTY_WRITE, key)?;
+    Ok(())
 }
 
 pub(super) fn tail(
@@ -298,19 +364,21 @@ fn tail_of(connection: &Connection, place: Place<'_>, id: CheckpointId) -> Resul
     let Some(full) = first(&mut statement, key, |row| Ok(row.get::<_, i64>(0)?))? else {
         return Ok(None);
     };
-    let read = |row: &SqlRow<'_>| read_row(place, branch, row);
+    let read = |row: &SqlRow<'_>| read_row(connection, place, branch, row);
     let mut rows = all(connection, FULL_AND_SEGMENTS, params![thread, namespace, branch, full, step], read)?;
     let folded = rows.last().map_or(Ok(full), |row| number(row.id.step))?;
     rows.extend(all(connection, DELTAS, params![thread, namespace, branch, folded, step], read)?);
-    let writes = all(connection, WRITES, key, |row| read_write(place, id, row, 0))?;
+    let writes = all(connection, WRITES, key, |row| read_write(connection, place, id, row, 0))?;
     Ok(Some(Tail { rows, writes }))
 }
 
 pub(super) fn row(connection: &Connection, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, Fault> {
     let Ok(step) = number(id.step) else { return Ok(None) };
-    let mut statement = connection.prepare_cached(ROW)?;
-    let key = params![place.thread, place.namespace, id.branch, step];
-    first(&mut statement, key, |row| read_row(place, id.branch, row))
+    transaction(connection, Begin::ToRead, || {
+        let mut statement = connection.prepare_cached(ROW)?;
+        let key = params![place.thread, place.namespace, id.branch, step];
+        first(&mut statement, key, |row| read_row(connection, place, id.branch, row))
+    })
 }
 
 pub(super) fn list(connection: &Connection, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, Fault> {
@@ -323,7 +391,7 @@ pub(super) fn list(connection: &Connection, place: Place<'_>, query: ListQuery) 
             query.before.map_or(i64::MAX, |before| number(before).map_or(i64::MAX, |before| before - 1));
         let limit = query.limit.map_or(i64::MAX, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
         let key = params![place.thread, place.namespace, branch, last, limit];
-        all(connection, LIST, key, |row| read_row(place, branch, row))
+        all(connection, LIST, key, |row| read_row(connection, place, branch, row))
     })
 }
 
@@ -407,16 +475,26 @@ pub(super) fn all<T>(
     Ok(read_so_far)
 }
 
-fn read_row(place: Place<'_>, branch: u32, row: &SqlRow<'_>) -> Result<Row, Fault> {
+fn read_row(connection: &Connection, place: Place<'_>, branch: u32, row: &SqlRow<'_>) -> Result<Row, Fault> {
     let id = CheckpointId::new(branch, read_step(row, 0)?);
     let kind: u8 = row.get(1)?;
     let kind = RowKind::from_number(kind)
         .ok_or_else(|| corrupt(place, id, format_args!("its row is of the unknown kind {kind}")))?;
-    Ok(Row { id, kind, record: row.get(2)? })
+    let mut record: Vec<u8> = row.get(2)?;
+    let pieces: u32 = row.get(3)?;
+    if pieces > 0 {
+        let owner = match kind {
+            RowKind::Segment => Owner::segment(place, id)?,
+            _ => Owner::row(place, id)?,
+        };
+        record = blobs::whole(connection, &owner, &record, pieces)?;
+    }
+    Ok(Row { id, kind, record })
 }
 
-/// Task, slot and bytes stand in three columns from that one on.
+/// Task, slot, bytes and the number of pieces stand in four columns from that one on.
 pub(super) fn read_write(
+    connection: &Connection,
     place: Place<'_>,
     id: CheckpointId,
     row: &SqlRow<'_>,
@@ -425,11 +503,16 @@ pub(super) fn read_write(
     let task: Vec<u8> = row.get(first)?;
     let task = <[u8; 16]>::try_from(task)
         .map_err(|task| corrupt(place, id, format_args!("a task id of {} bytes", task.len())))?;
-    Ok(PendingWrite {
+    let mut write = PendingWrite {
         task: TaskId::from_u128(u128::from_be_bytes(task)),
         slot: row.get(first + 1)?,
         bytes: row.get(first + 2)?,
-    })
+    };
+    let pieces: u32 = row.get(first + 3)?;
+    if pieces > 0 {
+        write.bytes = blobs::whole(connection, &Owner::write(place, id, &write)?, &write.bytes, pieces)?;
+    }
+    Ok(write)
 }
 
 pub(super) fn read_step(row: &SqlRow<'_>, column: usize) -> Result<u64, Fault> {

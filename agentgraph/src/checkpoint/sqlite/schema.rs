@@ -17,7 +17,7 @@ use crate::error::{Code, Error};
 const APPLICATION: i64 = 0x6167_6370;
 
 /// What brings a file from each version to the next, beginning at one that holds nothing. Steps are added and never changed.
-const MIGRATIONS: &[&str] = &[CREATE, ADD_LEASES, ADD_REQUESTS];
+const MIGRATIONS: &[&str] = &[CREATE, ADD_LEASES, ADD_REQUESTS, ADD_BLOBS];
 const VERSION: i64 = MIGRATIONS.len() as i64;
 
 /// `part` is 0 for a full or a delta and 1 for the segment beside it. The partial index holds fulls and segments only,
@@ -62,6 +62,28 @@ CREATE TABLE lease (
 
 /// Finds the requests that wait without a look at the results and answers beside them.
 const ADD_REQUESTS: &str = "CREATE INDEX asked ON pending (place) WHERE slot % 2 = 1";
+
+/// Large values, each once, and the rows and writes they were cut out of. `owner` is one byte for a row, its `part`, and for a
+/// pending write the byte 2, the task and the slot.
+const ADD_BLOBS: &str = "
+CREATE TABLE blob (
+    id INTEGER PRIMARY KEY,
+    hash BLOB NOT NULL UNIQUE,
+    bytes BLOB NOT NULL
+);
+CREATE TABLE piece (
+    place INTEGER NOT NULL,
+    branch INTEGER NOT NULL,
+    step INTEGER NOT NULL,
+    owner BLOB NOT NULL,
+    at INTEGER NOT NULL,
+    blob INTEGER NOT NULL REFERENCES blob,
+    PRIMARY KEY (place, branch, step, owner, at)
+) WITHOUT ROWID;
+CREATE INDEX used ON piece (blob);
+ALTER TABLE checkpoint ADD COLUMN pieces INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE pending ADD COLUMN pieces INTEGER NOT NULL DEFAULT 0;
+";
 
 /// What a file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,10 +2,14 @@
 
 use rusqlite::{Connection, params};
 
+use super::blobs::{self, Freed, Owner};
 use super::fault::Fault;
 use super::leases;
-use super::rows::{Begin, all, execute, is_leased, number, read_step, read_write, transaction};
-use crate::checkpoint::{PendingWrite, Place, Rewrite, Waiting, WaitingQuery, lease_lost, thread_exists};
+use super::rows::{Begin, all, execute, first, is_leased, number, read_step, read_write, transaction};
+use crate::checkpoint::blob::Pieces;
+use crate::checkpoint::{
+    PendingWrite, Place, Rewrite, Usage, Waiting, WaitingQuery, lease_lost, thread_exists,
+};
 use crate::context::CheckpointId;
 
 const DELETE_ROWS: &str = "DELETE FROM checkpoint WHERE place IN (SELECT id FROM place WHERE thread = ?1)";
@@ -32,15 +36,22 @@ macro_rules! copies {
 }
 
 const COPY_ROWS: &str = concat!(
-    "INSERT INTO checkpoint (place, branch, step, part, kind, record)
-     SELECT copy.id, row.branch, row.step, row.part, row.kind, row.record FROM checkpoint AS row ",
+    "INSERT INTO checkpoint (place, branch, step, part, kind, record, pieces)
+     SELECT copy.id, row.branch, row.step, row.part, row.kind, row.record, row.pieces FROM checkpoint AS row ",
     copies!(),
     " ORDER BY row.place, row.branch, row.step, row.part"
 );
 
 const COPY_WRITES: &str = concat!(
-    "INSERT INTO pending (place, branch, step, task, slot, bytes)
-     SELECT copy.id, row.branch, row.step, row.task, row.slot, row.bytes FROM pending AS row ",
+    "INSERT INTO pending (place, branch, step, task, slot, bytes, pieces)
+     SELECT copy.id, row.branch, row.step, row.task, row.slot, row.bytes, row.pieces FROM pending AS row ",
+    copies!()
+);
+
+/// The copy holds the same values.
+const COPY_PIECES: &str = concat!(
+    "INSERT INTO piece (place, branch, step, owner, at, blob)
+     SELECT copy.id, row.branch, row.step, row.owner, row.at, row.blob FROM piece AS row ",
     copies!()
 );
 
@@ -48,7 +59,7 @@ const COPY_WRITES: &str = concat!(
 /// somebody.
 const WAITING: &str = "
 WITH open AS (
-    SELECT place.thread, place.namespace, asks.branch, asks.step, asks.task, asks.slot, asks.bytes
+    SELECT place.thread, place.namespace, asks.branch, asks.step, asks.task, asks.slot, asks.bytes, asks.pieces
     FROM pending AS asks JOIN place ON place.id = asks.place
     WHERE (?1 IS NULL OR place.thread > ?1)
         AND (
@@ -74,11 +85,15 @@ const GONE_ROWS: &str =
 const GONE_WRITES: &str = "DELETE FROM pending WHERE place = ?1 AND branch = ?2 AND step >= ?3 AND step < ?4";
 const GONE_SEGMENT: &str =
     "DELETE FROM checkpoint WHERE place = ?1 AND branch = ?2 AND step = ?3 AND part = 1";
-const MAKE_FULL: &str =
-    "UPDATE checkpoint SET kind = 0, record = ?4 WHERE place = ?1 AND branch = ?2 AND step = ?3 AND part = 0";
+const MAKE_FULL: &str = "UPDATE checkpoint SET kind = 0, record = ?4, pieces = ?5 WHERE place = ?1 AND branch = ?2 AND step = ?3 AND part = 0";
 const EMPTY_PLACE: &str = "
 DELETE FROM place WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM checkpoint WHERE checkpoint.place = place.id)
     AND NOT EXISTS (SELECT 1 FROM pending WHERE pending.place = place.id)";
+
+const USAGE: &str = "
+SELECT (SELECT count(*) FROM checkpoint), (SELECT count(*) FROM pending),
+    (SELECT ifnull(sum(length(record)), 0) FROM checkpoint) + (SELECT ifnull(sum(length(bytes)), 0) FROM pending),
+    (SELECT count(*) FROM blob), (SELECT ifnull(sum(length(bytes)), 0) FROM blob), (SELECT count(*) FROM piece)";
 
 pub(super) const ALL: &[&str] = &[
     DELETE_ROWS,
@@ -90,19 +105,24 @@ pub(super) const ALL: &[&str] = &[
     COPY_PLACES,
     COPY_ROWS,
     COPY_WRITES,
+    COPY_PIECES,
     FIND_PLACE,
     GONE_ROWS,
     GONE_WRITES,
     GONE_SEGMENT,
     MAKE_FULL,
     EMPTY_PLACE,
+    USAGE,
 ];
 
 pub(super) fn delete_thread(connection: &Connection, thread: &str) -> Result<(), Fault> {
     transaction(connection, Begin::ToWrite, || {
+        let mut freed = Freed::default();
+        freed.of_thread(connection, thread)?;
         execute(connection, DELETE_ROWS, [thread])?;
         execute(connection, DELETE_WRITES, [thread])?;
         execute(connection, DELETE_PLACES, [thread])?;
+        freed.sweep(connection)?;
         leases::forget(connection, thread)
     })
 }
@@ -117,7 +137,7 @@ pub(super) fn waiting(connection: &Connection, query: WaitingQuery<'_>) -> Resul
         let (thread, namespace): (String, String) = (row.get(0)?, row.get(1)?);
         let at = CheckpointId::new(row.get(2)?, read_step(row, 3)?);
         let place = Place { thread: &thread, namespace: &namespace };
-        let request = read_write(place, at, row, 4)?;
+        let request = read_write(connection, place, at, row, 4)?;
         Ok(Waiting { at, request, thread: thread.clone(), namespace: namespace.clone() })
     })
 }
@@ -130,11 +150,16 @@ pub(super) fn copy_thread(connection: &Connection, from: &str, to: &str) -> Resu
         execute(connection, COPY_PLACES, [from, to])?;
         execute(connection, COPY_ROWS, [from, to])?;
         execute(connection, COPY_WRITES, [from, to])?;
+        execute(connection, COPY_PIECES, [from, to])?;
         Ok(())
     })
 }
 
-pub(super) fn rewrite(connection: &Connection, rewrite: &Rewrite<'_>) -> Result<(), Fault> {
+pub(super) fn rewrite(
+    connection: &Connection,
+    rewrite: &Rewrite<'_>,
+    pieces: &[Pieces],
+) -> Result<(), Fault> {
     let Place { thread, namespace } = rewrite.place;
     transaction(connection, Begin::ToWrite, || {
         if !is_leased(connection, thread, rewrite.fence)? {
@@ -142,23 +167,46 @@ pub(super) fn rewrite(connection: &Connection, rewrite: &Rewrite<'_>) -> Result<
         }
         let found = all(connection, FIND_PLACE, [thread, namespace], |row| Ok(row.get::<_, i64>(0)?))?;
         let Some(place) = found.first() else { return Ok(()) };
-        for (id, record) in rewrite.fulls {
-            let step = number(id.step)?;
+        let mut freed = Freed::default();
+        for ((id, record), pieces) in rewrite.fulls.iter().zip(pieces) {
+            let (step, owner) = (number(id.step)?, Owner::row(rewrite.place, *id)?);
+            freed.of(connection, &owner)?;
+            freed.of(connection, &Owner::segment(rewrite.place, *id)?)?;
             execute(connection, GONE_SEGMENT, params![place, id.branch, step])?;
-            execute(connection, MAKE_FULL, params![place, id.branch, step, record])?;
+            let full = params![place, id.branch, step, pieces.rest(record), pieces.count()];
+            if execute(connection, MAKE_FULL, full)? > 0 {
+                blobs::keep(connection, &owner, record, pieces)?;
+            }
         }
         for id in rewrite.unfold {
+            freed.of(connection, &Owner::segment(rewrite.place, *id)?)?;
             execute(connection, GONE_SEGMENT, params![place, id.branch, number(id.step)?])?;
         }
         for (branch, steps) in rewrite.gone {
             let Ok(start) = number(steps.start) else { continue };
             let end = number(steps.end).unwrap_or(i64::MAX);
+            freed.of_steps(connection, *place, *branch, (start, end))?;
             execute(connection, GONE_ROWS, params![place, branch, start, end])?;
             execute(connection, GONE_WRITES, params![place, branch, start, end])?;
         }
         execute(connection, EMPTY_PLACE, [place])?;
-        Ok(())
+        freed.sweep(connection)
     })
+}
+
+pub(super) fn usage(connection: &Connection) -> Result<Usage, Fault> {
+    let mut statement = connection.prepare_cached(USAGE)?;
+    let found = first(&mut statement, [], |row| {
+        Ok(Usage {
+            rows: read_step(row, 0)?,
+            writes: read_step(row, 1)?,
+            bytes: read_step(row, 2)?,
+            values: read_step(row, 3)?,
+            value_bytes: read_step(row, 4)?,
+            uses: read_step(row, 5)?,
+        })
+    })?;
+    Ok(found.unwrap_or_default())
 }
 
 /// Cuts off the pages at the end of the file that nothing uses any more. In small parts: another writer waits no longer
