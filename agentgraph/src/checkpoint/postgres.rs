@@ -3,9 +3,10 @@
 //! This file knows who talks to the server and when; `rows.rs` and `upkeep.rs` know the statements, `open.rs` how a URL
 //! becomes a pool and a schema, `listen.rs` the one connection that waits for news. None of them knows what a record means.
 //!
-//! Every commit is one statement, which checks the fence and the step, inserts, and removes what it makes obsolete. It holds
+//! Every commit without large values is one statement, which checks the fence and the step, inserts, and removes what it makes obsolete. It holds
 //! the row of the thread's lease while it does, so a lease is not taken from under a commit.
 
+mod blobs;
 mod fault;
 mod listen;
 mod open;
@@ -22,9 +23,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use async_trait::async_trait;
 use deadpool_postgres::{Object, Pool};
 
+use super::blob::{PutPieces, of_rewrite, of_writes};
 use super::format::micros;
 use super::{
-    Checkpointer, Claim, LeaseTerms, ListQuery, Place, Put, PutWrites, Rewrite, Row, Tail, Waiting,
+    Checkpointer, Claim, LeaseTerms, ListQuery, Place, Put, PutWrites, Rewrite, Row, Tail, Usage, Waiting,
     WaitingQuery,
 };
 use crate::context::CheckpointId;
@@ -55,12 +57,34 @@ use listen::Listener;
 /// Names of threads and namespaces are bytes to the tables, so NUL is allowed in them; a name of a thread with that of a
 /// namespace may take 2,500 bytes.
 ///
+/// A value of 64 KiB or more ([`share_values_from`](PostgresSaverBuilder::share_values_from)) is in the database once, whatever
+/// holds it: checkpoints, branches, threads, pending writes. Its hash is compared when it is read; a value that is damaged or gone
+/// is [`Code::CorruptCheckpoint`](crate::Code::CorruptCheckpoint) for the checkpoints that hold it, and for no others.
+///
 /// # Errors
 ///
 /// [`Code::Store`](crate::Code::Store) when the server fails or cannot be reached; its source is the client's own error.
 pub struct PostgresSaver {
     pool: Pool,
     listener: Arc<Listener>,
+    share_from: usize,
+}
+
+/// How often a transaction is repeated that the server undid because of another one.
+const REPEATS: u32 = 16;
+
+/// Awaits `$work`, and again while it clashes.
+macro_rules! repeated {
+    ($work:expr) => {{
+        let mut repeats = 0;
+        loop {
+            let work = async { $work };
+            match work.await {
+                Err(fault) if Fault::is_clash(&fault) && repeats < REPEATS => repeats += 1,
+                done => break done,
+            }
+        }
+    }};
 }
 
 impl PostgresSaver {
@@ -97,13 +121,21 @@ impl Checkpointer for PostgresSaver {
     }
 
     async fn put(&self, put: Put<'_>) -> Result<(), Error> {
-        let work = async { rows::put(&mut self.connection().await?, &put).await };
-        work.await.map_err(|fault| explain(fault, put.place.thread))
+        let pieces = PutPieces::of(&put, self.share_from);
+        let done = repeated!({
+            let mut connection = self.connection().await?;
+            rows::put(&mut connection, &put, &pieces).await
+        });
+        done.map_err(|fault| explain(fault, put.place.thread))
     }
 
     async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), Error> {
-        let work = async { rows::put_writes(&mut self.connection().await?, &put).await };
-        work.await.map_err(|fault| explain(fault, put.place.thread))
+        let pieces = of_writes(put.writes, self.share_from);
+        let done = repeated!({
+            let mut connection = self.connection().await?;
+            rows::put_writes(&mut connection, &put, &pieces).await
+        });
+        done.map_err(|fault| explain(fault, put.place.thread))
     }
 
     async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, Error> {
@@ -117,8 +149,11 @@ impl Checkpointer for PostgresSaver {
     }
 
     async fn delete_thread(&self, thread: &str) -> Result<(), Error> {
-        let work = async { upkeep::delete_thread(&mut self.connection().await?, thread).await };
-        work.await.map_err(|fault| explain(fault, thread))
+        let done = repeated!({
+            let mut connection = self.connection().await?;
+            upkeep::delete_thread(&mut connection, thread).await
+        });
+        done.map_err(|fault| explain(fault, thread))
     }
 
     async fn acquire(&self, thread: &str, terms: LeaseTerms) -> Result<Claim, Error> {
@@ -172,13 +207,25 @@ impl Checkpointer for PostgresSaver {
     }
 
     async fn copy_thread(&self, from: &str, to: &str) -> Result<(), Error> {
-        let work = async { upkeep::copy_thread(&mut self.connection().await?, from, to).await };
-        work.await.map_err(|fault| explain(fault, from))
+        let done = repeated!({
+            let mut connection = self.connection().await?;
+            upkeep::copy_thread(&mut connection, from, to).await
+        });
+        done.map_err(|fault| explain(fault, from))
     }
 
     async fn rewrite(&self, rewrite: Rewrite<'_>) -> Result<(), Error> {
-        let work = async { upkeep::rewrite(&mut self.connection().await?, &rewrite).await };
-        work.await.map_err(|fault| explain(fault, rewrite.place.thread))
+        let pieces = of_rewrite(&rewrite, self.share_from);
+        let done = repeated!({
+            let mut connection = self.connection().await?;
+            upkeep::rewrite(&mut connection, &rewrite, &pieces).await
+        });
+        done.map_err(|fault| explain(fault, rewrite.place.thread))
+    }
+
+    async fn usage(&self) -> Result<Usage, Error> {
+        let work = async { upkeep::usage(&self.connection().await?).await };
+        work.await.map_err(|fault| explain(fault, ""))
     }
 }
 

@@ -7,6 +7,7 @@ use tokio_postgres::{Config, NoTls, Socket};
 use super::fault::{Fault, explain};
 use super::listen::Listener;
 use super::{PostgresSaver, schema};
+use crate::checkpoint::blob::SHARE_FROM;
 use crate::error::{Code, Error};
 
 /// The options of a [`PostgresSaver`]; made by [`PostgresSaver::builder`].
@@ -16,11 +17,12 @@ pub struct PostgresSaverBuilder {
     url: String,
     schema: String,
     connections: usize,
+    share_from: usize,
 }
 
 impl PostgresSaverBuilder {
     pub(super) fn new(url: String) -> Self {
-        PostgresSaverBuilder { url, schema: "agentgraph".into(), connections: 16 }
+        PostgresSaverBuilder { url, schema: "agentgraph".into(), connections: 16, share_from: SHARE_FROM }
     }
 
     /// The schema that holds the tables; `agentgraph` if not set. It is created if it is not there. Letters, digits and
@@ -33,6 +35,13 @@ impl PostgresSaverBuilder {
     /// How many connections the pool may hold; 16 if not set. A saver needs one more to listen on.
     pub fn connections(mut self, connections: usize) -> Self {
         self.connections = connections.max(1);
+        self
+    }
+
+    /// From how many bytes on a value is stored once, however many checkpoints, branches and threads hold it; 64 KiB if not
+    /// set, `usize::MAX` for never. What is in the database already stays as it is; savers that share it may differ.
+    pub fn share_values_from(mut self, bytes: usize) -> Self {
+        self.share_from = bytes;
         self
     }
 
@@ -89,6 +98,6 @@ impl PostgresSaverBuilder {
         })?;
         schema::bring_up_to_date(&mut *pool.get().await?, &self.schema.to_ascii_lowercase()).await?;
         let listener = Listener::start(config, tls, &self.schema.to_ascii_lowercase()).await?;
-        Ok(PostgresSaver { pool, listener })
+        Ok(PostgresSaver { pool, listener, share_from: self.share_from })
     }
 }

@@ -1,9 +1,14 @@
 //! The statements about rows and writes. Every value is a parameter.
 
-use deadpool_postgres::{ClientWrapper, GenericClient, Object};
+use std::collections::BTreeMap;
+
+use deadpool_postgres::{ClientWrapper, GenericClient, Object, Transaction};
+use tokio_postgres::types::ToSql;
 use tokio_postgres::{IsolationLevel, Row as SqlRow};
 
+use super::blobs::{self, Cut, Freed, Step, with_pieces};
 use super::fault::Fault;
+use crate::checkpoint::blob::{OF_ROW, OF_SEGMENT, Pieces, PutPieces, of_write, whole};
 use crate::checkpoint::{
     ListQuery, PendingWrite, Place, Put, PutWrites, Row, RowKind, Tail, corrupt, lease_lost, stale,
 };
@@ -12,25 +17,31 @@ use crate::error::{Code, Error};
 
 /// `held` locks the lease, so that it cannot be taken before this is committed. Nothing comes of a step that is not after the
 /// newest, of a place that is new, and of a fence that is not that of the lease. Two writers of one step meet at the key.
+///
+/// Large values of writes that are cleared have to be looked after, so nothing comes of it either if there are any and nobody says
+/// that he will.
 const PUT: &str = "
 WITH held AS MATERIALIZED (SELECT fence FROM lease WHERE thread = $1 AND fence = $3 FOR SHARE),
 wanted AS (
     SELECT id FROM place WHERE thread = $1 AND namespace = $2 AND ($3 = 0 OR EXISTS (SELECT 1 FROM held))
         AND NOT EXISTS (
             SELECT 1 FROM checkpoint AS newer WHERE newer.place = place.id AND newer.branch = $4 AND newer.step >= $5)
+        AND ($10 OR NOT EXISTS (
+            SELECT 1 FROM pending WHERE pending.place = place.id AND branch = $4 AND step = $9 AND pieces > 0))
 ),
 stored AS (
-    INSERT INTO checkpoint (place, branch, step, part, kind, record)
-    SELECT id, $4, $5, 0, $6, $7 FROM wanted ON CONFLICT DO NOTHING RETURNING place
+    INSERT INTO checkpoint (place, branch, step, part, kind, record, pieces)
+    SELECT id, $4, $5, 0, $6, $7, $11 FROM wanted ON CONFLICT DO NOTHING RETURNING place
 ),
 folded AS (
-    INSERT INTO checkpoint (place, branch, step, part, kind, record)
-    SELECT place, $4, $5, 1, 2, $8 FROM stored WHERE $8::bytea IS NOT NULL
+    INSERT INTO checkpoint (place, branch, step, part, kind, record, pieces)
+    SELECT place, $4, $5, 1, 2, $8, $12 FROM stored WHERE $8::bytea IS NOT NULL
 ),
 cleared AS (
     DELETE FROM pending USING stored WHERE pending.place = stored.place AND branch = $4 AND step = $9
+        AND ($10 OR pieces = 0)
 )
-SELECT count(*) FROM stored";
+SELECT place FROM stored";
 
 const ADD_PLACE: &str = "INSERT INTO place (thread, namespace) VALUES ($1, $2) ON CONFLICT DO NOTHING";
 
@@ -38,9 +49,17 @@ const ADD_PLACE: &str = "INSERT INTO place (thread, namespace) VALUES ($1, $2) O
 const IS_LEASED: &str = "SELECT 1 FROM lease WHERE thread = $1 AND fence = $2 FOR SHARE";
 
 const PUT_WRITE: &str = "
-INSERT INTO pending (place, branch, step, task, slot, bytes)
-SELECT id, $3, $4, $5, $6, $7 FROM place WHERE thread = $1 AND namespace = $2
-ON CONFLICT (place, branch, step, task, slot) DO UPDATE SET bytes = excluded.bytes";
+INSERT INTO pending (place, branch, step, task, slot, bytes, pieces) VALUES ($1, $2, $3, $4, $5, $6, $7)
+ON CONFLICT (place, branch, step, task, slot) DO UPDATE SET bytes = excluded.bytes, pieces = excluded.pieces
+WHERE pending.pieces = 0";
+
+/// Of a write that held large values.
+const REPLACE_WRITE: &str = "
+UPDATE pending SET bytes = $6, pieces = $7
+WHERE place = $1 AND branch = $2 AND step = $3 AND task = $4 AND slot = $5";
+
+/// A lock that lets others of it store, and nobody remove it.
+const FIND_PLACE: &str = "SELECT id FROM place WHERE thread = $1 AND namespace = $2 FOR KEY SHARE";
 
 const NEWEST: &str = "
 SELECT branch, step FROM checkpoint JOIN place ON place.id = checkpoint.place
@@ -50,56 +69,116 @@ const EXISTS: &str = "
 SELECT branch, step FROM checkpoint JOIN place ON place.id = checkpoint.place
 WHERE thread = $1 AND namespace = $2 AND branch = $3 AND step = $4 AND part = 0";
 
-const ROW: &str = "
-SELECT step, kind, record FROM checkpoint JOIN place ON place.id = checkpoint.place
-WHERE thread = $1 AND namespace = $2 AND branch = $3 AND step = $4 AND part = 0";
+const ROW: &str = concat!(
+    "SELECT checkpoint.step, kind, record, pieces",
+    with_pieces!("checkpoint", "set_byte('\\x00', 0, checkpoint.part)"),
+    "
+FROM checkpoint JOIN place ON place.id = checkpoint.place
+WHERE thread = $1 AND namespace = $2 AND branch = $3 AND step = $4 AND part = 0"
+);
 
 const NEWEST_FULL: &str = "
 SELECT step FROM checkpoint JOIN place ON place.id = checkpoint.place
 WHERE thread = $1 AND namespace = $2 AND branch = $3 AND step <= $4 AND kind = 0 AND kind <> 1
 ORDER BY step DESC LIMIT 1";
 
-const FULL_AND_SEGMENTS: &str = "
-SELECT step, kind, record FROM checkpoint JOIN place ON place.id = checkpoint.place
-WHERE thread = $1 AND namespace = $2 AND branch = $3 AND step BETWEEN $4 AND $5 AND kind <> 1 ORDER BY step, kind";
+const FULL_AND_SEGMENTS: &str = concat!(
+    "SELECT checkpoint.step, kind, record, pieces",
+    with_pieces!("checkpoint", "set_byte('\\x00', 0, checkpoint.part)"),
+    "
+FROM checkpoint JOIN place ON place.id = checkpoint.place
+WHERE thread = $1 AND namespace = $2 AND branch = $3 AND step BETWEEN $4 AND $5 AND kind <> 1 ORDER BY step, kind"
+);
 
-const DELTAS: &str = "
-SELECT step, kind, record FROM checkpoint JOIN place ON place.id = checkpoint.place
+const DELTAS: &str = concat!(
+    "SELECT checkpoint.step, kind, record, pieces",
+    with_pieces!("checkpoint", "set_byte('\\x00', 0, checkpoint.part)"),
+    "
+FROM checkpoint JOIN place ON place.id = checkpoint.place
 WHERE thread = $1 AND namespace = $2 AND branch = $3 AND step > $4 AND step <= $5 AND part = 0 AND kind = 1
-ORDER BY step";
+ORDER BY step"
+);
 
-const WRITES: &str = "
-SELECT task, slot, bytes FROM pending JOIN place ON place.id = pending.place
-WHERE thread = $1 AND namespace = $2 AND branch = $3 AND step = $4 ORDER BY task, slot";
+const WRITES: &str = concat!(
+    "SELECT task, slot, pending.bytes, pieces",
+    with_pieces!("pending", "('\\x02'::bytea || pending.task || substring(int8send(pending.slot) FROM 5))"),
+    "
+FROM pending JOIN place ON place.id = pending.place
+WHERE thread = $1 AND namespace = $2 AND branch = $3 AND step = $4 ORDER BY task, slot"
+);
 
-const LIST: &str = "
-SELECT step, kind, record FROM checkpoint JOIN place ON place.id = checkpoint.place
-WHERE thread = $1 AND namespace = $2 AND branch = $3 AND step <= $4 AND part = 0 ORDER BY step DESC LIMIT $5";
+const LIST: &str = concat!(
+    "SELECT checkpoint.step, kind, record, pieces",
+    with_pieces!("checkpoint", "set_byte('\\x00', 0, checkpoint.part)"),
+    "
+FROM checkpoint JOIN place ON place.id = checkpoint.place
+WHERE thread = $1 AND namespace = $2 AND branch = $3 AND step <= $4 AND part = 0 ORDER BY step DESC LIMIT $5"
+);
 
-pub(super) async fn put(connection: &mut Object, put: &Put<'_>) -> Result<(), Fault> {
+pub(super) async fn put(connection: &mut Object, put: &Put<'_>, pieces: &PutPieces) -> Result<(), Fault> {
     check_names(put.place)?;
-    if insert(&*connection, put).await? {
+    if pieces.is_empty() && insert(&*connection, put, pieces, false).await?.is_some() {
         return Ok(());
     }
-    let transaction = connection.transaction().await?;
+    let transaction = begin(connection).await?;
     check_fence(&transaction, put.place.thread, put.fence).await?;
-    let (thread, namespace) = (put.place.thread.as_bytes(), put.place.namespace.as_bytes());
-    transaction.execute(&transaction.prepare_cached(ADD_PLACE).await?, &[&thread, &namespace]).await?;
-    if !insert(&transaction, put).await? {
+    place_of(&transaction, put.place).await?;
+    let Some(place) = insert(&transaction, put, pieces, true).await? else {
         return Err(stale(put.place, put.id).into());
+    };
+    let step = Step { place, branch: i64::from(put.id.branch), step: number(put.id.step)? };
+    let mut freed = Freed::default();
+    if put.clears_writes {
+        freed.of_writes(&transaction, Step { step: step_before(step.step), ..step }).await?;
     }
+    let record = Cut { owner: &OF_ROW, bytes: put.record, pieces: &pieces.record };
+    let segment = put.segment.unwrap_or_default();
+    let segment = Cut { owner: &OF_SEGMENT, bytes: segment, pieces: &pieces.segment };
+    blobs::keep(&transaction, step, [record, segment].into_iter()).await?;
+    freed.sweep(&transaction).await?;
     transaction.commit().await?;
     Ok(())
 }
 
-async fn insert(client: &impl GenericClient, put: &Put<'_>) -> Result<bool, Fault> {
+/// What a statement sees is what was committed before it, whatever the server's default is.
+pub(super) async fn begin(connection: &mut Object) -> Result<Transaction<'_>, Fault> {
+    let client: &mut ClientWrapper = connection;
+    Ok(client.build_transaction().isolation_level(IsolationLevel::ReadCommitted).start().await?)
+}
+
+/// The number of a place, which is made if it is not there, and stays until the transaction ends.
+async fn place_of(transaction: &Transaction<'_>, place: Place<'_>) -> Result<i64, Fault> {
+    let names: &[&(dyn ToSql + Sync)] = &[&place.thread.as_bytes(), &place.namespace.as_bytes()];
+    let (find, add) =
+        (transaction.prepare_cached(FIND_PLACE).await?, transaction.prepare_cached(ADD_PLACE).await?);
+    loop {
+        if let Some(found) = transaction.query_opt(&find, names).await? {
+            return Ok(found.try_get(0)?);
+        }
+        transaction.execute(&add, names).await?;
+    }
+}
+
+fn step_before(step: i64) -> i64 {
+    step.saturating_sub(1).max(0)
+}
+
+/// The number of its place, if it was stored.
+async fn insert(
+    client: &impl GenericClient,
+    put: &Put<'_>,
+    pieces: &PutPieces,
+    frees: bool,
+) -> Result<Option<i64>, Fault> {
     let (thread, namespace) = (put.place.thread.as_bytes(), put.place.namespace.as_bytes());
     let (branch, step) = (i64::from(put.id.branch), number(put.id.step)?);
-    let before = if put.clears_writes { step.saturating_sub(1).max(0) } else { -1 };
+    let before = if put.clears_writes { step_before(step) } else { -1 };
     let kind = i16::from(put.kind.to_number());
+    let record = pieces.record.rest(put.record);
+    let segment = put.segment.map(|segment| pieces.segment.rest(segment));
     let statement = client.prepare_cached(PUT).await?;
     let stored = client
-        .query_one(
+        .query_opt(
             &statement,
             &[
                 &thread,
@@ -108,13 +187,16 @@ async fn insert(client: &impl GenericClient, put: &Put<'_>) -> Result<bool, Faul
                 &branch,
                 &step,
                 &kind,
-                &put.record,
-                &put.segment,
+                &record.as_ref(),
+                &segment.as_deref(),
                 &before,
+                &frees,
+                &i64::from(pieces.record.count()),
+                &i64::from(pieces.segment.count()),
             ],
         )
         .await?;
-    Ok(stored.get::<_, i64>(0) > 0)
+    Ok(stored.map(|place| place.try_get(0)).transpose()?)
 }
 
 /// Holds on to the lease until the transaction ends.
@@ -129,27 +211,43 @@ pub(super) async fn check_fence(client: &impl GenericClient, thread: &str, fence
     }
 }
 
-pub(super) async fn put_writes(connection: &mut Object, put: &PutWrites<'_>) -> Result<(), Fault> {
+pub(super) async fn put_writes(
+    connection: &mut Object,
+    put: &PutWrites<'_>,
+    pieces: &[Pieces],
+) -> Result<(), Fault> {
     check_names(put.place)?;
     if put.writes.is_empty() {
         return Ok(());
     }
-    let transaction = connection.transaction().await?;
+    let transaction = begin(connection).await?;
     check_fence(&transaction, put.place.thread, put.fence).await?;
-    let (thread, namespace) = (put.place.thread.as_bytes(), put.place.namespace.as_bytes());
-    let (branch, step) = (i64::from(put.at.branch), number(put.at.step)?);
-    transaction.execute(&transaction.prepare_cached(ADD_PLACE).await?, &[&thread, &namespace]).await?;
-    let statement = transaction.prepare_cached(PUT_WRITE).await?;
-    // In one order for all writers, so that two of them do not wait for each other.
-    let mut writes: Vec<&PendingWrite> = put.writes.iter().collect();
-    writes.sort_by_key(|write| (write.task, write.slot));
-    for write in writes {
-        let task = write.task.to_u128().to_be_bytes();
-        let slot = i64::from(write.slot);
-        let values: &[&(dyn tokio_postgres::types::ToSql + Sync)] =
-            &[&thread, &namespace, &branch, &step, &&task[..], &slot, &write.bytes];
-        transaction.execute(&statement, values).await?;
+    let place = place_of(&transaction, put.place).await?;
+    let step = Step { place, branch: i64::from(put.at.branch), step: number(put.at.step)? };
+    // In one order for all writers, so that two of them do not wait for each other. Of two that are one, the last holds.
+    let mut writes = BTreeMap::new();
+    for (write, pieces) in put.writes.iter().zip(pieces) {
+        writes.insert((write.task, write.slot), (write, pieces));
     }
+    let (put_write, replace) =
+        (transaction.prepare_cached(PUT_WRITE).await?, transaction.prepare_cached(REPLACE_WRITE).await?);
+    let mut freed = Freed::default();
+    for (write, pieces) in writes.values() {
+        let task = write.task.to_u128().to_be_bytes();
+        let (slot, count) = (i64::from(write.slot), i64::from(pieces.count()));
+        let rest = pieces.rest(&write.bytes);
+        let Step { place, branch, step: number } = step;
+        let values: &[&(dyn ToSql + Sync)] =
+            &[&place, &branch, &number, &&task[..], &slot, &rest.as_ref(), &count];
+        if transaction.execute(&put_write, values).await? == 0 {
+            transaction.execute(&replace, values).await?;
+            freed.of(&transaction, step, &[of_write(write)]).await?;
+        }
+    }
+    let cuts: Vec<_> = writes.into_values().map(|(write, pieces)| (of_write(write), write, pieces)).collect();
+    let cuts = cuts.iter().map(|(owner, write, pieces)| Cut { owner, bytes: &write.bytes, pieces });
+    blobs::keep(&transaction, step, cuts).await?;
+    freed.sweep(&transaction).await?;
     transaction.commit().await?;
     Ok(())
 }
@@ -242,10 +340,23 @@ fn read_row(place: Place<'_>, branch: u32, row: &SqlRow) -> Result<Row, Fault> {
     let known = u8::try_from(kind).ok().and_then(RowKind::from_number);
     let kind =
         known.ok_or_else(|| corrupt(place, id, format_args!("its row is of the unknown kind {kind}")))?;
-    Ok(Row { id, kind, record: row.try_get(2)? })
+    let record = with_its_pieces(place, id, row, 2)?;
+    Ok(Row { id, kind, record })
 }
 
-/// Task, slot and bytes stand in three columns from that one on.
+/// Bytes, the number of their pieces, and these, from that column on.
+fn with_its_pieces(place: Place<'_>, id: CheckpointId, row: &SqlRow, first: usize) -> Result<Vec<u8>, Fault> {
+    let count: i64 = row.try_get(first + 1)?;
+    if count == 0 {
+        return Ok(row.try_get(first)?);
+    }
+    let rest: &[u8] = row.try_get(first)?;
+    let found = blobs::found(row, first + 2)?;
+    whole(rest, u32::try_from(count).unwrap_or(u32::MAX), found)
+        .map_err(|missing| corrupt(place, id, missing).into())
+}
+
+/// Task, slot, bytes and their pieces stand in six columns from that one on.
 pub(super) fn read_write(
     place: Place<'_>,
     id: CheckpointId,
@@ -259,7 +370,7 @@ pub(super) fn read_write(
     Ok(PendingWrite {
         task: TaskId::from_u128(u128::from_be_bytes(task)),
         slot,
-        bytes: row.try_get(first + 2)?,
+        bytes: with_its_pieces(place, id, row, first + 2)?,
     })
 }
 

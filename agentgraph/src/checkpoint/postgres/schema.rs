@@ -8,7 +8,7 @@ use super::fault::Fault;
 use crate::error::{Code, Error};
 
 /// What brings a schema from each version to the next. Steps are added and never changed.
-const MIGRATIONS: &[&str] = &[CREATE, ADD_REQUESTS];
+const MIGRATIONS: &[&str] = &[CREATE, ADD_REQUESTS, ADD_BLOBS];
 
 /// `part` is 0 for a full or a delta and 1 for the segment beside it. The partial index holds fulls and segments only.
 const CREATE: &str = "
@@ -48,6 +48,29 @@ CREATE TABLE lease (
 
 /// Finds the requests that wait without a look at the results and answers beside them.
 const ADD_REQUESTS: &str = "CREATE INDEX asked ON pending (place) WHERE slot % 2 = 1";
+
+/// Large values, each once, and the rows and writes they were cut out of. `owner` is one byte for a row, its `part`, and for a
+/// pending write the byte 2, the task and the slot. They are found by their hash and never by their number, so that a value
+/// is the same for all who store it at once.
+const ADD_BLOBS: &str = "
+CREATE TABLE blob (
+    hash BYTEA PRIMARY KEY,
+    bytes BYTEA NOT NULL
+);
+CREATE TABLE piece (
+    place BIGINT NOT NULL REFERENCES place ON DELETE CASCADE,
+    branch BIGINT NOT NULL,
+    step BIGINT NOT NULL,
+    owner BYTEA NOT NULL,
+    at BIGINT NOT NULL,
+    blob BYTEA NOT NULL REFERENCES blob,
+    PRIMARY KEY (place, branch, step, owner, at)
+);
+CREATE INDEX used ON piece (blob);
+ALTER TABLE checkpoint ADD COLUMN pieces BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE pending ADD COLUMN pieces BIGINT NOT NULL DEFAULT 0;
+CREATE INDEX large ON pending (place, branch, step) WHERE pieces > 0;
+";
 
 /// One process at a time: the lock is held until the transaction ends.
 pub(super) async fn bring_up_to_date(client: &mut ClientWrapper, schema: &str) -> Result<(), Fault> {

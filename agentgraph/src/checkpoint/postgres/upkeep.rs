@@ -3,12 +3,15 @@
 use std::time::SystemTime;
 
 use deadpool_postgres::{GenericClient, Object};
+use tokio_postgres::types::ToSql;
 
+use super::blobs::{self, Cut, Freed, Step, with_pieces};
 use super::fault::Fault;
-use super::rows::{as_fence, as_id, check_fence, check_names, number, read_write};
+use super::rows::{as_fence, as_id, begin, check_fence, check_names, number, read_write};
 use super::{as_time, from_time};
+use crate::checkpoint::blob::{OF_ROW, OF_SEGMENT, Pieces};
 use crate::checkpoint::{
-    Claim, LeaseTerms, PendingWrite, Place, Rewrite, Waiting, WaitingQuery, corrupt, thread_exists,
+    Claim, LeaseTerms, PendingWrite, Place, Rewrite, Usage, Waiting, WaitingQuery, corrupt, thread_exists,
 };
 use crate::context::CheckpointId;
 
@@ -20,8 +23,10 @@ const NAMESPACES: &str = "
 SELECT namespace FROM place WHERE thread = $1 AND EXISTS (SELECT 1 FROM checkpoint WHERE checkpoint.place = place.id)
 ORDER BY namespace";
 
+const LOCK_PLACES: &str = "SELECT id FROM place WHERE thread = $1 ORDER BY id FOR UPDATE";
+
 /// Rows and writes go with their places.
-const DELETE_PLACES: &str = "DELETE FROM place WHERE thread = $1";
+const DELETE_PLACES: &str = "DELETE FROM place WHERE id = ANY($1)";
 const DELETE_LEASE: &str = "DELETE FROM lease WHERE thread = $1";
 
 const TAKE: &str = "
@@ -52,23 +57,31 @@ SELECT 1 FROM place WHERE thread = $1 AND (EXISTS (SELECT 1 FROM checkpoint WHER
 const COPY_PLACES: &str = "
 INSERT INTO place (thread, namespace) SELECT $2, namespace FROM place WHERE thread = $1 ON CONFLICT DO NOTHING";
 
-const COPY_ROWS: &str = "
-INSERT INTO checkpoint (place, branch, step, part, kind, record)
-SELECT copy.id, old.branch, old.step, old.part, old.kind, old.record FROM checkpoint AS old
-JOIN place AS original ON original.id = old.place AND original.thread = $1
-JOIN place AS copy ON copy.thread = $2 AND copy.namespace = original.namespace";
-
-const COPY_WRITES: &str = "
-INSERT INTO pending (place, branch, step, task, slot, bytes)
-SELECT copy.id, old.branch, old.step, old.task, old.slot, old.bytes FROM pending AS old
-JOIN place AS original ON original.id = old.place AND original.thread = $1
-JOIN place AS copy ON copy.thread = $2 AND copy.namespace = original.namespace";
+/// Everything as it is at one moment, in one statement. The copy holds the same large values.
+const COPY: &str = "
+WITH pair AS (
+    SELECT original.id AS old, copy.id AS new FROM place AS original
+    JOIN place AS copy ON copy.thread = $2 AND copy.namespace = original.namespace WHERE original.thread = $1
+),
+rows AS (
+    INSERT INTO checkpoint (place, branch, step, part, kind, record, pieces)
+    SELECT pair.new, branch, step, part, kind, record, pieces FROM checkpoint JOIN pair ON pair.old = place
+),
+writes AS (
+    INSERT INTO pending (place, branch, step, task, slot, bytes, pieces)
+    SELECT pair.new, branch, step, task, slot, bytes, pieces FROM pending JOIN pair ON pair.old = place
+)
+INSERT INTO piece (place, branch, step, owner, at, blob)
+SELECT pair.new, branch, step, owner, at, blob FROM piece JOIN pair ON pair.old = place ORDER BY blob";
 
 /// Slots of requests are odd; the last ones and those of task 0 are something else, of which slot 0 notes that a run stopped for
 /// somebody.
-const WAITING: &str = "
+const WAITING: &str = concat!(
+    "
 WITH open AS (
-    SELECT place.thread, place.namespace, asks.branch, asks.step, asks.task, asks.slot, asks.bytes
+    SELECT place.thread, place.namespace, asks.branch, asks.step, asks.task, asks.slot, asks.bytes, asks.pieces",
+    with_pieces!("asks", "('\\x02'::bytea || asks.task || substring(int8send(asks.slot) FROM 5))"),
+    "
     FROM pending AS asks JOIN place ON place.id = asks.place
     WHERE ($1::bytea IS NULL OR place.thread > $1)
         AND (
@@ -86,7 +99,8 @@ WITH open AS (
                 AND (newer.branch, newer.step) > (asks.branch, asks.step))
 )
 SELECT * FROM open WHERE thread IN (SELECT DISTINCT thread FROM open ORDER BY thread LIMIT $2)
-ORDER BY thread, namespace, task, slot";
+ORDER BY thread, namespace, task, slot"
+);
 
 const FIND_PLACE: &str = "SELECT id FROM place WHERE thread = $1 AND namespace = $2 FOR UPDATE";
 const GONE_ROWS: &str =
@@ -94,11 +108,17 @@ const GONE_ROWS: &str =
 const GONE_WRITES: &str = "DELETE FROM pending WHERE place = $1 AND branch = $2 AND step >= $3 AND step < $4";
 const GONE_SEGMENT: &str =
     "DELETE FROM checkpoint WHERE place = $1 AND branch = $2 AND step = $3 AND part = 1";
-const MAKE_FULL: &str =
-    "UPDATE checkpoint SET kind = 0, record = $4 WHERE place = $1 AND branch = $2 AND step = $3 AND part = 0";
+const MAKE_FULL: &str = "UPDATE checkpoint SET kind = 0, record = $4, pieces = $5 WHERE place = $1 AND branch = $2 AND step = $3 AND part = 0";
 const EMPTY_PLACE: &str = "
 DELETE FROM place WHERE id = $1 AND NOT EXISTS (SELECT 1 FROM checkpoint WHERE checkpoint.place = place.id)
     AND NOT EXISTS (SELECT 1 FROM pending WHERE pending.place = place.id)";
+
+const USAGE: &str = "
+SELECT (SELECT count(*) FROM checkpoint), (SELECT count(*) FROM pending),
+    (SELECT coalesce(sum(octet_length(record)), 0)::bigint FROM checkpoint)
+        + (SELECT coalesce(sum(octet_length(bytes)), 0)::bigint FROM pending),
+    (SELECT count(*) FROM blob), (SELECT coalesce(sum(octet_length(bytes)), 0)::bigint FROM blob),
+    (SELECT count(*) FROM piece)";
 
 pub(super) async fn threads(connection: &Object) -> Result<Vec<String>, Fault> {
     let found = connection.query(&connection.prepare_cached(THREADS).await?, &[]).await?;
@@ -132,12 +152,29 @@ pub(super) async fn waiting(connection: &Object, query: WaitingQuery<'_>) -> Res
     waiting.collect()
 }
 
+pub(super) async fn usage(connection: &Object) -> Result<Usage, Fault> {
+    let found = connection.query_one(&connection.prepare_cached(USAGE).await?, &[]).await?;
+    let number = |column| found.try_get::<_, i64>(column).map(i64::unsigned_abs);
+    Ok(Usage {
+        rows: number(0)?,
+        writes: number(1)?,
+        bytes: number(2)?,
+        values: number(3)?,
+        value_bytes: number(4)?,
+        uses: number(5)?,
+    })
+}
+
 pub(super) async fn delete_thread(connection: &mut Object, thread: &str) -> Result<(), Fault> {
-    let transaction = connection.transaction().await?;
-    for statement in [DELETE_LEASE, DELETE_PLACES] {
-        let statement = transaction.prepare_cached(statement).await?;
-        transaction.execute(&statement, &[&thread.as_bytes()]).await?;
-    }
+    let transaction = begin(connection).await?;
+    transaction.execute(&transaction.prepare_cached(DELETE_LEASE).await?, &[&thread.as_bytes()]).await?;
+    let statement = transaction.prepare_cached(LOCK_PLACES).await?;
+    let places = transaction.query(&statement, &[&thread.as_bytes()]).await?;
+    let places: Vec<i64> = places.iter().map(|place| place.try_get(0)).collect::<Result<_, _>>()?;
+    let mut freed = Freed::default();
+    freed.of_places(&transaction, &places).await?;
+    transaction.execute(&transaction.prepare_cached(DELETE_PLACES).await?, &[&places]).await?;
+    freed.sweep(&transaction).await?;
     transaction.commit().await?;
     Ok(())
 }
@@ -154,8 +191,7 @@ pub(super) async fn acquire(
     loop {
         let statement = connection.prepare_cached(TAKE).await?;
         let (until, now) = (as_time(terms.until), as_time(terms.now));
-        let values: &[&(dyn tokio_postgres::types::ToSql + Sync)] =
-            &[&thread.as_bytes(), &owner, &until, &now, &terms.seize, &dead];
+        let values: &[&(dyn ToSql + Sync)] = &[&thread.as_bytes(), &owner, &until, &now, &terms.seize, &dead];
         if let Some(granted) = connection.query_opt(&statement, values).await? {
             return Ok(Claim::Granted { fence: granted.try_get::<_, i64>(0)?.unsigned_abs() });
         }
@@ -182,8 +218,7 @@ pub(super) async fn renew(
     until: SystemTime,
 ) -> Result<bool, Fault> {
     let statement = connection.prepare_cached(RENEW).await?;
-    let values: &[&(dyn tokio_postgres::types::ToSql + Sync)] =
-        &[&thread.as_bytes(), &as_fence(fence), &as_time(until)];
+    let values: &[&(dyn ToSql + Sync)] = &[&thread.as_bytes(), &as_fence(fence), &as_time(until)];
     Ok(connection.execute(&statement, values).await? > 0)
 }
 
@@ -201,7 +236,7 @@ pub(super) async fn release(
 pub(super) async fn copy_thread(connection: &mut Object, from: &str, to: &str) -> Result<(), Fault> {
     check_names(Place::root(to))?;
     let (from, target) = (from.as_bytes(), to.as_bytes());
-    let transaction = connection.transaction().await?;
+    let transaction = begin(connection).await?;
     // One copy onto a thread at a time: the second finds what the first made.
     let lock = "SELECT pg_advisory_xact_lock(hashtextextended(encode($1, 'hex'), 6))";
     transaction.query(&transaction.prepare_cached(lock).await?, &[&target]).await?;
@@ -209,7 +244,7 @@ pub(super) async fn copy_thread(connection: &mut Object, from: &str, to: &str) -
     if transaction.query_opt(&statement, &[&target]).await?.is_some() {
         return Err(thread_exists(to).into());
     }
-    for statement in [COPY_PLACES, COPY_ROWS, COPY_WRITES] {
+    for statement in [COPY_PLACES, COPY] {
         let statement = transaction.prepare_cached(statement).await?;
         transaction.execute(&statement, &[&from, &target]).await?;
     }
@@ -217,9 +252,13 @@ pub(super) async fn copy_thread(connection: &mut Object, from: &str, to: &str) -
     Ok(())
 }
 
-pub(super) async fn rewrite(connection: &mut Object, rewrite: &Rewrite<'_>) -> Result<(), Fault> {
+pub(super) async fn rewrite(
+    connection: &mut Object,
+    rewrite: &Rewrite<'_>,
+    pieces: &[Pieces],
+) -> Result<(), Fault> {
     let Place { thread, namespace } = rewrite.place;
-    let transaction = connection.transaction().await?;
+    let transaction = begin(connection).await?;
     check_fence(&transaction, thread, rewrite.fence).await?;
     let statement = transaction.prepare_cached(FIND_PLACE).await?;
     let found = transaction.query_opt(&statement, &[&thread.as_bytes(), &namespace.as_bytes()]).await?;
@@ -227,23 +266,37 @@ pub(super) async fn rewrite(connection: &mut Object, rewrite: &Rewrite<'_>) -> R
     let place: i64 = found.try_get(0)?;
     let gone_segment = transaction.prepare_cached(GONE_SEGMENT).await?;
     let make_full = transaction.prepare_cached(MAKE_FULL).await?;
-    for (id, record) in rewrite.fulls {
+    let (row, segment) = (OF_ROW.to_vec(), OF_SEGMENT.to_vec());
+    let mut freed = Freed::default();
+    for ((id, record), pieces) in rewrite.fulls.iter().zip(pieces) {
         let (branch, step) = (i64::from(id.branch), number(id.step)?);
+        let owner = Step { place, branch, step };
+        freed.of(&transaction, owner, &[row.clone(), segment.clone()]).await?;
         transaction.execute(&gone_segment, &[&place, &branch, &step]).await?;
-        transaction.execute(&make_full, &[&place, &branch, &step, record]).await?;
+        let (rest, count) = (pieces.rest(record), i64::from(pieces.count()));
+        let full: &[&(dyn ToSql + Sync)] = &[&place, &branch, &step, &rest.as_ref(), &count];
+        if transaction.execute(&make_full, full).await? > 0 {
+            let cut = Cut { owner: &row, bytes: record, pieces };
+            blobs::keep(&transaction, owner, std::iter::once(cut)).await?;
+        }
     }
     for id in rewrite.unfold {
-        transaction.execute(&gone_segment, &[&place, &i64::from(id.branch), &number(id.step)?]).await?;
+        let (branch, step) = (i64::from(id.branch), number(id.step)?);
+        freed.of(&transaction, Step { place, branch, step }, std::slice::from_ref(&segment)).await?;
+        transaction.execute(&gone_segment, &[&place, &branch, &step]).await?;
     }
     for (branch, steps) in rewrite.gone {
         let Ok(start) = number(steps.start) else { continue };
         let end = number(steps.end).unwrap_or(i64::MAX);
+        let from = Step { place, branch: i64::from(*branch), step: start };
+        freed.of_steps(&transaction, from, end).await?;
         for statement in [GONE_ROWS, GONE_WRITES] {
             let statement = transaction.prepare_cached(statement).await?;
             transaction.execute(&statement, &[&place, &i64::from(*branch), &start, &end]).await?;
         }
     }
     transaction.execute(&transaction.prepare_cached(EMPTY_PLACE).await?, &[&place]).await?;
+    freed.sweep(&transaction).await?;
     transaction.commit().await?;
     Ok(())
 }
