@@ -31,6 +31,7 @@
 
 mod crowds;
 mod damage;
+mod large;
 mod leases;
 mod rows;
 mod script;
@@ -113,6 +114,7 @@ pub fn clauses() -> Vec<Clause> {
     clauses.extend(values::CLAUSES);
     clauses.extend(crowds::CLAUSES);
     clauses.extend(damage::CLAUSES);
+    clauses.extend(large::CLAUSES);
     clauses
 }
 

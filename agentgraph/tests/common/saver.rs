@@ -4,7 +4,9 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
-use agentgraph::checkpoint::{Claim, LeaseTerms, ListQuery, PendingWrite, Place, Put, PutWrites, Row, Tail};
+use agentgraph::checkpoint::{
+    Claim, LeaseTerms, ListQuery, PendingWrite, Place, Put, PutWrites, Row, Tail, Usage,
+};
 use agentgraph::{CheckpointId, Checkpointer, Code, Error, MemorySaver};
 
 use super::poll::pending_for;
@@ -176,5 +178,9 @@ impl Checkpointer for NotingSaver {
 
     async fn released(&self, thread: &str, fence: u64) {
         self.inner.released(thread, fence).await;
+    }
+
+    async fn usage(&self) -> Result<Usage, Error> {
+        self.inner.usage().await
     }
 }

@@ -4,8 +4,8 @@ use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
 use agentgraph::checkpoint::{
-    Claim, LeaseTerms, ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row, RowKind, Tail, Waiting,
-    WaitingQuery,
+    Claim, LeaseTerms, ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row, RowKind, Tail, Usage,
+    Waiting, WaitingQuery,
 };
 use agentgraph::{CheckpointId, Checkpointer, Code, Error, MemorySaver};
 
@@ -65,6 +65,12 @@ pub(crate) enum Kind {
     PadsWhatIsCutOff,
     DropsWhatIsDamaged,
     MakesNewFormatsOld,
+    KeepsEveryCopy,
+    LosesValuesWithAThread,
+    KeepsValuesForEver,
+    KeepsValuesOfReplacedWrites,
+    KeepsValuesOfRefused,
+    LosesValuesInARace,
 }
 
 pub(crate) struct Fault {
@@ -133,6 +139,12 @@ faults! {
     PadsWhatIsCutOff => "a record that is cut off is told by its name, and what is before it can be read",
     DropsWhatIsDamaged => "a record that was changed is told by its name, and what is before it can be read",
     MakesNewFormatsOld => "a record of an unknown format is told by its name, and what is before it can be read",
+    KeepsEveryCopy => "a large value is stored once, whatever holds it",
+    LosesValuesWithAThread => "a large value outlives what held it, while something else does",
+    KeepsValuesForEver => "a large value that nothing holds any more takes no room",
+    KeepsValuesOfReplacedWrites => "pending writes that are replaced or cleared let go of their large values",
+    KeepsValuesOfRefused => "a commit that is refused leaves no large value behind",
+    LosesValuesInARace => "large values that come and go under many writers are whole, and then gone",
 }
 
 /// A store with one fault.
@@ -153,11 +165,20 @@ struct Memory {
     gone_writes: Vec<(CheckpointId, PendingWrite)>,
     deleted: Vec<(String, u64)>,
     granted: Vec<(String, u64)>,
+    /// Values that are kept though they should not be, and their bytes.
+    kept: (u64, u64),
+    /// Large values are gone for whoever reads.
+    lost: bool,
+    deletes: u64,
 }
 
 impl Faulty {
     pub(crate) fn new(kind: Kind) -> Self {
-        Faulty { kind, inner: MemorySaver::new(), memory: Mutex::default() }
+        let inner = match kind {
+            Kind::KeepsEveryCopy => MemorySaver::new().share_values_from(usize::MAX),
+            _ => MemorySaver::new(),
+        };
+        Faulty { kind, inner, memory: Mutex::default() }
     }
 
     fn has(&self, kind: Kind) -> bool {
@@ -267,6 +288,7 @@ impl Checkpointer for Faulty {
                 let record = b"de".to_vec();
                 tail.rows.push(Row { id: CheckpointId::new(0, 4), kind: RowKind::Segment, record });
             }
+            _ if self.memory().lost => tail.rows.iter_mut().for_each(|row| row.record.truncate(100)),
             _ => {}
         }
         Ok(Some(tail))
@@ -316,6 +338,9 @@ impl Checkpointer for Faulty {
             }
             _ => {}
         }
+        if self.has(Kind::LosesValuesInARace) && self.memory().deletes > 0 && record.len() > 100_000 {
+            self.memory().lost = true;
+        }
         self.dawdle(&[Kind::LetsBothWin]).await;
         let clears_writes = put.clears_writes && !self.has(Kind::NeverClearsWrites);
         let stored = self.inner.put(Put { clears_writes, ..put }).await;
@@ -328,6 +353,10 @@ impl Checkpointer for Faulty {
             (_, Ok(())) => {
                 self.memory().last_written = Some(put.id);
                 Ok(())
+            }
+            (Kind::KeepsValuesOfRefused, failed) if put.record.len() > 100_000 => {
+                self.memory().kept.0 += 1;
+                failed
             }
             (_, failed) => failed,
         }
@@ -377,6 +406,10 @@ impl Checkpointer for Faulty {
                 return Ok(());
             }
         }
+        if self.has(Kind::KeepsValuesOfReplacedWrites) {
+            let bytes = put.writes.iter().map(|write| write.bytes.len() as u64);
+            self.memory().kept.1 += bytes.filter(|bytes| *bytes > 100_000).sum::<u64>();
+        }
         self.inner.put_writes(PutWrites { place, fence, ..put }).await
     }
 
@@ -411,6 +444,16 @@ impl Checkpointer for Faulty {
             let mut memory = self.memory();
             let of_thread = memory.granted.iter().filter(|(of, _)| of == thread).cloned().collect::<Vec<_>>();
             memory.deleted.extend(of_thread);
+        }
+        match self.kind {
+            Kind::LosesValuesWithAThread => self.memory().lost = true,
+            Kind::KeepsValuesForEver => self.memory().kept = (1, 500_000),
+            Kind::LosesValuesInARace => {
+                self.memory().deletes += 1;
+                tokio::task::yield_now().await;
+                self.memory().deletes -= 1;
+            }
+            _ => {}
         }
         self.inner.delete_thread(thread).await
     }
@@ -532,5 +575,13 @@ impl Checkpointer for Faulty {
             }
         }
         self.inner.rewrite(rewrite).await
+    }
+
+    async fn usage(&self) -> Result<Usage, Error> {
+        let mut usage = self.inner.usage().await?;
+        let (values, bytes) = self.memory().kept;
+        usage.values += values;
+        usage.value_bytes += bytes;
+        Ok(usage)
     }
 }

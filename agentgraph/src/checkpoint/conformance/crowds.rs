@@ -26,7 +26,7 @@ pub(super) const CLAUSES: [Clause; 6] = [
 ];
 
 /// Spawned if there is a runtime to spawn on, and all at once in any case.
-async fn all<T: Send + 'static>(work: Vec<BoxFuture<'static, T>>) -> Result<Vec<T>, String> {
+pub(super) async fn all<T: Send + 'static>(work: Vec<BoxFuture<'static, T>>) -> Result<Vec<T>, String> {
     if tokio::runtime::Handle::try_current().is_err() {
         return Ok(join_all(work).await);
     }
