@@ -1,11 +1,12 @@
 //! Large values in the database: kept once, read back into what they were cut out of, and gone with the last piece of them.
 //!
 //! Everything here happens within the transaction of the row it is about, after the rows, in this order: pieces are
-//! taken away, values are held or added, pieces are added, values that nothing holds any more go.
+//! taken away, values are locked and added, pieces are added, values that nothing holds any more go.
 //!
 //! Others store and delete the same values meanwhile. Whoever adds a piece locks its value against removal, and whoever
-//! removes values locks them against new pieces, then looks at the pieces anew; both in order of the hashes. Where
-//! two wait for each other all the same, the server ends one of them, and `again` in `postgres.rs` repeats it.
+//! may remove values locks them against new pieces, then looks at the pieces anew. A transaction locks all that it
+//! needs at once, in order of the hashes, so that two of them seldom wait for each other; where they do all the same, the
+//! server ends one of them, and `repeated` in `postgres.rs` begins it anew.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +15,7 @@ use tokio_postgres::types::ToSql;
 
 use super::fault::Fault;
 use super::rows::number;
-use crate::checkpoint::blob::{FoundPiece, Hash, Pieces};
+use crate::checkpoint::blob::{FoundPiece, Pieces};
 
 /// Puts what stands in a record or a write beside it, as two columns: the places, hashes and bytes of its pieces.
 macro_rules! with_pieces {
@@ -60,83 +61,47 @@ const SWEEP: &str =
     "DELETE FROM blob WHERE hash = ANY($1) AND NOT EXISTS (SELECT 1 FROM piece WHERE piece.blob = blob.hash)";
 
 /// What pieces are cut out of: a step of a place, by their numbers.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 pub(super) struct Step {
     pub(super) place: i64,
     pub(super) branch: i64,
     pub(super) step: i64,
 }
 
-/// Bytes that were stored without their large values, and what the tables call their owner.
-pub(super) struct Cut<'a> {
-    pub(super) owner: &'a [u8],
-    pub(super) bytes: &'a [u8],
-    pub(super) pieces: &'a Pieces,
-}
-
-/// Keeps the large values of what was stored; those that are there already are not sent again.
-pub(super) async fn keep<'a>(
-    transaction: &Transaction<'_>,
+/// Bytes that were stored without their large values.
+struct Cut<'a> {
     step: Step,
-    cuts: impl Iterator<Item = Cut<'a>>,
-) -> Result<(), Fault> {
-    let mut wanted: BTreeMap<&Hash, &[u8]> = BTreeMap::new();
-    let (mut owners, mut places, mut hashes) = (Vec::new(), Vec::new(), Vec::new());
-    for Cut { owner, bytes, pieces } in cuts {
-        for (at, hash, piece) in pieces.each(bytes) {
-            wanted.insert(hash, piece);
-            owners.push(owner);
-            places.push(number(at)?);
-            hashes.push(&hash[..]);
-        }
-    }
-    if wanted.is_empty() {
-        return Ok(());
-    }
-    hold(transaction, wanted).await?;
-    let statement = transaction.prepare_cached(ADD_PIECES).await?;
-    let Step { place, branch, step } = step;
-    transaction.execute(&statement, &[&place, &branch, &step, &owners, &places, &hashes]).await?;
-    Ok(())
+    owner: Vec<u8>,
+    bytes: &'a [u8],
+    pieces: &'a Pieces,
 }
 
-/// Sees to it that all of these are there and stay there until the transaction ends.
-async fn hold(transaction: &Transaction<'_>, mut missing: BTreeMap<&Hash, &[u8]>) -> Result<(), Fault> {
-    loop {
-        let hashes: Vec<&[u8]> = missing.keys().map(|hash| &hash[..]).collect();
-        let statement = transaction.prepare_cached(HOLD).await?;
-        for held in transaction.query(&statement, &[&hashes]).await? {
-            let held: &[u8] = held.try_get(0)?;
-            missing.retain(|hash, _| hash[..] != *held);
-        }
-        if missing.is_empty() {
-            return Ok(());
-        }
-        let hashes: Vec<&[u8]> = missing.keys().map(|hash| &hash[..]).collect();
-        let bytes: Vec<&[u8]> = missing.values().copied().collect();
-        let statement = transaction.prepare_cached(ADD).await?;
-        if transaction.execute(&statement, &[&hashes, &bytes]).await? == missing.len() as u64 {
-            return Ok(());
-        }
-        // Others added some at the same moment.
-    }
-}
-
-/// Values that something held and holds no more.
+/// What a transaction does to large values.
 #[derive(Default)]
-pub(super) struct Freed(BTreeSet<Vec<u8>>);
+pub(super) struct Changes<'a> {
+    cuts: Vec<Cut<'a>>,
+    /// Values that something held and holds no more.
+    freed: BTreeSet<Vec<u8>>,
+}
 
-impl Freed {
-    pub(super) async fn of(
+impl<'a> Changes<'a> {
+    /// The large values of what was stored under that name.
+    pub(super) fn keep(&mut self, step: Step, owner: &[u8], bytes: &'a [u8], pieces: &'a Pieces) {
+        if !pieces.is_empty() {
+            self.cuts.push(Cut { step, owner: owner.to_vec(), bytes, pieces });
+        }
+    }
+
+    pub(super) async fn free(
         &mut self,
         transaction: &Transaction<'_>,
         Step { place, branch, step }: Step,
-        owners: &[Vec<u8>],
+        owners: &[&[u8]],
     ) -> Result<(), Fault> {
         self.take(transaction, GONE_OF, &[&place, &branch, &step, &owners]).await
     }
 
-    pub(super) async fn of_writes(
+    pub(super) async fn free_writes(
         &mut self,
         transaction: &Transaction<'_>,
         Step { place, branch, step }: Step,
@@ -145,7 +110,7 @@ impl Freed {
     }
 
     /// From the step to before `end`.
-    pub(super) async fn of_steps(
+    pub(super) async fn free_steps(
         &mut self,
         transaction: &Transaction<'_>,
         Step { place, branch, step }: Step,
@@ -154,7 +119,7 @@ impl Freed {
         self.take(transaction, GONE_OF_STEPS, &[&place, &branch, &step, &end]).await
     }
 
-    pub(super) async fn of_places(
+    pub(super) async fn free_places(
         &mut self,
         transaction: &Transaction<'_>,
         places: &[i64],
@@ -169,24 +134,70 @@ impl Freed {
         values: &[&(dyn ToSql + Sync)],
     ) -> Result<(), Fault> {
         for row in transaction.query(&transaction.prepare_cached(sql).await?, values).await? {
-            self.0.insert(row.try_get(0)?);
+            self.freed.insert(row.try_get(0)?);
         }
         Ok(())
     }
 
-    /// Removes those that nothing else holds. The look at the pieces is a statement of its own, so that it sees what those stored
-    /// who were waited for.
-    pub(super) async fn sweep(self, transaction: &Transaction<'_>) -> Result<(), Fault> {
-        if self.0.is_empty() {
+    /// Carries it out, at the end of the transaction.
+    pub(super) async fn carry_out(mut self, transaction: &Transaction<'_>) -> Result<(), Fault> {
+        let each = self.cuts.iter().flat_map(|cut| cut.pieces.each(cut.bytes));
+        let mut missing: BTreeMap<&[u8], &[u8]> = each.map(|(_, hash, bytes)| (&hash[..], bytes)).collect();
+        self.freed.retain(|hash| !missing.contains_key(&hash[..]));
+        let freed: Vec<&[u8]> = self.freed.iter().map(Vec::as_slice).collect();
+        hold(transaction, &mut missing, &freed).await?;
+        self.add_pieces(transaction).await?;
+        if freed.is_empty() {
             return Ok(());
         }
-        let hashes: Vec<Vec<u8>> = self.0.into_iter().collect();
-        for statement in [LOCK, SWEEP] {
-            let statement = transaction.prepare_cached(statement).await?;
-            transaction.execute(&statement, &[&hashes]).await?;
+        // A statement of its own, so that it sees the pieces of those whose locks were waited for.
+        transaction.execute(&transaction.prepare_cached(SWEEP).await?, &[&freed]).await?;
+        Ok(())
+    }
+
+    async fn add_pieces(&self, transaction: &Transaction<'_>) -> Result<(), Fault> {
+        let statement = transaction.prepare_cached(ADD_PIECES).await?;
+        for of_step in self.cuts.chunk_by(|one, next| one.step == next.step) {
+            let (mut owners, mut places, mut hashes) = (Vec::new(), Vec::new(), Vec::new());
+            for cut in of_step {
+                for (at, hash, _) in cut.pieces.each(cut.bytes) {
+                    owners.push(&cut.owner[..]);
+                    places.push(number(at)?);
+                    hashes.push(&hash[..]);
+                }
+            }
+            let Step { place, branch, step } = of_step[0].step;
+            transaction.execute(&statement, &[&place, &branch, &step, &owners, &places, &hashes]).await?;
         }
         Ok(())
     }
+}
+
+/// Locks the values to come and those that may go, and adds the ones that are not there; these are sent, the others are not.
+async fn hold<'a>(
+    transaction: &Transaction<'_>,
+    missing: &mut BTreeMap<&'a [u8], &'a [u8]>,
+    freed: &[&'a [u8]],
+) -> Result<(), Fault> {
+    let statement = if freed.is_empty() { HOLD } else { LOCK };
+    let mut all: BTreeSet<&[u8]> = missing.keys().copied().chain(freed.iter().copied()).collect();
+    while !all.is_empty() {
+        let hashes: Vec<&[u8]> = all.iter().copied().collect();
+        for held in transaction.query(&transaction.prepare_cached(statement).await?, &[&hashes]).await? {
+            missing.remove(held.try_get::<_, &[u8]>(0)?);
+        }
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let (hashes, bytes): (Vec<&[u8]>, Vec<&[u8]>) = missing.iter().unzip();
+        let added = transaction.execute(&transaction.prepare_cached(ADD).await?, &[&hashes, &bytes]).await?;
+        if added == missing.len() as u64 {
+            return Ok(());
+        }
+        // Others added some at the same moment.
+        all = missing.keys().copied().collect();
+    }
+    Ok(())
 }
 
 /// The three columns of `with_pieces`, from that one on.

@@ -6,7 +6,7 @@ use deadpool_postgres::{ClientWrapper, GenericClient, Object, Transaction};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{IsolationLevel, Row as SqlRow};
 
-use super::blobs::{self, Cut, Freed, Step, with_pieces};
+use super::blobs::{self, Changes, Step, with_pieces};
 use super::fault::Fault;
 use crate::checkpoint::blob::{OF_ROW, OF_SEGMENT, Pieces, PutPieces, of_write, whole};
 use crate::checkpoint::{
@@ -127,15 +127,13 @@ pub(super) async fn put(connection: &mut Object, put: &Put<'_>, pieces: &PutPiec
         return Err(stale(put.place, put.id).into());
     };
     let step = Step { place, branch: i64::from(put.id.branch), step: number(put.id.step)? };
-    let mut freed = Freed::default();
+    let mut changes = Changes::default();
     if put.clears_writes {
-        freed.of_writes(&transaction, Step { step: step_before(step.step), ..step }).await?;
+        changes.free_writes(&transaction, Step { step: step_before(step.step), ..step }).await?;
     }
-    let record = Cut { owner: &OF_ROW, bytes: put.record, pieces: &pieces.record };
-    let segment = put.segment.unwrap_or_default();
-    let segment = Cut { owner: &OF_SEGMENT, bytes: segment, pieces: &pieces.segment };
-    blobs::keep(&transaction, step, [record, segment].into_iter()).await?;
-    freed.sweep(&transaction).await?;
+    changes.keep(step, &OF_ROW, put.record, &pieces.record);
+    changes.keep(step, &OF_SEGMENT, put.segment.unwrap_or_default(), &pieces.segment);
+    changes.carry_out(&transaction).await?;
     transaction.commit().await?;
     Ok(())
 }
@@ -231,7 +229,7 @@ pub(super) async fn put_writes(
     }
     let (put_write, replace) =
         (transaction.prepare_cached(PUT_WRITE).await?, transaction.prepare_cached(REPLACE_WRITE).await?);
-    let mut freed = Freed::default();
+    let mut changes = Changes::default();
     for (write, pieces) in writes.values() {
         let task = write.task.to_u128().to_be_bytes();
         let (slot, count) = (i64::from(write.slot), i64::from(pieces.count()));
@@ -240,14 +238,13 @@ pub(super) async fn put_writes(
         let values: &[&(dyn ToSql + Sync)] =
             &[&place, &branch, &number, &&task[..], &slot, &rest.as_ref(), &count];
         if transaction.execute(&put_write, values).await? == 0 {
+            // It held large values.
             transaction.execute(&replace, values).await?;
-            freed.of(&transaction, step, &[of_write(write)]).await?;
+            changes.free(&transaction, step, &[&of_write(write)]).await?;
         }
+        changes.keep(step, &of_write(write), &write.bytes, pieces);
     }
-    let cuts: Vec<_> = writes.into_values().map(|(write, pieces)| (of_write(write), write, pieces)).collect();
-    let cuts = cuts.iter().map(|(owner, write, pieces)| Cut { owner, bytes: &write.bytes, pieces });
-    blobs::keep(&transaction, step, cuts).await?;
-    freed.sweep(&transaction).await?;
+    changes.carry_out(&transaction).await?;
     transaction.commit().await?;
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use deadpool_postgres::{GenericClient, Object};
 use tokio_postgres::types::ToSql;
 
-use super::blobs::{self, Cut, Freed, Step, with_pieces};
+use super::blobs::{Changes, Step, with_pieces};
 use super::fault::Fault;
 use super::rows::{as_fence, as_id, begin, check_fence, check_names, number, read_write};
 use super::{as_time, from_time};
@@ -171,10 +171,10 @@ pub(super) async fn delete_thread(connection: &mut Object, thread: &str) -> Resu
     let statement = transaction.prepare_cached(LOCK_PLACES).await?;
     let places = transaction.query(&statement, &[&thread.as_bytes()]).await?;
     let places: Vec<i64> = places.iter().map(|place| place.try_get(0)).collect::<Result<_, _>>()?;
-    let mut freed = Freed::default();
-    freed.of_places(&transaction, &places).await?;
+    let mut changes = Changes::default();
+    changes.free_places(&transaction, &places).await?;
     transaction.execute(&transaction.prepare_cached(DELETE_PLACES).await?, &[&places]).await?;
-    freed.sweep(&transaction).await?;
+    changes.carry_out(&transaction).await?;
     transaction.commit().await?;
     Ok(())
 }
@@ -266,37 +266,35 @@ pub(super) async fn rewrite(
     let place: i64 = found.try_get(0)?;
     let gone_segment = transaction.prepare_cached(GONE_SEGMENT).await?;
     let make_full = transaction.prepare_cached(MAKE_FULL).await?;
-    let (row, segment) = (OF_ROW.to_vec(), OF_SEGMENT.to_vec());
-    let mut freed = Freed::default();
+    let mut changes = Changes::default();
     for ((id, record), pieces) in rewrite.fulls.iter().zip(pieces) {
         let (branch, step) = (i64::from(id.branch), number(id.step)?);
         let owner = Step { place, branch, step };
-        freed.of(&transaction, owner, &[row.clone(), segment.clone()]).await?;
+        changes.free(&transaction, owner, &[&OF_ROW, &OF_SEGMENT]).await?;
         transaction.execute(&gone_segment, &[&place, &branch, &step]).await?;
         let (rest, count) = (pieces.rest(record), i64::from(pieces.count()));
         let full: &[&(dyn ToSql + Sync)] = &[&place, &branch, &step, &rest.as_ref(), &count];
         if transaction.execute(&make_full, full).await? > 0 {
-            let cut = Cut { owner: &row, bytes: record, pieces };
-            blobs::keep(&transaction, owner, std::iter::once(cut)).await?;
+            changes.keep(owner, &OF_ROW, record, pieces);
         }
     }
     for id in rewrite.unfold {
         let (branch, step) = (i64::from(id.branch), number(id.step)?);
-        freed.of(&transaction, Step { place, branch, step }, std::slice::from_ref(&segment)).await?;
+        changes.free(&transaction, Step { place, branch, step }, &[&OF_SEGMENT]).await?;
         transaction.execute(&gone_segment, &[&place, &branch, &step]).await?;
     }
     for (branch, steps) in rewrite.gone {
         let Ok(start) = number(steps.start) else { continue };
         let end = number(steps.end).unwrap_or(i64::MAX);
         let from = Step { place, branch: i64::from(*branch), step: start };
-        freed.of_steps(&transaction, from, end).await?;
+        changes.free_steps(&transaction, from, end).await?;
         for statement in [GONE_ROWS, GONE_WRITES] {
             let statement = transaction.prepare_cached(statement).await?;
             transaction.execute(&statement, &[&place, &i64::from(*branch), &start, &end]).await?;
         }
     }
     transaction.execute(&transaction.prepare_cached(EMPTY_PLACE).await?, &[&place]).await?;
-    freed.sweep(&transaction).await?;
+    changes.carry_out(&transaction).await?;
     transaction.commit().await?;
     Ok(())
 }

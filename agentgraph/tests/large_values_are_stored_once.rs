@@ -1,0 +1,487 @@
+//! Large values: in a store once, whatever holds them; whole or told of; gone with the last that held them.
+//!
+//! Bytes, rows and values are counted. The tables are looked into with statements of the test's own.
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "large_values_are_stored_once/model.rs"]
+mod model;
+mod postgres_server;
+mod sqlite_folder;
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use agentgraph::checkpoint::{
+    Checkpointer, ListQuery, Place, PostgresSaver, Put, Retention, RowKind, SqliteSaver, Usage,
+};
+use agentgraph::prelude::*;
+use agentgraph::{CheckpointId, Code};
+use model::{assert_postgres_is_consistent, assert_sqlite_is_consistent, postgres};
+use postgres_server::PostgresServer;
+use rusqlite::Connection;
+use serde::{Deserialize, Serialize};
+use sqlite_folder::Folder;
+
+#[derive(State, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+struct Study {
+    n: u64,
+    page: String,
+    #[reduce(append)]
+    pages: Vec<String>,
+    #[reduce(by_id)]
+    notes: Vec<Note>,
+    #[reduce(merge)]
+    by_name: HashMap<String, String>,
+    #[reduce(last)]
+    note: Note,
+}
+
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+struct Note {
+    id: String,
+    text: String,
+}
+
+impl Keyed for Note {
+    fn key(&self) -> Cow<'_, str> {
+        Cow::Borrowed(&self.id)
+    }
+}
+
+fn note(id: impl ToString, text: &str) -> Note {
+    Note { id: id.to_string(), text: text.to_owned() }
+}
+
+/// A text of so many bytes that no other has a part of.
+fn text(name: &str, bytes: usize) -> String {
+    let mut text = String::new();
+    for line in 0_u64.. {
+        if text.len() >= bytes {
+            break;
+        }
+        text += &format!("{name} {line} ");
+    }
+    text.truncate(bytes);
+    text
+}
+
+const LARGE: usize = 100_000;
+
+fn graph(saver: impl Checkpointer) -> CompiledGraph<Study> {
+    async fn read(study: Snapshot<Study>) -> StudyUpdate {
+        Study::update().n(study.n + 1)
+    }
+    let graph = StateGraph::new().node("read", read).edge(START, "read").compile().unwrap();
+    graph.checkpointer(saver)
+}
+
+/// Three threads that set one megabyte, and a hundred forks of one of them.
+async fn three_threads_and_a_hundred_forks(saver: Arc<dyn Checkpointer>) -> Usage {
+    let page = text("page", 1_000_000);
+    let graph = graph(Arc::clone(&saver));
+    for thread in ["a", "b", "c"] {
+        graph.invoke(Study::update().page(page.clone())).thread(thread).await.unwrap();
+    }
+    for fork in 0..100 {
+        let at = CheckpointId::new(0, fork % 2);
+        graph.update_state("a").at(at).update(Study::update().n(fork)).await.unwrap();
+    }
+    graph.copy_thread("a", "d").await.unwrap();
+    for thread in ["a", "b", "c", "d"] {
+        assert_eq!(graph.state(thread).await.unwrap().unwrap().values.page, page);
+    }
+    assert_eq!(graph.state_at("d", CheckpointId::new(50, 2)).await.unwrap().unwrap().values.page, page);
+    saver.usage().await.unwrap()
+}
+
+#[tokio::test]
+async fn a_megabyte_in_three_threads_and_a_hundred_forks_is_stored_once() {
+    let folder = Folder::new();
+    let path = folder.fresh();
+    let server = PostgresServer::get();
+    let stores: [Arc<dyn Checkpointer>; 3] = [
+        Arc::new(MemorySaver::new()),
+        Arc::new(SqliteSaver::open(&path).await.unwrap()),
+        Arc::new(postgres(&server, &server.fresh_schema(), 64 * 1024).await),
+    ];
+    for store in stores {
+        let usage = three_threads_and_a_hundred_forks(Arc::clone(&store)).await;
+        assert_eq!((usage.values, usage.value_bytes), (1, 1_000_000));
+        assert!(usage.bytes < 200_000, "{usage:?}");
+        drop(store);
+    }
+    let size = std::fs::metadata(&path).unwrap().len();
+    assert!(size < 1_500_000, "the file has {size} bytes");
+    assert_sqlite_is_consistent(&path);
+}
+
+#[tokio::test]
+async fn a_saver_that_is_told_not_to_share_does_not() {
+    let saver = Arc::new(MemorySaver::new().share_values_from(usize::MAX));
+    let graph = graph(Arc::clone(&saver));
+    for thread in ["a", "b"] {
+        graph.invoke(Study::update().page(text("page", LARGE))).thread(thread).await.unwrap();
+    }
+    let usage = saver.usage().await.unwrap();
+    assert!(usage.values == 0 && usage.bytes > 2 * LARGE as u64, "{usage:?}");
+}
+
+/// In a field, an item of a list, in structs, as the value of a map: one text, whatever is around it.
+#[tokio::test]
+async fn it_does_not_matter_what_a_large_text_is_part_of() {
+    let saver = Arc::new(MemorySaver::new());
+    let graph = graph(Arc::clone(&saver));
+    let page = text("page", LARGE);
+    let ways: [fn(&str) -> StudyUpdate; 6] = [
+        |page| Study::update().page(page),
+        |page| Study::update().pages(["one", page, "other"].map(str::to_owned)),
+        |page| Study::update().overwrite_pages(vec!["one".to_owned(), page.to_owned()]),
+        |page| Study::update().notes([note(1, page), note(2, "small"), note(3, page)]),
+        |page| Study::update().by_name([("some name".to_owned(), page.to_owned())]),
+        |page| Study::update().note(note(7, page)),
+    ];
+    for (thread, way) in ways.iter().enumerate() {
+        graph.invoke(way(&page)).thread(thread.to_string()).await.unwrap();
+        let usage = saver.usage().await.unwrap();
+        assert_eq!((usage.values, usage.value_bytes), (1, LARGE as u64), "way {thread}");
+    }
+    // What is beside it changes, and it does not.
+    for n in 0..50 {
+        graph.invoke(Study::update().note(note(n, &page))).thread("beside").await.unwrap();
+    }
+    let usage = saver.usage().await.unwrap();
+    assert!(usage.values == 1 && usage.bytes < LARGE as u64, "{usage:?}");
+}
+
+#[derive(Serialize, Deserialize, Default)]
+struct Seen(String);
+
+/// Inputs of dispatches, results of tasks whose siblings still run, requests, answers and sessions.
+#[tokio::test]
+async fn what_tasks_are_given_ask_and_leave_behind_is_shared_too() {
+    async fn split(study: Snapshot<Study>) -> Command<Study> {
+        let page = study.page.clone();
+        Command::to([false, true].map(|asks| Dispatch::new("work", (asks, page.clone()))).to_vec())
+    }
+    async fn work(
+        Input((asks, page)): Input<(bool, String)>,
+        seen: Session<Seen>,
+        ctx: Ctx,
+    ) -> Result<StudyUpdate> {
+        seen.with(|seen| seen.0.clone_from(&page));
+        match asks {
+            false => Ok(Study::update().pages([page])),
+            true => Ok(Study::update().pages([ctx.interrupt::<String>(page)?])),
+        }
+    }
+    let saver = Arc::new(MemorySaver::new());
+    let graph = StateGraph::new().session::<Seen>("seen").node("split", split).node("work", work);
+    let graph = graph.edge(START, "split").compile().unwrap().checkpointer(Arc::clone(&saver));
+    let page = text("page", LARGE);
+    let outcome = graph.invoke(Study::update().page(page.clone())).thread("t").await.unwrap();
+    assert_eq!(outcome.interrupts().len(), 1);
+    assert_eq!(graph.waiting().await.unwrap()[0].interrupts[0].value, page.as_str());
+    let waits = saver.usage().await.unwrap();
+    assert!(waits.values == 1 && waits.uses >= 5 && waits.bytes < LARGE as u64, "{waits:?}");
+    let end = graph.resume(page.clone()).thread("t").await.unwrap().into_finished().unwrap();
+    assert_eq!(end.pages, [page.clone(), page.clone()]);
+    let usage = saver.usage().await.unwrap();
+    assert!(usage.values == 1 && usage.writes == 0, "{usage:?}");
+    assert_eq!(graph.state("t").await.unwrap().unwrap().values, end);
+}
+
+/// A full is written when much was replaced; what is large in it and did not change is not written again.
+#[tokio::test]
+async fn snapshots_do_not_write_large_values_again() {
+    async fn step(study: Snapshot<Study>) -> StudyUpdate {
+        let update = Study::update().n(study.n + 1);
+        match study.n {
+            n @ 0..10 => update.pages([text(&n.to_string(), LARGE)]).notes([note(n, &text("n", 70_000))]),
+            // A list that grew is not referred to, but written whole with the next full.
+            n if n % 60 == 0 => update.pages(["small".to_owned()]),
+            n => update.note(note(n, &"x".repeat(50_000))),
+        }
+    }
+    let more = |study: &Study| if study.n < 300 { "step" } else { END };
+    let graph = StateGraph::new().node("step", step).edge(START, "step").branch("step", more, ["step", END]);
+    let saver = Arc::new(MemorySaver::new());
+    let graph = graph.compile().unwrap().checkpointer(Arc::clone(&saver));
+    graph.invoke(Study::update()).thread("t").max_supersteps(1000).await.unwrap();
+    let rows = saver.list(Place::root("t"), ListQuery::default()).await.unwrap();
+    let fulls: Vec<_> = rows.iter().filter(|row| row.kind == RowKind::Full).collect();
+    assert!(fulls.iter().filter(|row| row.record.len() > 10 * LARGE).count() > 1, "{}", fulls.len());
+    let usage = saver.usage().await.unwrap();
+    assert_eq!((usage.values, usage.value_bytes), (11, 10 * LARGE as u64 + 70_000));
+}
+
+/// Lists of many small items, written whole in each fork: forks of one length, and of another.
+#[tokio::test]
+async fn lists_of_small_items_have_most_of_their_bytes_in_common() {
+    let saver = Arc::new(MemorySaver::new());
+    let graph = graph(Arc::clone(&saver));
+    for n in 0..40 {
+        let items = (0..100).map(|item| format!("{n}.{item} {}", "x".repeat(item)));
+        graph.invoke(Study::update().pages(items)).thread("t").await.unwrap();
+    }
+    let before = saver.usage().await.unwrap();
+    for fork in 0..20 {
+        let at = CheckpointId::new(0, 40 + 2 * (fork % 10));
+        graph.update_state("t").at(at).update(Study::update().n(fork)).await.unwrap();
+    }
+    let after = saver.usage().await.unwrap();
+    let lists = graph.history("t").await.unwrap()[0].values.pages.iter().map(String::len).sum::<usize>();
+    let added = (after.bytes + after.value_bytes) - (before.bytes + before.value_bytes);
+    assert!(added < 6 * lists as u64, "twenty forks of {lists} bytes added {added}");
+}
+
+#[tokio::test]
+async fn pruning_and_deleting_leave_what_others_hold_and_nothing_else() {
+    let folder = Folder::new();
+    let path = folder.fresh();
+    let saver = Arc::new(SqliteSaver::open(&path).await.unwrap());
+    let graph = graph(Arc::clone(&saver));
+    let pages: Vec<String> = (0..4).map(|n| text(&n.to_string(), LARGE)).collect();
+    for (thread, page) in [("a", 0), ("a", 1), ("b", 1), ("b", 2), ("c", 2), ("c", 3)] {
+        graph.invoke(Study::update().page(pages[page].clone())).thread(thread).await.unwrap();
+    }
+    graph.copy_thread("a", "d").await.unwrap();
+    graph.update_state("a").at(CheckpointId::new(0, 1)).update(Study::update().n(9)).await.unwrap();
+    let values = async || {
+        assert_sqlite_is_consistent(&path);
+        saver.usage().await.unwrap().values
+    };
+    assert_eq!(values().await, 4);
+    // The newest of `a` is the fork, which holds the first page; `d` holds the first two; `b` the third, `c` the fourth.
+    graph.prune(Retention::keep_latest_per_thread()).thread("a").await.unwrap();
+    graph.prune(Retention::keep_latest_per_thread()).thread("b").await.unwrap();
+    graph.prune(Retention::keep_latest_per_thread()).thread("c").await.unwrap();
+    assert_eq!(values().await, 4);
+    assert_eq!(graph.state("a").await.unwrap().unwrap().values.page, pages[0]);
+    graph.delete_thread("d").await.unwrap();
+    assert_eq!(values().await, 3);
+    assert_eq!(graph.state("a").await.unwrap().unwrap().values.page, pages[0]);
+    graph.delete_thread("a").await.unwrap();
+    graph.delete_thread("c").await.unwrap();
+    assert_eq!(values().await, 1);
+    assert_eq!(graph.state("b").await.unwrap().unwrap().values.page, pages[2]);
+    graph.delete_thread("b").await.unwrap();
+    assert_eq!(saver.usage().await.unwrap(), Usage::default());
+    saver.compact().await.unwrap();
+    drop((graph, saver));
+    let bytes = std::fs::read(&path).unwrap();
+    let left = pages.iter().filter(|page| bytes.windows(64).any(|part| part == &page.as_bytes()[500..564]));
+    assert_eq!(left.count(), 0, "deleted values are overwritten");
+}
+
+/// The value of a task's result is that of the record which takes its place: it stays where it is in the file.
+#[tokio::test]
+async fn a_commit_takes_over_the_large_values_of_the_writes_it_clears() {
+    let folder = Folder::new();
+    let path = folder.fresh();
+    let saver = Arc::new(SqliteSaver::open(&path).await.unwrap());
+    async fn read() -> StudyUpdate {
+        Study::update().page(text("page", LARGE))
+    }
+    async fn ask(ctx: Ctx) -> Result<()> {
+        ctx.interrupt::<bool>("go on?")?;
+        Ok(())
+    }
+    let graph = StateGraph::new().node("read", read).node("ask", ask).edge(START, "read").edge(START, "ask");
+    let graph = graph.compile().unwrap().checkpointer(Arc::clone(&saver));
+    let blobs = || {
+        let connection = Connection::open(&path).unwrap();
+        let mut found = connection.prepare("SELECT id, length(bytes) FROM blob").unwrap();
+        let found = found.query_map([], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))).unwrap();
+        found.collect::<Result<Vec<_>, _>>().unwrap()
+    };
+    graph.invoke(Study::update()).thread("t").await.unwrap();
+    let pending = blobs();
+    assert_eq!(pending.len(), 1);
+    graph.resume(true).thread("t").await.unwrap().into_finished().unwrap();
+    assert_eq!((blobs(), saver.usage().await.unwrap().writes), (pending, 0));
+    assert_sqlite_is_consistent(&path);
+}
+
+/// Changes a file as no saver would.
+fn edit(path: &Path, statements: &str) {
+    let connection = Connection::open(path).unwrap();
+    connection.execute_batch(&format!("PRAGMA foreign_keys = OFF; {statements}")).unwrap();
+}
+
+async fn with_damage(damage: &str) -> (String, String) {
+    let folder = Folder::new();
+    let path = folder.fresh();
+    let graph = graph(SqliteSaver::open(&path).await.unwrap());
+    for name in ["first", "second"] {
+        graph.invoke(Study::update().page(text(name, LARGE))).thread("t").await.unwrap();
+    }
+    graph.invoke(Study::update().page(text("other", LARGE))).thread("u").await.unwrap();
+    edit(&path, damage);
+    let newest = graph.state("t").await.unwrap_err();
+    assert_eq!((newest.code(), newest.thread()), (Code::CorruptCheckpoint, Some("t")));
+    let at = graph.state_at("t", CheckpointId::new(0, 2)).await.unwrap_err();
+    assert_eq!(at.to_string(), newest.to_string());
+    let proceed = graph.proceed().thread("t").await.unwrap_err();
+    // What is before it can be read, and other threads too; and the thread can be forked and deleted.
+    let before = graph.state_at("t", CheckpointId::new(0, 1)).await.unwrap().unwrap();
+    assert_eq!(before.values.page, text("first", LARGE));
+    assert_eq!(graph.history("t").before(CheckpointId::new(0, 2)).await.unwrap().len(), 2);
+    assert_eq!(graph.state("u").await.unwrap().unwrap().values.page, text("other", LARGE));
+    let fork =
+        graph.update_state("t").at(CheckpointId::new(0, 1)).update(Study::update().n(7)).await.unwrap();
+    assert_eq!(graph.state_at("t", fork).await.unwrap().unwrap().values.n, 7);
+    graph.delete_thread("t").await.unwrap();
+    assert!(graph.state("t").await.unwrap().is_none());
+    (newest.to_string(), proceed.to_string())
+}
+
+#[tokio::test]
+async fn a_large_value_that_is_damaged_or_gone_is_told_with_its_checkpoint_and_what_is_before_can_be_read() {
+    let second = "(SELECT blob FROM piece WHERE step = 2)";
+    for (damage, told) in [
+        (format!("UPDATE blob SET bytes = zeroblob(100000) WHERE id = {second}"), "is not what was stored"),
+        (format!("UPDATE blob SET bytes = substr(bytes, 2) WHERE id = {second}"), "is not what was stored"),
+        (format!("DELETE FROM blob WHERE id = {second}"), "is gone from the store"),
+        ("DELETE FROM piece WHERE step = 2".into(), "it has 1 large values, and the store knows of 0"),
+        ("UPDATE piece SET at = 100000 WHERE step = 2".into(), "do not fit into it"),
+    ] {
+        let (newest, proceed) = with_damage(&damage).await;
+        for error in [&newest, &proceed] {
+            assert!(error.starts_with("E_CORRUPT_CHECKPOINT: checkpoint 0.2 cannot be read: "), "{error}");
+            assert!(error.contains(told), "{error}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn savers_with_other_sizes_and_earlier_tables_share_a_file() {
+    let folder = Folder::new();
+    let path = folder.fresh();
+    let page = text("page", LARGE);
+    let mut number = 0;
+    for size in [usize::MAX, 1_000, 200_000, 64 * 1024] {
+        let saver = SqliteSaver::builder(&path).share_values_from(size).open().await.unwrap();
+        let graph = graph(saver);
+        for thread in 0..number {
+            let read = graph.state(&thread.to_string()).await.unwrap().unwrap();
+            assert_eq!(read.values.page, page, "thread {thread}, size {size}");
+        }
+        graph.invoke(Study::update().page(page.clone())).thread(number.to_string()).await.unwrap();
+        number += 1;
+    }
+    assert_sqlite_is_consistent(&path);
+}
+
+#[tokio::test]
+async fn tables_of_postgres_from_before_are_brought_up_to_date() {
+    let server = PostgresServer::get();
+    let schema = server.fresh_schema();
+    let saver = PostgresSaver::builder(server.url()).schema(&schema).share_values_from(usize::MAX);
+    let record = text("record", LARGE);
+    let (place, id) = (Place::root("t"), CheckpointId::new(0, 0));
+    let put = Put {
+        place,
+        id,
+        fence: 0,
+        kind: RowKind::Full,
+        record: record.as_bytes(),
+        segment: None,
+        clears_writes: false,
+    };
+    saver.connect().await.unwrap().put(put).await.unwrap();
+    model::sql(
+        &server,
+        &format!(
+            "SET search_path = {schema}; DROP TABLE piece; DROP TABLE blob; DROP INDEX large;
+             ALTER TABLE checkpoint DROP COLUMN pieces; ALTER TABLE pending DROP COLUMN pieces;
+             DELETE FROM migration WHERE version = 3"
+        ),
+    )
+    .await;
+    let saver = postgres(&server, &schema, 1000).await;
+    assert_eq!(saver.row(place, id).await.unwrap().unwrap().record, record.as_bytes());
+    saver.put(Put { place: Place::root("u"), ..put }).await.unwrap();
+    assert_eq!(saver.row(Place::root("u"), id).await.unwrap().unwrap().record, record.as_bytes());
+    assert_eq!(saver.usage().await.unwrap().value_bytes, LARGE as u64);
+    assert_postgres_is_consistent(&server, &schema).await;
+}
+
+/// Two savers, each with its own connections, as two processes have them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn writers_pruners_and_deleters_of_the_same_values_do_not_hurt_each_other() {
+    let server = PostgresServer::get();
+    let schema = server.fresh_schema();
+    let folder = Folder::new();
+    let path = folder.fresh();
+    let patient = || SqliteSaver::builder(&path).busy_timeout(std::time::Duration::from_secs(120));
+    let pairs: [[Arc<dyn Checkpointer>; 2]; 3] = [
+        [Arc::new(patient().open().await.unwrap()), Arc::new(patient().open().await.unwrap())],
+        [
+            Arc::new(postgres(&server, &schema, 64 * 1024).await),
+            Arc::new(postgres(&server, &schema, 64 * 1024).await),
+        ],
+        {
+            let memory: Arc<dyn Checkpointer> = Arc::new(MemorySaver::new());
+            [Arc::clone(&memory), memory]
+        },
+    ];
+    for pair in pairs {
+        let runs = (0..6).map(|run: usize| tokio::spawn(come_and_go(graph(Arc::clone(&pair[run % 2])), run)));
+        for run in runs.collect::<Vec<_>>() {
+            run.await.unwrap();
+        }
+        let usage = pair[0].usage().await.unwrap();
+        assert_eq!((usage.rows, usage.values, usage.uses), (0, 0, 0), "{usage:?}");
+    }
+    assert_sqlite_is_consistent(&path);
+    assert_postgres_is_consistent(&server, &schema).await;
+}
+
+/// Works on a thread of its own with values that the others have too, in another order.
+async fn come_and_go(graph: CompiledGraph<Study>, run: usize) {
+    let (thread, other) = (format!("t{run}"), format!("copy {run}"));
+    let pages = |round: usize| {
+        let names = [run + round, run + 2 * round + 1, round].map(|n| (n % 5).to_string());
+        names.map(|name| text(&name, 70_000))
+    };
+    for round in 0..5 {
+        let expected = pages(round);
+        graph.invoke(Study::update().overwrite_pages(expected.to_vec())).thread(&*thread).await.unwrap();
+        assert_eq!(graph.state(&thread).await.unwrap().unwrap().values.pages, expected);
+        graph.copy_thread(&thread, &other).await.unwrap();
+        graph.prune(Retention::keep_latest_per_thread()).thread(&thread).await.unwrap();
+        assert_eq!(graph.state(&thread).await.unwrap().unwrap().values.pages, expected);
+        if round % 2 == 1 {
+            graph.delete_thread(&thread).await.unwrap();
+        }
+        assert_eq!(graph.state(&other).await.unwrap().unwrap().values.pages, expected);
+        graph.delete_thread(&other).await.unwrap();
+    }
+    graph.delete_thread(&thread).await.unwrap();
+}
+
+#[test]
+fn tables_that_do_not_fit_together_are_noticed_by_these_tests() {
+    let folder = Folder::new();
+    let path = folder.fresh();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    runtime.block_on(async {
+        let graph = graph(SqliteSaver::open(&path).await.unwrap());
+        graph.invoke(Study::update().page(text("page", LARGE))).thread("t").await.unwrap();
+    });
+    drop(runtime);
+    let broken = |damage: &str| {
+        let copy = folder.fresh();
+        std::fs::copy(&path, &copy).unwrap();
+        edit(&copy, damage);
+        std::panic::catch_unwind(|| assert_sqlite_is_consistent(Path::new(&copy))).is_err()
+    };
+    assert!(!broken(""));
+    assert!(broken("DELETE FROM piece"));
+    assert!(broken("DELETE FROM blob"));
+    assert!(broken("DELETE FROM checkpoint"));
+    assert!(broken("INSERT INTO blob (hash, bytes) VALUES (x'00', x'01')"));
+    assert!(broken("UPDATE blob SET bytes = x'01'"));
+}
