@@ -42,7 +42,10 @@ impl PostgresServer {
     }
 
     fn start() -> Self {
-        let folder = std::env::temp_dir().join(format!("agentgraph-postgres-{}", std::process::id()));
+        // The one before may still be ending.
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let (process, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let folder = std::env::temp_dir().join(format!("agentgraph-postgres-{process}-{count}"));
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).unwrap();
         let user = unprivileged();
