@@ -76,6 +76,12 @@ impl PutPieces {
     }
 }
 
+/// Whether nothing of it can be large; most commits are asked only that.
+#[inline]
+pub(crate) fn is_small(put: &Put<'_>, from: usize) -> bool {
+    put.record.len() < from && put.segment.is_none_or(|segment| segment.len() < from)
+}
+
 pub(crate) fn of_writes(writes: &[PendingWrite], from: usize) -> Vec<Pieces> {
     writes.iter().map(|write| Pieces::of(&write.bytes, from)).collect()
 }

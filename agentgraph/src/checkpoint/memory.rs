@@ -1,8 +1,9 @@
 //! [`MemorySaver`]: checkpoints in the memory of the process.
 
+mod branch;
 mod shared;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
@@ -10,14 +11,15 @@ use async_trait::async_trait;
 
 use tokio::sync::Notify;
 
-use shared::{Piece, Shared};
+use branch::{Branch, Kept, newest_branch};
+use shared::Shared;
 
-use super::blob::{Pieces, PutPieces, SHARE_FROM, of_rewrite};
+use super::blob::{self, Pieces, PutPieces, SHARE_FROM, of_rewrite};
 use super::{
     Checkpointer, Claim, LeaseTerms, ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row, RowKind,
-    Tail, Usage, Waiting, WaitingQuery, lease_lost, stale, thread_exists,
+    Tail, Usage, Waiting, WaitingQuery, lease_lost, thread_exists,
 };
-use crate::context::{CheckpointId, TaskId};
+use crate::context::CheckpointId;
 use crate::error::Error;
 
 /// Keeps checkpoints as long as it lives. For tests, and for interrupts within one process.
@@ -68,32 +70,6 @@ struct Thread {
 struct Held {
     fence: u64,
     until: SystemTime,
-}
-
-/// One log of bytes and an index into it, so that a step costs no allocation of its own.
-#[derive(Clone, Debug, Default)]
-struct Branch {
-    log: Vec<u8>,
-    /// In order of steps; a segment directly after the delta of its step.
-    rows: Vec<Entry>,
-    /// Of the rows that have any: by step, and whether it is that of a segment.
-    pieces: HashMap<(u64, bool), Vec<Piece>>,
-    writes: BTreeMap<(u64, TaskId, u32), Kept>,
-}
-
-/// Bytes without their large values, and these.
-#[derive(Clone, Debug)]
-struct Kept {
-    rest: Vec<u8>,
-    pieces: Vec<Piece>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    step: u64,
-    kind: RowKind,
-    start: usize,
-    end: usize,
 }
 
 /// Almost every namespace is empty, and comparing empty strings is not free: an empty `String` points nowhere, and on
@@ -174,10 +150,10 @@ impl MemorySaver {
     }
 
     fn put_now(&self, put: &Put<'_>) -> Result<(), Error> {
-        let pieces = PutPieces::of(put, self.share_from);
-        if pieces.is_empty() {
+        if blob::is_small(put, self.share_from) {
             return self.change(put.place, put.fence, put.id.branch, |branch| branch.put(put, None));
         }
+        let pieces = PutPieces::of(put, self.share_from);
         let record = self.keep(put.record, &pieces.record);
         let segment = self.keep(put.segment.unwrap_or_default(), &pieces.segment);
         let rests = Put { record: &record.rest, segment: put.segment.map(|_| &segment.rest[..]), ..*put };
@@ -205,145 +181,6 @@ impl Thread {
             false => Err(lease_lost(name)),
         }
     }
-}
-
-impl Branch {
-    fn put(&mut self, put: &Put<'_>, held: Option<[Vec<Piece>; 2]>) -> Result<(), Error> {
-        if self.rows.last().is_some_and(|last| last.step >= put.id.step) {
-            return Err(stale(put.place, put.id));
-        }
-        self.add(put.id.step, put.kind, put.record);
-        if let Some(segment) = put.segment {
-            self.add(put.id.step, RowKind::Segment, segment);
-        }
-        if let Some([record, segment]) = held {
-            self.hold(put.id.step, false, record);
-            self.hold(put.id.step, true, segment);
-        }
-        if put.clears_writes {
-            let before = put.id.step.saturating_sub(1);
-            self.writes.retain(|(step, ..), _| *step != before);
-        }
-        Ok(())
-    }
-
-    fn add(&mut self, step: u64, kind: RowKind, record: &[u8]) {
-        let start = self.log.len();
-        self.log.extend_from_slice(record);
-        self.rows.push(Entry { step, kind, start, end: self.log.len() });
-    }
-
-    fn hold(&mut self, step: u64, segment: bool, pieces: Vec<Piece>) {
-        if !pieces.is_empty() {
-            self.pieces.insert((step, segment), pieces);
-        }
-    }
-
-    /// Builds the log anew with what is to stay.
-    fn rewrite(&mut self, number: u32, rewrite: &Rewrite<'_>, kept: &[Kept]) {
-        let gone = |step: u64| {
-            let of_branch = rewrite.gone.iter().filter(|(branch, _)| *branch == number);
-            of_branch.clone().any(|(_, steps)| steps.contains(&step))
-        };
-        let full = |step: u64| {
-            let id = CheckpointId::new(number, step);
-            rewrite.fulls.iter().position(|(of, _)| *of == id).and_then(|at| kept.get(at))
-        };
-        let mut pieces = std::mem::take(&mut self.pieces);
-        let old = Branch {
-            log: std::mem::take(&mut self.log),
-            rows: std::mem::take(&mut self.rows),
-            ..Branch::default()
-        };
-        for row in old.rows.iter().filter(|row| !gone(row.step)) {
-            let unfolded = rewrite.unfold.contains(&CheckpointId::new(number, row.step));
-            match (row.kind, full(row.step)) {
-                (RowKind::Segment, Some(_)) => {}
-                (RowKind::Segment, None) if unfolded => {}
-                (_, Some(kept)) => {
-                    self.add(row.step, RowKind::Full, &kept.rest);
-                    self.hold(row.step, false, kept.pieces.clone());
-                }
-                (kind, None) => {
-                    self.add(row.step, kind, &old.log[row.start..row.end]);
-                    let key = (row.step, kind == RowKind::Segment);
-                    self.hold(row.step, key.1, pieces.remove(&key).unwrap_or_default());
-                }
-            }
-        }
-        self.log.shrink_to_fit();
-        self.writes.retain(|(step, ..), _| !gone(*step));
-    }
-
-    fn row(&self, branch: u32, entry: &Entry) -> Row {
-        Row { id: CheckpointId::new(branch, entry.step), kind: entry.kind, record: self.record(entry) }
-    }
-
-    fn record(&self, entry: &Entry) -> Vec<u8> {
-        let rest = &self.log[entry.start..entry.end];
-        // Most threads hold nothing large.
-        let pieces = match self.pieces.is_empty() {
-            true => None,
-            false => self.pieces.get(&(entry.step, entry.kind == RowKind::Segment)),
-        };
-        pieces.map_or_else(|| rest.to_vec(), |pieces| shared::whole(rest, pieces))
-    }
-
-    /// The requests on the last row that have no answers.
-    fn waiting(&self, number: u32) -> Vec<(CheckpointId, PendingWrite)> {
-        let Some(last) = self.rows.last().map(|row| row.step) else { return Vec::new() };
-        let at = CheckpointId::new(number, last);
-        let answered = |task, slot| {
-            self.writes
-                .get(&(last, task, slot))
-                .is_some_and(|answer| answer.rest != [0xc0] || !answer.pieces.is_empty())
-        };
-        let writes = self.writes.range((last, TaskId::from_u128(0), 0)..);
-        let writes = writes.take_while(|((step, ..), _)| *step == last);
-        writes
-            .map(|((_, task, slot), kept)| kept.to_write(*task, *slot))
-            .filter(|write| write.is_note() || (write.is_request() && !answered(write.task, write.slot + 1)))
-            .map(|write| (at, write))
-            .collect()
-    }
-
-    fn tail(&self, number: u32, at: Option<u64>) -> Option<Tail> {
-        let end = match at {
-            None => self.rows.len(),
-            Some(step) => self.rows.partition_point(|entry| entry.step <= step),
-        };
-        let rows = &self.rows[..end];
-        let last = rows.last()?;
-        if at.is_some_and(|step| step != last.step) {
-            return None;
-        }
-        let full = rows.iter().rposition(|entry| entry.kind == RowKind::Full)?;
-        let folded =
-            rows.iter().rposition(|entry| entry.kind == RowKind::Segment).map_or(full, |at| at.max(full));
-        let needed = rows.iter().enumerate().skip(full).filter(|(at, entry)| match entry.kind {
-            RowKind::Full => *at == full,
-            RowKind::Segment => true,
-            RowKind::Delta => *at > folded,
-        });
-        let writes = self.writes.range((last.step, TaskId::from_u128(0), 0)..);
-        let writes = writes.take_while(|((step, ..), _)| *step == last.step);
-        Some(Tail {
-            rows: needed.map(|(_, entry)| self.row(number, entry)).collect(),
-            writes: writes.map(|((_, task, slot), kept)| kept.to_write(*task, *slot)).collect(),
-        })
-    }
-}
-
-impl Kept {
-    fn to_write(&self, task: TaskId, slot: u32) -> PendingWrite {
-        PendingWrite { task, slot, bytes: shared::whole(&self.rest, &self.pieces) }
-    }
-}
-
-/// The last branch that has a checkpoint; one with nothing but pending writes has not begun.
-fn newest_branch(branches: &[Branch]) -> Option<u32> {
-    let newest = branches.iter().rposition(|branch| !branch.rows.is_empty())?;
-    u32::try_from(newest).ok()
 }
 
 #[async_trait]
@@ -384,7 +221,7 @@ impl Checkpointer for MemorySaver {
         };
         let writes: Vec<_> = put.writes.iter().map(keep).collect();
         self.change(put.place, put.fence, put.at.branch, |branch| {
-            branch.writes.extend(writes);
+            branch.put_writes(writes);
             Ok(())
         })
     }
@@ -533,7 +370,7 @@ impl Checkpointer for MemorySaver {
         for (number, branch) in (0..).zip(branches.iter_mut()) {
             branch.rewrite(number, &rewrite, &kept);
         }
-        if branches.iter().all(|branch| branch.rows.is_empty() && branch.writes.is_empty()) {
+        if branches.iter().all(Branch::is_empty) {
             found.namespaces.swap_remove(at);
         }
         if found.namespaces.is_empty() && found.lease.is_none() {
@@ -546,12 +383,7 @@ impl Checkpointer for MemorySaver {
         let mut usage = Usage::default();
         let store = self.store();
         for branch in store.threads.values().flat_map(|thread| &thread.namespaces).flat_map(|(_, all)| all) {
-            usage.rows += branch.rows.len() as u64;
-            usage.writes += branch.writes.len() as u64;
-            usage.bytes += branch.log.len() as u64;
-            usage.bytes += branch.writes.values().map(|kept| kept.rest.len() as u64).sum::<u64>();
-            usage.uses += branch.pieces.values().map(|pieces| pieces.len() as u64).sum::<u64>();
-            usage.uses += branch.writes.values().map(|kept| kept.pieces.len() as u64).sum::<u64>();
+            branch.count(&mut usage);
         }
         drop(store);
         (usage.values, usage.value_bytes) =

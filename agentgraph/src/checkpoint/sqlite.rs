@@ -1,6 +1,7 @@
 //! [`SqliteSaver`]: checkpoints in an SQLite file.
 //!
-//! This file knows who may use the connection and when; `rows.rs` knows the statements, `queue.rs` how the commits of
+//! This file knows who may use the connection and when; `rows.rs`, `writes.rs`, `upkeep.rs`, `leases.rs` and `blobs.rs` know the
+//! statements, `queue.rs` how the commits of
 //! many runs become one transaction, `open.rs` how a file becomes a connection, `fault.rs` what to tell the user.
 //! None of them knows what a record means.
 //!
@@ -18,6 +19,7 @@ mod queue;
 mod rows;
 mod schema;
 mod upkeep;
+mod writes;
 
 pub use open::{SqliteSaverBuilder, Synchronous};
 
@@ -295,7 +297,7 @@ impl Checkpointer for SqliteSaver {
 
     async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), Error> {
         let pieces = of_writes(put.writes, self.share_from);
-        let stored = self.write(|connection| rows::put_writes(connection, put, &pieces)).await;
+        let stored = self.write(|connection| writes::put(connection, put, &pieces)).await;
         stored.map_err(|error| error.on_thread(Some(put.place.thread)))
     }
 

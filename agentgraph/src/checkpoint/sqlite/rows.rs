@@ -2,12 +2,12 @@
 
 use rusqlite::{CachedStatement, Connection, Params, Row as SqlRow, params};
 
-use super::blobs::{self, Freed, Owner};
+use super::blobs::{self, Owner};
 use super::fault::Fault;
-use super::{leases, upkeep};
-use crate::checkpoint::blob::{Pieces, PutPieces};
+use super::{leases, upkeep, writes};
+use crate::checkpoint::blob::PutPieces;
 use crate::checkpoint::{
-    ListQuery, PendingWrite, Place, Put, PutWrites, Row, RowKind, Tail, corrupt, lease_lost, stale,
+    ListQuery, PendingWrite, Place, Put, Row, RowKind, Tail, corrupt, lease_lost, stale,
 };
 use crate::context::{CheckpointId, TaskId};
 use crate::error::{Code, Error};
@@ -18,7 +18,6 @@ macro_rules! place {
         "(SELECT id FROM place WHERE thread = ?1 AND namespace = ?2)"
     };
 }
-pub(super) use place;
 
 /// Whether the thread is that of a fence; 0 is not asked for.
 macro_rules! leased {
@@ -32,6 +31,7 @@ macro_rules! leased {
         )
     };
 }
+pub(super) use {leased, place};
 
 const IS_LEASED: &str = concat!("SELECT ", leased!("?2"));
 
@@ -57,28 +57,6 @@ const INSERT_SEGMENT: &str = concat!(
     "INSERT INTO checkpoint (place, branch, step, part, kind, record, pieces) VALUES (",
     place!(),
     ", ?3, ?4, 1, 2, ?5, ?6)"
-);
-
-const CLEAR_WRITES: &str = concat!(
-    "DELETE FROM pending WHERE place = ",
-    place!(),
-    " AND branch = ?3 AND step = ?4 RETURNING pieces"
-);
-
-/// Skips the row, too, when the place is new, the lease another's, or the write there holds large values.
-const PUT_WRITE: &str = concat!(
-    "INSERT OR IGNORE INTO pending (place, branch, step, task, slot, bytes, pieces) VALUES (
-    (SELECT id FROM place WHERE thread = ?1 AND namespace = ?2 AND ",
-    leased!("?8"),
-    "), ?3, ?4, ?5, ?6, ?7, ?9)
-    ON CONFLICT (place, branch, step, task, slot) DO UPDATE SET bytes = excluded.bytes, pieces = excluded.pieces
-    WHERE pending.pieces = 0"
-);
-
-const EMPTY_WRITE: &str = concat!(
-    "UPDATE pending SET pieces = 0 WHERE place = ",
-    place!(),
-    " AND branch = ?3 AND step = ?4 AND task = ?5 AND slot = ?6"
 );
 
 const NEWEST: &str = concat!(
@@ -142,9 +120,6 @@ const ALL: &[&str] = &[
     IS_LEASED,
     INSERT,
     INSERT_SEGMENT,
-    CLEAR_WRITES,
-    PUT_WRITE,
-    EMPTY_WRITE,
     NEWEST,
     ROW,
     EXISTS,
@@ -161,7 +136,7 @@ const ALL: &[&str] = &[
 
 /// Compiles every statement, so that tables which are not ours are found on opening and no commit pays for it.
 pub(super) fn prepare(connection: &Connection) -> Result<(), Fault> {
-    let all = [ALL, blobs::ALL, leases::ALL, upkeep::ALL].concat();
+    let all = [ALL, writes::ALL, blobs::ALL, leases::ALL, upkeep::ALL].concat();
     connection.set_prepared_statement_cache_capacity(all.len());
     for sql in all {
         connection.prepare_cached(sql)?;
@@ -260,82 +235,14 @@ fn insert(
         blobs::keep(connection, &Owner::segment(put.place, put.id)?, segment, &pieces.segment)?;
     }
     if put.clears_writes {
-        clear_writes(connection, put.place, branch, step.saturating_sub(1).max(0))?;
+        writes::clear(connection, put.place, branch, step.saturating_sub(1).max(0))?;
     }
     Ok(true)
 }
 
-fn clear_writes(connection: &Connection, place: Place<'_>, branch: u32, step: i64) -> Result<(), Fault> {
-    let key = params![place.thread, place.namespace, branch, step];
-    let pieces = all(connection, CLEAR_WRITES, key, |row| Ok(row.get::<_, u32>(0)?))?;
-    if pieces.iter().all(|pieces| *pieces == 0) {
-        return Ok(());
-    }
-    let mut freed = Freed::default();
-    freed.of_writes(connection, place, branch, step)?;
-    freed.sweep(connection)
-}
-
 /// Gives the place a number; `false` if it has one.
-fn add_place(connection: &Connection, place: Place<'_>) -> Result<bool, Fault> {
+pub(super) fn add_place(connection: &Connection, place: Place<'_>) -> Result<bool, Fault> {
     Ok(execute(connection, ADD_PLACE, [place.thread, place.namespace])? > 0)
-}
-
-pub(super) fn put_writes(
-    connection: &Connection,
-    put: PutWrites<'_>,
-    pieces: &[Pieces],
-) -> Result<(), Fault> {
-    match put.writes {
-        [] => return Ok(()),
-        [one] if pieces.iter().all(Pieces::is_empty) && put_write(connection, put, one, 0)? => return Ok(()),
-        _ => {}
-    }
-    transaction(connection, Begin::ToWrite, || {
-        if !is_leased(connection, put.place.thread, put.fence)? {
-            return Err(lease_lost(put.place.thread).into());
-        }
-        add_place(connection, put.place)?;
-        let mut freed = Freed::default();
-        for (write, pieces) in put.writes.iter().zip(pieces) {
-            let owner = Owner::write(put.place, put.at, write)?;
-            let rest = PendingWrite { bytes: pieces.rest(&write.bytes).into_owned(), ..write.clone() };
-            let write = if pieces.is_empty() { write } else { &rest };
-            if !put_write(connection, put, write, pieces.count())? {
-                freed.of(connection, &owner)?;
-                empty_write(connection, put, write)?;
-                put_write(connection, put, write, pieces.count())?;
-            }
-        }
-        for (write, pieces) in put.writes.iter().zip(pieces) {
-            blobs::keep(connection, &Owner::write(put.place, put.at, write)?, &write.bytes, pieces)?;
-        }
-        freed.sweep(connection)
-    })
-}
-
-/// `false` if the place is new, the lease another's, or the write there holds large values.
-fn put_write(
-    connection: &Connection,
-    put: PutWrites<'_>,
-    write: &PendingWrite,
-    pieces: u32,
-) -> Result<bool, Fault> {
-    let PutWrites { place, at, fence, .. } = put;
-    let step = number(at.step)?;
-    let task = write.task.to_u128().to_be_bytes();
-    let PendingWrite { slot, bytes, .. } = write;
-    let fence = as_fence(fence);
-    let values = params![place.thread, place.namespace, at.branch, step, task, slot, bytes, fence, pieces];
-    Ok(execute(connection, PUT_WRITE, values)? > 0)
-}
-
-fn empty_write(connection: &Connection, put: PutWrites<'_>, write: &PendingWrite) -> Result<(), Fault> {
-    let PutWrites { place, at, .. } = put;
-    let (step, task) = (number(at.step)?, write.task.to_u128().to_be_bytes());
-    let key = params![place.thread, place.namespace, at.branch, step, task, write.slot];
-    execute(connection, EMPTY_WRITE, key)?;
-    Ok(())
 }
 
 pub(super) fn tail(
