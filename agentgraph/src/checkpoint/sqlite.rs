@@ -1,9 +1,8 @@
 //! [`SqliteSaver`]: checkpoints in an SQLite file.
 //!
-//! This file knows who may use the connection and when; `rows.rs`, `writes.rs`, `upkeep.rs`, `leases.rs` and `blobs.rs` know the
-//! statements, `queue.rs` how the commits of
-//! many runs become one transaction, `open.rs` how a file becomes a connection, `fault.rs` what to tell the user.
-//! None of them knows what a record means.
+//! This file knows who may use the connection and when; `rows.rs`, `writes.rs`, `upkeep.rs`, `leases.rs` and `blobs.rs`
+//! know the statements, `queue.rs` how the commits of many runs become one transaction, `open.rs` how a file becomes a
+//! connection, `fault.rs` what to tell the user. None of them knows what a record means.
 //!
 //! There is one connection and no writer thread: handing a row of 100 bytes to another thread and waiting for its
 //! answer costs more than storing it. Two locks order its use. `turn` is for writers and is held while they wait for
