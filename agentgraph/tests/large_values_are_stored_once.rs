@@ -360,8 +360,7 @@ async fn savers_with_other_sizes_and_earlier_tables_share_a_file() {
     let folder = Folder::new();
     let path = folder.fresh();
     let page = text("page", LARGE);
-    let mut number = 0;
-    for size in [usize::MAX, 1_000, 200_000, 64 * 1024] {
+    for (number, size) in [usize::MAX, 1_000, 200_000, 64 * 1024].into_iter().enumerate() {
         let saver = SqliteSaver::builder(&path).share_values_from(size).open().await.unwrap();
         let graph = graph(saver);
         for thread in 0..number {
@@ -369,7 +368,6 @@ async fn savers_with_other_sizes_and_earlier_tables_share_a_file() {
             assert_eq!(read.values.page, page, "thread {thread}, size {size}");
         }
         graph.invoke(Study::update().page(page.clone())).thread(number.to_string()).await.unwrap();
-        number += 1;
     }
     assert_sqlite_is_consistent(&path);
 }
