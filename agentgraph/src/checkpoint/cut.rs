@@ -162,7 +162,7 @@ mod tests {
             assert_eq!(pieces(&record, 1024), [text.as_bytes()]);
         }
         let bytes = record(|writer| writer.channel(0).set(&text).unwrap());
-        assert!(cuts(&bytes, 6001).is_empty());
+        assert!(cuts(&bytes, 7000).is_empty());
     }
 
     #[test]
