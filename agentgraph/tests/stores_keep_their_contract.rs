@@ -69,16 +69,23 @@ fn encrypted<C: Checkpointer>(store: C) -> EncryptedSaver<C> {
     EncryptedSaver::new(store, KeyRing::new("k", EncryptionKey::from_bytes([7; 32])).unwrap())
 }
 
+/// Equal values look different when they are encrypted, so they cannot be stored once. Everything else is as it must be.
+fn assert_holds_but_shares_nothing(report: &Report) {
+    let broken: Vec<&str> = report.broken().map(|finding| finding.clause).collect();
+    assert_eq!(broken, ["a large value is stored once, whatever holds it"], "{report}");
+}
+
 #[tokio::test]
 async fn encrypted_memory_holds() {
-    assert_holds(&conformance::run(|| async { Ok(encrypted(MemorySaver::new())) }).await);
+    let report = conformance::run(|| async { Ok(encrypted(MemorySaver::new())) }).await;
+    assert_holds_but_shares_nothing(&report);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_encrypted_sqlite_file_holds_on_two_workers() {
     let folder = Folder::new();
     let open = || async { Ok(encrypted(SqliteSaver::open(folder.fresh()).await?)) };
-    assert_holds(&conformance::run(open).await);
+    assert_holds_but_shares_nothing(&conformance::run(open).await);
 }
 
 #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]

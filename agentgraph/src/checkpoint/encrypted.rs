@@ -26,7 +26,7 @@ use self::random::Random;
 use self::seal::{Label, SealError, is_sealed, open, seal};
 use super::{
     Checkpointer, Claim, LeaseTerms, ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row, RowKind,
-    Tail, Waiting, WaitingQuery,
+    Tail, Usage, Waiting, WaitingQuery,
 };
 use crate::context::{CheckpointId, TaskId};
 use crate::error::Error;
@@ -341,6 +341,10 @@ impl<C: Checkpointer> Checkpointer for EncryptedSaver<C> {
 
     async fn compact(&self) -> Result<(), Error> {
         self.inner.compact().await
+    }
+
+    async fn usage(&self) -> Result<Usage, Error> {
+        self.inner.usage().await
     }
 }
 

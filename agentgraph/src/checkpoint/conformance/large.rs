@@ -1,6 +1,7 @@
 //! Large values: stored once, there as long as something holds them, and gone afterwards.
 //!
-//! A store may choose what it takes for large; a text of 120,000 bytes within a record of ours has to be.
+//! A store may choose what it takes for large; a text of 120,000 bytes within a record of ours has to be. One that encrypts cannot
+//! hold the first of these clauses, since equal values look different there, and holds the others.
 
 use std::sync::Arc;
 
