@@ -531,6 +531,26 @@ async fn a_node_may_be_removed_and_its_name_be_given_to_another() {
 }
 
 #[tokio::test]
+async fn a_temporary_node_may_be_replaced_by_one_just_like_it() {
+    let made = |_: &serde_json::Value| Ok(DependencyNode::of(|_: Deps<'_, String>| "made".to_owned()));
+    let adds = |edits: PassEdits<String>, anew: bool| -> Result<String> {
+        if anew {
+            edits.remove_node("T")?;
+        }
+        edits.add_node("T", "made", ())?;
+        Ok(String::new())
+    };
+    let graph = DependencyGraph::<String>::new()
+        .template("made", made)
+        .node("A", |_: Deps<'_, String>| String::new())
+        .node("C", move |_: Deps<'_, String>, edits: PassEdits<String>| adds(edits, true))
+        .node("B", move |_: Deps<'_, String>, edits: PassEdits<String>| adds(edits, false))
+        .edge("A", "C");
+    let outputs = pass(&graph.compile().unwrap()).await;
+    assert_eq!((order(&outputs), not_run(&outputs)), ("A B C T".into(), "`T` was pruned".into()));
+}
+
+#[tokio::test]
 async fn an_order_only_edge_from_a_node_that_will_not_run_counts_as_satisfied() {
     let cut = || after(|edits| edits.remove_edge("A", "N"));
     let (graph, _) = Kit::with("A B N M", "A>N N>M A>B M~B", [("A", cut())]).compile();

@@ -196,7 +196,7 @@ impl<O, S> Desk<O, S> {
         let mut layer = Layer::above(first);
         let judge = self.judge(&pass.plan, merges);
         let deeds = transaction.ops.iter().map(|op| {
-            let deed = match self.coincides(&pass, op).filter(|_| merges) {
+            let deed = match self.coincides(&pass, &layer, op).filter(|_| merges) {
                 Some(()) => Ok(Deed::Nothing),
                 None => judge.judge(&mut layer, &op.edit, join_of(op)),
             };
@@ -224,10 +224,10 @@ impl<O, S> Desk<O, S> {
         Ok(names)
     }
 
-    /// Whether another task has added the same node.
-    fn coincides(&self, pass: &Settled<O, S>, op: &Op<O, S>) -> Option<()> {
+    /// Whether another task has added the same node, and the edits in `layer` have not removed it.
+    fn coincides(&self, pass: &Settled<O, S>, layer: &Layer, op: &Op<O, S>) -> Option<()> {
         let GraphEdit::AddNode { name, .. } = &op.edit else { return None };
-        let node = pass.plan.look(|graph| graph.named(name))??;
+        let node = pass.plan.look_with(layer, |graph| graph.named(name))??;
         let other = pass.added.get((node - self.wiring.base.nodes) as usize)?;
         let same = op.node.as_ref().is_some_and(|node| node.is(other));
         same.then_some(())

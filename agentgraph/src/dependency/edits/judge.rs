@@ -123,7 +123,7 @@ impl Judge<'_> {
     }
 
     fn remove_node(&self, layer: &mut Layer, name: &str) -> Result<Deed, Rejection> {
-        if self.merges && self.plan.look(|graph| graph.named(name)) == Some(None) {
+        if self.merges && self.look(layer, |graph| graph.named(name)) == Some(None) {
             return Ok(Deed::Nothing);
         }
         let node = self.node(layer, name)?;
