@@ -189,8 +189,6 @@ mod tests {
     }
 
     proptest! {
-        /// Found by it when they were put in by hand: a group that went on over a large value, one that was not ended with its list,
-        /// a second cut of what was taken back because it is no MessagePack.
         #[test]
         fn pieces_are_in_order_apart_and_large_enough(
             mut bytes in proptest::collection::vec(any::<u8>(), 0..600),

@@ -263,9 +263,6 @@ fn run<F: Future<Output = ()>>(work: F) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Found by it when they were put in by hand: a prune that kept the values of segments, a full that let go of the value it took
-    /// the place of before it held its own, replaced writes whose values stayed, a copy without pieces, a delete that
-    /// swept before the rows were gone.
     #[test]
     fn values_are_there_as_long_as_something_holds_them(calls in calls()) {
         run(async {
