@@ -162,7 +162,7 @@ fn shape_of(dice: &mut Dice<'_>) -> Graph {
         }
     };
     edge(&mut graph, START.into(), nodes[0].clone());
-    for _ in 0..dice.below(3) {
+    for _ in 0..dice.below(4) {
         edge(&mut graph, START.into(), dice.pick(&nodes));
     }
     for _ in 0..dice.below(7) {
@@ -181,7 +181,8 @@ fn shape_of(dice: &mut Dice<'_>) -> Graph {
     graph
 }
 
-fn edit_of(dice: &mut Dice<'_>, names: &[String]) -> GraphEdit {
+/// `known` are edges that there are, or may be by then: a pair at random is seldom one of them.
+fn edit_of(dice: &mut Dice<'_>, names: &[String], known: &mut Vec<(String, String)>) -> GraphEdit {
     let from = |dice: &mut Dice<'_>| match dice.below(8) {
         0 => START.to_owned(),
         _ => dice.pick(names),
@@ -190,7 +191,7 @@ fn edit_of(dice: &mut Dice<'_>, names: &[String]) -> GraphEdit {
         0 => END.to_owned(),
         _ => dice.pick(names),
     };
-    match dice.below(12) {
+    let edit = match dice.below(14) {
         0 | 1 => GraphEdit::AddNode {
             name: dice.pick(names),
             template: Some(TEMPLATE.into()),
@@ -200,8 +201,16 @@ fn edit_of(dice: &mut Dice<'_>, names: &[String]) -> GraphEdit {
         5 => GraphEdit::PrependEdge { from: from(dice), to: to(dice) },
         6..9 => GraphEdit::RemoveEdge { from: from(dice), to: to(dice) },
         9 => GraphEdit::RemoveNode { name: dice.pick(names) },
-        _ => GraphEdit::Skip { nodes: (0..1 + dice.below(2)).map(|_| dice.pick(names)).collect() },
+        10 | 11 => GraphEdit::Skip { nodes: (0..1 + dice.below(2)).map(|_| dice.pick(names)).collect() },
+        _ => {
+            let (from, to) = known[dice.below(known.len())].clone();
+            GraphEdit::RemoveEdge { from, to }
+        }
+    };
+    if let GraphEdit::AddEdge { from, to } | GraphEdit::PrependEdge { from, to } = &edit {
+        known.push((from.clone(), to.clone()));
     }
+    edit
 }
 
 trait IntoJson {
@@ -217,9 +226,17 @@ impl IntoJson for () {
 fn scripts_of(dice: &mut Dice<'_>, shape: &Graph) -> Scripts {
     let names = [&shape.nodes[..], &["t".to_owned(), "u".to_owned()]].concat();
     let mut scripts = Scripts::new();
+    let mut known = shape.edges.clone();
     for _ in 0..3 + dice.below(6) {
         let (node, visit) = (dice.pick(&names), 1 + dice.below(3));
-        let edits = (0..1 + dice.below(4)).map(|_| edit_of(dice, &names)).collect();
+        let edits: Vec<_> = (0..1 + dice.below(4)).map(|_| edit_of(dice, &names, &mut known)).collect();
+        if dice.below(2) == 0 {
+            // Another one, who may run beside it, wants some of the same.
+            let mut some = edits.clone();
+            some.truncate(1 + dice.below(edits.len()));
+            some.extend((0..dice.below(2)).map(|_| edit_of(dice, &names, &mut known)));
+            scripts.insert((dice.pick(&names), visit), some);
+        }
         scripts.insert((node, visit), edits);
     }
     scripts

@@ -8,6 +8,7 @@ use agentgraph::checkpoint::{Place, PostgresSaver, SqliteSaver};
 use agentgraph::prelude::*;
 use agentgraph::{Checkpoint, Code, Durability, Error, RunBuilder, WhenBusy};
 use serde::{Deserialize, Serialize};
+use tokio::runtime::Builder;
 
 use super::faults::{Fault, Faulty};
 use super::log::{Event, Log};
@@ -83,7 +84,12 @@ impl Store {
 /// Does what it is told.
 pub fn run(orders: &Orders) {
     let log = Arc::new(Log::to_file(&orders.log, orders.number));
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let runtime = match orders.lease {
+        // Who is to stand still must not do so while another thread of his is in the middle of renewing the lease: SQLite
+        // would let nobody else write.
+        Some(_) => Builder::new_current_thread().enable_all().build().unwrap(),
+        None => Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap(),
+    };
     if let Err(error) = runtime.block_on(go_on(orders, &log)) {
         log.write(Event::Failed { code: error.code().to_string(), message: error.to_string() });
     }

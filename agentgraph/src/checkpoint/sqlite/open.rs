@@ -104,7 +104,7 @@ impl SqliteSaverBuilder {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), agentgraph::Error> {
+    /// # async fn main() -> agentgraph::prelude::Result<()> {
     /// # let folder = std::env::temp_dir().join(format!("agentgraph-shared-{}", std::process::id()));
     /// # use agentgraph::prelude::*;
     /// # use serde::{Deserialize, Serialize};
