@@ -151,6 +151,32 @@ fn an_interrupt_in_a_turn_stops_the_turn_and_not_the_chat() {
 
 #[cfg(unix)]
 #[test]
+fn a_yes_after_an_interrupt_is_none_to_the_question_of_the_turn_that_it_ends() {
+    use shell::gate::{Gate, Hold};
+    use upgrade_agent::client::ExperimentState;
+    let folder = Folder::new();
+    let simulator = shell::Simulator::start(&folder);
+    run(&folder, &["--url", &simulator.url, "--thread", "made"], &format!("{}\nyes\n", create("Foo"))).good();
+    let gate = Gate::before(&simulator.url, "GET /experiments/single", Hold::Before);
+    let mut chat = Running::start(agent(&folder, &["--url", &gate.url]));
+    chat.expect("a new one.");
+    chat.say("start Foo");
+    gate.wait();
+    interrupt(chat.id());
+    chat.expect("Stopped.");
+    gate.open();
+    chat.say("go ahead");
+    let asked = chat.expect("I asked that after your message came in, so I have not taken it as a yes.");
+    assert!(asked.contains("had not ended; it has now:\nChange experiment 'Foo' status"), "{asked}");
+    chat.expect("1) Yes   2) No   3) Modify");
+    assert_eq!(simulator.experiments().remove(0).state, ExperimentState::Inactive);
+    chat.say("go ahead");
+    chat.expect("The status of experiment 'Foo' is now enrolling.");
+    assert_eq!(chat.end().0, 0);
+}
+
+#[cfg(unix)]
+#[test]
 fn an_interrupt_in_a_plan_restores_the_status_before_the_chat_goes_on() {
     use shell::gate::{Gate, Hold};
     use upgrade_agent::client::ExperimentState;

@@ -15,6 +15,8 @@ use crate::state::ConversationState;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum TurnEvent {
+    /// The reply of an unfinished turn, which was ended first. It comes before all else, and is in [`Turn::recovered`] too.
+    Recovered(String),
     /// A node has begun.
     Node(String),
     /// A piece of the reply. The pieces, one after the other, are the reply.
@@ -43,8 +45,11 @@ impl TurnStream {
             match agent.begin(arrival, &thread, &text).await {
                 Err(error) => stream::iter([TurnEvent::Done(Err(error))]).boxed(),
                 Ok((run, recovered, held)) => {
+                    let first = recovered.clone().map(TurnEvent::Recovered);
                     let events = run.views([View::Custom]).stream();
-                    stream::unfold(Running { agent, events, recovered, _held: held }, Running::next).boxed()
+                    let rest =
+                        stream::unfold(Running { agent, events, recovered, _held: held }, Running::next);
+                    stream::iter(first).chain(rest).boxed()
                 }
             }
         };

@@ -59,14 +59,11 @@ impl Chat {
         }
     }
 
-    /// An unfinished turn is ended before, so that its reply stands before this one's.
+    /// An unfinished turn is ended by the turn itself, which then knows that its message came before that reply.
     async fn shown_turn(&self, text: &str, shown: &mut Shown) -> Result<Turn, TurnFault> {
         if self.waits_for_yes {
             let ready = self.world.is_ready(&self.thread).await;
             ready.map_err(|error| TurnFault::Unasked(error.to_string()))?;
-        }
-        if let Some(turn) = self.world.agent.recover(&self.thread).await? {
-            self.screen.line(&wrapped(&recovered(&turn.reply), self.screen.width()));
         }
         let mut events = self.world.agent.turn_stream(&self.thread, text);
         let mut ticks = interval(TICK);
@@ -122,6 +119,10 @@ impl Shown {
                 self.status.progress(&label, done, total);
             }
             TurnEvent::Text(piece) => self.piece(&piece),
+            TurnEvent::Recovered(reply) => {
+                self.status.clear();
+                self.screen.line(&wrapped(&recovered(&reply), self.screen.width()));
+            }
             _ => {}
         }
     }
@@ -136,9 +137,6 @@ impl Shown {
     /// The rest of the reply. Pieces that were no beginning of it are followed by the whole.
     fn end(mut self, turn: &Turn) {
         self.status.clear();
-        if let Some(reply) = &turn.recovered {
-            self.screen.line(&wrapped(&recovered(reply), self.screen.width()));
-        }
         match turn.reply.strip_prefix(self.text.as_str()) {
             Some(rest) => {
                 let rest = self.wrap.push(rest) + &self.wrap.end();
