@@ -83,6 +83,32 @@ fn an_interrupt_during_a_turn_stops_the_turn_and_takes_its_line_away() {
 }
 
 #[test]
+fn what_is_typed_before_a_question_is_no_answer_to_it() {
+    for kind in ["xterm-256color", "dumb"] {
+        let folder = Folder::new();
+        let simulator = Simulator::start(&folder);
+        let url = ["--url", &simulator.url, "--thread", "made"];
+        run(&folder, &url, &format!("{}\nyes\n", create("Foo"))).good();
+        let gate = Gate::before(&simulator.url, "GET /experiments/single", Hold::Before);
+        let mut command = agent(&folder, &["--url", &gate.url]);
+        command.env("TERM", kind);
+        let mut chat = Terminal::start(&command, COLUMNS);
+        chat.until("a new one.");
+        chat.until_screen("a prompt", |shown| kind == "dumb" || shown.trim_end_matches(' ').ends_with("\n>"));
+        chat.say("start Foo");
+        gate.wait();
+        chat.say("ok");
+        chat.until("ok");
+        gate.open();
+        chat.until("1) Yes   2) No   3) Modify");
+        chat.until_screen("a prompt", |shown| kind == "dumb" || shown.trim_end_matches(' ').ends_with("\n>"));
+        chat.say("no");
+        chat.until("All right, I did not change experiment 'Foo' to enrolling.");
+        assert_eq!(simulator.experiments().remove(0).state, ExperimentState::Inactive, "{kind}");
+    }
+}
+
+#[test]
 fn the_node_is_shown_while_it_works_and_nothing_of_it_stays() {
     let folder = Folder::new();
     let simulator = Simulator::start(&folder);

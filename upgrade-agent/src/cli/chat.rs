@@ -11,7 +11,7 @@ use upgrade_agent::state::{ConversationState, Pending};
 
 use super::failure::Failure;
 use super::interrupts::Interrupts;
-use super::keyboard::{Keyboard, Typed};
+use super::keyboard::{Keyboard, Questions, Typed};
 use super::screen::{Screen, Style};
 use super::threads;
 use super::world::World;
@@ -30,8 +30,15 @@ pub(super) async fn run(config: &Config, thread: String, screen: Screen) -> Resu
     let interrupts = Interrupts::listen()?;
     let world = World::open(config).await?;
     let keyboard = Keyboard::open(screen, &config.history_file());
-    let mut chat =
-        Chat { world, thread, screen, answers: Vec::new(), listed: Vec::new(), waits_for_yes: false };
+    let mut chat = Chat {
+        world,
+        thread,
+        screen,
+        answers: Vec::new(),
+        listed: Vec::new(),
+        waits_for_yes: false,
+        questions: keyboard.questions(),
+    };
     chat.run(keyboard, interrupts).await;
     chat.world.close().await;
     Ok(())
@@ -52,6 +59,7 @@ struct Chat {
     listed: Vec<String>,
     /// Whether the next message may be a yes.
     waits_for_yes: bool,
+    questions: Questions,
 }
 
 /// What follows a line.
@@ -100,7 +108,13 @@ impl Chat {
         if edited {
             self.screen.raw("\n");
         }
-        let mut line = std::pin::pin!(keyboard.line());
+        let waits_for_yes = self.waits_for_yes;
+        let mut line = std::pin::pin!(async {
+            match waits_for_yes {
+                true => keyboard.answer().await,
+                false => keyboard.line().await,
+            }
+        });
         loop {
             tokio::select! {
                 biased;
@@ -219,8 +233,16 @@ impl Chat {
         }
         if state.pending.summary().is_some() {
             self.screen.line("That question is still open.");
-            self.waits_for_yes = matches!(state.pending, Pending::Confirm(_));
+            self.expect_yes(matches!(state.pending, Pending::Confirm(_)));
             self.offer(state.suggested.clone());
+        }
+    }
+
+    /// The question can be read; what may be answered to it is offered after this.
+    fn expect_yes(&mut self, waits_for_yes: bool) {
+        self.waits_for_yes = waits_for_yes;
+        if waits_for_yes {
+            self.questions.put();
         }
     }
 

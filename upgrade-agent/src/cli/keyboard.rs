@@ -6,11 +6,13 @@ mod history;
 
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
 use rustyline::{Config, Editor};
-use tokio::sync::mpsc::{Receiver, Sender, channel, unbounded_channel};
+use tokio::sync::mpsc::{Receiver, Sender, UnboundedSender, channel, unbounded_channel};
 
 use super::screen::{Screen, Style};
 
@@ -29,9 +31,28 @@ const PROMPT: &str = "> ";
 
 /// The keyboard.
 pub(super) struct Keyboard {
-    typed: Receiver<Typed>,
-    /// Asks for one line. Without it lines come by themselves.
-    asks: Option<tokio::sync::mpsc::UnboundedSender<()>>,
+    /// What came, and how many questions had been put then.
+    typed: Receiver<(Typed, u64)>,
+    /// Asks for one line, and tells whether it is to be typed from now on. Without it lines come by themselves.
+    asks: Option<UnboundedSender<bool>>,
+    /// Whether a person types, who may be faster than the reply.
+    by_person: bool,
+    questions: Questions,
+}
+
+/// How many questions were put that want a yes.
+#[derive(Clone, Default)]
+pub(super) struct Questions(Arc<AtomicU64>);
+
+impl Questions {
+    /// One more can be read now.
+    pub(super) fn put(&self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn so_far(&self) -> u64 {
+        self.0.load(Ordering::SeqCst)
+    }
 }
 
 impl Keyboard {
@@ -39,7 +60,7 @@ impl Keyboard {
     pub(super) fn open(screen: Screen, history: &Path) -> Self {
         match screen.is_edited().then(|| editor(history)).flatten() {
             Some(editor) => Self::edited(editor, screen, history.to_owned()),
-            None => Self::plain(),
+            None => Keyboard { by_person: screen.is_typed(), ..Self::plain() },
         }
     }
 
@@ -50,36 +71,74 @@ impl Keyboard {
 
     /// The next line.
     pub(super) async fn line(&mut self) -> Typed {
+        self.line_of(false).await
+    }
+
+    /// To be told of the questions.
+    pub(super) fn questions(&self) -> Questions {
+        self.questions.clone()
+    }
+
+    /// The next line that a person types now that he can read the last question; what he typed before is dropped. A program
+    /// may write its lines ahead.
+    pub(super) async fn answer(&mut self) -> Typed {
+        self.line_of(self.by_person).await
+    }
+
+    async fn line_of(&mut self, from_now: bool) -> Typed {
+        let since = if from_now { self.questions.so_far() } else { 0 };
         if let Some(asks) = &self.asks {
             // A thread that is gone is seen below.
-            let _ = asks.send(());
+            let _ = asks.send(from_now);
         }
-        self.typed.recv().await.unwrap_or(Typed::End)
+        loop {
+            match self.typed.recv().await {
+                Some((Typed::Line(_), questions)) if questions < since => {}
+                Some((typed, _)) => return typed,
+                None => return Typed::End,
+            }
+        }
     }
 
     /// Lines as they come.
     pub(super) fn plain() -> Self {
         let (sender, typed) = channel(1);
-        std::thread::spawn(move || read_lines(&sender));
-        Keyboard { typed, asks: None }
+        let questions = Questions::default();
+        let asked = questions.clone();
+        std::thread::spawn(move || read_lines(&sender, &asked));
+        Keyboard { typed, asks: None, by_person: false, questions }
     }
 
-    /// The terminal is the editor's only while a line is asked for: in between Ctrl-C is a signal again.
+    /// The terminal is the editor's only while a line is asked for: in between Ctrl-C is a signal again, and the terminal
+    /// itself keeps what is typed.
     fn edited(mut editor: Editor<(), FileHistory>, screen: Screen, history: PathBuf) -> Self {
         let (sender, typed) = channel(1);
         let (asks, mut asked) = unbounded_channel();
         let prompt = (PROMPT, screen.paint(Style::Accent, PROMPT).into_owned());
         std::thread::spawn(move || {
-            while asked.blocking_recv().is_some() {
+            while let Some(from_now) = asked.blocking_recv() {
+                if from_now {
+                    forget_typed();
+                }
                 let typed = edit(&mut editor, &prompt, &history);
-                if sender.blocking_send(typed).is_err() {
+                if sender.blocking_send((typed, u64::MAX)).is_err() {
                     return;
                 }
             }
         });
-        Keyboard { typed, asks: Some(asks) }
+        Keyboard { typed, asks: Some(asks), by_person: true, questions: Questions::default() }
     }
 }
+
+/// Drops what the terminal keeps of what was typed.
+#[cfg(unix)]
+fn forget_typed() {
+    // A terminal that cannot do that is no worse than a pipe.
+    let _ = rustix::termios::tcflush(std::io::stdin(), rustix::termios::QueueSelector::IFlush);
+}
+
+#[cfg(not(unix))]
+fn forget_typed() {}
 
 fn editor(history: &Path) -> Option<Editor<(), FileHistory>> {
     // What begins with a space is not remembered, as in shells.
@@ -100,13 +159,14 @@ fn edit(editor: &mut Editor<(), FileHistory>, prompt: &(&str, String), history: 
     }
 }
 
-fn read_lines(sender: &Sender<Typed>) {
+fn read_lines(sender: &Sender<(Typed, u64)>, questions: &Questions) {
     let mut input = std::io::stdin().lock();
     let mut bytes = Vec::new();
     while input.read_until(b'\n', &mut bytes).is_ok_and(|read| read > 0) {
         let line = String::from_utf8_lossy(&bytes).trim().to_owned();
         bytes.clear();
-        if sender.blocking_send(Typed::Line(line)).is_err() {
+        let put = questions.so_far();
+        if sender.blocking_send((Typed::Line(line), put)).is_err() {
             return;
         }
     }

@@ -65,6 +65,11 @@ impl Screen {
         self.watched
     }
 
+    /// Whether a person types.
+    pub(super) fn is_typed(&self) -> bool {
+        self.typed
+    }
+
     /// Whether lines can be edited: a person types and sees it.
     pub(super) fn is_edited(&self) -> bool {
         self.watched && self.typed

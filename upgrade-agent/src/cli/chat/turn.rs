@@ -43,7 +43,7 @@ impl Chat {
 
     /// What the turn leaves open.
     pub(super) fn settle(&mut self, turn: &Turn) {
-        self.waits_for_yes = matches!(turn.pending, Some(PendingSummary::Confirmation { .. }));
+        self.expect_yes(matches!(turn.pending, Some(PendingSummary::Confirmation { .. })));
         self.offer(turn.suggested.clone());
     }
 
