@@ -349,8 +349,11 @@ async fn metrics_are_declared_where_others_are_refused_and_shown_as_a_tree() {
     );
     assert_eq!(names(&saved.body[0]["children"][1]), ["score", "grade"]);
     assert_eq!(class.ask("GET", "metric", Value::Null).await.body.as_array().unwrap().len(), 3);
-    let other = class.ask("GET", "metric/elsewhere", Value::Null).await;
-    assert_eq!(why(&other), (404, "Metrics context not found: elsewhere", "Query Failed"));
+    for (asked, told) in [("elsewhere", "elsewhere"), ("%2525", "%25"), ("%25+f", "%+f")] {
+        let other = class.ask("GET", &format!("metric/{asked}"), Value::Null).await;
+        let expected = format!("Metrics context not found: {told}");
+        assert_eq!(why(&other), (404, expected.as_str(), "Query Failed"));
+    }
 
     let left = class.ask("DELETE", "metric/quiz@__@one", Value::Null).await;
     assert_eq!((left.status, names(&left.body[0])), (200, vec!["two".to_owned()]));

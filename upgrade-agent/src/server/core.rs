@@ -27,7 +27,7 @@ pub(super) struct Asked {
     pub(super) route: &'static str,
     /// The header by which the caller says who he is.
     pub(super) authorization: Option<String>,
-    /// The part of the path that is an id, if the route has one.
+    /// The part of the path that is an id, without its escapes, if the route has one.
     pub(super) id: String,
     /// What follows the question mark, as it came.
     pub(super) query: String,
@@ -37,19 +37,6 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// The id in the path without its escapes.
-    pub(super) fn decoded_id(&self) -> String {
-        let mut bytes = Vec::new();
-        let mut rest = self.id.as_bytes();
-        while let Some((&byte, after)) = rest.split_first() {
-            let escaped = after.get(..2).and_then(|two| std::str::from_utf8(two).ok());
-            let escaped = escaped.filter(|_| byte == b'%').and_then(|two| u8::from_str_radix(two, 16).ok());
-            bytes.push(escaped.unwrap_or(byte));
-            rest = if escaped.is_some() { &after[2..] } else { after };
-        }
-        String::from_utf8_lossy(&bytes).into_owned()
-    }
-
     /// The values of a name after the question mark, which may be there more than once.
     pub(super) fn values_of(&self, name: &str) -> Vec<&str> {
         let pairs = self.query.split('&').filter_map(|pair| pair.split_once('='));

@@ -29,8 +29,8 @@ pub(super) fn all(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
 
 /// `GET /metric/:context`.
 pub(super) fn of_context(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
-    let context = asked.decoded_id();
-    let metrics = in_order(&core.world, |_, metric| metric.context.contains(&context));
+    let context = &asked.id;
+    let metrics = in_order(&core.world, |_, metric| metric.context.contains(context));
     if metrics.is_empty() {
         return Err(Fault::not_found(format!("Metrics context not found: {context}")));
     }
@@ -56,8 +56,8 @@ pub(super) fn save(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 
 /// `DELETE /metric/:key`: the metric, all below it, and what experiments ask of them.
 pub(super) fn delete(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
-    let gone = asked.decoded_id();
-    let doomed = in_order(&core.world, |key, _| is_below(key, &gone));
+    let gone = &asked.id;
+    let doomed = in_order(&core.world, |key, _| is_below(key, gone));
     let doomed: Vec<String> = doomed.iter().map(|(key, _)| key.clone()).collect();
     if doomed.is_empty() {
         return Err(Fault::not_found(format!("Metric key not found: {gone}")));

@@ -74,12 +74,12 @@ pub(super) fn all(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
 
 /// `GET /stratification/download/:factor`: a table of students and their values.
 pub(super) fn download(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
-    let factor = asked.decoded_id();
-    if !core.world.stratification_factors.contains(&key(&[&factor])) {
+    let factor = &asked.id;
+    if !core.world.stratification_factors.contains(&key(&[factor])) {
         return Err(Fault::no_table());
     }
-    let mut rows = vec![format!("uuid,{}", quoted(&factor))];
-    let students = core.world.strata.under(&[&factor]);
+    let mut rows = vec![format!("uuid,{}", quoted(factor))];
+    let students = core.world.strata.under(&[factor]);
     rows.extend(students.map(|(at, stratum)| {
         let user = parts(at).into_iter().nth(1).unwrap_or_default();
         format!("{},{}", quoted(&user), quoted(&stratum.value))
@@ -92,21 +92,21 @@ pub(super) fn download(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 
 /// `DELETE /stratification/:factor`: one that is unknown is no mistake.
 pub(super) fn delete(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
-    let name = asked.decoded_id();
+    let name = &asked.id;
     let world = &mut core.world;
-    let Some(gone) = world.stratification_factors.get(&key(&[&name])).cloned() else {
+    let Some(gone) = world.stratification_factors.get(&key(&[name])).cloned() else {
         return Ok(json!([]));
     };
-    let uses = |e: &&Experiment| e.stratification_factor.as_ref() == Some(&name);
+    let uses = |e: &&Experiment| e.stratification_factor.as_ref() == Some(name);
     if world.experiments.values().any(|e| uses(&e)) {
         return Err(Fault::database(
             "update or delete on table \"stratification_factor\" violates foreign key constraint \
              \"FK_335189d91114f3a71ff18be6243\" on table \"experiment\"",
         ));
     }
-    world.stratification_factors.remove(&key(&[&name]));
-    world.strata.remove_under(&[&name], |_| true);
-    Ok(json!([shown_factor(&name, &gone)]))
+    world.stratification_factors.remove(&key(&[name]));
+    world.strata.remove_under(&[name], |_| true);
+    Ok(json!([shown_factor(name, &gone)]))
 }
 
 /// `POST /stratification`: tables with a student in the first column and a factor in each other one.
