@@ -275,6 +275,38 @@ async fn pages_of_flags_are_searched_and_sorted() {
     assert_eq!(page(json!({ "sortParams": { "key": "order", "sortAs": "UP" } })).await.status, 400);
 }
 
+#[tokio::test]
+async fn pages_of_flags_are_cut_as_pages_of_experiments_are() {
+    let flags = Flags::new().await;
+    for key in ["A", "B", "C"] {
+        flags.made(flag(key, "includeAll")).await;
+    }
+    for (skip, take, expected) in [
+        (json!(-1), json!(2), Err("OFFSET must not be negative")),
+        (json!(0), json!(-2), Err("LIMIT must not be negative")),
+        (json!(0), json!(1e300), Err("bigint out of range")),
+        (json!(1), json!(0), Ok(2)),
+        (json!(0.6), json!(1.4), Ok(1)),
+        (json!(3), json!(1), Ok(0)),
+    ] {
+        for path in ["flags/paginated", "experiments/paginated"] {
+            let page = flags.ask("POST", path, json!({ "skip": skip, "take": take })).await;
+            match expected {
+                Err(why) => {
+                    assert_eq!((page.status, page.body["message"].as_str()), (500, Some(why)), "{path}")
+                }
+                Ok(_) => assert_eq!((page.status, &page.body["skip"]), (200, &skip), "{path}"),
+            }
+            if let (Ok(many), "flags/paginated") = (expected, path) {
+                assert_eq!(
+                    (&page.body["total"], page.body["nodes"].as_array().unwrap().len()),
+                    (&json!(3), many)
+                );
+            }
+        }
+    }
+}
+
 /// A file of a flag, with one list on each side.
 fn file(name: &str, key: &str, sub_segments: Value) -> Value {
     let segment = |sub_segments: Value, users: Value| {

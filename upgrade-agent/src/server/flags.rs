@@ -12,6 +12,7 @@ use super::fault::Fault;
 use super::flag_lists;
 use super::lists;
 use super::model::{Exposure, Flag, FlagColumns, FlagTie, Stamp, User};
+use super::paging;
 use super::segment;
 use super::table::key;
 use super::validate::{self, is_uuid};
@@ -223,16 +224,9 @@ pub(super) fn paginated(core: &mut Core, asked: &Asked) -> Result<Value, Fault> 
     let mut found = in_order(world);
     found.retain(|flag| matches(&flag.columns, &body["searchParams"]));
     sort(&mut found, &body["sortParams"]);
-    let number = |field: &str| body[field].as_f64().unwrap_or(0.0) as usize;
-    let page = found.iter().skip(number("skip")).take(number("take"));
-    let mut answer = json!({
-        "total": found.len(),
-        "nodes": page.map(|flag| node(world, flag)).collect::<Vec<_>>(),
-    });
-    if let (Some(answer), Some(asked)) = (answer.as_object_mut(), body.as_object()) {
-        answer.extend(asked.clone());
-    }
-    Ok(answer)
+    let total = found.len();
+    let nodes = paging::cut(found, body)?.into_iter().map(|flag| node(world, flag)).collect();
+    Ok(paging::page(total, nodes, body))
 }
 
 fn node(world: &World, flag: &Flag) -> Value {
