@@ -1,6 +1,6 @@
 //! The bodies about feature flags, and the files that flags come in.
 
-use super::super::rules::{Check::*, Form, may, must};
+use super::super::rules::{Check::*, Field, Form, may, must};
 use super::super::words;
 use super::{GROUP, NAME, SEGMENT, STUDENT, TEXT};
 
@@ -10,7 +10,8 @@ pub(in super::super) static FLAG_LIST: Form = Form::of(&[&[
     must("listType", &[Text, Filled]),
     may("segment", &[]).form(&SEGMENT),
 ]]);
-pub(in super::super) static FLAG: Form = Form::of(&[&[
+/// What a flag and a file of one have in common.
+static FLAG_FIELDS: [Field; 8] = [
     may("id", &[Uuid]),
     must("name", NAME),
     may("description", TEXT),
@@ -19,9 +20,14 @@ pub(in super::super) static FLAG: Form = Form::of(&[&[
     must("context", &[Texts, Some, Array, Filled]),
     must("filterMode", &[OneOf(&words::FILTERS), Defined]),
     must("tags", &[Texts, Array, Filled]),
-    may("featureFlagSegmentInclusion", &[Array]).each(&FLAG_LIST),
-    may("featureFlagSegmentExclusion", &[Array]).each(&FLAG_LIST),
-]]);
+];
+pub(in super::super) static FLAG: Form = Form::of(&[
+    &FLAG_FIELDS,
+    &[
+        may("featureFlagSegmentInclusion", &[Array]).each(&FLAG_LIST),
+        may("featureFlagSegmentExclusion", &[Array]).each(&FLAG_LIST),
+    ],
+]);
 pub(in super::super) static FLAG_STATUS: Form =
     Form::of(&[&[must("flagId", &[Uuid, Filled]), must("status", &[OneOf(&words::FLAG_STATUSES), Defined])]]);
 pub(in super::super) static FLAG_FILTER: Form =
@@ -52,38 +58,33 @@ pub(in super::super) static FLAG_LIST_FILES: Form = Form::of(&[&[
     must("flagId", &[Filled, Uuid]),
 ]]);
 
-static NAMED_SEGMENT: Form = Form::of(&[&[
+/// What all segments in files have.
+static SEGMENT_FIELDS: [Field; 5] = [
     may("id", &[Uuid]),
     must("name", NAME),
     may("description", TEXT),
     must("context", NAME),
     must("type", &[OneOf(&words::SEGMENTS), Filled]),
-]]);
-static SEGMENT_FILE: Form = Form::of(&[&[
-    may("id", &[Uuid]),
-    must("name", NAME),
-    may("description", TEXT),
-    must("context", NAME),
-    must("type", &[OneOf(&words::SEGMENTS), Filled]),
-    must("individualForSegment", &[Array]).each(&STUDENT),
-    must("groupForSegment", &[Array]).each(&GROUP),
-    must("subSegments", &[Array]).each(&NAMED_SEGMENT),
-]]);
+];
+static NAMED_SEGMENT: Form = Form::of(&[&SEGMENT_FIELDS]);
+static SEGMENT_FILE: Form = Form::of(&[
+    &SEGMENT_FIELDS,
+    &[
+        must("individualForSegment", &[Array]).each(&STUDENT),
+        must("groupForSegment", &[Array]).each(&GROUP),
+        must("subSegments", &[Array]).each(&NAMED_SEGMENT),
+    ],
+]);
 static LIST_FILE: Form = Form::of(&[&[
     must("enabled", &[Flag, Defined]),
     must("listType", NAME),
     may("segment", &[]).form(&SEGMENT_FILE),
 ]]);
 /// What a file that makes a flag has in it.
-pub(in super::super) static FLAG_FILE: Form = Form::of(&[&[
-    may("id", &[Uuid]),
-    must("name", NAME),
-    may("description", TEXT),
-    must("key", NAME),
-    must("status", &[OneOf(&words::FLAG_STATUSES), Filled]),
-    must("context", &[Texts, Some, Array, Filled]),
-    must("filterMode", &[OneOf(&words::FILTERS), Defined]),
-    must("tags", &[Texts, Array, Filled]),
-    may("featureFlagSegmentInclusion", &[Array]).each(&LIST_FILE),
-    may("featureFlagSegmentExclusion", &[Array]).each(&LIST_FILE),
-]]);
+pub(in super::super) static FLAG_FILE: Form = Form::of(&[
+    &FLAG_FIELDS,
+    &[
+        may("featureFlagSegmentInclusion", &[Array]).each(&LIST_FILE),
+        may("featureFlagSegmentExclusion", &[Array]).each(&LIST_FILE),
+    ],
+]);
