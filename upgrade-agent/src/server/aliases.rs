@@ -1,5 +1,7 @@
 //! Other names of a student. Whoever calls by one of them is the student himself.
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 
 use super::body::entries;
@@ -11,12 +13,8 @@ use super::model::User;
 /// ones.
 pub(super) fn add(core: &mut Core, user: &User, called: &str, body: &Value) -> Result<Value, Fault> {
     let given: Vec<&str> = entries(body, "aliases").filter_map(Value::as_str).collect();
-    let mut asked: Vec<&str> = Vec::new();
-    given.iter().for_each(|name| {
-        if !asked.contains(name) {
-            asked.push(name)
-        }
-    });
+    let mut met = HashSet::new();
+    let asked: Vec<&str> = given.iter().copied().filter(|name| met.insert(*name)).collect();
     let world = &mut core.world;
     let (mut own, mut free, mut others, mut roots) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (at, &name) in asked.iter().enumerate() {
@@ -43,7 +41,8 @@ pub(super) fn add(core: &mut Core, user: &User, called: &str, body: &Value) -> R
         )));
     }
     // A name that is there twice keeps the original from storing any, of which it says nothing.
-    let is_repeated = free.iter().enumerate().any(|(at, name)| free[..at].contains(name));
+    met.clear();
+    let is_repeated = !free.iter().all(|name| met.insert(*name));
     if !is_repeated {
         for name in &free {
             world.aliases.insert((*name).to_owned(), user.id.clone());

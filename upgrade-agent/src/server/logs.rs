@@ -1,6 +1,8 @@
 //! What applications log of a student: values of metrics that some experiment asks for. A value with
 //! the same uniquifier as an earlier one takes its place.
 
+use std::collections::HashMap;
+
 use serde_json::{Map, Value, json};
 
 use super::body::{entries, text};
@@ -20,6 +22,7 @@ const ONLY: &str = "1";
 /// body do not see each other.
 pub(super) fn take_in(core: &mut Core, user: &User, body: &Value) -> Result<Value, Fault> {
     let before: Vec<Log> = core.world.logs.under(&[&user.id]).map(|(_, log)| log.clone()).collect();
+    let before = by_metric(&before);
     let mut told = Vec::new();
     for entry in entries(body, "value") {
         let (changed, new) = merged(&before, logged(&core.world, entry));
@@ -71,25 +74,39 @@ fn is_asked_for(world: &World, metric: &str) -> bool {
     asks.flat_map(|experiment| &experiment.queries).any(|query| query.metric.as_deref() == Some(metric))
 }
 
+/// Rows by uniquifier and metric; of several the first.
+type ByMetric<'l> = HashMap<(&'l str, &'l str), &'l Log>;
+
+fn by_metric(logs: &[Log]) -> ByMetric<'_> {
+    let mut found = ByMetric::new();
+    for log in logs {
+        for metric in &log.metrics {
+            found.entry((&log.uniquifier, metric)).or_insert(log);
+        }
+    }
+    found
+}
+
 /// What takes the place of earlier values, by the ids of their rows, and what is new. A value that is
 /// older than the one in its place is dropped.
-fn merged(before: &[Log], logged: Vec<Values>) -> (Vec<(u64, Value, String)>, Vec<Values>) {
+fn merged(before: &ByMetric<'_>, logged: Vec<Values>) -> (Vec<(u64, Value, String)>, Vec<Values>) {
     let mut changed: Vec<(u64, Value, String)> = Vec::new();
+    let mut places = HashMap::new();
     let mut new = Vec::new();
     for Values { uniquifier, time, of } in logged {
         let mut left = Vec::new();
         for (metric, value) in of {
-            let old = before.iter().find(|log| log.uniquifier == uniquifier && log.metrics.contains(&metric));
-            let Some(old) = old else {
+            let Some(old) = before.get(&(uniquifier.as_str(), metric.as_str())) else {
                 left.push((metric, value));
                 continue;
             };
-            let at = changed.iter().position(|(id, ..)| *id == old.id).unwrap_or(changed.len());
+            let at = places.get(&old.id).copied().unwrap_or(changed.len());
             let since = changed.get(at).map_or(&old.time_stamp, |(_, _, time)| time);
             if time < *since {
                 continue;
             }
             if at == changed.len() {
+                places.insert(old.id, at);
                 changed.push((old.id, old.data.clone(), time.clone()));
             }
             put(&mut changed[at].1, &metric, value);

@@ -1,5 +1,8 @@
 //! Writing segments: the checks come first, so that a body that is refused changes nothing.
 
+use std::collections::HashSet;
+use std::hash::Hash;
+
 use serde_json::Value;
 
 use super::body::{entries, holds_nul, text};
@@ -172,14 +175,9 @@ fn trimmed(id: &str) -> String {
     id.replace(['\r', '\n', '\t'], "").trim().to_owned()
 }
 
-fn dedup<T: PartialEq + Clone>(all: &mut Vec<T>) {
-    let mut kept: Vec<T> = Vec::with_capacity(all.len());
-    for one in all.drain(..) {
-        if !kept.contains(&one) {
-            kept.push(one);
-        }
-    }
-    *all = kept;
+fn dedup<T: Eq + Hash + Clone>(all: &mut Vec<T>) {
+    let mut met = HashSet::with_capacity(all.len());
+    all.retain(|one| met.insert(one.clone()));
 }
 
 /// Removes a segment from wherever it is used. Its own lists stay.

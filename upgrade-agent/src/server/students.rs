@@ -1,6 +1,6 @@
 //! The calls of a student's application: become known, get conditions, report visits.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -149,11 +149,8 @@ pub(super) fn flags(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
         let groups = user.group.get_or_insert_default();
         for (kind, ids) in told {
             let own = groups.entry(kind).or_default();
-            ids.into_iter().for_each(|id| {
-                if !own.contains(&id) {
-                    own.push(id)
-                }
-            });
+            let mut met: HashSet<String> = own.iter().cloned().collect();
+            own.extend(ids.into_iter().filter(|id| met.insert(id.clone())));
         }
     }
     flags_of(core, &user, &asked.body)

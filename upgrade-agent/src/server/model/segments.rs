@@ -51,7 +51,7 @@ pub(in crate::server) enum SegmentKind {
 }
 
 /// A group on a list.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::server) struct ListGroup {
     #[serde(rename = "type")]
