@@ -177,6 +177,60 @@ async fn a_student_is_himself_by_each_of_his_names() {
 }
 
 #[tokio::test]
+async fn what_cannot_be_stored_is_refused_as_by_the_database() {
+    let class = Class::of(&["ada"]).await;
+    let point = json!({ "site": SITE, "target": "a\0b" });
+    let groups = json!({ "classId": ["a\0b"] });
+    let told =
+        json!({ "context": "assign-prog", "groupsForSession": groups, "includeStoredUserGroups": true });
+    let working = json!({ "workingGroup": { "classId": "a\0b" } });
+    let value = json!([logged(EARLY, json!({ "totalTimeSeconds": "a\0b" }))]);
+    let calls = [
+        ("POST", "init", json!({ "group": groups })),
+        ("PATCH", "groupmembership", json!({ "group": groups })),
+        ("PATCH", "workinggroup", working),
+        ("PATCH", "useraliases", json!({ "aliases": ["free", "a\0b"] })),
+        ("POST", "assign", json!({ "context": "assign-prog", "more": "a\0b" })),
+        ("POST", "featureflag", told),
+        ("POST", "mark", json!({ "data": point })),
+        ("POST", "log", json!({ "value": value })),
+        ("POST", "bloblog", json!({ "value": value })),
+    ];
+    let refused = "invalid byte sequence for encoding \"UTF8\": 0x00";
+    for (method, call, body) in calls {
+        let mut older = body.clone();
+        older["id"] = json!("ada");
+        older["userId"] = json!("ada");
+        let said = class.said(method, call, older).await;
+        // That route wraps whatever goes wrong.
+        assert_eq!(said.status, if call == "bloblog" { 404 } else { 500 }, "v5 {call}: {}", said.body);
+        assert!(said.body["message"].as_str().unwrap().contains("invalid byte sequence"), "v5 {call}");
+        if call != "bloblog" {
+            assert_eq!(said.body["message"], refused, "v5 {call}");
+            let says = class.says(method, call, "ada", body).await;
+            assert_eq!((says.status, &says.body["message"]), (500, &json!(refused)), "{call}: {}", says.body);
+        }
+    }
+    let many = json!({ "context": "assign-prog", "site": SITE, "target": "a\0b", "userIds": ["ada"] });
+    assert_eq!(class.ask("POST", "batch-assign", many).await.status, 500);
+    assert_eq!(class.says("POST", "init", "free", json!({})).await.body["id"], "free", "nothing was stored");
+}
+
+#[tokio::test]
+async fn many_names_and_many_groups_are_told_once_each() {
+    const MANY: usize = 200_000;
+    let class = Class::of(&["ada"]).await;
+    let numbers = || (0..MANY).map(|n| format!("n{n}"));
+    let twice: Vec<String> = numbers().chain(["n0".to_owned()]).collect();
+    let named = class.says("PATCH", "useraliases", "ada", json!({ "aliases": twice })).await;
+    assert_eq!((named.status, &named.body["aliases"]), (200, &numbers().collect()));
+    let told = json!({
+        "context": "assign-prog", "groupsForSession": { "classId": twice }, "includeStoredUserGroups": true,
+    });
+    assert_eq!(class.says("POST", "featureflag", "ada", told).await.status, 200);
+}
+
+#[tokio::test]
 async fn flags_are_asked_for_with_stored_groups_or_with_told_ones() {
     let class = Class::of(&["ada"]).await;
     let ask = |student, body| class.says("POST", "featureflag", student, body);

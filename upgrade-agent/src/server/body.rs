@@ -35,9 +35,7 @@ pub(super) fn check(core: &Core, body: &Value) -> Result<(), Fault> {
 
 /// What the original leaves to the columns of its database to refuse.
 pub(super) fn check_columns(body: &Value) -> Result<(), Fault> {
-    if holds_nul(body) {
-        return Err(Fault::database("invalid byte sequence for encoding \"UTF8\": 0x00"));
-    }
+    check_texts(body)?;
     match body["revertTo"].as_str() {
         Some(id) if !validate::is_uuid(&body["revertTo"]) => {
             Err(Fault::database(format!("invalid input syntax for type uuid: \"{id}\"")))
@@ -46,8 +44,16 @@ pub(super) fn check_columns(body: &Value) -> Result<(), Fault> {
     }
 }
 
+/// The database cannot store every text.
+pub(super) fn check_texts(body: &Value) -> Result<(), Fault> {
+    if holds_nul(body) {
+        return Err(Fault::database("invalid byte sequence for encoding \"UTF8\": 0x00"));
+    }
+    Ok(())
+}
+
 /// Whether a text somewhere holds the one letter that the database cannot store.
-pub(super) fn holds_nul(value: &Value) -> bool {
+fn holds_nul(value: &Value) -> bool {
     match value {
         Value::String(text) => text.contains('\0'),
         Value::Array(entries) => entries.iter().any(holds_nul),

@@ -5,7 +5,7 @@ use std::hash::Hash;
 
 use serde_json::Value;
 
-use super::body::{entries, holds_nul, text};
+use super::body::{check_texts, entries, text};
 use super::core::Core;
 use super::fault::Fault;
 use super::flag_lists;
@@ -16,9 +16,7 @@ use super::world::World;
 
 /// What the original leaves to its database to refuse.
 pub(super) fn check(world: &World, input: &Value) -> Result<(), Fault> {
-    if holds_nul(input) {
-        return Err(Fault::database("invalid byte sequence for encoding \"UTF8\": 0x00"));
-    }
+    check_texts(input)?;
     let id = input["id"].as_str().filter(|id| !id.is_empty());
     if let Some(id) = id.filter(|_| !validate::is_uuid(&input["id"])) {
         return Err(Fault::database(format!("invalid input syntax for type uuid: \"{id}\"")));

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::aliases;
 use super::answer;
 use super::assign;
+use super::body::check_texts;
 use super::core::{Asked, Core};
 use super::fault::Fault;
 use super::flags;
@@ -175,6 +176,7 @@ pub(super) fn assign_many(core: &mut Core, asked: &Asked) -> Result<Value, Fault
     if !validate::is_batch(body) {
         return Err(Fault::body());
     }
+    check_texts(body)?;
     let word = |field: &str| body[field].as_str().unwrap_or_default();
     let world = &core.world;
     let answer = |id: &str| {

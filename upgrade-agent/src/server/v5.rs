@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use super::aliases;
+use super::body::check_texts;
 use super::core::{Asked, Core};
 use super::fault::Fault;
 use super::logs;
@@ -59,6 +60,7 @@ pub(super) fn log(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 /// of its own.
 pub(super) fn log_blob(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let user = known(core, asked, "userId").map_err(|why| why.wrapped())?;
+    check_texts(&asked.body).map_err(|why| why.wrapped())?;
     logs::take_in(core, &user, &asked.body).map_err(|why| why.wrapped())
 }
 

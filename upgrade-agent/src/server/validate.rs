@@ -9,6 +9,7 @@ mod words;
 
 use serde_json::{Value, json};
 
+use super::body::check_texts;
 use super::fault::Fault;
 use super::shape::{each, filled, has, number, one_of, optional};
 use crate::client::Dialect;
@@ -61,77 +62,77 @@ pub(super) fn detailed(body: &Value) -> Result<(), Fault> {
 
 /// A student's groups; nothing else may be in the body.
 pub(super) fn init(body: &Value) -> Result<(), Fault> {
-    check(&forms::INIT, body)
+    check_student(&forms::INIT, body)
 }
 
 /// The groups that a student belongs to.
 pub(super) fn group_membership(body: &Value) -> Result<(), Fault> {
-    check(&forms::GROUP_MEMBERSHIP, body)
+    check_student(&forms::GROUP_MEMBERSHIP, body)
 }
 
 /// The groups in which a student works.
 pub(super) fn working_group(body: &Value) -> Result<(), Fault> {
-    check(&forms::WORKING_GROUP, body)
+    check_student(&forms::WORKING_GROUP, body)
 }
 
 /// A request for conditions.
 pub(super) fn assign(body: &Value) -> Result<(), Fault> {
-    check(&forms::ASSIGN, body)
+    check_student(&forms::ASSIGN, body)
 }
 
 /// A visit.
 pub(super) fn mark(body: &Value) -> Result<(), Fault> {
-    check(&forms::MARK, body)
+    check_student(&forms::MARK, body)
 }
 
 /// Logged metrics.
 pub(super) fn log(body: &Value) -> Result<(), Fault> {
-    check(&forms::LOG, body)
+    check_student(&forms::LOG, body)
 }
 
 /// Other names for a student.
 pub(super) fn aliases(body: &Value) -> Result<(), Fault> {
-    check(&forms::ALIASES, body)
+    check_student(&forms::ALIASES, body)
 }
 
 /// A request for feature flags.
 pub(super) fn flags(body: &Value) -> Result<(), Fault> {
-    check(&forms::FLAGS, body)
+    check_student(&forms::FLAGS, body)
 }
 
 /// A reward of an adaptive experiment.
 pub(super) fn reward(body: &Value) -> Result<(), Fault> {
-    check(&forms::REWARD, body)
+    check_student(&forms::REWARD, body)
 }
 
 /// A student with his groups, named by the body.
 pub(super) fn v5_init(body: &Value) -> Result<(), Fault> {
-    check(&forms::V5_INIT, body)
+    check_student(&forms::V5_INIT, body)
 }
 
 /// The groups in which a student works whom the body names.
 pub(super) fn v5_working_group(body: &Value) -> Result<(), Fault> {
-    check(&forms::V5_WORKING_GROUP, body)
+    check_student(&forms::V5_WORKING_GROUP, body)
 }
 
 /// A request for the conditions of a student whom the body names.
 pub(super) fn v5_assign(body: &Value) -> Result<(), Fault> {
-    check(&forms::V5_ASSIGN, body)
+    check_student(&forms::V5_ASSIGN, body)
 }
 
 /// A visit of a student whom the body names.
 pub(super) fn v5_mark(body: &Value) -> Result<(), Fault> {
-    check(&forms::V5_MARK, body)
+    check_student(&forms::V5_MARK, body)
 }
 
 /// Metrics of a student whom the body names.
 pub(super) fn v5_log(body: &Value) -> Result<(), Fault> {
-    check(&forms::V5_LOG, body)
+    check_student(&forms::V5_LOG, body)
 }
 
 /// Other names for a student whom the body names.
 pub(super) fn v5_aliases(body: &Value) -> Result<(), Fault> {
-    check(&forms::V5_ALIASES, body)
+    check_student(&forms::V5_ALIASES, body)
 }
 
 /// Declarations of metrics.
@@ -203,6 +204,12 @@ pub(super) fn segment(body: &Value) -> Result<(), Fault> {
 fn check(form: &Form, body: &Value) -> Result<(), Fault> {
     let complaints = rules::judge(form, body);
     if complaints.is_empty() { Ok(()) } else { Err(Fault::body().with(&complaints)) }
+}
+
+/// A body of a student's application: what has the form may still not be stored.
+fn check_student(form: &Form, body: &Value) -> Result<(), Fault> {
+    check(form, body)?;
+    check_texts(body)
 }
 
 /// The properties of an experiment that keep it from being one, with the rules that each breaks.
