@@ -280,6 +280,27 @@ async fn lists_of_experiments_travel_as_files() {
 }
 
 #[tokio::test]
+async fn of_files_of_lists_of_which_one_cannot_be_stored_none_is() {
+    let stage = Stage::new().await;
+    let made = stage.client.create(&plain("lists")).await.unwrap();
+    let list = |student: &str| {
+        json!({
+            "name": "few", "description": "", "context": "assign-prog", "type": "private",
+            "listType": "Individual", "userIds": [student], "groups": [], "subSegmentIds": [],
+        })
+    };
+    let body = json!({
+        "experimentId": made.id, "filterType": "inclusion",
+        "files": [file("good.json", &list("ada")), file("bad.json", &list("e\0e"))],
+    });
+    assert_eq!(stage.status("POST", "/api/experiments/lists/import", &body).await, 500);
+    stage.student("ada").await;
+    assert_eq!(stage.client.experiment(&made.id).await.unwrap(), made);
+    let deeds = stage.ok("POST", "/api/audit", &json!({ "skip": 0, "take": 9 })).await;
+    assert_eq!(deeds["total"], 1, "{deeds}");
+}
+
+#[tokio::test]
 async fn groups_that_are_full_are_counted_where_an_experiment_ends_by_them() {
     let stage = Stage::new().await;
     let made = stage.client.create(&plain("alone").per_group("classId")).await.unwrap();

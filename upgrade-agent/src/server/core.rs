@@ -72,9 +72,10 @@ impl Shared {
 
     /// Runs one call; none if the server has ended.
     pub(super) fn run(&self, caller: Caller, answer: Answer, asked: &Asked) -> Option<Result<Value, Fault>> {
-        // A call that panicked was not answered, and what it left behind was never promised.
         let mut core = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         core.as_mut().map(|core| {
+            // A call that panicked was not answered.
+            core.world.undo_changes();
             gate::admit(core, caller, asked)?;
             core.run(answer, asked)
         })
@@ -106,27 +107,27 @@ impl Core {
         self.commit()
     }
 
-    /// Runs one call and writes down what it changed.
+    /// Runs one call and writes down what it changed, if it is answered well.
     pub(super) fn run(&mut self, answer: Answer, asked: &Asked) -> Result<Value, Fault> {
-        let answered = answer(self, asked)?;
-        self.commit()?;
-        Ok(answered)
+        let answered = answer(self, asked);
+        let done = answered.and_then(|answered| self.commit().map(|()| answered));
+        if done.is_err() {
+            self.world.undo_changes();
+        }
+        done
     }
 
     fn commit(&mut self) -> Result<(), Fault> {
-        let Some(journal) = &mut self.journal else {
-            self.world.forget_changes();
-            return Ok(());
-        };
-        let written = self.world.changes().map_err(|why| why.to_string());
-        let written = written.and_then(|all| journal.write(&all).map_err(|why| why.to_string()));
-        let Err(why) = written else { return Ok(()) };
-        tracing::error!(%why, "the embedded UpGrade server cannot write its data file");
-        // Memory is ahead of the file now; nobody may see what is not on disk.
-        if let Ok(world) = journal.load() {
-            self.world = world;
+        if let Some(journal) = &mut self.journal {
+            let changes = self.world.changes().map_err(|why| why.to_string());
+            let written = changes.and_then(|all| journal.write(&all).map_err(|why| why.to_string()));
+            written.map_err(|why| {
+                tracing::error!(%why, "the embedded UpGrade server cannot write its data file");
+                Fault::internal("the server cannot write its data")
+            })?;
         }
-        Err(Fault::internal("the server cannot write its data"))
+        self.world.keep_changes();
+        Ok(())
     }
 
     pub(super) fn time(&self) -> SystemTime {
@@ -145,5 +146,57 @@ impl Core {
     pub(super) fn world_and_ids(&mut self) -> (&mut World, impl FnMut() -> String + '_) {
         let ids = &mut self.ids;
         (&mut self.world, move || ids().to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::client::Dialect;
+    use crate::server::contexts::default_contexts;
+    use crate::server::{sources, students};
+
+    fn shared() -> Shared {
+        let clock = Box::new(|| SystemTime::UNIX_EPOCH);
+        Shared::new(Core::new(World::new(Dialect::V65), None, default_contexts(), clock, sources::seeded(1)))
+    }
+
+    fn asked(student: &str) -> Asked {
+        Asked { user: Some(student.into()), body: json!({}), ..Asked::default() }
+    }
+
+    fn known(shared: &Shared) -> Vec<String> {
+        let core = shared.0.lock().unwrap_or_else(PoisonError::into_inner);
+        core.as_ref().unwrap().world.users.entries().map(|(id, _)| id.to_owned()).collect()
+    }
+
+    #[test]
+    fn a_call_that_is_answered_badly_has_changed_nothing() {
+        let shared = shared();
+        let fails: Answer = |core, asked| {
+            students::init(core, asked)?;
+            Err(Fault::internal("late"))
+        };
+        assert!(shared.run(Caller::Anybody, fails, &asked("ada")).unwrap().is_err());
+        assert_eq!(known(&shared), [""; 0]);
+        assert!(shared.run(Caller::Anybody, students::init, &asked("bob")).unwrap().is_ok());
+        assert_eq!(known(&shared), ["bob"]);
+    }
+
+    #[test]
+    fn a_call_that_panics_has_changed_nothing_for_the_next_one() {
+        let shared = shared();
+        let panics: Answer = |core, asked| {
+            students::init(core, asked)?;
+            panic!("as a test wants it")
+        };
+        let call = || shared.run(Caller::Anybody, panics, &asked("ada"));
+        assert!(catch_unwind(AssertUnwindSafe(call)).is_err());
+        assert!(shared.run(Caller::Anybody, students::init, &asked("bob")).unwrap().is_ok());
+        assert_eq!(known(&shared), ["bob"]);
     }
 }

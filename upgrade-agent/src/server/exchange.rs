@@ -204,12 +204,15 @@ pub(super) fn import_lists(core: &mut Core, asked: &Asked) -> Result<Value, Faul
     let id = text(&asked.body, "experimentId").unwrap_or_default().to_lowercase();
     let context = core.world.experiments.get(&key(&[&id])).and_then(|e| e.columns.context.first().cloned());
     let side = if asked.body["filterType"] == "inclusion" { Side::Inclusion } else { Side::Exclusion };
-    for list in lists {
+    let mut inputs = Vec::with_capacity(lists.len());
+    for mut input in lists {
         let context = context.clone().ok_or_else(|| Fault::reads_nothing("null", "context"))?;
-        let mut input = list;
         input["id"] = json!(core.new_id());
         input["context"] = json!(context);
         segment::check(&core.world, &input)?;
+        inputs.push(input);
+    }
+    for input in inputs {
         experiment_lists::add(core, &id, &input, side);
     }
     let told = words.into_iter().map(|(name, passes)| {

@@ -1,6 +1,7 @@
-//! A table in memory that remembers which rows changed since they were last written down.
+//! A table in memory that remembers which rows changed since they were last written down, and what
+//! they were before.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -51,12 +52,13 @@ pub(super) struct Change {
 pub(super) struct Table<T> {
     name: &'static str,
     rows: BTreeMap<String, T>,
-    changed: BTreeSet<String>,
+    /// What was there before the first change, if anything was.
+    changed: BTreeMap<String, Option<T>>,
 }
 
-impl<T: Serialize + DeserializeOwned> Table<T> {
+impl<T: Clone + Serialize + DeserializeOwned> Table<T> {
     pub(super) fn new(name: &'static str) -> Self {
-        Self { name, rows: BTreeMap::new(), changed: BTreeSet::new() }
+        Self { name, rows: BTreeMap::new(), changed: BTreeMap::new() }
     }
 
     pub(super) fn name(&self) -> &'static str {
@@ -73,13 +75,15 @@ impl<T: Serialize + DeserializeOwned> Table<T> {
 
     pub(super) fn get_mut(&mut self, key: &str) -> Option<&mut T> {
         let row = self.rows.get_mut(key)?;
-        self.changed.insert(key.to_owned());
+        if !self.changed.contains_key(key) {
+            self.changed.insert(key.to_owned(), Some(row.clone()));
+        }
         Some(row)
     }
 
     pub(super) fn insert(&mut self, key: String, row: T) {
-        self.changed.insert(key.clone());
-        self.rows.insert(key, row);
+        let before = self.rows.insert(key.clone(), row);
+        self.changed.entry(key).or_insert(before);
     }
 
     /// Inserts unless there is a row: the first one stays.
@@ -91,7 +95,7 @@ impl<T: Serialize + DeserializeOwned> Table<T> {
 
     pub(super) fn remove(&mut self, key: &str) -> Option<T> {
         let row = self.rows.remove(key)?;
-        self.changed.insert(key.to_owned());
+        self.changed.entry(key.to_owned()).or_insert_with(|| Some(row.clone()));
         Some(row)
     }
 
@@ -131,19 +135,27 @@ impl<T: Serialize + DeserializeOwned> Table<T> {
         Ok(())
     }
 
-    /// Forgets what changed, where nothing is written down.
-    pub(super) fn forget_changes(&mut self) {
+    /// What changed.
+    pub(super) fn changes(&self) -> impl Iterator<Item = Result<Change, serde_json::Error>> {
+        self.changed.keys().map(|key| {
+            let row = self.rows.get(key).map(serde_json::to_string).transpose()?;
+            Ok(Change { table: self.name, key: key.clone(), row })
+        })
+    }
+
+    /// Lets the changes stand.
+    pub(super) fn keep_changes(&mut self) {
         self.changed.clear();
     }
 
-    /// Hands out what changed, once.
-    pub(super) fn changes(&mut self) -> Result<Vec<Change>, serde_json::Error> {
-        let changed = std::mem::take(&mut self.changed).into_iter();
-        let change = |key: String| {
-            let row = self.rows.get(&key).map(serde_json::to_string).transpose()?;
-            Ok(Change { table: self.name, key, row })
-        };
-        changed.map(change).collect()
+    /// Makes everything as it was before the changes.
+    pub(super) fn undo_changes(&mut self) {
+        for (key, before) in std::mem::take(&mut self.changed) {
+            match before {
+                Some(row) => drop(self.rows.insert(key, row)),
+                None => drop(self.rows.remove(&key)),
+            }
+        }
     }
 }
 
@@ -182,15 +194,42 @@ mod tests {
         assert_eq!(table.values().count(), 2);
     }
 
-    #[test]
-    fn each_change_is_handed_out_once() {
+    fn numbers() -> Table<i32> {
         let mut table = Table::new("numbers");
-        table.insert("one".into(), 1);
-        table.insert("two".into(), 2);
-        table.remove("two");
-        let changes = table.changes().unwrap();
+        table.insert("kept".into(), 1);
+        table.insert("gone".into(), 2);
+        table.keep_changes();
+        table
+    }
+
+    fn change(table: &mut Table<i32>) {
+        table.insert("new".into(), 3);
+        table.insert("never".into(), 4);
+        table.remove("never");
+        *table.get_mut("kept").unwrap() += 10;
+        *table.get_mut("kept").unwrap() += 10;
+        table.remove("gone");
+        table.insert("gone".into(), 5);
+        table.remove("gone");
+    }
+
+    #[test]
+    fn each_change_is_told_until_it_is_kept() {
+        let mut table = numbers();
+        change(&mut table);
+        let changes: Vec<Change> = table.changes().collect::<Result<_, _>>().unwrap();
         let shown: Vec<_> = changes.iter().map(|c| (c.key.as_str(), c.row.as_deref())).collect();
-        assert_eq!(shown, [("one", Some("1")), ("two", None)]);
-        assert!(table.changes().unwrap().is_empty());
+        assert_eq!(shown, [("gone", None), ("kept", Some("21")), ("never", None), ("new", Some("3"))]);
+        table.keep_changes();
+        assert_eq!(table.changes().count(), 0);
+    }
+
+    #[test]
+    fn changes_that_are_undone_have_never_been() {
+        let mut table = numbers();
+        change(&mut table);
+        table.undo_changes();
+        assert_eq!(table.changes().count(), 0);
+        assert_eq!(table.entries().collect::<Vec<_>>(), [("gone", &2), ("kept", &1)]);
     }
 }

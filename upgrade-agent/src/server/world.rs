@@ -185,15 +185,22 @@ impl World {
         Ok(false)
     }
 
-    /// Hands out all rows that changed, once.
+    /// All rows that changed.
     pub(super) fn changes(&mut self) -> Result<Vec<Change>, serde_json::Error> {
         let mut all = Vec::new();
-        each_table!(self, one => all.extend(one.changes()?));
+        each_table!(self, one => for change in one.changes() {
+            all.push(change?);
+        });
         Ok(all)
     }
 
-    /// Forgets which rows changed, where none is written down.
-    pub(super) fn forget_changes(&mut self) {
-        each_table!(self, one => one.forget_changes());
+    /// Lets the changes stand.
+    pub(super) fn keep_changes(&mut self) {
+        each_table!(self, one => one.keep_changes());
+    }
+
+    /// Makes everything as it was before the changes.
+    pub(super) fn undo_changes(&mut self) {
+        each_table!(self, one => one.undo_changes());
     }
 }
