@@ -178,7 +178,8 @@ impl Endpoint {
         if let Some(wait) = retry::asked_wait(headers, self.clock.now()) {
             error = error.with_retry_after(wait);
         }
-        if let Some(verdict) = retry::verdict(headers) {
+        // Money does not come back by itself, whatever the server thinks.
+        if let Some(verdict) = retry::verdict(headers).filter(|again| !again || !error.is_billing()) {
             error = error.with_retryable(verdict);
         }
         self.redacted(error)

@@ -67,7 +67,7 @@ async fn what_the_caller_did_wrong_is_not_tried_again() {
 }
 
 #[tokio::test]
-async fn money_is_not_tried_again_whatever_the_status() {
+async fn money_is_not_tried_again_whatever_the_status_and_the_servers_verdict() {
     for (status, message) in [
         (429, "This request would exceed your organization's monthly spend limit."),
         (400, "Your credit balance is too low to access the API."),
@@ -75,9 +75,11 @@ async fn money_is_not_tried_again_whatever_the_status() {
     ] {
         let body =
             serde_json::json!({"type": "error", "error": {"type": "rate_limit_error", "message": message}});
-        let (result, waits) = call([Reply::json(status, "", &body.to_string())]).await;
-        let error = result.unwrap_err();
-        assert!(error.is_billing() && waits.is_empty(), "{error}");
+        for headers in ["", "x-should-retry: true\r\n"] {
+            let (result, waits) = call([Reply::json(status, headers, &body.to_string())]).await;
+            let error = result.unwrap_err();
+            assert!(error.is_billing() && !error.is_retryable() && waits.is_empty(), "{error}");
+        }
     }
 }
 
