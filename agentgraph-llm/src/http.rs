@@ -25,8 +25,8 @@ use events::Events;
 pub use clock::{Clock, SystemClock};
 pub(crate) use retry::Policy;
 
-/// The most bytes of an answer that is not streamed, and of an error's body.
-const MAX_BODY: usize = 64 * 1024 * 1024;
+/// The most bytes of an answer, streamed or not, and of an error's body.
+pub(crate) const MAX_BODY: usize = 64 * 1024 * 1024;
 
 /// How a provider reports failures.
 pub(crate) type Dialect = fn(status: u16, body: &[u8]) -> Error;

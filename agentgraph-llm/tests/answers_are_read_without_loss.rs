@@ -110,6 +110,23 @@ fn every_stream_that_stops_early_is_an_error_and_never_an_answer() {
 }
 
 #[test]
+fn a_stream_of_small_events_that_never_ends_is_refused() {
+    let mut piece = b"data: {\"type\":\"ping\"}\n\n:".to_vec();
+    piece.resize((1 << 20) - 1, b' ');
+    piece.push(b'\n');
+    let mut decoder = StreamDecoder::new();
+    for _ in 0..64 {
+        decoder.push(&piece);
+        assert!(decoder.next_event().is_none());
+    }
+    decoder.push(b"\n");
+    let error = decoder.next_event().unwrap().unwrap_err();
+    assert_eq!(error.code(), Code::Decode, "{error}");
+    decoder.end();
+    assert!(decoder.next_event().is_none());
+}
+
+#[test]
 fn whole_answers_are_read_with_tolerance() {
     for path in cases("json") {
         let got = match anthropic::decode(&std::fs::read(&path).unwrap()) {

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::error::{Code, Error, Result};
+use crate::http::MAX_BODY;
 use crate::json::{Object, OnWire};
 use crate::message::MessageIds;
 use crate::model::stream::truncated;
@@ -37,6 +38,8 @@ pub struct StreamDecoder {
     sse: SseParser,
     events: VecDeque<Result<ChatEvent>>,
     done: bool,
+    /// The bytes that came.
+    size: usize,
     answer: Answer,
     ids: MessageIds,
 }
@@ -61,7 +64,7 @@ impl StreamDecoder {
     pub fn new() -> Self {
         let sse = SseParser::new(MAX_EVENT);
         let (answer, ids) = (Answer::default(), MessageIds::default());
-        StreamDecoder { sse, events: VecDeque::new(), done: false, answer, ids }
+        StreamDecoder { sse, events: VecDeque::new(), done: false, size: 0, answer, ids }
     }
 
     /// Takes the id of the message from here.
@@ -70,10 +73,16 @@ impl StreamDecoder {
         self
     }
 
-    /// Adds bytes, cut anywhere. Bytes after the last event are ignored.
+    /// Adds bytes, cut anywhere. Bytes after the last event are ignored. An event of more than 32 MiB and an answer of
+    /// more than 64 MiB are `E_LLM_DECODE`.
     pub fn push(&mut self, bytes: &[u8]) {
         if self.done {
             return;
+        }
+        self.size = self.size.saturating_add(bytes.len());
+        if self.size > MAX_BODY {
+            let message = format!("the stream has more than {MAX_BODY} bytes: ask for a shorter answer");
+            return self.fail(Error::new(Code::Decode, message));
         }
         let mut found = Vec::new();
         let outcome = self.sse.push(bytes, &mut found);
