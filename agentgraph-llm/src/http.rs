@@ -84,7 +84,8 @@ pub(crate) fn client(url: &Url, timeouts: Timeouts) -> Result<reqwest::Client> {
     })
 }
 
-fn is_loopback(url: &Url) -> bool {
+/// Whether an address is this very machine.
+pub(crate) fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }

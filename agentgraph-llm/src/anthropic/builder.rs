@@ -38,6 +38,7 @@ pub struct AnthropicModelBuilder {
     api_key: Option<SecretString>,
     model: Option<String>,
     base_url: String,
+    allows_plain_http: bool,
     betas: Vec<String>,
     temperature: Option<f32>,
     max_tokens: u32,
@@ -53,6 +54,7 @@ impl Default for AnthropicModelBuilder {
             api_key: None,
             model: None,
             base_url: DEFAULT_BASE_URL.to_owned(),
+            allows_plain_http: false,
             betas: Vec::new(),
             temperature: None,
             max_tokens: DEFAULT_MAX_TOKENS,
@@ -91,9 +93,25 @@ impl AnthropicModelBuilder {
         self
     }
 
-    /// The server's address, with or without `/v1`: `https://api.anthropic.com` if not set.
+    /// The server's address, with or without `/v1`: `https://api.anthropic.com` if not set. One of another machine is
+    /// https, unless [plain http is allowed](Self::allow_plain_http).
     pub fn base_url(mut self, url: impl Into<String>) -> Self {
         self.base_url = url.into();
+        self
+    }
+
+    /// Allows an address of another machine without encryption: whoever carries the traffic can read the key and all
+    /// that is said. For a gateway in a network of one's own.
+    ///
+    /// ```
+    /// use agentgraph_llm::{AnthropicModel, Code};
+    ///
+    /// let gateway = || AnthropicModel::builder().api_key("k").model("m").base_url("http://gateway.internal:8080");
+    /// assert_eq!(gateway().build().unwrap_err().code(), Code::Config);
+    /// assert!(gateway().allow_plain_http().build().is_ok());
+    /// ```
+    pub fn allow_plain_http(mut self) -> Self {
+        self.allows_plain_http = true;
         self
     }
 
@@ -163,6 +181,12 @@ impl AnthropicModelBuilder {
             .ok_or_else(|| config("no API key: set one with `.api_key(..)` or ANTHROPIC_API_KEY"))?;
         let secret = SecretString::from(key.expose_secret().trim());
         let url = messages_url(&self.base_url)?;
+        if url.scheme() == "http" && !http::is_loopback(&url) && !self.allows_plain_http {
+            return Err(config(
+                "the base URL is http, by which the key could be read on its way: give it as https, or allow this with \
+                 `.allow_plain_http()`",
+            ));
+        }
         let endpoint = Endpoint {
             client: http::client(&url, self.timeouts)?,
             headers: headers(&secret, &self.betas)?,
@@ -258,6 +282,22 @@ mod tests {
             let error = messages_url(base).unwrap_err();
             assert_eq!(error.code(), Code::Config, "{base}");
             assert!(!error.to_string().contains("hunter2"), "{error}");
+        }
+    }
+
+    #[test]
+    fn without_encryption_a_key_goes_to_this_machine_only_unless_that_is_allowed() {
+        let builder = |base: &str| AnthropicModel::builder().api_key("k").model("m").base_url(base);
+        for base in
+            ["http://gate", "http://10.0.0.1:80", "http://localhost.evil.example", "HTTP://[2001:db8::1]"]
+        {
+            let error = builder(base).build().unwrap_err();
+            assert_eq!(error.code(), Code::Config, "{base}");
+            assert!(error.message().contains(".allow_plain_http()"), "{error}");
+            assert!(builder(base).allow_plain_http().build().is_ok(), "{base}");
+        }
+        for base in ["http://localhost:1", "http://127.0.0.9", "http://[::1]:8080", "https://gate"] {
+            assert!(builder(base).build().is_ok(), "{base}");
         }
     }
 
