@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use agentgraph::Terminal;
 
+use crate::model::Usage;
+
 /// A boxed error of anybody.
 pub type BoxError = Box<dyn StdError + Send + Sync + 'static>;
 
@@ -118,6 +120,7 @@ struct Inner {
     request_id: Option<String>,
     retry_after: Option<Duration>,
     retryable: bool,
+    usage: Usage,
     source: Option<BoxError>,
     /// The source of an error without one that is not retryable.
     terminal: Terminal,
@@ -134,6 +137,7 @@ impl Error {
             request_id: None,
             retry_after: None,
             retryable,
+            usage: Usage::default(),
             source: None,
             terminal: Terminal::new("the same request would fail again"),
         }))
@@ -160,6 +164,13 @@ impl Error {
     /// The same error, worth a retry or not whatever its code says.
     pub fn with_retryable(mut self, retryable: bool) -> Self {
         self.0.retryable = retryable;
+        self
+    }
+
+    /// The same error with what was paid for before it, added to what it says already. For authors of models and loops:
+    /// who gets the error counts it.
+    pub fn with_usage(mut self, usage: Usage) -> Self {
+        self.0.usage += usage;
         self
     }
 
@@ -203,6 +214,12 @@ impl Error {
     /// The wait the provider asked for before the next try.
     pub fn retry_after(&self) -> Option<Duration> {
         self.0.retry_after
+    }
+
+    /// What was paid for before it failed, such as the earlier rounds of a [`ToolLoop`](crate::ToolLoop). Zero for a call
+    /// that failed as a whole.
+    pub fn usage(&self) -> Usage {
+        self.0.usage
     }
 
     /// Whether the same request may succeed later.
@@ -272,6 +289,7 @@ impl fmt::Debug for Error {
             .field("request_id", &inner.request_id)
             .field("retry_after", &inner.retry_after)
             .field("retryable", &inner.retryable)
+            .field("usage", &inner.usage)
             .field("source", &inner.source)
             .finish()
     }

@@ -163,7 +163,8 @@ impl<'a> ToolLoop<'a> {
     /// # Errors
     /// `E_LLM_BAD_TOOL` before the first call when two tools have one name or a name or schema cannot be sent;
     /// `E_LLM_TOOL_FAILED` with the tool's own error as [`cause`](crate::Error::cause) when a tool failed fatally, after all
-    /// calls of that message ended; and what the model failed with.
+    /// calls of that message ended; and what the model failed with. What the rounds before have cost is
+    /// [`Error::usage`](crate::Error::usage).
     pub async fn run(self, mut request: ChatRequest) -> Result<ToolLoopOutcome> {
         let toolbox = Toolbox::new(&self.tools, &mut request)?;
         let mut added = Vec::new();
@@ -171,14 +172,15 @@ impl<'a> ToolLoop<'a> {
         let mut rounds = 0;
         loop {
             rounds += 1;
-            let response = self.ask(&request).await?;
+            let response = self.ask(&request).await.map_err(|error| error.with_usage(usage))?;
             usage += response.usage;
             let mut push = |message: &Message| {
                 request.messages.push(message.clone());
                 added.push(message.clone());
             };
             push(&response.message);
-            let step = self.step(&toolbox, &response, rounds).await?;
+            let step = self.step(&toolbox, &response, rounds).await;
+            let step = step.map_err(|error| error.with_usage(usage))?;
             if matches!(request.tool_choice, ToolChoice::Any | ToolChoice::Tool(_)) {
                 request.tool_choice = ToolChoice::Auto;
             }

@@ -643,6 +643,27 @@ async fn usage_is_counted_by_try_pass_node_and_in_all() {
 }
 
 #[tokio::test]
+async fn rounds_that_came_to_no_answer_are_spent_and_counted() {
+    #[derive(Deserialize, JsonSchema)]
+    struct Nothing {}
+
+    let call = || Reply::tool_call("look", json!({})).with_usage(Usage::new(10, 1));
+    let failure = Reply::error(agentgraph_llm::Error::new(Code::Overloaded, "later"));
+    let model =
+        ScriptedModel::new([call(), call(), failure, Reply::text("done").with_usage(Usage::new(5, 1))]);
+    let look = FnTool::new("look", "Looks.", async |_: Nothing| Ok::<_, ToolError>("nothing"));
+    let meter = Meter::new();
+    let node = DependencyNode::of(LlmNode::new(model, "A").tool(look).meter(&meter))
+        .retry(RetryPolicy::attempts(2).initial(std::time::Duration::ZERO));
+    let graph = Graph::new().node("A", node).compile().unwrap();
+    let outcome = graph.invoke(()).await.unwrap();
+    assert_eq!(outcome.spent("tokens"), 28);
+    let used = meter.of_run(outcome.run());
+    assert_eq!((used.answers, used.usage), (1, Usage::new(25, 3)));
+    assert_eq!((meter.total(), meter.of_node("A")), (used, used));
+}
+
+#[tokio::test]
 async fn what_the_model_says_is_heard_piece_by_piece_refused_or_not() {
     let model = ScriptedModel::new(["one two", "three four"]);
     let graph = Graph::new().node("A", LlmNode::new(model, "A").after(refuse_first(1))).compile().unwrap();

@@ -342,3 +342,25 @@ async fn a_loop_can_be_spawned_with_shared_and_borrowed_tools() {
     });
     assert_eq!(task.await.unwrap().unwrap(), "Done.");
 }
+#[tokio::test]
+async fn what_the_rounds_before_a_failure_cost_is_in_the_error() {
+    let call = || Reply::tool_call("echo", json!({"text": "a"})).with_usage(Usage::new(10, 1));
+    let script = [call(), call(), Reply::error(Error::new(Code::Overloaded, "later"))];
+    let model = ScriptedModel::new(script);
+    let tools = ToolLoop::new(&model).tool(echo(&Arc::default()));
+    let error = tools.run(ChatRequest::user("go")).await.unwrap_err();
+    assert_eq!((error.code(), error.usage()), (Code::Overloaded, Usage::new(20, 2)));
+
+    let fatal = FnTool::new("echo", "Fails.", async |_: Text| {
+        Err::<String, _>(ToolError::fatal(Error::new(Code::Overloaded, "").with_usage(Usage::new(500, 0))))
+    });
+    let model = ScriptedModel::new([call()]);
+    let error = ToolLoop::new(&model).tool(fatal).run(ChatRequest::user("go")).await.unwrap_err();
+    // The round of the call is paid for; what the tool's own model cost is the tool's matter.
+    assert_eq!((error.code(), error.usage()), (Code::ToolFailed, Usage::new(10, 1)));
+
+    let model = ScriptedModel::new([Reply::error(Error::new(Code::Overloaded, "later"))]);
+    let error = ToolLoop::new(&model).run(ChatRequest::user("go")).await.unwrap_err();
+    assert_eq!(error.usage(), Usage::default());
+}
+

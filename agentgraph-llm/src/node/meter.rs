@@ -33,14 +33,14 @@ struct Counts {
 pub struct Used {
     /// How many answers were given, refused ones too.
     pub answers: u64,
-    /// What they cost.
+    /// What they cost, and what rounds of tools cost that came to no answer because a later one failed.
     pub usage: Usage,
 }
 
 impl Used {
-    fn add(&mut self, usage: Usage) {
-        self.answers += 1;
-        self.usage += usage;
+    fn add(&mut self, more: Used) {
+        self.answers += more.answers;
+        self.usage += more.usage;
     }
 }
 
@@ -71,22 +71,20 @@ impl Meter {
         counts.runs.iter().rev().find(|(known, _)| *known == run).map(|(_, used)| *used).unwrap_or_default()
     }
 
-    pub(super) fn count(&self, run: RunId, node: &str, usage: Usage) {
+    pub(super) fn count(&self, run: RunId, node: &str, more: Used) {
         let mut counts = self.lock();
-        counts.total.add(usage);
+        counts.total.add(more);
         match counts.nodes.get_mut(node) {
-            Some(used) => used.add(usage),
-            None => counts.nodes.entry(node.to_owned()).or_default().add(usage),
+            Some(used) => used.add(more),
+            None => counts.nodes.entry(node.to_owned()).or_default().add(more),
         }
         match counts.runs.iter_mut().rev().find(|(known, _)| *known == run) {
-            Some((_, used)) => used.add(usage),
+            Some((_, used)) => used.add(more),
             None => {
                 if counts.runs.len() == RUNS {
                     counts.runs.pop_front();
                 }
-                let mut used = Used::default();
-                used.add(usage);
-                counts.runs.push_back((run, used));
+                counts.runs.push_back((run, more));
             }
         }
     }

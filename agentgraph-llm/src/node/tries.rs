@@ -10,6 +10,7 @@ use super::answer::{Answer, Try, Turn};
 use super::check::JsonCheck;
 use super::compose::Composition;
 use super::database::Database;
+use super::meter::Used;
 use super::{Feedback, LlmNode};
 use crate::error::{Code, Error};
 use crate::message::Message;
@@ -109,12 +110,18 @@ where
 
     async fn ask(&self, ctx: &Ctx, request: ChatRequest) -> crate::Result<ToolLoopOutcome> {
         let tools = ToolLoop::new(&self.model).tools(&self.tools).max_rounds(self.max_rounds);
-        let outcome = tools.run(request).await?;
-        ctx.spend("tokens", outcome.usage.total());
-        if let Some(meter) = &self.meter {
-            meter.count(ctx.run(), ctx.node(), outcome.usage);
+        let asked = tools.run(request).await;
+        let used = match &asked {
+            Ok(outcome) => Used { answers: 1, usage: outcome.usage },
+            Err(error) => Used { answers: 0, usage: error.usage() },
+        };
+        if used != Used::default() {
+            ctx.spend("tokens", used.usage.total());
+            if let Some(meter) = &self.meter {
+                meter.count(ctx.run(), ctx.node(), used);
+            }
         }
-        Ok(outcome)
+        asked
     }
 
     /// Whether an answer is accepted. The outer error is the node's failure.
