@@ -5,8 +5,8 @@
 //! bear to be called twice. A question to a person that must not be asked twice belongs in a node of its own.
 //!
 //! What always holds:
-//! - The calls of one assistant message run concurrently; their results stand in the order of the calls, in one user
-//!   message. A call that fails does not stop the others.
+//! - The calls of one assistant message run concurrently, a bounded number at a time; their results stand in the order
+//!   of the calls, in one user message. A call that fails does not stop the others.
 //! - Only a complete call to a known tool with a JSON object as arguments is run. Every other call is answered with an
 //!   error that tells the model what was wrong, and the loop goes on.
 //! - A [`ToolChoice`] that forces a call holds for the first round only; if it held for all, no model could ever finish.
@@ -31,6 +31,9 @@ use calls::Toolbox;
 
 /// How many times a loop asks the model, unless told otherwise.
 pub const DEFAULT_MAX_ROUNDS: usize = 10;
+
+/// How many calls of one message run at the same time, unless told otherwise.
+pub const DEFAULT_MAX_CONCURRENCY: usize = 16;
 
 /// A bounded tool loop. See the [module](crate::tool_loop) for what it promises.
 ///
@@ -62,6 +65,7 @@ pub struct ToolLoop<'a> {
     model: &'a dyn ChatModel,
     tools: Vec<Box<dyn Tool + 'a>>,
     max_rounds: usize,
+    max_concurrency: usize,
     ids: MessageIds,
     see: Option<See<'a>>,
 }
@@ -110,6 +114,7 @@ impl<'a> ToolLoop<'a> {
             model,
             tools: Vec::new(),
             max_rounds: DEFAULT_MAX_ROUNDS,
+            max_concurrency: DEFAULT_MAX_CONCURRENCY,
             ids: MessageIds::default(),
             see: None,
         }
@@ -130,6 +135,13 @@ impl<'a> ToolLoop<'a> {
     /// Asks the model at most this many times (10 if not set, at least once).
     pub fn max_rounds(mut self, rounds: usize) -> Self {
         self.max_rounds = rounds.max(1);
+        self
+    }
+
+    /// Runs at most this many calls of one message at the same time (16 if not set, at least one). The others wait for
+    /// their turn, in the order of the calls.
+    pub fn max_concurrency(mut self, calls: usize) -> Self {
+        self.max_concurrency = calls.max(1);
         self
     }
 
@@ -224,7 +236,7 @@ impl<'a> ToolLoop<'a> {
             let why = format!("not run: the limit of {} rounds was reached", self.max_rounds);
             return Ok(Step::refuse_calls(response, Ended::LimitReached, &why));
         }
-        let outputs = toolbox.run_all(response).await?;
+        let outputs = toolbox.run_all(response, self.max_concurrency).await?;
         let direct = outputs
             .iter()
             .find_map(|(_, output)| output.as_ref().filter(|output| output.return_direct))
@@ -288,6 +300,7 @@ impl fmt::Debug for ToolLoop<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut parts = out.debug_struct("ToolLoop");
         parts.field("model", &self.model.name()).field("tools", &self.tools.len());
-        parts.field("max_rounds", &self.max_rounds).finish_non_exhaustive()
+        parts.field("max_rounds", &self.max_rounds).field("max_concurrency", &self.max_concurrency);
+        parts.finish_non_exhaustive()
     }
 }

@@ -137,6 +137,39 @@ async fn calls_run_at_the_same_time_and_results_stand_in_the_order_of_the_calls(
 }
 
 #[tokio::test]
+async fn no_more_calls_run_at_the_same_time_than_are_allowed_and_each_has_its_turn() {
+    for (allowed, most) in [(Some(3), 3), (Some(1), 1), (Some(0), 1), (None, 16)] {
+        let (running, peak) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let (now, seen) = (Arc::clone(&running), Arc::clone(&peak));
+        let busy = FnTool::new("busy", "Is busy for some turns.", move |input: Text| {
+            let (now, seen) = (Arc::clone(&now), Arc::clone(&seen));
+            async move {
+                seen.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                for _ in 0..5 {
+                    tokio::task::yield_now().await;
+                }
+                now.fetch_sub(1, Ordering::SeqCst);
+                Ok::<_, ToolError>(input.text)
+            }
+        });
+        let numbers: Vec<String> = (1..=40).map(|n| n.to_string()).collect();
+        let script = numbers
+            .iter()
+            .fold(Reply::empty(), |reply, text| reply.and_tool_call("busy", json!({"text": text})));
+        let model = ScriptedModel::new([script, Reply::text("Done.")]);
+        let tools = ToolLoop::new(&model).tool(busy);
+        let tools = match allowed {
+            Some(calls) => tools.max_concurrency(calls),
+            None => tools,
+        };
+        let outcome = tools.run(ChatRequest::user("go")).await.unwrap();
+        assert_eq!(peak.load(Ordering::SeqCst), most);
+        let results: Vec<String> = outcome.messages[1].results().map(|result| result.as_text()).collect();
+        assert_eq!(results, numbers);
+    }
+}
+
+#[tokio::test]
 async fn a_call_that_cannot_be_run_is_answered_and_the_loop_goes_on() {
     let cases = [
         (Reply::tool_call("ehco", json!({})), "there is no tool `ehco`; there are `echo`"),
@@ -329,19 +362,6 @@ async fn what_the_model_fails_with_is_the_loops_error() {
     );
 }
 
-/// A loop runs in a node on any runtime: its future can go to another thread, and tools may be shared or borrowed.
-#[tokio::test]
-async fn a_loop_can_be_spawned_with_shared_and_borrowed_tools() {
-    let shared: Vec<Arc<dyn Tool>> = vec![Arc::new(echo(&Arc::default()))];
-    let model: Arc<dyn ChatModel> =
-        Arc::new(ScriptedModel::new([Reply::tool_call("echo", json!({"text": "a"})), Reply::text("Done.")]));
-    let task = tokio::spawn(async move {
-        let outcome: Result<ToolLoopOutcome> =
-            ToolLoop::new(&model).tools(&shared).run(ChatRequest::user("go")).await;
-        outcome.map(|outcome| outcome.text())
-    });
-    assert_eq!(task.await.unwrap().unwrap(), "Done.");
-}
 #[tokio::test]
 async fn what_the_rounds_before_a_failure_cost_is_in_the_error() {
     let call = || Reply::tool_call("echo", json!({"text": "a"})).with_usage(Usage::new(10, 1));
@@ -364,3 +384,16 @@ async fn what_the_rounds_before_a_failure_cost_is_in_the_error() {
     assert_eq!(error.usage(), Usage::default());
 }
 
+/// A loop runs in a node on any runtime: its future can go to another thread, and tools may be shared or borrowed.
+#[tokio::test]
+async fn a_loop_can_be_spawned_with_shared_and_borrowed_tools() {
+    let shared: Vec<Arc<dyn Tool>> = vec![Arc::new(echo(&Arc::default()))];
+    let model: Arc<dyn ChatModel> =
+        Arc::new(ScriptedModel::new([Reply::tool_call("echo", json!({"text": "a"})), Reply::text("Done.")]));
+    let task = tokio::spawn(async move {
+        let outcome: Result<ToolLoopOutcome> =
+            ToolLoop::new(&model).tools(&shared).run(ChatRequest::user("go")).await;
+        outcome.map(|outcome| outcome.text())
+    });
+    assert_eq!(task.await.unwrap().unwrap(), "Done.");
+}

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use futures_util::future::join_all;
+use futures_util::{StreamExt, stream};
 use tracing::Instrument;
 
 use crate::error::{Code, Error, Result};
@@ -38,13 +38,16 @@ impl<'a> Toolbox<'a> {
         Ok(Toolbox { tools })
     }
 
-    /// Runs all calls of an answer concurrently. Every call ends before a fatal error is returned, so that none is
-    /// cut in the middle of what it does.
-    pub(super) async fn run_all(&self, response: &ChatResponse) -> Result<Vec<Done>> {
+    /// Runs all calls of an answer, so many at the same time. Every call ends before a fatal error is returned, so that
+    /// none is cut in the middle of what it does.
+    pub(super) async fn run_all(&self, response: &ChatResponse, at_once: usize) -> Result<Vec<Done>> {
         let cut = cut_call(response);
         let calls = response.message.tool_uses();
-        let running = calls.map(|call| self.run_one(call, cut.is_some_and(|cut| std::ptr::eq(cut, call))));
-        join_all(running).await.into_iter().collect()
+        let calls = calls.map(|call| self.run_one(call, cut.is_some_and(|cut| std::ptr::eq(cut, call))));
+        // Made before any runs: a stream that makes futures of borrowed calls is not provably `Send`.
+        let calls: Vec<_> = calls.collect();
+        let done: Vec<Result<Done>> = stream::iter(calls).buffered(at_once).collect().await;
+        done.into_iter().collect()
     }
 
     async fn run_one(&self, call: &ToolUse, cut: bool) -> Result<Done> {
