@@ -11,6 +11,7 @@ pub(crate) mod lease;
 pub(crate) mod nested;
 pub(crate) mod open;
 mod outcome;
+mod ready;
 mod upkeep;
 pub(crate) mod view;
 mod waiting;
@@ -27,12 +28,9 @@ pub use waiting::{WaitingThread, WaitingThreads};
 
 use std::future::IntoFuture;
 use std::marker::PhantomData;
-use std::panic::AssertUnwindSafe;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde::Serialize;
 use serde_json::Value;
@@ -40,22 +38,18 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use crate::checkpoint::Leased;
-use crate::context::{CheckpointId, Control, Nest, RunShared, Sink, Spending};
-use crate::edits::{Desk, EditError, Edits};
-use crate::engine::edit::Behind;
-use crate::engine::halt::{Halt, Limits};
+use crate::context::CheckpointId;
+use crate::edits::{EditError, Edits};
+use crate::engine::Answers;
+use crate::engine::halt::Limits;
 use crate::engine::host::{LocalRunner, TaskRunner};
-use crate::engine::plan::StepPlace;
-use crate::engine::recorder::Trace;
-use crate::engine::reuse::KeptOutputs;
-use crate::engine::{Answers, Loop, Pause, Scratch};
 use crate::error::{Code, Error};
 use crate::graph::{CompiledGraph, Persistence};
-use crate::policy::{Heartbeats, NodePanic, Siblings, panic_of};
-use crate::run::begin::{Begun, Next, Start, Thread};
-use crate::run::event::{EventQueue, EventStream, Hears, View, Views};
+use crate::policy::Siblings;
+use crate::run::begin::{Start, Thread};
+use crate::run::event::{EventQueue, EventStream, View, Views};
 use crate::run::lease::{Ground, Taken};
-use crate::session::Sessions;
+use crate::run::ready::{OnThread, Ready};
 use crate::state::State;
 use crate::step::MakeEdits;
 
@@ -423,7 +417,7 @@ impl<S: State, O> RunBuilder<S, O> {
 }
 
 impl<S: State> RunBuilder<S> {
-    async fn run(self, events: Option<Arc<EventQueue<S>>>) -> Result<Outcome<S>, Error> {
+    async fn run<O: From<S>>(self, events: Option<Arc<EventQueue<S>>>) -> Result<Outcome<O>, Error> {
         let thread = self.thread.clone();
         let span = tracing::info_span!(
             target: "agentgraph",
@@ -432,36 +426,57 @@ impl<S: State> RunBuilder<S> {
             gen_ai.operation.name = "invoke_workflow",
             gen_ai.conversation.id = thread.as_deref(),
         );
-        let outcome = match self.graph.host.clone() {
-            None => self.run_with(LocalRunner, events).instrument(span).await,
-            Some(host) => Box::pin(self.run_with(host, events).instrument(span)).await,
+        let outcome = match self.way(events) {
+            Ok(Way::Alone(mut ready)) => {
+                let driven = ready.drive_to_the_end().instrument(span).await;
+                ready.outcome(driven)
+            }
+            Ok(Way::Further(run)) => run.instrument(span).await,
+            Err(error) => Err(error),
         };
-        outcome.map_err(|error| error.on_thread(thread.as_deref()))
+        outcome.map(|outcome| outcome.map(O::from)).map_err(|error| error.on_thread(thread.as_deref()))
     }
 
-    async fn run_with<R: TaskRunner<S>>(
+    fn way(self, events: Option<Arc<EventQueue<S>>>) -> Result<Way<S>, Error> {
+        match (self.graph.host.clone(), self.graph.persistence.is_some()) {
+            (None, false) => Ok(Way::Alone(Box::new(self.make_ready_alone(LocalRunner, events)?))),
+            (None, true) => Ok(Way::Further(Box::pin(self.run_kept(LocalRunner, events)))),
+            (Some(host), true) => Ok(Way::Further(Box::pin(self.run_kept(host, events)))),
+            (Some(host), false) => {
+                let mut ready = Box::new(self.make_ready_alone(host, events)?);
+                Ok(Way::Further(Box::pin(async move {
+                    let driven = ready.drive_to_the_end().await;
+                    ready.outcome(driven)
+                })))
+            }
+        }
+    }
+
+    /// Makes a run ready that keeps nothing.
+    fn make_ready_alone<R: TaskRunner<S>>(
         mut self,
         runner: R,
         events: Option<Arc<EventQueue<S>>>,
-    ) -> Result<Outcome<S>, Error> {
-        let start = std::mem::replace(&mut self.start, Ok(Start::Proceed))?;
-        let Some(persistence) = self.graph.persistence.clone() else {
-            return match self.from {
-                Some(_) => Err(view::no_checkpointer()),
-                None => self.run_on(start, None, None, runner, events).await,
-            };
-        };
-        Box::pin(self.run_kept(persistence, start, runner, events)).await
+    ) -> Result<Ready<S, R>, Error> {
+        let start = self.take_start()?;
+        match self.from {
+            Some(_) => Err(view::no_checkpointer()),
+            None => self.make_ready(start, None, runner, events),
+        }
+    }
+
+    fn take_start(&mut self) -> Result<Start<S>, Error> {
+        std::mem::replace(&mut self.start, Ok(Start::Proceed))
     }
 
     /// Runs it on its thread, which is nobody else's meanwhile.
     async fn run_kept<R: TaskRunner<S>>(
-        self,
-        persistence: Persistence<S>,
-        start: Start<S>,
+        mut self,
         runner: R,
         events: Option<Arc<EventQueue<S>>>,
     ) -> Result<Outcome<S>, Error> {
+        let Some(persistence) = self.graph.persistence.clone() else { return Err(begin::no_thread()) };
+        let start = self.take_start()?;
         let name = self.thread.clone().ok_or_else(begin::no_thread)?;
         let graph = self.graph.clone();
         persistence.settle(&name).await;
@@ -483,8 +498,14 @@ impl<S: State> RunBuilder<S> {
             thread.gives_up = self.abandons || replaces;
             thread.copied_from = self.copied_from.clone();
             began_at.get_or_init(|| thread.head());
-            // In boxes: the futures of large states would otherwise lie several times on the stack of whoever polls first.
-            Box::pin(self.run_on(start, Some(thread), Some(fence), runner, events)).await
+            let inside = match graph.core.has_graphs && asks_what_is_open(&start) {
+                true => Box::pin(thread.open_inside(&graph.core)).await?,
+                false => Vec::new(),
+            };
+            let found = OnThread { thread, fence, inside };
+            let mut ready = Box::new(self.make_ready(start, Some(found), runner, events)?);
+            let driven = ready.drive_to_the_end().await;
+            ready.outcome(driven)
         };
         let outcome = lease.keep_up(Box::pin(work)).await;
         if let (Some(retention), Ok(outcome), Some(began_at)) =
@@ -497,114 +518,14 @@ impl<S: State> RunBuilder<S> {
         lease.end().await;
         outcome
     }
+}
 
-    async fn run_on<R: TaskRunner<S>>(
-        self,
-        start: Start<S>,
-        found: Option<Thread<'_, S>>,
-        fence: Option<u64>,
-        runner: R,
-        events: Option<Arc<EventQueue<S>>>,
-    ) -> Result<Outcome<S>, Error> {
-        let inside = match &found {
-            Some(thread) if self.graph.core.has_graphs && asks_what_is_open(&start) => {
-                Box::pin(thread.open_inside(&self.graph.core)).await?
-            }
-            _ => Vec::new(),
-        };
-        let mut begun = Begun::of(&self.graph, start, found, inside)?;
-        if let Some(state) = self.begins_on.filter(|_| begun.journal.is_none()) {
-            begun.state = state;
-        }
-        if let (Some(journal), Some(persistence)) = (&mut begun.journal, &self.graph.persistence) {
-            match self.durability {
-                Durability::Sync => {}
-                Durability::Async => journal.hand_over_to(persistence.behind()?),
-                Durability::Exit => {
-                    let random = || self.graph.shared.services.random();
-                    journal.wait_for_the_end(nested::moves_from(&self.graph.core, random));
-                }
-            }
-        }
-        if let (Some(journal), Some(fence @ 1..)) = (&mut begun.journal, fence) {
-            journal.saver = Arc::new(Leased { inner: Arc::clone(&journal.saver), fence });
-        }
-        if let Some(events) = &events {
-            events.begin(begun.run);
-        }
-        let services = &self.graph.shared.services;
-        let spending = Spending::new(self.budget, begun.spent, || services.now());
-        let nest = self.graph.core.has_graphs.then(|| {
-            let saver = begun.journal.as_ref().map(|journal| Arc::clone(&journal.saver));
-            let resumed = !matches!(begun.next, Next::Input { .. } | Next::Fork);
-            let drain = self.limits.drain.clone();
-            let mut nest = Nest::new(saver, self.durability, self.max_concurrency, drain, resumed);
-            let heard = events.as_ref().filter(|_| self.subgraphs);
-            nest.hears = heard.map(|events| Arc::clone(events) as Arc<dyn Hears>);
-            Box::new(nest)
-        });
-        let halt = Halt::of(self.limits, spending.time_left(), services);
-        let shared = Arc::new(RunShared {
-            graph: Arc::clone(&self.graph.shared),
-            run: begun.run,
-            thread: self.thread,
-            control: Control::of(self.graph.core.eager),
-            sessions: Sessions::open(&self.graph.shared.sessions, &begun.sessions, begun.sessions_changed)?,
-            sink: events
-                .as_ref()
-                .filter(|events| events.views.custom || events.views.messages || events.views.edits)
-                .map(|events| Arc::clone(events) as Arc<dyn Sink>),
-            hears_custom: events.as_ref().is_some_and(|events| events.views.custom),
-            hears_messages: events.as_ref().is_some_and(|events| events.views.messages),
-            max_supersteps: self.max_supersteps,
-            services: Arc::clone(services),
-            spending,
-            drains: AtomicBool::new(false),
-            beats: Heartbeats::default(),
-            outer: None,
-            nest,
-            desk: Arc::clone(&self.graph.core) as Arc<dyn Desk>,
-            stores_edits: begun.journal.is_some() || self.graph.host.is_some(),
-            visible: Mutex::default(),
-        });
-        // The records of a subgraph whose updates are its result say them, whoever writes them.
-        let updates =
-            begun.journal.as_ref().and_then(|journal| journal.call).is_some_and(|call| call.updates);
-        let mut run = Loop {
-            kept: KeptOutputs::of(&begun.graph, begun.outputs),
-            core: begun.graph,
-            runner,
-            shared,
-            state: begun.state,
-            frontier: begun.frontier,
-            joins: begun.joins,
-            journal: begun.journal,
-            events,
-            halt,
-            siblings: self.siblings.unwrap_or(self.graph.core.siblings),
-            max_concurrency: self.max_concurrency,
-            left_over: begun.left_over,
-            past_breaks: begun.past_breaks,
-            halted: begun.halted,
-            trace: updates.then(|| Box::new(Trace::after(S::Update::default()))),
-            eager: begun.eager,
-            scratch: Scratch::default(),
-        };
-        run.show_edits();
-        let edits = matches!(begun.next, Next::Edit(..));
-        // Nodes' panics are caught where they run. What is left are routes, reducers and values that serialise themselves.
-        let driven = AssertUnwindSafe(drive(&mut run, begun.next, self.edits)).catch_unwind().await;
-        match driven.unwrap_or_else(|payload| Err(panicked(&*payload))) {
-            // An edit is no run's end: its joins may yet be filled.
-            Ok(pause) if edits => Ok(Outcome::of(run, pause)),
-            Ok(pause) => match run.stuck_error(&pause) {
-                None => Ok(Outcome::of(run, pause)),
-                Some(error) => Err(error.with_state(run.state)),
-            },
-            Err(error) if run.scratch.merging => Err(error),
-            Err(error) => Err(error.with_state(run.state)),
-        }
-    }
+/// How a call is carried out.
+enum Way<S: State> {
+    /// In this process, keeping nothing.
+    Alone(Box<Ready<S, LocalRunner>>),
+    /// On its thread, or on a host: in a box, so that a run that needs neither does not carry what they need.
+    Further(RunFuture<S>),
 }
 
 /// Whether the call has to know what subgraphs of the thread wait for.
@@ -612,87 +533,12 @@ fn asks_what_is_open<S: State>(start: &Start<S>) -> bool {
     matches!(start, Start::Resume(_) | Start::Invoke(_))
 }
 
-fn panicked(payload: &(dyn std::any::Any + Send)) -> Error {
-    let NodePanic { message } = panic_of(payload);
-    let problem = format!("a route, a reducer or the serialisation of a value panicked: {message}");
-    Error::new(Code::NodePanicked, problem).with_source(NodePanic { message })
-}
-
-async fn drive<S: State, R: TaskRunner<S>>(
-    run: &mut Loop<S, R>,
-    next: Next<S>,
-    edits: Vec<MakeEdits>,
-) -> Result<Pause, Error> {
-    if !edits.is_empty() && !matches!(next, Next::Input { .. }) {
-        let problem = "`.for_this_run(..)` edits the graph of a run that begins, and this call goes on with one: let a node \
-                       edit it, with `ctx.edits()`";
-        return Err(Error::new(Code::EditRejected, problem));
-    }
-    match next {
-        Next::Input { input, abandoned } => {
-            let input = run.edit_before(edits, input)?;
-            run.input(input, abandoned).await?;
-        }
-        Next::Answer(answers, inside) => {
-            run.adopt_failures();
-            run.check_left_over()?;
-            run.give_answers(answers, inside).await?;
-        }
-        Next::GoOn => run.adopt_failures(),
-        Next::Fork => Box::pin(run.edit(Edit::Here(None), None)).await?,
-        Next::Edit(edit, from) => {
-            if let Some(from) = &from {
-                // The edit is a run of its own, and what failed is of the run before.
-                run.adopt_failures_of(
-                    from.run,
-                    from.id.step.saturating_add(from.ahead),
-                    from.thread.as_deref(),
-                );
-            }
-            let copied = from.as_ref().and_then(|from| from.thread.clone());
-            let thread = copied.or(run.shared.thread.clone()).unwrap_or_default();
-            let namespace =
-                run.journal.as_ref().map(|journal| Arc::clone(&journal.namespace)).unwrap_or_default();
-            let behind = from.map(|from| Behind {
-                place: StepPlace {
-                    thread: &thread,
-                    namespace: &namespace,
-                    run: from.run,
-                    branch: from.id.branch,
-                    parent: from.id.step.saturating_add(from.ahead),
-                },
-                writes: from.writes,
-            });
-            Box::pin(run.edit(edit, behind)).await?;
-            return Ok(Pause::Finished);
-        }
-    }
-    let mut paused = match run.core.discipline.clone() {
-        None => run.go_on().await,
-        Some(discipline) => match R::here(run) {
-            Some(run) => discipline.drive(run).await,
-            None => Err(Error::new(Code::Host, "the nodes of a dependency graph run where its passes do")),
-        },
-    };
-    if !run.scratch.untold.is_empty() && matches!(paused, Ok(Pause::Interrupted(_))) {
-        paused = match Box::pin(run.tell_inside()).await {
-            Ok(()) => paused,
-            Err(error) => Err(error),
-        };
-    }
-    match run.has_to_settle() {
-        false => paused,
-        true => Box::pin(run.settle(paused)).await,
-    }
-}
-
 impl<S: State, O: From<S> + 'static> IntoFuture for RunBuilder<S, O> {
     type Output = Result<Outcome<O>, Error>;
     type IntoFuture = RunFuture<O>;
 
     fn into_future(self) -> Self::IntoFuture {
-        let run = self.showing::<S>();
-        Box::pin(async move { Ok(run.run(None).await?.map(O::from)) })
+        Box::pin(self.showing::<S>().run(None))
     }
 }
 

@@ -1,0 +1,250 @@
+//! [`Ready`]: a call that has found everything it needs, to be driven to its end.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+
+use futures_util::FutureExt;
+
+use super::begin::{Begun, EditedFrom, Next, Start, Thread};
+use super::event::{EventQueue, Hears};
+use super::open::OpenRequest;
+use super::{Durability, Edit, Outcome, RunBuilder, nested};
+use crate::checkpoint::Leased;
+use crate::context::{Control, Nest, RunShared, Sink, Spending};
+use crate::edits::Desk;
+use crate::engine::edit::Behind;
+use crate::engine::halt::Halt;
+use crate::engine::host::TaskRunner;
+use crate::engine::plan::StepPlace;
+use crate::engine::recorder::Trace;
+use crate::engine::reuse::KeptOutputs;
+use crate::engine::{Loop, Pause, Scratch};
+use crate::error::{Code, Error};
+use crate::policy::{Heartbeats, NodePanic, panic_of};
+use crate::session::Sessions;
+use crate::state::State;
+use crate::step::MakeEdits;
+
+/// It is made in one go, since what is held across an await is a part of the run's future, which is written and moved before
+/// the first node runs.
+pub(super) struct Ready<S: State, R: TaskRunner<S>> {
+    run: Loop<S, R>,
+    next: Next<S>,
+    edits: Vec<MakeEdits>,
+    /// It edits the state instead of running nodes.
+    is_edit: bool,
+}
+
+/// What a call that is kept has found.
+pub(super) struct OnThread<'a, S: State> {
+    pub(super) thread: Thread<'a, S>,
+    pub(super) fence: u64,
+    /// What subgraphs ask there.
+    pub(super) inside: Vec<OpenRequest>,
+}
+
+impl<S: State> RunBuilder<S> {
+    pub(super) fn make_ready<R: TaskRunner<S>>(
+        self,
+        start: Start<S>,
+        found: Option<OnThread<'_, S>>,
+        runner: R,
+        events: Option<Arc<EventQueue<S>>>,
+    ) -> Result<Ready<S, R>, Error> {
+        let (thread, fence, inside) = match found {
+            Some(OnThread { thread, fence, inside }) => (Some(thread), fence, inside),
+            None => (None, 0, Vec::new()),
+        };
+        let mut begun = Begun::of(&self.graph, start, thread, inside)?;
+        if let Some(state) = self.begins_on.filter(|_| begun.journal.is_none()) {
+            begun.state = state;
+        }
+        if let (Some(journal), Some(persistence)) = (&mut begun.journal, &self.graph.persistence) {
+            match self.durability {
+                Durability::Sync => {}
+                Durability::Async => journal.hand_over_to(persistence.behind()?),
+                Durability::Exit => {
+                    let random = || self.graph.shared.services.random();
+                    journal.wait_for_the_end(nested::moves_from(&self.graph.core, random));
+                }
+            }
+        }
+        if let (Some(journal), 1..) = (&mut begun.journal, fence) {
+            journal.saver = Arc::new(Leased { inner: Arc::clone(&journal.saver), fence });
+        }
+        if let Some(events) = &events {
+            events.begin(begun.run);
+        }
+        let services = &self.graph.shared.services;
+        let spending = Spending::new(self.budget, begun.spent, || services.now());
+        let nest = self.graph.core.has_graphs.then(|| {
+            let saver = begun.journal.as_ref().map(|journal| Arc::clone(&journal.saver));
+            let resumed = !matches!(begun.next, Next::Input { .. } | Next::Fork);
+            let drain = self.limits.drain.clone();
+            let mut nest = Nest::new(saver, self.durability, self.max_concurrency, drain, resumed);
+            let heard = events.as_ref().filter(|_| self.subgraphs);
+            nest.hears = heard.map(|events| Arc::clone(events) as Arc<dyn Hears>);
+            Box::new(nest)
+        });
+        let halt = Halt::of(self.limits, spending.time_left(), services);
+        let shared = Arc::new(RunShared {
+            graph: Arc::clone(&self.graph.shared),
+            run: begun.run,
+            thread: self.thread,
+            control: Control::of(self.graph.core.eager),
+            sessions: Sessions::open(&self.graph.shared.sessions, &begun.sessions, begun.sessions_changed)?,
+            sink: events
+                .as_ref()
+                .filter(|events| events.views.custom || events.views.messages || events.views.edits)
+                .map(|events| Arc::clone(events) as Arc<dyn Sink>),
+            hears_custom: events.as_ref().is_some_and(|events| events.views.custom),
+            hears_messages: events.as_ref().is_some_and(|events| events.views.messages),
+            max_supersteps: self.max_supersteps,
+            services: Arc::clone(services),
+            spending,
+            drains: AtomicBool::new(false),
+            beats: Heartbeats::default(),
+            outer: None,
+            nest,
+            desk: Arc::clone(&self.graph.core) as Arc<dyn Desk>,
+            stores_edits: begun.journal.is_some() || self.graph.host.is_some(),
+            visible: Mutex::default(),
+        });
+        // The records of a subgraph whose updates are its result say them, whoever writes them.
+        let updates =
+            begun.journal.as_ref().and_then(|journal| journal.call).is_some_and(|call| call.updates);
+        let mut run = Loop {
+            kept: KeptOutputs::of(&begun.graph, begun.outputs),
+            core: begun.graph,
+            runner,
+            shared,
+            state: begun.state,
+            frontier: begun.frontier,
+            joins: begun.joins,
+            journal: begun.journal,
+            events,
+            halt,
+            siblings: self.siblings.unwrap_or(self.graph.core.siblings),
+            max_concurrency: self.max_concurrency,
+            left_over: begun.left_over,
+            past_breaks: begun.past_breaks,
+            halted: begun.halted,
+            trace: updates.then(|| Box::new(Trace::after(S::Update::default()))),
+            eager: begun.eager,
+            scratch: Scratch::default(),
+        };
+        run.show_edits();
+        let is_edit = matches!(begun.next, Next::Edit(..));
+        Ok(Ready { run, next: begun.next, edits: self.edits, is_edit })
+    }
+}
+
+impl<S: State, R: TaskRunner<S>> Ready<S, R> {
+    /// Nodes' panics are caught where they run. What is left are routes, reducers and values that serialise themselves.
+    pub(super) async fn drive_to_the_end(&mut self) -> Result<Pause, Error> {
+        let driven = AssertUnwindSafe(self.drive()).catch_unwind().await;
+        driven.unwrap_or_else(|payload| Err(panicked(&*payload)))
+    }
+
+    async fn drive(&mut self) -> Result<Pause, Error> {
+        self.begin().await?;
+        let run = &mut self.run;
+        if self.is_edit {
+            return Ok(Pause::Finished);
+        }
+        let mut paused = match run.core.discipline.clone() {
+            None => run.go_on().await,
+            Some(discipline) => match R::here(run) {
+                Some(run) => discipline.drive(run).await,
+                None => {
+                    Err(Error::new(Code::Host, "the nodes of a dependency graph run where its passes do"))
+                }
+            },
+        };
+        if !run.scratch.untold.is_empty() && matches!(paused, Ok(Pause::Interrupted(_))) {
+            paused = match Box::pin(run.tell_inside()).await {
+                Ok(()) => paused,
+                Err(error) => Err(error),
+            };
+        }
+        match run.has_to_settle() {
+            false => paused,
+            true => Box::pin(run.settle(paused)).await,
+        }
+    }
+
+    async fn begin(&mut self) -> Result<(), Error> {
+        let edits = std::mem::take(&mut self.edits);
+        let run = &mut self.run;
+        match std::mem::replace(&mut self.next, Next::GoOn) {
+            Next::Input { input, abandoned } => {
+                let input = run.edit_before(edits, input)?;
+                run.input(input, abandoned).await
+            }
+            _ if !edits.is_empty() => Err(edits_of_an_earlier_run()),
+            Next::Answer(answers, inside) => {
+                run.adopt_failures();
+                run.check_left_over()?;
+                Box::pin(run.give_answers(answers, inside)).await
+            }
+            Next::GoOn => {
+                run.adopt_failures();
+                Ok(())
+            }
+            Next::Fork => Box::pin(run.edit(Edit::Here(None), None)).await,
+            Next::Edit(edit, from) => Box::pin(edit_state(run, edit, from)).await,
+        }
+    }
+
+    pub(super) fn outcome(self, driven: Result<Pause, Error>) -> Result<Outcome<S>, Error> {
+        let run = self.run;
+        match driven {
+            // An edit is no run's end: its joins may yet be filled.
+            Ok(pause) if self.is_edit => Ok(Outcome::of(run, pause)),
+            Ok(pause) => match run.stuck_error(&pause) {
+                None => Ok(Outcome::of(run, pause)),
+                Some(error) => Err(error.with_state(run.state)),
+            },
+            Err(error) if run.scratch.merging => Err(error),
+            Err(error) => Err(error.with_state(run.state)),
+        }
+    }
+}
+
+async fn edit_state<S: State, R: TaskRunner<S>>(
+    run: &mut Loop<S, R>,
+    edit: Edit<S>,
+    from: Option<EditedFrom>,
+) -> Result<(), Error> {
+    if let Some(from) = &from {
+        // The edit is a run of its own, and what failed is of the run before.
+        run.adopt_failures_of(from.run, from.id.step.saturating_add(from.ahead), from.thread.as_deref());
+    }
+    let copied = from.as_ref().and_then(|from| from.thread.clone());
+    let thread = copied.or(run.shared.thread.clone()).unwrap_or_default();
+    let namespace = run.journal.as_ref().map(|journal| Arc::clone(&journal.namespace)).unwrap_or_default();
+    let behind = from.map(|from| Behind {
+        place: StepPlace {
+            thread: &thread,
+            namespace: &namespace,
+            run: from.run,
+            branch: from.id.branch,
+            parent: from.id.step.saturating_add(from.ahead),
+        },
+        writes: from.writes,
+    });
+    run.edit(edit, behind).await
+}
+
+fn edits_of_an_earlier_run() -> Error {
+    let problem = "`.for_this_run(..)` edits the graph of a run that begins, and this call goes on with one: let a node \
+                   edit it, with `ctx.edits()`";
+    Error::new(Code::EditRejected, problem)
+}
+
+fn panicked(payload: &(dyn std::any::Any + Send)) -> Error {
+    let NodePanic { message } = panic_of(payload);
+    let problem = format!("a route, a reducer or the serialisation of a value panicked: {message}");
+    Error::new(Code::NodePanicked, problem).with_source(NodePanic { message })
+}
