@@ -44,7 +44,7 @@ use crate::engine::Answers;
 use crate::engine::halt::Limits;
 use crate::engine::host::{LocalRunner, TaskRunner};
 use crate::error::{Code, Error};
-use crate::graph::{CompiledGraph, Persistence};
+use crate::graph::CompiledGraph;
 use crate::policy::Siblings;
 use crate::run::begin::{Start, Thread};
 use crate::run::event::{EventQueue, EventStream, View, Views};

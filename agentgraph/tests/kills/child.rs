@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use agentgraph::checkpoint::{Place, PostgresSaver, SqliteSaver};
+use agentgraph::checkpoint::{Claim, LeaseTerms, Place, PostgresSaver, SqliteSaver};
 use agentgraph::prelude::*;
 use agentgraph::{Checkpoint, Code, Durability, Error, RunBuilder, WhenBusy};
 use serde::{Deserialize, Serialize};
@@ -19,6 +19,9 @@ use super::watched::Watched;
 
 /// A call fails or pauses a few times at most; more of them would never end.
 const CALLS: usize = 20;
+
+/// Whoever waits for a thread looks at least so often.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// What a process is told.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -129,6 +132,9 @@ async fn go_on(orders: &Orders, log: &Arc<Log>) -> Result<(), Error> {
 
 async fn open(orders: &Orders, world: &World) -> Result<Arc<dyn Checkpointer>, Error> {
     let mut store = orders.store.open().await?;
+    if orders.queues {
+        until_nobody_has(&*store, &orders.thread).await?;
+    }
     if let Some(fault) = orders.fault {
         let (points, cleared) = (Arc::clone(&world.points), orders.log.with_extension("cleared"));
         store = Arc::new(Faulty { inner: store, fault, points, late: Mutex::default(), cleared });
@@ -139,6 +145,20 @@ async fn open(orders: &Orders, world: &World) -> Result<Arc<dyn Checkpointer>, E
         points: Arc::clone(&world.points),
         speaks_too_soon: orders.fault == Some(Fault::SpeaksTooSoon),
     }))
+}
+
+/// The server may still be at the last statement of a process that is dead: only who has the thread reads what stays so.
+async fn until_nobody_has(store: &dyn Checkpointer, thread: &str) -> Result<(), Error> {
+    loop {
+        let now = SystemTime::now();
+        let terms = LeaseTerms { now, until: now + Duration::from_secs(30), seize: false };
+        match store.acquire(thread, terms).await? {
+            Claim::Granted { fence } => return store.release(thread, fence).await,
+            Claim::Held { fence, .. } => {
+                let _ = tokio::time::timeout(LOOK_AGAIN, store.released(thread, fence)).await;
+            }
+        }
+    }
 }
 
 /// The marks in the bytes of the store that the thread's own state does not show yet.

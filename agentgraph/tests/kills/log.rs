@@ -1,4 +1,5 @@
-//! The log outside of the store: one line an event, each appended by a single write, so that a kill takes none of them.
+//! The log outside of the store: one line an event, each appended by a single write. A kill may cut that short where a page of
+//! the file ends, so each event begins a line of its own.
 
 use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
@@ -77,8 +78,7 @@ impl Log {
         match &mut sink.file {
             None => sink.kept.push(line),
             Some(file) => {
-                let mut text = serde_json::to_string(&line).unwrap();
-                text.push('\n');
+                let text = format!("\n{}\n", serde_json::to_string(&line).unwrap());
                 file.write_all(text.as_bytes()).unwrap();
             }
         }
@@ -99,5 +99,11 @@ impl Log {
 
 pub fn read(path: &Path) -> Vec<Line> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    let lines = text.lines().filter(|line| !line.is_empty());
+    let events = lines.map(serde_json::from_str).filter(|event| !was_cut_short(event));
+    events.map(Result::unwrap).collect()
+}
+
+fn was_cut_short(event: &serde_json::Result<Line>) -> bool {
+    event.as_ref().is_err_and(serde_json::Error::is_eof)
 }
