@@ -601,6 +601,25 @@ async fn the_end_waits_for_detached_nodes_as_long_as_they_say() {
     assert_eq!(times.began.elapsed().as_secs(), 5);
 }
 
+/// However often a detached node begins anew while the run is at its end.
+#[tokio::test(start_paused = true)]
+async fn the_end_waits_once_and_not_for_each_task_anew() {
+    let times = Times::new();
+    let graph = eager()
+        .node("main", times.node("main", 1))
+        .node("tick", times.node("tick", 2).detached().on_end(OnEnd::Await(Duration::from_secs(8))))
+        .edge(START, "main")
+        .edge(START, "tick")
+        .edge("tick", "tick")
+        .compile()
+        .unwrap();
+    let outcome = graph.invoke(Words::update()).await.unwrap();
+    let Outcome::Finished { output, cancelled, .. } = outcome else { panic!("{outcome:?}") };
+    assert_eq!(text(&output), "main tick tick tick tick");
+    assert_eq!(cancelled, ["tick"]);
+    assert_eq!(times.began.elapsed().as_secs(), 9);
+}
+
 #[tokio::test]
 async fn the_failure_of_a_detached_node_is_no_failure_of_the_run() {
     async fn fails() -> Result<WordsUpdate> {

@@ -98,6 +98,7 @@ pub(super) fn compile<O: Output, S: PassInput>(
         has_graphs: false,
         eager: false,
         detached: Vec::new(),
+        awaited_at_end: Vec::new(),
         siblings: graph.siblings,
         on_limit: None,
         stuck_fails: false,

@@ -101,7 +101,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         started: Started,
         end: End<S>,
     ) -> Result<(), Error> {
-        let Started { key, detached } = started;
+        let Started { key, detached, .. } = started;
         if let End::Handled(handler, failure) = end {
             return self.hand_over(course, index, key, handler, failure).await;
         }

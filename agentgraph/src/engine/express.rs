@@ -76,12 +76,12 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 };
                 drop(future);
                 guard.lift();
-                let special = core.topology.exits(node).special;
+                let exits = core.topology.exits(node);
                 let update = match result {
-                    Ok(Step::Update(update)) if !special && !shared.control.in_use() => update,
+                    Ok(Step::Update(update)) if !exits.special && !shared.control.in_use() => update,
                     other => return Ok(Exit::Ended(node, other)),
                 };
-                merge.only_update(Arc::make_mut(state), node, update)?;
+                merge.only_update(Arc::make_mut(state), (node, exits), update)?;
                 *merge.merging = false;
                 scratch.merged = step;
             }

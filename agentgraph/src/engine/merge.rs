@@ -11,7 +11,7 @@ use crate::engine::recorder::Recorder;
 use crate::error::{Code, Error, nearest};
 use crate::graph::joins::Joins;
 use crate::graph::run_graph::{Proposed, RunGraph};
-use crate::graph::topology::{END_ID, Topology};
+use crate::graph::topology::{END_ID, Exits, Topology};
 use crate::graph::{GraphCore, RouterFn};
 use crate::state::{State, WriteKind};
 use crate::step::{Goto, InputValue, Step};
@@ -219,22 +219,30 @@ impl<S: State> Merge<'_, S> {
         Ok(())
     }
 
-    /// [`update`](Merge::update) where nothing is written down, no join has a timeout, no node is deferred and the node's
-    /// routers do not fail.
+    /// [`update`](Merge::update) where nothing is written down or edited, no join has a timeout, no node is deferred or
+    /// dispatched and the node's routers do not fail.
     #[inline]
-    pub(crate) fn only_update(&mut self, state: &mut S, node: u32, update: S::Update) -> Result<(), Error> {
+    pub(crate) fn only_update(
+        &mut self,
+        state: &mut S,
+        (node, exits): (u32, Exits),
+        update: S::Update,
+    ) -> Result<(), Error> {
         *self.merging = true;
         if let Err(error) = state.apply(&self.core.schema, update) {
             return Err(Error::from(error).at_node(self.core.name(node)));
         }
-        let topology = &self.core.topology;
-        let exits = topology.exits(node);
-        if let ([only], false) = (topology.successors.row(node), exits.joins || exits.routers) {
-            self.next.pulled[0] = *only;
-            return Ok(());
+        let next = &mut self.next.pulled;
+        match self.core.topology.successors.row(node) {
+            [only] => next[0] = *only,
+            several => {
+                next.clear();
+                next.extend_from_slice(several);
+            }
         }
-        self.next.clear();
-        self.follow_edges(node);
+        if exits.joins {
+            self.arrive(node);
+        }
         if exits.routers {
             self.ask_routers(node, state)?;
         }
@@ -484,6 +492,11 @@ impl<S: State> Merge<'_, S> {
         for router in core.topology.routers.row(node) {
             let router = &core.routers[*router as usize];
             match &router.decide {
+                RouterFn::Typed(decide) if core.edited.is_none() => decide(state, &mut |pick| {
+                    if let Some(target) = router.targets.get(pick.target) {
+                        self.go(node, *target, pick.input);
+                    }
+                }),
                 RouterFn::Typed(decide) => {
                     let mut gone = None;
                     decide(state, &mut |pick| {
@@ -529,6 +542,7 @@ impl<S: State> Merge<'_, S> {
         }
     }
 
+    #[inline]
     fn go(&mut self, from: u32, target: u32, input: Option<InputValue>) {
         match input {
             _ if target == END_ID => {}

@@ -1,6 +1,6 @@
 //! From the builder's notes to a checked graph, in four passes: names, edges, reachability, dense arrays.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +21,7 @@ use super::{
 use crate::context::GraphShared;
 use crate::error::nearest;
 use crate::migrate::{Migrate, Migrations};
+use crate::policy::OnEnd;
 use crate::services::SystemServices;
 use crate::state::{Lifetime, State};
 use crate::subgraph::AnyGraph;
@@ -122,13 +123,19 @@ pub(super) fn compile<S: State>(graph: StateGraph<S>) -> Result<CompiledGraph<S>
             .filter(|policies| !policies.is_empty())
             .map(Arc::new),
     });
+    let nodes: Vec<NodeEntry<S>> = nodes.collect();
+    let awaited = detached.iter().zip(&nodes).filter_map(|(detached, node)| match node.on_end {
+        OnEnd::Await(limit) if *detached => Some(limit),
+        _ => None,
+    });
+    let awaited_at_end: BTreeSet<Duration> = awaited.collect();
     let routers = routers.into_iter().zip(routes).map(|(router, route)| Router {
         decide: router.decide,
         targets: route.targets.into_iter().map(|(target, _)| target).collect(),
     });
     let core = GraphCore {
         schema,
-        nodes: nodes.collect(),
+        nodes,
         topology,
         routers: routers.collect(),
         by_name: Arc::new(by_name),
@@ -138,6 +145,7 @@ pub(super) fn compile<S: State>(graph: StateGraph<S>) -> Result<CompiledGraph<S>
         breaks,
         has_ephemeral,
         has_run_channels,
+        awaited_at_end: awaited_at_end.into_iter().collect(),
         has_graphs: graphs.iter().any(Option::is_some) || !templates.is_empty(),
         siblings,
         on_limit,

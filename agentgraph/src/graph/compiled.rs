@@ -51,6 +51,8 @@ pub(crate) struct GraphCore<S: State> {
     pub(crate) breaks: Option<Breaks>,
     pub(crate) has_ephemeral: bool,
     pub(crate) has_run_channels: bool,
+    /// For how long the end of a run waits for detached nodes: the times that they name, each once.
+    pub(crate) awaited_at_end: Vec<Duration>,
     /// A node is a graph, or a temporary one may be.
     pub(crate) has_graphs: bool,
     pub(crate) siblings: Siblings,

@@ -9,6 +9,7 @@ pub enum OnEnd {
     /// It is dropped where it stands. The default.
     #[default]
     Cancel,
-    /// The run waits for it, so long at most, and drops it then.
+    /// The run waits for it, so long at most from where everything else has ended, and drops it then. The time is that of all
+    /// its tasks together, with those that begin meanwhile.
     Await(Duration),
 }

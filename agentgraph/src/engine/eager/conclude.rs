@@ -7,12 +7,10 @@ use crate::checkpoint::format::Source;
 use crate::context::Request;
 use crate::engine::eager::course::{Course, Stop};
 use crate::engine::eager::flow::{Activation, Key, Phase};
-use crate::engine::halt::sleep;
 use crate::engine::host::TaskRunner;
 use crate::engine::stored::{StoredAnswer, StoredRequest, StoredStop, to_bytes, told};
 use crate::engine::{Loop, Pause};
 use crate::error::Error;
-use crate::policy::OnEnd;
 use crate::run::{Interrupt, InterruptId, InterruptKind, StopReason};
 use crate::state::State;
 
@@ -99,26 +97,19 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     /// Everything but what is detached has ended.
     async fn end(&mut self, course: &mut Course<S>) -> Result<Option<Pause>, Error> {
-        let known = course.ending.take();
-        let begins = known.is_none();
-        let mut ending = known.unwrap_or_default();
-        let mut awaited: Vec<u32> = ending.iter().map(|(index, _)| *index).collect();
-        for (index, started) in course.all_started() {
-            let on_end = self
-                .activation(started.key)
-                .and_then(|one| self.core.entry(one.node))
-                .map(|node| node.on_end);
-            if let (Some(OnEnd::Await(limit)), false) = (on_end, awaited.contains(&index)) {
-                ending.push((index, sleep(&self.shared.services, limit)));
-                awaited.push(index);
+        let begins = course.ending.is_none();
+        let mut ending = course.ending.take().unwrap_or_default();
+        if begins {
+            for limit in &self.core.awaited_at_end {
+                ending.is_over(*limit, &self.shared.services);
             }
         }
-        course.drop_unless(|index| awaited.contains(&index));
-        ending.retain(|(index, _)| course.started(*index).is_some());
-        let waits = !ending.is_empty();
+        course.drop_unless(|started| started.awaited.is_some());
         course.ending = Some(ending);
         // Once more where the end begins: what waits in line may be worth waiting for.
-        if waits || (begins && self.eager.as_ref().is_some_and(|eager| !eager.flow.ready.is_empty())) {
+        if course.is_ending()
+            || (begins && self.eager.as_ref().is_some_and(|eager| !eager.flow.ready.is_empty()))
+        {
             return Ok(None);
         }
         self.cut_detached().await?;

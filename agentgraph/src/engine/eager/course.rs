@@ -1,9 +1,10 @@
 //! One call of an eager run under way: the tasks that run, how those ended that did, and why no more of them start.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
@@ -12,11 +13,13 @@ use futures_util::stream::FuturesUnordered;
 use crate::context::TaskId;
 use crate::engine::eager::flow::Key;
 use crate::engine::execute::{Ledger, Left, NotDone, Running};
+use crate::engine::halt::sleep;
 use crate::engine::merge::Done;
 use crate::error::Error;
 use crate::failure::Failure;
 use crate::node::NodeResult;
 use crate::run::{Interrupt, StopReason};
+use crate::services::Services;
 use crate::state::State;
 use crate::step::InputValue;
 
@@ -44,6 +47,38 @@ pub(super) enum Stop {
 pub(super) struct Started {
     pub(super) key: Key,
     pub(super) detached: bool,
+    /// For how long the end of the run waits for it, if it is detached.
+    pub(super) awaited: Option<Duration>,
+}
+
+/// How long the end still waits for detached tasks: a clock for each of the times that their nodes name, all of which run from
+/// the beginning of the end, however many tasks begin later.
+#[derive(Default)]
+pub(super) struct Ending {
+    clocks: Vec<(Duration, Option<BoxFuture<'static, ()>>)>,
+}
+
+impl Ending {
+    /// Whether it does not wait any more for what may take so long. A time that it has not heard of begins now.
+    pub(super) fn is_over(&mut self, limit: Duration, services: &Arc<dyn Services>) -> bool {
+        match self.clocks.iter().find(|(of, _)| *of == limit) {
+            Some((_, clock)) => clock.is_none(),
+            None => {
+                self.clocks.push((limit, Some(sleep(services, limit))));
+                false
+            }
+        }
+    }
+
+    /// A time that has come to its end.
+    pub(super) fn poll_over(&mut self, cx: &mut Context<'_>) -> Option<Duration> {
+        let (limit, over) = self.clocks.iter_mut().find_map(|(limit, clock)| {
+            let is_over = clock.as_mut().is_some_and(|clock| clock.as_mut().poll(cx).is_ready());
+            is_over.then_some((*limit, clock))
+        })?;
+        *over = None;
+        Some(limit)
+    }
 }
 
 /// See the module.
@@ -60,8 +95,8 @@ pub(super) struct Course<S: State> {
     pub(super) inside: BTreeMap<Key, Vec<Interrupt>>,
     /// The times that tasks may take, oldest first, if they are limited.
     pub(super) limits: VecDeque<(u32, BoxFuture<'static, ()>)>,
-    /// For how long the end waits for detached tasks; none before everything else has ended.
-    pub(super) ending: Option<Vec<(u32, BoxFuture<'static, ()>)>>,
+    /// None before everything that is not detached has ended.
+    pub(super) ending: Option<Ending>,
 }
 
 impl<S: State> Course<S> {
@@ -90,11 +125,6 @@ impl<S: State> Course<S> {
 
     pub(super) fn started(&self, index: u32) -> Option<Started> {
         self.started.get(&index).copied()
-    }
-
-    /// Those that have not come to their ends.
-    pub(super) fn all_started(&self) -> impl Iterator<Item = (u32, Started)> {
-        self.started.iter().map(|(index, started)| (*index, *started))
     }
 
     pub(super) fn count(&self) -> usize {
@@ -149,8 +179,7 @@ impl<S: State> Course<S> {
 
     /// Whether the end waits for tasks that are detached.
     pub(super) fn is_ending(&self) -> bool {
-        let mut ending = self.ending.iter().flatten();
-        ending.any(|(index, _)| self.started.contains_key(index))
+        self.ending.is_some() && !self.started.is_empty()
     }
 
     /// The task that ended first, which is over with that.
@@ -175,12 +204,16 @@ impl<S: State> Course<S> {
     }
 
     /// Drops the tasks that are not to go on.
-    pub(super) fn drop_unless(&mut self, goes_on: impl Fn(u32) -> bool) {
+    pub(super) fn drop_unless(&mut self, goes_on: impl Fn(Started) -> bool) {
+        let ended: HashSet<u32> = self.ended.iter().map(|(index, _)| *index).collect();
+        let over =
+            self.started.iter().filter(|(index, started)| !goes_on(**started) && !ended.contains(index));
+        let over: HashSet<u32> = over.map(|(index, _)| *index).collect();
+        if over.is_empty() {
+            return;
+        }
         let running = std::mem::take(&mut self.running);
-        self.running = running.into_iter().filter(|task| goes_on(task.request.index)).collect();
-        let has_ended = |index: u32| self.ended.iter().any(|(ended, _)| *ended == index);
-        let over = self.started.keys().copied().filter(|index| !goes_on(*index) && !has_ended(*index));
-        let over: Vec<u32> = over.collect();
+        self.running = running.into_iter().filter(|task| !over.contains(&task.request.index)).collect();
         over.into_iter().for_each(|index| self.forget(index));
     }
 

@@ -3,6 +3,7 @@
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use crate::context::Call;
 use crate::engine::Loop;
@@ -62,7 +63,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 self.stands(key, Phase::Waits);
                 continue;
             }
-            if course.ending.is_some() && !self.is_awaited(key) {
+            if !self.is_worth_waiting_for(course, key) {
                 self.eager.as_mut()?.flow.ready.pop_front();
                 self.stands(key, Phase::Stands);
                 continue;
@@ -76,12 +77,23 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
-    /// Whether the end of the run waits for an activation.
-    pub(super) fn is_awaited(&self, key: Key) -> bool {
-        self.activation(key).is_some_and(|activation| {
-            let detached = self.core.is_detached(activation.node);
-            !detached || self.core.entry(activation.node).is_some_and(|node| node.on_end != OnEnd::Cancel)
-        })
+    /// Whether the run is not at its end, or waits there for an activation.
+    fn is_worth_waiting_for(&self, course: &mut Course<S>, key: Key) -> bool {
+        let (Some(ending), Some(activation)) = (&mut course.ending, self.activation(key)) else {
+            return true;
+        };
+        match self.awaited(activation.node) {
+            Some(limit) => !ending.is_over(limit, &self.shared.services),
+            None => !self.core.is_detached(activation.node),
+        }
+    }
+
+    /// For how long the end of the run waits for a node, if it is detached.
+    fn awaited(&self, node: u32) -> Option<Duration> {
+        match self.core.entry(node)?.on_end {
+            OnEnd::Await(limit) if self.core.is_detached(node) => Some(limit),
+            _ => None,
+        }
     }
 
     /// Whether a static interrupt holds an activation.
@@ -121,7 +133,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         if !answers.is_empty() {
             self.shared.control.answer(index, answers);
         }
-        course.begin(index, Started { key, detached: self.core.is_detached(node) });
+        let (detached, awaited) = (self.core.is_detached(node), self.awaited(node));
+        course.begin(index, Started { key, detached, awaited });
         if self.skips_some() && self.skip_activation(course, index, key, node) {
             return;
         }

@@ -89,13 +89,10 @@ fn poll_limits<S: State>(course: &mut Course<S>, cx: &mut Context<'_>) -> Option
     timer.as_mut().poll(cx).is_ready().then_some(*index)
 }
 
-/// Whether the end need not wait any longer for one of the tasks that it waits for. That one is dropped.
+/// Whether the end need not wait any longer for some of the tasks that it waits for. These are dropped.
 fn poll_ending<S: State>(course: &mut Course<S>, cx: &mut Context<'_>) -> bool {
     let Some(ending) = &mut course.ending else { return false };
-    let over =
-        ending.iter_mut().find_map(|(index, timer)| timer.as_mut().poll(cx).is_ready().then_some(*index));
-    let Some(over) = over else { return false };
-    ending.retain(|(index, _)| *index != over);
-    course.drop_unless(|index| index != over);
+    let Some(over) = ending.poll_over(cx) else { return false };
+    course.drop_unless(|started| started.awaited != Some(over));
     true
 }
