@@ -156,6 +156,41 @@ async fn the_bytes_of_a_step_do_not_grow_with_the_graph() {
     assert_eq!(longest[0], longest[1]);
 }
 
+/// Segments add to what those before them say. Each call and each run begins with one that says all of its own.
+#[tokio::test]
+async fn the_bytes_of_temporary_edits_do_not_grow_with_those_before() {
+    async fn edit(ctx: Ctx) -> Result<()> {
+        let edits = ctx.edits();
+        match ctx.step() % 2 {
+            1 => edits.add_edge("edit", "rest")?,
+            _ => edits.remove_edge("edit", "rest")?,
+        }
+        Ok(())
+    }
+    async fn rest() {}
+    let graph = || {
+        let graph = StateGraph::<Long>::new().node("edit", edit).node("rest", rest);
+        graph.edge(START, "edit").edge("edit", "edit").compile().unwrap()
+    };
+    let saver = Arc::new(MemorySaver::new());
+    let mut read = Vec::new();
+    for call in 1..=4 {
+        let graph = graph().checkpointer(Arc::clone(&saver));
+        let run = match call {
+            1 | 4 => graph.invoke(Long::update()).abandon(),
+            _ => graph.proceed(),
+        };
+        run.thread("t").max_supersteps(2100).await.unwrap();
+        read.push(bytes(&saver.get(Place::root("t"), None).await.unwrap().unwrap()));
+        let edits = if call == 4 { 2100 } else { call * 2100 };
+        let now = graph.state("t").await.unwrap().unwrap();
+        assert_eq!(now.edits.len(), edits, "call {call}");
+        let past = graph.history("t").before(now.id).limit(100).await.unwrap();
+        assert_eq!(past.last().unwrap().edits.len(), edits - 100, "call {call}");
+    }
+    assert!(read[1] <= 2 * read[0] && read[2] <= 3 * read[0], "{read:?}");
+}
+
 #[tokio::test]
 async fn a_thread_of_three_thousand_steps_is_read_right_at_every_step_and_cheaply() {
     let write = |n: u64| {

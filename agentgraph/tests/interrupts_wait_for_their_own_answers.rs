@@ -192,9 +192,14 @@ async fn an_answer_of_the_wrong_type_is_refused_and_the_interrupt_stays_open() {
     start(&graph).await;
     let second = ids(graph.resume("one").thread("t").await.unwrap().interrupts());
     for _ in 0..2 {
-        let error = graph.resume("two").thread("t").await.unwrap_err();
+        let error = graph.resume("my \"secret\", expected").thread("t").await.unwrap_err();
         assert_eq!((error.code(), error.node(), error.thread()), (Code::BadAnswer, Some("a"), Some("t")));
-        assert!(error.to_string().contains(&second[0].to_string()), "it names the interrupt: {error}");
+        let text = error.to_string();
+        assert!(text.contains(&second[0].to_string()), "it names the interrupt: {text}");
+        assert!(
+            text.contains("a string, expected") && !text.contains("secret"),
+            "it keeps the answer: {text}"
+        );
         assert_eq!(ids(&graph.state("t").await.unwrap().unwrap().interrupts), second);
     }
     assert_eq!(ids(graph.proceed().thread("t").await.unwrap().interrupts()), second, "`proceed` asks again");

@@ -246,7 +246,7 @@ impl Control {
             }
             return Err(Interrupted);
         };
-        T::deserialize(answer).map_err(|error| self.put_refusal(task, n, error.to_string()))
+        T::deserialize(answer).map_err(|error| self.put_refusal(task, n, masked(&error.to_string())))
     }
 
     /// The answer to the task's next request, and which one that is; `None` if there is no answer yet.
@@ -324,4 +324,18 @@ impl Control {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What serde says of a value that does not fit, without the text in it: that may be long, or meant for nobody else.
+fn masked(problem: &str) -> String {
+    const LONGEST: usize = 300;
+    let around = problem.split_once("string \"").zip(problem.rsplit_once("\", expected "));
+    let problem = match around {
+        Some(((before, _), (_, expected))) => format!("{before}a string, expected {expected}"),
+        None => problem.to_owned(),
+    };
+    match problem.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}..", &problem[..end]),
+        None => problem,
+    }
 }

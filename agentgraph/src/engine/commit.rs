@@ -67,6 +67,8 @@ pub(crate) struct Journal<S: State> {
     skips: Vec<String>,
     /// The edits that the head says are those of a run before.
     foreign_edits: bool,
+    /// How many of the edits the newest full or segment says, if it says those of this run and was written in this call.
+    folded_edits: Option<usize>,
     /// By how much the number that task ids are made of is ahead of the head's own.
     pub(crate) ahead: u64,
     /// Whose call this run is, if another run holds it.
@@ -177,6 +179,7 @@ impl<S: State> Journal<S> {
             edits: 0,
             skips: Vec::new(),
             foreign_edits: false,
+            folded_edits: None,
             ahead: 0,
             call: None,
             wrote: None,
@@ -218,6 +221,7 @@ impl<S: State> Journal<S> {
     /// A new run begins: the next record says its temporary edits, whatever the head says.
     pub(crate) fn forget_edits(&mut self) {
         self.foreign_edits |= self.edits > 0 || !self.skips.is_empty();
+        self.folded_edits = None;
         self.edits = 0;
     }
 
@@ -361,6 +365,9 @@ impl<S: State> Journal<S> {
         self.wrote = None;
         self.foreign_edits = false;
         self.edits = core.log().len();
+        if prepared.full || prepared.folds {
+            self.folded_edits = Some(self.edits);
+        }
         if self.skips != commit.skips {
             self.skips = commit.skips.iter().map(|node| (*node).to_owned()).collect();
         }
@@ -458,12 +465,18 @@ impl<S: State> Journal<S> {
         repeat: Repeat,
     ) {
         let (log, whole) = (core.log(), repeat != Repeat::Changes || self.foreign_edits);
-        // A full begins with nothing, and a segment with what the full before it says.
+        // A full begins with nothing, and a segment with what the full or segment before it says.
         let replaces = self.foreign_edits || repeat == Repeat::Run;
-        if whole && (!log.is_empty() || replaces) {
-            header.value("overlay", log);
-        } else if log.len() > self.edits {
-            header.value("edits", &log[self.edits..]);
+        let said = match repeat {
+            Repeat::Changes => Some(self.edits).filter(|_| !self.foreign_edits),
+            Repeat::Run => self.folded_edits,
+            Repeat::Everything => None,
+        };
+        match said.and_then(|said| log.get(said..)) {
+            Some([]) => {}
+            Some(added) => header.value("edits", added),
+            None if log.is_empty() && !replaces => {}
+            None => header.value("overlay", log),
         }
         if whole && (!commit.skips.is_empty() || replaces) || !whole && self.skips != commit.skips {
             header.value("skips", commit.skips);

@@ -13,7 +13,7 @@ use crate::context::TaskId;
 use crate::engine::commit::Journal;
 use crate::engine::execute::{Ledger, NotDone};
 use crate::engine::merge::Done;
-use crate::engine::plan::{Actors, Frontier, Handled, StepPlace, handled, handler_id, task_id};
+use crate::engine::plan::{Actors, Frontier, Handled, StepPlace, add_handled, handled, handler_id, task_id};
 use crate::engine::stored::{FAILED, OF_RUN, SESSIONS, StoredStep, StoredTarget, to_bytes};
 use crate::error::Error;
 use crate::failure::Failure;
@@ -84,7 +84,7 @@ impl<S: State> Ledger<S> for SuperstepLedger<'_, S> {
     }
 
     fn handled(&mut self, index: u32, handler: u32, failure: Arc<Failure>) {
-        self.ends.handled.push(Handled { index, handler, failure, stored: false });
+        add_handled(&mut self.ends.handled, Handled { index, handler, failure, stored: false });
     }
 
     fn id(&self, index: u32) -> TaskId {

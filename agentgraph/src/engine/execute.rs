@@ -448,8 +448,6 @@ pub(crate) fn node_error(error: BoxError) -> Error {
         Code::MissingDependency
     } else if caused_by::<InputError>(&*error).is_some() {
         Code::BadInput
-    } else if let Some(refused) = caused_by::<EditError>(&*error) {
-        refused.code()
     } else {
         Code::NodeFailed
     };

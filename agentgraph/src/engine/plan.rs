@@ -112,9 +112,16 @@ impl Handled {
     }
 }
 
+/// Notes that one handles a task, in task order.
+pub(crate) fn add_handled(all: &mut Vec<Handled>, handled: Handled) {
+    let at = all.partition_point(|other| other.index < handled.index);
+    all.insert(at, handled);
+}
+
 /// The one that handles the task at `index`.
 pub(crate) fn handled(all: &[Handled], index: u32) -> Option<&Handled> {
-    all.iter().find(|handled| handled.index == index)
+    let at = all.binary_search_by_key(&index, |handled| handled.index).ok()?;
+    all.get(at)
 }
 
 /// Who acts in a superstep.

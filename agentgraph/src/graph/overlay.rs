@@ -47,13 +47,41 @@ pub(crate) struct TemporaryNode {
 struct RowEdits {
     front: Vec<u32>,
     back: Vec<u32>,
+    /// The targets in the two.
+    added: HashSet<u32>,
     /// Those below that are gone.
     gone: HashSet<u32>,
 }
 
 impl RowEdits {
     fn adds(&self, to: u32) -> bool {
-        self.front.contains(&to) || self.back.contains(&to)
+        self.added.contains(&to)
+    }
+
+    fn add(&mut self, to: u32, front: bool) {
+        self.added.insert(to);
+        match front {
+            true => self.front.insert(0, to),
+            false => self.back.push(to),
+        }
+    }
+
+    fn remove(&mut self, to: u32) {
+        if self.added.remove(&to) {
+            self.front.retain(|other| *other != to);
+            self.back.retain(|other| *other != to);
+        }
+        self.gone.insert(to);
+    }
+
+    /// Lays down what lay directly above.
+    fn absorb(&mut self, above: RowEdits) {
+        for gone in above.gone {
+            self.remove(gone);
+        }
+        self.front.splice(0..0, above.front);
+        self.back.extend(above.back);
+        self.added.extend(above.added);
     }
 }
 
@@ -121,12 +149,7 @@ impl Overlay {
             self.removed.insert(removed);
         }
         for (from, row) in above.rows {
-            let own = self.rows.entry(from).or_default();
-            for gone in row.gone {
-                own.remove(gone);
-            }
-            own.front.splice(0..0, row.front);
-            own.back.extend(row.back);
+            self.row(from).absorb(row);
         }
         for (join, places) in above.pruned {
             self.pruned.entry(join).or_default().extend(places);
@@ -140,8 +163,7 @@ impl Overlay {
                 self.names.insert(Arc::clone(&node.name), Some(self.next_id()));
                 self.nodes.push(node);
             }
-            Change::Edge { from, to, front: true } => self.row(from).front.insert(0, to),
-            Change::Edge { from, to, front: false } => self.row(from).back.push(to),
+            Change::Edge { from, to, front } => self.row(from).add(to, front),
             Change::NoEdge { from, to, plain, places } => {
                 if plain {
                     self.row(from).remove(to);
@@ -166,14 +188,6 @@ impl Overlay {
         for (join, place) in places {
             self.pruned.entry(join).or_default().push(place);
         }
-    }
-}
-
-impl RowEdits {
-    fn remove(&mut self, to: u32) {
-        self.front.retain(|other| *other != to);
-        self.back.retain(|other| *other != to);
-        self.gone.insert(to);
     }
 }
 
