@@ -81,7 +81,7 @@ pub(super) fn mermaid_of<O: Output, S: PassInput>(wiring: &Wiring<O, S>, outputs
 
 fn settle<O: Output, S: PassInput>(desk: &Desk<O, S>, edit: GraphEdit) {
     // What cannot be drawn any more was made in another version of the graph.
-    drop(desk.settle(&mut Transaction::of(vec![edit]), false));
+    drop(desk.settle_before(&mut Transaction::of(vec![edit])));
 }
 
 fn style(text: &mut String, class: &str, look: &str, nodes: impl Iterator<Item = usize>) {

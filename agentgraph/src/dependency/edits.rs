@@ -14,30 +14,32 @@ use serde::Serialize;
 use serde_json::Value;
 
 pub use before::BeforePass;
-pub(crate) use desk::{Desk, Transaction};
+pub(crate) use desk::{Desk, Made, Transaction};
 
 use super::node::{DependencyNode, IntoDependencyNode};
 use super::outputs::Outputs;
 pub use crate::edits::EditMark;
-use crate::edits::{EditError, Edits, GraphEdit, Made, Rejection};
+use crate::edits::{self, EditError, Edits, GraphEdit, Rejection};
 use crate::extract::{FromTask, Task};
 
 /// One edit, and the node that it adds once that is known.
 pub(crate) struct Op<O, S> {
     pub(crate) edit: GraphEdit,
     pub(crate) node: Option<DependencyNode<O, S>>,
+    /// It was found to change nothing in this pass when it was asked for.
+    pub(crate) moot: bool,
 }
 
 impl<O, S> Clone for Op<O, S> {
     fn clone(&self) -> Self {
-        Op { edit: self.edit.clone(), node: self.node.clone() }
+        Op { edit: self.edit.clone(), node: self.node.clone(), moot: self.moot }
     }
 }
 
 impl<O: Output, S: PassInput> Op<O, S> {
     /// # Errors
     /// It brings a function that is no node of a graph of these outputs.
-    pub(crate) fn of(edit: &GraphEdit, made: Option<Made>) -> Result<Self, Rejection> {
+    pub(crate) fn of(edit: &GraphEdit, made: Option<edits::Made>) -> Result<Self, Rejection> {
         let node = match made {
             None => None,
             Some(made) => Some(made.downcast::<DependencyNode<O, S>>().map_err(|_| {
@@ -46,13 +48,14 @@ impl<O: Output, S: PassInput> Op<O, S> {
                 Rejection::Unfit(problem.to_owned())
             })?),
         };
-        Ok(Op { edit: edit.clone(), node: node.map(|node| DependencyNode::clone(&node)) })
+        let node = node.map(|node| DependencyNode::clone(&node));
+        Ok(Op { edit: edit.clone(), node, moot: false })
     }
 }
 
 impl<O, S> From<GraphEdit> for Op<O, S> {
     fn from(edit: GraphEdit) -> Self {
-        Op { edit, node: None }
+        Op { edit, node: None, moot: false }
     }
 }
 

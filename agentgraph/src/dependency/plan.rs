@@ -158,12 +158,22 @@ impl Plan {
         places.filter(|place| self.ready.contains(*place)).map(|place| self.queue[place as usize])
     }
 
-    /// Lets a node run although nobody starts it: it did in an earlier call, and waits.
+    /// Lets a node run although nobody starts it: it did in an earlier call, and waits. It may still be given its place in the
+    /// queue.
     pub(crate) fn hold(&mut self, node: u32) {
         let standing = &mut self.nodes[node as usize];
         standing.status = Status::Runs;
         if standing.place != NOWHERE {
             self.ready.remove(standing.place);
+        }
+    }
+
+    /// Lets a node that is held be the [next](Self::next) one again when its place comes up, whatever it depends on.
+    pub(crate) fn start_again(&mut self, node: u32) {
+        self.enter(node);
+        let place = self.nodes[node as usize].place;
+        if !self.ready.contains(place) {
+            self.ready.insert(place);
         }
     }
 
@@ -215,6 +225,9 @@ impl Plan {
     fn source_done(&mut self, target: u32) {
         let standing = &mut self.nodes[target as usize];
         if standing.status != Status::Waits {
+            if standing.status == Status::Runs {
+                self.enter(target);
+            }
             return;
         }
         standing.waits -= 1;
@@ -281,6 +294,9 @@ impl Plan {
         let source = self.nodes[from as usize];
         let target = &mut self.nodes[to as usize];
         if target.status != Status::Waits {
+            if source.status == Status::Done && target.status == Status::Runs {
+                self.enter(to);
+            }
             return;
         }
         match source.status {
@@ -318,6 +334,8 @@ impl Plan {
             self.remove_edge((node, target));
         }
         self.overlay.remove_node(name, node);
+        // If it is held, another one of that name is meant, which is not there yet.
+        self.nodes[node as usize].status = Status::Waits;
         self.settle(node);
     }
 

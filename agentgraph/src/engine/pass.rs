@@ -8,7 +8,7 @@ mod finish;
 mod start;
 
 use crate::dependency::{Output, PassInput};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,7 +20,7 @@ use futures_util::stream::FuturesUnordered;
 use crate::checkpoint::PendingWrite;
 use crate::checkpoint::format::Source;
 use crate::context::{Answer, TaskId, TaskPlace};
-use crate::dependency::edits::{Desk, Op, Transaction};
+use crate::dependency::edits::{Desk, Made, Op, Transaction};
 use crate::dependency::outputs::{Outputs, OutputsUpdate};
 use crate::dependency::plan::Missed;
 use crate::dependency::wiring::Wiring;
@@ -54,9 +54,9 @@ pub(crate) trait Discipline<S: State>: Send + Sync {
     /// One of them brings what cannot be a node of the graph.
     fn edit_before(&self, input: &mut S::Update, edits: Vec<Collected>) -> Result<(), Error>;
 
-    /// The nodes that run next once these are done, in this order, and notes in the state what they have edited. Names that it
-    /// does not know are left out.
-    fn upcoming(&self, state: &mut S, done: Vec<StoredTurn>) -> Vec<String>;
+    /// The nodes that run next once these are done, in this order, and those that have asked and are not done; and notes in the
+    /// state what was edited. Names that it does not know are left out.
+    fn upcoming(&self, state: &mut S, done: Vec<StoredTurn>, asked: &HashSet<String>) -> Vec<String>;
 
     /// Goes on until there is a reason to pause.
     fn drive<'a>(self: Arc<Self>, run: &'a mut Loop<S, LocalRunner>) -> BoxFuture<'a, Result<Pause, Error>>;
@@ -86,17 +86,26 @@ impl<O: Output, S: PassInput> Discipline<Outputs<O, S>> for Wiring<O, S> {
         Ok(())
     }
 
-    fn upcoming(&self, state: &mut Outputs<O, S>, done: Vec<StoredTurn>) -> Vec<String> {
+    fn upcoming(
+        &self,
+        state: &mut Outputs<O, S>,
+        done: Vec<StoredTurn>,
+        asked: &HashSet<String>,
+    ) -> Vec<String> {
         let desk = Desk::new(Arc::new(self.clone()), state.kept(), true);
         drop(settle_before(&desk, &state.before));
         state.edits.extend(state.before.iter().map(|op| op.edit.clone()));
+        desk.hold(asked.iter().map(String::as_str));
         for turn in done {
-            drop(desk.settle(&mut Transaction::of(turn.edits.clone()), true));
-            state.edits.extend(turn.edits);
+            if let Ok(made) = desk.replay(turn.edits) {
+                desk.hold(made.added.iter().map(|name| &**name).filter(|name| asked.contains(*name)));
+                state.edits.extend(made.edits);
+            }
             if let Some(node) = desk.find(&turn.node) {
                 desk.pass().plan.finish(node);
             }
         }
+        asked.iter().filter_map(|name| desk.find(name)).for_each(|node| desk.pass().plan.start_again(node));
         desk.upcoming()
     }
 
@@ -128,12 +137,9 @@ fn bare<O: Output, S: PassInput>(
 }
 
 /// Makes the edits of a pass that were said before it.
-fn settle_before<O: Output, S: PassInput>(
-    desk: &Desk<O, S>,
-    before: &[Op<O, S>],
-) -> Result<Vec<Arc<str>>, Error> {
+fn settle_before<O: Output, S: PassInput>(desk: &Desk<O, S>, before: &[Op<O, S>]) -> Result<Made, Error> {
     let mut before = Transaction { ops: before.to_vec() };
-    desk.settle(&mut before, false).map_err(refused)
+    desk.settle_before(&mut before).map_err(refused)
 }
 
 fn refused(error: EditError) -> Error {
@@ -206,9 +212,8 @@ where
             stopped: None,
             sources: Vec::new(),
         };
-        let added = settle_before(&pass.desk, &pass.run.state.before)?;
-        let edits = pass.run.state.before.iter().map(|op| op.edit.clone()).collect();
-        pass.edited(added, edits);
+        let made = settle_before(&pass.desk, &pass.run.state.before)?;
+        pass.edited(made);
         pass.go_through()?;
         Ok(pass)
     }
@@ -228,12 +233,14 @@ where
             }
         }
         done.sort_by_key(|(turn, _)| turn.place);
+        let asked: HashSet<String> = open.iter().filter_map(|(_, left)| left.asked_by()).collect();
+        self.desk.hold(asked.iter().map(String::as_str));
         for (turn, result) in done {
             let node = self.find(&turn.node)?;
             self.done = turn.place;
-            let mut transaction = Transaction::of(turn.edits.clone());
-            let added = self.desk.settle(&mut transaction, true).map_err(refused)?;
-            self.edited(added, turn.edits);
+            let made = self.desk.replay(turn.edits).map_err(refused)?;
+            self.desk.hold(made.added.iter().map(|name| &**name).filter(|name| asked.contains(*name)));
+            self.edited(made);
             let update = self.stored_update(&result)?;
             self.keep(node, update.and_then(|mut update| update.outputs.pop()).map(|(_, output)| output))?;
         }
@@ -249,9 +256,11 @@ where
         let Some((_, request)) = left.requests.first() else { return Ok(()) };
         let node = self.find(&request.node)?;
         match left.open() {
-            None => drop(self.answers.insert(node, left.answers)),
+            None => {
+                self.answers.insert(node, left.answers);
+                self.desk.pass().plan.start_again(node);
+            }
             Some((n, request)) => {
-                self.desk.pass().plan.hold(node);
                 let asked = crate::context::Request {
                     n: *n,
                     value: request.value.clone(),
@@ -381,13 +390,13 @@ where
     }
 
     /// Takes over what was edited, and which nodes were added.
-    fn edited(&mut self, names: Vec<Arc<str>>, edits: Vec<GraphEdit>) {
-        if !edits.is_empty() {
+    fn edited(&mut self, made: Made) {
+        if !made.edits.is_empty() {
             let outputs = Arc::make_mut(&mut self.run.state);
-            for name in names {
+            for name in made.added {
                 outputs.add_temporary(name);
             }
-            outputs.edits.extend(edits);
+            outputs.edits.extend(made.edits);
         }
     }
 

@@ -215,6 +215,12 @@ pub(crate) struct TaskLeft {
 }
 
 impl TaskLeft {
+    /// The node of a task that has asked and is not done.
+    pub(crate) fn asked_by(&self) -> Option<String> {
+        let (_, request) = self.requests.first().filter(|_| self.result.is_none())?;
+        Some(request.node.clone())
+    }
+
     /// The first request that has no answer.
     pub(crate) fn open(&self) -> Option<&(u32, super::stored::StoredRequest)> {
         if self.result.is_some() {

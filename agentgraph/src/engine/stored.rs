@@ -41,7 +41,7 @@ pub(crate) struct StoredTurn {
     pub(crate) node: String,
     /// How many were done before it.
     pub(crate) place: u64,
-    /// What it has edited.
+    /// What it has edited, without what changed nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) edits: Vec<GraphEdit>,
 }

@@ -213,7 +213,8 @@ fn add_pass<S: State>(
         .collect::<Result<Vec<_>, Error>>()?;
     done.sort_by_key(|(turn, _)| turn.as_ref().map(|turn| turn.place));
     let turns = done.iter().filter_map(|(turn, _)| turn.clone()).collect();
-    checkpoint.next = discipline.upcoming(&mut checkpoint.values, turns);
+    let asked = left.values().filter_map(TaskLeft::asked_by).collect();
+    checkpoint.next = discipline.upcoming(&mut checkpoint.values, turns, &asked);
     for update in done.into_iter().filter_map(|(_, step)| update_of(step)) {
         checkpoint.values.apply(&core.schema, update)?;
     }

@@ -28,7 +28,7 @@ impl<O, S> BeforePass<O, S> {
         node: impl IntoDependencyNode<O, S, M>,
     ) -> &mut Self {
         let edit = GraphEdit::AddNode { name: name.into(), template: None, args: Value::Null };
-        self.note(Ok(Op { edit, node: Some(node.into_node()) }))
+        self.note(Ok(Op { edit, node: Some(node.into_node()), moot: false }))
     }
 
     /// See [`PassEdits::add_node`](crate::PassEdits::add_node).

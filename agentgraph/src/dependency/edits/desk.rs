@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Op;
-use super::judge::{Deed, Judge};
+use super::judge::{Deed, Judge, Occasion};
 use crate::context::{RunShared, TaskRequest};
 use crate::dependency::base::Join;
 use crate::dependency::layer::Layer;
@@ -12,7 +12,7 @@ use crate::dependency::node::DependencyNode;
 use crate::dependency::outputs::{Output, PassInput};
 use crate::dependency::plan::{Plan, Status};
 use crate::dependency::wiring::Wiring;
-use crate::edits::{self, EditError, GraphEdit, Made, Rejection};
+use crate::edits::{self, EditError, GraphEdit, Rejection};
 use crate::error::nearest;
 
 /// What the tasks of one pass share with its loop.
@@ -48,6 +48,15 @@ pub(crate) struct Transaction<O, S> {
     pub(crate) ops: Vec<Op<O, S>>,
 }
 
+/// What has become of a transaction.
+#[derive(Default)]
+pub(crate) struct Made {
+    /// The names of the nodes that it added.
+    pub(crate) added: Vec<Arc<str>>,
+    /// The edits that have changed something.
+    pub(crate) edits: Vec<GraphEdit>,
+}
+
 impl<O, S> Draft<O, S> {
     fn is_of(&self, request: TaskRequest) -> bool {
         (self.node, self.attempt) == (request.node, request.attempt)
@@ -70,7 +79,7 @@ impl<O: Output, S: PassInput> edits::Desk for Desk<O, S> {
         _: &RunShared,
         task: TaskRequest,
         edit: &GraphEdit,
-        made: Option<Made>,
+        made: Option<edits::Made>,
     ) -> Result<(), Rejection> {
         self.take_in(task, Op::of(edit, made)?)
     }
@@ -98,7 +107,7 @@ impl<O: Output, S: PassInput> edits::Desk for Desk<O, S> {
             for op in &draft.ops {
                 // What was possible before the edits that are gone is possible without them; what others have settled since
                 // is found out when the task is done.
-                let _ = self.judge(plan, true).judge(&mut draft.layer, &op.edit, join_of(op));
+                let _ = self.judge(plan, Occasion::Merge).judge(&mut draft.layer, &op.edit, join_of(op));
             }
         }
     }
@@ -149,10 +158,11 @@ impl<O, S> Desk<O, S> {
             }
             draft.attempt = request.attempt;
             for op in &draft.ops {
-                self.judge(plan, true).judge(&mut draft.layer, &op.edit, join_of(op))?;
+                self.judge(plan, Occasion::Merge).judge(&mut draft.layer, &op.edit, join_of(op))?;
             }
         }
-        self.judge(plan, false).judge(&mut draft.layer, &op.edit, join_of(&op))?;
+        let deed = self.judge(plan, Occasion::Call).judge(&mut draft.layer, &op.edit, join_of(&op))?;
+        op.moot = matches!(deed, Deed::Nothing);
         draft.ops.push(op);
         Ok(())
     }
@@ -161,6 +171,14 @@ impl<O, S> Desk<O, S> {
     pub(crate) fn find(&self, name: &str) -> Option<u32> {
         let base = || self.wiring.by_name.get(name).copied();
         self.pass().plan.look(|graph| graph.named(name)).unwrap_or_else(base)
+    }
+
+    /// Lets nodes run that have asked in an earlier call, before what others have edited meanwhile is gone through: a node that
+    /// has begun is not edited any more, until it ends.
+    pub(crate) fn hold<'n>(&self, names: impl Iterator<Item = &'n str>) {
+        for node in names.filter_map(|name| self.find(name)) {
+            self.pass().plan.hold(node);
+        }
     }
 
     /// The nodes that may start, in the order in which they would.
@@ -179,38 +197,58 @@ impl<O, S> Desk<O, S> {
         (!draft.ops.is_empty()).then_some(Transaction { ops: draft.ops })
     }
 
-    /// Makes the edits of a transaction, all or none, and gives the names of the nodes that it added.
+    /// Makes the edits of a transaction that was handed in before the pass, all or none.
     ///
     /// # Errors
     /// The first one that is not possible.
-    pub(crate) fn settle(
-        &self,
-        transaction: &mut Transaction<O, S>,
-        merges: bool,
-    ) -> Result<Vec<Arc<str>>, EditError> {
+    pub(crate) fn settle_before(&self, transaction: &mut Transaction<O, S>) -> Result<Made, EditError> {
+        self.make_all(transaction, Occasion::Call)
+    }
+
+    /// Makes those of a task that is done. What another one has done as well is done once.
+    ///
+    /// # Errors
+    /// The first one that is not possible any more.
+    pub(crate) fn settle(&self, transaction: &mut Transaction<O, S>) -> Result<Made, EditError> {
+        self.make_all(transaction, Occasion::Merge)
+    }
+
+    /// Makes those that a task has made in an earlier call.
+    ///
+    /// # Errors
+    /// The first one that does not fit the graph as it is by now.
+    pub(crate) fn replay(&self, edits: Vec<GraphEdit>) -> Result<Made, EditError> {
+        self.make_all(&mut Transaction::of(edits), Occasion::Replay)
+    }
+
+    fn make_all(&self, transaction: &mut Transaction<O, S>, occasion: Occasion) -> Result<Made, EditError> {
         for op in &mut transaction.ops {
             self.make(op).map_err(|why| EditError::new(op.edit.clone(), why))?;
         }
         let mut pass = self.pass();
         let first = pass.plan.overlay.end();
         let mut layer = Layer::above(first);
-        let judge = self.judge(&pass.plan, merges);
+        let judge = self.judge(&pass.plan, occasion);
         let deeds = transaction.ops.iter().map(|op| {
-            let deed = match self.coincides(&pass, &layer, op).filter(|_| merges) {
-                Some(()) => Ok(Deed::Nothing),
-                None => judge.judge(&mut layer, &op.edit, join_of(op)),
+            let coincides = occasion != Occasion::Call && self.coincides(&pass, &layer, op).is_some();
+            let deed = match op.moot || coincides {
+                true => Ok(Deed::Nothing),
+                false => judge.judge(&mut layer, &op.edit, join_of(op)),
             };
             deed.map_err(|why| EditError::new(op.edit.clone(), why))
         });
         let deeds: Vec<Deed> = deeds.collect::<Result<_, _>>()?;
         let Settled { plan, added, .. } = &mut *pass;
-        let mut names = Vec::new();
+        let mut made = Made::default();
         for (deed, op) in deeds.into_iter().zip(&transaction.ops) {
+            if !matches!(deed, Deed::Nothing) {
+                made.edits.push(op.edit.clone());
+            }
             match deed {
                 Deed::AddNode(name, join) => {
                     plan.add_node(Arc::clone(&name), join);
                     added.extend(op.node.clone());
-                    names.push(name);
+                    made.added.push(name);
                 }
                 Deed::AddEdge(edge, front) => plan.add_edge(edge, front),
                 Deed::RemoveEdge(edge) => plan.remove_edge(edge),
@@ -221,7 +259,7 @@ impl<O, S> Desk<O, S> {
         }
         plan.overlay.adopt_places(layer);
         plan.enter_roots(first);
-        Ok(names)
+        Ok(made)
     }
 
     /// Whether another task has added the same node, and the edits in `layer` have not removed it.
@@ -233,8 +271,8 @@ impl<O, S> Desk<O, S> {
         same.then_some(())
     }
 
-    fn judge<'a>(&'a self, plan: &'a Plan, merges: bool) -> Judge<'a> {
-        Judge { plan, names: &self.wiring.names, by_name: &self.wiring.by_name, kept: &self.kept, merges }
+    fn judge<'a>(&'a self, plan: &'a Plan, occasion: Occasion) -> Judge<'a> {
+        Judge { plan, names: &self.wiring.names, by_name: &self.wiring.by_name, kept: &self.kept, occasion }
     }
 
     /// Has the node of an edit made, if a template makes it.

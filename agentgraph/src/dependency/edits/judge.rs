@@ -17,8 +17,20 @@ pub(super) enum Deed {
     RemoveEdge(Pair),
     RemoveNode(Arc<str>, u32),
     Skip(Vec<u32>),
-    /// Somebody else has done just that.
+    /// Somebody else has done just that, or it changes nothing in this pass.
     Nothing,
+}
+
+/// When an edit is judged.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Occasion {
+    /// A task asks.
+    Call,
+    /// The task is done and its edits are made: what was possible when it asked, and is there by now, was asked by another one
+    /// as well.
+    Merge,
+    /// The edit was made in an earlier call, in which other nodes had begun.
+    Replay,
 }
 
 /// What edits are judged by.
@@ -27,9 +39,7 @@ pub(super) struct Judge<'a> {
     pub(super) names: &'a [Arc<str>],
     pub(super) by_name: &'a HashMap<Arc<str>, u32>,
     pub(super) kept: &'a [bool],
-    /// A task is done and its edits are made: what was possible when it asked, and is there by now, was asked by another
-    /// one as well.
-    pub(super) merges: bool,
+    pub(super) occasion: Occasion,
 }
 
 impl Judge<'_> {
@@ -75,13 +85,23 @@ impl Judge<'_> {
         Ok(Deed::AddNode(name, join))
     }
 
+    fn merges(&self) -> bool {
+        self.occasion != Occasion::Call
+    }
+
+    /// Whether a node runs, so that its edges are what they were when it began: one that is added or removed changes nothing.
+    /// It is not made either, or a pass that is gone through again, when nobody knows any more who ran, would find it.
+    fn runs(&self, node: u32) -> bool {
+        self.occasion != Occasion::Replay && self.plan.status(node) == Status::Runs
+    }
+
     fn add_edge(&self, layer: &mut Layer, (from, to): (&str, &str), front: bool) -> Result<Deed, Rejection> {
         let edge = (self.node(layer, from)?, self.node(layer, to)?);
         if edge.0 == edge.1 {
             return Err(Rejection::SelfEdge);
         }
         if self.look(layer, |graph| graph.has_edge(edge)) {
-            if self.merges && self.plan.overlay.has_added(edge, front) {
+            if self.merges() && self.plan.overlay.has_added(edge, front) {
                 return Ok(Deed::Nothing);
             }
             return Err(Rejection::EdgeExists);
@@ -97,7 +117,7 @@ impl Judge<'_> {
         }
         cycle::keep(layer, verdict);
         layer.add_edge(edge, front);
-        Ok(Deed::AddEdge(edge, front))
+        Ok(if self.runs(edge.1) { Deed::Nothing } else { Deed::AddEdge(edge, front) })
     }
 
     fn name(&self, graph: Graph<'_>, node: u32) -> String {
@@ -108,7 +128,7 @@ impl Judge<'_> {
     fn remove_edge(&self, layer: &mut Layer, (from, to): (&str, &str)) -> Result<Deed, Rejection> {
         let edge = (self.node(layer, from)?, self.node(layer, to)?);
         if !self.look(layer, |graph| graph.has_edge(edge)) {
-            if self.merges && self.plan.overlay.has_cut(edge) {
+            if self.merges() && self.plan.overlay.has_cut(edge) {
                 return Ok(Deed::Nothing);
             }
             return Err(Rejection::NoSuchEdge);
@@ -119,11 +139,11 @@ impl Judge<'_> {
             }
         }
         layer.remove_edge(edge);
-        Ok(Deed::RemoveEdge(edge))
+        Ok(if self.runs(edge.1) { Deed::Nothing } else { Deed::RemoveEdge(edge) })
     }
 
     fn remove_node(&self, layer: &mut Layer, name: &str) -> Result<Deed, Rejection> {
-        if self.merges && self.look(layer, |graph| graph.named(name)) == Some(None) {
+        if self.merges() && self.look(layer, |graph| graph.named(name)) == Some(None) {
             return Ok(Deed::Nothing);
         }
         let node = self.node(layer, name)?;
@@ -142,6 +162,8 @@ impl Judge<'_> {
     fn has_not_begun(&self, node: u32, name: &str) -> Result<(), Rejection> {
         match self.plan.status(node) {
             Status::Waits => Ok(()),
+            // It is one that has asked, and had not begun by then; or the name was given to that one later.
+            Status::Runs if self.occasion == Occasion::Replay => Ok(()),
             Status::Runs => Err(Rejection::Unfit(format!("node `{name}` runs already"))),
             Status::Done => Err(Rejection::Done { node: name.to_owned() }),
         }

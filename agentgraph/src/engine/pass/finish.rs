@@ -132,13 +132,14 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         let Some(mut transaction) = self.desk.take(request.index) else { return Ok(Vec::new()) };
         let edits = transaction.edits();
         let by = self.name(request.node).to_owned();
-        match self.desk.settle(&mut transaction, true) {
-            Ok(added) => {
-                self.edited(added, edits.clone());
+        match self.desk.settle(&mut transaction) {
+            Ok(made) => {
+                let stored = made.edits.clone();
+                self.edited(made);
                 if let Some(events) = self.run.events.as_ref().filter(|events| events.views.edits) {
-                    events.push_of(request, EventKind::Edited { by, edits: edits.clone() });
+                    events.push_of(request, EventKind::Edited { by, edits });
                 }
-                Ok(edits)
+                Ok(stored)
             }
             Err(why) => {
                 self.drop_edits(request, by, edits, why);

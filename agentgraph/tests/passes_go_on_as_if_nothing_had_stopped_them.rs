@@ -1,0 +1,135 @@
+//! A pass that was suspended or killed ends as one that was not: in the graph that its nodes had edited, with what they had
+//! begun, and with everything that was said of it.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::future::pending;
+use std::sync::{Arc, Mutex};
+
+use agentgraph::prelude::*;
+use agentgraph::{BoxError, Outputs};
+use tokio::sync::Notify;
+
+type Text = DependencyGraph<String>;
+
+fn order(outputs: &Outputs<String>) -> String {
+    outputs.names().collect::<Vec<_>>().join(" ")
+}
+
+/// Asks what it saw, and gives the answer and what it sees then.
+async fn ask(deps: Deps<'_, String>, ctx: Ctx) -> Result<String> {
+    let seen = deps.names().collect::<Vec<_>>().join("+");
+    let answer: String = ctx.interrupt(format!("saw {seen}"))?;
+    Ok(format!("{answer}, saw {seen}"))
+}
+
+/// Asks its own name.
+async fn ask_name(ctx: Ctx) -> Result<String> {
+    Ok(ctx.interrupt(ctx.node().to_owned())?)
+}
+
+#[tokio::test]
+async fn an_edge_into_a_node_that_has_asked_changes_nothing_when_it_is_answered() {
+    for lost in [false, true] {
+        let late = Arc::new(Notify::new());
+        let z = {
+            let late = Arc::clone(&late);
+            move |_: Deps<'static, String>| {
+                let late = Arc::clone(&late);
+                async move {
+                    late.notified().await;
+                    "z".to_owned()
+                }
+            }
+        };
+        let edit = move |ctx: Ctx| {
+            let late = Arc::clone(&late);
+            async move {
+                tokio::task::yield_now().await;
+                if lost {
+                    ctx.edits().remove_edge("z", "l")?;
+                }
+                ctx.edits().add_edge("l", "ask")?;
+                late.notify_one();
+                Ok::<_, BoxError>("edited".to_owned())
+            }
+        };
+        let graph = Text::new()
+            .node("p", || "p".to_owned())
+            .node("ask", ask)
+            .node("edit", edit)
+            .node("z", z)
+            .node("l", || "l".to_owned())
+            .node("end", |deps: Deps<String>| deps[0].clone())
+            .edge("p", "ask")
+            .edge("z", "l")
+            .edge("ask", "end");
+        let graph = graph.compile().unwrap().checkpointer(MemorySaver::new());
+        let asked = graph.invoke(()).thread("t").await.unwrap();
+        assert_eq!(asked.interrupts()[0].value, "saw p");
+        assert_eq!(graph.state("t").await.unwrap().unwrap().next, ["ask"]);
+        let outputs = graph.resume("yes").thread("t").await.unwrap().into_finished().unwrap();
+        assert_eq!(outputs.get("end").map(String::as_str), Some("yes, saw p"), "lost: {lost}");
+        assert_eq!(outputs.edits().len(), usize::from(lost), "{:?}", outputs.edits());
+    }
+}
+
+#[tokio::test]
+async fn a_node_that_was_answered_has_begun_and_cannot_be_removed_or_skipped_by_another_one() {
+    let refused = Arc::new(Mutex::new(Vec::new()));
+    let told = Arc::clone(&refused);
+    let first = move |ctx: Ctx| {
+        let told = Arc::clone(&told);
+        async move {
+            let answer: String = ctx.interrupt("first")?;
+            told.lock().unwrap().push(ctx.edits().remove_node("second").unwrap_err().to_string());
+            told.lock().unwrap().push(ctx.edits().skip(["second"]).unwrap_err().to_string());
+            Ok::<String, BoxError>(answer)
+        }
+    };
+    let graph = Text::new().node("first", first).node("second", ask_name);
+    let graph = graph.compile().unwrap().checkpointer(MemorySaver::new());
+    let asked = graph.invoke(()).thread("t").await.unwrap();
+    let answers: Vec<_> = asked.interrupts().iter().map(|asked| (asked.id.unwrap(), "yes")).collect();
+    let answered = graph.resume_many(answers).thread("t").max_concurrency(1).await.unwrap();
+    let outputs = answered.into_finished().unwrap();
+    assert_eq!((order(&outputs), outputs.not_run()), ("first second".into(), &[][..]));
+    let refused = refused.lock().unwrap();
+    assert!(refused.iter().all(|why| why.ends_with("node `second` runs already")), "{refused:?}");
+}
+
+#[tokio::test]
+async fn an_edge_into_a_node_that_ran_when_the_process_died_changes_nothing_when_it_runs_again() {
+    let saver = Arc::new(MemorySaver::new());
+    let graph = |hangs: bool| {
+        let slow = move |deps: Deps<'static, String>| async move {
+            if hangs {
+                pending::<()>().await;
+            }
+            deps.names().collect::<Vec<_>>().join("+")
+        };
+        let edit = async |ctx: Ctx| {
+            tokio::task::yield_now().await;
+            ctx.edits().remove_edge("z", "l")?;
+            ctx.edits().add_edge("l", "slow")?;
+            Ok::<String, BoxError>("edited".into())
+        };
+        let graph = Text::new()
+            .node("p", || "p".to_owned())
+            .node("slow", slow)
+            .node("edit", edit)
+            .node("z", slow)
+            .node("l", || "l".to_owned())
+            .edge("p", "slow")
+            .edge("z", "l");
+        graph.compile().unwrap().checkpointer(Arc::clone(&saver))
+    };
+    {
+        let first = graph(true);
+        let mut killed = std::pin::pin!(async { first.invoke(()).thread("t").await });
+        for _ in 0..5 {
+            assert!(futures_util::poll!(killed.as_mut()).is_pending());
+        }
+    }
+    let outputs = graph(false).proceed().thread("t").await.unwrap().into_finished().unwrap();
+    assert_eq!((order(&outputs), &*outputs["slow"]), ("p edit z slow".into(), "p"));
+}
