@@ -834,6 +834,53 @@ async fn conflicting_edits_of_parallel_nodes_are_dropped_as_a_whole_and_identica
     assert!(order(&outputs).ends_with("P Q"));
 }
 
+/// `B` adds `x` of the template, waits until `A` has added an `x` too, and then edits on; what it is told.
+async fn edits_on_beside(others: &'static str) -> (String, Outputs<String>) {
+    let (gate, told) = (Arc::new(tokio::sync::Notify::new()), Arc::new(Mutex::new(String::new())));
+    let (opens, waits, notes) = (Arc::clone(&gate), Arc::clone(&gate), Arc::clone(&told));
+    let b = move |edits: PassEdits<String>| {
+        let (waits, notes) = (Arc::clone(&waits), Arc::clone(&notes));
+        async move {
+            edits.add_node("x", "say", "x")?;
+            waits.notified().await;
+            *notes.lock().unwrap() = format!("{:?}", edits.add_edge("A", "C"));
+            Ok::<_, BoxError>("b".to_owned())
+        }
+    };
+    let a = move |edits: PassEdits<String>| async move {
+        edits.add_node("x", "say", others)?;
+        Ok::<_, BoxError>("a".to_owned())
+    };
+    let graph = DependencyGraph::<String>::new()
+        .template("say", |word: &serde_json::Value| {
+            let word = word.to_string();
+            Ok(DependencyNode::of(move |_: Deps<String>| word.clone()))
+        })
+        .node("B", b)
+        .node("A", a)
+        .node("C", |deps: Deps<String>| deps.names().collect::<Vec<_>>().join("+"))
+        .node("open", move |_: Deps<String>| {
+            opens.notify_one();
+            String::new()
+        })
+        .edge("A", "open")
+        .edge("B", "C");
+    let outputs = graph.compile().unwrap().invoke(()).await.unwrap().into_finished().unwrap();
+    let told = told.lock().unwrap().clone();
+    (told, outputs)
+}
+
+#[tokio::test]
+async fn what_others_have_done_meanwhile_is_no_fault_of_the_next_edit() {
+    let (told, outputs) = edits_on_beside("x").await;
+    assert_eq!((&*told, outputs.dropped()), ("Ok(())", &[][..]));
+
+    let (told, outputs) = edits_on_beside("another").await;
+    assert_eq!(told, "Ok(())");
+    let [dropped] = outputs.dropped() else { panic!("{:?}", outputs.dropped()) };
+    assert_eq!((&*dropped.by, dropped.edits.len(), dropped.why.why()), ("B", 2, &Rejection::NodeExists));
+}
+
 #[tokio::test]
 async fn a_limit_stops_the_pass_and_tells_what_it_did_not_come_to() {
     let (graph, _) = Kit::of("A B C", "A>B B>C").compile();

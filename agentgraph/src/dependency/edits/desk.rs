@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::Op;
 use super::judge::{Deed, Judge, Occasion};
 use crate::context::{RunShared, TaskRequest};
-use crate::dependency::base::Join;
 use crate::dependency::layer::Layer;
 use crate::dependency::node::DependencyNode;
 use crate::dependency::outputs::{Output, PassInput};
@@ -99,16 +98,11 @@ impl<O: Output, S: PassInput> edits::Desk for Desk<O, S> {
 
     fn undo_to(&self, request: TaskRequest, count: usize) {
         let mut pass = self.pass();
-        let Settled { plan, drafts, .. } = &mut *pass;
+        let Settled { plan, added, drafts } = &mut *pass;
         let Some(draft) = drafts.get_mut(&request.index).filter(|draft| draft.is_of(request)) else { return };
         if count < draft.ops.len() {
             draft.ops.truncate(count);
-            draft.layer = Layer::above(plan.overlay.end());
-            for op in &draft.ops {
-                // What was possible before the edits that are gone is possible without them; what others have settled since
-                // is found out when the task is done.
-                let _ = self.judge(plan, Occasion::Merge).judge(&mut draft.layer, &op.edit, join_of(op));
-            }
+            self.judge_anew(plan, added, draft);
         }
     }
 }
@@ -136,7 +130,7 @@ impl<O, S> Desk<O, S> {
     fn take_in(&self, request: TaskRequest, mut op: Op<O, S>) -> Result<(), Rejection> {
         self.make(&mut op)?;
         let mut pass = self.pass();
-        let Settled { plan, drafts, .. } = &mut *pass;
+        let Settled { plan, added, drafts } = &mut *pass;
         if plan.status(request.node) != Status::Runs {
             return Err(Rejection::TooLate);
         }
@@ -152,19 +146,48 @@ impl<O, S> Desk<O, S> {
         }
         if draft.attempt < request.attempt || draft.layer.first != end {
             // Others have added nodes since, so the ids in the layer are taken: it is made anew on top of theirs.
-            draft.layer = Layer::above(end);
             if draft.attempt < request.attempt {
                 draft.ops.clear();
             }
             draft.attempt = request.attempt;
-            for op in &draft.ops {
-                self.judge(plan, Occasion::Merge).judge(&mut draft.layer, &op.edit, join_of(op))?;
-            }
+            self.judge_anew(plan, added, draft);
         }
-        let deed = self.judge(plan, Occasion::Call).judge(&mut draft.layer, &op.edit, join_of(&op))?;
+        let deed = self.deed(plan, added, &mut draft.layer, &op, Occasion::Call)?;
         op.moot = matches!(deed, Deed::Nothing);
         draft.ops.push(op);
         Ok(())
+    }
+
+    /// Makes the layer of a draft on top of what others have settled meanwhile. What has become impossible by that is left out:
+    /// it is no fault of the edit that is judged next, and is told when the task is done.
+    fn judge_anew(&self, plan: &Plan, added: &[DependencyNode<O, S>], draft: &mut Draft<O, S>) {
+        draft.layer = Layer::above(plan.overlay.end());
+        for op in &draft.ops {
+            let _ = self.deed(plan, added, &mut draft.layer, op, Occasion::Merge);
+        }
+    }
+
+    /// What an edit does, in the graph with `layer` on top, where it is noted.
+    fn deed(
+        &self,
+        plan: &Plan,
+        added: &[DependencyNode<O, S>],
+        layer: &mut Layer,
+        op: &Op<O, S>,
+        occasion: Occasion,
+    ) -> Result<Deed, Rejection> {
+        if op.moot || (occasion != Occasion::Call && self.coincides(plan, added, layer, op)) {
+            return Ok(Deed::Nothing);
+        }
+        let judge = Judge {
+            plan,
+            names: &self.wiring.names,
+            by_name: &self.wiring.by_name,
+            kept: &self.kept,
+            occasion,
+        };
+        let join = op.node.as_ref().map(|node| node.settings.join).unwrap_or_default();
+        judge.judge(layer, &op.edit, join)
     }
 
     /// The node of that name, as the pass stands.
@@ -228,13 +251,8 @@ impl<O, S> Desk<O, S> {
         let mut pass = self.pass();
         let first = pass.plan.overlay.end();
         let mut layer = Layer::above(first);
-        let judge = self.judge(&pass.plan, occasion);
         let deeds = transaction.ops.iter().map(|op| {
-            let coincides = occasion != Occasion::Call && self.coincides(&pass, &layer, op).is_some();
-            let deed = match op.moot || coincides {
-                true => Ok(Deed::Nothing),
-                false => judge.judge(&mut layer, &op.edit, join_of(op)),
-            };
+            let deed = self.deed(&pass.plan, &pass.added, &mut layer, op, occasion);
             deed.map_err(|why| EditError::new(op.edit.clone(), why))
         });
         let deeds: Vec<Deed> = deeds.collect::<Result<_, _>>()?;
@@ -263,16 +281,11 @@ impl<O, S> Desk<O, S> {
     }
 
     /// Whether another task has added the same node, and the edits in `layer` have not removed it.
-    fn coincides(&self, pass: &Settled<O, S>, layer: &Layer, op: &Op<O, S>) -> Option<()> {
-        let GraphEdit::AddNode { name, .. } = &op.edit else { return None };
-        let node = pass.plan.look_with(layer, |graph| graph.named(name))??;
-        let other = pass.added.get((node - self.wiring.base.nodes) as usize)?;
-        let same = op.node.as_ref().is_some_and(|node| node.is(other));
-        same.then_some(())
-    }
-
-    fn judge<'a>(&'a self, plan: &'a Plan, occasion: Occasion) -> Judge<'a> {
-        Judge { plan, names: &self.wiring.names, by_name: &self.wiring.by_name, kept: &self.kept, occasion }
+    fn coincides(&self, plan: &Plan, added: &[DependencyNode<O, S>], layer: &Layer, op: &Op<O, S>) -> bool {
+        let GraphEdit::AddNode { name, .. } = &op.edit else { return false };
+        let Some(node) = plan.look_with(layer, |graph| graph.named(name)).flatten() else { return false };
+        let other = node.checked_sub(self.wiring.base.nodes).and_then(|at| added.get(at as usize));
+        op.node.as_ref().zip(other).is_some_and(|(node, other)| node.is(other))
     }
 
     /// Has the node of an edit made, if a template makes it.
@@ -296,8 +309,4 @@ impl<O, S> Desk<O, S> {
             None => Ok(()),
         }
     }
-}
-
-fn join_of<O, S>(op: &Op<O, S>) -> Join {
-    op.node.as_ref().map(|node| node.settings.join).unwrap_or_default()
 }
