@@ -732,6 +732,40 @@ async fn the_edits_of_a_failed_attempt_are_dropped() {
 }
 
 #[tokio::test]
+async fn what_a_task_of_a_failed_attempt_edits_later_is_too_late() {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let gates: [Arc<tokio::sync::Notify>; 2] = Default::default();
+    let notes = Arc::clone(&told);
+    let node = move |edits: PassEdits<String>, ctx: Ctx| {
+        let (notes, [go, done]) = (Arc::clone(&notes), gates.clone());
+        async move {
+            if ctx.attempt() == 1 {
+                tokio::spawn(async move {
+                    go.notified().await;
+                    notes
+                        .lock()
+                        .unwrap()
+                        .push(edits.add_fn("stray", String::new).map_err(|why| why.why().clone()));
+                    done.notify_one();
+                });
+                return Err("not yet".into());
+            }
+            go.notify_one();
+            done.notified().await;
+            edits.add_fn("own", String::new)?;
+            Ok::<_, BoxError>(String::new())
+        }
+    };
+    let graph = DependencyGraph::<String>::new();
+    let graph = graph.node("n", DependencyNode::of(node).retry(agentgraph::RetryPolicy::attempts(2)));
+    let outputs = graph.compile().unwrap().invoke(()).await.unwrap().into_finished().unwrap();
+    assert_eq!(
+        (order(&outputs), &told.lock().unwrap()[..]),
+        ("n own".into(), &[Err(Rejection::TooLate)][..])
+    );
+}
+
+#[tokio::test]
 async fn a_node_that_fails_for_good_fails_the_pass() {
     let log = Log::default();
     let node = DependencyNode::of(editing(&log, "A", &fails_before(9)))

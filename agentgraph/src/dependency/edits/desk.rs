@@ -32,6 +32,8 @@ pub(crate) struct Settled<O, S> {
     pub(crate) added: Vec<DependencyNode<O, S>>,
     /// What tasks that run have handed in, by their places.
     drafts: HashMap<u32, Draft<O, S>>,
+    /// The attempts of tasks that are not in their first: what an earlier one hands in is too late.
+    attempts: HashMap<u32, u32>,
 }
 
 /// The edits of one attempt.
@@ -98,7 +100,7 @@ impl<O: Output, S: PassInput> edits::Desk for Desk<O, S> {
 
     fn undo_to(&self, request: TaskRequest, count: usize) {
         let mut pass = self.pass();
-        let Settled { plan, added, drafts } = &mut *pass;
+        let Settled { plan, added, drafts, .. } = &mut *pass;
         let Some(draft) = drafts.get_mut(&request.index).filter(|draft| draft.is_of(request)) else { return };
         if count < draft.ops.len() {
             draft.ops.truncate(count);
@@ -110,7 +112,7 @@ impl<O: Output, S: PassInput> edits::Desk for Desk<O, S> {
 impl<O, S> Desk<O, S> {
     pub(crate) fn new(wiring: Arc<Wiring<O, S>>, kept: Vec<bool>, stored: bool) -> Self {
         let plan = Plan::new(Arc::clone(&wiring.base));
-        let pass = Settled { plan, added: Vec::new(), drafts: HashMap::new() };
+        let pass = Settled { plan, added: Vec::new(), drafts: HashMap::new(), attempts: HashMap::new() };
         Desk { wiring, kept, stored, pass: Mutex::new(pass) }
     }
 
@@ -118,20 +120,31 @@ impl<O, S> Desk<O, S> {
         self.pass.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Forgets what an earlier attempt of the task has handed in.
+    /// Forgets what earlier attempts of the task have handed in, and takes no more from them.
     pub(crate) fn begin_attempt(&self, request: TaskRequest) {
-        let mut pass = self.pass();
-        if pass.drafts.get(&request.index).is_some_and(|draft| draft.attempt < request.attempt) {
-            pass.drafts.remove(&request.index);
+        if request.attempt > 1 {
+            let mut pass = self.pass();
+            if pass.drafts.get(&request.index).is_some_and(|draft| draft.attempt < request.attempt) {
+                pass.drafts.remove(&request.index);
+            }
+            pass.attempts.insert(request.index, request.attempt);
         }
+    }
+
+    /// Forgets what a task has handed in that is not done, and takes no more from it in this call.
+    pub(crate) fn give_up(&self, index: u32) {
+        let mut pass = self.pass();
+        pass.drafts.remove(&index);
+        pass.attempts.insert(index, u32::MAX);
     }
 
     /// Checks an edit of a task, and keeps it until the task is done.
     fn take_in(&self, request: TaskRequest, mut op: Op<O, S>) -> Result<(), Rejection> {
         self.make(&mut op)?;
         let mut pass = self.pass();
-        let Settled { plan, added, drafts } = &mut *pass;
-        if plan.status(request.node) != Status::Runs {
+        let Settled { plan, added, drafts, attempts } = &mut *pass;
+        let is_over = attempts.get(&request.index).is_some_and(|attempt| *attempt != request.attempt);
+        if plan.status(request.node) != Status::Runs || is_over {
             return Err(Rejection::TooLate);
         }
         let end = plan.overlay.end();
@@ -141,15 +154,8 @@ impl<O, S> Desk<O, S> {
             layer: Layer::above(end),
             ops: Vec::new(),
         });
-        if draft.node != request.node || draft.attempt > request.attempt {
-            return Err(Rejection::TooLate);
-        }
-        if draft.attempt < request.attempt || draft.layer.first != end {
+        if draft.layer.first != end {
             // Others have added nodes since, so the ids in the layer are taken: it is made anew on top of theirs.
-            if draft.attempt < request.attempt {
-                draft.ops.clear();
-            }
-            draft.attempt = request.attempt;
             self.judge_anew(plan, added, draft);
         }
         let deed = self.deed(plan, added, &mut draft.layer, &op, Occasion::Call)?;

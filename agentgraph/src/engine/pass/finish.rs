@@ -49,7 +49,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
 
     /// A node that is not done: what it has edited does not count.
     fn not_done(&mut self, request: TaskRequest, why: NotDone) -> Result<(), Error> {
-        drop(self.desk.take(request.index));
+        self.desk.give_up(request.index);
         match why {
             NotDone::Waits(asked) => {
                 self.announce_end(request, || TaskEnd::Interrupted);
