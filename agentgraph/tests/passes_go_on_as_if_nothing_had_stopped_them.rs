@@ -5,8 +5,10 @@
 use std::future::pending;
 use std::sync::{Arc, Mutex};
 
+use agentgraph::checkpoint::{Checkpointer, PendingWrite, Place, PutWrites};
 use agentgraph::prelude::*;
-use agentgraph::{BoxError, Outputs};
+use agentgraph::{BoxError, CompiledDependencyGraph, DependencyNode, Outputs, TaskId};
+use serde_json::Value;
 use tokio::sync::Notify;
 
 type Text = DependencyGraph<String>;
@@ -132,4 +134,104 @@ async fn an_edge_into_a_node_that_ran_when_the_process_died_changes_nothing_when
     }
     let outputs = graph(false).proceed().thread("t").await.unwrap().into_finished().unwrap();
     assert_eq!((order(&outputs), &*outputs["slow"]), ("p edit z slow".into(), "p"));
+}
+
+/// A template of nodes that give what they are told.
+fn say(args: &Value) -> Result<DependencyNode<String>, BoxError> {
+    let word = args.as_str().ok_or("a word")?.to_owned();
+    Ok(DependencyNode::of(move |_: Deps<String>| word.clone()))
+}
+
+#[tokio::test]
+async fn what_the_graph_has_lost_is_named_and_what_it_has_gained_is_no_conflict() {
+    fn plan(_: Deps<'_, String>, ctx: Ctx) -> Result<String> {
+        ctx.edits().add_node("x", "say", "x")?;
+        ctx.edits().add_edge("x", "end")?;
+        Ok("plan".into())
+    }
+    let saver = Arc::new(MemorySaver::new());
+    let graph = |template: &str, edges: &[(&str, &str)]| {
+        let mut graph = Text::new().template(template, say).node("plan", plan).node("ask", ask_name);
+        graph =
+            graph.node("late", ask_name).node("end", |deps: Deps<String>| deps.names().collect::<String>());
+        graph = graph.edge("plan", "ask").edge("plan", "late");
+        for (from, to) in edges {
+            graph = graph.edge(*from, *to);
+        }
+        graph.compile().unwrap().checkpointer(Arc::clone(&saver))
+    };
+    let old = graph("say", &[("ask", "end")]);
+    for thread in ["in", "before"] {
+        let edited = old.invoke(()).thread(thread).for_this_pass(|edits| {
+            if thread == "before" {
+                edits.add_node("y", "say", "y").add_edge("late", "end");
+            }
+        });
+        let asked = edited.await.unwrap();
+        let ids: Vec<_> = asked.interrupts().iter().map(|asked| (asked.id.unwrap(), "yes")).collect();
+
+        let renamed = graph("tell", &[("ask", "end")]);
+        for error in [
+            renamed.resume_many(ids.clone()).thread(thread).await.unwrap_err(),
+            renamed.state(thread).await.unwrap_err(),
+        ] {
+            assert_eq!(error.code().as_str(), "E_GRAPH_CHANGED");
+            let told = error.to_string();
+            assert!(told.contains("template `say`") && told.contains("`.abandon()`"), "{told}");
+        }
+
+        let has_it_now = graph("say", &[("ask", "end"), ("late", "end")]);
+        let outputs = has_it_now.resume_many(ids).thread(thread).await.unwrap().into_finished().unwrap();
+        assert_eq!(outputs["end"], "asklatex", "{thread}");
+    }
+}
+
+#[tokio::test]
+async fn the_state_of_an_open_pass_has_what_it_has_skipped() {
+    let graph = Text::new().node("plan", || "planned".to_owned()).node("ask", ask).edge("plan", "ask");
+    let graph = graph.compile().unwrap().checkpointer(MemorySaver::new());
+    graph.invoke(()).thread("t").await.unwrap();
+    graph.resume("yes").thread("t").await.unwrap();
+    let skipping = graph.invoke(()).thread("t").for_this_pass(|edits| {
+        edits.skip(["plan"]);
+    });
+    let asked = skipping.await.unwrap();
+    let state = graph.state("t").await.unwrap().unwrap().values;
+    for outputs in [asked.output(), &state] {
+        assert_eq!(
+            (order(outputs), outputs.get("plan").map(String::as_str)),
+            ("plan".into(), Some("planned"))
+        );
+    }
+}
+
+/// Puts copies of the record of a node that is done beside it, under tasks that are none.
+async fn multiply_a_record(saver: &MemorySaver, node: &str) {
+    let tail = saver.get(Place::root("t"), None).await.unwrap().unwrap();
+    let says = |bytes: &[u8]| bytes.windows(node.len()).any(|part| part == node.as_bytes());
+    let record = tail.writes.iter().find(|write| write.slot == 0 && says(&write.bytes)).unwrap();
+    let copies: Vec<_> =
+        (7..10).map(|task| PendingWrite { task: TaskId::from_u128(task), ..record.clone() }).collect();
+    let at = tail.rows.last().unwrap().id;
+    saver.put_writes(PutWrites::new(Place::root("t"), at, &copies)).await.unwrap();
+}
+
+#[tokio::test]
+async fn records_that_say_twice_that_a_node_is_done_are_damaged() {
+    let saver = Arc::new(MemorySaver::new());
+    let graph: CompiledDependencyGraph<String> = Text::new()
+        .node("first", || "done".to_owned())
+        .node("ask", ask_name)
+        .node("last", async |_: Deps<'_, String>| "last".to_owned())
+        .edge("first", "last")
+        .edge("ask", "last")
+        .compile()
+        .unwrap();
+    let graph = graph.checkpointer(Arc::clone(&saver));
+    graph.invoke(()).thread("t").await.unwrap();
+    multiply_a_record(&saver, "first").await;
+    for error in [graph.state("t").await.unwrap_err(), graph.resume("yes").thread("t").await.unwrap_err()] {
+        assert_eq!(error.code().as_str(), "E_CORRUPT_CHECKPOINT");
+        assert!(error.to_string().contains("`first`"), "{error}");
+    }
 }

@@ -166,6 +166,10 @@ impl Plan {
         if standing.place != NOWHERE {
             self.ready.remove(standing.place);
         }
+        if std::mem::take(&mut self.nodes[node as usize].lost) {
+            // It began in another graph, or in this one before it was changed: those who wait for it do not wait in vain.
+            self.found(node);
+        }
     }
 
     /// Lets a node that is held be the [next](Self::next) one again when its place comes up, whatever it depends on.
@@ -196,13 +200,8 @@ impl Plan {
     /// Notes that a node is done. What depends on it enters the queue, in the order of the edges.
     pub(crate) fn finish(&mut self, node: u32) {
         self.hold(node);
-        let standing = &mut self.nodes[node as usize];
-        standing.status = Status::Done;
+        self.nodes[node as usize].status = Status::Done;
         self.done += 1;
-        if std::mem::take(&mut standing.lost) {
-            // Another graph ran it, before it was changed: those who wait for it have what they wait for.
-            self.found(node);
-        }
         if self.overlay.is_empty() {
             let base = Arc::clone(&self.base);
             for target in base.targets.row(node) {

@@ -1,5 +1,7 @@
 //! Answers to interrupts: checked against what is open before anything is stored or run.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use crate::checkpoint::{PendingWrite, Place, PutWrites};
@@ -64,7 +66,10 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         for result in results {
             finished_step(&self.core, &journal.codec, &journal.thread, result)?;
         }
-        Ok(())
+        match &self.core.discipline {
+            Some(discipline) => Arc::clone(discipline).check(&journal.thread, &self.state, &self.left_over),
+            None => Ok(()),
+        }
     }
 
     /// Gives answers that were checked against what is open, `inside` of tasks too. They are stored before anything runs,

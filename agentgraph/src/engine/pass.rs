@@ -4,6 +4,7 @@
 //! stands beside that checkpoint, each as the pending write of a finished task, with the place in which it came and what
 //! it has edited. So whoever goes on goes through these in order, and has the same graph and the same queue.
 
+mod again;
 mod finish;
 mod start;
 
@@ -20,6 +21,7 @@ use futures_util::stream::FuturesUnordered;
 use crate::checkpoint::PendingWrite;
 use crate::checkpoint::format::Source;
 use crate::context::{Answer, TaskId, TaskPlace};
+use crate::dependency::deps::Slot;
 use crate::dependency::edits::{Desk, Made, Op, Transaction};
 use crate::dependency::outputs::{Outputs, OutputsUpdate};
 use crate::dependency::plan::Missed;
@@ -31,7 +33,7 @@ use crate::engine::execute::{Running, next, node_error};
 use crate::engine::halt::Cut;
 use crate::engine::host::LocalRunner;
 use crate::engine::load::finished_step;
-use crate::engine::plan::TaskLeft;
+use crate::engine::plan::{LeftOver, TaskLeft};
 use crate::engine::stored::{StoredAnswer, StoredRequest, StoredStep, StoredTurn, to_bytes};
 use crate::engine::{Loop, Pause, STEPS_WITHOUT_YIELD, cut_off, nowhere, yield_now};
 use crate::error::{Code, Error};
@@ -39,6 +41,7 @@ use crate::policy::Siblings;
 use crate::run::{Interrupt, InterruptId, StopReason};
 use crate::state::State;
 use crate::step::Step;
+use again::Again;
 
 /// How the runs of a graph go on, where that is not from superstep to superstep.
 pub(crate) trait Discipline<S: State>: Send + Sync {
@@ -54,9 +57,24 @@ pub(crate) trait Discipline<S: State>: Send + Sync {
     /// One of them brings what cannot be a node of the graph.
     fn edit_before(&self, input: &mut S::Update, edits: Vec<Collected>) -> Result<(), Error>;
 
-    /// The nodes that run next once these are done, in this order, and those that have asked and are not done; and notes in the
-    /// state what was edited. Names that it does not know are left out.
-    fn upcoming(&self, state: &mut S, done: Vec<StoredTurn>, asked: &HashSet<String>) -> Vec<String>;
+    /// Whether a run can go on from what it has left behind.
+    ///
+    /// # Errors
+    /// The graph does not have what it needs, or its records cannot be.
+    fn check(self: Arc<Self>, thread: &str, state: &S, left: &LeftOver) -> Result<(), Error>;
+
+    /// Notes in the state of a pass under way what its nodes have done, in this order, and says who runs next, those that have
+    /// asked among them.
+    ///
+    /// # Errors
+    /// The graph does not have what the pass needs, or its records cannot be.
+    fn upcoming(
+        self: Arc<Self>,
+        thread: &str,
+        state: &mut S,
+        done: Vec<Turn<S>>,
+        asked: &HashSet<String>,
+    ) -> Result<Vec<String>, Error>;
 
     /// Goes on until there is a reason to pause.
     fn drive<'a>(self: Arc<Self>, run: &'a mut Loop<S, LocalRunner>) -> BoxFuture<'a, Result<Pause, Error>>;
@@ -86,27 +104,48 @@ impl<O: Output, S: PassInput> Discipline<Outputs<O, S>> for Wiring<O, S> {
         Ok(())
     }
 
-    fn upcoming(
-        &self,
-        state: &mut Outputs<O, S>,
-        done: Vec<StoredTurn>,
-        asked: &HashSet<String>,
-    ) -> Vec<String> {
-        let desk = Desk::new(Arc::new(self.clone()), state.kept(), true);
-        drop(settle_before(&desk, &state.before));
-        state.edits.extend(state.before.iter().map(|op| op.edit.clone()));
-        desk.hold(asked.iter().map(String::as_str));
-        for turn in done {
-            if let Ok(made) = desk.replay(turn.edits) {
-                desk.hold(made.added.iter().map(|name| &**name).filter(|name| asked.contains(*name)));
-                state.edits.extend(made.edits);
-            }
-            if let Some(node) = desk.find(&turn.node) {
+    fn check(self: Arc<Self>, thread: &str, state: &Outputs<O, S>, left: &LeftOver) -> Result<(), Error> {
+        let desk = Desk::new(self, state.kept(), true);
+        let asked = left.values().filter_map(TaskLeft::asked_by).collect();
+        let mut again = Again::new(&desk, thread, &asked);
+        again.begin(&state.before);
+        for turn in again::turns(left)? {
+            if let Some((node, _)) = again.turn(&turn)? {
                 desk.pass().plan.finish(node);
             }
         }
-        asked.iter().filter_map(|name| desk.find(name)).for_each(|node| desk.pass().plan.start_again(node));
-        desk.upcoming()
+        for name in &asked {
+            again.asked(name)?;
+        }
+        again.end()
+    }
+
+    fn upcoming(
+        self: Arc<Self>,
+        thread: &str,
+        state: &mut Outputs<O, S>,
+        done: Vec<Turn<Outputs<O, S>>>,
+        asked: &HashSet<String>,
+    ) -> Result<Vec<String>, Error> {
+        let desk = Desk::new(self, state.kept(), true);
+        let mut again = Again::new(&desk, thread, asked);
+        edited(state, again.begin(&state.before));
+        for (turn, update) in done {
+            let Some((node, made)) = again.turn(&turn)? else { continue };
+            edited(state, made);
+            if let Some(output) = update.and_then(|mut update| update.outputs.pop()) {
+                state.slots[node as usize] = Slot::Shared(output.1);
+            }
+            state.finish(node);
+            desk.pass().plan.finish(node);
+        }
+        for name in asked {
+            if let Some(node) = again.asked(name)? {
+                desk.pass().plan.start_again(node);
+            }
+        }
+        again.end()?;
+        Ok(desk.upcoming())
     }
 
     fn drive<'a>(
@@ -118,6 +157,17 @@ impl<O: Output, S: PassInput> Discipline<Outputs<O, S>> for Wiring<O, S> {
         }
         Box::pin(async move { Pass::new(self, run)?.run().await })
     }
+}
+
+/// A node that is done in an unfinished pass, and what it gave if it was not skipped.
+pub(crate) type Turn<S> = (StoredTurn, Option<<S as State>::Update>);
+
+/// Takes over into the outputs of a pass what was edited, and which nodes were added.
+fn edited<O, S>(outputs: &mut Outputs<O, S>, made: Made) {
+    for name in made.added {
+        outputs.add_temporary(name);
+    }
+    outputs.edits.extend(made.edits);
 }
 
 /// Whether nobody listens to a pass, stops it, stores it or has changed its graph.
@@ -212,8 +262,6 @@ where
             stopped: None,
             sources: Vec::new(),
         };
-        let made = settle_before(&pass.desk, &pass.run.state.before)?;
-        pass.edited(made);
         pass.go_through()?;
         Ok(pass)
     }
@@ -232,29 +280,30 @@ where
                 open.push((task, left));
             }
         }
-        done.sort_by_key(|(turn, _)| turn.place);
-        let asked: HashSet<String> = open.iter().filter_map(|(_, left)| left.asked_by()).collect();
-        self.desk.hold(asked.iter().map(String::as_str));
+        done.sort_by(|(a, _), (b, _)| a.order().cmp(&b.order()));
+        let asked = open.iter().filter_map(|(_, left)| left.asked_by()).collect();
+        let (desk, thread) = (Arc::clone(&self.desk), self.run.shared.thread.clone());
+        let mut again = Again::new(&desk, thread.as_deref().unwrap_or_default(), &asked);
+        self.edited(again.begin(&self.run.state.before));
         for (turn, result) in done {
-            let node = self.find(&turn.node)?;
-            self.done = turn.place;
-            let made = self.desk.replay(turn.edits).map_err(refused)?;
-            self.desk.hold(made.added.iter().map(|name| &**name).filter(|name| asked.contains(*name)));
+            let Some((node, made)) = again.turn(&turn)? else { continue };
             self.edited(made);
+            self.done = turn.place;
             let update = self.stored_update(&result)?;
             self.keep(node, update.and_then(|mut update| update.outputs.pop()).map(|(_, output)| output))?;
         }
         for (task, left) in open {
-            self.take_open(task, left)?;
+            let Some((_, request)) = left.requests.first() else { continue };
+            if let Some(node) = again.asked(&request.node)? {
+                self.take_open(task, node, left);
+            }
         }
         self.asked.sort_by_key(|(node, _)| *node);
-        Ok(())
+        again.end()
     }
 
     /// A task that is not done and has asked.
-    fn take_open(&mut self, task: TaskId, left: TaskLeft) -> Result<(), Error> {
-        let Some((_, request)) = left.requests.first() else { return Ok(()) };
-        let node = self.find(&request.node)?;
+    fn take_open(&mut self, task: TaskId, node: u32, left: TaskLeft) {
         match left.open() {
             None => {
                 self.answers.insert(node, left.answers);
@@ -270,7 +319,6 @@ where
                 self.asked.push((node, Interrupt::asked(id, request.node.clone(), asked)));
             }
         }
-        Ok(())
     }
 
     fn stored_update(&self, result: &[u8]) -> Result<Option<<Outputs<O, S> as State>::Update>, Error> {
@@ -284,17 +332,6 @@ where
     fn not_of_a_pass(&self) -> Error {
         let problem = "the thread has an unfinished run of a state graph: go on with it there, or begin with `.abandon()`";
         Error::new(Code::GraphChanged, problem).on_thread(self.run.shared.thread.as_deref())
-    }
-
-    /// A node of the graph as it is by now.
-    fn find(&self, name: &str) -> Result<u32, Error> {
-        self.desk.find(name).ok_or_else(|| {
-            let problem = format!(
-                "the pass goes on with node `{name}`, which this graph does not have: run it with the graph it was started \
-                 on, bring the name back, or start over with `.abandon()`"
-            );
-            Error::new(Code::GraphChanged, problem).on_thread(self.run.shared.thread.as_deref())
-        })
     }
 
     async fn run(mut self) -> Result<Pause, Error> {
@@ -392,11 +429,7 @@ where
     /// Takes over what was edited, and which nodes were added.
     fn edited(&mut self, made: Made) {
         if !made.edits.is_empty() {
-            let outputs = Arc::make_mut(&mut self.run.state);
-            for name in made.added {
-                outputs.add_temporary(name);
-            }
-            outputs.edits.extend(made.edits);
+            edited(Arc::make_mut(&mut self.run.state), made);
         }
     }
 

@@ -46,6 +46,13 @@ pub(crate) struct StoredTurn {
     pub(crate) edits: Vec<GraphEdit>,
 }
 
+impl StoredTurn {
+    /// What turns are gone through by.
+    pub(crate) fn order(&self) -> (u64, &str) {
+        (self.place, &self.node)
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct StoredTarget {
     pub(crate) node: String,

@@ -345,7 +345,7 @@ impl<S: State> RunGraph<S> {
 }
 
 /// What a compiled graph would need to have for an edit that fitted the one before it.
-fn lacking(edit: &GraphEdit, why: Rejection) -> String {
+pub(crate) fn lacking(edit: &GraphEdit, why: Rejection) -> String {
     match why {
         Rejection::UnknownNode { name, .. } => format!("node `{name}`"),
         Rejection::UnknownTemplate { name, .. } => format!("template `{name}`"),

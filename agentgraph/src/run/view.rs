@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use crate::checkpoint::format::Source;
@@ -87,7 +88,8 @@ pub(crate) async fn state<S: State>(
     let Some(tail) = persistence.saver.get(place, None).await? else { return Ok(None) };
     let replayed = replay(persistence, place, &tail).await?;
     let mut checkpoint = checkpoint(graph, persistence, place, &replayed)?;
-    if !tail.writes.is_empty() || graph.core.has_graphs || graph.core.eager {
+    let in_a_pass = graph.core.discipline.is_some() && !checkpoint.next.is_empty();
+    if !tail.writes.is_empty() || graph.core.has_graphs || graph.core.eager || in_a_pass {
         add_left_over(graph, persistence, place, &replayed, &tail, &mut checkpoint).await?;
     }
     Ok(Some(checkpoint))
@@ -168,7 +170,7 @@ async fn add_left_over<S: State>(
     let header = &replayed.header;
     let left = left_behind(&graph.core, place, (replayed.id, header), &tail.writes)?.tasks;
     if let Some(discipline) = &graph.core.discipline {
-        return add_pass(graph, persistence, place, &**discipline, &left, checkpoint);
+        return add_pass(graph, persistence, place, Arc::clone(discipline), &left, checkpoint);
     }
     let core = &RunGraph::restore(&graph.core, header, &mut Vec::new());
     let finished = done(core, place, header, replayed.id, &left).map(|result| {
@@ -199,25 +201,24 @@ fn add_pass<S: State>(
     graph: &CompiledGraph<S>,
     persistence: &Persistence<S>,
     place: Place<'_>,
-    discipline: &dyn Discipline<S>,
+    discipline: Arc<dyn Discipline<S>>,
     left: &LeftOver,
     checkpoint: &mut Checkpoint<S>,
 ) -> Result<(), Error> {
     let core = &graph.core;
     let results = left.values().filter_map(|left| left.result.as_deref());
-    let mut done = results
-        .map(|result| {
-            let turn = StoredStep::from_bytes(result)?.turn;
-            Ok((turn, finished_step(core, &persistence.codec, place.thread, result)?.0))
-        })
-        .collect::<Result<Vec<_>, Error>>()?;
-    done.sort_by_key(|(turn, _)| turn.as_ref().map(|turn| turn.place));
-    let turns = done.iter().filter_map(|(turn, _)| turn.clone()).collect();
+    let done = results.filter_map(|result| {
+        let turn = match StoredStep::from_bytes(result) {
+            Ok(step) => step.turn?,
+            Err(error) => return Some(Err(error)),
+        };
+        let step = finished_step(core, &persistence.codec, place.thread, result);
+        Some(step.map(|(step, _)| (turn, update_of(step))))
+    });
+    let mut done = done.collect::<Result<Vec<_>, Error>>()?;
+    done.sort_by(|(a, _), (b, _)| a.order().cmp(&b.order()));
     let asked = left.values().filter_map(TaskLeft::asked_by).collect();
-    checkpoint.next = discipline.upcoming(&mut checkpoint.values, turns, &asked);
-    for update in done.into_iter().filter_map(|(_, step)| update_of(step)) {
-        checkpoint.values.apply(&core.schema, update)?;
-    }
+    checkpoint.next = discipline.upcoming(place.thread, &mut checkpoint.values, done, &asked)?;
     for (task, left) in left {
         let Some(request) = left.open() else { continue };
         let task = OpenTask { id: *task, node: request.1.node.clone(), left: Some(left) };

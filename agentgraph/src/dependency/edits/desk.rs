@@ -13,6 +13,7 @@ use crate::dependency::plan::{Plan, Status};
 use crate::dependency::wiring::Wiring;
 use crate::edits::{self, EditError, GraphEdit, Rejection};
 use crate::error::nearest;
+use crate::graph::run_graph::lacking;
 
 /// What the tasks of one pass share with its loop.
 pub(crate) struct Desk<O, S> {
@@ -202,14 +203,6 @@ impl<O, S> Desk<O, S> {
         self.pass().plan.look(|graph| graph.named(name)).unwrap_or_else(base)
     }
 
-    /// Lets nodes run that have asked in an earlier call, before what others have edited meanwhile is gone through: a node that
-    /// has begun is not edited any more, until it ends.
-    pub(crate) fn hold<'n>(&self, names: impl Iterator<Item = &'n str>) {
-        for node in names.filter_map(|name| self.find(name)) {
-            self.pass().plan.hold(node);
-        }
-    }
-
     /// The nodes that may start, in the order in which they would.
     pub(crate) fn upcoming(&self) -> Vec<String> {
         let pass = self.pass();
@@ -242,12 +235,30 @@ impl<O, S> Desk<O, S> {
         self.make_all(transaction, Occasion::Merge)
     }
 
-    /// Makes those that a task has made in an earlier call.
-    ///
-    /// # Errors
-    /// The first one that does not fit the graph as it is by now.
-    pub(crate) fn replay(&self, edits: Vec<GraphEdit>) -> Result<Made, EditError> {
-        self.make_all(&mut Transaction::of(edits), Occasion::Replay)
+    /// Makes those that were made in an earlier call. What the compiled graph has become by itself since is no conflict; what
+    /// it lacks for the others is named in `gone`.
+    pub(crate) fn restore(&self, transaction: Transaction<O, S>, gone: &mut Vec<String>) -> Made {
+        let mut ops = transaction.ops;
+        ops.retain_mut(|op| {
+            let made = self.make(op);
+            made.map_err(|why| gone.push(lacking(&op.edit, why))).is_ok()
+        });
+        let mut pass = self.pass();
+        let mut layer = Layer::above(pass.plan.overlay.end());
+        let deeds = ops.iter().map(|op| {
+            let deed = self.deed(&pass.plan, &pass.added, &mut layer, op, Occasion::Replay);
+            deed.unwrap_or_else(|why| {
+                let removes = matches!(op.edit, GraphEdit::RemoveNode { .. });
+                match why {
+                    Rejection::EdgeExists | Rejection::NoSuchEdge => {}
+                    Rejection::UnknownNode { .. } if removes => {}
+                    why => gone.push(lacking(&op.edit, why)),
+                }
+                Deed::Nothing
+            })
+        });
+        let deeds: Vec<Deed> = deeds.collect();
+        pass.lay_down(&ops, deeds, layer)
     }
 
     fn make_all(&self, transaction: &mut Transaction<O, S>, occasion: Occasion) -> Result<Made, EditError> {
@@ -255,35 +266,13 @@ impl<O, S> Desk<O, S> {
             self.make(op).map_err(|why| EditError::new(op.edit.clone(), why))?;
         }
         let mut pass = self.pass();
-        let first = pass.plan.overlay.end();
-        let mut layer = Layer::above(first);
+        let mut layer = Layer::above(pass.plan.overlay.end());
         let deeds = transaction.ops.iter().map(|op| {
             let deed = self.deed(&pass.plan, &pass.added, &mut layer, op, occasion);
             deed.map_err(|why| EditError::new(op.edit.clone(), why))
         });
         let deeds: Vec<Deed> = deeds.collect::<Result<_, _>>()?;
-        let Settled { plan, added, .. } = &mut *pass;
-        let mut made = Made::default();
-        for (deed, op) in deeds.into_iter().zip(&transaction.ops) {
-            if !matches!(deed, Deed::Nothing) {
-                made.edits.push(op.edit.clone());
-            }
-            match deed {
-                Deed::AddNode(name, join) => {
-                    plan.add_node(Arc::clone(&name), join);
-                    added.extend(op.node.clone());
-                    made.added.push(name);
-                }
-                Deed::AddEdge(edge, front) => plan.add_edge(edge, front),
-                Deed::RemoveEdge(edge) => plan.remove_edge(edge),
-                Deed::RemoveNode(name, node) => plan.remove_node(name, node),
-                Deed::Skip(nodes) => nodes.into_iter().for_each(|node| plan.skip(node)),
-                Deed::Nothing => {}
-            }
-        }
-        plan.overlay.adopt_places(layer);
-        plan.enter_roots(first);
-        Ok(made)
+        Ok(pass.lay_down(&transaction.ops, deeds, layer))
     }
 
     /// Whether another task has added the same node, and the edits in `layer` have not removed it.
@@ -314,5 +303,33 @@ impl<O, S> Desk<O, S> {
             Some(missing) => Err(Rejection::Unfit(format!("node `{name}` {missing}"))),
             None => Ok(()),
         }
+    }
+}
+
+impl<O, S> Settled<O, S> {
+    /// Makes the edits of a transaction, which are possible and have left the places of nodes in `layer`.
+    fn lay_down(&mut self, ops: &[Op<O, S>], deeds: Vec<Deed>, layer: Layer) -> Made {
+        let (plan, first) = (&mut self.plan, layer.first);
+        let mut made = Made::default();
+        for (deed, op) in deeds.into_iter().zip(ops) {
+            if !matches!(deed, Deed::Nothing) {
+                made.edits.push(op.edit.clone());
+            }
+            match deed {
+                Deed::AddNode(name, join) => {
+                    plan.add_node(Arc::clone(&name), join);
+                    self.added.extend(op.node.clone());
+                    made.added.push(name);
+                }
+                Deed::AddEdge(edge, front) => plan.add_edge(edge, front),
+                Deed::RemoveEdge(edge) => plan.remove_edge(edge),
+                Deed::RemoveNode(name, node) => plan.remove_node(name, node),
+                Deed::Skip(nodes) => nodes.into_iter().for_each(|node| plan.skip(node)),
+                Deed::Nothing => {}
+            }
+        }
+        plan.overlay.adopt_places(layer);
+        plan.enter_roots(first);
+        made
     }
 }

@@ -109,7 +109,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
             }
             outputs.finish(node);
             self.desk.pass().plan.finish(node);
-            self.done += 1;
+            self.done = self.done.saturating_add(1);
             self.run.scratch.merged += 1;
             return Ok(());
         }
@@ -201,7 +201,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         pass.plan.finish(node);
         self.must_store |= self.run.journal.is_some() && pass.plan.has_next();
         drop(pass);
-        self.done += 1;
+        self.done = self.done.saturating_add(1);
         Ok(())
     }
 
