@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use agentgraph::checkpoint::{Checkpointer, PendingWrite, Place, PutWrites};
 use agentgraph::prelude::*;
-use agentgraph::{BoxError, CompiledDependencyGraph, DependencyNode, Outputs, TaskId};
+use agentgraph::{BoxError, CompiledDependencyGraph, DependencyNode, Join, Outputs, TaskId};
 use serde_json::Value;
 use tokio::sync::Notify;
 
@@ -97,6 +97,38 @@ async fn a_node_that_was_answered_has_begun_and_cannot_be_removed_or_skipped_by_
     assert_eq!((order(&outputs), outputs.not_run()), ("first second".into(), &[][..]));
     let refused = refused.lock().unwrap();
     assert!(refused.iter().all(|why| why.ends_with("node `second` runs already")), "{refused:?}");
+}
+
+#[tokio::test]
+async fn who_takes_the_first_that_is_done_has_the_same_one_when_it_is_answered() {
+    for join in [Join::Any, Join::AllNotPruned] {
+        let late = async |_: Deps<'_, String>, ctx: Ctx| {
+            tokio::task::yield_now().await;
+            if ctx.node() == "late" {
+                ctx.edits().add_edge("first", "lost")?;
+            }
+            Ok::<_, BoxError>(ctx.node().to_owned())
+        };
+        let graph = Text::new()
+            .node("first", || "first".to_owned())
+            .node("late", late)
+            .node("lost", late)
+            .node("ask", DependencyNode::of(ask).join(join))
+            .edge("late", "lost")
+            .edge("first", "ask")
+            .edge("lost", "ask");
+        let graph = graph.compile().unwrap().checkpointer(MemorySaver::new());
+        let asked = graph.invoke(()).thread("t").for_this_pass(|edits| {
+            edits.remove_edge("late", "lost");
+        });
+        let asked = asked.await.unwrap();
+        assert_eq!(
+            (order(asked.output()), &asked.interrupts()[0].value),
+            ("first late lost".into(), &"saw first".into())
+        );
+        let outputs = graph.resume("yes").thread("t").await.unwrap().into_finished().unwrap();
+        assert_eq!(outputs["ask"], "yes, saw first", "{join:?}");
+    }
 }
 
 #[tokio::test]

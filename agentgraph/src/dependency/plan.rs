@@ -141,6 +141,11 @@ impl Plan {
         self.done == self.nodes.len()
     }
 
+    /// Whether a node may begin before all its dependencies are done.
+    pub(crate) fn is_lenient(&self, node: u32) -> bool {
+        self.look(|graph| !graph.is_strict() && graph.join(node) != Join::All)
+    }
+
     /// The first ready node in the queue, which runs from now on.
     pub(crate) fn next(&mut self) -> Option<u32> {
         let node = self.queue[self.ready.pop()? as usize];
@@ -188,6 +193,11 @@ impl Plan {
             sources.extend_from_slice(self.base.sources.row(node));
             return;
         }
+        self.sources_that_are_done(node, sources);
+    }
+
+    /// The same for a node that has begun in an earlier call, perhaps in another graph.
+    pub(crate) fn sources_that_are_done(&self, node: u32, sources: &mut Vec<u32>) {
         self.look(|graph| {
             graph.each_source(node, &mut |source| {
                 if self.status(source) == Status::Done {

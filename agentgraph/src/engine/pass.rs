@@ -24,7 +24,7 @@ use crate::context::{Answer, TaskId, TaskPlace};
 use crate::dependency::deps::Slot;
 use crate::dependency::edits::{Desk, Made, Op, Transaction};
 use crate::dependency::outputs::{Outputs, OutputsUpdate};
-use crate::dependency::plan::Missed;
+use crate::dependency::plan::{Missed, Status};
 use crate::dependency::wiring::Wiring;
 use crate::dependency::{NotRun, NotRunReason, inline};
 use crate::edits::{self, Collected, DroppedEdits, EditError, GraphEdit};
@@ -224,6 +224,8 @@ where
     /// Why no further node starts.
     stopped: Option<StopReason>,
     sources: Vec<u32>,
+    /// What nodes began with that may ask, where others could be done by the time they begin again.
+    began_with: HashMap<u32, Vec<u32>>,
 }
 
 impl<'a, O, S> Pass<'a, O, S>
@@ -261,6 +263,7 @@ where
             failed: None,
             stopped: None,
             sources: Vec::new(),
+            began_with: HashMap::new(),
         };
         pass.go_through()?;
         Ok(pass)
@@ -306,6 +309,7 @@ where
     fn take_open(&mut self, task: TaskId, node: u32, left: TaskLeft) {
         match left.open() {
             None => {
+                self.began_with.insert(node, self.sources_of(node, &left));
                 self.answers.insert(node, left.answers);
                 self.desk.pass().plan.start_again(node);
             }
@@ -319,6 +323,20 @@ where
                 self.asked.push((node, Interrupt::asked(id, request.node.clone(), asked)));
             }
         }
+    }
+
+    /// What a node that has asked had of the nodes it depends on.
+    fn sources_of(&self, node: u32, left: &TaskLeft) -> Vec<u32> {
+        let mut sources = Vec::new();
+        let stored = left.requests.first().and_then(|(_, request)| request.sources.as_ref());
+        match stored {
+            Some(names) => {
+                sources.extend(names.iter().filter_map(|name| self.desk.find(name)));
+                sources.retain(|source| self.desk.pass().plan.status(*source) == Status::Done);
+            }
+            None => self.desk.pass().plan.sources_that_are_done(node, &mut sources),
+        }
+        sources
     }
 
     fn stored_update(&self, result: &[u8]) -> Result<Option<<Outputs<O, S> as State>::Update>, Error> {

@@ -90,7 +90,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             return Ok(None);
         }
         let node = self.actor_name(handled, index);
-        let stored = StoredRequest { node, value: request.value.clone(), schema: request.schema.clone() };
+        let stored = StoredRequest::new(node, request.value.clone(), request.schema.clone());
         let (task, slot) = (self.acting_among(handled, index), 1 + 2 * request.n);
         Ok(Some(PendingWrite { task, slot, bytes: to_bytes(&stored)? }))
     }

@@ -89,6 +89,15 @@ pub(crate) struct StoredRequest {
     pub(crate) value: Value,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) schema: Option<Value>,
+    /// What it had of the nodes it depends on, in a pass and where it does not wait for all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) sources: Option<Vec<String>>,
+}
+
+impl StoredRequest {
+    pub(crate) fn new(node: String, value: Value, schema: Option<Value>) -> Self {
+        StoredRequest { node, value, schema, sources: None }
+    }
 }
 
 /// A node at which a run has stopped without a question.

@@ -90,7 +90,7 @@ impl<S: State> WaitingThreads<S> {
                 continue;
             }
             found.asks_inside |= !namespace.is_empty();
-            let StoredRequest { node, value, schema } = from_bytes(&request.bytes).map_err(at)?;
+            let StoredRequest { node, value, schema, .. } = from_bytes(&request.bytes).map_err(at)?;
             let n = request.slot / 2;
             let id = InterruptId { task: request.task, n };
             found.asked.push(Interrupt::asked(id, node, Request { n, value, schema }));

@@ -169,7 +169,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let Some(eager) = &mut self.eager else { return };
         let Some(activation) = eager.flow.open.get_mut(&key) else { return };
         let node = self.core.name(activation.actor()).to_owned();
-        let stored = StoredRequest { node, value: request.value, schema: request.schema };
+        let stored = StoredRequest::new(node, request.value, request.schema);
         let left = activation.left_mut();
         left.requests.retain(|(n, _)| *n != request.n);
         left.requests.push((request.n, stored));

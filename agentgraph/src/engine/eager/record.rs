@@ -194,7 +194,7 @@ pub(crate) fn left_in_header(
         let Some(left) = activation.eager.as_ref().and_then(|eager| eager.left.as_ref()) else { continue };
         let Some((task, place, key)) = stored_id(place, header, id, activation) else { continue };
         let requests = left.requests.iter().map(|(n, node, value, schema)| {
-            (*n, StoredRequest { node: node.clone(), value: value.clone(), schema: schema.clone() })
+            (*n, StoredRequest::new(node.clone(), value.clone(), schema.clone()))
         });
         let own = TaskLeft {
             requests: requests.collect(),

@@ -79,11 +79,10 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
     fn ask(&mut self, request: TaskRequest, asked: Request) -> Result<(), Error> {
         let (node, task) = (self.name(request.node).to_owned(), self.task_id(request.node));
         if self.run.journal.is_some() {
-            let stored = StoredRequest {
-                node: node.clone(),
-                value: asked.value.clone(),
-                schema: asked.schema.clone(),
-            };
+            let began_with = self.began_with.get(&request.node);
+            let names = |nodes: &Vec<u32>| nodes.iter().map(|node| self.name(*node).to_owned()).collect();
+            let mut stored = StoredRequest::new(node.clone(), asked.value.clone(), asked.schema.clone());
+            stored.sources = began_with.map(names);
             self.writes.push(PendingWrite { task, slot: 1 + 2 * asked.n, bytes: to_bytes(&stored)? });
         }
         let id = InterruptId { task, n: asked.n };
@@ -100,6 +99,9 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
     /// A node is done. `None`: with the output that it has.
     fn finish(&mut self, request: TaskRequest, output: Option<O>) -> Result<(), Error> {
         let node = request.node;
+        if !self.began_with.is_empty() {
+            self.began_with.remove(&node);
+        }
         let edits = self.settle(request)?;
         let skipped = output.is_none();
         if self.run.journal.is_none() && self.run.events.is_none() {

@@ -86,7 +86,15 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
     /// Finds a node, its dependencies, and calls it at once if it takes nothing else.
     fn entry(&mut self, node: u32) -> Called<O, S> {
         let pass = self.desk.pass();
-        pass.plan.done_sources(node, &mut self.sources);
+        match self.began_with.get(&node) {
+            Some(sources) => self.sources.clone_from(sources),
+            None => {
+                pass.plan.done_sources(node, &mut self.sources);
+                if self.run.journal.is_some() && pass.plan.is_lenient(node) {
+                    self.began_with.insert(node, self.sources.clone());
+                }
+            }
+        }
         let Some(entry) = self.wiring.nodes.get(node as usize) else {
             let added = pass.added[node as usize - self.wiring.nodes.len()].clone();
             return Called::Entry(Entry::of(added, &self.wiring.policies));
