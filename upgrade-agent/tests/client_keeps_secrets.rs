@@ -280,6 +280,26 @@ async fn a_students_application_signs_its_key_and_the_admin_token_stays_out_of_i
     }
 }
 
+#[test]
+fn without_encryption_secrets_go_to_this_machine_only_unless_that_is_allowed() {
+    for url in ["http://upgrade.example.org/api", "http://10.0.0.1/api", "http://localhost.example.org/api"] {
+        let of = || UpgradeClient::builder(url);
+        let token = SecretString::from("admin-token");
+        for secret in [of().token(token), of().client_key("the-key", SecretString::from(SECRET))] {
+            let refused = secret.clone().build().unwrap_err();
+            assert_eq!(refused.code(), "E_UPGRADE_CONFIG", "{url}");
+            assert!(refused.to_string().contains("https"), "{refused}");
+            assert!(secret.allow_plain_http().build().is_ok(), "{url}");
+        }
+        let missing = of().service_account_file("/nonexistent").build().unwrap_err();
+        assert!(missing.to_string().contains("https"), "{missing}");
+        assert!(of().build().is_ok(), "nothing is secret in {url}");
+    }
+    for url in ["http://127.0.0.1:3030/api", "http://localhost/api", "https://upgrade.example.org/api"] {
+        assert!(keyed(url).build().is_ok(), "{url}");
+    }
+}
+
 /// Collects what is traced.
 #[derive(Clone, Default)]
 struct Traced(Arc<Mutex<Vec<u8>>>);

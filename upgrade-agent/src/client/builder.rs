@@ -13,7 +13,7 @@ use super::auth::{self, Admin, KeyFile, ServiceAccount, TokenHttp, refused};
 use super::error::ClientError;
 use super::retry::Policy;
 use super::session::UpgradeClient;
-use super::transport::{Settings, Times, Transport, client_for};
+use super::transport::{Settings, Times, Transport, client_for, is_loopback};
 
 const CONNECT: Duration = Duration::from_secs(10);
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -31,6 +31,7 @@ pub struct UpgradeClientBuilder {
     token: Option<SecretString>,
     service_account: Option<PathBuf>,
     client_key: Option<(String, SecretString)>,
+    allows_plain_http: bool,
     times: Times,
     policy: Policy,
     clock: Arc<dyn Fn() -> SystemTime + Send + Sync>,
@@ -44,6 +45,7 @@ impl UpgradeClientBuilder {
             token: None,
             service_account: None,
             client_key: None,
+            allows_plain_http: false,
             times: Times { connect: CONNECT, attempt: TIMEOUT, total: DEADLINE },
             policy: Policy { retries: RETRIES, pause: RETRY_PAUSE },
             clock: Arc::new(SystemTime::now),
@@ -71,6 +73,21 @@ impl UpgradeClientBuilder {
     /// server's client key, signed with its secret (HS256). Neither is ever shown.
     pub fn client_key(mut self, api_key: impl Into<String>, secret: SecretString) -> Self {
         self.client_key = Some((api_key.into(), secret));
+        self
+    }
+
+    /// Allows tokens and keys to go to another machine without encryption, where whoever carries the
+    /// traffic can read them. For a server in a network of one's own.
+    ///
+    /// ```
+    /// use upgrade_agent::client::UpgradeClient;
+    ///
+    /// let school = || UpgradeClient::builder("http://upgrade.school.internal/api").token("t".into());
+    /// assert_eq!(school().build().unwrap_err().code(), "E_UPGRADE_CONFIG");
+    /// assert!(school().allow_plain_http().build().is_ok());
+    /// ```
+    pub fn allow_plain_http(mut self) -> Self {
+        self.allows_plain_http = true;
         self
     }
 
@@ -127,10 +144,18 @@ impl UpgradeClientBuilder {
     ///
     /// `E_UPGRADE_CONFIG` if the URL is not an absolute `http` or `https` one or carries a user name
     /// or a password; if a token or client key is empty or cannot be sent in a header; if there is
-    /// a token and a service account; or if the account's file cannot be read, has no RSA key or
-    /// names a token server that is neither `https` nor on this machine.
+    /// a token and a service account; if one of them or a client key would go over `http` to another
+    /// machine and that is [not allowed](Self::allow_plain_http); or if the account's file cannot be
+    /// read, has no RSA key or names a token server that is neither `https` nor on this machine.
     pub fn build(self) -> Result<UpgradeClient, ClientError> {
         let base = base_url(&self.url)?;
+        let is_secret = self.token.is_some() || self.service_account.is_some() || self.client_key.is_some();
+        if is_secret && base.scheme() == "http" && !is_loopback(&base) && !self.allows_plain_http {
+            return Err(refused(
+                "over http whoever carries the traffic can read the token: give the URL as https, or allow \
+                 this with `allow_plain_http()`",
+            ));
+        }
         let times = self.times.capped();
         let admin = match (&self.token, &self.service_account) {
             (None, None) => Admin::Nobody,
