@@ -179,6 +179,11 @@ pub const END: &str = "__end__";
 #[doc = include_str!("../../README.md")]
 struct Readme;
 
+/// Runs the programs of the tutorial.
+#[cfg(all(doctest, feature = "sqlite"))]
+#[doc = include_str!("../../docs/first-graph.md")]
+struct FirstGraph;
+
 /// For derived code only.
 #[doc(hidden)]
 pub mod __private {

@@ -1,0 +1,101 @@
+//! What newcomers read leads somewhere: links name files and headings that are there, every page is in the index, and the
+//! README's table has the features that there are.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The pages in a folder.
+fn pages(folder: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().path());
+    entries.filter(|path| path.extension().is_some_and(|end| end == "md")).collect()
+}
+
+/// A page without its blocks of code.
+fn prose(page: &str) -> String {
+    page.split("\n```").step_by(2).collect()
+}
+
+/// Where the links of a page lead, those to the web left out.
+fn links(page: &str) -> Vec<String> {
+    let prose = prose(page);
+    let ends = prose.split("](").skip(1).map(|rest| rest.split(')').next().unwrap().to_owned());
+    ends.filter(|link| !link.contains("://")).collect()
+}
+
+/// What links to headings of a page say.
+fn headings(page: &str) -> BTreeSet<String> {
+    let prose = prose(page);
+    let titles =
+        prose.lines().filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#').trim());
+    let kept = |letter: char| match letter {
+        ' ' => Some('-'),
+        letter if letter.is_alphanumeric() || letter == '-' || letter == '_' => Some(letter),
+        _ => None,
+    };
+    titles.map(|title| title.to_lowercase().chars().filter_map(kept).collect()).collect()
+}
+
+#[test]
+fn every_link_of_every_page_leads_to_something_that_is_there() {
+    let mut all = pages("docs");
+    all.extend(pages(""));
+    assert!(all.len() > 9, "{all:?}");
+    let mut seen = 0;
+    for page in all {
+        let text = read(&page);
+        for link in links(&text) {
+            let (file, heading) = link.split_once('#').unwrap_or((&link, ""));
+            let target = if file.is_empty() { page.clone() } else { page.parent().unwrap().join(file) };
+            assert!(target.exists(), "{} links to {link}", page.display());
+            assert!(
+                heading.is_empty() || headings(&read(&target)).contains(heading),
+                "{} links to {link}, and there is no such heading",
+                page.display()
+            );
+            seen += 1;
+        }
+    }
+    assert!(seen > 100, "only {seen} links were seen");
+}
+
+#[test]
+fn every_page_and_every_example_is_in_the_index() {
+    let index: BTreeSet<String> = links(&read(&root().join("docs/README.md"))).into_iter().collect();
+    let is_named = |path: &str| index.iter().any(|link| link.split('#').next() == Some(path));
+    for page in pages("docs") {
+        let name = page.file_name().unwrap().to_str().unwrap().to_owned();
+        assert!(name == "README.md" || is_named(&name), "{name} is not in the index");
+    }
+    for example in fs::read_dir(root().join("examples/basics/src/bin")).unwrap() {
+        let name = example.unwrap().file_name().into_string().unwrap();
+        assert!(is_named(&format!("../examples/basics/src/bin/{name}")), "{name} is not in the index");
+    }
+}
+
+#[test]
+fn the_readme_tells_every_feature_and_no_other() {
+    let manifest = read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml"));
+    let section = manifest.split("\n[features]\n").nth(1).unwrap().split("\n[").next().unwrap();
+    let there: BTreeSet<&str> = section
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .filter_map(|line| Some(line.split_once(" = ")?.0))
+        .filter(|name| *name != "default")
+        .collect();
+    let readme = read(&root().join("README.md"));
+    let table = readme.split("\n| feature | |\n|---|---|\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    let told: BTreeSet<&str> = table.lines().map(|row| row.split('`').nth(1).unwrap()).collect();
+    assert_eq!(told, there);
+    assert!(there.len() > 3 && manifest.contains("\ndefault = []\n"));
+}
