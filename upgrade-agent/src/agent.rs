@@ -16,7 +16,7 @@ use agentgraph::{CompiledGraph, Outcome, RunBuilder};
 use agentgraph_llm::Message;
 
 use crate::plan::Ends;
-use crate::state::ConversationState;
+use crate::state::{ConversationState, Pending};
 pub use builder::UpgradeAgentBuilder;
 pub use error::AgentError;
 pub(crate) use settings::Settings;
@@ -31,8 +31,13 @@ const MAX_SUPERSTEPS: u64 = 64;
 ///
 /// Turns of one thread wait for each other within an agent and its clones. A message that had to wait, or that first ends
 /// an unfinished turn, came before the question that is then open: a yes in it is not taken, and the question is put
-/// again. Two agents over one store do not know of each
-/// other: the slower one's turn fails with `E_STALE`.
+/// again. Two agents over one store do not know of each other: one whose turn would come between that of the other is told
+/// `E_THREAD_BUSY`.
+///
+/// A yes counts only if the question had reached whoever says it. Who has got a [`Turn`] from [`turn`](Self::turn), from a
+/// stream or from [`recover`](Self::recover) and then calls the same agent again has heard what it asks. Where the next message
+/// may come to another agent (another process, or this one started anew), call [`heard`](Self::heard) once the reply was
+/// delivered; without it a yes there is not taken, and the question is put again.
 ///
 /// ```
 /// use agentgraph_llm::{Reply, ScriptedModel};
@@ -82,7 +87,7 @@ impl UpgradeAgent {
         let arrival = self.threads.arrive(thread);
         async move {
             let (run, recovered, _held) = self.begin(arrival, thread, text).await?;
-            Ok(self.ended(run.await?)?.recovering(recovered))
+            Ok(self.given(thread, self.ended(run.await?)?.recovering(recovered)))
         }
     }
 
@@ -97,7 +102,49 @@ impl UpgradeAgent {
     /// As [`turn`](Self::turn).
     pub async fn recover(&self, thread: &str) -> Result<Option<Turn>, AgentError> {
         let _held = self.threads.arrive(thread).hold().await;
-        self.end_unfinished(thread).await
+        Ok(self.end_unfinished(thread).await?.map(|turn| self.given(thread, turn)))
+    }
+
+    /// Says that the reply of a turn reached the person: what it asks can then be answered with a yes to any agent over the
+    /// same store. `turn` is [`Turn::number`], or the `turns` of the [`conversation`](Self::conversation) that was shown. Does
+    /// nothing if that turn's question is not open any more.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use agentgraph::MemorySaver;
+    /// # use upgrade_agent::{UpgradeAgent, client::UpgradeClient, offline::OfflineModel, server::EmbeddedServer};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let server = EmbeddedServer::builder().start().await?;
+    /// # let client = UpgradeClient::builder(server.url()).build()?;
+    /// let store = Arc::new(MemorySaver::new());
+    /// let agent = || UpgradeAgent::builder().model(OfflineModel::new()).client(client.clone()).checkpointer(store.clone()).build();
+    /// let asked = agent()?.turn("t", "initialize user ada").await?;
+    /// // The reply was lost on its way: another agent asks again.
+    /// assert!(agent()?.turn("t", "yes").await?.reply.contains("Initialize user 'ada'"));
+    ///
+    /// let asked = agent()?.turn("other", "initialize user ada").await?;
+    /// agent()?.heard("other", asked.number).await?;
+    /// assert_eq!(agent()?.turn("other", "yes").await?.reply, "User 'ada' is initialized.");
+    /// # server.shutdown().await;
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// What the store failed with, and `E_THREAD_BUSY` while another agent goes on with the thread.
+    pub async fn heard(&self, thread: &str, turn: u64) -> Result<(), AgentError> {
+        let _held = self.threads.between_turns(thread).await;
+        let Some(checkpoint) = self.graph.state(thread).await?.filter(|last| last.next.is_empty()) else {
+            return Ok(());
+        };
+        let state = &checkpoint.values;
+        if let Pending::Confirm(asked) = &state.pending
+            && state.heard < asked.asked_turn()
+            && asked.asked_turn() <= turn
+        {
+            let heard = ConversationState::update().heard(asked.asked_turn());
+            self.graph.update_state(thread).update(heard).await?;
+        }
+        Ok(())
     }
 
     /// The state of a thread; `None` if nobody has spoken on it.
@@ -121,7 +168,10 @@ impl UpgradeAgent {
         let held = arrival.hold().await;
         let recovered = self.end_unfinished(thread).await?.map(|turn| turn.reply);
         let input = ConversationState::update().user_input(text).history([Message::user(text)]).turns(1);
-        let input = input.said_early(held.waited || recovered.is_some());
+        let mut input = input.said_early(held.waited || recovered.is_some());
+        if let Some(turn) = self.threads.given(thread) {
+            input = input.heard(turn);
+        }
         Ok((self.limited(self.graph.invoke(input), thread), recovered, held))
     }
 
@@ -142,6 +192,12 @@ impl UpgradeAgent {
 
     fn limited(&self, run: RunBuilder<ConversationState>, thread: &str) -> RunBuilder<ConversationState> {
         run.thread(thread).max_supersteps(MAX_SUPERSTEPS)
+    }
+
+    /// The turn, on its way to the caller.
+    fn given(&self, thread: &str, turn: Turn) -> Turn {
+        self.threads.give(thread, turn.number, turn.asks_for_a_yes());
+        turn
     }
 
     fn ended(&self, outcome: Outcome<ConversationState>) -> Result<Turn, AgentError> {

@@ -33,6 +33,10 @@ pub struct ConversationState {
     /// How many turns have begun. An input writes the number to add.
     #[reduce(with = count, write = u64)]
     pub turns: u64,
+    /// The last turn whose question is known to have reached the person.
+    #[reduce(with = latest)]
+    #[serde(default)]
+    pub heard: u64,
     /// What the agent waits for.
     pub pending: Pending,
     /// The action that the person said yes to and that has not run to its end.
@@ -125,6 +129,10 @@ impl<T> Cached<T> {
     pub fn age(&self, now: u64) -> u64 {
         now.saturating_sub(self.turn)
     }
+}
+
+fn latest(heard: &mut u64, turn: u64) {
+    *heard = turn.max(*heard);
 }
 
 fn count(turns: &mut u64, more: u64) {

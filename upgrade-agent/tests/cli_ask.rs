@@ -424,3 +424,73 @@ fn debug_asks_for_traces_on_standard_error() {
     assert_eq!(debugged("false"), "");
     assert_eq!(debugged("express:*"), "", "other programs have other meanings for it");
 }
+
+/// `ask` whose output goes nowhere that anybody reads.
+#[cfg(target_os = "linux")]
+fn ask_unread(folder: &Folder, args: &[&str], output: std::process::Stdio) -> (i32, String) {
+    let ran = agent(folder, args).stdin(std::process::Stdio::null()).stdout(output).output().unwrap();
+    (ran.status.code().unwrap(), String::from_utf8(ran.stderr).unwrap())
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_yes_is_none_to_a_question_that_could_not_be_written() {
+    let full = || std::fs::File::create("/dev/full").unwrap().into();
+    let gone = || {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        writer.into()
+    };
+    let outputs: [(&[&str], &dyn Fn() -> std::process::Stdio); 3] =
+        [(&[], &full), (&["--json"], &full), (&["--json"], &gone)];
+    for (at, (more, output)) in outputs.into_iter().enumerate() {
+        let folder = Folder::new();
+        run(&folder, &["--thread", "made"], &format!("{}\nyes\n", create("Foo"))).good();
+        let args: Vec<&str> = ["ask", "start Foo"].iter().chain(more).copied().collect();
+        let (code, error) = ask_unread(&folder, &args, output());
+        assert!(code == 1 && error.contains("E_OUTPUT: "), "{at}: {code}: {error}");
+        let again = ask(&folder, &[], "ok");
+        assert!(reply(&again).starts_with("My question may not have reached you before"), "{at}: {again}");
+        assert_eq!(again["pending"]["action"], "update_experiment_status", "{at}: {again}");
+        let done = ask(&folder, &[], "ok");
+        assert_eq!(done["kind"], "report", "{at}: {done}");
+        assert_eq!(embedded_experiments(&folder)[0].state, ExperimentState::Enrolling, "{at}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_no_counts_also_to_a_question_that_could_not_be_written() {
+    let folder = Folder::new();
+    let full = std::fs::File::create("/dev/full").unwrap();
+    ask_unread(&folder, &["ask", &create("Foo")], full.into());
+    assert!(reply(&ask(&folder, &[], "no")).contains("Nothing was changed"));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_chat_whose_replies_cannot_be_written_takes_no_yes_and_ends() {
+    for args in [&["chat"][..], &["chat", "--json"]] {
+        let folder = Folder::new();
+        let input = folder.file("lines");
+        std::fs::write(&input, format!("{}\nyes\n", create("Foo"))).unwrap();
+        let full = std::fs::File::create("/dev/full").unwrap();
+        let input = std::fs::File::open(input).unwrap();
+        let ran = agent(&folder, args).stdin(input).stdout(full).output().unwrap();
+        let error = String::from_utf8(ran.stderr).unwrap();
+        assert!(ran.status.code() == Some(1) && error.contains("E_OUTPUT: "), "{args:?}: {error}");
+        assert!(embedded_experiments(&folder).is_empty(), "{args:?}");
+    }
+}
+
+#[test]
+fn a_question_that_was_shown_again_can_be_answered() {
+    for chat in [&["chat"][..], &["chat", "--json"]] {
+        let folder = Folder::new();
+        let full = if cfg!(target_os = "linux") { "/dev/full" } else { "/dev/null" };
+        let full = std::fs::File::create(full).unwrap();
+        agent(&folder, &["ask", &create("Foo")]).stdout(full).output().unwrap();
+        run(&folder, chat, "").good();
+        assert!(reply(&ask(&folder, &[], "yes")).contains("was created"), "{chat:?}");
+    }
+}

@@ -227,8 +227,10 @@ fn belongs(call: &str, action: &Action) -> bool {
 #[derive(Clone, Copy, Debug)]
 enum Brought {
     Plainly,
-    /// To a new agent, which knows only what was written down.
-    AfterARestart,
+    /// To a new agent, which knows only what was written down: among it perhaps that the last reply was heard.
+    AfterARestart {
+        heard: bool,
+    },
     /// Once more, while the first is answered.
     Twice,
     /// And another text of the list, while the first is answered.
@@ -298,6 +300,7 @@ async fn play(seed: u64, said: &[(usize, Brought)]) -> usize {
     let (mut seen, mut first) = (0, ExperimentState::Inactive);
     for &(text, brought) in said {
         let (text, yes_to) = TEXTS[text];
+        let yes_to = if matches!(brought, Brought::AfterARestart { heard: false }) { &[] } else { yes_to };
         let open = Open::of(&agent).await;
         if !open.plan {
             first = status(&world, &id).await;
@@ -306,7 +309,10 @@ async fn play(seed: u64, said: &[(usize, Brought)]) -> usize {
             Brought::Twice => at_once(&agent, text, text).await,
             Brought::With(other) => at_once(&agent, text, TEXTS[other].0).await,
             Brought::Plainly => drop(agent.turn("t", text).await.unwrap()),
-            Brought::AfterARestart => {
+            Brought::AfterARestart { heard } => {
+                if heard {
+                    agent.heard("t", u64::MAX).await.unwrap();
+                }
                 agent = start().await;
                 agent.turn("t", text).await.unwrap();
             }
@@ -330,7 +336,7 @@ fn runtime() -> tokio::runtime::Runtime {
 fn brought() -> impl Strategy<Value = Brought> {
     prop_oneof![
         3 => Just(Brought::Plainly),
-        1 => Just(Brought::AfterARestart),
+        1 => any::<bool>().prop_map(|heard| Brought::AfterARestart { heard }),
         1 => Just(Brought::Twice),
         2 => (0..TEXTS.len()).prop_map(Brought::With),
     ]
@@ -362,7 +368,7 @@ proptest! {
 /// The judge above would also be content with an agent that does nothing.
 #[test]
 fn random_conversations_do_run_actions_that_were_confirmed() {
-    for brought in [Brought::Plainly, Brought::AfterARestart, Brought::Twice] {
+    for brought in [Brought::Plainly, Brought::AfterARestart { heard: true }, Brought::Twice] {
         let said = [13, 0, 13, 3, 13, 0, 13, 0, 13, 3]
             .map(|text| (text, if text == 13 { Brought::Plainly } else { brought }));
         let ran: usize = (0..20).map(|seed| runtime().block_on(play(seed, &said))).sum();
@@ -386,8 +392,17 @@ fn wishful(action: &'static str, params: Value) -> ScriptedModel {
 }
 
 async fn agent_that_wants(world: &World, action: &'static str, params: Value) -> UpgradeAgent {
+    agent_that_wants_over(world, Arc::new(MemorySaver::new()), action, params).await
+}
+
+async fn agent_that_wants_over(
+    world: &World,
+    saver: Arc<MemorySaver>,
+    action: &'static str,
+    params: Value,
+) -> UpgradeAgent {
     let agent = UpgradeAgent::builder().model(wishful(action, params)).client(world.client().await);
-    agent.build().unwrap()
+    agent.checkpointer(saver).build().unwrap()
 }
 
 #[tokio::test]
@@ -469,4 +484,88 @@ async fn a_no_that_came_before_the_question_is_a_no() {
     let (_, two) = join(agent.turn("t", "delete Foo"), agent.turn("t", "cancel")).await;
     assert!(two.unwrap().reply.contains("Nothing was changed"));
     assert!(agent.conversation("t").await.unwrap().unwrap().pending == Pending::Nothing);
+}
+
+/// Two agents over one store, which know nothing of each other.
+async fn two_agents(world: &World, wish: (&'static str, Value)) -> [UpgradeAgent; 2] {
+    let saver = Arc::new(MemorySaver::new());
+    let (action, params) = wish;
+    let first = agent_that_wants_over(world, saver.clone(), action, params.clone()).await;
+    [first, agent_that_wants_over(world, saver, action, params).await]
+}
+
+const UNHEARD: &str = "My question may not have reached you before";
+
+#[tokio::test]
+async fn a_yes_to_another_agent_is_none_until_the_question_is_known_to_be_heard() {
+    let world = World::new().await;
+    let id = world.experiment("Foo", ExperimentState::Inactive).await;
+    let [one, other] = two_agents(&world, ("delete_experiment", json!({ "experiment_id": id }))).await;
+    one.turn("t", "delete Foo").await.unwrap();
+    let again = other.turn("t", "DELETE").await.unwrap();
+    assert!(again.reply.starts_with(UNHEARD) && again.asks_for_a_yes(), "{}", again.reply);
+    assert!(one.turn("t", "DELETE").await.unwrap().reply.starts_with(UNHEARD), "it was put by the other");
+    let turns = one.conversation("t").await.unwrap().unwrap().turns;
+    for heard in [0, turns - 1] {
+        other.heard("t", heard).await.unwrap();
+        assert!(one.conversation("t").await.unwrap().unwrap().heard < turns, "an earlier one was heard");
+    }
+    one.heard("t", turns).await.unwrap();
+    assert!(other.turn("t", "DELETE").await.unwrap().reply.contains("was deleted"));
+    assert!(world.behind().experiment(&id).await.is_err());
+}
+
+#[tokio::test]
+async fn what_was_heard_once_says_nothing_of_later_questions() {
+    let world = World::new().await;
+    let wish = ("init_experiment_user", json!({ "user_id": "ada" }));
+    let [one, other] = two_agents(&world, wish).await;
+    one.heard("t", u64::MAX).await.unwrap();
+    let asked = one.turn("t", "initialize ada").await.unwrap();
+    one.heard("t", u64::MAX).await.unwrap();
+    one.heard("t", asked.number).await.unwrap();
+    one.turn("t", "yes").await.unwrap();
+    one.turn("t", "initialize ada").await.unwrap();
+    assert!(other.turn("t", "yes").await.unwrap().reply.starts_with(UNHEARD));
+}
+
+#[tokio::test]
+async fn a_turn_whose_end_its_caller_did_not_see_has_asked_nothing() {
+    let world = World::new().await;
+    let id = world.experiment("Foo", ExperimentState::Inactive).await;
+    let agent = agent_that_wants(&world, "delete_experiment", json!({ "experiment_id": id })).await;
+    let mut events = agent.turn_stream("t", "delete Foo");
+    // The pieces of the question come before the end of the turn, which is stored meanwhile.
+    while agent.conversation("t").await.unwrap().is_none_or(|state| state.reply.is_none()) {
+        assert!(!matches!(events.next().await, None | Some(TurnEvent::Done(_))));
+    }
+    drop(events);
+    let turn = agent.turn("t", "DELETE").await.unwrap();
+    assert!(turn.asks_for_a_yes(), "{}", turn.reply);
+    assert!(world.behind().experiment(&id).await.is_ok());
+    assert!(agent.turn("t", "DELETE").await.unwrap().reply.contains("was deleted"));
+}
+
+#[tokio::test]
+async fn a_no_counts_to_a_question_that_nobody_is_known_to_have_heard() {
+    let world = World::new().await;
+    let id = world.experiment("Foo", ExperimentState::Inactive).await;
+    let [one, other] = two_agents(&world, ("delete_experiment", json!({ "experiment_id": id }))).await;
+    one.turn("t", "delete Foo").await.unwrap();
+    assert!(other.turn("t", "cancel").await.unwrap().reply.contains("Nothing was changed"));
+}
+
+#[tokio::test]
+async fn a_message_that_comes_while_a_reply_is_noted_as_heard_did_not_come_early() {
+    let world = World::new().await;
+    let id = world.experiment("Foo", ExperimentState::Inactive).await;
+    let agent = agent_that_wants(&world, "delete_experiment", json!({ "experiment_id": id })).await;
+    let asked = agent.turn("t", "delete Foo").await.unwrap();
+    let (heard, done) = join(agent.heard("t", asked.number), async {
+        tokio::task::yield_now().await;
+        agent.turn("t", "DELETE").await
+    })
+    .await;
+    heard.unwrap();
+    assert!(done.unwrap().reply.contains("was deleted"));
 }

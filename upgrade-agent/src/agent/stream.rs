@@ -47,8 +47,10 @@ impl TurnStream {
                 Ok((run, recovered, held)) => {
                     let first = recovered.clone().map(TurnEvent::Recovered);
                     let events = run.views([View::Custom]).stream();
-                    let rest =
-                        stream::unfold(Running { agent, events, recovered, _held: held }, Running::next);
+                    let rest = stream::unfold(
+                        Running { agent, thread, events, recovered, _held: held },
+                        Running::next,
+                    );
                     stream::iter(first).chain(rest).boxed()
                 }
             }
@@ -67,6 +69,7 @@ impl Stream for TurnStream {
 
 struct Running {
     agent: UpgradeAgent,
+    thread: String,
     events: EventStream<ConversationState>,
     recovered: Option<String>,
     /// Held until the turn has ended or is dropped.
@@ -91,7 +94,8 @@ impl Running {
         &mut self,
         outcome: Result<agentgraph::Outcome<ConversationState>, agentgraph::Error>,
     ) -> Result<Turn, AgentError> {
-        Ok(self.agent.ended(outcome?)?.recovering(self.recovered.take()))
+        let turn = self.agent.ended(outcome?)?.recovering(self.recovered.take());
+        Ok(self.agent.given(&self.thread, turn))
     }
 }
 

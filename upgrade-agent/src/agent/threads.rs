@@ -1,4 +1,5 @@
-//! Whose turn it is on a thread, and what was going on there when a message came. Knows nothing of what turns do.
+//! Whose turn it is on a thread, what was going on there when a message came, and which question its caller has got. Knows
+//! nothing of what turns do.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,15 +7,21 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::sync::OwnedMutexGuard;
 
-/// One lock a thread, as long as somebody holds or awaits it.
 #[derive(Default)]
-pub(super) struct Threads(Mutex<HashMap<String, Weak<Thread>>>);
+pub(super) struct Threads {
+    /// One lock a thread, as long as somebody holds or awaits it.
+    locks: Mutex<HashMap<String, Weak<Thread>>>,
+    /// The turns whose replies were given to the caller and ask for a yes.
+    asked: Mutex<HashMap<String, u64>>,
+}
 
 #[derive(Default)]
 struct Thread {
     lock: Arc<tokio::sync::Mutex<()>>,
     /// How many turns have had the lock.
     begun: AtomicU64,
+    /// How many of them have given it back.
+    ended: AtomicU64,
 }
 
 /// A message that has come, and waits for its turn.
@@ -27,7 +34,7 @@ pub(super) struct Arrival {
 /// The thread is held until this is dropped.
 pub(super) struct Held {
     _guard: OwnedMutexGuard<()>,
-    _thread: Arc<Thread>,
+    thread: Arc<Thread>,
     /// Whether another turn ran or began between the arrival and now.
     pub(super) waited: bool,
 }
@@ -35,13 +42,32 @@ pub(super) struct Held {
 impl Threads {
     pub(super) fn arrive(&self, thread: &str) -> Arrival {
         let thread = self.thread(thread);
-        let free = thread.lock.try_lock().is_ok();
+        let ended = thread.ended.load(Ordering::SeqCst);
         let begun = thread.begun.load(Ordering::SeqCst);
-        Arrival { thread, free, begun }
+        Arrival { thread, free: begun == ended, begun }
+    }
+
+    /// Waits until no turn runs, and keeps them away. A message that comes meanwhile does not count as one that waited.
+    pub(super) async fn between_turns(&self, thread: &str) -> OwnedMutexGuard<()> {
+        Arc::clone(&self.thread(thread).lock).lock_owned().await
+    }
+
+    /// The caller gets the reply of a turn, which asks for a yes or does not.
+    pub(super) fn give(&self, thread: &str, turn: u64, asks: bool) {
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        match asks {
+            true => drop(asked.insert(thread.to_owned(), turn)),
+            false => drop(asked.remove(thread)),
+        }
+    }
+
+    /// The turn whose question the caller has got.
+    pub(super) fn given(&self, thread: &str) -> Option<u64> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).get(thread).copied()
     }
 
     fn thread(&self, name: &str) -> Arc<Thread> {
-        let mut threads = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut threads = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
         threads.retain(|_, thread| thread.strong_count() > 0);
         match threads.get(name).and_then(Weak::upgrade) {
             Some(thread) => thread,
@@ -58,6 +84,12 @@ impl Arrival {
     pub(super) async fn hold(self) -> Held {
         let guard = Arc::clone(&self.thread.lock).lock_owned().await;
         let others = self.thread.begun.fetch_add(1, Ordering::SeqCst) != self.begun;
-        Held { _guard: guard, _thread: self.thread, waited: others || !self.free }
+        Held { _guard: guard, thread: self.thread, waited: others || !self.free }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.thread.ended.fetch_add(1, Ordering::SeqCst);
     }
 }

@@ -8,6 +8,8 @@ use crate::state::{ConversationState, PendingSummary, ResponseKind, TurnError};
 /// One turn, ended.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Turn {
+    /// How many turns the thread has had with this one; what [`UpgradeAgent::heard`](super::UpgradeAgent::heard) is told.
+    pub number: u64,
     /// What the agent says.
     pub reply: String,
     /// What kind of reply it is.
@@ -29,6 +31,7 @@ pub struct Turn {
 impl Turn {
     pub(super) fn of(state: ConversationState) -> Self {
         Turn {
+            number: state.turns,
             reply: state.reply.unwrap_or_default(),
             kind: state.kind,
             suggested: state.suggested,
@@ -38,6 +41,11 @@ impl Turn {
             balance: state.balance.map(Box::new),
             pending: state.pending.summary(),
         }
+    }
+
+    /// Whether the reply asks for a yes.
+    pub fn asks_for_a_yes(&self) -> bool {
+        matches!(self.pending, Some(PendingSummary::Confirmation { .. }))
     }
 
     pub(super) fn recovering(mut self, reply: Option<String>) -> Self {

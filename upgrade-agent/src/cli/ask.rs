@@ -20,21 +20,39 @@ pub(super) async fn run(
     screen: Screen,
 ) -> Result<ExitCode, Failure> {
     let world = World::open(config).await?;
-    let turn = turn(&world, thread, text).await;
+    let said = say(&world, thread, text).await;
     if config.model.is_none() && !json {
         screen.warn(upgrade_agent::offline::INTRODUCTION);
     }
+    let told = match said {
+        Ok(turn) => tell(&world, thread, &turn, json, screen).await,
+        Err(failure) => Err(failure),
+    };
     world.close().await;
-    let turn = turn?;
-    if json {
-        answer::print(screen, &Answer::of(thread, &turn));
-    } else {
-        print_text(&turn, screen);
-    }
-    Ok(answer::exit_code(answer::is_broken(&turn)))
+    told
 }
 
-async fn turn(world: &World, thread: &str, text: &str) -> Result<Turn, Failure> {
+/// Prints the turn. Only what came out can be answered with a yes.
+async fn tell(
+    world: &World,
+    thread: &str,
+    turn: &Turn,
+    json: bool,
+    screen: Screen,
+) -> Result<ExitCode, Failure> {
+    match json {
+        true => answer::print(screen, &Answer::of(thread, turn)),
+        false => print_text(turn, screen),
+    }
+    if screen.has_lost() {
+        return Err(Failure::Output);
+    }
+    let heard = world.agent.heard(thread, turn.number).await;
+    heard.map_err(|error| Failure::Turn(world.told(&error, thread)))?;
+    Ok(answer::exit_code(answer::is_broken(turn)))
+}
+
+async fn say(world: &World, thread: &str, text: &str) -> Result<Turn, Failure> {
     world.is_ready(thread).await?;
     let turn = world.agent.turn(thread, text).await;
     turn.map_err(|error| Failure::Turn(world.told(&error, thread)))

@@ -38,10 +38,11 @@ pub(super) async fn run(config: &Config, thread: String, screen: Screen) -> Resu
         listed: Vec::new(),
         waits_for_yes: false,
         questions: keyboard.questions(),
+        is_unread: false,
     };
     chat.run(keyboard, interrupts).await;
     chat.world.close().await;
-    Ok(())
+    if chat.is_unread { Err(Failure::Output) } else { Ok(()) }
 }
 
 /// The sentence before the reply of a turn that an earlier process did not end.
@@ -60,6 +61,8 @@ struct Chat {
     /// Whether the next message may be a yes.
     waits_for_yes: bool,
     questions: Questions,
+    /// Whether a reply could not be printed.
+    is_unread: bool,
 }
 
 /// What follows a line.
@@ -76,7 +79,7 @@ impl Chat {
             () = interrupts.next() => return,
         }
         let mut hints = 0;
-        loop {
+        while !self.is_unread {
             match self.typed(&mut keyboard, &mut interrupts).await {
                 Typed::Line(line) => {
                     hints = 0;
@@ -213,13 +216,17 @@ impl Chat {
             Ok(Some(turn)) => {
                 self.screen.line(&format!("Thread {}.", self.thread));
                 self.screen.line(&wrapped(&recovered(&turn.reply), self.screen.width()));
-                return self.settle(&turn);
+                self.settle(&turn);
+                return self.heard(turn.number).await;
             }
             Ok(None) => {}
             Err(error) => return self.screen.warn(&self.world.told(&error, &self.thread)),
         }
         match self.world.agent.conversation(&self.thread).await {
-            Ok(Some(state)) => self.show_last(&state),
+            Ok(Some(state)) => {
+                self.show_last(&state);
+                self.heard(state.turns).await;
+            }
             Ok(None) => self.screen.styled(Style::Faint, &format!("Thread {}, a new one.", self.thread)),
             Err(error) => self.screen.warn(&self.world.told(&error, &self.thread)),
         }
@@ -235,6 +242,15 @@ impl Chat {
             self.screen.line("That question is still open.");
             self.expect_yes(matches!(state.pending, Pending::Confirm(_)));
             self.offer(state.suggested.clone());
+        }
+    }
+
+    /// Notes that what was asked so far came out: a yes to it counts in every process.
+    async fn heard(&mut self, turn: u64) {
+        self.is_unread |= self.screen.has_lost();
+        if self.waits_for_yes && !self.is_unread {
+            // What is not kept is asked again by another process, and known by this one.
+            let _ = self.world.agent.heard(&self.thread, turn).await;
         }
     }
 

@@ -32,6 +32,10 @@ pub(super) enum Failure {
     /// A turn that failed, with the way out.
     #[error("{0}")]
     Turn(String),
+    #[error(
+        "E_OUTPUT: the reply could not be written; if it asks something, that is asked again before a yes counts"
+    )]
+    Output,
     #[error("{0}\nThe file is left as it is; to talk on meanwhile, choose another folder with --data-dir")]
     Store(#[from] EngineError),
     #[error(

@@ -84,7 +84,7 @@ impl Feed {
         while let Typed::Line(line) = lines.line().await {
             match read(&line, &self.thread) {
                 None => {}
-                Some(Ok(said)) => self.turn(said).await,
+                Some(Ok(said)) => self.turn(said).await?,
                 Some(Err(why)) => self.failed(&self.thread.clone(), "E_CHAT_LINE", &why),
             }
         }
@@ -98,21 +98,34 @@ impl Feed {
         let pending = state.pending.summary();
         let suggested = if pending.is_some() { state.suggested } else { Vec::new() };
         answer::print(self.screen, &Event::Ready { thread: &self.thread, recovered, pending, suggested });
+        self.heard(&self.thread, state.turns).await
+    }
+
+    /// A question that is printed can be answered, here or by another process; nobody answers what could not be printed.
+    async fn heard(&self, thread: &str, turn: u64) -> Result<(), Failure> {
+        if self.screen.has_lost() {
+            return Err(Failure::Output);
+        }
+        // What is not kept is asked again by another process, and known by this one.
+        let _ = self.world.agent.heard(thread, turn).await;
         Ok(())
     }
 
-    async fn turn(&mut self, said: Said) {
+    async fn turn(&mut self, said: Said) -> Result<(), Failure> {
         let thread = said.thread.as_deref().unwrap_or(&self.thread).to_owned();
         if let Err(error) = self.world.is_ready(&thread).await {
-            return self.failed(&thread, error.code(), &error.to_string());
+            self.failed(&thread, error.code(), &error.to_string());
+            return Ok(());
         }
         match self.told(&thread, &said.text).await {
             Ok(turn) => {
                 self.broken |= answer::is_broken(&turn);
                 answer::print(self.screen, &Event::Turn(Answer::of(&thread, &turn)));
+                self.heard(&thread, turn.number).await?;
             }
             Err(error) => self.failed(&thread, error.code(), &self.world.told(&error, &thread)),
         }
+        Ok(())
     }
 
     async fn told(&self, thread: &str, text: &str) -> Result<Turn, AgentError> {

@@ -1,10 +1,12 @@
 //! Printing, and who looks: a person at a terminal, or a pipe. Everything that is printed as text goes through here, and
 //! comes out harmless.
 //!
-//! A reader that went away (`| head`) is no failure: what cannot be printed is dropped.
+//! A reader that went away (`| head`) is no failure by itself: what cannot be printed is dropped. But that something was is
+//! known, for a reply that nobody got asks nothing.
 
 use std::borrow::Cow;
 use std::io::{IsTerminal, Write, stderr, stdin, stdout};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::harmless::harmless;
 
@@ -30,6 +32,9 @@ pub(super) enum Style {
     /// What went wrong.
     Alarm,
 }
+
+/// Whether something could not be printed: as with the output itself, there is one for the process.
+static LOST: AtomicBool = AtomicBool::new(false);
 
 /// What is known of the terminal. Cheap to copy.
 #[derive(Clone, Copy, Debug)]
@@ -83,7 +88,7 @@ impl Screen {
 
     /// Prints a line.
     pub(super) fn line(&self, text: &str) {
-        let _ = writeln!(stdout(), "{}", harmless(text));
+        self.raw(&format!("{}\n", harmless(text)));
     }
 
     /// Prints a line in a style.
@@ -99,8 +104,14 @@ impl Screen {
     /// Prints what is harmless already, at once.
     pub(super) fn raw(&self, text: &str) {
         let mut out = stdout();
-        let _ = out.write_all(text.as_bytes());
-        let _ = out.flush();
+        if out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err() {
+            LOST.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether something of what was printed so far was lost.
+    pub(super) fn has_lost(&self) -> bool {
+        LOST.load(Ordering::Relaxed)
     }
 
     /// Prints a line beside the answer.

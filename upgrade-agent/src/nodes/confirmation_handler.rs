@@ -61,9 +61,14 @@ fn ask_again(
         .pending(Pending::Confirm(Box::new(again)))
 }
 
-/// Nobody says yes to what he has not read.
-fn came_too_early(asked: &Confirmation) -> String {
-    format!("I asked that after your message came in, so I have not taken it as a yes.\n{}", asked.text())
+/// Why a yes is none: nobody says yes to what he has not read.
+fn not_read(asked: &Confirmation, state: &ConversationState) -> Option<String> {
+    let why = match state.heard < asked.asked_turn() {
+        _ if state.said_early => "I asked that after your message came in, so I have not taken it as a yes.",
+        true => "My question may not have reached you before, so I have not taken your message as a yes.",
+        false => return None,
+    };
+    Some(format!("{why}\n{}", asked.text()))
 }
 
 /// Reads the answer. A confirmation that this is not the next message to is dropped like one that was not answered.
@@ -77,8 +82,13 @@ fn settle(
         return settle_step(update, going, asked, state, settings);
     }
     let title = actions::title(asked.proposal());
-    match verdict(asked, state) {
-        Verdict::Yes if state.said_early => ask_again(update, asked, state.turns, came_too_early(asked)),
+    let verdict = verdict(asked, state);
+    if verdict == Verdict::Yes
+        && let Some(text) = not_read(asked, state)
+    {
+        return ask_again(update, asked, state.turns, text);
+    }
+    match verdict {
         Verdict::Yes => {
             let approved = Approved::new(asked.proposal().clone(), (settings.ids)());
             update.approved(Some(approved)).pending(Pending::Nothing)
@@ -111,9 +121,14 @@ fn settle_step(
     state: &ConversationState,
     settings: &Settings,
 ) -> ConversationStateUpdate {
+    let verdict = verdict(asked, state);
+    if verdict == Verdict::Yes
+        && let Some(text) = not_read(asked, state)
+    {
+        return ask_again(update, asked, state.turns, text);
+    }
     let update = update.pending(Pending::Nothing);
-    match verdict(asked, state) {
-        Verdict::Yes if state.said_early => ask_again(update, asked, state.turns, came_too_early(asked)),
+    match verdict {
         Verdict::Yes => update.approved(Some(Approved::new(asked.proposal().clone(), (settings.ids)()))),
         Verdict::No => update.plan(Some(going.ending(Ends::Declined))),
         _ => {

@@ -6,7 +6,6 @@ use futures_util::StreamExt;
 use tokio::time::{MissedTickBehavior, interval};
 use unicode_width::UnicodeWidthStr;
 use upgrade_agent::agent::{AgentError, Turn, TurnEvent};
-use upgrade_agent::state::PendingSummary;
 
 use super::super::chart;
 use super::super::harmless::harmless_line;
@@ -29,6 +28,7 @@ impl Chat {
                     self.screen.line(&format!("\n{chart}"));
                 }
                 self.settle(&turn);
+                self.heard(turn.number).await;
             }
             Err(TurnFault::Unasked(error)) => {
                 drop(shown);
@@ -43,7 +43,7 @@ impl Chat {
 
     /// What the turn leaves open.
     pub(super) fn settle(&mut self, turn: &Turn) {
-        self.expect_yes(matches!(turn.pending, Some(PendingSummary::Confirmation { .. })));
+        self.expect_yes(turn.asks_for_a_yes());
         self.offer(turn.suggested.clone());
     }
 
