@@ -17,7 +17,7 @@ mod warnings;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::client::{Experiment, ExperimentState};
+use crate::client::{Experiment, ExperimentState, Members, Revision};
 use crate::plan::Plan;
 pub use check::check;
 pub(crate) use check::{unknown_context, unknown_experiment};
@@ -212,11 +212,36 @@ pub struct Proposal {
     pub about: Option<ExperimentRef>,
     /// That experiment's status when the action was checked.
     pub current: Option<ExperimentState>,
+    /// How its design was then, if the action changes it.
+    #[serde(default)]
+    pub seen: Option<Seen>,
     /// What the person should know before he says yes.
     pub warnings: Vec<Warning>,
     /// Its steps, if it has several.
     #[serde(default)]
     pub plan: Option<Plan>,
+}
+
+/// The design that a change was asked about.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Seen {
+    /// Of everything but the lists.
+    pub revision: Revision,
+    /// Who was listed as taking part.
+    pub inclusion: Members,
+    /// Who was listed as left out.
+    pub exclusion: Members,
+}
+
+impl Seen {
+    /// What an action changes of this experiment, as it is.
+    pub(crate) fn by(action: &Action, experiment: &Experiment) -> Option<Self> {
+        matches!(action, Action::UpdateExperiment(_)).then(|| Seen {
+            revision: experiment.revision(),
+            inclusion: experiment.inclusion.clone(),
+            exclusion: experiment.exclusion.clone(),
+        })
+    }
 }
 
 /// Whether an action lets an experiment enrol that does not.

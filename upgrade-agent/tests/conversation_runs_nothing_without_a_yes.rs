@@ -20,7 +20,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use upgrade_agent::actions::Action;
 use upgrade_agent::agent::{TurnEvent, UpgradeAgent};
-use upgrade_agent::client::ExperimentState;
+use upgrade_agent::client::{Dialect, ExperimentPatch, ExperimentState, Members, NewCondition};
 use upgrade_agent::state::{ConfirmKind, Confirmation, LogEntry, Pending};
 
 /// What the person may say, and which kinds of question it is a yes to.
@@ -568,4 +568,92 @@ async fn a_message_that_comes_while_a_reply_is_noted_as_heard_did_not_come_early
     .await;
     heard.unwrap();
     assert!(done.unwrap().reply.contains("was deleted"));
+}
+
+/// What somebody else may do between the question and the yes.
+async fn changed_behind(world: &World, id: &str, patch: ExperimentPatch) {
+    world.behind().update(id, &patch).await.unwrap();
+}
+
+fn split(codes: &[(&str, f64)]) -> ExperimentPatch {
+    let conditions = codes.iter().map(|&(code, weight)| NewCondition::new(code, weight)).collect();
+    ExperimentPatch { conditions: Some(conditions), ..ExperimentPatch::default() }
+}
+
+fn includes(users: &[&str]) -> ExperimentPatch {
+    let users = users.iter().map(|&user| user.to_owned()).collect();
+    ExperimentPatch { inclusion: Some(Members { users, groups: Vec::new() }), ..ExperimentPatch::default() }
+}
+
+#[tokio::test]
+async fn a_design_that_somebody_else_changed_since_the_question_is_not_written_over() {
+    let weights = json!([{ "code": "control", "weight": 70 }, { "code": "variant", "weight": 30 }]);
+    let third = split(&[("control", 50.0), ("variant", 25.0), ("third", 25.0)]);
+    let renamed = ExperimentPatch { name: Some("Bar".to_owned()), ..ExperimentPatch::default() };
+    let cases = [
+        (json!({ "conditions": weights }), third),
+        (json!({ "conditions": weights }), renamed.clone()),
+        (json!({ "inclusion_users": ["ada"] }), includes(&["bob"])),
+        (json!({ "name": "Baz" }), renamed),
+    ];
+    for dialect in [Dialect::V62, Dialect::V65] {
+        for (change, theirs) in cases.clone() {
+            let world = World::of(dialect).await;
+            let id = world.experiment("Foo", ExperimentState::Inactive).await;
+            let mut params = change.clone();
+            params["experiment_id"] = json!(id);
+            let agent = agent_that_wants(&world, "update_experiment", params).await;
+            agent.turn("t", "change it").await.unwrap();
+            changed_behind(&world, &id, theirs).await;
+            let before = world.behind().experiment(&id).await.unwrap();
+            let turn = agent.turn("t", "yes").await.unwrap();
+            assert!(turn.reply.contains("was changed by somebody since I asked"), "{change}: {}", turn.reply);
+            assert_eq!(world.behind().experiment(&id).await.unwrap(), before, "{change}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_update_that_nobody_came_between_is_made_and_one_that_is_there_already_is_done() {
+    let weights = json!([{ "code": "control", "weight": 70 }, { "code": "variant", "weight": 30 }]);
+    let change = json!({ "conditions": weights, "inclusion_users": ["ada"], "filter_mode": "excludeAll", "tags": ["x"] });
+    for theirs in [None, Some(split(&[("control", 70.0), ("variant", 30.0)]))] {
+        let world = World::new().await;
+        let id = world.experiment("Foo", ExperimentState::Inactive).await;
+        let mut params = match theirs {
+            None => change.clone(),
+            Some(_) => json!({ "conditions": weights }),
+        };
+        params["experiment_id"] = json!(id);
+        let agent = agent_that_wants(&world, "update_experiment", params).await;
+        agent.turn("t", "change it").await.unwrap();
+        if let Some(theirs) = theirs {
+            changed_behind(&world, &id, theirs).await;
+        }
+        assert_eq!(agent.turn("t", "yes").await.unwrap().reply, "Experiment 'Foo' was updated.");
+        let now = world.behind().experiment(&id).await.unwrap();
+        let weights: Vec<f64> = now.conditions.iter().map(|condition| condition.weight).collect();
+        assert_eq!(weights, [70.0, 30.0]);
+    }
+}
+
+#[tokio::test]
+async fn an_experiment_that_has_changed_since_the_question_is_not_deleted() {
+    for started in [true, false] {
+        let world = World::new().await;
+        let id = world.experiment("Foo", ExperimentState::Inactive).await;
+        let agent = agent_that_wants(&world, "delete_experiment", json!({ "experiment_id": id })).await;
+        agent.turn("t", "delete Foo").await.unwrap();
+        let told = if started {
+            world.behind().set_state(&id, &ExperimentState::Enrolling).await.unwrap();
+            "experiment 'Foo' has become enrolling since I asked"
+        } else {
+            let name = ExperimentPatch { name: Some("Bar".to_owned()), ..ExperimentPatch::default() };
+            changed_behind(&world, &id, name).await;
+            "experiment 'Foo' is called 'Bar' since I asked"
+        };
+        let turn = agent.turn("t", "DELETE").await.unwrap();
+        assert!(turn.reply.contains(told) && turn.reply.contains("Nothing was changed"), "{}", turn.reply);
+        assert!(world.behind().experiment(&id).await.is_ok());
+    }
 }

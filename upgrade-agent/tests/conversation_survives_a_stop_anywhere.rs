@@ -162,6 +162,23 @@ async fn an_update_that_is_sent_twice_changes_once() {
 }
 
 #[tokio::test]
+async fn an_update_of_several_calls_is_finished_wherever_it_was_stopped() {
+    let lists = ["PUT /experiments", "POST /experiments/inclusionList", "POST /experiments/exclusionList"];
+    for (line, fault) in lists.into_iter().flat_map(|line| [(line, Fault::Hang), (line, Fault::HangAfter)]) {
+        let params = json!({ "experiment_id": common::id(1), "description": "new", "filter_mode": "excludeAll",
+            "inclusion_users": ["ada"], "exclusion_users": ["bob"] });
+        let (world, turn) = stopped_at(line, fault, "update_experiment", params, "yes").await;
+        assert_eq!(turn.reply, "Experiment 'Foo' was updated.", "{line}");
+        let now = world.behind().experiment(&common::id(1)).await.unwrap();
+        assert_eq!((now.description.as_str(), now.filter_mode.to_string().as_str()), ("new", "excludeAll"));
+        assert_eq!(
+            (now.inclusion.users, now.exclusion.users),
+            (vec!["ada".to_owned()], vec!["bob".to_owned()])
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_chat_on_an_unfinished_turn_ends_it_first_and_says_so() {
     let (world, script, saver) = (World::new().await, Script::new(), Arc::new(MemorySaver::new()));
     let agent = world.agent_over(&script, Arc::clone(&saver)).await;

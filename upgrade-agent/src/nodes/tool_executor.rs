@@ -6,6 +6,7 @@
 
 pub(crate) mod crowd;
 mod journey;
+mod patch;
 mod plan;
 mod run;
 mod status;

@@ -3,7 +3,8 @@
 use super::facts::Known;
 use super::question::Question;
 use crate::actions::{
-    self, Action, ActionKind, BalanceMode, DecodeError, ExperimentRef, Facts, Proposal, TestConditionBalance,
+    self, Action, ActionKind, BalanceMode, DecodeError, ExperimentRef, Facts, Proposal, Seen,
+    TestConditionBalance,
 };
 use crate::agent::Settings;
 use crate::balance::{self, BalanceReport};
@@ -221,8 +222,9 @@ async fn propose(
     let warnings = actions::warnings(&action, &facts);
     let current = known.experiment.as_ref().map(|experiment| experiment.state.clone());
     let about = known.experiment.as_ref().map(ExperimentRef::from);
+    let seen = known.experiment.as_ref().and_then(|experiment| Seen::by(&action, experiment));
     let plan = Plan::of(&action, known.experiment.as_ref());
-    Ok(End::Propose(Box::new(Proposal { action, about, current, warnings, plan })))
+    Ok(End::Propose(Box::new(Proposal { action, about, current, seen, warnings, plan })))
 }
 
 /// A split that is computed at once, and noted like everything else that was done.

@@ -94,6 +94,7 @@ fn ask_first(step: &Step, run: &PlanRun) -> Option<Proposal> {
         action: Action::UpdateExperimentStatus(change),
         about: asked.about.clone(),
         current,
+        seen: None,
         warnings: warnings.into_iter().collect(),
         plan: None,
     })

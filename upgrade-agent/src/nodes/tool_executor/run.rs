@@ -2,7 +2,8 @@
 //!
 //! - create: the key is the experiment's id, and the client looks it up before it posts
 //! - status and delete: read first; what is there already is not done again
-//! - update and init: the same request again changes nothing
+//! - update: read first, and only what is still lacking is written; what somebody else changed since the question is not
+//! - init: the same request again changes nothing
 //! - mark and visit: the key is the visit's uniquifier, and the server keeps the first visit
 //!
 //! A call whose outcome is not known (a timeout, a broken connection, a 500) is followed by a look whether it was done.
@@ -10,16 +11,16 @@
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use super::patch::{conditions, lacking, members, patch, points, post_rule, was_begun};
 use super::success_summary;
 use super::visit::visit_point;
 use crate::actions::{
-    self, Action, CreateExperiment, DeleteExperiment, ExperimentRef, GetDecisionPointAssignments, GroupParam,
-    InitExperimentUser, MarkDecisionPoint, PostRuleParam, Proposal, UpdateExperiment, UpdateExperimentStatus,
+    self, Action, CreateExperiment, DeleteExperiment, ExperimentRef, GetDecisionPointAssignments,
+    InitExperimentUser, MarkDecisionPoint, Proposal, UpdateExperiment, UpdateExperimentStatus, shown,
 };
 use crate::client::{
     Assignment, AssignmentUnit, ClientError, ErrorKind, Experiment, ExperimentPatch, ExperimentState,
-    FilterMode, GroupMember, Mark, MarkStatus, Members, NewCondition, NewDecisionPoint, NewExperiment,
-    NewUser, PostRule, UpgradeClient,
+    FilterMode, Mark, MarkStatus, NewExperiment, NewUser, UpgradeClient,
 };
 
 /// What an action came to.
@@ -54,7 +55,7 @@ pub(super) async fn execute(client: &UpgradeClient, proposal: &Proposal, key: Uu
     let action = &proposal.action;
     match action {
         Action::CreateExperiment(create) => create_experiment(client, action, create, key).await,
-        Action::UpdateExperiment(update) => update_experiment(client, action, update).await,
+        Action::UpdateExperiment(update) => update_experiment(client, proposal, update).await,
         Action::UpdateExperimentStatus(change) => set_status(client, proposal, change).await,
         Action::DeleteExperiment(delete) => delete_experiment(client, proposal, delete).await,
         Action::InitExperimentUser(init) => init_user(client, action, init).await,
@@ -103,18 +104,54 @@ async fn complete(
     client.update(&found.id, &rule).await
 }
 
-async fn update_experiment(client: &UpgradeClient, action: &Action, update: &UpdateExperiment) -> Outcome {
-    let now = client.experiment(&update.experiment_id).await?;
+async fn update_experiment(
+    client: &UpgradeClient,
+    proposal: &Proposal,
+    update: &UpdateExperiment,
+) -> Outcome {
+    let (action, id) = (&proposal.action, &update.experiment_id);
+    let now = client.experiment(id).await?;
+    let patch = patch(update, &now);
+    let rest = lacking(&patch, &now);
+    if rest.is_empty() {
+        return Ok(about_experiment(action, &now, ""));
+    }
     let facts = actions::Facts { experiment: Some(&now), ..actions::Facts::default() };
     let problems = actions::check(action, &facts);
     if !problems.is_empty() {
         return Err(Failed::Changed(problems.join("; ")));
     }
-    let updated = match client.update(&update.experiment_id, &patch(update, &now)).await {
+    if lists_changed(proposal, &rest, &now) {
+        return Err(redesigned(&now));
+    }
+    let written = match &proposal.seen {
+        // This agent was cut off between the calls of one change.
+        Some(_) if was_begun(&patch, &rest) => client.update(id, &rest).await,
+        Some(seen) => client.update_unchanged(id, &patch, &seen.revision).await,
+        None => client.update(id, &patch).await,
+    };
+    let updated = match written {
+        Err(error) if error.kind() == ErrorKind::Conflict && !error.may_have_acted() => {
+            return Err(redesigned(&now));
+        }
         Err(error) => finish(client, error).await?,
         Ok(updated) => updated,
     };
     Ok(about_experiment(action, &updated, ""))
+}
+
+fn redesigned(now: &Experiment) -> Failed {
+    Failed::Changed(format!(
+        "experiment '{}' was changed by somebody since I asked, so I left it alone: ask again if you still want it",
+        shown(&now.name)
+    ))
+}
+
+/// Whether a list that is to be written is not the one that the person was asked about.
+fn lists_changed(proposal: &Proposal, rest: &ExperimentPatch, now: &Experiment) -> bool {
+    let Some(seen) = &proposal.seen else { return false };
+    rest.inclusion.is_some() && seen.inclusion != now.inclusion
+        || rest.exclusion.is_some() && seen.exclusion != now.exclusion
 }
 
 /// Tries once more to do what a change of several calls still lacks.
@@ -131,12 +168,7 @@ async fn set_status(client: &UpgradeClient, proposal: &Proposal, change: &Update
     if now.state == *to {
         return Ok(about_experiment(&proposal.action, &now, ""));
     }
-    if proposal.current.as_ref().is_some_and(|asked| *asked != now.state) {
-        return Err(Failed::Changed(format!(
-            "experiment '{}' has become {} since I asked, so I left it alone: ask again if you still want it",
-            now.name, now.state
-        )));
-    }
+    is_as_asked(proposal, &now)?;
     let changed = match client.set_state(id, to).await {
         Err(error) if error.may_have_acted() => match client.experiment(id).await {
             Ok(seen) if seen.state == *to => seen,
@@ -145,6 +177,20 @@ async fn set_status(client: &UpgradeClient, proposal: &Proposal, change: &Update
         changed => changed?,
     };
     Ok(about_experiment(&proposal.action, &changed, ""))
+}
+
+/// Whether the experiment has the name and the status that the question told.
+fn is_as_asked(proposal: &Proposal, now: &Experiment) -> Result<(), Failed> {
+    let renamed = proposal.about.as_ref().filter(|asked| asked.name != now.name);
+    let moved = proposal.current.as_ref().filter(|asked| **asked != now.state);
+    let became = match (renamed, moved) {
+        (Some(asked), _) => format!("'{}' is called '{}'", shown(&asked.name), shown(&now.name)),
+        (None, Some(_)) => format!("'{}' has become {}", shown(&now.name), now.state),
+        (None, None) => return Ok(()),
+    };
+    Err(Failed::Changed(format!(
+        "experiment {became} since I asked, so I left it alone: ask again if you still want it"
+    )))
 }
 
 async fn delete_experiment(
@@ -164,7 +210,7 @@ async fn delete_experiment(
         Err(error) if error.kind() == ErrorKind::NotFound => {
             return done(" (it was gone already when I looked)");
         }
-        found => drop(found?),
+        found => is_as_asked(proposal, &found?)?,
     }
     match client.delete(id).await {
         Err(error) if error.kind() == ErrorKind::NotFound => done(""),
@@ -253,59 +299,4 @@ fn new_experiment(create: &CreateExperiment, key: Uuid) -> NewExperiment {
         decision_points: points(&create.decision_points),
         ..NewExperiment::new(&create.name, &create.context)
     }
-}
-
-fn patch(update: &UpdateExperiment, now: &Experiment) -> ExperimentPatch {
-    ExperimentPatch {
-        name: update.name.clone(),
-        description: update.description.clone(),
-        context: update.context.clone(),
-        tags: update.tags.clone(),
-        assignment_unit: update.assignment_unit.clone(),
-        group_type: update.group_type.clone(),
-        consistency_rule: update.consistency_rule.clone(),
-        post_rule: update.post_experiment_rule.as_ref().map(post_rule),
-        filter_mode: update.filter_mode.clone(),
-        conditions: update.conditions.as_deref().map(conditions),
-        decision_points: update.decision_points.as_deref().map(points),
-        inclusion: list(&update.inclusion_users, &update.inclusion_groups, &now.inclusion),
-        exclusion: list(&update.exclusion_users, &update.exclusion_groups, &now.exclusion),
-    }
-}
-
-/// A list as it shall be: the half that is not given stays.
-fn list(users: &Option<Vec<String>>, groups: &Option<Vec<GroupParam>>, now: &Members) -> Option<Members> {
-    if users.is_none() && groups.is_none() {
-        return None;
-    }
-    let given = members(users.as_deref().unwrap_or_default(), groups.as_deref().unwrap_or_default());
-    Some(Members {
-        users: if users.is_some() { given.users } else { now.users.clone() },
-        groups: if groups.is_some() { given.groups } else { now.groups.clone() },
-    })
-}
-
-fn post_rule(rule: &PostRuleParam) -> PostRule {
-    PostRule { rule: rule.rule.clone(), condition_code: rule.condition_code.clone() }
-}
-
-fn conditions(given: &[actions::ConditionParam]) -> Vec<NewCondition> {
-    let weights = actions::weights(given);
-    given.iter().zip(weights).map(|(condition, weight)| NewCondition::new(&condition.code, weight)).collect()
-}
-
-fn points(given: &[actions::DecisionPointParam]) -> Vec<NewDecisionPoint> {
-    let point = |point: &actions::DecisionPointParam| NewDecisionPoint {
-        exclude_if_reached: point.exclude_if_reached,
-        ..NewDecisionPoint::new(&point.site, &point.target)
-    };
-    given.iter().map(point).collect()
-}
-
-fn members(users: &[String], groups: &[GroupParam]) -> Members {
-    let group = |group: &GroupParam| GroupMember {
-        group_type: group.group_type.clone(),
-        group_id: group.group_id.clone(),
-    };
-    Members { users: users.to_vec(), groups: groups.iter().map(group).collect() }
 }
