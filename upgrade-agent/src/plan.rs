@@ -170,8 +170,13 @@ impl PlanRun {
     }
 }
 
-/// Whether a step takes something from students who take part for real, so that it is asked about when it comes.
+/// Whether students take part for real in an experiment of this status.
+pub(crate) fn is_live(state: &ExperimentState) -> bool {
+    matches!(state, ExperimentState::Enrolling | ExperimentState::EnrollmentComplete)
+}
+
+/// Whether a step takes something from students who take part for real, so that it is asked about when it comes: in every
+/// other status they get the default, whatever they had.
 pub(crate) fn is_destructive(step: &Step, first: Option<&ExperimentState>) -> bool {
-    let live = matches!(first, Some(ExperimentState::Enrolling | ExperimentState::EnrollmentComplete));
-    live && matches!(step, Step::SetStatus { to: ExperimentState::Cancelled | ExperimentState::Archived })
+    first.is_some_and(is_live) && matches!(step, Step::SetStatus { to } if !is_live(to))
 }

@@ -11,6 +11,7 @@ use upgrade_agent::agent::{Turn, UpgradeAgent};
 use upgrade_agent::client::ExperimentState::{
     self, Cancelled, Enrolling, EnrollmentComplete, Inactive, Preview,
 };
+use upgrade_agent::client::{ExperimentPatch, NewDecisionPoint};
 
 const SITE: &str = "SelectSection";
 const TARGET: &str = "absolute_value_plot_equality";
@@ -185,4 +186,79 @@ async fn whatever_is_said_while_a_step_waits_for_its_own_yes_the_plan_ends_unles
         assert_eq!(went_on, goes_on, "{said}: {}", turn.reply);
         assert!(turn.reply.contains("is enrolling again"), "{said}: {}", turn.reply);
     }
+}
+
+/// The reply to a journey of these statuses, from an experiment that enrols; its point may leave out early visitors.
+async fn led_through(statuses: &[&str], force: bool, excludes: bool) -> (World, UpgradeAgent, Turn) {
+    let (world, script) = (World::new().await, Script::new());
+    let id = world.experiment("Foo", Inactive).await;
+    let point = NewDecisionPoint { exclude_if_reached: excludes, ..NewDecisionPoint::new(SITE, TARGET) };
+    let patch = ExperimentPatch { decision_points: Some(vec![point]), ..ExperimentPatch::default() };
+    world.behind().update(&id, &patch).await.unwrap();
+    world.behind().set_state(&id, &Enrolling).await.unwrap();
+    let steps: Vec<Value> =
+        statuses.iter().map(|status| json!({ "do": "set_status", "status": status })).collect();
+    let mut params = journey(json!(steps));
+    params["force"] = json!(force);
+    let agent = world.agent(&script).await;
+    script.add(request("simulate_user_journey", params));
+    let turn = agent.turn("t", "please").await.unwrap();
+    (world, agent, turn)
+}
+
+#[tokio::test]
+async fn a_running_experiment_leaves_its_students_nothing_only_by_force_and_a_yes_of_its_own() {
+    for to in ["inactive", "draft", "preview", "scheduled", "archived"] {
+        let (world, _, refused) = led_through(&[to], false, false).await;
+        assert!(refused.pending.is_none(), "{to}: {}", refused.reply);
+        let told = format!(
+            "an experiment that is enrolling usually becomes enrollmentComplete, cancelled, not {to}"
+        );
+        assert!(refused.reply.contains(&told), "{to}: {}", refused.reply);
+        assert_eq!(moves(&world).await, [Enrolling]);
+
+        let (world, agent, asked) = led_through(&[to], true, false).await;
+        assert!(asked.asks_for_a_yes(), "{to}: {}", asked.reply);
+        let again = agent.turn("t", "yes").await.unwrap();
+        let own = format!(
+            "Change experiment 'Foo' status from 'enrolling' to '{to}', although that is not a usual move?"
+        );
+        assert!(again.reply.contains(&own), "{to}: {}", again.reply);
+        agent.turn("t", "no").await.unwrap();
+        assert_eq!(moves(&world).await, [Enrolling], "{to}");
+    }
+}
+
+#[tokio::test]
+async fn moves_are_held_against_the_table_one_after_the_other() {
+    for (statuses, is_asked) in [
+        (&["enrollmentComplete", "enrolling", "enrollmentComplete", "cancelled", "archived"][..], true),
+        (&["enrollmentComplete", "inactive"], false),
+        (&["cancelled", "enrolling"], false),
+    ] {
+        let (_, _, turn) = led_through(statuses, false, false).await;
+        assert_eq!(turn.asks_for_a_yes(), is_asked, "{statuses:?}: {}", turn.reply);
+    }
+}
+
+#[tokio::test]
+async fn students_who_take_part_are_not_shut_out_by_a_plan_that_starts_their_experiment_anew() {
+    for statuses in
+        [&["cancelled"][..], &["enrollmentComplete", "cancelled"], &["inactive"], &["preview", "enrolling"]]
+    {
+        for force in [false, true] {
+            let (world, _, turn) = led_through(statuses, force, true).await;
+            assert!(
+                turn.reply.contains("UpGrade would shut them out for good"),
+                "{statuses:?}: {}",
+                turn.reply
+            );
+            assert!(turn.pending.is_none());
+            assert_eq!(moves(&world).await, [Enrolling]);
+        }
+    }
+    let (world, agent, turn) = led_through(&["enrollmentComplete"], false, true).await;
+    assert!(turn.asks_for_a_yes(), "{}", turn.reply);
+    agent.turn("t", "yes").await.unwrap();
+    assert_eq!(moves(&world).await, [Enrolling, EnrollmentComplete, Enrolling]);
 }

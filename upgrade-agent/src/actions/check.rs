@@ -256,16 +256,19 @@ fn check_status(change: &UpdateExperimentStatus, facts: &Facts<'_>, found: &mut 
         return;
     }
     if !is_usual(from, to) && !change.force {
-        let targets =
-            usual_targets(from).iter().map(ExperimentState::to_string).collect::<Vec<_>>().join(", ");
-        let targets = if targets.is_empty() { "nothing".to_owned() } else { targets };
-        found.push(format!(
-            "an experiment that is {from} usually becomes {targets}, not {to}; say that you want it forced if you mean it"
-        ));
+        found.push(unusual(from, to));
     }
     if matches!(to, ExperimentState::Enrolling | ExperimentState::Scheduled) && !change.force {
         check_ready(experiment, found);
     }
+}
+
+fn unusual(from: &ExperimentState, to: &ExperimentState) -> String {
+    let targets = usual_targets(from).iter().map(ExperimentState::to_string).collect::<Vec<_>>().join(", ");
+    let targets = if targets.is_empty() { "nothing".to_owned() } else { targets };
+    format!(
+        "an experiment that is {from} usually becomes {targets}, not {to}; say that you want it forced if you mean it"
+    )
 }
 
 /// What UpGrade's own screen asks before it lets an experiment start.

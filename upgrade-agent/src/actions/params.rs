@@ -244,6 +244,6 @@ pub(crate) fn weights(conditions: &[ConditionParam]) -> Vec<f64> {
     conditions.iter().map(share).collect()
 }
 
-fn is_false(flag: &bool) -> bool {
+pub(super) fn is_false(flag: &bool) -> bool {
     !flag
 }

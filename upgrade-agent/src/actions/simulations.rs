@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::params::is_false;
 use crate::client::ExperimentState;
 
 /// The most students one simulation plays if nobody sets another bound.
@@ -104,6 +105,9 @@ pub struct SimulateUserJourney {
     /// they are assigned something.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<JourneyStep>,
+    /// Change the status by moves that are not usual ones. Only if the user insists.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub force: bool,
 }
 
 /// A step of a journey. All students have taken it before the next one begins.

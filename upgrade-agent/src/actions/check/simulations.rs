@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::check_ready;
 use super::parts::{Named, check_context};
 use super::students::{check_groups, check_user};
 use super::words::check_known;
+use super::{check_ready, unusual};
 use crate::actions::shown::{listed, shown};
 use crate::actions::simulations::{MOST_STEPS, MOST_STUDENTS};
 use crate::actions::transitions::is_usual;
@@ -15,6 +15,7 @@ use crate::actions::{
 };
 use crate::balance::own_group;
 use crate::client::{AssignmentAlgorithm, AssignmentUnit, Experiment, ExperimentState};
+use crate::plan::is_live;
 
 pub(super) fn check_visit(visit: &VisitDecisionPoint, facts: &Facts<'_>, found: &mut Vec<String>) {
     check_user(&visit.user_id, found);
@@ -149,6 +150,48 @@ pub(super) fn check_journey(journey: &SimulateUserJourney, facts: &Facts<'_>, fo
     for step in &journey.steps {
         check_step(step, journey, facts, context, found);
     }
+    if let Some(experiment) = facts.experiment {
+        check_moves(journey, experiment, found);
+    }
+}
+
+/// The statuses that the steps lead through, and back to the first one.
+fn check_moves(journey: &SimulateUserJourney, experiment: &Experiment, found: &mut Vec<String>) {
+    let name = shown(&experiment.name);
+    let statuses = journey.steps.iter().filter_map(|step| match step {
+        JourneyStep::SetStatus { status } => Some(status),
+        _ => None,
+    });
+    let mut from = &experiment.state;
+    let mut anew = false;
+    for to in statuses.chain([&experiment.state]) {
+        anew |= starts_anew(from, to);
+        from = to;
+    }
+    let point = experiment.decision_points.iter().find(|point| point.exclude_if_reached);
+    if let Some(point) = point.filter(|_| anew && is_live(&experiment.state)) {
+        found.push(format!(
+            "experiment '{name}' leaves out who was at {} / {} before it starts, and these steps would start it anew while \
+             students are in it: UpGrade would shut them out for good. Of a journey it can only become enrollmentComplete",
+            shown(&point.site),
+            shown(&point.target)
+        ));
+        return;
+    }
+    let mut from = &experiment.state;
+    for step in &journey.steps {
+        let JourneyStep::SetStatus { status: to } = step else { continue };
+        if from != to && !is_usual(from, to) && !journey.force && !matches!(to, ExperimentState::Unknown(_)) {
+            found.push(unusual(from, to));
+        }
+        from = to;
+    }
+}
+
+/// Whether the server begins an experiment with this move: it then looks for early visitors. Going on after a pause is no
+/// beginning.
+fn starts_anew(from: &ExperimentState, to: &ExperimentState) -> bool {
+    *to == ExperimentState::Enrolling && !is_live(from)
 }
 
 fn check_step(

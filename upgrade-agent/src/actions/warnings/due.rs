@@ -12,6 +12,7 @@ use crate::actions::{
 use crate::client::{
     AssignmentAlgorithm, Experiment, ExperimentName, ExperimentState, FilterMode, PostExperimentRule,
 };
+use crate::plan::is_live;
 
 /// What is allowed and probably not meant.
 ///
@@ -216,11 +217,6 @@ fn assigns_anything(rule: Option<&PostRuleParam>) -> bool {
 fn leaves_context<'e>(update: &UpdateExperiment, old: &'e Experiment) -> Option<&'e str> {
     let (to, from) = (update.context.as_deref()?, old.context.first()?);
     (to != from).then_some(from)
-}
-
-/// Whether students are in it, as far as the status tells.
-fn is_live(state: &ExperimentState) -> bool {
-    matches!(state, ExperimentState::Enrolling | ExperimentState::EnrollmentComplete)
 }
 
 fn changes_weights(conditions: &[ConditionParam], old: &Experiment) -> bool {

@@ -69,6 +69,9 @@ impl Gatherer<'_> {
         if !steps.is_empty() {
             params.insert("steps".into(), json!(steps));
         }
+        if self.insists() {
+            params.insert("force".into(), json!(true));
+        }
         let missing = ["context"].into_iter().filter(|name| is_absent(&params, name)).collect();
         Ok((params, missing))
     }

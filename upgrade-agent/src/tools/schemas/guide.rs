@@ -199,10 +199,12 @@ const JOURNEY: Guide = Guide {
         "user_ids if the person names students, or num_users if he says how many; one new student otherwise",
         "group and working_group only if the person names groups",
         "steps only if the person describes them, in his order: visit, assign, set_working_group, set_status",
+        "force only if the person insists after having been told why not",
     ],
     rules: &[
         "all students take a step before the next one begins; at most 20 steps and 1000 students",
-        "set_status needs experiment_id; the first status is restored at the end",
+        "set_status needs experiment_id and makes usual moves, any other only with force; the first status is restored at the end",
+        "an experiment that students are in and that leaves out early visitors can only become enrollmentComplete",
         "students stay known, and those marked stay enrolled",
     ],
     suggested_next_steps: &["look at the enrolment: get_enrollment_details"],
