@@ -12,7 +12,7 @@ mod source;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 
 use file::FileConfig;
 pub(crate) use report::{Report, Told};
@@ -222,8 +222,8 @@ fn client_key(sources: &mut Sources<'_>) -> Result<Option<(String, SecretString)
         from: has.variables[0].to_owned(),
         why: format!("needs {} beside it", lacks.variables[0]),
     };
-    match (sources.text(&CLIENT_KEY, None, None, "none"), sources.secret(&CLIENT_SECRET)) {
-        (Some(key), Some(secret)) => Ok(Some((key, secret))),
+    match (sources.secret(&CLIENT_KEY), sources.secret(&CLIENT_SECRET)) {
+        (Some(key), Some(secret)) => Ok(Some((key.expose_secret().to_owned(), secret))),
         (Some(_), None) => Err(alone(&CLIENT_KEY, &CLIENT_SECRET)),
         (None, Some(_)) => Err(alone(&CLIENT_SECRET, &CLIENT_KEY)),
         (None, None) => Ok(None),

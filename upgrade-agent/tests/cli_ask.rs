@@ -383,6 +383,9 @@ fn the_settings_are_told_with_their_origin_and_without_secrets() {
         let mut command = agent(&folder, args);
         command
             .env("UPGRADE_TOKEN", "hunter2-token")
+            .env("UPGRADE_CLIENT_KEY", "hunter2-key")
+            .env("UPGRADE_CLIENT_SECRET", "hunter2-secret")
+            .env("ANTHROPIC_BASE_URL", "https://ada:hunter2@proxy.example/v1?key=hunter2#hunter2")
             .env("ANTHROPIC_API_KEY", "sk-hunter2")
             .env("ANTHROPIC_MODEL_NAME", "claude-theirs");
         let ran = finish(command, "").good();
@@ -395,7 +398,8 @@ fn the_settings_are_told_with_their_origin_and_without_secrets() {
         "token            set, and not shown   (UPGRADE_TOKEN)",
         "model            claude-theirs   (ANTHROPIC_MODEL_NAME)",
         "confidence       0.8   (--confidence)",
-        "client_secret    not set   (default)",
+        "client_key       set, and not shown   (UPGRADE_CLIENT_KEY)",
+        "client_secret    set, and not shown   (UPGRADE_CLIENT_SECRET)",
     ] {
         assert!(out.contains(line), "{line:?} is not in:\n{out}");
     }
@@ -492,5 +496,25 @@ fn a_question_that_was_shown_again_can_be_answered() {
         agent(&folder, &["ask", &create("Foo")]).stdout(full).output().unwrap();
         run(&folder, chat, "").good();
         assert!(reply(&ask(&folder, &[], "yes")).contains("was created"), "{chat:?}");
+    }
+}
+
+#[test]
+fn a_token_in_the_url_is_refused_and_printed_by_nothing() {
+    for url in [
+        "http://127.0.0.1:9/api?token=hunter2",
+        "http://127.0.0.1:9/api#hunter2",
+        "http://a:hunter2@127.0.0.1:9",
+    ] {
+        for command in [&["chat"][..], &["chat", "--json"], &["ask", "hi"]] {
+            let folder = Folder::new();
+            let args: Vec<&str> = ["--url", url].iter().chain(command).copied().collect();
+            let ran = run(&folder, &args, "hello\n");
+            assert!(ran.code() == 2 && ran.err().contains("E_UPGRADE_CONFIG"), "{url}: {}", ran.err());
+            assert!(!format!("{}{}", ran.out(), ran.err()).contains("hunter2"), "{url}: {}", ran.err());
+        }
+        let folder = Folder::new();
+        let shown = run(&folder, &["--url", url, "config"], "").good().out();
+        assert!(shown.contains("http://") && shown.contains("***") && !shown.contains("hunter2"), "{shown}");
     }
 }

@@ -143,8 +143,8 @@ impl UpgradeClientBuilder {
     /// # Errors
     ///
     /// `E_UPGRADE_CONFIG` if the URL is not an absolute `http` or `https` one or carries a user name
-    /// or a password; if a token or client key is empty or cannot be sent in a header; if there is
-    /// a token and a service account; if one of them or a client key would go over `http` to another
+    /// or a password, a query or a fragment; if a token or client key is empty or cannot be sent in a
+    /// header; if there is a token and a service account; if one of them or a client key would go over `http` to another
     /// machine and that is [not allowed](Self::allow_plain_http); or if the account's file cannot be
     /// read, has no RSA key or names a token server that is neither `https` nor on this machine.
     pub fn build(self) -> Result<UpgradeClient, ClientError> {
@@ -212,6 +212,9 @@ fn base_url(text: &str) -> Result<Url, ClientError> {
     }
     if !url.username().is_empty() || url.password().is_some() {
         return Err(refused("the URL must not carry a user name or password; give a token instead"));
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err(refused("the URL must not have a query or a fragment; a token is given by itself"));
     }
     Ok(url)
 }

@@ -145,8 +145,6 @@ impl Transport {
 
     fn url(&self, path: &[String]) -> Url {
         let mut url = self.settings.base.clone();
-        url.set_query(None);
-        url.set_fragment(None);
         if let Ok(mut segments) = url.path_segments_mut() {
             segments.pop_if_empty().extend(path);
         }

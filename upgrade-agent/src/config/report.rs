@@ -22,7 +22,7 @@ pub(crate) struct Told {
 
 impl Report {
     pub(super) fn tell(&mut self, name: &'static str, value: &str, origin: &Origin) {
-        let value = Some(without_password(value));
+        let value = Some(without_secrets(value));
         self.0.push(Told { name, value, set: *origin != Origin::Default, from: origin.to_string() });
     }
 
@@ -31,12 +31,17 @@ impl Report {
     }
 }
 
-/// A URL that carries a password is refused later; it is not shown before either.
-fn without_password(value: &str) -> String {
+/// A URL that carries a password or a query is refused later; they are not shown before either.
+fn without_secrets(value: &str) -> String {
     let Some((scheme, rest)) = value.split_once("://") else { return value.to_owned() };
-    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    match rest[..end].rfind('@') {
-        Some(at) => format!("{scheme}://***{}", &rest[at..]),
-        None => value.to_owned(),
-    }
+    let (place, hidden) = match rest.find(['?', '#']) {
+        Some(at) => (&rest[..at], format!("{}***", &rest[at..=at])),
+        None => (rest, String::new()),
+    };
+    let end = place.find('/').unwrap_or(place.len());
+    let place = match place[..end].rfind('@') {
+        Some(at) => format!("***{}", &place[at..]),
+        None => place.to_owned(),
+    };
+    format!("{scheme}://{place}{hidden}")
 }
