@@ -170,3 +170,27 @@ fn what_is_kept_is_for_its_owner_alone() {
     assert_eq!(mode & 0o777, 0o700);
     assert!(!folder.file("data").join("server.db.in-use").exists(), "the note is gone with its program");
 }
+
+#[cfg(unix)]
+#[test]
+fn what_is_kept_is_the_owners_alone_in_a_folder_that_is_open_to_everybody() {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let set = |path: &std::path::Path, to: u32| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(to)).unwrap();
+    };
+    let folder = Folder::new();
+    let data = folder.file("data");
+    std::fs::create_dir(&data).unwrap();
+    set(&data, 0o755);
+    for older in [false, true] {
+        ask(&folder, &[], "hello");
+        let files: Vec<_> = std::fs::read_dir(&data).unwrap().map(|entry| entry.unwrap().path()).collect();
+        assert!(files.len() >= 2, "{files:?}");
+        for file in files.iter().filter(|file| file.to_string_lossy().contains(".db")) {
+            assert_eq!(mode(file), 0o600, "{}, {older}", file.display());
+            // As an earlier version left them.
+            set(file, 0o644);
+        }
+    }
+}

@@ -36,7 +36,10 @@ impl World {
         let threads = Arc::new(SqliteSaver::open(config.threads_file()).await?);
         let server = match &config.url {
             Some(_) => None,
-            None => Some(EmbeddedServer::builder().data_file(config.server_file()).start().await?),
+            None => {
+                keep_private(&config.server_file());
+                Some(EmbeddedServer::builder().data_file(config.server_file()).start().await?)
+            }
         };
         let client = client(config, server.as_ref())?;
         let model = model(config.model.as_ref())?;
@@ -109,8 +112,25 @@ fn make_folder(config: &Config) -> Result<(), Failure> {
     private_folder()
         .create(path)
         .and_then(|()| try_to_write(path))
-        .map_err(|why| Failure::DataDir { path: path.clone(), why })
+        .map_err(|why| Failure::DataDir { path: path.clone(), why })?;
+    keep_private(&config.threads_file());
+    Ok(())
 }
+
+/// A folder that was there before may be open to everybody: what is said and stored is not. Made before SQLite opens it, the
+/// file gives its mode to the ones beside it.
+#[cfg(unix)]
+fn keep_private(file: &Path) {
+    use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+    // What cannot be done here is told by whoever opens the file.
+    let _ = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(file);
+    if file.is_file() {
+        let _ = std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o600));
+    }
+}
+
+#[cfg(not(unix))]
+fn keep_private(_: &Path) {}
 
 /// A folder that is there may still be nobody's to write to; SQLite would only say that it cannot open its file.
 fn try_to_write(folder: &Path) -> std::io::Result<()> {
