@@ -199,6 +199,41 @@ fn an_interrupt_in_a_plan_restores_the_status_before_the_chat_goes_on() {
 }
 
 #[cfg(unix)]
+#[test]
+fn an_interrupt_in_a_plan_of_a_program_restores_the_status_and_is_told_by_the_exit_code() {
+    use shell::gate::{Gate, Hold};
+    use upgrade_agent::client::ExperimentState;
+    let folder = Folder::new();
+    let simulator = shell::Simulator::start(&folder);
+    run(&folder, &["--url", &simulator.url], &format!("{}\nyes\n", create("Foo"))).good();
+    let gate = Gate::before(&simulator.url, "POST /v6/mark", Hold::Before);
+    let mut feed = Running::start(agent(&folder, &["--url", &gate.url, "chat", "--json"]));
+    feed.expect("\"ready\"");
+    feed.say(r#"{"text": "test the balance of Foo with 5 students", "thread": "plan"}"#);
+    feed.expect("\"event\":\"turn\"");
+    feed.say(r#"{"text": "yes", "thread": "plan"}"#);
+    gate.wait();
+    interrupt(feed.id());
+    feed.expect("\"event\":\"turn\",\"thread\":\"plan\"");
+    feed.expect("The status of experiment 'Foo' is inactive again.");
+    assert_eq!(feed.end().0, 1);
+    let made = simulator.experiments().remove(0);
+    assert_eq!((made.state, made.state_log.len()), (ExperimentState::Inactive, 2));
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_between_the_turns_of_a_program_is_an_end() {
+    let folder = Folder::new();
+    let mut feed = Running::start(agent(&folder, &["chat", "--json"]));
+    feed.say("hello");
+    feed.expect("\"event\":\"turn\"");
+    feed.line();
+    interrupt(feed.id());
+    assert_eq!(feed.wait(), 0);
+}
+
+#[cfg(unix)]
 fn interrupt(id: u32) {
     assert!(std::process::Command::new("kill").args(["-INT", &id.to_string()]).status().unwrap().success());
 }

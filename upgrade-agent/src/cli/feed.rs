@@ -62,16 +62,25 @@ struct Feed {
     thread: String,
     screen: Screen,
     broken: bool,
+    /// The thread of the turn that runs.
+    under_way: Option<String>,
 }
 
 /// Until the input ends, or an interrupt.
 pub(super) async fn run(config: &Config, thread: String, screen: Screen) -> Result<ExitCode, Failure> {
     let mut interrupts = Interrupts::listen()?;
     let world = World::open(config).await?;
-    let mut feed = Feed { world, thread, screen, broken: false };
+    let mut feed = Feed { world, thread, screen, broken: false, under_way: None };
     let end = tokio::select! {
         end = feed.run() => end,
-        () = interrupts.next() => Ok(()),
+        () = interrupts.next() => {
+            tokio::select! {
+                biased;
+                () = feed.stop() => {}
+                () = interrupts.next() => {}
+            }
+            Ok(())
+        }
     };
     feed.world.close().await;
     end.map(|()| answer::exit_code(feed.broken))
@@ -89,6 +98,15 @@ impl Feed {
             }
         }
         Ok(())
+    }
+
+    /// What an interrupt cuts off has not ended; but a plan is not left in the middle.
+    async fn stop(&mut self) {
+        let Some(thread) = self.under_way.take() else { return };
+        self.broken = true;
+        if let Some(turn) = self.world.end_plan(&thread).await {
+            answer::print(self.screen, &Event::Turn(Answer::of(&thread, &turn)));
+        }
     }
 
     async fn ready(&self) -> Result<(), Failure> {
@@ -117,7 +135,10 @@ impl Feed {
             self.failed(&thread, error.code(), &error.to_string());
             return Ok(());
         }
-        match self.told(&thread, &said.text).await {
+        self.under_way = Some(thread.clone());
+        let told = self.told(&thread, &said.text).await;
+        self.under_way = None;
+        match told {
             Ok(turn) => {
                 self.broken |= answer::is_broken(&turn);
                 answer::print(self.screen, &Event::Turn(Answer::of(&thread, &turn)));

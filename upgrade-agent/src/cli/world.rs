@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use agentgraph::SqliteSaver;
 use agentgraph_llm::{AnthropicModel, ChatModel};
-use upgrade_agent::agent::{AgentError, UpgradeAgent};
+use upgrade_agent::agent::{AgentError, Turn, UpgradeAgent};
 use upgrade_agent::client::{ClientError, UpgradeClient};
 use upgrade_agent::offline::{self, OfflineModel};
 use upgrade_agent::server::{EmbeddedServer, ServerHandle};
@@ -73,6 +73,14 @@ impl World {
             self.client.context_metadata().await?;
         }
         Ok(())
+    }
+
+    /// A plan that was stopped has perhaps set a status that nobody else restores: it is not left until somebody goes on.
+    pub(super) async fn end_plan(&self, thread: &str) -> Option<Turn> {
+        let stopped = self.agent.conversation(thread).await.ok().flatten();
+        stopped.filter(|state| state.plan.is_some())?;
+        // What fails now is told when it is tried again, before the next turn.
+        self.agent.recover(thread).await.ok().flatten()
     }
 
     /// What a turn failed with, and the way out.

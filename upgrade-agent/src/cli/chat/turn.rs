@@ -47,14 +47,9 @@ impl Chat {
         self.offer(turn.suggested.clone());
     }
 
-    /// A plan that was stopped has perhaps set a status that nobody else restores: it is not left until somebody goes on.
+    /// Ends a plan that was stopped.
     pub(super) async fn end_plan(&mut self) {
-        let stopped = self.world.agent.conversation(&self.thread).await;
-        if !stopped.is_ok_and(|state| state.is_some_and(|state| state.plan.is_some())) {
-            return;
-        }
-        // What fails now is told when it is tried again, before the next turn.
-        if let Ok(Some(turn)) = self.world.agent.recover(&self.thread).await {
+        if let Some(turn) = self.world.end_plan(&self.thread).await {
             self.screen.line(&wrapped(&turn.reply, self.screen.width()));
         }
     }
