@@ -14,10 +14,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use agentgraph::checkpoint::{
-    Checkpointer, ListQuery, Place, PostgresSaver, Put, Retention, RowKind, SqliteSaver, Usage,
+    Checkpointer, ListQuery, PendingWrite, Place, PostgresSaver, Put, PutWrites, Retention, RowKind,
+    SqliteSaver, Usage,
 };
 use agentgraph::prelude::*;
-use agentgraph::{CheckpointId, Code};
+use agentgraph::{CheckpointId, Code, TaskId};
 use model::{assert_postgres_is_consistent, assert_sqlite_is_consistent, postgres};
 use postgres_server::PostgresServer;
 use rusqlite::Connection;
@@ -302,6 +303,44 @@ async fn a_commit_takes_over_the_large_values_of_the_writes_it_clears() {
     graph.resume(true).thread("t").await.unwrap().into_finished().unwrap();
     assert_eq!((blobs(), saver.usage().await.unwrap().writes), (pending, 0));
     assert_sqlite_is_consistent(&path);
+}
+
+/// The last holds, whichever of them are large, and the next commit clears it.
+#[tokio::test]
+async fn of_two_writes_of_one_key_in_one_call_the_last_is_there() {
+    let server = PostgresServer::get();
+    let stores: [Arc<dyn Checkpointer>; 3] = [
+        Arc::new(MemorySaver::new()),
+        Arc::new(SqliteSaver::in_memory().unwrap()),
+        Arc::new(postgres(&server, &server.fresh_schema(), 64 * 1024).await),
+    ];
+    let large = |name| rmp_serde::to_vec(&text(name, LARGE)).unwrap();
+    let small = rmp_serde::to_vec("small").unwrap();
+    let rounds = [
+        vec![large("a"), large("b")],
+        vec![large("a"), small.clone()],
+        vec![small.clone(), large("c")],
+        vec![large("d"), small, large("d")],
+    ];
+    for store in stores {
+        let place = Place::root("t");
+        for (step, bytes) in rounds.iter().enumerate() {
+            let at = CheckpointId::new(0, step as u64);
+            let kind = if step == 0 { RowKind::Full } else { RowKind::Delta };
+            let (id, record, clears_writes) = (at, &b"r"[..], step > 0);
+            let put = Put { place, id, fence: 0, kind, record, segment: None, clears_writes };
+            store.put(put).await.unwrap();
+            let write =
+                |bytes: &Vec<u8>| PendingWrite { task: TaskId::from_u128(7), slot: 2, bytes: bytes.clone() };
+            let writes: Vec<_> = bytes.iter().map(write).collect();
+            store.put_writes(PutWrites::new(place, at, &writes)).await.unwrap();
+            let read = store.get(place, None).await.unwrap().unwrap().writes;
+            assert!(read == writes[writes.len() - 1..], "{step}");
+            let (usage, is_large) =
+                (store.usage().await.unwrap(), u64::from(bytes[bytes.len() - 1].len() > 100));
+            assert_eq!((usage.writes, usage.values, usage.uses), (1, is_large, is_large), "{step}");
+        }
+    }
 }
 
 /// Changes a file as no saver would.

@@ -5,6 +5,8 @@
 //! the same transaction, with the last piece that is of it.
 
 use std::borrow::Cow;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 
@@ -84,6 +86,18 @@ pub(crate) fn is_small(put: &Put<'_>, from: usize) -> bool {
 
 pub(crate) fn of_writes(writes: &[PendingWrite], from: usize) -> Vec<Pieces> {
     writes.iter().map(|write| Pieces::of(&write.bytes, from)).collect()
+}
+
+/// Of writes with one key the last, in the order of the keys: which is one order for all writers, so that two of them do not wait
+/// for each other.
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub(crate) fn last_of_each_key<'a>(
+    writes: &'a [PendingWrite],
+    pieces: &'a [Pieces],
+) -> Vec<(&'a PendingWrite, &'a Pieces)> {
+    let each = writes.iter().zip(pieces);
+    let by_key: BTreeMap<_, _> = each.map(|kept| ((kept.0.task, kept.0.slot), kept)).collect();
+    by_key.into_values().collect()
 }
 
 /// Of the fulls that a rewrite makes.

@@ -36,10 +36,10 @@ enum Call {
         thread: usize,
         record: usize,
     },
+    /// Slots may come more than once.
     Write {
         thread: usize,
-        slot: u32,
-        records: Vec<usize>,
+        records: Vec<(u32, usize)>,
     },
     Copy {
         from: usize,
@@ -74,8 +74,8 @@ fn calls() -> impl Strategy<Value = Vec<Call>> {
                 Call::Put { thread, branch, record, segment, clears }
             }),
         2 => (thread.clone(), number.clone()).prop_map(|(thread, record)| Call::Fork { thread, record }),
-        3 => (thread.clone(), 0..4_u32, proptest::collection::vec(number.clone(), 1..4))
-            .prop_map(|(thread, slot, records)| Call::Write { thread, slot, records }),
+        3 => (thread.clone(), proptest::collection::vec((0..4_u32, number.clone()), 1..4))
+            .prop_map(|(thread, records)| Call::Write { thread, records }),
         1 => (thread.clone(), thread.clone()).prop_map(|(from, to)| Call::Copy { from, to }),
         2 => (thread.clone(), branch, 1..4_u64, number)
             .prop_map(|(thread, branch, steps, full)| Call::Prune { thread, branch, steps, full }),
@@ -134,16 +134,15 @@ impl Model {
                 let branch = last.map_or(0, |(branch, _)| branch + 1);
                 self.put(store, *thread, branch, record(*number), None, false).await;
             }
-            Call::Write { thread, slot, records } => {
+            Call::Write { thread, records } => {
                 let place = Place::root(THREADS[*thread]);
                 let found = self.0.entry(*thread).or_default();
                 let at = CheckpointId::new(0, found.newest(0).unwrap_or(0));
                 let writes: Vec<PendingWrite> = records
                     .iter()
-                    .zip(*slot..)
-                    .map(|(number, slot)| PendingWrite {
+                    .map(|(slot, number)| PendingWrite {
                         task: TaskId::from_u128(3),
-                        slot,
+                        slot: *slot,
                         bytes: record(*number),
                     })
                     .collect();

@@ -1,14 +1,12 @@
 //! The statements about rows and writes. Every value is a parameter.
 
-use std::collections::BTreeMap;
-
 use deadpool_postgres::{ClientWrapper, GenericClient, Object, Transaction};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{IsolationLevel, Row as SqlRow};
 
 use super::blobs::{self, Changes, Step, with_pieces};
 use super::fault::Fault;
-use crate::checkpoint::blob::{OF_ROW, OF_SEGMENT, Pieces, PutPieces, of_write, whole};
+use crate::checkpoint::blob::{OF_ROW, OF_SEGMENT, Pieces, PutPieces, last_of_each_key, of_write, whole};
 use crate::checkpoint::{
     ListQuery, PendingWrite, Place, Put, PutWrites, Row, RowKind, Tail, corrupt, lease_lost, stale,
 };
@@ -222,15 +220,10 @@ pub(super) async fn put_writes(
     check_fence(&transaction, put.place.thread, put.fence).await?;
     let place = place_of(&transaction, put.place).await?;
     let step = Step { place, branch: i64::from(put.at.branch), step: number(put.at.step)? };
-    // In one order for all writers, so that two of them do not wait for each other. Of two that are one, the last holds.
-    let mut writes = BTreeMap::new();
-    for (write, pieces) in put.writes.iter().zip(pieces) {
-        writes.insert((write.task, write.slot), (write, pieces));
-    }
     let (put_write, replace) =
         (transaction.prepare_cached(PUT_WRITE).await?, transaction.prepare_cached(REPLACE_WRITE).await?);
     let mut changes = Changes::default();
-    for (write, pieces) in writes.values() {
+    for (write, pieces) in last_of_each_key(put.writes, pieces) {
         let task = write.task.to_u128().to_be_bytes();
         let (slot, count) = (i64::from(write.slot), i64::from(pieces.count()));
         let rest = pieces.rest(&write.bytes);

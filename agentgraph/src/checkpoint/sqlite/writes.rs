@@ -5,7 +5,7 @@ use rusqlite::{Connection, params};
 use super::blobs::{self, Freed, Owner};
 use super::fault::Fault;
 use super::rows::{Begin, add_place, all, as_fence, execute, is_leased, leased, number, place, transaction};
-use crate::checkpoint::blob::Pieces;
+use crate::checkpoint::blob::{Pieces, last_of_each_key};
 use crate::checkpoint::{PendingWrite, Place, PutWrites, lease_lost};
 
 const CLEAR: &str = concat!(
@@ -44,9 +44,11 @@ pub(super) fn put(connection: &Connection, put: PutWrites<'_>, pieces: &[Pieces]
         }
         add_place(connection, put.place)?;
         let mut freed = Freed::default();
-        for (write, pieces) in put.writes.iter().zip(pieces) {
+        let writes = last_of_each_key(put.writes, pieces);
+        for (write, pieces) in &writes {
             let owner = Owner::write(put.place, put.at, write)?;
-            let rest = PendingWrite { bytes: pieces.rest(&write.bytes).into_owned(), ..write.clone() };
+            let rest =
+                PendingWrite { bytes: pieces.rest(&write.bytes).into_owned(), ..PendingWrite::clone(write) };
             let write = if pieces.is_empty() { write } else { &rest };
             if !put_one(connection, put, write, pieces.count())? {
                 freed.of(connection, &owner)?;
@@ -54,7 +56,7 @@ pub(super) fn put(connection: &Connection, put: PutWrites<'_>, pieces: &[Pieces]
                 put_one(connection, put, write, pieces.count())?;
             }
         }
-        for (write, pieces) in put.writes.iter().zip(pieces) {
+        for (write, pieces) in writes {
             blobs::keep(connection, &Owner::write(put.place, put.at, write)?, &write.bytes, pieces)?;
         }
         freed.sweep(connection)
