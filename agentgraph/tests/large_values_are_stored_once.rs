@@ -428,15 +428,13 @@ async fn tables_of_postgres_from_before_are_brought_up_to_date() {
         clears_writes: false,
     };
     saver.connect().await.unwrap().put(put).await.unwrap();
-    model::sql(
-        &server,
-        &format!(
+    server
+        .sql(&format!(
             "SET search_path = {schema}; DROP TABLE piece; DROP TABLE blob; DROP INDEX large;
              ALTER TABLE checkpoint DROP COLUMN pieces; ALTER TABLE pending DROP COLUMN pieces;
              DELETE FROM migration WHERE version = 3"
-        ),
-    )
-    .await;
+        ))
+        .await;
     let saver = postgres(&server, &schema, 1000).await;
     assert_eq!(saver.row(place, id).await.unwrap().unwrap().record, record.as_bytes());
     saver.put(Put { place: Place::root("u"), ..put }).await.unwrap();

@@ -1,13 +1,15 @@
 //! [`PostgresSaver`]: checkpoints in a Postgres database, for many processes on many machines.
 //!
-//! This file knows who talks to the server and when; `rows.rs` and `upkeep.rs` know the statements, `open.rs` how a URL
-//! becomes a pool and a schema, `listen.rs` the one connection that waits for news. None of them knows what a record means.
+//! This file knows who talks to the server and when; `rows.rs`, `upkeep.rs` and `leases.rs` know the statements, `open.rs` how a
+//! URL becomes a pool and a schema, `dial.rs` how a connection shows that its saver lives, `listen.rs` the one that waits for news. None of them knows what a record means.
 //!
 //! Every commit without large values is one statement, which checks the fence and the step, inserts, and removes what it makes obsolete. It holds
 //! the row of the thread's lease while it does, so a lease is not taken from under a commit.
 
 mod blobs;
+mod dial;
 mod fault;
+mod leases;
 mod listen;
 mod open;
 mod rows;
@@ -32,6 +34,7 @@ use super::{
 use crate::context::CheckpointId;
 use crate::error::Error;
 use fault::{Fault, explain};
+use leases::{Absent, Wish};
 use listen::Listener;
 
 /// Keeps checkpoints in a Postgres database (version 12 or later), in tables that are created on first use.
@@ -48,9 +51,11 @@ use listen::Listener;
 /// ```
 ///
 /// Connections are pooled, 16 at most if not said otherwise. One more connection waits for news: that a thread was given
-/// back is heard at once by whoever queues for it, in whatever process; and as long as it stands, this saver is known to
-/// be alive, so that the threads of a process that was killed are free at once. Whoever uses a pooler between must let
-/// that one through in session mode.
+/// back is heard at once by whoever queues for it, in whatever process.
+///
+/// As long as one of its connections stands, a saver is known to be alive, and nobody takes its threads before their leases
+/// are over. The threads of a process that was killed are free when it was without a connection for
+/// [`grace`](PostgresSaverBuilder::grace), a second.
 ///
 /// A commit is as safe as the server's `synchronous_commit` says: with `on`, the default, it is on the server's disk.
 ///
@@ -67,6 +72,8 @@ use listen::Listener;
 pub struct PostgresSaver {
     pool: Pool,
     listener: Arc<Listener>,
+    absent: Absent,
+    grace: Duration,
     share_from: usize,
 }
 
@@ -157,19 +164,26 @@ impl Checkpointer for PostgresSaver {
     }
 
     async fn acquire(&self, thread: &str, terms: LeaseTerms) -> Result<Claim, Error> {
-        let work =
-            async { upkeep::acquire(&self.connection().await?, self.listener.owner(), thread, terms).await };
-        work.await.map_err(|fault| explain(fault, thread))
+        self.listener.restart();
+        let (owner, absent) = (self.listener.owner(), (&self.absent, self.grace));
+        loop {
+            let work =
+                async { leases::acquire(&self.connection().await?, owner, absent, thread, terms).await };
+            match work.await.map_err(|fault| explain(fault, thread))? {
+                Wish::Done(claim) => return Ok(claim),
+                Wish::AskAgain(after) => tokio::time::sleep(after).await,
+            }
+        }
     }
 
     async fn renew(&self, thread: &str, fence: u64, until: SystemTime) -> Result<bool, Error> {
-        let work = async { upkeep::renew(&self.connection().await?, thread, fence, until).await };
+        let work = async { leases::renew(&self.connection().await?, thread, fence, until).await };
         work.await.map_err(|fault| explain(fault, thread))
     }
 
     async fn release(&self, thread: &str, fence: u64) -> Result<(), Error> {
         let channel = self.listener.channel();
-        let work = async { upkeep::release(&self.connection().await?, channel, thread, fence).await };
+        let work = async { leases::release(&self.connection().await?, channel, thread, fence).await };
         work.await.map_err(|fault| explain(fault, thread))
     }
 
@@ -180,7 +194,7 @@ impl Checkpointer for PostgresSaver {
         runtime.spawn(async move {
             if let Ok(connection) = pool.get().await {
                 // A lease that cannot be given back ends by time.
-                let _ = upkeep::release(&connection, listener.channel(), &thread, fence).await;
+                let _ = leases::release(&connection, listener.channel(), &thread, fence).await;
             }
         });
     }
@@ -188,7 +202,7 @@ impl Checkpointer for PostgresSaver {
     async fn released(&self, thread: &str, fence: u64) {
         loop {
             let rings = self.listener.rings();
-            let held = async { upkeep::holds(&self.connection().await?, thread, fence).await };
+            let held = async { leases::holds(&self.connection().await?, thread, fence).await };
             if !matches!(held.await, Ok(true)) {
                 return;
             }

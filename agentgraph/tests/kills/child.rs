@@ -77,7 +77,8 @@ impl Store {
                 Ok(Arc::new(saver.open().await?))
             }
             Store::Postgres { url, schema } => {
-                let saver = PostgresSaver::builder(url).schema(schema).connections(4);
+                // Nothing but a kill ends a connection here.
+                let saver = PostgresSaver::builder(url).schema(schema).connections(4).grace(Duration::ZERO);
                 Ok(Arc::new(saver.connect().await?))
             }
         }

@@ -345,25 +345,11 @@ pub(crate) async fn assert_postgres_is_consistent(server: &PostgresServer, schem
         let write =
             "piece.owner = '\\x02'::bytea || pending.task || substring(int8send(pending.slot) FROM 5)";
         let query = query.replace("OF_WRITE", write).replace("BLOB", "blob.hash");
-        let found = sql(server, &format!("SET search_path = {schema}; {query}")).await;
+        let found = server.sql(&format!("SET search_path = {schema}; {query}")).await;
         assert_eq!(found, "0", "{what}");
     }
     let wrong = "SELECT count(*) FROM blob WHERE sha256(bytes) <> hash";
-    assert_eq!(sql(server, &format!("SET search_path = {schema}; {wrong}")).await, "0");
-}
-
-/// Runs statements; the first column of the last row that one of them gives.
-pub(crate) async fn sql(server: &PostgresServer, statements: &str) -> String {
-    let (client, connection) = tokio_postgres::connect(&server.url(), tokio_postgres::NoTls).await.unwrap();
-    let connection = tokio::spawn(connection);
-    let answers = client.simple_query(statements).await.unwrap();
-    drop(client);
-    connection.await.unwrap().unwrap();
-    let rows = answers.iter().rev().find_map(|answer| match answer {
-        tokio_postgres::SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
-        _ => None,
-    });
-    rows.unwrap_or_default()
+    assert_eq!(server.sql(&format!("SET search_path = {schema}; {wrong}")).await, "0");
 }
 
 pub(crate) async fn postgres(server: &PostgresServer, schema: &str, from: usize) -> PostgresSaver {

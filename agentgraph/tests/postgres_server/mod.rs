@@ -35,6 +35,34 @@ impl PostgresServer {
         format!("postgres://agent@127.0.0.1:{}/postgres", self.port)
     }
 
+    /// A database that nobody else has, for who wants to cut others off it.
+    #[cfg(feature = "postgres")]
+    pub(crate) async fn fresh_database(&self) -> String {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let name = format!("alone_{}", COUNT.fetch_add(1, Ordering::Relaxed));
+        self.sql(&format!("CREATE DATABASE {name}")).await;
+        name
+    }
+
+    pub(crate) fn url_of(&self, database: &str) -> String {
+        format!("postgres://agent@127.0.0.1:{}/{database}", self.port)
+    }
+
+    /// Runs statements; the first column of the last row that one of them gives.
+    #[cfg(feature = "postgres")]
+    pub(crate) async fn sql(&self, statements: &str) -> String {
+        let (client, connection) = tokio_postgres::connect(&self.url(), tokio_postgres::NoTls).await.unwrap();
+        let connection = tokio::spawn(connection);
+        let answers = client.simple_query(statements).await.unwrap();
+        drop(client);
+        connection.await.unwrap().unwrap();
+        let rows = answers.iter().rev().find_map(|answer| match answer {
+            tokio_postgres::SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+            _ => None,
+        });
+        rows.unwrap_or_default()
+    }
+
     /// A schema that nobody else has.
     pub(crate) fn fresh_schema(&self) -> String {
         static COUNT: AtomicUsize = AtomicUsize::new(0);

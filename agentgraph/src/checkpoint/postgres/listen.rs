@@ -1,55 +1,55 @@
-//! The one connection that waits: it hears that threads were given back, and shows that its saver lives.
-//!
-//! It holds an advisory lock under the saver's own number for as long as it stands. The server ends it with the process,
-//! however that dies, so whoever finds a lease whose owner holds no lock knows that nobody will give it back.
+//! The one connection that waits: it hears that threads were given back.
 
-use std::collections::hash_map::RandomState;
-use std::future::poll_fn;
-use std::hash::BuildHasher;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
+use futures_util::StreamExt;
+use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 use tokio::task::JoinHandle;
-use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
-use tokio_postgres::{AsyncMessage, Client, Config, Connection, Socket};
+use tokio::time::Instant;
+use tokio_postgres::{AsyncMessage, Client};
 
+use super::dial::{Dial, Messages};
 use super::fault::Fault;
 
-/// How long to wait before the next attempt to connect again.
-const AGAIN: Duration = Duration::from_secs(1);
+/// How long to wait before the next attempt to connect again, at first and at most.
+const AGAIN: [Duration; 2] = [Duration::from_millis(25), Duration::from_millis(300)];
 
 pub(super) struct Listener {
-    owner: i64,
+    dial: Dial,
     channel: String,
     rings: Notify,
-    task: std::sync::OnceLock<JoinHandle<()>>,
+    task: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Listener {
-    /// Connects once, so that a saver that is made has a sign of life.
-    pub(super) async fn start<T>(config: Config, tls: T, schema: &str) -> Result<Arc<Self>, Fault>
-    where
-        T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
-        T::TlsConnect: Send,
-        T::Stream: Send,
-        <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
-    {
-        // Of the half of the numbers that are written the same way with and without a sign.
-        let owner = (RandomState::new().hash_one(std::process::id()) >> 1) as i64;
+    /// Connects once, so that who makes a saver hears of a server that is not there.
+    pub(super) async fn start(dial: Dial, schema: &str) -> Result<Arc<Self>, Fault> {
         let channel = format!("agentgraph_{schema}");
-        let listener =
-            Arc::new(Listener { owner, channel, rings: Notify::new(), task: std::sync::OnceLock::new() });
-        let first = listener.connect(&config, tls.clone()).await?;
-        let task = tokio::spawn(keep_listening(Arc::downgrade(&listener), first, config, tls));
-        let _ = listener.task.set(task);
+        let listener = Arc::new(Listener { dial, channel, rings: Notify::new(), task: Mutex::default() });
+        let first = listener.connect().await?;
+        listener.stand(Some(first));
         Ok(listener)
+    }
+
+    /// Begins anew if the runtime that it was begun in is gone, and with it its task.
+    pub(super) fn restart(self: &Arc<Self>) {
+        self.stand(None);
+    }
+
+    fn stand(self: &Arc<Self>, first: Option<Heard>) {
+        let Ok(runtime) = Handle::try_current() else { return };
+        let mut task = self.task.lock().unwrap_or_else(PoisonError::into_inner);
+        if task.as_ref().is_none_or(JoinHandle::is_finished) {
+            *task = Some(runtime.spawn(keep_listening(Arc::downgrade(self), first)));
+        }
     }
 
     /// The number that leases carry.
     pub(super) fn owner(&self) -> i64 {
-        self.owner
+        self.dial.owner()
     }
 
     pub(super) fn channel(&self) -> &str {
@@ -61,26 +61,18 @@ impl Listener {
         self.rings.notified()
     }
 
-    async fn connect<T>(self: &Arc<Self>, config: &Config, tls: T) -> Result<Heard, Fault>
-    where
-        T: MakeTlsConnect<Socket>,
-        T::TlsConnect: Send,
-        T::Stream: Send + 'static,
-        <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
-    {
-        let (client, connection) = config.connect(tls).await?;
-        let hears = tokio::spawn(hear(Arc::downgrade(self), connection));
-        let heard = Heard { client, hears };
-        let channel = self.channel.replace('"', "\"\"");
-        heard.client.execute("SELECT pg_advisory_lock($1)", &[&self.owner]).await?;
-        heard.client.batch_execute(&format!("LISTEN \"{channel}\"")).await?;
-        Ok(heard)
+    async fn connect(self: &Arc<Self>) -> Result<Heard, Fault> {
+        let listener = Arc::downgrade(self);
+        let listen = format!("LISTEN \"{}\"", self.channel.replace('"', "\"\""));
+        let (client, hears) = self.dial.connect(|messages| hear(listener, messages), &listen).await?;
+        Ok(Heard { _client: client, hears })
     }
 }
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        if let Some(task) = self.task.get() {
+        let task = self.task.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(task) = task {
             task.abort();
         }
     }
@@ -88,7 +80,7 @@ impl Drop for Listener {
 
 /// A connection that stands. Dropped, it is closed.
 struct Heard {
-    client: Client,
+    _client: Client,
     hears: JoinHandle<()>,
 }
 
@@ -98,37 +90,34 @@ impl Drop for Heard {
     }
 }
 
-async fn keep_listening<T>(listener: Weak<Listener>, first: Heard, config: Config, tls: T)
-where
-    T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
-    T::TlsConnect: Send,
-    T::Stream: Send,
-    <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
-{
-    let mut heard = Some(first);
+async fn keep_listening(listener: Weak<Listener>, first: Option<Heard>) {
+    let [shortest, longest] = AGAIN;
+    let (mut heard, mut pause) = (first, Duration::ZERO);
     loop {
         if let Some(mut standing) = heard.take() {
+            let since = Instant::now();
             // Ends when the connection does.
             let _ = (&mut standing.hears).await;
+            if since.elapsed() > longest {
+                pause = Duration::ZERO;
+            }
         }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).clamp(shortest, longest);
         let Some(listener) = listener.upgrade() else { return };
         // Who waits looks for himself meanwhile.
         listener.rings.notify_waiters();
-        match listener.connect(&config, tls.clone()).await {
-            Ok(standing) => heard = Some(standing),
-            Err(_) => tokio::time::sleep(AGAIN).await,
+        if let Ok(standing) = listener.connect().await {
+            heard = Some(standing);
+            // What was given back before this one listened was said to nobody.
+            listener.rings.notify_waiters();
         }
     }
 }
 
 /// Drives a connection to its end.
-async fn hear<S, T>(listener: Weak<Listener>, mut connection: Connection<S, T>)
-where
-    Connection<S, T>: Unpin,
-    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
-    T: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
-{
-    while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
+async fn hear(listener: Weak<Listener>, mut messages: Messages) {
+    while let Some(Ok(message)) = messages.next().await {
         let Some(listener) = listener.upgrade() else { return };
         if let AsyncMessage::Notification(_) = message {
             listener.rings.notify_waiters();

@@ -1,10 +1,14 @@
 //! From a URL to a pool, a schema and its tables.
 
+use std::time::Duration;
+
 use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod};
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::{Config, NoTls, Socket};
 
+use super::dial::Dial;
 use super::fault::{Fault, explain};
+use super::leases::{Absent, GRACE};
 use super::listen::Listener;
 use super::{PostgresSaver, schema};
 use crate::checkpoint::blob::SHARE_FROM;
@@ -17,12 +21,19 @@ pub struct PostgresSaverBuilder {
     url: String,
     schema: String,
     connections: usize,
+    grace: Duration,
     share_from: usize,
 }
 
 impl PostgresSaverBuilder {
     pub(super) fn new(url: String) -> Self {
-        PostgresSaverBuilder { url, schema: "agentgraph".into(), connections: 16, share_from: SHARE_FROM }
+        PostgresSaverBuilder {
+            url,
+            schema: "agentgraph".into(),
+            connections: 16,
+            grace: GRACE,
+            share_from: SHARE_FROM,
+        }
     }
 
     /// The schema that holds the tables; `agentgraph` if not set. It is created if it is not there. Letters, digits and
@@ -35,6 +46,14 @@ impl PostgresSaverBuilder {
     /// How many connections the pool may hold; 16 if not set. A saver needs one more to listen on.
     pub fn connections(mut self, connections: usize) -> Self {
         self.connections = connections.max(1);
+        self
+    }
+
+    /// How long a saver that has lost all its connections is taken for alive; a second if not set. Its threads are another's after
+    /// that. Longer, and the threads of a process that was killed are free later; shorter, and a server that is restarted, or
+    /// a proxy, may cost a living process its threads before it has connected again.
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
         self
     }
 
@@ -91,13 +110,15 @@ impl PostgresSaverBuilder {
             config.application_name("agentgraph");
         }
         let manager = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-        let manager = Manager::from_config(config.clone(), tls.clone(), manager);
+        let dial = Dial::new(config.clone(), tls);
+        let manager = Manager::from_connect(config, dial.clone(), manager);
         let pool = Pool::builder(manager).max_size(self.connections).build();
         let pool = pool.map_err(|error| {
             Error::new(Code::Store, "the pool of connections could not be made").with_source(error)
         })?;
         schema::bring_up_to_date(&mut *pool.get().await?, &self.schema.to_ascii_lowercase()).await?;
-        let listener = Listener::start(config, tls, &self.schema.to_ascii_lowercase()).await?;
-        Ok(PostgresSaver { pool, listener, share_from: self.share_from })
+        let listener = Listener::start(dial, &self.schema.to_ascii_lowercase()).await?;
+        let (absent, grace, share_from) = (Absent::default(), self.grace, self.share_from);
+        Ok(PostgresSaver { pool, listener, absent, grace, share_from })
     }
 }

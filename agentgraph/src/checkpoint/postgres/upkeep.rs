@@ -1,18 +1,13 @@
-//! The statements about whole threads: listing, deleting, copying, pruning, leases.
-
-use std::time::SystemTime;
+//! The statements about whole threads: listing, deleting, copying, pruning.
 
 use deadpool_postgres::{GenericClient, Object};
 use tokio_postgres::types::ToSql;
 
 use super::blobs::{Changes, Step, with_pieces};
 use super::fault::Fault;
-use super::rows::{as_fence, as_id, begin, check_fence, check_names, number, read_write};
-use super::{as_time, from_time};
+use super::rows::{as_id, begin, check_fence, check_names, number, read_write};
 use crate::checkpoint::blob::{OF_ROW, OF_SEGMENT, Pieces};
-use crate::checkpoint::{
-    Claim, LeaseTerms, PendingWrite, Place, Rewrite, Usage, Waiting, WaitingQuery, corrupt, thread_exists,
-};
+use crate::checkpoint::{PendingWrite, Place, Rewrite, Usage, Waiting, WaitingQuery, corrupt, thread_exists};
 use crate::context::CheckpointId;
 
 const THREADS: &str = "
@@ -28,27 +23,6 @@ const LOCK_PLACES: &str = "SELECT id FROM place WHERE thread = $1 ORDER BY id FO
 /// Rows and writes go with their places.
 const DELETE_PLACES: &str = "DELETE FROM place WHERE id = ANY($1)";
 const DELETE_LEASE: &str = "DELETE FROM lease WHERE thread = $1";
-
-const TAKE: &str = "
-INSERT INTO lease (thread, fence, owner, until) VALUES ($1, nextval('fences'), $2, $3)
-ON CONFLICT (thread) DO UPDATE SET fence = excluded.fence, owner = excluded.owner, until = excluded.until
-WHERE lease.until <= $4 OR $5 OR lease.fence = $6
-RETURNING fence";
-
-/// Whether an owner holds the lock that shows his life. Numbers of two halves are how the server lists it.
-const LOOK: &str = "
-SELECT fence, until, EXISTS (
-    SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND granted
-        AND ((classid::bigint << 32) | objid::bigint) = lease.owner
-        AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))
-FROM lease WHERE thread = $1";
-
-const HOLDS: &str = "SELECT 1 FROM lease WHERE thread = $1 AND fence = $2";
-const RENEW: &str = "UPDATE lease SET until = $3 WHERE thread = $1 AND fence = $2";
-
-const RELEASE: &str = "
-WITH gone AS (DELETE FROM lease WHERE thread = $1 AND fence = $2 RETURNING fence)
-SELECT pg_notify($3, '') FROM gone";
 
 const IS_THERE: &str = "
 SELECT 1 FROM place WHERE thread = $1 AND (EXISTS (SELECT 1 FROM checkpoint WHERE checkpoint.place = place.id)
@@ -176,60 +150,6 @@ pub(super) async fn delete_thread(connection: &mut Object, thread: &str) -> Resu
     transaction.execute(&transaction.prepare_cached(DELETE_PLACES).await?, &[&places]).await?;
     changes.carry_out(&transaction).await?;
     transaction.commit().await?;
-    Ok(())
-}
-
-pub(super) async fn acquire(
-    connection: &Object,
-    owner: i64,
-    thread: &str,
-    terms: LeaseTerms,
-) -> Result<Claim, Fault> {
-    check_names(Place::root(thread))?;
-    // The fence of a lease whose owner was found dead.
-    let mut dead = -1;
-    loop {
-        let statement = connection.prepare_cached(TAKE).await?;
-        let (until, now) = (as_time(terms.until), as_time(terms.now));
-        let values: &[&(dyn ToSql + Sync)] = &[&thread.as_bytes(), &owner, &until, &now, &terms.seize, &dead];
-        if let Some(granted) = connection.query_opt(&statement, values).await? {
-            return Ok(Claim::Granted { fence: granted.try_get::<_, i64>(0)?.unsigned_abs() });
-        }
-        let statement = connection.prepare_cached(LOOK).await?;
-        // It may have been given back meanwhile.
-        let Some(held) = connection.query_opt(&statement, &[&thread.as_bytes()]).await? else { continue };
-        let (fence, until, lives): (i64, i64, bool) = (held.try_get(0)?, held.try_get(1)?, held.try_get(2)?);
-        if lives {
-            return Ok(Claim::Held { fence: fence.unsigned_abs(), until: from_time(until) });
-        }
-        dead = fence;
-    }
-}
-
-pub(super) async fn holds(connection: &Object, thread: &str, fence: u64) -> Result<bool, Fault> {
-    let statement = connection.prepare_cached(HOLDS).await?;
-    Ok(connection.query_opt(&statement, &[&thread.as_bytes(), &as_fence(fence)]).await?.is_some())
-}
-
-pub(super) async fn renew(
-    connection: &Object,
-    thread: &str,
-    fence: u64,
-    until: SystemTime,
-) -> Result<bool, Fault> {
-    let statement = connection.prepare_cached(RENEW).await?;
-    let values: &[&(dyn ToSql + Sync)] = &[&thread.as_bytes(), &as_fence(fence), &as_time(until)];
-    Ok(connection.execute(&statement, values).await? > 0)
-}
-
-pub(super) async fn release(
-    connection: &Object,
-    channel: &str,
-    thread: &str,
-    fence: u64,
-) -> Result<(), Fault> {
-    let statement = connection.prepare_cached(RELEASE).await?;
-    connection.query(&statement, &[&thread.as_bytes(), &as_fence(fence), &channel]).await?;
     Ok(())
 }
 

@@ -1,0 +1,133 @@
+//! Leases: who has a thread, and whether he still lives.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use deadpool_postgres::Object;
+use tokio_postgres::types::ToSql;
+
+use super::fault::Fault;
+use super::rows::{as_fence, check_names};
+use super::{as_time, from_time};
+use crate::checkpoint::{Claim, LeaseTerms, Place};
+
+/// How long an owner without any connection is taken for alive, if nobody says otherwise. The server ends the connections of a
+/// process that dies, and also, when it is restarted or cut off, those of one that lives; this one connects again at once,
+/// and some times more within this.
+pub(super) const GRACE: Duration = Duration::from_secs(1);
+
+const TAKE: &str = "
+INSERT INTO lease (thread, fence, owner, until) VALUES ($1, nextval('fences'), $2, $3)
+ON CONFLICT (thread) DO UPDATE SET fence = excluded.fence, owner = excluded.owner, until = excluded.until
+WHERE lease.until <= $4 OR $5 OR lease.fence = $6
+RETURNING fence";
+
+/// Whether an owner holds a lock that shows his life. Numbers of two halves are how the server lists it.
+const LOOK: &str = "
+SELECT fence, until, owner, EXISTS (
+    SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND granted
+        AND ((classid::bigint << 32) | objid::bigint) = lease.owner
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))
+FROM lease WHERE thread = $1";
+
+const HOLDS: &str = "SELECT 1 FROM lease WHERE thread = $1 AND fence = $2";
+const RENEW: &str = "UPDATE lease SET until = $3 WHERE thread = $1 AND fence = $2";
+
+const RELEASE: &str = "
+WITH gone AS (DELETE FROM lease WHERE thread = $1 AND fence = $2 RETURNING fence)
+SELECT pg_notify($3, '') FROM gone";
+
+/// How soon it is looked whether somebody who seemed gone is there again.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// Owners of leases that were seen without any connection, and since when.
+#[derive(Default)]
+pub(super) struct Absent(Mutex<HashMap<i64, Instant>>);
+
+/// More are forgotten; whoever asks for their threads waits once more.
+const MOST_ABSENT: usize = 1_000;
+
+impl Absent {
+    /// For how long by now.
+    fn see(&self, owner: i64) -> Duration {
+        let mut absent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if absent.len() >= MOST_ABSENT && !absent.contains_key(&owner) {
+            absent.clear();
+        }
+        absent.entry(owner).or_insert_with(Instant::now).elapsed()
+    }
+
+    fn see_alive(&self, owner: i64) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&owner);
+    }
+}
+
+/// What came of the wish for a thread.
+pub(super) enum Wish {
+    Done(Claim),
+    /// Whoever has it seems to be gone. To be asked again after that time.
+    AskAgain(Duration),
+}
+
+pub(super) async fn acquire(
+    connection: &Object,
+    owner: i64,
+    (absent, grace): (&Absent, Duration),
+    thread: &str,
+    terms: LeaseTerms,
+) -> Result<Wish, Fault> {
+    check_names(Place::root(thread))?;
+    // The fence of a lease whose owner was found dead.
+    let mut dead = -1;
+    loop {
+        let statement = connection.prepare_cached(TAKE).await?;
+        let (until, now) = (as_time(terms.until), as_time(terms.now));
+        let values: &[&(dyn ToSql + Sync)] = &[&thread.as_bytes(), &owner, &until, &now, &terms.seize, &dead];
+        if let Some(granted) = connection.query_opt(&statement, values).await? {
+            let fence = granted.try_get::<_, i64>(0)?.unsigned_abs();
+            return Ok(Wish::Done(Claim::Granted { fence }));
+        }
+        let statement = connection.prepare_cached(LOOK).await?;
+        // It may have been given back meanwhile.
+        let Some(held) = connection.query_opt(&statement, &[&thread.as_bytes()]).await? else { continue };
+        let (fence, until): (i64, i64) = (held.try_get(0)?, held.try_get(1)?);
+        let (holder, lives): (i64, bool) = (held.try_get(2)?, held.try_get(3)?);
+        if lives {
+            absent.see_alive(holder);
+            return Ok(Wish::Done(Claim::Held { fence: fence.unsigned_abs(), until: from_time(until) }));
+        }
+        let left = grace.saturating_sub(absent.see(holder));
+        if !left.is_zero() {
+            return Ok(Wish::AskAgain(left.min(LOOK_AGAIN)));
+        }
+        dead = fence;
+    }
+}
+
+pub(super) async fn holds(connection: &Object, thread: &str, fence: u64) -> Result<bool, Fault> {
+    let statement = connection.prepare_cached(HOLDS).await?;
+    Ok(connection.query_opt(&statement, &[&thread.as_bytes(), &as_fence(fence)]).await?.is_some())
+}
+
+pub(super) async fn renew(
+    connection: &Object,
+    thread: &str,
+    fence: u64,
+    until: SystemTime,
+) -> Result<bool, Fault> {
+    let statement = connection.prepare_cached(RENEW).await?;
+    let values: &[&(dyn ToSql + Sync)] = &[&thread.as_bytes(), &as_fence(fence), &as_time(until)];
+    Ok(connection.execute(&statement, values).await? > 0)
+}
+
+pub(super) async fn release(
+    connection: &Object,
+    channel: &str,
+    thread: &str,
+    fence: u64,
+) -> Result<(), Fault> {
+    let statement = connection.prepare_cached(RELEASE).await?;
+    connection.query(&statement, &[&thread.as_bytes(), &as_fence(fence), &channel]).await?;
+    Ok(())
+}
