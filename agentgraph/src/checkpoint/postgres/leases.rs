@@ -17,22 +17,49 @@ use crate::checkpoint::{Claim, LeaseTerms, Place};
 /// and some times more within this.
 pub(super) const GRACE: Duration = Duration::from_secs(1);
 
-const TAKE: &str = "
-INSERT INTO lease (thread, fence, owner, until) VALUES ($1, nextval('fences'), $2, $3)
-ON CONFLICT (thread) DO UPDATE SET fence = excluded.fence, owner = excluded.owner, until = excluded.until
-WHERE lease.until <= $4 OR $5 OR lease.fence = $6
-RETURNING fence";
+/// Microseconds by the server's clock.
+macro_rules! server_now {
+    () => {
+        "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+    };
+}
 
-/// Whether an owner holds a lock that shows his life. Numbers of two halves are how the server lists it.
-const LOOK: &str = "
-SELECT fence, until, owner, EXISTS (
+/// The clocks of two machines differ, so what another saver has ends by the server's. Who asks for what he has himself goes by his
+/// own; so does who meets a lease without an end, which a release took that went by the clients' clocks.
+const TAKE: &str = concat!(
+    "
+INSERT INTO lease (thread, fence, owner, until, length, ends)
+VALUES ($1, nextval('fences'), $2, $3, $4, $4 + ",
+    server_now!(),
+    ")
+ON CONFLICT (thread) DO UPDATE SET fence = excluded.fence, owner = excluded.owner, until = excluded.until,
+    length = excluded.length, ends = excluded.ends
+WHERE $6 OR lease.fence = $7 OR CASE
+    WHEN lease.owner = $2 OR lease.ends = 0 THEN lease.until <= $5
+    ELSE lease.ends <= ",
+    server_now!(),
+    " END
+RETURNING fence"
+);
+
+/// What is left of a lease, and whether its owner holds a lock that shows his life. Numbers of two halves are how the server lists it.
+const LOOK: &str = concat!(
+    "
+SELECT fence, until, owner, CASE WHEN owner = $2 OR ends = 0 THEN NULL ELSE ends - ",
+    server_now!(),
+    " END, EXISTS (
     SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND granted
         AND ((classid::bigint << 32) | objid::bigint) = lease.owner
         AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))
-FROM lease WHERE thread = $1";
+FROM lease WHERE thread = $1"
+);
 
 const HOLDS: &str = "SELECT 1 FROM lease WHERE thread = $1 AND fence = $2";
-const RENEW: &str = "UPDATE lease SET until = $3 WHERE thread = $1 AND fence = $2";
+const RENEW: &str = concat!(
+    "UPDATE lease SET until = $3, ends = length + ",
+    server_now!(),
+    " WHERE thread = $1 AND fence = $2"
+);
 
 const RELEASE: &str = "
 WITH gone AS (DELETE FROM lease WHERE thread = $1 AND fence = $2 RETURNING fence)
@@ -78,24 +105,28 @@ pub(super) async fn acquire(
     terms: LeaseTerms,
 ) -> Result<Wish, Fault> {
     check_names(Place::root(thread))?;
+    let (until, now, length) = (as_time(terms.until), as_time(terms.now), length(terms));
     // The fence of a lease whose owner was found dead.
     let mut dead = -1;
     loop {
         let statement = connection.prepare_cached(TAKE).await?;
-        let (until, now) = (as_time(terms.until), as_time(terms.now));
-        let values: &[&(dyn ToSql + Sync)] = &[&thread.as_bytes(), &owner, &until, &now, &terms.seize, &dead];
+        let values: &[&(dyn ToSql + Sync)] =
+            &[&thread.as_bytes(), &owner, &until, &length, &now, &terms.seize, &dead];
         if let Some(granted) = connection.query_opt(&statement, values).await? {
             let fence = granted.try_get::<_, i64>(0)?.unsigned_abs();
             return Ok(Wish::Done(Claim::Granted { fence }));
         }
         let statement = connection.prepare_cached(LOOK).await?;
         // It may have been given back meanwhile.
-        let Some(held) = connection.query_opt(&statement, &[&thread.as_bytes()]).await? else { continue };
+        let Some(held) = connection.query_opt(&statement, &[&thread.as_bytes(), &owner]).await? else {
+            continue;
+        };
         let (fence, until): (i64, i64) = (held.try_get(0)?, held.try_get(1)?);
-        let (holder, lives): (i64, bool) = (held.try_get(2)?, held.try_get(3)?);
+        let (holder, left, lives) = (held.try_get(2)?, held.try_get(3)?, held.try_get(4)?);
         if lives {
             absent.see_alive(holder);
-            return Ok(Wish::Done(Claim::Held { fence: fence.unsigned_abs(), until: from_time(until) }));
+            let until = ends_at(terms.now, left).unwrap_or_else(|| from_time(until));
+            return Ok(Wish::Done(Claim::Held { fence: fence.unsigned_abs(), until }));
         }
         let left = grace.saturating_sub(absent.see(holder));
         if !left.is_zero() {
@@ -103,6 +134,19 @@ pub(super) async fn acquire(
         }
         dead = fence;
     }
+}
+
+/// What is longer is as good as for ever.
+const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+
+fn length(terms: LeaseTerms) -> i64 {
+    let length = terms.until.duration_since(terms.now).unwrap_or_default();
+    i64::try_from(length.min(LONGEST).as_micros()).unwrap_or(i64::MAX)
+}
+
+/// By the clock of who asks.
+fn ends_at(now: SystemTime, left: Option<i64>) -> Option<SystemTime> {
+    now.checked_add(Duration::from_micros(left?.max(0).unsigned_abs()))
 }
 
 pub(super) async fn holds(connection: &Object, thread: &str, fence: u64) -> Result<bool, Fault> {

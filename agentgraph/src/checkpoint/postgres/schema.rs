@@ -8,7 +8,7 @@ use super::fault::Fault;
 use crate::error::{Code, Error};
 
 /// What brings a schema from each version to the next. Steps are added and never changed.
-const MIGRATIONS: &[&str] = &[CREATE, ADD_REQUESTS, ADD_BLOBS];
+const MIGRATIONS: &[&str] = &[CREATE, ADD_REQUESTS, ADD_BLOBS, ADD_ENDS];
 
 /// `part` is 0 for a full or a delta and 1 for the segment beside it. The partial index holds fulls and segments only.
 const CREATE: &str = "
@@ -71,6 +71,11 @@ ALTER TABLE checkpoint ADD COLUMN pieces BIGINT NOT NULL DEFAULT 0;
 ALTER TABLE pending ADD COLUMN pieces BIGINT NOT NULL DEFAULT 0;
 CREATE INDEX large ON pending (place, branch, step) WHERE pieces > 0;
 ";
+
+/// When a lease ends by the server's clock, in microseconds since 1970; 0 for one of a release that did not say. `length` is how
+/// much a renewal gives.
+const ADD_ENDS: &str = "
+ALTER TABLE lease ADD COLUMN length BIGINT NOT NULL DEFAULT 0, ADD COLUMN ends BIGINT NOT NULL DEFAULT 0";
 
 /// One process at a time: the lock is held until the transaction ends.
 pub(super) async fn bring_up_to_date(client: &mut ClientWrapper, schema: &str) -> Result<(), Fault> {
