@@ -123,21 +123,31 @@ async fn who_lost_the_connection_he_listens_on_keeps_his_threads() {
 #[tokio::test]
 async fn who_lost_all_his_connections_and_connects_again_keeps_his_threads() {
     let server = PostgresServer::get();
-    let schema = server.fresh_schema();
-    let open = || PostgresSaver::builder(server.url()).schema(&schema).connections(1);
+    let database = server.fresh_database().await;
+    let open = || PostgresSaver::builder(server.url_of(&database)).connections(1);
     let one = open().connect().await.unwrap();
-    let two = open().grace(HOUR).connect().await.unwrap();
+    let two = Arc::new(open().grace(HOUR).connect().await.unwrap());
     assert!(is_granted(&one.acquire("t", terms(HOUR)).await.unwrap()));
-    let owner = server.sql(&format!("SELECT owner FROM {schema}.lease")).await;
-    let of_owner =
-        "FROM pg_locks WHERE locktype = 'advisory' AND ((classid::bigint << 32) | objid::bigint) = ";
-    let (count, owner) = (format!("SELECT count(*) {of_owner}"), &owner);
-    let end = format!("SELECT count(pg_terminate_backend(pid)) {of_owner}{owner}");
-    assert_eq!(server.sql(&end).await, "2");
-    // Nobody who looks in between takes the thread.
     assert!(!is_granted(&two.acquire("t", terms(HOUR)).await.unwrap()));
-    until(&server, &format!("{count}{owner}"), "1").await;
-    assert!(!is_granted(&two.acquire("t", terms(HOUR)).await.unwrap()));
+    let allow = async |allowed| {
+        server.sql(&format!("ALTER DATABASE {database} ALLOW_CONNECTIONS {allowed}")).await;
+    };
+    allow(false).await;
+    let first_two = format!(
+        "(SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objid IN (
+            SELECT objid FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE locktype = 'advisory'
+                AND datname = '{database}' ORDER BY backend_start LIMIT 1)) AS first"
+    );
+    assert_eq!(server.sql(&format!("SELECT count(pg_terminate_backend(pid)) FROM {first_two}")).await, "2");
+    let of_this = format!("FROM pg_stat_activity WHERE datname = '{database}'");
+    until(&server, &format!("SELECT count(*) {of_this}"), "2").await;
+    let began = server.sql("SELECT clock_timestamp()").await;
+    let asks = Arc::clone(&two);
+    let asking = tokio::spawn(async move { asks.acquire("t", terms(HOUR)).await.unwrap() });
+    let looked = format!("state = 'idle' AND query LIKE '%FROM pg_locks%' AND query_start > '{began}'");
+    until(&server, &format!("SELECT count(*) {of_this} AND {looked}"), "1").await;
+    allow(true).await;
+    assert!(!is_granted(&asking.await.unwrap()));
 }
 
 #[test]
@@ -199,6 +209,29 @@ async fn a_release_while_the_listener_connects_again_is_heard() {
     waiting.await.unwrap();
 }
 
+#[tokio::test]
+async fn leases_of_others_end_by_the_clock_of_the_server() {
+    let server = PostgresServer::get();
+    let schema = server.fresh_schema();
+    let (one, two) = (open(&server, &schema).await, open(&server, &schema).await);
+    let Claim::Granted { fence } = one.acquire("t", terms(HOUR)).await.unwrap() else { panic!() };
+    let ahead = SystemTime::now() + 5 * HOUR;
+    let wish = LeaseTerms { now: ahead, until: ahead + HOUR, seize: false };
+    for _ in 0..2 {
+        let Claim::Held { until, .. } = two.acquire("t", wish).await.unwrap() else { panic!() };
+        assert!(until > ahead + HOUR / 2 && until <= ahead + HOUR, "by the clock of who asks");
+        // By a clock that stands: it is the length that counts.
+        assert!(one.renew("t", fence, SystemTime::UNIX_EPOCH).await.unwrap());
+    }
+    // A lease that is over, taken by somebody whose clock is ahead.
+    let over = LeaseTerms { now: ahead, until: ahead, seize: false };
+    assert!(is_granted(&one.acquire("u", over).await.unwrap()));
+    assert!(is_granted(&two.acquire("u", terms(HOUR)).await.unwrap()));
+    let endless = LeaseTerms { now: SystemTime::UNIX_EPOCH, until: ahead + 1_000_000 * HOUR, seize: false };
+    assert!(is_granted(&one.acquire("v", endless).await.unwrap()));
+    assert!(!is_granted(&two.acquire("v", wish).await.unwrap()));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lease_is_not_taken_from_under_a_commit() {
     let server = PostgresServer::get();
@@ -222,6 +255,64 @@ async fn a_lease_is_not_taken_from_under_a_commit() {
         let answered = state.values.seen.iter().filter(|word| *word == "a").count();
         assert!(answered <= begun, "{}", text(&state.values));
     }
+}
+
+fn row<'a>(thread: &'a str, namespace: &'a str, step: u64) -> Put<'a> {
+    let (place, id) = (Place { thread, namespace }, CheckpointId::new(0, step));
+    let kind = if step == 0 { RowKind::Full } else { RowKind::Delta };
+    Put { place, id, fence: 0, kind, record: b"r", segment: None, clears_writes: false }
+}
+
+/// Copies `t` onto `copy` while somebody else makes `copy`, and does something before that one is done.
+async fn copied_meanwhile(
+    server: &PostgresServer,
+    ends: &str,
+    meanwhile: impl AsyncFnOnce(&PostgresSaver),
+) -> (Result<(), agentgraph::Error>, PostgresSaver) {
+    let database = server.fresh_database().await;
+    let saver = Arc::new(PostgresSaver::connect(&server.url_of(&database)).await.unwrap());
+    saver.put(row("t", "", 0)).await.unwrap();
+    let (other, connection) =
+        tokio_postgres::connect(&server.url_of(&database), tokio_postgres::NoTls).await.unwrap();
+    let connection = tokio::spawn(connection);
+    let make =
+        "BEGIN; SET search_path = agentgraph; INSERT INTO place (thread, namespace) VALUES ('copy', '');
+        INSERT INTO checkpoint (place, branch, step, part, kind, record)
+        SELECT id, 0, 5, 0, 0, 'other' FROM place WHERE thread = 'copy'";
+    other.batch_execute(make).await.unwrap();
+    let copies = Arc::clone(&saver);
+    let copying = tokio::spawn(async move { copies.copy_thread("t", "copy").await });
+    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = ";
+    until(server, &format!("{waiting}'{database}'"), "1").await;
+    meanwhile(&saver).await;
+    other.batch_execute(ends).await.unwrap();
+    drop(other);
+    connection.await.unwrap().unwrap();
+    let copied = copying.await.unwrap();
+    (copied, Arc::into_inner(saver).unwrap())
+}
+
+#[tokio::test]
+async fn a_copy_is_of_one_moment() {
+    let server = PostgresServer::get();
+    let (copied, saver) = copied_meanwhile(&server, "ROLLBACK", async |saver| {
+        saver.put(row("t", "sub", 0)).await.unwrap();
+        saver.put(row("t", "", 1)).await.unwrap();
+    })
+    .await;
+    copied.unwrap();
+    let root = saver.get(Place::root("copy"), None).await.unwrap().unwrap();
+    let tells_of_sub = root.rows.last().unwrap().id.step == 1;
+    assert_eq!(saver.namespaces("copy").await.unwrap().contains(&"sub".to_owned()), tells_of_sub);
+}
+
+#[tokio::test]
+async fn a_thread_that_somebody_makes_while_it_is_copied_onto_is_his() {
+    let server = PostgresServer::get();
+    let (copied, saver) = copied_meanwhile(&server, "COMMIT", async |_| {}).await;
+    assert_eq!(copied.unwrap_err().code(), Code::ThreadExists);
+    let root = saver.get(Place::root("copy"), None).await.unwrap().unwrap();
+    assert_eq!(root.rows.iter().map(|row| row.id.step).collect::<Vec<_>>(), [5]);
 }
 
 #[tokio::test]

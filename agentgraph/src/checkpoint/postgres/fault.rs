@@ -32,13 +32,14 @@ impl From<Error> for Fault {
 }
 
 impl Fault {
-    /// Whether the server undid a transaction because of what another one did at the same moment: both waited for each other, or
-    /// what this one refers to was removed.
+    /// Whether the server undid a transaction because of what another one did at the same moment: both waited for each other,
+    /// what this one refers to was removed, or what it makes was made.
     pub(super) fn is_clash(&self) -> bool {
         let clashes = [
             &SqlState::T_R_DEADLOCK_DETECTED,
             &SqlState::T_R_SERIALIZATION_FAILURE,
             &SqlState::FOREIGN_KEY_VIOLATION,
+            &SqlState::UNIQUE_VIOLATION,
         ];
         matches!(self, Fault::Server(error) if error.code().is_some_and(|code| clashes.contains(&code)))
     }

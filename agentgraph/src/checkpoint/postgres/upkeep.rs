@@ -28,14 +28,20 @@ const IS_THERE: &str = "
 SELECT 1 FROM place WHERE thread = $1 AND (EXISTS (SELECT 1 FROM checkpoint WHERE checkpoint.place = place.id)
     OR EXISTS (SELECT 1 FROM pending WHERE pending.place = place.id)) LIMIT 1";
 
-const COPY_PLACES: &str = "
-INSERT INTO place (thread, namespace) SELECT $2, namespace FROM place WHERE thread = $1 ON CONFLICT DO NOTHING";
+/// Nobody stores in them until the transaction ends.
+const LOCK_COPIES: &str = "SELECT id, namespace FROM place WHERE thread = $1 ORDER BY id FOR UPDATE";
 
-/// Everything as it is at one moment, in one statement. The copy holds the same large values.
+/// Everything as it is at one moment, so in one statement. The copy holds the same large values. A place that somebody else makes for
+/// it meanwhile, of which this one knows nothing, is a clash at the key of the names.
 const COPY: &str = "
-WITH pair AS (
+WITH made AS (
+    INSERT INTO place (thread, namespace)
+    SELECT $2, namespace FROM place WHERE thread = $1 AND namespace <> ALL ($4) RETURNING id, namespace
+),
+copy AS (SELECT id, namespace FROM made UNION ALL SELECT id, namespace FROM place WHERE id = ANY ($3)),
+pair AS (
     SELECT original.id AS old, copy.id AS new FROM place AS original
-    JOIN place AS copy ON copy.thread = $2 AND copy.namespace = original.namespace WHERE original.thread = $1
+    JOIN copy ON copy.namespace = original.namespace WHERE original.thread = $1
 ),
 rows AS (
     INSERT INTO checkpoint (place, branch, step, part, kind, record, pieces)
@@ -160,14 +166,15 @@ pub(super) async fn copy_thread(connection: &mut Object, from: &str, to: &str) -
     // One copy onto a thread at a time: the second finds what the first made.
     let lock = "SELECT pg_advisory_xact_lock(hashtextextended(encode($1, 'hex'), 6))";
     transaction.query(&transaction.prepare_cached(lock).await?, &[&target]).await?;
+    let locked = transaction.query(&transaction.prepare_cached(LOCK_COPIES).await?, &[&target]).await?;
+    let ids: Vec<i64> = locked.iter().map(|place| place.try_get(0)).collect::<Result<_, _>>()?;
+    let namespaces: Vec<&[u8]> = locked.iter().map(|place| place.try_get(1)).collect::<Result<_, _>>()?;
     let statement = transaction.prepare_cached(IS_THERE).await?;
     if transaction.query_opt(&statement, &[&target]).await?.is_some() {
         return Err(thread_exists(to).into());
     }
-    for statement in [COPY_PLACES, COPY] {
-        let statement = transaction.prepare_cached(statement).await?;
-        transaction.execute(&statement, &[&from, &target]).await?;
-    }
+    let values: &[&(dyn ToSql + Sync)] = &[&from, &target, &ids, &namespaces];
+    transaction.execute(&transaction.prepare_cached(COPY).await?, values).await?;
     transaction.commit().await?;
     Ok(())
 }
