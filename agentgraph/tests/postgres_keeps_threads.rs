@@ -316,6 +316,116 @@ async fn a_thread_that_somebody_makes_while_it_is_copied_onto_is_his() {
 }
 
 #[tokio::test]
+async fn who_may_not_make_tables_uses_those_that_are_there() {
+    let server = PostgresServer::get();
+    let database = server.fresh_database().await;
+    drop(PostgresSaver::connect(&server.url_of(&database)).await.unwrap());
+    let (url, role) = (server.url_of(&database), format!("app_{database}"));
+    server.sql(&format!("CREATE ROLE {role} LOGIN")).await;
+    let app = url.replace("agent@", &format!("{role}@"));
+    let refused = PostgresSaver::connect(&app).await.unwrap_err();
+    assert!(
+        refused.to_string().contains("let him use them as the page of `PostgresSaver` says"),
+        "{refused}"
+    );
+    let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    let grants = format!(
+        "GRANT USAGE ON SCHEMA agentgraph TO {role};
+         GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA agentgraph TO {role};
+         GRANT USAGE ON ALL SEQUENCES IN SCHEMA agentgraph TO {role}"
+    );
+    client.batch_execute(&grants).await.unwrap();
+    let saver = Arc::new(PostgresSaver::builder(&app).share_values_from(10).connect().await.unwrap());
+    let graph = StateGraph::new().node("a", says("a")).edge(START, "a").compile().unwrap();
+    let graph = graph.checkpointer(Arc::clone(&saver));
+    graph.invoke(Words::update().seen(["a word of some length"])).thread("t").await.unwrap();
+    graph.copy_thread("t", "u").await.unwrap();
+    graph.prune(Retention::keep_latest_per_thread()).await.unwrap();
+    assert!(graph.waiting().await.unwrap().is_empty() && saver.usage().await.unwrap().values > 0);
+    graph.delete_thread("t").await.unwrap();
+    // Of somebody who may make tables in a schema that he was given, and no schemas.
+    client.batch_execute(&format!("CREATE SCHEMA given; GRANT ALL ON SCHEMA given TO {role}")).await.unwrap();
+    PostgresSaver::builder(&app).schema("given").connect().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_schema_has_the_name_that_it_was_given() {
+    let server = PostgresServer::get();
+    let url = server.url_of(&server.fresh_database().await);
+    let url = format!("{url}?options=-c%20work_mem=1MB%20-c%20search_path=elsewhere");
+    for schema in ["1agents", "user", "Agents", "agents"] {
+        let saver = PostgresSaver::builder(&url).schema(schema).connect().await.unwrap();
+        assert!(saver.threads().await.unwrap().is_empty(), "{schema}");
+        saver.put(row(schema, "", 0)).await.unwrap();
+        assert_eq!(saver.threads().await.unwrap(), [schema]);
+    }
+}
+
+#[tokio::test]
+async fn what_the_url_says_of_sessions_is_kept() {
+    let server = PostgresServer::get();
+    let database = server.fresh_database().await;
+    let url = server.url_of(&database) + "?options=-c%20default_transaction_read_only=on";
+    let error = PostgresSaver::connect(&url).await.unwrap_err();
+    assert!(error.to_string().contains("it is read-only"), "{error}");
+}
+
+/// Nobody else gets at the tables of the schema until it is dropped.
+async fn lock(server: &PostgresServer, schema: &str) -> tokio_postgres::Client {
+    let (client, connection) = tokio_postgres::connect(&server.url(), tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client.batch_execute(&format!("BEGIN; LOCK TABLE {schema}.place")).await.unwrap();
+    client
+}
+
+#[tokio::test]
+async fn who_finds_all_connections_at_work_waits_for_one_and_not_for_ever() {
+    let server = PostgresServer::get();
+    let schema = server.fresh_schema();
+    let saver = PostgresSaver::builder(server.url()).schema(&schema).connections(1);
+    let saver = Arc::new(saver.wait_timeout(Duration::from_millis(50)).connect().await.unwrap());
+    let locked = lock(&server, &schema).await;
+    let works = Arc::clone(&saver);
+    let working = tokio::spawn(async move { works.put(row("t", "", 0)).await });
+    let waits =
+        format!("SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = '{schema}.place'::regclass");
+    until(&server, &waits, "1").await;
+    let error = saver.put(row("u", "", 0)).await.unwrap_err();
+    assert_eq!((error.code(), error.thread()), (Code::Store, Some("u")));
+    assert!(error.to_string().contains("raise `PostgresSaverBuilder::connections`"), "{error}");
+    drop(locked);
+    working.await.unwrap().unwrap();
+    saver.put(row("u", "", 0)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_answer_is_given_up() {
+    let server = PostgresServer::get();
+    let schema = server.fresh_schema();
+    let saver = PostgresSaver::builder(server.url()).schema(&schema).connections(1);
+    let saver = saver.answer_timeout(Duration::from_millis(200)).connect().await.unwrap();
+    let locked = lock(&server, &schema).await;
+    let errors = [
+        saver.get(Place::root("t"), None).await.unwrap_err(),
+        saver.put(row("t", "", 0)).await.unwrap_err(),
+        saver.threads().await.unwrap_err(),
+    ];
+    for error in errors {
+        assert!(error.to_string().contains("did not answer within 200ms"), "{error}");
+    }
+    drop(locked);
+    let waits = format!("SELECT count(*) FROM pg_locks WHERE relation = '{schema}.place'::regclass");
+    until(&server, &waits, "0").await;
+    saver.put(row("u", "", 0)).await.unwrap();
+    let mute = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("postgres://agent@{}/postgres", mute.local_addr().unwrap());
+    let saver = PostgresSaver::builder(url).connect_timeout(Duration::from_millis(50));
+    let error = saver.connect().await.unwrap_err();
+    assert!(error.to_string().contains("`PostgresSaverBuilder::connect_timeout`"), "{error}");
+}
+
+#[tokio::test]
 async fn what_is_wrong_is_said_with_what_to_do() {
     let server = PostgresServer::get();
     let nobody = PostgresSaver::connect("postgres://agent@127.0.0.1:1/postgres").await.unwrap_err();

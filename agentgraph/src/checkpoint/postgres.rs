@@ -59,6 +59,15 @@ use listen::Listener;
 ///
 /// A commit is as safe as the server's `synchronous_commit` says: with `on`, the default, it is on the server's disk.
 ///
+/// Who connects makes the tables, or brings them up to date, and needs the right to do so only then. Another one needs, of the schema
+/// `agentgraph`:
+///
+/// ```sql
+/// GRANT USAGE ON SCHEMA agentgraph TO app;
+/// GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA agentgraph TO app;
+/// GRANT USAGE ON ALL SEQUENCES IN SCHEMA agentgraph TO app;
+/// ```
+///
 /// Names of threads and namespaces are bytes to the tables, so NUL is allowed in them; a name of a thread with that of a
 /// namespace may take 2,500 bytes.
 ///
@@ -73,6 +82,7 @@ pub struct PostgresSaver {
     pool: Pool,
     listener: Arc<Listener>,
     absent: Absent,
+    answer_timeout: Duration,
     grace: Duration,
     share_from: usize,
 }
@@ -91,6 +101,22 @@ macro_rules! repeated {
                 done => break done,
             }
         }
+    }};
+}
+
+/// Awaits `$work` with a connection of the pool, which is not used again if nothing is heard of it in time.
+macro_rules! answered {
+    ($saver:ident, $connection:ident => $work:expr) => {{
+        let work = async {
+            #[allow(unused_mut)]
+            let mut $connection = $saver.connection().await?;
+            let answer = tokio::time::timeout($saver.answer_timeout, async { $work }).await;
+            answer.unwrap_or_else(|_| {
+                drop(Object::take($connection));
+                Err(Fault::Silent($saver.answer_timeout))
+            })
+        };
+        work.await
     }};
 }
 
@@ -118,41 +144,36 @@ impl PostgresSaver {
 #[async_trait]
 impl Checkpointer for PostgresSaver {
     async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, Error> {
-        let work = async { rows::tail(&mut self.connection().await?, place, at).await };
-        work.await.map_err(|fault| explain(fault, place.thread))
+        let found = answered!(self, connection => rows::tail(&mut connection, place, at).await);
+        found.map_err(|fault| explain(fault, place.thread))
     }
 
     async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, Error> {
-        let work = async { rows::row(&self.connection().await?, place, id).await };
-        work.await.map_err(|fault| explain(fault, place.thread))
+        let done = answered!(self, connection => rows::row(&connection, place, id).await);
+        done.map_err(|fault| explain(fault, place.thread))
     }
 
     async fn put(&self, put: Put<'_>) -> Result<(), Error> {
         let pieces = PutPieces::of(&put, self.share_from);
-        let done = repeated!({
-            let mut connection = self.connection().await?;
-            rows::put(&mut connection, &put, &pieces).await
-        });
+        let done = repeated!(answered!(self, connection => rows::put(&mut connection, &put, &pieces).await));
         done.map_err(|fault| explain(fault, put.place.thread))
     }
 
     async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), Error> {
         let pieces = of_writes(put.writes, self.share_from);
-        let done = repeated!({
-            let mut connection = self.connection().await?;
-            rows::put_writes(&mut connection, &put, &pieces).await
-        });
+        let done =
+            repeated!(answered!(self, connection => rows::put_writes(&mut connection, &put, &pieces).await));
         done.map_err(|fault| explain(fault, put.place.thread))
     }
 
     async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, Error> {
-        let work = async { rows::list(&self.connection().await?, place, query).await };
-        work.await.map_err(|fault| explain(fault, place.thread))
+        let done = answered!(self, connection => rows::list(&connection, place, query).await);
+        done.map_err(|fault| explain(fault, place.thread))
     }
 
     async fn threads(&self) -> Result<Vec<String>, Error> {
-        let work = async { upkeep::threads(&self.connection().await?).await };
-        work.await.map_err(|fault| explain(fault, ""))
+        let done = answered!(self, connection => upkeep::threads(&connection).await);
+        done.map_err(|fault| explain(fault, ""))
     }
 
     async fn delete_thread(&self, thread: &str) -> Result<(), Error> {
@@ -167,9 +188,10 @@ impl Checkpointer for PostgresSaver {
         self.listener.restart();
         let (owner, absent) = (self.listener.owner(), (&self.absent, self.grace));
         loop {
-            let work =
-                async { leases::acquire(&self.connection().await?, owner, absent, thread, terms).await };
-            match work.await.map_err(|fault| explain(fault, thread))? {
+            let wish = answered!(self, connection => {
+                leases::acquire(&connection, owner, absent, thread, terms).await
+            });
+            match wish.map_err(|fault| explain(fault, thread))? {
                 Wish::Done(claim) => return Ok(claim),
                 Wish::AskAgain(after) => tokio::time::sleep(after).await,
             }
@@ -177,14 +199,14 @@ impl Checkpointer for PostgresSaver {
     }
 
     async fn renew(&self, thread: &str, fence: u64, until: SystemTime) -> Result<bool, Error> {
-        let work = async { leases::renew(&self.connection().await?, thread, fence, until).await };
-        work.await.map_err(|fault| explain(fault, thread))
+        let done = answered!(self, connection => leases::renew(&connection, thread, fence, until).await);
+        done.map_err(|fault| explain(fault, thread))
     }
 
     async fn release(&self, thread: &str, fence: u64) -> Result<(), Error> {
         let channel = self.listener.channel();
-        let work = async { leases::release(&self.connection().await?, channel, thread, fence).await };
-        work.await.map_err(|fault| explain(fault, thread))
+        let done = answered!(self, connection => leases::release(&connection, channel, thread, fence).await);
+        done.map_err(|fault| explain(fault, thread))
     }
 
     /// By a task, if there is a runtime to spawn one on.
@@ -202,8 +224,8 @@ impl Checkpointer for PostgresSaver {
     async fn released(&self, thread: &str, fence: u64) {
         loop {
             let rings = self.listener.rings();
-            let held = async { leases::holds(&self.connection().await?, thread, fence).await };
-            if !matches!(held.await, Ok(true)) {
+            let held = answered!(self, connection => leases::holds(&connection, thread, fence).await);
+            if !matches!(held, Ok(true)) {
                 return;
             }
             rings.await;
@@ -211,13 +233,13 @@ impl Checkpointer for PostgresSaver {
     }
 
     async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, Error> {
-        let work = async { upkeep::waiting(&self.connection().await?, query).await };
-        work.await.map_err(|fault| explain(fault, ""))
+        let done = answered!(self, connection => upkeep::waiting(&connection, query).await);
+        done.map_err(|fault| explain(fault, ""))
     }
 
     async fn namespaces(&self, thread: &str) -> Result<Vec<String>, Error> {
-        let work = async { upkeep::namespaces(&self.connection().await?, thread).await };
-        work.await.map_err(|fault| explain(fault, thread))
+        let done = answered!(self, connection => upkeep::namespaces(&connection, thread).await);
+        done.map_err(|fault| explain(fault, thread))
     }
 
     async fn copy_thread(&self, from: &str, to: &str) -> Result<(), Error> {

@@ -9,6 +9,7 @@ use std::future::Future;
 use std::hash::BuildHasher;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use deadpool_postgres::Connect;
 use futures_util::stream::{Stream, StreamExt, poll_fn};
@@ -26,10 +27,11 @@ pub(super) type Messages = Pin<Box<dyn Stream<Item = Result<AsyncMessage, Error>
 pub(super) struct Dial {
     connect: Arc<dyn Fn() -> Sent<Result<(Client, Messages), Error>> + Send + Sync>,
     owner: i64,
+    timeout: Duration,
 }
 
 impl Dial {
-    pub(super) fn new<T>(config: Config, tls: T) -> Self
+    pub(super) fn new<T>(config: Config, tls: T, timeout: Duration) -> Self
     where
         T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
         T::TlsConnect: Send,
@@ -47,12 +49,17 @@ impl Dial {
         };
         // Of the half of the numbers that are written the same way with and without a sign.
         let owner = (RandomState::new().hash_one(std::process::id()) >> 1) as i64;
-        Dial { connect: Arc::new(connect), owner }
+        Dial { connect: Arc::new(connect), owner, timeout }
     }
 
     /// The number that leases carry.
     pub(super) fn owner(&self) -> i64 {
         self.owner
+    }
+
+    /// How long it may take.
+    pub(super) fn timeout(&self) -> Duration {
+        self.timeout
     }
 
     /// A connection that shows that its saver lives; `hear` drives it. `then` is carried out on it first.

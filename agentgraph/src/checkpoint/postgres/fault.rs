@@ -1,6 +1,8 @@
 //! What a failure of the server or of the way to it means to the user.
 
-use deadpool_postgres::PoolError;
+use std::time::Duration;
+
+use deadpool_postgres::{PoolError, TimeoutType};
 use tokio_postgres::error::SqlState;
 
 use crate::error::{Code, Error};
@@ -10,6 +12,8 @@ use crate::error::{Code, Error};
 pub(super) enum Fault {
     Server(tokio_postgres::Error),
     Pool(PoolError),
+    /// Nothing was heard of it for so long.
+    Silent(Duration),
     Known(Error),
 }
 
@@ -51,9 +55,22 @@ pub(super) fn explain(fault: Fault, thread: &str) -> Error {
         Fault::Known(error) => error,
         Fault::Server(error) => server(error),
         Fault::Pool(PoolError::Backend(error)) => server(error),
+        Fault::Pool(PoolError::Timeout(TimeoutType::Create | TimeoutType::Recycle)) => {
+            let problem = "the checkpoint database let nobody in for longer than \
+                           `PostgresSaverBuilder::connect_timeout`: check that it is up and can be reached";
+            Error::new(Code::Store, problem)
+        }
+        Fault::Silent(time) => {
+            let problem = format!(
+                "the checkpoint database did not answer within {time:?}: check that it is up and what it is busy with, or raise \
+                 `PostgresSaverBuilder::answer_timeout`; what was to be stored may be stored or not, so read the thread \
+                 again before you go on"
+            );
+            Error::new(Code::Store, problem)
+        }
         Fault::Pool(error) => {
             let problem = "no connection to the checkpoint database is to be had: raise \
-                           `PostgresSaverBuilder::connections`, or look at what holds those there are";
+                           `PostgresSaverBuilder::connections` or `wait_timeout`, or look at what holds those there are";
             Error::new(Code::Store, problem).with_source(error)
         }
     };
@@ -72,7 +89,8 @@ fn server(error: tokio_postgres::Error) -> Error {
             "it is read-only: connect to the primary server, not to a copy of it"
         }
         Some(SqlState::INSUFFICIENT_PRIVILEGE) => {
-            "this user may not do that: let him create tables in the schema, or create it as one who may"
+            "this user may not do that: let him create the tables, or create them as one who may, and let him use them as the \
+             page of `PostgresSaver` says"
         }
         Some(SqlState::TOO_MANY_CONNECTIONS) => {
             "it takes no more connections: lower `PostgresSaverBuilder::connections`"

@@ -64,7 +64,9 @@ impl Listener {
     async fn connect(self: &Arc<Self>) -> Result<Heard, Fault> {
         let listener = Arc::downgrade(self);
         let listen = format!("LISTEN \"{}\"", self.channel.replace('"', "\"\""));
-        let (client, hears) = self.dial.connect(|messages| hear(listener, messages), &listen).await?;
+        let connected = self.dial.connect(|messages| hear(listener, messages), &listen);
+        let connected = tokio::time::timeout(self.dial.timeout(), connected).await;
+        let (client, hears) = connected.map_err(|_| Fault::Silent(self.dial.timeout()))??;
         Ok(Heard { _client: client, hears })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod};
+use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::{Config, NoTls, Socket};
 
@@ -15,12 +15,32 @@ use crate::checkpoint::blob::SHARE_FROM;
 use crate::error::{Code, Error};
 
 /// The options of a [`PostgresSaver`]; made by [`PostgresSaver::builder`].
+///
+/// ```no_run
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), agentgraph::Error> {
+/// use agentgraph::checkpoint::{Checkpointer, PostgresSaver};
+/// use std::time::Duration;
+///
+/// let saver = PostgresSaver::builder("postgres://agent@localhost/app")
+///     .schema("agents")
+///     .connections(32)
+///     .answer_timeout(Duration::from_secs(10))
+///     .connect()
+///     .await?;
+/// assert!(saver.threads().await?.is_empty());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `connect`"]
 pub struct PostgresSaverBuilder {
     url: String,
     schema: String,
     connections: usize,
+    connect_timeout: Duration,
+    wait_timeout: Duration,
+    answer_timeout: Duration,
     grace: Duration,
     share_from: usize,
 }
@@ -31,13 +51,16 @@ impl PostgresSaverBuilder {
             url,
             schema: "agentgraph".into(),
             connections: 16,
+            connect_timeout: Duration::from_secs(10),
+            wait_timeout: Duration::from_secs(30),
+            answer_timeout: Duration::from_secs(60),
             grace: GRACE,
             share_from: SHARE_FROM,
         }
     }
 
     /// The schema that holds the tables; `agentgraph` if not set. It is created if it is not there. Letters, digits and
-    /// `_`, at most 48 of them.
+    /// `_`, at most 48 of them; `Agents` and `agents` are two.
     pub fn schema(mut self, schema: impl Into<String>) -> Self {
         self.schema = schema.into();
         self
@@ -46,6 +69,29 @@ impl PostgresSaverBuilder {
     /// How many connections the pool may hold; 16 if not set. A saver needs one more to listen on.
     pub fn connections(mut self, connections: usize) -> Self {
         self.connections = connections.max(1);
+        self
+    }
+
+    /// How long a server may take to let a connection in, of each address that the URL names; 10 seconds if neither this nor
+    /// `connect_timeout` in the URL is set.
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.connect_timeout = timeout;
+        self
+    }
+
+    /// How long a call waits for a connection of the pool while all are at work, before it fails with
+    /// [`Code::Store`](crate::Code::Store); 30 seconds if not set.
+    pub fn wait_timeout(mut self, timeout: Duration) -> Self {
+        self.wait_timeout = timeout;
+        self
+    }
+
+    /// How long the server may take to answer a call, before it fails with [`Code::Store`](crate::Code::Store) and its connection
+    /// is given up; a minute if not set. What was to be stored may be stored by then, or not. Calls whose work grows with a
+    /// thread or with the store (to delete, copy and prune threads, and [`usage`](crate::Checkpointer::usage)) take as long as the
+    /// server answers to what keeps the connection alive, once in 30 seconds if the URL sets nothing else.
+    pub fn answer_timeout(mut self, timeout: Duration) -> Self {
+        self.answer_timeout = timeout;
         self
     }
 
@@ -99,26 +145,64 @@ impl PostgresSaverBuilder {
                 format!("`{}` is no name for a schema: letters, digits and `_`, at most 48", self.schema);
             return Err(Error::new(Code::Store, problem).into());
         }
+        let config = self.config()?;
+        let connect_timeout = config.get_connect_timeout().copied().unwrap_or(self.connect_timeout);
+        let connect_timeout = connect_timeout * u32::try_from(config.get_hosts().len().max(1)).unwrap_or(1);
+        let manager = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+        let dial = Dial::new(config.clone(), tls, connect_timeout);
+        let manager = Manager::from_connect(config, dial.clone(), manager);
+        let pool = Pool::builder(manager).max_size(self.connections).runtime(Runtime::Tokio1);
+        let pool = pool.wait_timeout(Some(self.wait_timeout)).create_timeout(Some(connect_timeout));
+        let pool = pool.build().map_err(|error| {
+            Error::new(Code::Store, "the pool of connections could not be made").with_source(error)
+        })?;
+        schema::bring_up_to_date(&mut pool.get().await?, &self.schema).await?;
+        let listener = Listener::start(dial, &self.schema).await?;
+        let PostgresSaverBuilder { answer_timeout, grace, share_from, .. } = self;
+        Ok(PostgresSaver { pool, listener, absent: Absent::default(), answer_timeout, grace, share_from })
+    }
+
+    /// What the URL says, and what it leaves open.
+    fn config(&self) -> Result<Config, Error> {
         let mut config: Config = self.url.parse().map_err(|error: tokio_postgres::Error| {
             // The URL may hold a password, so it is not repeated.
             let problem = "the address of the checkpoint database makes no sense: it is to look like \
                            `postgres://user:password@host:5432/database`";
             Error::new(Code::Store, problem).with_source(error)
         })?;
-        config.options(format!("-c search_path={}", self.schema.to_ascii_lowercase()));
+        // The name was checked: letters, digits and `_`.
+        let schema = format!("-c search_path=\"{}\"", self.schema);
+        let options = match config.get_options() {
+            Some(options) => format!("{options} {schema}"),
+            None => schema,
+        };
+        config.options(options);
         if config.get_application_name().is_none() {
             config.application_name("agentgraph");
         }
-        let manager = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-        let dial = Dial::new(config.clone(), tls);
-        let manager = Manager::from_connect(config, dial.clone(), manager);
-        let pool = Pool::builder(manager).max_size(self.connections).build();
-        let pool = pool.map_err(|error| {
-            Error::new(Code::Store, "the pool of connections could not be made").with_source(error)
-        })?;
-        schema::bring_up_to_date(&mut *pool.get().await?, &self.schema.to_ascii_lowercase()).await?;
-        let listener = Listener::start(dial, &self.schema.to_ascii_lowercase()).await?;
-        let (absent, grace, share_from) = (Absent::default(), self.grace, self.share_from);
-        Ok(PostgresSaver { pool, listener, absent, grace, share_from })
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(self.connect_timeout);
+        }
+        keep_alive(&mut config);
+        Ok(config)
+    }
+}
+
+/// What `tokio-postgres` takes if nobody says otherwise: too long for somebody who waits for an answer.
+const IDLE: Duration = Duration::from_secs(2 * 60 * 60);
+
+/// So that a connection to a server that is gone without a word ends within a minute.
+fn keep_alive(config: &mut Config) {
+    if config.get_keepalives_idle() == IDLE {
+        config.keepalives_idle(Duration::from_secs(30));
+    }
+    if config.get_keepalives_interval().is_none() {
+        config.keepalives_interval(Duration::from_secs(10));
+    }
+    if config.get_keepalives_retries().is_none() {
+        config.keepalives_retries(3);
+    }
+    if config.get_tcp_user_timeout().is_none() {
+        config.tcp_user_timeout(Duration::from_secs(60));
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Names are bytes: text of Postgres cannot hold NUL, and would be sorted by the rules of a language.
 
-use deadpool_postgres::ClientWrapper;
+use deadpool_postgres::{GenericClient, Object, Transaction};
 
 use super::fault::Fault;
 use crate::error::{Code, Error};
@@ -77,20 +77,41 @@ CREATE INDEX large ON pending (place, branch, step) WHERE pieces > 0;
 const ADD_ENDS: &str = "
 ALTER TABLE lease ADD COLUMN length BIGINT NOT NULL DEFAULT 0, ADD COLUMN ends BIGINT NOT NULL DEFAULT 0";
 
-/// One process at a time: the lock is held until the transaction ends.
-pub(super) async fn bring_up_to_date(client: &mut ClientWrapper, schema: &str) -> Result<(), Fault> {
+/// Changes nothing, and needs no right to, where the tables are up to date.
+pub(super) async fn bring_up_to_date(client: &mut Object, schema: &str) -> Result<(), Fault> {
+    if version(client, schema).await? == Some(MIGRATIONS.len()) {
+        return Ok(());
+    }
     let transaction = client.transaction().await?;
+    // One process at a time: the lock is held until the transaction ends.
     transaction
         .execute("SELECT pg_advisory_xact_lock(hashtext($1))", &[&format!("agentgraph {schema}")])
         .await?;
-    // The name was checked: letters, digits and `_`.
-    let begin = format!(
-        "CREATE SCHEMA IF NOT EXISTS {schema};
-         CREATE TABLE IF NOT EXISTS {schema}.migration (version INT PRIMARY KEY);"
-    );
-    transaction.batch_execute(&begin).await?;
-    let version = transaction.query_one("SELECT coalesce(max(version), 0) FROM migration", &[]).await?;
-    let version = usize::try_from(version.get::<_, i32>(0)).unwrap_or(0);
+    let done = match version(&transaction, schema).await? {
+        Some(version) => version,
+        None => {
+            create(&transaction, schema).await?;
+            0
+        }
+    };
+    for (number, step) in MIGRATIONS.iter().enumerate().skip(done) {
+        transaction.batch_execute(step).await?;
+        let number = i32::try_from(number + 1).unwrap_or(i32::MAX);
+        transaction.execute("INSERT INTO migration (version) VALUES ($1)", &[&number]).await?;
+    }
+    transaction.commit().await?;
+    Ok(())
+}
+
+/// How far the tables have come; none if there are none.
+async fn version(client: &impl GenericClient, schema: &str) -> Result<Option<usize>, Fault> {
+    let table = format!("\"{schema}\".migration");
+    let found = client.query_one("SELECT to_regclass($1::text) IS NOT NULL", &[&table]).await?;
+    if !found.try_get::<_, bool>(0)? {
+        return Ok(None);
+    }
+    let version = client.query_one("SELECT coalesce(max(version), 0) FROM migration", &[]).await?;
+    let version = usize::try_from(version.try_get::<_, i32>(0)?).unwrap_or(0);
     if version > MIGRATIONS.len() {
         let problem = format!(
             "the tables in the schema `{schema}` are of a newer release of agentgraph (version {version}, this one reads \
@@ -99,11 +120,16 @@ pub(super) async fn bring_up_to_date(client: &mut ClientWrapper, schema: &str) -
         );
         return Err(Error::new(Code::UnknownFormat, problem).into());
     }
-    for (number, step) in MIGRATIONS.iter().enumerate().skip(version) {
-        transaction.batch_execute(step).await?;
-        let number = i32::try_from(number + 1).unwrap_or(i32::MAX);
-        transaction.execute("INSERT INTO migration (version) VALUES ($1)", &[&number]).await?;
+    Ok(Some(version))
+}
+
+/// Who may not make schemas may be given one.
+async fn create(transaction: &Transaction<'_>, schema: &str) -> Result<(), Fault> {
+    let quoted = format!("\"{schema}\"");
+    let found = transaction.query_one("SELECT to_regnamespace($1::text) IS NOT NULL", &[&quoted]).await?;
+    if !found.try_get::<_, bool>(0)? {
+        transaction.batch_execute(&format!("CREATE SCHEMA {quoted}")).await?;
     }
-    transaction.commit().await?;
+    transaction.batch_execute("CREATE TABLE migration (version INT PRIMARY KEY)").await?;
     Ok(())
 }
