@@ -9,7 +9,9 @@ use std::future::IntoFuture;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use agentgraph::checkpoint::{Claim, LeaseTerms, Place, PostgresSaver, Put, Retention, RowKind, conformance};
+use agentgraph::checkpoint::{
+    Claim, LeaseTerms, Place, PostgresSaver, Put, Retention, RowKind, Waiting, WaitingQuery, conformance,
+};
 use agentgraph::prelude::*;
 use agentgraph::{CheckpointId, Checkpointer, Code, WhenBusy};
 use common::words::{Words, WordsUpdate, says, text};
@@ -423,6 +425,59 @@ async fn a_server_that_does_not_answer_is_given_up() {
     let saver = PostgresSaver::builder(url).connect_timeout(Duration::from_millis(50));
     let error = saver.connect().await.unwrap_err();
     assert!(error.to_string().contains("`PostgresSaverBuilder::connect_timeout`"), "{error}");
+}
+
+/// Three of four places wait; some for a large value.
+const CROWD: &str = "
+    INSERT INTO place (thread, namespace) SELECT convert_to('t' || n / 2, 'UTF8'), CASE n % 2 WHEN 0 THEN ''::bytea ELSE 'sub' END
+        FROM generate_series(1, 30000) AS n;
+    INSERT INTO checkpoint (place, branch, step, part, kind, record) SELECT id, 0, 0, 0, 0, 'a' FROM place;
+    INSERT INTO blob VALUES (sha256(decode(repeat('61', 100000), 'hex')), decode(repeat('61', 100000), 'hex'));
+    INSERT INTO pending (place, branch, step, task, slot, bytes, pieces)
+        SELECT id, 0, 0, decode(repeat('07', 16), 'hex'), 1, 'b', CASE WHEN id % 100 = 1 THEN 1 ELSE 0 END FROM place WHERE id % 8 <> 0;
+    INSERT INTO piece (place, branch, step, owner, at, blob)
+        SELECT place, branch, step, '\\x02'::bytea || task || decode('00000001', 'hex'), 1, (SELECT hash FROM blob)
+        FROM pending WHERE pieces = 1;
+    INSERT INTO pending (place, branch, step, task, slot, bytes)
+        SELECT id, 0, 0, decode(repeat('07', 16), 'hex'), 2, 'c' FROM place WHERE id % 8 IN (1, 2);";
+
+#[tokio::test]
+async fn pages_of_very_many_threads_that_wait_are_all_of_them_once() {
+    let server = PostgresServer::get();
+    let schema = server.fresh_schema();
+    let saver = open(&server, &schema).await;
+    server.sql(&format!("SET search_path = {schema}; {CROWD}")).await;
+    let after =
+        async |after: Option<&str>, limit| saver.waiting(WaitingQuery { after, limit }).await.unwrap();
+    let everything = after(None, None).await;
+    assert!(everything.len() > 15_000, "{}", everything.len());
+    let large = everything.iter().filter(|waiting| waiting.request.bytes.len() == 100_001);
+    assert!(large.count() > 100);
+    let mut paged: Vec<Waiting> = Vec::new();
+    loop {
+        let page = after(paged.last().map(|last| &*last.thread), Some(4_000)).await;
+        if page.is_empty() {
+            break;
+        }
+        paged.extend(page);
+    }
+    assert!(paged == everything, "{} of {}", paged.len(), everything.len());
+    assert!(after(None, Some(0)).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_saver_goes_on_with_new_connections_when_the_server_ended_all() {
+    let server = PostgresServer::get();
+    let database = server.fresh_database().await;
+    let saver = PostgresSaver::connect(&server.url_of(&database)).await.unwrap();
+    saver.put(row("t", "", 0)).await.unwrap();
+    let of_this = format!("FROM pg_stat_activity WHERE datname = '{database}'");
+    let latest = server.sql(&format!("SELECT max(backend_start) {of_this}")).await;
+    assert_eq!(server.sql(&format!("SELECT count(pg_terminate_backend(pid)) {of_this}")).await, "2");
+    let again = format!("SELECT count(*) {of_this} AND backend_start > '{latest}' AND query LIKE '%LISTEN%'");
+    until(&server, &again, "1").await;
+    saver.put(row("t", "", 1)).await.unwrap();
+    assert_eq!(saver.get(Place::root("t"), None).await.unwrap().unwrap().rows.len(), 2);
 }
 
 #[tokio::test]

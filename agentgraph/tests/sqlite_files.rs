@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agentgraph::checkpoint::{
-    Checkpointer, PendingWrite, Place, Put, PutWrites, RowKind, SqliteSaver, Synchronous,
+    Checkpointer, LeaseTerms, PendingWrite, Place, Put, PutWrites, RowKind, SqliteSaver, Synchronous,
 };
 use agentgraph::{CheckpointId, Code, Error, TaskId};
 use rusqlite::Connection;
@@ -440,9 +440,61 @@ mod read_only {
     async fn is_refused(path: &Path) {
         let error = SqliteSaver::open(path).await.unwrap_err();
         assert_eq!(error.code(), Code::Store);
-        let expected =
-            "is read-only: make the file and its folder writable for this process, or choose another path";
+        let expected = "is read-only: make the file and its folder writable for this process, choose another path, or open \
+                        it with `SqliteSaverBuilder::read_only` to read from it";
         assert!(error.to_string().ends_with(expected), "{error}");
+        let reader = SqliteSaver::builder(path).read_only().open().await.unwrap();
+        assert_eq!(reader.threads().await.unwrap(), ["t"]);
+        assert_eq!(
+            reader.row(Place::root("t"), CheckpointId::new(0, 0)).await.unwrap().unwrap().record,
+            b"a"
+        );
+        assert_stores_nothing(&reader).await;
+    }
+
+    async fn assert_stores_nothing(reader: &SqliteSaver) {
+        let now = std::time::SystemTime::now();
+        let terms = LeaseTerms { now, until: now + Duration::from_secs(60), seize: false };
+        let write = PendingWrite { task: TaskId::from_u128(1), slot: 0, bytes: b"w".to_vec() };
+        for error in [
+            reader.put(put("t", 1, b"b")).await.unwrap_err(),
+            reader.put(put("new", 0, b"b")).await.unwrap_err(),
+            reader
+                .put_writes(PutWrites::new(Place::root("t"), CheckpointId::new(0, 0), &[write]))
+                .await
+                .unwrap_err(),
+            reader.acquire("t", terms).await.unwrap_err(),
+            reader.delete_thread("t").await.unwrap_err(),
+        ] {
+            assert_eq!(error.code(), Code::Store);
+            assert!(error.to_string().contains("is read-only"), "{error}");
+        }
+    }
+
+    #[tokio::test]
+    async fn who_opens_a_file_to_read_sees_what_others_store_and_leaves_nothing() {
+        let folder = Folder::new();
+        let path = folder.file("some/100%?#.db");
+        let missing = SqliteSaver::builder(&path).read_only().open().await.unwrap_err();
+        assert!(
+            missing.to_string().contains("cannot be opened") && !folder.file("some").exists(),
+            "{missing}"
+        );
+        let writer = SqliteSaver::open(&path).await.unwrap();
+        writer.put(put("t", 0, b"a")).await.unwrap();
+        let reader = SqliteSaver::builder(&path).read_only().open().await.unwrap();
+        assert_eq!(steps(&reader, "t").await, 1);
+        writer.put(put("t", 1, b"b")).await.unwrap();
+        assert_eq!(steps(&reader, "t").await, 2);
+        assert_stores_nothing(&reader).await;
+        drop((reader, writer));
+        let left: Vec<_> =
+            std::fs::read_dir(folder.file("some")).unwrap().map(|file| file.unwrap().file_name()).collect();
+        assert_eq!(left, ["100%?#.db"]);
+        let older = folder.file("older.db");
+        Connection::open(&older).unwrap().execute_batch(FIRST_SCHEMA).unwrap();
+        let refused = SqliteSaver::builder(&older).read_only().open().await.unwrap_err();
+        assert!(refused.to_string().contains("has no tables of this release"), "{refused}");
     }
 
     /// The superuser may write every file, so the check is run again as somebody who may not.
@@ -494,6 +546,40 @@ async fn a_file_that_may_not_grow_keeps_what_it_has_and_takes_more_when_threads_
     same.put(put("u", 0, &record)).await.unwrap_err();
     same.delete_thread("t").await.unwrap();
     same.put(put("u", 0, &record)).await.unwrap();
+}
+
+/// With the saver open, so that the log is there.
+#[tokio::test]
+async fn of_a_deleted_thread_no_word_is_left_in_the_file_or_its_log() {
+    let folder = Folder::new();
+    let path = folder.file("threads.db");
+    let saver = SqliteSaver::open(&path).await.unwrap();
+    let left = || {
+        let files = ["threads.db", "threads.db-wal"].map(|name| std::fs::read(folder.file(name)).unwrap());
+        let holds = |bytes: &Vec<u8>, word: &[u8]| bytes.windows(word.len()).any(|part| part == word);
+        let words = [&b"my secret"[..], b"of-ada", b"a large secret"];
+        words.map(|word| files.iter().any(|file| holds(file, word)))
+    };
+    let large = [&[0xdb, 0, 1, 0x86, 0xa0][..], &b"a large secret".repeat(10_000)[..100_000]].concat();
+    for record in [&b"my secret"[..], &large] {
+        let step = steps(&saver, "of-ada").await as u64;
+        saver.put(put("of-ada", step, record)).await.unwrap();
+    }
+    saver.put(put("other", 0, b"stays")).await.unwrap();
+    assert_eq!(left(), [true; 3]);
+    saver.delete_thread("of-ada").await.unwrap();
+    assert_eq!(left(), [false; 3]);
+    assert_eq!(steps(&saver, "other").await, 1);
+    // Somebody who reads keeps the log as it is, and the next deletion empties it.
+    saver.put(put("of-ada", 0, b"my secret")).await.unwrap();
+    let reader = Connection::open(&path).unwrap();
+    reader.execute_batch("BEGIN; SELECT count(*) FROM checkpoint").unwrap();
+    saver.delete_thread("of-ada").await.unwrap();
+    assert_eq!(steps(&saver, "of-ada").await, 0);
+    assert!(left()[0]);
+    drop(reader);
+    saver.delete_thread("nobody").await.unwrap();
+    assert_eq!(left(), [false; 3]);
 }
 
 #[cfg(unix)]

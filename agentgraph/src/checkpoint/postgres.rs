@@ -1,6 +1,6 @@
 //! [`PostgresSaver`]: checkpoints in a Postgres database, for many processes on many machines.
 //!
-//! This file knows who talks to the server and when; `rows.rs`, `upkeep.rs` and `leases.rs` know the statements, `open.rs` how a
+//! This file knows who talks to the server and when; `rows.rs`, `upkeep.rs`, `waiting.rs` and `leases.rs` know the statements, `open.rs` how a
 //! URL becomes a pool and a schema, `dial.rs` how a connection shows that its saver lives, `listen.rs` the one that waits for news. None of them knows what a record means.
 //!
 //! Every commit without large values is one statement, which checks the fence and the step, inserts, and removes what it makes obsolete. It holds
@@ -15,6 +15,7 @@ mod open;
 mod rows;
 mod schema;
 mod upkeep;
+mod waiting;
 
 pub use open::PostgresSaverBuilder;
 
@@ -56,6 +57,9 @@ use listen::Listener;
 /// As long as one of its connections stands, a saver is known to be alive, and nobody takes its threads before their leases
 /// are over. The threads of a process that was killed are free when it was without a connection for
 /// [`grace`](PostgresSaverBuilder::grace), a second.
+///
+/// A pooler between must be in session mode, for all of them: each connection holds a lock that shows life, knows its statements by
+/// name, and is told the schema when it begins.
 ///
 /// A commit is as safe as the server's `synchronous_commit` says: with `on`, the default, it is on the server's disk.
 ///
@@ -233,7 +237,7 @@ impl Checkpointer for PostgresSaver {
     }
 
     async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, Error> {
-        let done = answered!(self, connection => upkeep::waiting(&connection, query).await);
+        let done = answered!(self, connection => waiting::waiting(&connection, query).await);
         done.map_err(|fault| explain(fault, ""))
     }
 

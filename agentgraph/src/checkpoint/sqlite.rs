@@ -1,7 +1,7 @@
 //! [`SqliteSaver`]: checkpoints in an SQLite file.
 //!
-//! This file knows who may use the connection and when; `rows.rs`, `writes.rs`, `upkeep.rs`, `leases.rs` and `blobs.rs`
-//! know the statements, `queue.rs` how the commits of many runs become one transaction, `open.rs` how a file becomes a
+//! This file knows who may use the connection and when; `rows.rs`, `writes.rs`, `waiting.rs`, `upkeep.rs`, `leases.rs` and
+//! `blobs.rs` know the statements, `queue.rs` how the commits of many runs become one transaction, `open.rs` how a file becomes a
 //! connection, `fault.rs` what to tell the user. None of them knows what a record means.
 //!
 //! There is one connection and no writer thread: handing a row of 100 bytes to another thread and waiting for its
@@ -18,6 +18,7 @@ mod queue;
 mod rows;
 mod schema;
 mod upkeep;
+mod waiting;
 mod writes;
 
 pub use open::{SqliteSaverBuilder, Synchronous};
@@ -102,8 +103,9 @@ use queue::{Outcome, Progress, Queue, Ticket};
 /// # Space
 ///
 /// Space of deleted threads and pruned checkpoints is overwritten (`secure_delete`) and used again.
-/// [`compact`](Checkpointer::compact) cuts it off the file. A disk that is full or a file that became read-only is
-/// [`Code::Store`](crate::Code::Store) for whoever stores; what was stored before can be read.
+/// [`compact`](Checkpointer::compact) cuts it off the file. A disk that is full is
+/// [`Code::Store`](crate::Code::Store) for whoever stores; what was stored before can be read. A file that may not be written is
+/// refused, but for who opens it [`read_only`](SqliteSaverBuilder::read_only).
 ///
 /// # Large values
 ///
@@ -156,8 +158,8 @@ impl SqliteSaver {
 
     fn new(home: Home, options: &SqliteSaverBuilder, connection: Connection) -> Self {
         let owner = Owner::new(match &home {
-            Home::File(path) => Some(path),
-            Home::Memory => None,
+            Home::File(path) if !options.read_only => Some(path),
+            Home::File(_) | Home::Memory => None,
         });
         SqliteSaver {
             home,
@@ -211,6 +213,18 @@ impl SqliteSaver {
         }
     }
 
+    /// Moves the log into the file and cuts it off, since it repeats what was stored before it was deleted. Whoever reads in another
+    /// process stands in the way of that; he is waited for a little, and then it is left to whoever empties the log next.
+    async fn empty_log(&self) {
+        let _turn = self.turn.lock().await;
+        let mut patience = Patience::new(self.busy_timeout.min(LONGEST_FOR_THE_LOG));
+        while let Ok(false) = self.once(upkeep::empty_log).await {
+            if !patience.pause().await {
+                return;
+            }
+        }
+    }
+
     fn put_now(&self, put: &Put<'_>, pieces: &PutPieces) -> Option<Result<(), Fault>> {
         let _turn = self.turn.try_lock().ok()?;
         let connection = self.connection.try_lock().ok()?;
@@ -250,6 +264,8 @@ impl SqliteSaver {
         leases::release(&connection, thread, fence).is_ok()
     }
 }
+
+const LONGEST_FOR_THE_LOG: Duration = Duration::from_millis(200);
 
 /// Goes to the end of the executor's queue, once, so that other runs reach their own `put` before this one commits.
 /// tokio's `yield_now` also waits for the I/O driver, which on two worker threads made a commit of ten runs a third
@@ -312,6 +328,9 @@ impl Checkpointer for SqliteSaver {
     async fn delete_thread(&self, thread: &str) -> Result<(), Error> {
         let deleted = self.write(|connection| upkeep::delete_thread(connection, thread)).await;
         self.released.notify_waiters();
+        if deleted.is_ok() {
+            self.empty_log().await;
+        }
         deleted.map_err(|error| error.on_thread(Some(thread)))
     }
 
@@ -353,7 +372,7 @@ impl Checkpointer for SqliteSaver {
     }
 
     async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, Error> {
-        self.attempt(|connection| upkeep::waiting(connection, query)).await
+        self.attempt(|connection| waiting::waiting(connection, query)).await
     }
 
     async fn namespaces(&self, thread: &str) -> Result<Vec<String>, Error> {
@@ -377,7 +396,7 @@ impl Checkpointer for SqliteSaver {
         while self.write(upkeep::give_pages_back).await? {
             let_others_store().await;
         }
-        self.write(upkeep::shrink).await
+        self.write(|connection| upkeep::empty_log(connection).map(drop)).await
     }
 
     async fn usage(&self) -> Result<Usage, Error> {

@@ -3,11 +3,11 @@
 use deadpool_postgres::{GenericClient, Object};
 use tokio_postgres::types::ToSql;
 
-use super::blobs::{Changes, Step, with_pieces};
+use super::blobs::{Changes, Step};
 use super::fault::Fault;
-use super::rows::{as_id, begin, check_fence, check_names, number, read_write};
+use super::rows::{begin, check_fence, check_names, number};
 use crate::checkpoint::blob::{OF_ROW, OF_SEGMENT, Pieces};
-use crate::checkpoint::{PendingWrite, Place, Rewrite, Usage, Waiting, WaitingQuery, corrupt, thread_exists};
+use crate::checkpoint::{Place, Rewrite, Usage, corrupt, thread_exists};
 use crate::context::CheckpointId;
 
 const THREADS: &str = "
@@ -54,34 +54,6 @@ writes AS (
 INSERT INTO piece (place, branch, step, owner, at, blob)
 SELECT pair.new, branch, step, owner, at, blob FROM piece JOIN pair ON pair.old = place ORDER BY blob";
 
-/// Slots of requests are odd; the last ones and those of task 0 are something else, of which slot 0 notes that a run stopped for
-/// somebody.
-const WAITING: &str = concat!(
-    "
-WITH open AS (
-    SELECT place.thread, place.namespace, asks.branch, asks.step, asks.task, asks.slot, asks.bytes, asks.pieces",
-    with_pieces!("asks", "('\\x02'::bytea || asks.task || substring(int8send(asks.slot) FROM 5))"),
-    "
-    FROM pending AS asks JOIN place ON place.id = asks.place
-    WHERE ($1::bytea IS NULL OR place.thread > $1)
-        AND (
-            (asks.slot = 0 AND asks.task = decode(repeat('00', 16), 'hex'))
-            OR (asks.slot % 2 = 1 AND asks.slot < $3 AND asks.task <> decode(repeat('00', 16), 'hex')
-                AND NOT EXISTS (
-                    SELECT 1 FROM pending AS answer WHERE answer.place = asks.place AND answer.branch = asks.branch
-                        AND answer.step = asks.step AND answer.task = asks.task AND answer.slot = asks.slot + 1
-                        AND answer.bytes <> '\\xc0'::bytea)))
-        AND EXISTS (
-            SELECT 1 FROM checkpoint AS at WHERE at.place = asks.place AND at.branch = asks.branch
-                AND at.step = asks.step)
-        AND NOT EXISTS (
-            SELECT 1 FROM checkpoint AS newer WHERE newer.place = asks.place
-                AND (newer.branch, newer.step) > (asks.branch, asks.step))
-)
-SELECT * FROM open WHERE thread IN (SELECT DISTINCT thread FROM open ORDER BY thread LIMIT $2)
-ORDER BY thread, namespace, task, slot"
-);
-
 const FIND_PLACE: &str = "SELECT id FROM place WHERE thread = $1 AND namespace = $2 FOR UPDATE";
 const GONE_ROWS: &str =
     "DELETE FROM checkpoint WHERE place = $1 AND branch = $2 AND step >= $3 AND step < $4";
@@ -111,25 +83,11 @@ pub(super) async fn namespaces(connection: &Object, thread: &str) -> Result<Vec<
     found.iter().map(|row| name(row.try_get(0)?)).collect()
 }
 
-fn name(bytes: Vec<u8>) -> Result<String, Fault> {
+pub(super) fn name(bytes: Vec<u8>) -> Result<String, Fault> {
     String::from_utf8(bytes).map_err(|_| {
         let nowhere = Place::root("");
         corrupt(nowhere, CheckpointId::default(), "a name in its table is not text").into()
     })
-}
-
-pub(super) async fn waiting(connection: &Object, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, Fault> {
-    let limit = query.limit.map_or(i64::MAX, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
-    let after = query.after.map(str::as_bytes);
-    let statement = connection.prepare_cached(WAITING).await?;
-    let found = connection.query(&statement, &[&after, &limit, &i64::from(PendingWrite::SPECIAL)]).await?;
-    let waiting = found.iter().map(|row| {
-        let (thread, namespace) = (name(row.try_get(0)?)?, name(row.try_get(1)?)?);
-        let at = as_id(row.try_get(2)?, row.try_get(3)?);
-        let request = read_write(Place { thread: &thread, namespace: &namespace }, at, row, 4)?;
-        Ok(Waiting { thread, namespace, at, request })
-    });
-    waiting.collect()
 }
 
 pub(super) async fn usage(connection: &Object) -> Result<Usage, Fault> {

@@ -120,8 +120,8 @@ fn remedy(error: &rusqlite::Error) -> String {
     known.to_owned()
 }
 
-pub(super) const READ_ONLY: &str = "is read-only: make the file and its folder writable for this process, or \
-                                    choose another path";
+pub(super) const READ_ONLY: &str = "is read-only: make the file and its folder writable for this process, choose another \
+                                    path, or open it with `SqliteSaverBuilder::read_only` to read from it";
 
 /// How long to wait for another process: pauses from 1 ms, doubled up to 50 ms, until the limit.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 use tokio::task::spawn_blocking;
 
 use super::fault::{Fault, Home, Patience, READ_ONLY};
@@ -60,6 +60,7 @@ pub struct SqliteSaverBuilder {
     synchronous: Synchronous,
     pub(super) busy_timeout: Duration,
     max_size: Option<u64>,
+    pub(super) read_only: bool,
     pub(super) share_from: usize,
 }
 
@@ -70,6 +71,7 @@ impl SqliteSaverBuilder {
             synchronous: Synchronous::default(),
             busy_timeout: Duration::from_secs(5),
             max_size: None,
+            read_only: false,
             share_from: SHARE_FROM,
         }
     }
@@ -93,6 +95,18 @@ impl SqliteSaverBuilder {
     /// 4 MiB and at most 64 MiB when nobody writes.
     pub fn max_size(mut self, bytes: u64) -> Self {
         self.max_size = Some(bytes);
+        self
+    }
+
+    /// Opens a file that is there, to read from it: its threads, their states and their histories. Whatever would store fails with
+    /// [`Code::Store`](crate::Code::Store). For a file on a disk, in a folder or of a user that may not be written, and for who wants
+    /// to look at the threads of a program that runs.
+    ///
+    /// To read beside a program that writes, SQLite needs the log's files, which it makes beside the database where it may. Where it
+    /// may not, and there is no log, the file is taken for one that nobody writes: who opened it does not see what is stored
+    /// afterwards, and may find it damaged.
+    pub fn read_only(mut self) -> Self {
+        self.read_only = true;
         self
     }
 
@@ -165,6 +179,9 @@ impl SqliteSaverBuilder {
     }
 
     fn connect(&self, home: &Home) -> Result<Connection, Fault> {
+        if self.read_only {
+            return self.connect_to_read(home);
+        }
         let path = create_folders(&self.path, home)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_CREATE
@@ -188,6 +205,51 @@ impl SqliteSaverBuilder {
     }
 }
 
+impl SqliteSaverBuilder {
+    fn connect_to_read(&self, home: &Home) -> Result<Connection, Fault> {
+        let path = absolute(&self.path, home)?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let look = |connection: Connection| {
+            connection.busy_timeout(Duration::ZERO)?;
+            let contents = schema::contents(&connection, home)?;
+            Ok((connection, contents))
+        };
+        let (connection, contents) = match look(Connection::open_with_flags(&path, flags)?) {
+            Err(Fault::Sqlite(error)) if needs_files_beside(&error) && !has_log(&path) => {
+                let unchanging = as_unchanging(&path).ok_or(Fault::Sqlite(error))?;
+                look(Connection::open_with_flags(unchanging, flags | OpenFlags::SQLITE_OPEN_URI)?)?
+            }
+            looked => looked?,
+        };
+        if contents != Contents::Checkpoints {
+            let problem = "has no tables of this release, which one who may write it makes when he opens it";
+            return Err(home.error(problem).into());
+        }
+        finish(connection, contents, self.synchronous, home)
+    }
+}
+
+/// Whether SQLite cannot read a file because it may not make those of its log.
+fn needs_files_beside(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly))
+}
+
+/// Whether something was stored that is not in the file itself. What cannot be told is taken for a yes.
+fn has_log(path: &Path) -> bool {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    match std::fs::metadata(log) {
+        Ok(log) => log.len() > 0,
+        Err(error) => error.kind() != std::io::ErrorKind::NotFound,
+    }
+}
+
+/// SQLite's name for a file that nobody changes.
+fn as_unchanging(path: &Path) -> Option<String> {
+    let path = path.to_str()?.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    Some(format!("file:{path}?immutable=1"))
+}
+
 /// A database of its own for every call.
 pub(super) fn in_memory() -> Result<SqliteSaver, Error> {
     let home = Home::Memory;
@@ -200,9 +262,13 @@ pub(super) fn in_memory() -> Result<SqliteSaver, Error> {
 }
 
 /// The path, absolute: SQLite gives a meaning of its own to relative ones such as `:memory:` and `file:...`.
+fn absolute(path: &Path, home: &Home) -> Result<PathBuf, Fault> {
+    let absolute = std::path::absolute(path);
+    Ok(absolute.map_err(|error| home.error("has no path that a file could have").with_source(error))?)
+}
+
 fn create_folders(path: &Path, home: &Home) -> Result<PathBuf, Fault> {
-    let absolute = std::path::absolute(path)
-        .map_err(|error| home.error("has no path that a file could have").with_source(error))?;
+    let absolute = absolute(path, home)?;
     if let Some(folder) = absolute.parent() {
         std::fs::create_dir_all(folder).map_err(|error| {
             let problem = format!("needs the folder `{}`, which cannot be created", folder.display());

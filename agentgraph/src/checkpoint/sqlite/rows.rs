@@ -4,7 +4,7 @@ use rusqlite::{CachedStatement, Connection, Params, Row as SqlRow, params};
 
 use super::blobs::{self, Owner};
 use super::fault::Fault;
-use super::{leases, upkeep, writes};
+use super::{leases, upkeep, waiting, writes};
 use crate::checkpoint::blob::PutPieces;
 use crate::checkpoint::{
     ListQuery, PendingWrite, Place, Put, Row, RowKind, Tail, corrupt, lease_lost, stale,
@@ -136,7 +136,7 @@ const ALL: &[&str] = &[
 
 /// Compiles every statement, so that tables which are not ours are found on opening and no commit pays for it.
 pub(super) fn prepare(connection: &Connection) -> Result<(), Fault> {
-    let all = [ALL, writes::ALL, blobs::ALL, leases::ALL, upkeep::ALL].concat();
+    let all = [ALL, writes::ALL, blobs::ALL, leases::ALL, upkeep::ALL, waiting::ALL].concat();
     connection.set_prepared_statement_cache_capacity(all.len());
     for sql in all {
         connection.prepare_cached(sql)?;

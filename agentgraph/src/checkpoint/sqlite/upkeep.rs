@@ -5,12 +5,9 @@ use rusqlite::{Connection, params};
 use super::blobs::{self, Freed, Owner};
 use super::fault::Fault;
 use super::leases;
-use super::rows::{Begin, all, execute, first, is_leased, number, read_step, read_write, transaction};
+use super::rows::{Begin, all, execute, first, is_leased, number, read_step, transaction};
 use crate::checkpoint::blob::Pieces;
-use crate::checkpoint::{
-    PendingWrite, Place, Rewrite, Usage, Waiting, WaitingQuery, lease_lost, thread_exists,
-};
-use crate::context::CheckpointId;
+use crate::checkpoint::{Place, Rewrite, Usage, lease_lost, thread_exists};
 
 const DELETE_ROWS: &str = "DELETE FROM checkpoint WHERE place IN (SELECT id FROM place WHERE thread = ?1)";
 const DELETE_WRITES: &str = "DELETE FROM pending WHERE place IN (SELECT id FROM place WHERE thread = ?1)";
@@ -55,30 +52,6 @@ const COPY_PIECES: &str = concat!(
     copies!()
 );
 
-/// Slots of requests are odd; the last ones and those of task 0 are something else, of which slot 0 notes that a run stopped for
-/// somebody.
-const WAITING: &str = "
-WITH open AS (
-    SELECT place.thread, place.namespace, asks.branch, asks.step, asks.task, asks.slot, asks.bytes, asks.pieces
-    FROM pending AS asks JOIN place ON place.id = asks.place
-    WHERE (?1 IS NULL OR place.thread > ?1)
-        AND (
-            (asks.slot = 0 AND asks.task = zeroblob(16))
-            OR (asks.slot % 2 = 1 AND asks.slot < ?3 AND asks.task <> zeroblob(16)
-                AND NOT EXISTS (
-                    SELECT 1 FROM pending AS answer WHERE answer.place = asks.place AND answer.branch = asks.branch
-                        AND answer.step = asks.step AND answer.task = asks.task AND answer.slot = asks.slot + 1
-                        AND answer.bytes <> x'c0')))
-        AND EXISTS (
-            SELECT 1 FROM checkpoint AS at WHERE at.place = asks.place AND at.branch = asks.branch
-                AND at.step = asks.step)
-        AND NOT EXISTS (
-            SELECT 1 FROM checkpoint AS newer WHERE newer.place = asks.place
-                AND (newer.branch, newer.step) > (asks.branch, asks.step))
-)
-SELECT * FROM open WHERE thread IN (SELECT DISTINCT thread FROM open ORDER BY thread LIMIT ?2)
-ORDER BY thread, namespace, task, slot";
-
 const FIND_PLACE: &str = "SELECT id FROM place WHERE thread = ?1 AND namespace = ?2";
 const GONE_ROWS: &str =
     "DELETE FROM checkpoint WHERE place = ?1 AND branch = ?2 AND step >= ?3 AND step < ?4";
@@ -100,7 +73,6 @@ pub(super) const ALL: &[&str] = &[
     DELETE_WRITES,
     DELETE_PLACES,
     NAMESPACES,
-    WAITING,
     IS_THERE,
     COPY_PLACES,
     COPY_ROWS,
@@ -129,17 +101,6 @@ pub(super) fn delete_thread(connection: &Connection, thread: &str) -> Result<(),
 
 pub(super) fn namespaces(connection: &Connection, thread: &str) -> Result<Vec<String>, Fault> {
     all(connection, NAMESPACES, [thread], |row| Ok(row.get(0)?))
-}
-
-pub(super) fn waiting(connection: &Connection, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, Fault> {
-    let limit = query.limit.map_or(i64::MAX, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
-    all(connection, WAITING, params![query.after, limit, PendingWrite::SPECIAL], |row| {
-        let (thread, namespace): (String, String) = (row.get(0)?, row.get(1)?);
-        let at = CheckpointId::new(row.get(2)?, read_step(row, 3)?);
-        let place = Place { thread: &thread, namespace: &namespace };
-        let request = read_write(connection, place, at, row, 4)?;
-        Ok(Waiting { at, request, thread: thread.clone(), namespace: namespace.clone() })
-    })
 }
 
 pub(super) fn copy_thread(connection: &Connection, from: &str, to: &str) -> Result<(), Fault> {
@@ -230,8 +191,7 @@ pub(super) fn give_pages_back(connection: &Connection) -> Result<bool, Fault> {
 /// What `PRAGMA auto_vacuum` says of files that this release created.
 const INCREMENTAL: i64 = 2;
 
-/// The file shrinks when the log has been moved into it.
-pub(super) fn shrink(connection: &Connection) -> Result<(), Fault> {
-    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
-    Ok(())
+/// Moves the log into the file, which shrinks if it may, and cuts the log off; `false` if somebody reads or writes in another process.
+pub(super) fn empty_log(connection: &Connection) -> Result<bool, Fault> {
+    Ok(connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0))? == 0)
 }
