@@ -349,15 +349,14 @@ fn edit(path: &Path, statements: &str) {
     connection.execute_batch(&format!("PRAGMA foreign_keys = OFF; {statements}")).unwrap();
 }
 
-async fn with_damage(damage: &str) -> (String, String) {
-    let folder = Folder::new();
-    let path = folder.fresh();
-    let graph = graph(SqliteSaver::open(&path).await.unwrap());
+/// What is said of the newest checkpoint, whose large value `damage` reaches.
+async fn with_damage(saver: impl Checkpointer, damage: impl AsyncFnOnce()) -> (String, String) {
+    let graph = graph(saver);
     for name in ["first", "second"] {
         graph.invoke(Study::update().page(text(name, LARGE))).thread("t").await.unwrap();
     }
     graph.invoke(Study::update().page(text("other", LARGE))).thread("u").await.unwrap();
-    edit(&path, damage);
+    damage().await;
     let newest = graph.state("t").await.unwrap_err();
     assert_eq!((newest.code(), newest.thread()), (Code::CorruptCheckpoint, Some("t")));
     let at = graph.state_at("t", CheckpointId::new(0, 2)).await.unwrap_err();
@@ -386,11 +385,38 @@ async fn a_large_value_that_is_damaged_or_gone_is_told_with_its_checkpoint_and_w
         ("DELETE FROM piece WHERE step = 2".into(), "it has 1 large values, and the store knows of 0"),
         ("UPDATE piece SET at = 100000 WHERE step = 2".into(), "do not fit into it"),
     ] {
-        let (newest, proceed) = with_damage(&damage).await;
-        for error in [&newest, &proceed] {
-            assert!(error.starts_with("E_CORRUPT_CHECKPOINT: checkpoint 0.2 cannot be read: "), "{error}");
-            assert!(error.contains(told), "{error}");
-        }
+        let folder = Folder::new();
+        let path = folder.fresh();
+        let saver = SqliteSaver::open(&path).await.unwrap();
+        assert_told(with_damage(saver, async || edit(&path, &damage)).await, told);
+    }
+}
+
+fn assert_told((newest, proceed): (String, String), told: &str) {
+    for error in [&newest, &proceed] {
+        assert!(error.starts_with("E_CORRUPT_CHECKPOINT: checkpoint 0.2 cannot be read: "), "{error}");
+        assert!(error.contains(told), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_large_value_that_is_damaged_or_gone_is_told_in_postgres_too() {
+    let server = PostgresServer::get();
+    let second = "(SELECT blob FROM piece WHERE step = 2)";
+    let zeros = "decode(repeat('00', 100000), 'hex')";
+    for (damage, told) in [
+        (format!("UPDATE blob SET bytes = {zeros} WHERE hash = {second}"), "is not what was stored"),
+        (format!("UPDATE blob SET bytes = substr(bytes, 2) WHERE hash = {second}"), "is not what was stored"),
+        (format!("DELETE FROM blob WHERE hash = {second}"), "is gone from the store"),
+        ("DELETE FROM piece WHERE step = 2".into(), "it has 1 large values, and the store knows of 0"),
+        ("UPDATE piece SET at = 100000 WHERE step = 2".into(), "do not fit into it"),
+    ] {
+        let schema = server.fresh_schema();
+        let saver = postgres(&server, &schema, 64 * 1024).await;
+        // The replica's role goes past the references between the tables.
+        let damage = format!("SET search_path = {schema}; SET session_replication_role = replica; {damage}");
+        let damaged = with_damage(saver, async || drop(server.sql(&damage).await)).await;
+        assert_told(damaged, told);
     }
 }
 

@@ -42,6 +42,8 @@ use crate::error::Error;
 /// # Ok(())
 /// # }
 /// ```
+///
+/// Nobody but this process gets at what it keeps, so the hashes of large values are not compared when they are read.
 #[derive(Debug)]
 pub struct MemorySaver {
     store: Mutex<Store>,
