@@ -18,6 +18,7 @@ use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::{AsyncMessage, Client, Config, Error, Socket};
 
 type Sent<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+type Connecting = Sent<Result<(Client, Messages), Error>>;
 
 /// What the server sends unasked. The connection stands for as long as somebody asks for the next.
 pub(super) type Messages = Pin<Box<dyn Stream<Item = Result<AsyncMessage, Error>> + Send>>;
@@ -25,7 +26,7 @@ pub(super) type Messages = Pin<Box<dyn Stream<Item = Result<AsyncMessage, Error>
 /// The server, and the number of the saver that calls it.
 #[derive(Clone)]
 pub(super) struct Dial {
-    connect: Arc<dyn Fn() -> Sent<Result<(Client, Messages), Error>> + Send + Sync>,
+    connect: Arc<dyn Fn() -> Connecting + Send + Sync>,
     owner: i64,
     timeout: Duration,
 }
@@ -45,7 +46,7 @@ impl Dial {
                 let messages: Messages = Box::pin(poll_fn(move |context| connection.poll_message(context)));
                 Ok((client, messages))
             };
-            Box::pin(connected) as Sent<_>
+            Box::pin(connected) as Connecting
         };
         // Of the half of the numbers that are written the same way with and without a sign.
         let owner = (RandomState::new().hash_one(std::process::id()) >> 1) as i64;
