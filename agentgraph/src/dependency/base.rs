@@ -73,6 +73,8 @@ pub(crate) struct Base {
     joins: Vec<Join>,
     /// The place of each node in an order in which every edge leads forward.
     pub(crate) rank: Vec<u32>,
+    /// How many bits there are between two places of that order, for nodes that edits put there.
+    pub(crate) room: u32,
     /// The sorted dependencies of nodes with many.
     wide: HashMap<u32, Box<[u32]>>,
 }
@@ -99,6 +101,8 @@ impl Base {
             after: forward(orders),
             joins: if joins.iter().all(|join| *join == Join::All) { Vec::new() } else { joins },
             rank: Vec::new(),
+            // So that all places are less than those of nodes that have none yet.
+            room: 61 - nodes.max(1).ilog2(),
             wide: HashMap::new(),
         };
         base.rank = base.ranks()?;

@@ -3,22 +3,17 @@
 //! Every node has a place in an order in which all edges lead forward. An edge that leads forward as well closes no cycle,
 //! and nothing is searched. For one that leads back, only what lies between its ends can matter: it is searched from both
 //! ends in turn, so that the smaller side decides, and that side is moved past the other end, so that the order is one
-//! again. What is done is not searched where every node waits for all its dependencies: nothing that is done waits for
-//! anything that is not.
+//! again. Where edits have used up the room between two places, those between the same two nodes of the base are spread out
+//! anew, which makes room for as many halvings as there are bits. What is done is not searched where every node waits for all
+//! its dependencies: nothing that is done waits for anything that is not.
 
 use std::collections::HashMap;
 
 use super::base::Pair;
 use super::layer::{Graph, Layer};
 
-/// The room between two nodes of the base, in places.
-const ROOM: u32 = 30;
-
 /// The place of a temporary node that has none yet: behind all others.
 const FRESH: u64 = 1 << 62;
-
-/// How far apart moved nodes stand where there is room.
-const STEP: u64 = 1 << 18;
 
 /// What was found out about an edge.
 pub(crate) enum Verdict {
@@ -26,7 +21,7 @@ pub(crate) enum Verdict {
     ClosesCycle(Vec<u32>),
     /// It closes none, and these nodes move to these places.
     Fits(Vec<(u32, u64)>),
-    /// It closes none, and there is no room left to keep the order.
+    /// It closes none, and there are more nodes between two of the base than places: the order is kept no longer.
     NoRoom,
 }
 
@@ -92,7 +87,9 @@ impl Side {
 
 impl Search<'_> {
     fn place(&self, node: u32) -> u64 {
-        let base = || self.graph.base.rank.get(node as usize).map(|rank| (u64::from(*rank) + 1) << ROOM);
+        let base = || {
+            self.graph.base.rank.get(node as usize).map(|rank| (u64::from(*rank) + 1) << self.graph.base.room)
+        };
         self.graph.place(node).or_else(base).unwrap_or(FRESH)
     }
 
@@ -161,14 +158,49 @@ impl Search<'_> {
 
     /// Gives the nodes of a side places between two others, in the order they have.
     fn spread(&self, side: &Side, low: u64, high: u64) -> Verdict {
-        let room = high.saturating_sub(low) / (side.found.len() as u64 + 1);
-        if !self.ordered || room == 0 {
+        if !self.ordered {
             return Verdict::NoRoom;
         }
         let mut nodes = side.found.clone();
         nodes.sort_by_key(|node| self.place(*node));
-        let places = (1..).map(|at| low + at * room.min(STEP));
+        let room = high.saturating_sub(low) / (nodes.len() as u64 + 1);
+        if room == 0 {
+            return self.make_room(side, nodes, low);
+        }
+        // Who edits a chain goes on behind what was put there last, more often than before it.
+        let step = room.min(1 << (self.graph.base.room / 2));
+        let places = (1..).map(|at| low + at * step);
         Verdict::Fits(nodes.into_iter().zip(places).collect())
+    }
+
+    /// Puts these nodes behind a place, and gives all that edits have put between the same two nodes of the base places that
+    /// are as far apart as can be.
+    fn make_room(&self, side: &Side, nodes: Vec<u32>, low: u64) -> Verdict {
+        let (begin, end) = self.gap(low);
+        let mut others = Vec::new();
+        self.graph.each_place(&mut |node, place| {
+            if begin < place && place < end && !side.seen.contains_key(&node) {
+                others.push((place, node));
+            }
+        });
+        others.sort_unstable();
+        let behind = others.split_off(others.partition_point(|(place, _)| *place <= low));
+        let of = |others: Vec<(u64, u32)>| others.into_iter().map(|(_, node)| node);
+        let order: Vec<u32> = of(others).chain(nodes).chain(of(behind)).collect();
+        match (end - begin) / (order.len() as u64 + 1) {
+            0 => Verdict::NoRoom,
+            room => Verdict::Fits(order.into_iter().zip((1..).map(|at| begin + at * room)).collect()),
+        }
+    }
+
+    /// The places next to that one which nodes have that no edit has moved.
+    fn gap(&self, place: u64) -> (u64, u64) {
+        let room = self.graph.base.room;
+        match place >> room {
+            _ if place >= FRESH => (FRESH, u64::MAX),
+            before if before < u64::from(self.graph.base.nodes) => (before << room, (before + 1) << room),
+            _ => (u64::from(self.graph.base.nodes) << room, FRESH),
+        }
     }
 }
 
@@ -179,4 +211,132 @@ fn cycle(from: u32, (last, next): Pair, back: &Side, forth: &Side) -> Vec<u32> {
     way.reverse();
     way.extend(back.way(next));
     way
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::sync::Arc;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::dependency::base::{Base, Join};
+
+    fn chain(nodes: u32) -> Base {
+        let edges: Vec<Pair> = (1..nodes).map(|node| (node - 1, node)).collect();
+        Base::of(nodes, &edges, &[], Vec::new()).unwrap()
+    }
+
+    /// A graph that is edited, and how many dependencies of nodes its searches have looked at.
+    struct Edited {
+        base: Base,
+        layer: Layer,
+        looked_at: Cell<usize>,
+    }
+
+    impl Edited {
+        fn of(base: Base) -> Self {
+            Edited { layer: Layer::above(base.nodes), base, looked_at: Cell::new(0) }
+        }
+
+        fn graph<T>(&self, look: impl FnOnce(Graph<'_>) -> T) -> T {
+            look(Graph { base: &self.base, layers: &[&self.layer] })
+        }
+
+        fn node(&mut self) -> u32 {
+            let name: Arc<str> = format!("t{}", self.layer.end()).into();
+            self.layer.add_node(name, Join::All)
+        }
+
+        /// Whether it fits.
+        fn edge(&mut self, edge: Pair) -> bool {
+            let is_done = |_| {
+                self.looked_at.set(self.looked_at.get() + 1);
+                false
+            };
+            let verdict = self.graph(|graph| judge(graph, edge, &is_done));
+            let fits = !matches!(verdict, Verdict::ClosesCycle(_));
+            keep(&mut self.layer, verdict);
+            if fits {
+                self.layer.add_edge(edge, false);
+            }
+            fits
+        }
+
+        fn leads(&self, from: u32, to: u32) -> bool {
+            let mut seen = vec![from];
+            let mut at = 0;
+            while let Some(node) = seen.get(at).copied() {
+                for target in self.graph(|graph| graph.targets(node)) {
+                    if !seen.contains(&target) {
+                        seen.push(target);
+                    }
+                }
+                at += 1;
+            }
+            seen.contains(&to)
+        }
+
+        fn is_in_order(&self) -> bool {
+            self.graph(|graph| {
+                let search = Search { graph, is_done: &|_| false, strict: true, ordered: true };
+                let nodes = 0..self.layer.end();
+                nodes
+                    .flat_map(|node| graph.targets(node).into_iter().map(move |target| (node, target)))
+                    .all(|(node, target)| search.place(node) < search.place(target))
+            })
+        }
+    }
+
+    #[test]
+    fn an_edit_costs_no_more_after_many_that_were_put_between_the_same_two() {
+        for towards_the_end in [false, true] {
+            let mut edited = Edited::of(chain(10_000));
+            let (mut from, mut to) = (100, 101);
+            for _ in 0..400 {
+                let node = edited.node();
+                assert!(edited.edge((from, node)) && edited.edge((node, to)));
+                match towards_the_end {
+                    true => from = node,
+                    false => to = node,
+                }
+            }
+            assert!(edited.is_in_order());
+            let before = edited.looked_at.take();
+            assert!(before <= 4 * 800, "{before}");
+            for at in 0..250 {
+                assert!(edited.edge((5_000 + 10 * at, 5_002 + 10 * at)));
+                assert!(!edited.edge((5_002 + 10 * at, 5_000 + 10 * at)));
+            }
+            let after = edited.looked_at.take();
+            assert!(after <= 8 * 500, "{after}");
+        }
+    }
+
+    proptest! {
+        /// With hardly any room between two nodes, or as much as there is.
+        #[test]
+        fn an_edge_is_refused_if_and_only_if_it_closes_a_cycle(
+            nodes in 1_u32..6,
+            temporary in 0_u32..12,
+            edges in prop::collection::vec((0_u32..18, 0_u32..18), 0..60),
+            room in prop_oneof![5_u32..8, Just(58_u32)],
+        ) {
+            let mut edited = Edited::of(chain(nodes));
+            edited.base.room = room;
+            for _ in 0..temporary {
+                edited.node();
+            }
+            let end = edited.layer.end();
+            for (from, to) in edges {
+                let edge = (from % end, to % end);
+                if edge.0 != edge.1 && !edited.graph(|graph| graph.has_edge(edge)) {
+                    prop_assert_eq!(edited.edge(edge), !edited.leads(edge.1, edge.0));
+                    prop_assert!(edited.layer.unordered || edited.is_in_order());
+                }
+            }
+            prop_assert!(!edited.layer.unordered);
+        }
+    }
 }

@@ -176,6 +176,17 @@ impl<'a> Graph<'a> {
         self.layers.iter().rev().find_map(|layer| layer.places.get(&node).copied())
     }
 
+    /// The places of nodes that differ from the base's, in no order.
+    pub(crate) fn each_place(self, each: &mut dyn FnMut(u32, u64)) {
+        for (at, layer) in self.layers.iter().enumerate() {
+            let above = &self.layers[at + 1..];
+            let places = layer.places.iter();
+            places
+                .filter(|(node, _)| !above.iter().any(|above| above.places.contains_key(node)))
+                .for_each(|(node, place)| each(*node, *place));
+        }
+    }
+
     /// Whether there is that data edge between two nodes that are not gone.
     pub(crate) fn has_edge(self, edge: Pair) -> bool {
         match self.below() {

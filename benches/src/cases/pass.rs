@@ -300,5 +300,47 @@ fn edit_figures() -> Vec<Figure> {
         }
         figures.push(Figure::new(what, best, "ns"));
     }
+    figures.push(Figure::new(
+        "an edge among 1,000,000 nodes, after 400 nodes at one place",
+        after_nested(),
+        "ns",
+    ));
     figures
+}
+
+/// What an edge costs once many nodes were put between the same two others, each before the last.
+fn after_nested() -> f64 {
+    const NESTED: usize = 400;
+    let took = Arc::new(Mutex::new(0.0));
+    let told = Arc::clone(&took);
+    let edit = move |_: Deps<'_, u64>, edits: PassEdits<u64>| {
+        let mut behind = node_name(2);
+        for at in 0..NESTED {
+            let name = format!("temporary_{at}");
+            let made = edits
+                .add_fn(&*name, now)
+                .and_then(|()| edits.add_edge(node_name(1), &*name))
+                .and_then(|()| edits.add_edge(&*name, &*behind));
+            made.expect("it fits");
+            behind = name;
+        }
+        let (begun, many) = (Instant::now(), EDITS.min(NODES as usize / 4));
+        for at in 0..many {
+            let at = 3 + 3 * at;
+            edits.add_edge(node_name(at), node_name(at + 2)).expect("it fits");
+        }
+        *told.lock().expect("nobody panics") = begun.elapsed().as_secs_f64() * 1e9 / many as f64;
+        1
+    };
+    let mut graph = DependencyGraph::<u64>::new().node("first", edit);
+    for at in 1..NODES as usize {
+        let before = if at == 1 { "first".to_owned() } else { node_name(at - 1) };
+        graph = graph.node(node_name(at), now).edge(before, node_name(at));
+    }
+    let graph = graph.compile().expect("no cycle");
+    on(&one_thread(), move || {
+        let graph = graph.clone();
+        async move { drop(graph.invoke(()).max_supersteps(1).await) }
+    })(1);
+    *took.lock().expect("nobody panics")
 }

@@ -33,6 +33,8 @@ pub(crate) struct Settled<O, S> {
     pub(crate) added: Vec<DependencyNode<O, S>>,
     /// What tasks that run have handed in, by their places.
     drafts: HashMap<u32, Draft<O, S>>,
+    /// How many transactions have changed the graph.
+    settled: u64,
     /// The attempts of tasks that are not in their first: what an earlier one hands in is too late.
     attempts: HashMap<u32, u32>,
 }
@@ -41,6 +43,8 @@ pub(crate) struct Settled<O, S> {
 struct Draft<O, S> {
     node: u32,
     attempt: u32,
+    /// How many transactions there were below its layer.
+    above: u64,
     layer: Layer,
     ops: Vec<Op<O, S>>,
 }
@@ -101,10 +105,11 @@ impl<O: Output, S: PassInput> edits::Desk for Desk<O, S> {
 
     fn undo_to(&self, request: TaskRequest, count: usize) {
         let mut pass = self.pass();
-        let Settled { plan, added, drafts, .. } = &mut *pass;
+        let Settled { plan, added, drafts, settled, .. } = &mut *pass;
         let Some(draft) = drafts.get_mut(&request.index).filter(|draft| draft.is_of(request)) else { return };
         if count < draft.ops.len() {
             draft.ops.truncate(count);
+            draft.above = *settled;
             self.judge_anew(plan, added, draft);
         }
     }
@@ -113,7 +118,8 @@ impl<O: Output, S: PassInput> edits::Desk for Desk<O, S> {
 impl<O, S> Desk<O, S> {
     pub(crate) fn new(wiring: Arc<Wiring<O, S>>, kept: Vec<bool>, stored: bool) -> Self {
         let plan = Plan::new(Arc::clone(&wiring.base));
-        let pass = Settled { plan, added: Vec::new(), drafts: HashMap::new(), attempts: HashMap::new() };
+        let pass =
+            Settled { plan, added: Vec::new(), drafts: HashMap::new(), settled: 0, attempts: HashMap::new() };
         Desk { wiring, kept, stored, pass: Mutex::new(pass) }
     }
 
@@ -143,7 +149,7 @@ impl<O, S> Desk<O, S> {
     fn take_in(&self, request: TaskRequest, mut op: Op<O, S>) -> Result<(), Rejection> {
         self.make(&mut op)?;
         let mut pass = self.pass();
-        let Settled { plan, added, drafts, attempts } = &mut *pass;
+        let Settled { plan, added, drafts, settled, attempts } = &mut *pass;
         let is_over = attempts.get(&request.index).is_some_and(|attempt| *attempt != request.attempt);
         if plan.status(request.node) != Status::Runs || is_over {
             return Err(Rejection::TooLate);
@@ -152,11 +158,13 @@ impl<O, S> Desk<O, S> {
         let draft = drafts.entry(request.index).or_insert_with(|| Draft {
             node: request.node,
             attempt: request.attempt,
+            above: *settled,
             layer: Layer::above(end),
             ops: Vec::new(),
         });
-        if draft.layer.first != end {
-            // Others have added nodes since, so the ids in the layer are taken: it is made anew on top of theirs.
+        if draft.above != *settled {
+            // Others have edited since, so the ids and places in the layer are taken: it is made anew on top of theirs.
+            draft.above = *settled;
             self.judge_anew(plan, added, draft);
         }
         let deed = self.deed(plan, added, &mut draft.layer, &op, Occasion::Call)?;
@@ -330,6 +338,7 @@ impl<O, S> Settled<O, S> {
         }
         plan.overlay.adopt_places(layer);
         plan.enter_roots(first);
+        self.settled += u64::from(!made.edits.is_empty());
         made
     }
 }
