@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use agentgraph::checkpoint::{Checkpointer, PendingWrite, Place, PutWrites};
 use agentgraph::prelude::*;
-use agentgraph::{BoxError, CompiledDependencyGraph, DependencyNode, Join, Outputs, TaskId};
+use agentgraph::{BoxError, CompiledDependencyGraph, DependencyNode, GraphEdit, Join, Outputs, TaskId};
 use serde_json::Value;
 use tokio::sync::Notify;
 
@@ -266,4 +266,76 @@ async fn records_that_say_twice_that_a_node_is_done_are_damaged() {
         assert_eq!(error.code().as_str(), "E_CORRUPT_CHECKPOINT");
         assert!(error.to_string().contains("`first`"), "{error}");
     }
+}
+
+#[tokio::test]
+async fn edits_that_were_dropped_are_told_by_whoever_goes_on() {
+    let gate = Arc::new(Notify::new());
+    let edit = move |ctx: Ctx| {
+        let gate = Arc::clone(&gate);
+        async move {
+            ctx.edits().add_node("x", "say", ctx.node())?;
+            match ctx.node() {
+                "late" => gate.notified().await,
+                _ => gate.notify_one(),
+            }
+            Ok::<String, BoxError>("done".into())
+        }
+    };
+    let graph = Text::new().template("say", say).node("late", edit.clone()).node("early", edit);
+    let graph = graph.node("ask", ask_name).compile().unwrap().checkpointer(MemorySaver::new());
+    let asked = graph.invoke(()).thread("t").await.unwrap();
+    let open = graph.state("t").await.unwrap().unwrap().values;
+    let finished = graph.resume("yes").thread("t").await.unwrap().into_finished().unwrap();
+    let kept = graph.state("t").await.unwrap().unwrap().values;
+    for outputs in [asked.output(), &open, &finished, &kept] {
+        let told: Vec<_> = outputs.dropped().iter().map(ToString::to_string).collect();
+        let why = "cannot add node `x` of template `say`: there is a node of that name";
+        assert_eq!(told, [format!("the edits of node `late` were dropped: {why}")]);
+    }
+}
+
+#[tokio::test]
+async fn history_tells_and_draws_what_a_pass_has_edited() {
+    let plan = async |ctx: Ctx| {
+        ctx.edits().add_node("x", "say", "x")?;
+        Ok::<String, BoxError>("plan".into())
+    };
+    let graph = Text::new().template("say", say).node("plan", plan).node("other", || "other".to_owned());
+    let graph = graph.node("ask", ask_name).compile().unwrap().checkpointer(MemorySaver::new());
+    graph.invoke(()).thread("t").await.unwrap();
+    graph.resume("yes").thread("t").await.unwrap();
+    let edited = graph.invoke(()).thread("t").for_this_pass(|edits| {
+        edits.add_node("y", "say", "y").skip(["other"]).add_edge("y", "plan");
+    });
+    assert!(matches!(edited.max_supersteps(1).await.unwrap(), Outcome::Stopped { .. }));
+    let edits = |list: &[GraphEdit]| list.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+    let before = "add node `y` of template `say`; add edge `y` -> `plan`";
+    let open = graph.state("t").await.unwrap().unwrap();
+    assert_eq!((edits(&open.edits), &open.skips[..]), (before.into(), &[][..]));
+    assert_eq!(open.next, ["ask", "y"]);
+
+    graph.proceed().thread("t").await.unwrap();
+    graph.resume("yes").thread("t").await.unwrap().into_finished().unwrap();
+    let history = graph.history("t").await.unwrap();
+    let told: Vec<_> = history.iter().map(|at| (edits(&at.edits), at.skips.clone())).collect();
+    let all = format!("{before}; add node `x` of template `say`");
+    let first = "add node `x` of template `say`";
+    let expected = [
+        (all, vec![]),
+        (before.into(), vec!["other".to_owned()]),
+        (first.into(), vec![]),
+        (String::new(), vec![]),
+    ];
+    assert_eq!(told, expected);
+    let began = &history[1];
+    assert!(graph.mermaid_of(&began.values).contains("[\"y\"]"));
+    let topology = graph.topology_at("t", began.id).await.unwrap().unwrap();
+    let nodes: Vec<_> =
+        topology.nodes.iter().map(|node| (&*node.name, node.is_temporary, node.is_skipped)).collect();
+    let expected =
+        [("plan", false, false), ("other", false, true), ("ask", false, false), ("y", true, false)];
+    assert_eq!(nodes, expected);
+    assert!(topology.mermaid().starts_with("flowchart TD\n    n0"));
+    assert_eq!(graph.topology_at("t", history[0].id).await.unwrap().unwrap().nodes.len(), 5);
 }

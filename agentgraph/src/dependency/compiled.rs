@@ -14,7 +14,7 @@ use super::wiring::Wiring;
 use crate::checkpoint::Checkpointer;
 use crate::context::CheckpointId;
 use crate::error::Error;
-use crate::graph::CompiledGraph;
+use crate::graph::{CompiledGraph, GraphTopology};
 use crate::run::view::{Checkpoint, History};
 use crate::run::{InterruptId, RunBuilder};
 use crate::services::Services;
@@ -99,6 +99,50 @@ impl<O: Output, S: PassInput> CompiledDependencyGraph<O, S> {
     /// The checkpoints of a thread, newest first: one where a pass began and one where it was over.
     pub fn history(&self, thread: impl Into<String>) -> History<Outputs<O, S>> {
         self.graph.history(thread)
+    }
+
+    /// The graph as it was at a checkpoint: where a pass began with what was edited before it, and where one was over with all
+    /// its edits. `None` for a checkpoint that does not exist.
+    ///
+    /// ```
+    /// use agentgraph::prelude::*;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// fn cut(edits: PassEdits<u64>) -> Result<u64> {
+    ///     edits.remove_edge("b", "c")?;
+    ///     Ok(1)
+    /// }
+    /// let graph = DependencyGraph::<u64>::new()
+    ///     .node("a", |_: Deps<u64>, edits: PassEdits<u64>| cut(edits))
+    ///     .node("b", || 2)
+    ///     .node("c", || 3)
+    ///     .edge("b", "c")
+    ///     .compile()?
+    ///     .checkpointer(MemorySaver::new());
+    /// let pass = graph.invoke(()).thread("t").for_this_pass(|edits| {
+    ///     edits.add_edge("a", "b");
+    /// });
+    /// pass.await?;
+    /// let history = graph.history("t").await?; // the newest first
+    /// let over = graph.topology_at("t", history[0].id).await?.expect("it is kept");
+    /// let began = graph.topology_at("t", history[1].id).await?.expect("it is kept");
+    /// let edges = |topology: &agentgraph::GraphTopology| topology.edges.len();
+    /// assert_eq!((edges(&began), edges(&over)), (2, 1));
+    /// assert!(over.edges[0].is_temporary);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`state`](Self::state).
+    pub async fn topology_at(
+        &self,
+        thread: &str,
+        checkpoint: CheckpointId,
+    ) -> Result<Option<GraphTopology>, Error> {
+        let found = self.state_at(thread, checkpoint).await?;
+        Ok(found.map(|found| super::draw::topology_of(&self.wiring, &found.values)))
     }
 
     /// The nodes' names, in order of declaration.

@@ -8,7 +8,7 @@ use super::edits::{Desk, Transaction};
 use super::outputs::{Output, Outputs, PassInput};
 use super::wiring::Wiring;
 use crate::edits::GraphEdit;
-use crate::graph::escape;
+use crate::graph::{EdgeKind, GraphTopology, TopologyEdge, TopologyNode, escape};
 
 /// Nodes get the ids `n0`, `n1`, .. so that a name may hold any character.
 pub(super) fn mermaid<O, S>(wiring: &Wiring<O, S>) -> String {
@@ -32,25 +32,48 @@ fn declare(text: &mut String, id: usize, name: &str) {
     let _ = writeln!(text, "    n{id}[\"{}\"]", escape(name));
 }
 
-/// The same with what a pass has changed.
-pub(super) fn mermaid_of<O: Output, S: PassInput>(wiring: &Wiring<O, S>, outputs: &Outputs<O, S>) -> String {
-    let desk = Desk::new(Arc::new(wiring.clone()), Vec::new(), false);
-    let mut skipped = HashSet::new();
-    for edit in outputs.edits() {
-        match edit {
-            GraphEdit::Skip { nodes } => skipped.extend(nodes.iter().map(String::as_str)),
-            // What made it is of no interest here.
-            GraphEdit::AddNode { name, .. } => {
-                let (template, args) = (None, serde_json::Value::Null);
-                settle(&desk, GraphEdit::AddNode { name: name.clone(), template, args });
-            }
-            edit => settle(&desk, edit.clone()),
+/// The graph of a pass, with its edits.
+struct Edited<O, S> {
+    desk: Desk<O, S>,
+    skipped: HashSet<u32>,
+}
+
+impl<O: Output, S: PassInput> Edited<O, S> {
+    fn of(wiring: &Arc<Wiring<O, S>>, outputs: &Outputs<O, S>) -> Self {
+        let desk = Desk::new(Arc::clone(wiring), Vec::new(), false);
+        let mut skipped = HashSet::new();
+        for edit in outputs.edits() {
+            let edit = match edit {
+                GraphEdit::Skip { nodes } => {
+                    skipped.extend(nodes.iter().filter_map(|node| desk.find(node)));
+                    continue;
+                }
+                // What made it is of no interest here.
+                GraphEdit::AddNode { name, .. } => {
+                    let (template, args) = (None, serde_json::Value::Null);
+                    GraphEdit::AddNode { name: name.clone(), template, args }
+                }
+                edit => edit.clone(),
+            };
+            // What cannot be drawn any more was made in another version of the graph.
+            drop(desk.settle_before(&mut Transaction::of(vec![edit])));
         }
+        Edited { desk, skipped }
     }
+}
+
+/// The same with what a pass has changed.
+pub(super) fn mermaid_of<O: Output, S: PassInput>(
+    wiring: &Arc<Wiring<O, S>>,
+    outputs: &Outputs<O, S>,
+) -> String {
+    let Edited { desk, skipped } = Edited::of(wiring, outputs);
+    let ran: HashSet<&str> = outputs.names().collect();
+    let missed = outputs.not_run().iter().filter(|missed| !ran.contains(&*missed.node));
+    let missed: HashSet<u32> = missed.filter_map(|missed| desk.find(&missed.node)).collect();
     let pass = desk.pass();
     let added: Vec<&str> = pass.plan.overlay.added.iter().map(|added| &*added.name).collect();
     let names: Vec<&str> = wiring.names.iter().map(|name| &**name).chain(added).collect();
-    let missed: HashSet<&str> = outputs.not_run().iter().map(|missed| &*missed.node).collect();
     let mut text = String::from("flowchart TD\n");
     names.iter().enumerate().for_each(|(id, name)| declare(&mut text, id, name));
     pass.plan.look(|graph| {
@@ -69,19 +92,56 @@ pub(super) fn mermaid_of<O: Output, S: PassInput>(wiring: &Wiring<O, S>, outputs
                 let _ = writeln!(text, "    n{source} -.-> n{node}");
             }
         }
-        let is_gray = |node: usize| {
-            graph.is_gone(node as u32) || missed.contains(names[node]) || skipped.contains(names[node])
+        let is_gray = |node: &usize| {
+            let node = *node as u32;
+            graph.is_gone(node) || missed.contains(&node) || skipped.contains(&node)
         };
         let temporary = wiring.names.len()..names.len();
         style(&mut text, "temporary", "stroke-dasharray: 5 5", temporary);
-        style(&mut text, "idle", "fill:#ddd,color:#888", (0..names.len()).filter(|node| is_gray(*node)));
+        style(&mut text, "idle", "fill:#ddd,color:#888", (0..names.len()).filter(is_gray));
     });
     text
 }
 
-fn settle<O: Output, S: PassInput>(desk: &Desk<O, S>, edit: GraphEdit) {
-    // What cannot be drawn any more was made in another version of the graph.
-    drop(desk.settle_before(&mut Transaction::of(vec![edit])));
+/// The graph of a pass, to look at.
+pub(super) fn topology_of<O: Output, S: PassInput>(
+    wiring: &Arc<Wiring<O, S>>,
+    outputs: &Outputs<O, S>,
+) -> GraphTopology {
+    let Edited { desk, skipped } = Edited::of(wiring, outputs);
+    let pass = desk.pass();
+    let added = pass.plan.overlay.added.iter().map(|added| &added.name);
+    let names: Vec<&Arc<str>> = wiring.names.iter().chain(added).collect();
+    let name = |node: u32| names[node as usize].to_string();
+    let is_temporary = |node: u32| node as usize >= wiring.names.len();
+    pass.plan.look(|graph| {
+        let there = || (0..names.len() as u32).filter(|node| !graph.is_gone(*node));
+        let nodes = there().map(|node| TopologyNode {
+            name: name(node),
+            is_graph: false,
+            is_temporary: is_temporary(node),
+            is_skipped: skipped.contains(&node),
+        });
+        let edge = |from, to, kind, is_temporary| TopologyEdge {
+            from: name(from),
+            to: Some(name(to)),
+            kind,
+            is_temporary,
+        };
+        let (mut edges, mut temporary) = (Vec::new(), Vec::new());
+        for node in there() {
+            for source in graph.sources(node) {
+                match wiring.base.has_edge(source, node) {
+                    true => edges.push(edge(source, node, EdgeKind::Edge, false)),
+                    false => temporary.push(edge(source, node, EdgeKind::Edge, true)),
+                }
+            }
+            let before = wiring.base.before.row(node).iter().filter(|source| !graph.is_gone(**source));
+            edges.extend(before.map(|source| edge(*source, node, EdgeKind::Order, false)));
+        }
+        edges.extend(temporary);
+        GraphTopology { nodes: nodes.collect(), edges }
+    })
 }
 
 fn style(text: &mut String, class: &str, look: &str, nodes: impl Iterator<Item = usize>) {

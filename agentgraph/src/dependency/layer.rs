@@ -14,7 +14,8 @@ pub(crate) struct Layer {
     pub(crate) added: Vec<Added>,
     /// What names mean here: another node, or none any more.
     names: HashMap<Arc<str>, Option<u32>>,
-    gone: HashSet<u32>,
+    /// With their names.
+    gone: HashMap<u32, Arc<str>>,
     ends: HashMap<u32, Ends>,
     edges: HashSet<Pair>,
     cut: HashSet<Pair>,
@@ -120,10 +121,19 @@ impl Layer {
         self.unordered |= layer.unordered;
     }
 
+    /// The nodes that were removed and whose names were given to others, which is who they mean then.
+    pub(crate) fn replaced(&self) -> HashSet<u32> {
+        let last: HashMap<&str, u32> =
+            self.added.iter().map(|added| &*added.name).zip(self.first..).collect();
+        let by_another =
+            |(node, name): &(&u32, &Arc<str>)| last.get(&***name).is_some_and(|last| last > node);
+        self.gone.iter().filter(by_another).map(|(node, _)| *node).collect()
+    }
+
     /// Makes a node unknown. Its edges are removed by themselves.
     pub(crate) fn remove_node(&mut self, name: Arc<str>, node: u32) {
-        self.names.insert(name, None);
-        self.gone.insert(node);
+        self.names.insert(Arc::clone(&name), None);
+        self.gone.insert(node, name);
     }
 }
 
@@ -148,7 +158,7 @@ impl<'a> Graph<'a> {
     }
 
     pub(crate) fn is_gone(self, node: u32) -> bool {
-        self.layers.iter().any(|layer| layer.gone.contains(&node))
+        self.layers.iter().any(|layer| layer.gone.contains_key(&node))
     }
 
     pub(crate) fn added(self, node: u32) -> Option<&'a Added> {

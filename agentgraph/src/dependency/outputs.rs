@@ -8,8 +8,8 @@ use std::fmt;
 use std::ops::Index;
 use std::sync::{Arc, OnceLock};
 
-pub(crate) use report::Report;
 pub use report::{NotRun, NotRunReason};
+pub(crate) use report::{Report, StoredDropped};
 
 use super::deps::{Held, Slot};
 use super::edits::{Desk, Op};
@@ -189,6 +189,25 @@ impl<O, S> Outputs<O, S> {
         self.temporary.push(name);
         self.slots.push(Slot::Empty);
         self.slots.len() as u32 - 1
+    }
+
+    /// Says what is edited before the pass.
+    fn set_before(&mut self, before: Vec<Op<O, S>>) {
+        self.edits = before.iter().map(|op| op.edit.clone()).collect();
+        self.before = before;
+    }
+
+    /// The edits that hold, without skips, and the nodes that are skipped yet.
+    pub(crate) fn edits_that_hold(&self) -> (Vec<GraphEdit>, Vec<String>) {
+        let is_skip = |edit: &&GraphEdit| matches!(edit, GraphEdit::Skip { .. });
+        let (skips, edits): (Vec<&GraphEdit>, Vec<_>) = self.edits.iter().partition(is_skip);
+        let skipped = skips.into_iter().flat_map(|edit| match edit {
+            GraphEdit::Skip { nodes } => &nodes[..],
+            _ => &[],
+        });
+        let to_come = |node: &&String| !self.is_over && self.get(node).is_none();
+        let skips = skipped.filter(to_come).cloned().collect();
+        (edits.into_iter().cloned().collect(), skips)
     }
 
     /// What is over when a pass begins.
@@ -401,7 +420,7 @@ impl<O: Output, S: PassInput> State for Outputs<O, S> {
     fn apply(&mut self, _: &OutputTable, update: OutputsUpdate<O, S>) -> Result<(), StateError> {
         if let Some(begins) = update.begins {
             self.input = Some(begins.input);
-            self.before = begins.before;
+            self.set_before(begins.before);
         }
         for (name, output) in update.outputs {
             let known = self.table.0.by_name.get(&name).copied();

@@ -434,11 +434,12 @@ impl Plan {
         if self.is_complete() {
             return Vec::new();
         }
-        let pruned = self.pruned();
+        let (pruned, replaced) = (self.pruned(), self.overlay.replaced());
         let missed = |node: u32| {
             let standing = &self.nodes[node as usize];
             let why = match standing.status {
                 Status::Done => return None,
+                Status::Waits if replaced.contains(&node) => return None,
                 Status::Waits if pruned[node as usize] => Missed::Pruned,
                 Status::Waits if standing.lost => {
                     let mut sources = self.look(|graph| graph.sources(node));

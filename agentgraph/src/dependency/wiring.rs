@@ -39,23 +39,6 @@ pub(crate) struct Entry<O, S> {
     pub(crate) policies: Option<Arc<Policies>>,
 }
 
-impl<O, S> Clone for Wiring<O, S> {
-    fn clone(&self) -> Self {
-        Wiring {
-            base: Arc::clone(&self.base),
-            names: Arc::clone(&self.names),
-            by_name: Arc::clone(&self.by_name),
-            nodes: self.nodes.clone(),
-            templates: self.templates.clone(),
-            policies: self.policies.clone(),
-            deps: self.deps.clone(),
-            sessions: self.sessions.clone(),
-            is_plain: self.is_plain,
-            must_be_complete: self.must_be_complete,
-        }
-    }
-}
-
 impl<O, S> Clone for Entry<O, S> {
     fn clone(&self) -> Self {
         Entry { call: Arc::clone(&self.call), policies: self.policies.clone() }

@@ -49,13 +49,16 @@ pub(crate) trait Discipline<S: State>: Send + Sync {
     ///
     /// # Errors
     /// The input asks for what cannot be.
-    fn entry(&self, state: &S, input: &S::Update, kept: bool) -> Result<Vec<u32>, Error>;
+    fn entry(self: Arc<Self>, state: &S, input: &S::Update, kept: bool) -> Result<Vec<u32>, Error>;
 
     /// Lets a run begin with these edits.
     ///
     /// # Errors
     /// One of them brings what cannot be a node of the graph.
     fn edit_before(&self, input: &mut S::Update, edits: Vec<Collected>) -> Result<(), Error>;
+
+    /// The temporary edits that hold, in order, and the nodes that are skipped when their turn comes.
+    fn edits(&self, state: &S) -> (Vec<GraphEdit>, Vec<String>);
 
     /// Whether a run can go on from what it has left behind.
     ///
@@ -82,13 +85,13 @@ pub(crate) trait Discipline<S: State>: Send + Sync {
 
 impl<O: Output, S: PassInput> Discipline<Outputs<O, S>> for Wiring<O, S> {
     fn entry(
-        &self,
+        self: Arc<Self>,
         state: &Outputs<O, S>,
         input: &OutputsUpdate<O, S>,
         kept: bool,
     ) -> Result<Vec<u32>, Error> {
         if let Some(begins) = input.begins.as_ref().filter(|begins| !begins.before.is_empty()) {
-            let desk = Desk::new(Arc::new(self.clone()), state.kept(), kept);
+            let desk = Desk::new(Arc::clone(&self), state.kept(), kept);
             settle_before(&desk, &begins.before)?;
         }
         // A record says it; a pass that writes none needs no list.
@@ -102,6 +105,10 @@ impl<O: Output, S: PassInput> Discipline<Outputs<O, S>> for Wiring<O, S> {
             begins.before.push(op);
         }
         Ok(())
+    }
+
+    fn edits(&self, outputs: &Outputs<O, S>) -> (Vec<GraphEdit>, Vec<String>) {
+        outputs.edits_that_hold()
     }
 
     fn check(self: Arc<Self>, thread: &str, state: &Outputs<O, S>, left: &LeftOver) -> Result<(), Error> {
@@ -129,10 +136,12 @@ impl<O: Output, S: PassInput> Discipline<Outputs<O, S>> for Wiring<O, S> {
     ) -> Result<Vec<String>, Error> {
         let desk = Desk::new(self, state.kept(), true);
         let mut again = Again::new(&desk, thread, asked);
-        edited(state, again.begin(&state.before));
+        let made = again.begin(&state.before);
+        nodes_added(state, made.added);
         for (turn, update) in done {
             let Some((node, made)) = again.turn(&turn)? else { continue };
             edited(state, made);
+            state.report.dropped.extend(turn.dropped.map(DroppedEdits::from));
             if let Some(output) = update.and_then(|mut update| update.outputs.pop()) {
                 state.slots[node as usize] = Slot::Shared(output.1);
             }
@@ -164,10 +173,14 @@ pub(crate) type Turn<S> = (StoredTurn, Option<<S as State>::Update>);
 
 /// Takes over into the outputs of a pass what was edited, and which nodes were added.
 fn edited<O, S>(outputs: &mut Outputs<O, S>, made: Made) {
-    for name in made.added {
+    nodes_added(outputs, made.added);
+    outputs.edits.extend(made.edits);
+}
+
+fn nodes_added<O, S>(outputs: &mut Outputs<O, S>, names: Vec<Arc<str>>) {
+    for name in names {
         outputs.add_temporary(name);
     }
-    outputs.edits.extend(made.edits);
 }
 
 /// Whether nobody listens to a pass, stops it, stores it or has changed its graph.
@@ -287,10 +300,16 @@ where
         let asked = open.iter().filter_map(|(_, left)| left.asked_by()).collect();
         let (desk, thread) = (Arc::clone(&self.desk), self.run.shared.thread.clone());
         let mut again = Again::new(&desk, thread.as_deref().unwrap_or_default(), &asked);
-        self.edited(again.begin(&self.run.state.before));
+        let made = again.begin(&self.run.state.before);
+        if !made.added.is_empty() {
+            nodes_added(Arc::make_mut(&mut self.run.state), made.added);
+        }
         for (turn, result) in done {
             let Some((node, made)) = again.turn(&turn)? else { continue };
             self.edited(made);
+            if let Some(dropped) = turn.dropped {
+                Arc::make_mut(&mut self.run.state).report.dropped.push(dropped.into());
+            }
             self.done = turn.place;
             let update = self.stored_update(&result)?;
             self.keep(node, update.and_then(|mut update| update.outputs.pop()).map(|(_, output)| output))?;

@@ -8,6 +8,7 @@ use crate::checkpoint::codec::Codec;
 use crate::checkpoint::delta;
 use crate::checkpoint::format::{Bytes, NEEDS_KEY, SEALED, StoredLimits};
 use crate::context::TaskId;
+use crate::dependency::outputs::StoredDropped;
 use crate::edits::GraphEdit;
 use crate::error::{Code, Error};
 use crate::migrate::Migrations;
@@ -44,6 +45,9 @@ pub(crate) struct StoredTurn {
     /// What it has edited, without what changed nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) edits: Vec<GraphEdit>,
+    /// What it has edited, if that could not be made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) dropped: Option<StoredDropped>,
 }
 
 impl StoredTurn {

@@ -34,7 +34,7 @@ pub(super) fn arrow(kind: LineKind) -> &'static str {
     match kind {
         LineKind::Edge => "-->",
         LineKind::Join => "-->|join|",
-        LineKind::Route | LineKind::Command => "-.->",
+        LineKind::Route | LineKind::Command | LineKind::Order => "-.->",
         LineKind::Dispatch => "-.->|dispatch|",
         LineKind::Error => "-.->|error|",
     }

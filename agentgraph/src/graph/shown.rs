@@ -11,9 +11,11 @@ use super::topology::END_ID;
 use crate::state::State;
 use crate::{END, START};
 
-/// A graph as a run has it: the compiled one with its temporary edits. [`CompiledGraph::topology_at`] gives it.
+/// A graph as a run has it: the compiled one with its temporary edits. [`CompiledGraph::topology_at`] gives it, and
+/// [`CompiledDependencyGraph::topology_at`] that of a pass.
 ///
 /// [`CompiledGraph::topology_at`]: crate::CompiledGraph::topology_at
+/// [`CompiledDependencyGraph::topology_at`]: crate::CompiledDependencyGraph::topology_at
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GraphTopology {
@@ -67,6 +69,8 @@ pub enum EdgeKind {
     Command,
     /// The failures of the source are handled there.
     Error,
+    /// It runs after the source, without getting its output: only in dependency graphs.
+    Order,
 }
 
 impl GraphTopology {
@@ -108,7 +112,10 @@ impl GraphTopology {
     /// The graph as a Mermaid flowchart, drawn like [`CompiledGraph::mermaid`](crate::CompiledGraph::mermaid) draws it:
     /// temporary nodes and edges are dashed, nodes that are skipped next are grey, and what was removed is not there.
     pub fn mermaid(&self) -> String {
-        let mut text = String::from("flowchart TD\n    start([START])\n");
+        let mut text = String::from("flowchart TD\n");
+        if self.edges.iter().any(|edge| edge.from == START) {
+            text.push_str("    start([START])\n");
+        }
         let mut ids = HashMap::from([(START, "start".to_owned()), (END, "finish".to_owned())]);
         for (at, node) in self.nodes.iter().enumerate() {
             let id = format!("n{at}");

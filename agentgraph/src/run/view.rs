@@ -141,20 +141,25 @@ fn checkpoint<S: State>(
     replayed: &Replayed,
 ) -> Result<Checkpoint<S>, Error> {
     let header = &replayed.header;
+    let values = restore(&graph.core, persistence, place, replayed)?.state;
+    let (edits, skips) = match &graph.core.discipline {
+        Some(discipline) => discipline.edits(&values),
+        None => (header.overlay.clone(), header.skips.clone()),
+    };
     Ok(Checkpoint {
         id: replayed.id,
         parent: parent(replayed),
         run: header.run,
         source: header.source,
         created: header.time(),
-        values: restore(&graph.core, persistence, place, replayed)?.state,
+        values,
         next: header.next.iter().map(|activation| activation.node.clone()).collect(),
         deferred: header.deferred.clone(),
         interrupts: Vec::new(),
         children: Vec::new(),
         abandoned: header.abandoned,
-        edits: header.overlay.clone(),
-        skips: header.skips.clone(),
+        edits,
+        skips,
     })
 }
 
@@ -218,7 +223,8 @@ fn add_pass<S: State>(
     let mut done = done.collect::<Result<Vec<_>, Error>>()?;
     done.sort_by(|(a, _), (b, _)| a.order().cmp(&b.order()));
     let asked = left.values().filter_map(TaskLeft::asked_by).collect();
-    checkpoint.next = discipline.upcoming(place.thread, &mut checkpoint.values, done, &asked)?;
+    checkpoint.next = Arc::clone(&discipline).upcoming(place.thread, &mut checkpoint.values, done, &asked)?;
+    (checkpoint.edits, checkpoint.skips) = discipline.edits(&checkpoint.values);
     for (task, left) in left {
         let Some(request) = left.open() else { continue };
         let task = OpenTask { id: *task, node: request.1.node.clone(), left: Some(left) };

@@ -1,4 +1,4 @@
-//! The reference: a pass in a hundred lines, sequential, without counters. Every step looks at the whole graph anew.
+//! The reference: a pass without counters, in which every step looks at the whole graph anew.
 
 mod random;
 
@@ -239,7 +239,9 @@ impl Pass<'_> {
     }
 
     fn not_run(&self) -> Vec<(String, Reason)> {
-        let missed = (0..self.graph.names.len()).filter(|node| !self.done.contains(node));
+        let names = &self.graph.names;
+        let replaced = |node: usize| names[node + 1..].contains(&names[node]);
+        let missed = (0..names.len()).filter(|node| !self.done.contains(node) && !replaced(*node));
         let reason = |node: usize| match self.is_pruned(node) {
             true => Reason::Pruned,
             false => {

@@ -55,8 +55,9 @@ pub(super) struct StoredReport {
     dropped: Vec<StoredDropped>,
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct StoredDropped {
+/// Edits that were dropped, as stored.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct StoredDropped {
     by: String,
     edits: Vec<GraphEdit>,
     edit: GraphEdit,
@@ -65,24 +66,36 @@ struct StoredDropped {
 
 impl From<&Report> for StoredReport {
     fn from(report: &Report) -> Self {
-        let dropped = report.dropped.iter().map(|dropped| StoredDropped {
-            by: dropped.by.clone(),
-            edits: dropped.edits.clone(),
-            edit: dropped.why.edit().clone(),
-            why: dropped.why.why().to_string(),
-        });
+        let dropped = report.dropped.iter().map(StoredDropped::from);
         StoredReport { not_run: report.not_run.clone(), dropped: dropped.collect() }
     }
 }
 
 impl From<StoredReport> for Report {
     fn from(stored: StoredReport) -> Self {
-        let dropped = stored.dropped.into_iter().map(|dropped| DroppedEdits {
+        let dropped = stored.dropped.into_iter().map(DroppedEdits::from);
+        Report { not_run: stored.not_run, dropped: dropped.collect() }
+    }
+}
+
+impl From<&DroppedEdits> for StoredDropped {
+    fn from(dropped: &DroppedEdits) -> Self {
+        StoredDropped {
+            by: dropped.by.clone(),
+            edits: dropped.edits.clone(),
+            edit: dropped.why.edit().clone(),
+            why: dropped.why.why().to_string(),
+        }
+    }
+}
+
+impl From<StoredDropped> for DroppedEdits {
+    fn from(dropped: StoredDropped) -> Self {
+        DroppedEdits {
             by: dropped.by,
             edits: dropped.edits,
             why: EditError::new(dropped.edit, Rejection::Unfit(dropped.why)),
             lost: Vec::new(),
-        });
-        Report { not_run: stored.not_run, dropped: dropped.collect() }
+        }
     }
 }

@@ -93,8 +93,10 @@ where
             }
         }
         self.report = pass.report.into();
-        self.edits = pass.edits;
         self.is_over = pass.over;
+        if pass.over {
+            self.edits = pass.edits;
+        }
     }
 
     fn name_of_channel(&self, channel: usize) -> String {
@@ -159,7 +161,7 @@ where
         let restored = match channel {
             _ if channel == nodes => decode::<BeginsIn<S>>(value).map(|begins| {
                 self.input = begins.input.map(Arc::new);
-                self.before = begins.edits.into_iter().map(Op::from).collect();
+                self.set_before(begins.edits.into_iter().map(Op::from).collect());
             }),
             _ if channel == nodes + 1 => decode(value).map(|pass| self.restore_pass(pass)),
             _ => decode(value).map(|output| self.slots[channel] = Slot::Own(output)),

@@ -3,14 +3,12 @@
 use crate::dependency::{Output, PassInput};
 use std::sync::Arc;
 
-use super::{
-    DroppedEdits, EditError, GraphEdit, Pass, StoredAnswer, StoredRequest, StoredStep, StoredTurn, to_bytes,
-};
+use super::{DroppedEdits, GraphEdit, Pass, StoredAnswer, StoredRequest, StoredStep, StoredTurn, to_bytes};
 use crate::checkpoint::PendingWrite;
 use crate::checkpoint::format::Bytes;
 use crate::context::{Inside, Request, Standing, TaskRequest};
 use crate::dependency::deps::Slot;
-use crate::dependency::outputs::{Outputs, OutputsUpdate};
+use crate::dependency::outputs::{Outputs, OutputsUpdate, StoredDropped};
 use crate::engine::execute::{NotDone, bad_answer_to, node_error};
 use crate::error::Error;
 use crate::extract::Snapshot;
@@ -102,7 +100,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         if !self.began_with.is_empty() {
             self.began_with.remove(&node);
         }
-        let edits = self.settle(request)?;
+        let (edits, dropped) = self.settle(request);
         let skipped = output.is_none();
         if self.run.journal.is_none() && self.run.events.is_none() {
             let outputs = Arc::make_mut(&mut self.run.state);
@@ -117,7 +115,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         }
         let output = output.map(Arc::new);
         if self.run.journal.is_some() {
-            let write = self.record(request, output.as_ref(), edits)?;
+            let write = self.record(request, output.as_ref(), edits, dropped)?;
             self.writes.push(write);
         }
         self.announce(request, output.as_ref(), skipped);
@@ -130,8 +128,8 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
     }
 
     /// Makes what a node has edited. What is not possible any more is dropped.
-    fn settle(&mut self, request: TaskRequest) -> Result<Vec<GraphEdit>, Error> {
-        let Some(mut transaction) = self.desk.take(request.index) else { return Ok(Vec::new()) };
+    fn settle(&mut self, request: TaskRequest) -> (Vec<GraphEdit>, Option<StoredDropped>) {
+        let Some(mut transaction) = self.desk.take(request.index) else { return (Vec::new(), None) };
         let edits = transaction.edits();
         let by = self.name(request.node).to_owned();
         match self.desk.settle(&mut transaction) {
@@ -141,17 +139,18 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
                 if let Some(events) = self.run.events.as_ref().filter(|events| events.views.edits) {
                     events.push_of(request, EventKind::Edited { by, edits });
                 }
-                Ok(stored)
+                (stored, None)
             }
             Err(why) => {
-                self.drop_edits(request, by, edits, why);
-                Ok(Vec::new())
+                let dropped = DroppedEdits { by, edits, why, lost: Vec::new() };
+                let stored = self.run.journal.is_some().then(|| StoredDropped::from(&dropped));
+                self.drop_edits(request, dropped);
+                (Vec::new(), stored)
             }
         }
     }
 
-    fn drop_edits(&mut self, request: TaskRequest, by: String, edits: Vec<GraphEdit>, why: EditError) {
-        let dropped = DroppedEdits { by, edits, why, lost: Vec::new() };
+    fn drop_edits(&mut self, request: TaskRequest, dropped: DroppedEdits) {
         if let Some(events) = self.run.events.as_ref().filter(|events| events.views.edits) {
             events.push_of(request, EventKind::EditDropped(dropped.clone()));
         }
@@ -164,6 +163,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         request: TaskRequest,
         output: Option<&Arc<O>>,
         edits: Vec<GraphEdit>,
+        dropped: Option<StoredDropped>,
     ) -> Result<PendingWrite, Error> {
         let name = self.name(request.node);
         let mut step = StoredStep {
@@ -172,7 +172,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
             targets: Vec::new(),
             replaces_edges: false,
             edits: Vec::new(),
-            turn: Some(StoredTurn { node: name.to_owned(), place: self.done, edits }),
+            turn: Some(StoredTurn { node: name.to_owned(), place: self.done, edits, dropped }),
         };
         if let (Some(output), Some(journal)) = (output, &self.run.journal) {
             let update = OutputsUpdate::output(name.into(), Arc::clone(output));
