@@ -193,6 +193,24 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
+
+    /// Nodes run beside each other, end in any order, edit, ask and are answered in part; calls are dropped, and graphs of their
+    /// own go on. What comes of it is what the reference says that never stops.
+    #[test]
+    fn a_pass_ends_as_the_order_of_its_nodes_says_however_often_it_is_stopped(
+        shape in dependency_model::shapes(),
+        asks in prop::collection::vec(any::<bool>(), 12),
+        seed in any::<u64>(),
+    ) {
+        let shape = shape.with_templates();
+        let names = (0..9).map(|at| format!("n{at}")).chain(["t1", "t2", "t3"].map(str::to_owned));
+        let asks = names.zip(asks).filter(|(_, asks)| *asks).map(|(name, _)| name).collect();
+        dependency_model::drive::check(&shape, asks, dependency_model::drive::Choices(seed));
+    }
+}
+
 /// The same graph, whose temporary nodes come from the template.
 fn build_stored(shape: &Shape, refused: &Refused) -> CompiledDependencyGraph<String> {
     let mut graph = DependencyGraph::<String>::new().template("node", |args: &serde_json::Value| {

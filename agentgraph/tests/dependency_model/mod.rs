@@ -1,13 +1,17 @@
 //! The reference: a pass without counters, in which every step looks at the whole graph anew.
 
+mod course;
+pub(crate) mod drive;
+mod gates;
 mod random;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use agentgraph::Join;
+pub(crate) use course::Course;
 pub(crate) use random::shapes;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Edit {
     AddNode(String, Join),
     AddEdge(String, String),
@@ -36,7 +40,7 @@ impl Shape {
 
     /// Temporary nodes are what the template makes.
     pub(crate) fn with_templates(mut self) -> Self {
-        for edit in self.edits.values_mut().flatten() {
+        for edit in self.edits.values_mut().flatten().chain(&mut self.before) {
             if let Edit::AddNode(_, join) = edit {
                 *join = Join::All;
             }
@@ -77,6 +81,10 @@ struct Graph {
     /// Never had a dependency.
     root: Vec<bool>,
     skips: HashSet<usize>,
+    /// Temporary edges that are there, and whether each was put in front.
+    added: Vec<(usize, usize, bool)>,
+    /// Edges that were there before and were removed.
+    cut: HashSet<(usize, usize)>,
 }
 
 pub(crate) struct Model {
@@ -86,13 +94,15 @@ pub(crate) struct Model {
 }
 
 /// One pass under way.
-struct Pass<'a> {
+#[derive(Clone)]
+struct Pass {
     graph: Graph,
+    /// Everybody who has ever entered.
     queue: Vec<usize>,
-    entered: HashSet<usize>,
     done: Vec<usize>,
-    running: Option<usize>,
-    kept: &'a BTreeMap<String, String>,
+    /// They have begun and are not done.
+    running: HashSet<usize>,
+    kept: BTreeMap<String, String>,
     permanent: usize,
 }
 
@@ -108,6 +118,8 @@ impl Model {
             before: vec![Vec::new(); names.len()],
             root: vec![true; names.len()],
             skips: HashSet::new(),
+            added: Vec::new(),
+            cut: HashSet::new(),
             names: names.clone(),
         };
         for (from, to) in &shape.edges {
@@ -121,56 +133,27 @@ impl Model {
         Model { graph, edits: shape.edits.clone(), kept: BTreeMap::new() }
     }
 
-    /// A pass; `None` if what is edited before it is refused.
+    /// A pass in which one node runs after the other; `None` if what is edited before it is refused.
     pub(crate) fn pass(&mut self, before: &[Edit]) -> Option<Report> {
-        let kept = self.kept.clone();
-        let mut pass = Pass {
-            queue: Vec::new(),
-            entered: HashSet::new(),
-            done: Vec::new(),
-            running: None,
-            kept: &kept,
-            permanent: self.graph.names.len(),
-            graph: self.graph.clone(),
-        };
-        let roots: Vec<usize> = (0..pass.permanent).filter(|node| pass.graph.root[*node]).collect();
-        roots.into_iter().for_each(|node| pass.enter(node));
-        for edit in before {
-            pass.edit(edit)?;
-        }
-        pass.enter_roots(pass.permanent);
-        let (mut order, mut refused) = (Vec::new(), Vec::new());
-        while let Some(node) = pass.next() {
-            let name = pass.graph.names[node].clone();
-            let sources = pass.graph.sources[node].iter().filter(|source| pass.done.contains(source));
-            let given = output(&name, sources.map(|source| &*pass.graph.names[*source]));
-            let given = if pass.graph.skips.contains(&node) {
-                kept[&name].clone()
-            } else {
-                pass.running = Some(node);
-                let first = pass.graph.names.len();
-                let edits = self.edits.get(&name).filter(|_| node < pass.permanent);
-                for (at, edit) in edits.into_iter().flatten().enumerate() {
-                    if pass.edit(edit).is_none() {
-                        refused.push(format!("{name}{at}"));
-                    }
+        let mut course = Course::begin(self, before)?;
+        let mut refused = Vec::new();
+        while let Some((name, _)) = course.start() {
+            let edits = self.edits.get(&name).filter(|_| course.is_permanent(&name));
+            for (at, edit) in edits.into_iter().flatten().enumerate() {
+                if !course.edit(&name, edit) {
+                    refused.push(format!("{name}{at}"));
                 }
-                pass.enter_roots(first);
-                given
-            };
-            pass.finish(node);
-            if node < pass.permanent {
-                self.kept.insert(name.clone(), given.clone());
             }
-            order.push((name, given));
+            course.end(&name);
         }
-        Some(Report { order, not_run: pass.not_run(), refused })
+        self.kept = course.kept();
+        Some(Report { refused, ..course.report() })
     }
 }
 
-impl Pass<'_> {
+impl Pass {
     fn enter(&mut self, node: usize) {
-        if self.entered.insert(node) {
+        if !self.queue.contains(&node) {
             self.queue.push(node);
         }
     }
@@ -182,12 +165,6 @@ impl Pass<'_> {
                 self.enter(node);
             }
         }
-    }
-
-    /// Takes the first ready node out of the queue.
-    fn next(&mut self) -> Option<usize> {
-        let at = self.queue.iter().position(|node| self.is_ready(*node))?;
-        Some(self.queue.remove(at))
     }
 
     fn is_ready(&self, node: usize) -> bool {
@@ -206,7 +183,7 @@ impl Pass<'_> {
 
     /// Whether a node will not run, as things stand.
     fn is_lost(&self, node: usize) -> bool {
-        if self.done.contains(&node) || self.running == Some(node) {
+        if self.done.contains(&node) || self.running.contains(&node) {
             return false;
         }
         let sources = &self.graph.sources[node];
@@ -229,7 +206,7 @@ impl Pass<'_> {
     }
 
     fn finish(&mut self, node: usize) {
-        self.running = None;
+        self.running.remove(&node);
         self.done.push(node);
         for target in self.graph.targets[node].clone() {
             if !self.done.contains(&target) {
@@ -285,7 +262,7 @@ impl Pass<'_> {
             }
             Edit::RemoveNode(name) => {
                 let node = self.find(name)?;
-                if self.done.contains(&node) || self.running == Some(node) {
+                if self.done.contains(&node) || self.running.contains(&node) {
                     return None;
                 }
                 self.graph.sources[node].clone().into_iter().for_each(|from| self.cut(from, node));
@@ -296,7 +273,7 @@ impl Pass<'_> {
                 let nodes: Vec<usize> = names.iter().map(|name| self.find(name)).collect::<Option<_>>()?;
                 let fits = |node: &usize| {
                     !self.done.contains(node)
-                        && self.running != Some(*node)
+                        && !self.running.contains(node)
                         && *node < self.permanent
                         && self.kept.contains_key(&self.graph.names[*node])
                 };
@@ -310,6 +287,11 @@ impl Pass<'_> {
     }
 
     fn cut(&mut self, from: usize, to: usize) {
+        let known = self.graph.added.len();
+        self.graph.added.retain(|(a, b, _)| (*a, *b) != (from, to));
+        if self.graph.added.len() == known {
+            self.graph.cut.insert((from, to));
+        }
         self.graph.sources[to].retain(|source| *source != from);
         self.graph.targets[from].retain(|target| *target != to);
     }
@@ -323,10 +305,11 @@ impl Pass<'_> {
         let at = if front { 0 } else { self.graph.sources[to].len() };
         self.graph.sources[to].insert(at, from);
         self.graph.targets[from].push(to);
+        self.graph.added.push((from, to, front));
         if to >= self.permanent {
             self.graph.root[to] = false;
         }
-        if self.done.contains(&from) && self.running != Some(to) {
+        if self.done.contains(&from) {
             self.enter(to);
         }
         Some(())
