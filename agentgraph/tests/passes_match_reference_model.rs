@@ -16,6 +16,12 @@
 //! 12. `Desk::settle` makes edits one by one instead of all or none.
 //! 13. `inline::advance` forgets order-only edges.
 //! 14. A skipped node gets its deps' turn but keeps no place in the order.
+//!
+//! And, by nodes that run beside each other and passes that are stopped:
+//! 15. `Judge::runs` says no, so that an edge into a node that runs is made.
+//! 16. `Again::hold` holds nobody who has asked.
+//! 17. What a node began with is not stored with its question.
+//! 18. Dropped edits are not stored with the turn of their node.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod dependency_model;

@@ -11,6 +11,7 @@ use std::sync::OnceLock;
 
 use agentgraph::Code;
 use agentgraph::prelude::*;
+use common::pass_story::{pass, recorded_pass};
 use common::reading::{self, read};
 use common::stories::{Story, recorded};
 use common::tape::{Tape, hex, unhex};
@@ -138,6 +139,26 @@ proptest! {
         run(async { read(&graph_of(&tape, which).await).await });
     }
 
+    /// Records of nodes are damaged, name other nodes, are there twice, under other tasks or not at all.
+    #[test]
+    fn a_damaged_pass_is_read_or_refused(
+        damages in proptest::collection::vec((any::<usize>(), damage_of_a_pass()), 1..4),
+        encrypted in any::<bool>(),
+    ) {
+        let mut tape = tape_of_a_pass().clone();
+        damages.into_iter().for_each(|(at, damage)| damage.apply(&mut tape, at));
+        run(async {
+            let which = usize::from(reading::PASS);
+            match encrypted {
+                false => reading::read_thread(which, tape.play().await).await,
+                true => {
+                    let tape = tape.through(reading::encrypted).await;
+                    reading::read_thread(which + usize::from(reading::ENCRYPTED), tape.play().await).await;
+                }
+            }
+        });
+    }
+
     #[test]
     fn any_operations_after_a_good_header_are_read_or_refused(
         operations in proptest::collection::vec(operation(), 0..12),
@@ -149,6 +170,67 @@ proptest! {
         record.extend(operations.concat());
         tape.commits[0].record = hex(&record);
         run(async { read(&graph_of(&tape, 0).await).await });
+    }
+}
+
+fn tape_of_a_pass() -> &'static Tape {
+    static TAPE: OnceLock<Tape> = OnceLock::new();
+    TAPE.get_or_init(|| run(recorded_pass()))
+}
+
+/// One change to what is stored of a pass.
+#[derive(Clone, Debug)]
+enum DamageOfAPass {
+    /// To the bytes of a checkpoint or a write.
+    Bytes(Damage),
+    /// The n-th text of one letter becomes another.
+    Name(usize, u8),
+    /// A write comes again, under a task that is none.
+    Twice(u128),
+    Gone,
+}
+
+fn damage_of_a_pass() -> impl Strategy<Value = DamageOfAPass> {
+    prop_oneof![
+        2 => damage().prop_map(DamageOfAPass::Bytes),
+        4 => (any::<usize>(), proptest::sample::select(b"abcdefghxy?".to_vec()))
+            .prop_map(|(at, to)| DamageOfAPass::Name(at, to)),
+        2 => any::<u128>().prop_map(DamageOfAPass::Twice),
+        1 => Just(DamageOfAPass::Gone),
+    ]
+}
+
+impl DamageOfAPass {
+    fn apply(&self, tape: &mut Tape, at: usize) {
+        let (commits, writes) = (tape.commits.len(), tape.writes.len());
+        let at = at % (commits + writes);
+        let write = at.checked_sub(commits);
+        let text = match write {
+            Some(write) => &mut tape.writes[write].bytes,
+            None => &mut tape.commits[at].record,
+        };
+        let mut bytes = unhex(text);
+        match (self, write) {
+            (DamageOfAPass::Bytes(damage), _) => damage.apply(&mut bytes),
+            (DamageOfAPass::Name(nth, to), _) => {
+                let names: Vec<usize> = (1..bytes.len()).filter(|at| bytes[at - 1] == 0xa1).collect();
+                if let Some(name) = names.get(nth % names.len().max(1)) {
+                    bytes[*name] = *to;
+                }
+            }
+            (DamageOfAPass::Twice(task), Some(write)) => {
+                let task = agentgraph::TaskId::from_u128(*task).to_string();
+                let again = common::tape::Write { task, ..tape.writes[write].clone() };
+                tape.writes.push(again);
+                return;
+            }
+            (DamageOfAPass::Gone, Some(write)) => {
+                tape.writes.remove(write);
+                return;
+            }
+            _ => {}
+        }
+        *text = hex(&bytes);
     }
 }
 
@@ -244,12 +326,31 @@ fn what_the_fuzzer_came_upon_is_read_or_refused_with_little_memory() {
     for file in std::fs::read_dir(corpus()).unwrap() {
         let path = file.unwrap().path();
         let thread = ThreadBytes::read(&std::fs::read(&path).unwrap());
-        run(async { read(&reading::graph_of(thread.graph.into(), thread.play().await)).await });
+        run(async { reading::read_thread(thread.graph.into(), thread.play().await).await });
         count += 1;
     }
     assert!(count > 100, "only {count} threads in {}", corpus().display());
     if let (Some(before), Some(after)) = (before, most_memory()) {
         assert!(after - before < 64 * 1024, "{} KiB", after - before);
+    }
+}
+
+#[test]
+fn the_pass_that_is_damaged_goes_on_if_it_is_not() {
+    let tape = tape_of_a_pass();
+    let thread = ThreadBytes::of(reading::PASS.into(), tape);
+    assert_eq!(ThreadBytes::read(&thread.write()), thread);
+    run(async {
+        let graph = pass(thread.play().await);
+        let state = graph.state("t").await.unwrap().unwrap();
+        let done: Vec<_> = state.values.names().collect();
+        assert_eq!(
+            (&done[..], &state.next[..]),
+            (&["y", "a", "x", "b", "e"][..], &["c".to_owned(), "d".to_owned()][..])
+        );
+    });
+    if std::env::var_os("WRITE_SEEDS").is_some() {
+        std::fs::write(corpus().join("seed-pass"), thread.write()).unwrap();
     }
 }
 

@@ -7,7 +7,7 @@ mod common;
 
 use std::cell::OnceCell;
 
-use common::reading::{graph_of, read};
+use common::reading::read_thread;
 use common::thread_bytes::{Part, ThreadBytes};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
 use tokio::runtime::{Builder, Runtime};
@@ -20,7 +20,7 @@ fuzz_target!(|data: &[u8]| {
     let thread = ThreadBytes::read(data);
     RUNTIME.with(|runtime| {
         let runtime = runtime.get_or_init(|| Builder::new_current_thread().build().unwrap());
-        runtime.block_on(async { read(&graph_of(thread.graph.into(), thread.play().await)).await });
+        runtime.block_on(async { read_thread(thread.graph.into(), thread.play().await).await });
     });
 });
 

@@ -289,7 +289,8 @@ where
         let mut open = Vec::new();
         for (task, left) in left_over {
             if let Some(result) = &left.result {
-                let step = StoredStep::from_bytes(result)?;
+                let step = StoredStep::from_bytes(result);
+                let step = step.map_err(|error| error.on_thread(self.run.shared.thread.as_deref()))?;
                 let turn = step.turn.ok_or_else(|| self.not_of_a_pass())?;
                 done.push((turn, result.clone()));
             } else {

@@ -215,7 +215,7 @@ fn add_pass<S: State>(
     let done = results.filter_map(|result| {
         let turn = match StoredStep::from_bytes(result) {
             Ok(step) => step.turn?,
-            Err(error) => return Some(Err(error)),
+            Err(error) => return Some(Err(error.on_thread(Some(place.thread)))),
         };
         let step = finished_step(core, &persistence.codec, place.thread, result);
         Some(step.map(|(step, _)| (turn, update_of(step))))

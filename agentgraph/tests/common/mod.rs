@@ -3,6 +3,7 @@
 
 pub mod clock;
 pub mod later_stories;
+pub mod pass_story;
 pub mod poll;
 pub mod reading;
 pub mod saver;

@@ -6,7 +6,11 @@ use agentgraph::checkpoint::{Checkpointer, EncryptedSaver, EncryptionKey, KeyRin
 use agentgraph::prelude::*;
 use agentgraph::{Code, Error, MemorySaver};
 
+use super::pass_story::pass;
 use super::stories::{Story, large, long, migrated, paused};
+
+/// A thread of this number, with any of those above, is a pass.
+pub const PASS: u8 = 64;
 
 /// From this number on a thread is read through a key.
 pub const ENCRYPTED: u8 = 128;
@@ -16,12 +20,27 @@ pub fn encrypted<C: Checkpointer>(saver: C) -> EncryptedSaver<C> {
     EncryptedSaver::new(saver, KeyRing::new("k", EncryptionKey::from_bytes([7; 32])).unwrap())
 }
 
-/// The graph that the thread of this number belongs to.
-pub fn graph_of(which: usize, saver: Arc<MemorySaver>) -> CompiledGraph<Story> {
-    let saver: Arc<dyn Checkpointer> = match which >= ENCRYPTED.into() {
+fn through(which: usize, saver: Arc<MemorySaver>) -> Arc<dyn Checkpointer> {
+    match which >= ENCRYPTED.into() {
         true => Arc::new(encrypted(saver)),
         false => saver,
-    };
+    }
+}
+
+/// Reads the thread of this number.
+///
+/// # Panics
+/// If it is refused for another reason than its bytes.
+pub async fn read_thread(which: usize, saver: Arc<MemorySaver>) {
+    match which & usize::from(PASS) {
+        0 => read(&graph_of(which, saver)).await,
+        _ => read_pass(through(which, saver)).await,
+    }
+}
+
+/// The graph that the thread of this number belongs to.
+pub fn graph_of(which: usize, saver: Arc<MemorySaver>) -> CompiledGraph<Story> {
+    let saver = through(which, saver);
     match which % 4 {
         0 => paused(saver),
         1 => long(saver),
@@ -57,4 +76,34 @@ pub async fn read(graph: &CompiledGraph<Story>) {
     let _ = graph.proceed().thread("t").max_supersteps(3).await;
     let _ = graph.resume(1).thread("t").max_supersteps(3).await;
     let _ = graph.invoke(Story::update()).thread("t").abandon().max_supersteps(3).await;
+}
+
+/// The same for a pass.
+async fn read_pass(saver: Arc<dyn Checkpointer>) {
+    let graph = pass(saver);
+    match graph.state("t").await {
+        Err(error) => {
+            assert!(is_fair(&error), "state: {error}");
+            assert_eq!(error.thread(), Some("t"), "{error}");
+        }
+        Ok(state) => drop(state.map(|state| graph.mermaid_of(&state.values))),
+    }
+    match graph.history("t").await {
+        Err(error) => assert!(is_fair(&error), "history: {error}"),
+        Ok(history) => {
+            for checkpoint in history.iter().take(3) {
+                graph.mermaid_of(&checkpoint.values);
+                let _ = graph.topology_at("t", checkpoint.id).await;
+            }
+        }
+    }
+    let gone_on = [
+        graph.proceed().thread("t").max_supersteps(20).await,
+        graph.resume("yes").thread("t").max_supersteps(20).await,
+        graph.invoke(()).thread("t").abandon().max_supersteps(20).await,
+    ];
+    for error in gone_on.into_iter().filter_map(Result::err) {
+        // Not of a node: those do not panic.
+        assert_ne!(error.code(), Code::NodePanicked, "{error}");
+    }
 }
