@@ -83,6 +83,7 @@ mod segment_view;
 mod segments;
 mod settings;
 mod shape;
+mod side;
 mod sources;
 mod state;
 mod statistics;

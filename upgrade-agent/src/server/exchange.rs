@@ -7,12 +7,13 @@ use super::audit;
 use super::body::{self, entries, text};
 use super::core::{Asked, Core};
 use super::create;
-use super::experiment_lists::{self, Side};
+use super::experiment_lists;
 use super::experiments::path_id;
 use super::fault::Fault;
 use super::model::Experiment;
 use super::segment;
 use super::segment_files;
+use super::side::{OneSide, Side};
 use super::table::key;
 use super::validate;
 use super::view;
@@ -221,24 +222,16 @@ pub(super) fn import_lists(core: &mut Core, asked: &Asked) -> Result<Value, Faul
     Ok(told.collect())
 }
 
-/// `GET /experiments/export/includeLists/:id`.
-pub(super) fn export_inclusion(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
-    export_lists(core, asked, Side::Inclusion)
-}
-
-/// `GET /experiments/export/excludeLists/:id`.
-pub(super) fn export_exclusion(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
-    export_lists(core, asked, Side::Exclusion)
-}
-
-fn export_lists(core: &Core, asked: &Asked, side: Side) -> Result<Value, Fault> {
+/// `GET /experiments/export/includeLists/:id` and `excludeLists/:id`.
+pub(super) fn export_lists<S: OneSide>(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+    let side = S::SIDE;
     let id = path_id(asked)
         .map_err(|_| Fault::database(format!("invalid input syntax for type uuid: \"{}\"", asked.id)))?;
     let experiment = core.world.experiments.get(&key(&[&id])).ok_or_else(Fault::nothing_to_delete)?;
     let lists = side.of(experiment).iter().filter_map(|tie| core.world.segment(&tie.segment_id));
     let lists: Vec<Value> = lists.map(segment_files::as_input).collect();
     if lists.is_empty() {
-        return Err(Fault::no_lists(if matches!(side, Side::Inclusion) { "Include" } else { "Exclude" }));
+        return Err(Fault::no_lists(side.verb()));
     }
     Ok(json!(lists))
 }

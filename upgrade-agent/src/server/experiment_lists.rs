@@ -8,25 +8,12 @@ use super::fault::Fault;
 use super::model::{Experiment, ListTie, Stamp};
 use super::segment;
 use super::segment_view;
+use super::side::{OneSide, Side};
 use super::table::key;
 use super::view;
 use super::world::World;
 
-/// Which of the two kinds of lists.
-#[derive(Clone, Copy)]
-pub(super) enum Side {
-    Inclusion,
-    Exclusion,
-}
-
 impl Side {
-    pub(super) fn word(self) -> &'static str {
-        match self {
-            Self::Inclusion => "inclusion",
-            Self::Exclusion => "exclusion",
-        }
-    }
-
     pub(super) fn of(self, experiment: &Experiment) -> &[ListTie] {
         match self {
             Self::Inclusion => &experiment.inclusion,
@@ -42,37 +29,9 @@ impl Side {
     }
 }
 
-/// `POST /experiments/inclusionList`.
-pub(super) fn add_inclusion(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
-    add_asked(core, asked, Side::Inclusion)
-}
-
-/// `POST /experiments/exclusionList`.
-pub(super) fn add_exclusion(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
-    add_asked(core, asked, Side::Exclusion)
-}
-
-/// `PUT /experiments/inclusionList/:id`.
-pub(super) fn change_inclusion(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
-    change(core, asked, Side::Inclusion)
-}
-
-/// `PUT /experiments/exclusionList/:id`.
-pub(super) fn change_exclusion(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
-    change(core, asked, Side::Exclusion)
-}
-
-/// `DELETE /experiments/inclusionList/:id`.
-pub(super) fn remove_inclusion(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
-    remove(core, asked, Side::Inclusion)
-}
-
-/// `DELETE /experiments/exclusionList/:id`.
-pub(super) fn remove_exclusion(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
-    remove(core, asked, Side::Exclusion)
-}
-
-fn add_asked(core: &mut Core, asked: &Asked, side: Side) -> Result<Value, Fault> {
+/// `POST /experiments/inclusionList` and `exclusionList`.
+pub(super) fn add_asked<S: OneSide>(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+    let side = S::SIDE;
     let input = private(&asked.body["list"]);
     let failed = format!("Error in creating private segment for experiment {} list", side.word());
     segment::check(&core.world, &input).map_err(|why| why.within(&failed))?;
@@ -136,7 +95,9 @@ fn shown(world: &World, experiment: &str, tie: &ListTie) -> Option<Value> {
     Some(view::with(segment_view::tie(tie, experiment), [("experiment", columns), ("segment", segment)]))
 }
 
-fn change(core: &mut Core, asked: &Asked, side: Side) -> Result<Value, Fault> {
+/// `PUT /experiments/inclusionList/:id` and `exclusionList/:id`.
+pub(super) fn change<S: OneSide>(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+    let side = S::SIDE;
     let list = &asked.body["list"];
     if list.is_null() {
         let nothing = if asked.body.get("list").is_some() { "null" } else { "undefined" };
@@ -178,7 +139,9 @@ fn tied(world: &World, named: &Value, list: &str, side: Side) -> Result<(String,
     })
 }
 
-fn remove(core: &mut Core, asked: &Asked, side: Side) -> Result<Value, Fault> {
+/// `DELETE /experiments/inclusionList/:id` and `exclusionList/:id`.
+pub(super) fn remove<S: OneSide>(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+    let side = S::SIDE;
     let id = asked.id.to_lowercase();
     if uuid::Uuid::try_parse(&id).is_err() {
         return Err(Fault::database(format!("invalid input syntax for type uuid: \"{}\"", asked.id)));

@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 use super::body::{entries, text};
 use super::core::{Asked, Core};
 use super::exchange::{FITS, FITS_HALF, FITS_NOT};
-use super::experiment_lists::Side;
 use super::fault::Fault;
 use super::flag_lists;
 use super::flags;
 use super::segment;
 use super::segment_files;
+use super::side::Side;
 use super::validate;
 use super::world::World;
 

@@ -5,57 +5,17 @@ use serde_json::{Value, json};
 use super::audit;
 use super::body::text;
 use super::core::{Asked, Core};
-use super::experiment_lists::Side;
 use super::fault::Fault;
 use super::flags;
 use super::model::{Flag, FlagTie, Stamp};
 use super::segment;
 use super::segment_files;
 use super::segment_view;
+use super::side::{OneSide, Side};
 use super::table::key;
 use super::validate;
 use super::view::{row, with};
 use super::world::World;
-
-/// `POST /flags/inclusionList`.
-pub(super) fn add_inclusion(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
-    add(core, asked, Side::Inclusion)
-}
-
-/// `POST /flags/exclusionList`.
-pub(super) fn add_exclusion(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
-    add(core, asked, Side::Exclusion)
-}
-
-/// `PUT /flags/inclusionList/:id`.
-pub(super) fn change_inclusion(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
-    change(core, asked, Side::Inclusion)
-}
-
-/// `PUT /flags/exclusionList/:id`.
-pub(super) fn change_exclusion(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
-    change(core, asked, Side::Exclusion)
-}
-
-/// `DELETE /flags/inclusionList/:id`.
-pub(super) fn remove_inclusion(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
-    remove(core, asked, Side::Inclusion)
-}
-
-/// `DELETE /flags/exclusionList/:id`.
-pub(super) fn remove_exclusion(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
-    remove(core, asked, Side::Exclusion)
-}
-
-/// `GET /flags/export/includeLists/:id`.
-pub(super) fn export_inclusion(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
-    export(core, asked, Side::Inclusion)
-}
-
-/// `GET /flags/export/excludeLists/:id`.
-pub(super) fn export_exclusion(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
-    export(core, asked, Side::Exclusion)
-}
 
 fn of(flag: &Flag, side: Side) -> &[FlagTie] {
     match side {
@@ -107,7 +67,9 @@ fn private(list: &Value) -> Value {
     input
 }
 
-fn add(core: &mut Core, asked: &Asked, side: Side) -> Result<Value, Fault> {
+/// `POST /flags/inclusionList` and `exclusionList`.
+pub(super) fn add<S: OneSide>(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+    let side = S::SIDE;
     let body = &asked.body;
     validate::flag_list(body)?;
     if body["segment"].is_null() {
@@ -176,7 +138,9 @@ fn note(core: &mut Core, flag: &str, list: &str, side: Side, deed: &str, enabled
     audit::flagged(core, "featureFlagUpdated", data);
 }
 
-fn change(core: &mut Core, asked: &Asked, side: Side) -> Result<Value, Fault> {
+/// `PUT /flags/inclusionList/:id` and `exclusionList/:id`.
+pub(super) fn change<S: OneSide>(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+    let side = S::SIDE;
     let id = validate::path_id(&asked.id)?;
     let body = &asked.body;
     validate::flag_list(body)?;
@@ -224,7 +188,9 @@ fn rewrite(core: &mut Core, flag: &str, old: &FlagTie, side: Side, body: &Value)
     with_ends(&core.world, flag, &tie).ok_or_else(|| Fault::internal("lost list"))
 }
 
-fn remove(core: &mut Core, asked: &Asked, side: Side) -> Result<Value, Fault> {
+/// `DELETE /flags/inclusionList/:id` and `exclusionList/:id`.
+pub(super) fn remove<S: OneSide>(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+    let side = S::SIDE;
     let id = validate::path_id(&asked.id)?;
     let is_tied = |flag: &&Flag| of(flag, side).iter().any(|tie| tie.segment_id == id);
     let owner = core.world.flags.values().find(is_tied).map(|flag| flag.columns.id.clone());
@@ -236,14 +202,16 @@ fn remove(core: &mut Core, asked: &Asked, side: Side) -> Result<Value, Fault> {
     Ok(gone.map_or(Value::Null, |segment| segment_view::columns(&segment)))
 }
 
-fn export(core: &mut Core, asked: &Asked, side: Side) -> Result<Value, Fault> {
+/// `GET /flags/export/includeLists/:id` and `excludeLists/:id`.
+pub(super) fn export<S: OneSide>(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+    let side = S::SIDE;
     let id = validate::path_id(&asked.id)?;
     // The original speaks of experiments here too.
     let flag = flags::find(&core.world, &id).ok_or_else(Fault::nothing_to_delete)?;
     let lists = of(flag, side).iter().filter_map(|tie| core.world.segment(&tie.segment_id));
     let lists: Vec<Value> = lists.map(segment_files::as_input).collect();
     if lists.is_empty() {
-        return Err(Fault::no_lists(if matches!(side, Side::Inclusion) { "Include" } else { "Exclude" }));
+        return Err(Fault::no_lists(side.verb()));
     }
     Ok(json!(lists))
 }

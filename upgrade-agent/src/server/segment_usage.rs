@@ -4,11 +4,11 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Value, json};
 
-use super::experiment_lists::Side;
 use super::flag_lists;
 use super::flags;
 use super::model::{Experiment, Flag, FlagTie, ListTie, Segment, SegmentKind};
 use super::segment_view;
+use super::side::Side;
 use super::view::{outward, with};
 use super::world::World;
 use crate::client::ExperimentState;

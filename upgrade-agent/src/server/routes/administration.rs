@@ -3,6 +3,7 @@
 use axum::routing::MethodFilter;
 
 use super::Route;
+use crate::server::side::{Exclusion, Inclusion};
 use crate::server::{
     accounts, analysis, audit, flag_files, flag_lists, flags, jobs, metrics, preview, settings, strata,
     students,
@@ -46,14 +47,14 @@ pub(super) const ROUTES: &[Route] = &[
     (MethodFilter::POST, "/api/flags/import/validation", flag_files::validate),
     (MethodFilter::POST, "/api/flags/lists/import", flag_files::import_lists),
     (MethodFilter::GET, "/api/flags/export/{id}", flags::export),
-    (MethodFilter::GET, "/api/flags/export/includeLists/{id}", flag_lists::export_inclusion),
-    (MethodFilter::GET, "/api/flags/export/excludeLists/{id}", flag_lists::export_exclusion),
-    (MethodFilter::POST, "/api/flags/inclusionList", flag_lists::add_inclusion),
-    (MethodFilter::POST, "/api/flags/exclusionList", flag_lists::add_exclusion),
-    (MethodFilter::PUT, "/api/flags/inclusionList/{id}", flag_lists::change_inclusion),
-    (MethodFilter::PUT, "/api/flags/exclusionList/{id}", flag_lists::change_exclusion),
-    (MethodFilter::DELETE, "/api/flags/inclusionList/{id}", flag_lists::remove_inclusion),
-    (MethodFilter::DELETE, "/api/flags/exclusionList/{id}", flag_lists::remove_exclusion),
+    (MethodFilter::GET, "/api/flags/export/includeLists/{id}", flag_lists::export::<Inclusion>),
+    (MethodFilter::GET, "/api/flags/export/excludeLists/{id}", flag_lists::export::<Exclusion>),
+    (MethodFilter::POST, "/api/flags/inclusionList", flag_lists::add::<Inclusion>),
+    (MethodFilter::POST, "/api/flags/exclusionList", flag_lists::add::<Exclusion>),
+    (MethodFilter::PUT, "/api/flags/inclusionList/{id}", flag_lists::change::<Inclusion>),
+    (MethodFilter::PUT, "/api/flags/exclusionList/{id}", flag_lists::change::<Exclusion>),
+    (MethodFilter::DELETE, "/api/flags/inclusionList/{id}", flag_lists::remove::<Inclusion>),
+    (MethodFilter::DELETE, "/api/flags/exclusionList/{id}", flag_lists::remove::<Exclusion>),
     (MethodFilter::POST, "/api/scheduledJobs/start", jobs::refuse),
     (MethodFilter::POST, "/api/scheduledJobs/end", jobs::refuse),
     (MethodFilter::POST, "/api/scheduledJobs/clearLogs", jobs::refuse),

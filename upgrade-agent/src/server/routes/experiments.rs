@@ -3,6 +3,7 @@
 use axum::routing::MethodFilter;
 
 use super::Route;
+use crate::server::side::{Exclusion, Inclusion};
 use crate::server::{create, exchange, experiment_lists as lists, experiments, page, update};
 
 pub(super) const ROUTES: &[Route] = &[
@@ -27,13 +28,13 @@ pub(super) const ROUTES: &[Route] = &[
 
 /// Each of an experiment's lists for itself.
 pub(super) const LISTS: &[Route] = &[
-    (MethodFilter::GET, "/api/experiments/export/includeLists/{id}", exchange::export_inclusion),
-    (MethodFilter::GET, "/api/experiments/export/excludeLists/{id}", exchange::export_exclusion),
+    (MethodFilter::GET, "/api/experiments/export/includeLists/{id}", exchange::export_lists::<Inclusion>),
+    (MethodFilter::GET, "/api/experiments/export/excludeLists/{id}", exchange::export_lists::<Exclusion>),
     (MethodFilter::POST, "/api/experiments/lists/import", exchange::import_lists),
-    (MethodFilter::POST, "/api/experiments/inclusionList", lists::add_inclusion),
-    (MethodFilter::PUT, "/api/experiments/inclusionList/{id}", lists::change_inclusion),
-    (MethodFilter::DELETE, "/api/experiments/inclusionList/{id}", lists::remove_inclusion),
-    (MethodFilter::POST, "/api/experiments/exclusionList", lists::add_exclusion),
-    (MethodFilter::PUT, "/api/experiments/exclusionList/{id}", lists::change_exclusion),
-    (MethodFilter::DELETE, "/api/experiments/exclusionList/{id}", lists::remove_exclusion),
+    (MethodFilter::POST, "/api/experiments/inclusionList", lists::add_asked::<Inclusion>),
+    (MethodFilter::PUT, "/api/experiments/inclusionList/{id}", lists::change::<Inclusion>),
+    (MethodFilter::DELETE, "/api/experiments/inclusionList/{id}", lists::remove::<Inclusion>),
+    (MethodFilter::POST, "/api/experiments/exclusionList", lists::add_asked::<Exclusion>),
+    (MethodFilter::PUT, "/api/experiments/exclusionList/{id}", lists::change::<Exclusion>),
+    (MethodFilter::DELETE, "/api/experiments/exclusionList/{id}", lists::remove::<Exclusion>),
 ];
