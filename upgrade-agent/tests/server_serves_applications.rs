@@ -418,6 +418,28 @@ async fn metrics_are_declared_where_others_are_refused_and_shown_as_a_tree() {
     }
 }
 
+/// A key of that many parts.
+fn deep(parts: usize) -> String {
+    vec!["p"; parts].join("@__@")
+}
+
+#[tokio::test]
+async fn keys_of_more_parts_than_can_be_stored_are_refused() {
+    let class = Class::of(&["ada"]).await;
+    let filtered = json!({ "toCheckAuth": false, "toFilterMetric": true });
+    assert_eq!(class.ask("POST", "setting", filtered).await.status, 200);
+    for (parts, status) in [(200_000, 500), (51, 500), (50, 200)] {
+        let unit = json!({ "metric": deep(parts), "datatype": "continuous" });
+        let body = json!({ "metricUnit": [unit], "context": ["assign-prog"] });
+        assert_eq!(class.ask("POST", "metric/save", body).await.status, status, "{parts}");
+    }
+    let asks = query(SUM, &deep(50), json!({ "operationType": "sum" }), "EARLIEST");
+    class.asking("individual", json!([asks])).await;
+    let entry = logged(EARLY, json!({ deep(50): 3 }));
+    assert_eq!(class.says("POST", "log", "ada", json!({ "value": [entry] })).await.status, 200);
+    assert_eq!(class.ask("GET", "metric", Value::Null).await.status, 200);
+}
+
 #[tokio::test]
 async fn queries_that_are_unknown_or_none_are_answered_as_by_the_database() {
     let class = Class::of(&[]).await;

@@ -16,6 +16,10 @@ use super::world::World;
 /// Between the parts of a key.
 pub(super) const JOIN: &str = "@__@";
 
+/// The most parts of a key. Logged values and the tree are as deep as a key has parts, and neither is written or read back
+/// from any depth.
+const PARTS: usize = 50;
+
 /// What is there when a server starts, if its context is.
 const FIRST: [(&str, &str); 2] = [
     ("assign-prog", "totalTimeSeconds"),
@@ -47,6 +51,7 @@ pub(super) fn save(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     entries(&asked.body, "metricUnit").for_each(|unit| unfold(unit, "", &mut leaves));
     let contexts: Vec<String> =
         entries(&asked.body, "context").filter_map(Value::as_str).map(str::to_owned).collect();
+    leaves.iter().try_for_each(|(key, _)| check_key(key))?;
     let keys: Vec<String> = leaves.iter().map(|(key, _)| key.clone()).collect();
     for (key, unit) in leaves {
         declare(core, &key, unit, &contexts);
@@ -79,6 +84,11 @@ pub(super) fn delete(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 
 fn is_below(key: &str, root: &str) -> bool {
     key.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with(JOIN))
+}
+
+/// What the original leaves to its database to refuse, which bears more.
+fn check_key(key: &str) -> Result<(), Fault> {
+    if key.split(JOIN).count() > PARTS { Err(Fault::database("stack depth limit exceeded")) } else { Ok(()) }
 }
 
 /// Sees that there are the first metrics.
