@@ -441,6 +441,24 @@ async fn keys_of_more_parts_than_can_be_stored_are_refused() {
 }
 
 #[tokio::test]
+async fn a_declaration_of_more_metrics_than_anybody_has_is_refused() {
+    let class = Class::of(&[]).await;
+    let filtered = json!({ "toCheckAuth": false, "toFilterMetric": true });
+    assert_eq!(class.ask("POST", "setting", filtered).await.status, 200);
+    let names: Vec<String> = (0..100).map(|n| n.to_string()).collect();
+    let metric = json!({ "metric": "score", "datatype": "continuous" });
+    let nothing = json!({ "groupClass": "quiz", "allowedKeys": names, "attributes": [] });
+    for mut unit in [metric, nothing] {
+        for _ in 0..10 {
+            unit = json!({ "groupClass": "quiz", "allowedKeys": names, "attributes": [unit] });
+        }
+        let body = json!({ "metricUnit": [unit], "context": ["assign-prog"] });
+        assert_eq!(class.ask("POST", "metric/save", body).await.status, 500);
+    }
+    assert_eq!(class.ask("GET", "metric", Value::Null).await.body.as_array().unwrap().len(), 2);
+}
+
+#[tokio::test]
 async fn queries_that_are_unknown_or_none_are_answered_as_by_the_database() {
     let class = Class::of(&[]).await;
     let unknown = class.ask("POST", "query/analyse", json!({ "queryIds": [SUM] })).await;

@@ -1,6 +1,8 @@
 //! `/metric`: what applications may log. A metric in a group has a key of several parts, and all are
 //! shown as a tree.
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 
 use super::body::{entries, text};
@@ -19,6 +21,9 @@ pub(super) const JOIN: &str = "@__@";
 /// The most parts of a key. Logged values and the tree are as deep as a key has parts, and neither is written or read back
 /// from any depth.
 const PARTS: usize = 50;
+
+/// The most metrics and groups of one declaration: groups multiply keys by attributes, at each level anew.
+const UNITS: usize = 10_000;
 
 /// What is there when a server starts, if its context is.
 const FIRST: [(&str, &str); 2] = [
@@ -48,15 +53,19 @@ pub(super) fn save(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
         return Err(Fault::metrics_are_free());
     }
     let mut leaves = Vec::new();
-    entries(&asked.body, "metricUnit").for_each(|unit| unfold(unit, "", &mut leaves));
+    let mut left = UNITS + 1;
+    entries(&asked.body, "metricUnit").for_each(|unit| unfold(unit, "", &mut left, &mut leaves));
     let contexts: Vec<String> =
         entries(&asked.body, "context").filter_map(Value::as_str).map(str::to_owned).collect();
+    if left == 0 {
+        return Err(Fault::internal("too many metrics in one declaration"));
+    }
     leaves.iter().try_for_each(|(key, _)| check_key(key))?;
-    let keys: Vec<String> = leaves.iter().map(|(key, _)| key.clone()).collect();
+    let keys: HashSet<String> = leaves.iter().map(|(key, _)| key.clone()).collect();
     for (key, unit) in leaves {
         declare(core, &key, unit, &contexts);
     }
-    Ok(tree(&in_order(&core.world, |key, _| keys.iter().any(|saved| saved == key))))
+    Ok(tree(&in_order(&core.world, |key, _| keys.contains(key))))
 }
 
 /// `DELETE /metric/:key`: the metric, all below it, and what experiments ask of them.
@@ -118,16 +127,21 @@ fn declare(core: &mut Core, metric: &str, unit: &Value, contexts: &[String]) {
     core.world.metrics.insert(at, new);
 }
 
-/// The metrics that a declaration means, with their keys: every attribute under every key of a group.
-fn unfold<'u>(unit: &'u Value, above: &str, leaves: &mut Vec<(String, &'u Value)>) {
+/// The metrics that a declaration means, with their keys: every attribute under every key of a group. Nothing more once nothing
+/// is left of so many units.
+fn unfold<'u>(unit: &'u Value, above: &str, left: &mut usize, leaves: &mut Vec<(String, &'u Value)>) {
     let under = |name: &str| if above.is_empty() { name.to_owned() } else { format!("{above}{JOIN}{name}") };
-    if let Some(metric) = unit["metric"].as_str() {
+    *left = left.saturating_sub(1);
+    if let Some(metric) = unit["metric"].as_str().filter(|_| *left > 0) {
         return leaves.push((under(metric), unit));
     }
     let group = under(unit["groupClass"].as_str().unwrap_or_default());
     for name in entries(unit, "allowedKeys").filter_map(Value::as_str) {
         for attribute in entries(unit, "attributes") {
-            unfold(attribute, &format!("{group}{JOIN}{name}"), leaves);
+            if *left == 0 {
+                return;
+            }
+            unfold(attribute, &format!("{group}{JOIN}{name}"), left, leaves);
         }
     }
 }
