@@ -90,7 +90,7 @@ pub fn read(text: &str, kind: ConfirmKind) -> Verdict {
     let Some(words) = words(text) else { return Verdict::Other };
     let says = |phrases: &[&[&str]]| is_made_of(&words, phrases);
     match kind {
-        ConfirmKind::YesNo if says(&[YES]) => Verdict::Yes,
+        ConfirmKind::YesNo if says(&[YES]) && is_plain(text) => Verdict::Yes,
         ConfirmKind::TypeDelete if says(&[YES, ALMOST_DELETE]) => Verdict::NotTheWord,
         _ if says(&[NO, CANCEL]) => Verdict::No,
         _ if says(&[MODIFY]) => Verdict::Modify,
@@ -121,6 +121,53 @@ fn unquoted(text: &str) -> &str {
 
 fn is_quote(c: char) -> bool {
     matches!(c, '"' | '\'' | '`' | '\u{2018}'..='\u{201F}' | '«' | '»' | '‹' | '›')
+}
+
+/// Whether the signs of a text are no more than punctuation. A face made of signs may take back what the words say, as an
+/// emoji may: brackets belong in pairs round words, and a dash or star stands alone.
+fn is_plain(text: &str) -> bool {
+    let signs: Vec<char> = text.chars().collect();
+    let mut open = 0_usize;
+    for (at, &c) in signs.iter().enumerate() {
+        let before = at.checked_sub(1).and_then(|at| signs.get(at)).copied();
+        let after = signs.get(at + 1).copied();
+        let fits = match c {
+            c if c.is_alphanumeric() || c.is_whitespace() || is_quote(c) || is_soft(c) => true,
+            '(' | '[' | '{' => {
+                open += 1;
+                before.is_none_or(is_edge) && after.is_some_and(begins_words)
+            }
+            ')' | ']' | '}' => {
+                let closes = open > 0;
+                open = open.saturating_sub(1);
+                let words = before
+                    .is_some_and(|c| c.is_alphanumeric() || is_quote(c) || matches!(c, '.' | '!' | ')'));
+                closes && words && after.is_none_or(|c| is_edge(c) || is_soft(c) || c == ')')
+            }
+            _ => !before.is_some_and(is_sign) && !after.is_some_and(is_sign),
+        };
+        if !fits {
+            return false;
+        }
+    }
+    open == 0
+}
+
+/// Punctuation that may be repeated.
+fn is_soft(c: char) -> bool {
+    matches!(c, '.' | ',' | '!' | ';' | ':' | '…')
+}
+
+fn is_sign(c: char) -> bool {
+    !c.is_alphanumeric() && !c.is_whitespace() && !is_quote(c)
+}
+
+fn is_edge(c: char) -> bool {
+    c.is_whitespace() || is_quote(c) || c == '('
+}
+
+fn begins_words(c: char) -> bool {
+    c.is_alphanumeric() || is_quote(c) || c == '('
 }
 
 /// The words in lower case without punctuation. `None` if there is something that is neither letter nor punctuation, such

@@ -70,6 +70,29 @@ fn the_table_of_yes_and_no_holds() {
         is it ok? | Other
         yes? | Other
         yes 👎 | Other
+        yes :( | Other
+        yes :) | Other
+        yes:-( | Other
+        yes :/ | Other
+        yes :'( | Other
+        yes =( | Other
+        yes ( | Other
+        yes ) | Other
+        yes ^^ | Other
+        yes -_- | Other
+        yes >:-[ | Other
+        yes (: | Other
+        yes :(please) | Other
+        yes !? | Other
+        yes!!! | Yes
+        yes... | Yes
+        (yes) | Yes
+        (“yes”) | Yes
+        yes (please!) | Yes
+        *yes* | Yes
+        yes - go ahead | Yes
+        no :( | No
+        never mind :-) | No
         yeś | Other
         y e s | Other
         please | Other
@@ -194,7 +217,7 @@ proptest! {
     fn politeness_and_punctuation_change_nothing(
         answer in prop::sample::select([YES, NO].concat()),
         before in prop::sample::select(&["", "please, ", "Thanks! "][..]),
-        after in prop::sample::select(&["", " please", ", thank you.", "!!", " :)"][..]),
+        after in prop::sample::select(&["", " please", ", thank you.", "!!", " ..."][..]),
     ) {
         let text = format!("{before}{}{after}", answer.to_uppercase());
         let plain = if YES.contains(&answer) { Verdict::Yes } else { Verdict::No };
