@@ -10,7 +10,7 @@ mod shell;
 use rusqlite::Connection;
 use serde_json::json;
 use shell::gate::{Gate, Hold};
-use shell::{Folder, Running, Simulator, agent, ask, create, reply};
+use shell::{Folder, Running, Simulator, agent, ask, create, reply, run};
 use upgrade_agent::client::{Experiment, ExperimentState, UpgradeClient};
 
 /// An action: how it is asked for, how yes is said, the request that does it, and what must be true once it is done.
@@ -128,17 +128,16 @@ fn killed_before_the_yes_it_still_asks() {
 }
 
 #[test]
-fn killed_after_the_yes_and_before_its_commit_it_asks_for_the_yes_again() {
+fn a_yes_that_cannot_be_committed_calls_nobody_and_is_asked_for_again() {
     for case in cases() {
         let stage = Stage::new(&case);
         let lock = stage.lock();
         let before = stage.simulator.experiments();
-        // The health call is the last sign of life before the turn, whose first commit the lock holds.
-        let gate = Gate::before(&stage.simulator.url, "GET ", Hold::After);
-        let process = stage.start_saying(&gate.url, case.yes);
-        gate.wait();
-        gate.open();
-        process.kill();
+        let gate = Gate::before(&stage.simulator.url, case.request, Hold::Before);
+        let ran = run(&stage.folder, &["ask", "--url", &gate.url, "--thread", "t", case.yes], "");
+        let given_up = ran.err().contains("E_STORE") && !ran.err().contains("The file is left as it is");
+        assert!(ran.code() == 1 && given_up, "{}: in the turn: {}", case.wish, ran.err());
+        assert!(!gate.has_come(), "{}: nothing is called before the yes is kept", case.wish);
         drop(lock);
         assert_eq!(stage.simulator.experiments(), before, "{}", case.wish);
         let turn = stage.ask("t", case.yes);

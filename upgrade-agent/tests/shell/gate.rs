@@ -48,6 +48,11 @@ impl Gate {
         self.held.recv().unwrap();
     }
 
+    /// Whether the request has come.
+    pub(crate) fn has_come(&self) -> bool {
+        self.held.try_recv().is_ok()
+    }
+
     /// Lets the held answer go to the agent, and waits until it is written.
     pub(crate) fn open(&self) {
         self.go.send(()).unwrap();
