@@ -34,7 +34,7 @@ pub(crate) async fn check(name: &str) {
     let written = Player::new(Dialect::V65).await.play(&expected).await;
     if std::env::var_os("UPDATE_TRANSCRIPTS").is_some() {
         std::fs::write(&path, written).unwrap();
-        return;
+        panic!("{name}: written; read it, and run the test again without UPDATE_TRANSCRIPTS");
     }
     let differs = expected.lines().zip(written.lines()).position(|(one, other)| one != other);
     assert!(expected == written, "{name}: differs at line {}:\n{written}", differs.map_or(0, |at| at + 1));
