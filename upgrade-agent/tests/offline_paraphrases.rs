@@ -172,6 +172,24 @@ async fn information_about_experiments() {
         "show active experiments",
     ];
     desk.all_say(&running, &["There is 1 experiment that is enrolling:", "Running Test"]).await;
+    let running = [
+        "is anything running?",
+        "is something running at the moment?",
+        "is there anything running right now",
+        "Anything enrolling?",
+        "which ones are running?",
+        "is anythng active",
+    ];
+    desk.all_say(&running, &["There is 1 experiment that is enrolling:", "Running Test"]).await;
+    let paused = [
+        "is anything paused?",
+        "is everything paused?",
+        "has anything been paused?",
+        "has something been paused",
+        "is nothing paused?",
+        "are none of them paused?",
+    ];
+    desk.all_say(&paused, &["There are no experiments that are enrollmentComplete"]).await;
     let status = [
         "what's the status of Running Test?",
         "is Running Test running?",

@@ -291,6 +291,7 @@ impl Reader<'_> {
         });
         let lists = self.mood.lists
             || self.text.has(&["which", "how", "any", "many", "there", "have"])
+            || slots::asks_any_status(self.text)
             || self
                 .terms
                 .first()

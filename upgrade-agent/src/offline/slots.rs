@@ -117,7 +117,20 @@ fn pronoun(text: &Text) -> bool {
 
 /// A word that can only be a name: neither grammar nor anything of the trade.
 pub(super) fn is_free(word: &Word) -> bool {
-    word.quoted || (!lexicon::is_function(word) && lexicon::concepts(word).is_empty())
+    word.quoted
+        || (!lexicon::is_function(word) && lexicon::concepts(word).is_empty() && !stands_for_any(word))
+}
+
+/// A word that stands for whichever experiments there are: "is anything paused?".
+pub(super) fn stands_for_any(word: &Word) -> bool {
+    let any = ["anything", "something", "everything", "nothing", "none", "ones"];
+    let slip = || any.iter().any(|written| word.low.len() > 6 && is_slip_of(&word.low, written));
+    !word.quoted && (word.leads || !word.is_capital()) && (word.is(&any) || slip())
+}
+
+/// Whether the message asks for a status of whichever experiments: "is everything paused?".
+pub(super) fn asks_any_status(text: &Text) -> bool {
+    text.words.iter().any(stands_for_any) && status_word(text).is_some()
 }
 
 /// The experiment that a message names, as it is written there.
@@ -199,7 +212,7 @@ fn capitals(text: &Text) -> Option<String> {
 }
 
 fn belongs_to_name(word: &Word) -> bool {
-    let known = word.is(&["upgrade", "a/b", "ab", "i", "delete", "ok"]);
+    let known = word.is(&["upgrade", "a/b", "ab", "i", "delete", "ok"]) || stands_for_any(word);
     let leads = word.leads && (lexicon::is_function(word) || !lexicon::concepts(word).is_empty());
     let numbered = word.raw.chars().all(|sign| sign.is_ascii_digit()) && word.raw.len() < 3;
     !known && !leads && (starts_upper(word) || numbered)

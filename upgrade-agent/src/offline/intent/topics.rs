@@ -224,13 +224,16 @@ pub(super) fn experiments(text: &Text, hits: &Hits) -> Option<Meaning> {
         let one = (slots::mention(text).is_some() || slots::refers_back(text)) && !is_many(text, hits);
         return Some(if one { surely(Ask::Details) } else { surely(Ask::Experiments) });
     }
-    let which = text.has(&["which", "what", "anything", "everything", "all", "ones"]);
+    let which = text.has(&["which", "what", "all"]) || text.words.iter().any(slots::stands_for_any);
     let lives = slots::status_word(text).is_some() && slots::mention(text).is_none();
     (which && lives).then(|| likely(Ask::Experiments))
 }
 
 /// "Experiments", "which test", "all studies": more than one.
 fn is_many(text: &Text, hits: &Hits) -> bool {
+    if slots::asks_any_status(text) {
+        return true;
+    }
     hits.of_concept(C::Experiment).any(|hit| {
         let before = hit.at.checked_sub(1).and_then(|at| text.words.get(at));
         let each =
