@@ -631,6 +631,23 @@ async fn a_journey_of_students() {
         "simluate a user jounrey for 20 students in Math Hints",
     ];
     desk.all_ask_for(ActionKind::SimulateUserJourney, &messages, &["20 simulated students"]).await;
+    let told = [
+        "simulate the journey of ada through Running Test: visit, then set the status to paused, then visit again",
+        "simulate a journey of student ada through Running Test: visit, then pause it, then visit again",
+    ];
+    let steps = [
+        "Simulate the journey of student 'ada'",
+        "2. let them visit SelectSection / absolute_value_plot_equality",
+        "3. change the status to enrollmentComplete",
+        "4. let them visit SelectSection / absolute_value_plot_equality",
+        "5. restore the status enrolling",
+    ];
+    desk.all_ask_for(ActionKind::SimulateUserJourney, &told, &steps).await;
+    let lost =
+        desk.say("lost", "simulate the journey of ada through Running Test: visit, then sing a song").await;
+    let waits =
+        matches!(&lost.pending, Some(PendingSummary::Parameters { missing, .. }) if missing == &["steps"]);
+    assert!(waits, "what is not understood is asked for: {}", lost.reply);
     let named = ["run a user journey with students ann and bob in Math Hints"];
     desk.all_ask_for(ActionKind::SimulateUserJourney, &named, &["students 'ann' and 'bob'"]).await;
     desk.end().await;

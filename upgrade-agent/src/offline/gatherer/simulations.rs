@@ -58,7 +58,10 @@ impl Gatherer<'_> {
         if let Some(context) = self.context_of(&contexts, experiment.as_ref()) {
             params.insert("context".into(), json!(context.name));
         }
-        let ids = self.students(&contexts)?;
+        let mut ids = self.students(&contexts)?;
+        if ids.is_empty() {
+            ids.extend(self.whose_journey(&contexts, experiment.as_ref()));
+        }
         if !ids.is_empty() {
             params.insert("user_ids".into(), json!(ids));
         } else if let Some(count) = students::count(&self.without_known(&contexts)?) {
@@ -72,8 +75,35 @@ impl Gatherer<'_> {
         if self.insists() {
             params.insert("force".into(), json!(true));
         }
-        let missing = ["context"].into_iter().filter(|name| is_absent(&params, name)).collect();
+        let mut missing: Vec<_> = ["context"].into_iter().filter(|name| is_absent(&params, name)).collect();
+        // What is said of the way and not understood is asked for: a shorter journey is another one.
+        if self.loses_steps(&contexts, experiment.as_ref()) {
+            params.remove("steps");
+            missing.push("steps");
+        }
         Ok((params, missing))
+    }
+
+    /// "The journey of ada".
+    fn whose_journey(&self, contexts: &[ContextInfo], experiment: Option<&Value>) -> Option<String> {
+        let is_journey = |word: &Word| lexicon::concepts(word).contains(&C::Journey);
+        let at = self.text.words.iter().position(is_journey)?;
+        self.text.words.get(at + 1).filter(|word| word.is(&["of", "for", "by"]))?;
+        let id = self.text.words.get(at + 2)?;
+        let own = experiment.and_then(|one| one.get("name")?.as_str());
+        let free = slots::is_free(id) && !is_place(contexts, &id.raw) && id.raw.parse::<u32>().is_err();
+        (free && !own.is_some_and(|name| names::has_word(name, &id.low))).then(|| id.raw.clone())
+    }
+
+    /// Whether something after a "then" did not become a step.
+    fn loses_steps(&self, contexts: &[ContextInfo], experiment: Option<&Value>) -> bool {
+        let Some(then) = self.text.words.iter().position(|word| !word.quoted && word.is(&["then"])) else {
+            return false;
+        };
+        let after =
+            Text { words: self.text.words[then..].to_vec(), quotes: Vec::new(), asks: self.text.asks };
+        let context = self.context_of(contexts, experiment);
+        clauses(&after).iter().any(|clause| step(clause, context, experiment, true).is_none())
     }
 
     /// The experiment that students are played in, with its details.
@@ -299,13 +329,33 @@ fn step(
     if let (true, Some((kind, id))) = (later, students::groups(clause, &context.groups).into_iter().next()) {
         return Some(json!({ "do": "set_working_group", "working_group": { kind: id } }));
     }
-    let status = later.then(|| status_verb(clause)).flatten();
+    let status = later.then(|| status_verb(clause).or_else(|| set_status(clause))).flatten();
     if let Some(status) = status.filter(|_| experiment.is_some()) {
         return Some(json!({ "do": "set_status", "status": status }));
+    }
+    // "Visit", "come back": the only place there is.
+    let points = experiment.map(wire::points).unwrap_or_default();
+    if let (true, [(site, target)]) = (visits(clause), &points[..]) {
+        return Some(json!({ "do": "visit", "site": site, "target": target }));
     }
     let looks = later
         && (clause.has(&["assigned", "assignments", "assignment"]) || clause.has_phrase("they get|got"));
     looks.then(|| json!({ "do": "assign" }))
+}
+
+/// A visit, and not who or what it is a journey of.
+fn visits(clause: &Text) -> bool {
+    let is_visit = |word: &Word| lexicon::concepts(word).contains(&C::Visit);
+    let leads = clause.words.iter().take(2).any(is_visit);
+    leads && !clause.words.iter().any(|word| lexicon::concepts(word).contains(&C::Journey))
+}
+
+/// "Set the status to inactive".
+fn set_status(clause: &Text) -> Option<&'static str> {
+    let changes = |word: &Word| {
+        word.is(&["set", "put", "make", "move"]) || lexicon::concepts(word).contains(&C::Change)
+    };
+    clause.words.iter().take(2).any(changes).then(|| slots::target_status(clause)).flatten()
 }
 
 /// "Then pause it".
