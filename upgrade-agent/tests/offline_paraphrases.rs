@@ -648,6 +648,10 @@ async fn a_journey_of_students() {
     let waits =
         matches!(&lost.pending, Some(PendingSummary::Parameters { missing, .. }) if missing == &["steps"]);
     assert!(waits, "what is not understood is asked for: {}", lost.reply);
+    let again = desk.say("lost", "sing a song").await;
+    assert!(!again.asks_for_a_yes(), "{}", again.reply);
+    let told = desk.say("lost", "visit, then pause it, then visit again").await;
+    assert!(steps.iter().all(|step| told.reply.contains(step)), "{}", told.reply);
     let named = ["run a user journey with students ann and bob in Math Hints"];
     desk.all_ask_for(ActionKind::SimulateUserJourney, &named, &["students 'ann' and 'bob'"]).await;
     desk.end().await;

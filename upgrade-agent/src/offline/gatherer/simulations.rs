@@ -51,7 +51,12 @@ impl Gatherer<'_> {
     pub(super) fn journey(&self, draft: Option<&Draft>) -> Next<(Params, Vec<&'static str>)> {
         let mut params = draft.map(|draft| draft.params.clone()).unwrap_or_default();
         let contexts = self.contexts()?;
-        let experiment = self.played(&contexts, true)?;
+        let experiment = match (self.played(&contexts, true)?, params.get("experiment_id")) {
+            (None, Some(id)) => {
+                Some(self.need("get_experiment_details", json!({ "experiment_id": id }))?.clone())
+            }
+            (named, _) => named,
+        };
         params.extend(
             experiment.as_ref().and_then(|one| Some(("experiment_id".to_owned(), one.get("id")?.clone()))),
         );
@@ -77,7 +82,8 @@ impl Gatherer<'_> {
         }
         let mut missing: Vec<_> = ["context"].into_iter().filter(|name| is_absent(&params, name)).collect();
         // What is said of the way and not understood is asked for: a shorter journey is another one.
-        if self.loses_steps(&contexts, experiment.as_ref()) {
+        let asked = draft.and_then(Draft::asked_for) == Some("steps");
+        if self.loses_steps(&contexts, experiment.as_ref()) || asked && steps.is_empty() {
             params.remove("steps");
             missing.push("steps");
         }
