@@ -94,8 +94,8 @@ impl fmt::Display for GraphEdit {
     }
 }
 
-/// The edits of a task that were not applied, because a task before it in the same superstep had made others that they do
-/// not fit. They are dropped as a whole.
+/// The edits of a task that were not applied, because others had been made that they do not fit: by a task before it in the
+/// same superstep, or, in an eager run or a pass, by one that was done while it ran. They are dropped as a whole.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct DroppedEdits {

@@ -330,7 +330,7 @@ async fn what_is_refused_is_a_value_that_the_node_may_go_on_from() {
             "there is such an edge",
             "there is no node `X`",
             "there is no such edge; routes, branches and commands are not edges",
-            "node `B` has not finished on this thread, so there is nothing to use again",
+            "node `B` has not finished before, so there is nothing of it to use again",
             "there is a node of that name",
             "there is a node of that name",
             "a name is not empty and does not begin with `__`, which is reserved",
@@ -654,7 +654,7 @@ async fn what_cannot_be_skipped_is_refused_and_none_of_the_list_is() {
     log.take();
     calls.take();
     passes.invoke(()).await.unwrap();
-    let nothing = "node `T` has not finished on this thread, so there is nothing to use again";
+    let nothing = "node `T` has not finished before, so there is nothing of it to use again";
     assert_eq!(log.take(), ["there is no node `ZZ`", "node `A` runs already", "node `R` is done", nothing]);
     assert_eq!(calls.take().len(), 4, "nothing was skipped");
 }

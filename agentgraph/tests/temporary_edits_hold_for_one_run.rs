@@ -522,7 +522,7 @@ async fn skipping_is_all_or_none() {
         .edge("a", "b");
     let error = graph.compile().unwrap().invoke(Words::update()).await.unwrap_err();
     assert_eq!(error.code(), Code::NothingToReuse);
-    assert!(error.to_string().contains("has not finished on this thread"), "{error}");
+    assert!(error.to_string().contains("has not finished before"), "{error}");
 }
 
 #[tokio::test]

@@ -131,7 +131,8 @@ impl<O: Output, S: PassInput> PassEdits<O, S> {
     }
 
     /// Adds an edge; `from` becomes the last dependency of `to`. If `from` is done, `to` enters the queue. An edge into a
-    /// node that runs already changes nothing in this pass.
+    /// node that runs already, or waits for an answer, changes nothing in this pass, and is not among its
+    /// [edits](crate::Outputs::edits).
     ///
     /// # Errors
     /// One of them is unknown, the edge is there, it would close a cycle, or `to` is done.
@@ -158,7 +159,7 @@ impl<O: Output, S: PassInput> PassEdits<O, S> {
     /// Removes a node with its edges. Its name is free then.
     ///
     /// # Errors
-    /// It is unknown, runs, or is done.
+    /// It is unknown, runs, waits for an answer, or is done.
     pub fn remove_node(&self, name: impl Into<String>) -> Result<(), EditError> {
         self.edits.remove_node(name)
     }

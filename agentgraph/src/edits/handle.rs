@@ -157,10 +157,11 @@ impl Edits {
     }
 
     /// Adds an edge. `from` may be [`START`](crate::START), which has an effect before the run begins, and `to`
-    /// [`END`](crate::END).
+    /// [`END`](crate::END). In a dependency graph, one into a node that runs changes nothing in this pass.
     ///
     /// # Errors
-    /// When there is such an edge, or one of its ends is unknown.
+    /// When there is such an edge, or one of its ends is unknown. In a dependency graph also when it closes a cycle, or `to` is
+    /// done.
     pub fn add_edge(&self, from: impl Into<String>, to: impl Into<String>) -> Result<(), EditError> {
         self.submit(GraphEdit::AddEdge { from: from.into(), to: to.into() }, None)
     }
@@ -174,18 +175,20 @@ impl Edits {
         self.submit(GraphEdit::PrependEdge { from: from.into(), to: to.into() }, None)
     }
 
-    /// Removes an edge. A join does not wait for that source any more.
+    /// Removes an edge. A join does not wait for that source any more. In a dependency graph a node that loses its last one is
+    /// pruned.
     ///
     /// # Errors
-    /// When there is no such edge, or one of its ends is unknown.
+    /// When there is no such edge, or one of its ends is unknown; in a dependency graph also when one of them is done.
     pub fn remove_edge(&self, from: impl Into<String>, to: impl Into<String>) -> Result<(), EditError> {
         self.submit(GraphEdit::RemoveEdge { from: from.into(), to: to.into() }, None)
     }
 
-    /// Removes a node with all its edges. If it was to run next it does not; if it is running it comes to its end.
+    /// Removes a node with all its edges. If it was to run next it does not; if it is running it comes to its end, except in a
+    /// dependency graph, where a node that has begun cannot be removed.
     ///
     /// # Errors
-    /// When there is no such node.
+    /// When there is no such node; in a dependency graph also when it runs, waits for an answer, or is done.
     pub fn remove_node(&self, name: impl Into<String>) -> Result<(), EditError> {
         self.submit(GraphEdit::RemoveNode { name: name.into() }, None)
     }
@@ -195,7 +198,7 @@ impl Edits {
     ///
     /// # Errors
     /// When one of them is unknown, and with [`Code::NothingToReuse`](crate::Code::NothingToReuse) when it has nothing that
-    /// could be used again.
+    /// could be used again. In a dependency graph also when one of them runs or is done.
     pub fn skip<T: Into<String>>(&self, nodes: impl IntoIterator<Item = T>) -> Result<(), EditError> {
         self.submit(GraphEdit::Skip { nodes: nodes.into_iter().map(Into::into).collect() }, None)
     }

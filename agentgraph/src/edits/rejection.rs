@@ -103,7 +103,7 @@ pub enum Rejection {
         /// The node.
         node: String,
     },
-    /// The node has not finished on this thread, so there is nothing of it to use again.
+    /// The node has not finished in an earlier run of this thread, or pass, so there is nothing of it to use again.
     NothingToReuse {
         /// The node.
         node: String,
@@ -158,7 +158,7 @@ impl fmt::Display for Rejection {
             }
             Rejection::Done { node } => write!(out, "node `{node}` is done"),
             Rejection::NothingToReuse { node } => {
-                write!(out, "node `{node}` has not finished on this thread, so there is nothing to use again")
+                write!(out, "node `{node}` has not finished before, so there is nothing of it to use again")
             }
             Rejection::KeepsNothing { node } => {
                 write!(out, "node `{node}` keeps nothing to use again: build it with `.keep_output()`")
