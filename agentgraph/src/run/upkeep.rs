@@ -189,6 +189,9 @@ impl<S: State> CompiledGraph<S> {
     /// A copy of a thread that waits goes on from its last checkpoint: its open interrupts get new ids, and what tasks of
     /// the open superstep had finished is kept; what had begun within subgraphs begins anew.
     ///
+    /// The store copies in one transaction, and the new ids are given in the next. A process that is killed in between leaves a copy
+    /// in which the open superstep begins anew: delete it, and copy again, to have what had finished.
+    ///
     /// # Errors
     /// [`Code::ThreadExists`] if `to` has anything; without a checkpointer; when the store fails.
     pub async fn copy_thread(&self, from: &str, to: &str) -> Result<(), Error> {
