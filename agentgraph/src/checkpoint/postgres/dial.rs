@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use deadpool_postgres::Connect;
 use futures_util::stream::{Stream, StreamExt, poll_fn};
-use tokio::task::JoinHandle;
+use tokio::task::{AbortHandle, JoinHandle};
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::{AsyncMessage, Client, Config, Error, Socket};
 
@@ -73,23 +73,19 @@ impl Dial {
         H: Future<Output = ()> + Send + 'static,
     {
         let (client, messages) = (self.connect)().await?;
-        let hears = Hears(Some(tokio::spawn(hear(messages))));
+        let hears = tokio::spawn(hear(messages));
+        let mut closes = Closes(Some(hears.abort_handle()));
         let sign = format!("SELECT pg_advisory_lock_shared({}); {then}", self.owner);
         client.batch_execute(&sign).await?;
-        Ok((client, hears.stands()))
+        closes.0 = None;
+        Ok((client, hears))
     }
 }
 
-/// A connection that is not made yet: dropped, it is closed.
-struct Hears(Option<JoinHandle<()>>);
+/// Closes a connection that nobody waits for any more before it shows anything.
+struct Closes(Option<AbortHandle>);
 
-impl Hears {
-    fn stands(mut self) -> JoinHandle<()> {
-        self.0.take().unwrap_or_else(|| tokio::spawn(async {}))
-    }
-}
-
-impl Drop for Hears {
+impl Drop for Closes {
     fn drop(&mut self) {
         if let Some(hears) = &self.0 {
             hears.abort();

@@ -68,21 +68,27 @@ SELECT pg_notify($3, '') FROM gone";
 /// How soon it is looked whether somebody who seemed gone is there again.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
-/// Owners of leases that were seen without any connection, and since when.
+/// Owners of leases that were seen without any connection: since when, and when last.
 #[derive(Default)]
-pub(super) struct Absent(Mutex<HashMap<i64, Instant>>);
+pub(super) struct Absent(Mutex<HashMap<i64, [Instant; 2]>>);
 
 /// More are forgotten; whoever asks for their threads waits once more.
 const MOST_ABSENT: usize = 1_000;
 
 impl Absent {
-    /// For how long by now.
-    fn see(&self, owner: i64) -> Duration {
+    /// For how long by now. Who was not looked for in between may have been there.
+    fn see(&self, owner: i64, grace: Duration) -> Duration {
         let mut absent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if absent.len() >= MOST_ABSENT && !absent.contains_key(&owner) {
             absent.clear();
         }
-        absent.entry(owner).or_insert_with(Instant::now).elapsed()
+        let now = Instant::now();
+        let [since, last] = absent.entry(owner).or_insert([now; 2]);
+        if now.duration_since(*last) > grace + LOOK_AGAIN {
+            *since = now;
+        }
+        *last = now;
+        now.duration_since(*since)
     }
 
     fn see_alive(&self, owner: i64) {
@@ -128,7 +134,7 @@ pub(super) async fn acquire(
             let until = ends_at(terms.now, left).unwrap_or_else(|| from_time(until));
             return Ok(Wish::Done(Claim::Held { fence: fence.unsigned_abs(), until }));
         }
-        let left = grace.saturating_sub(absent.see(holder));
+        let left = grace.saturating_sub(absent.see(holder, grace));
         if !left.is_zero() {
             return Ok(Wish::AskAgain(left.min(LOOK_AGAIN)));
         }
@@ -174,4 +180,24 @@ pub(super) async fn release(
     let statement = connection.prepare_cached(RELEASE).await?;
     connection.query(&statement, &[&thread.as_bytes(), &as_fence(fence), &channel]).await?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_was_not_looked_for_in_between_may_have_been_there() {
+        let (absent, second) = (Absent::default(), Duration::from_secs(1));
+        let now = Instant::now();
+        let Some(before) = now.checked_sub(10 * second) else { return };
+        let seen = |owner, since| {
+            absent.0.lock().unwrap_or_else(PoisonError::into_inner).insert(owner, since);
+            absent.see(owner, second)
+        };
+        assert!(seen(1, [before, now]) >= 10 * second);
+        assert_eq!(seen(2, [before, before]), Duration::ZERO);
+        absent.see_alive(1);
+        assert_eq!(absent.see(1, second), Duration::ZERO);
+    }
 }
