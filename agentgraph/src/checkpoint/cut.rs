@@ -181,6 +181,17 @@ mod tests {
     }
 
     #[test]
+    fn of_a_long_list_less_than_one_piece_stays_in_the_record() {
+        let items: Vec<String> = (0..600).map(|n| format!("item {n} {}", "x".repeat(n % 90))).collect();
+        let around = record(|_| ()).len() + 32;
+        for count in (0..items.len()).step_by(7) {
+            let bytes = record(|writer| writer.channel(1).set(&items[..count]).unwrap());
+            let cut: usize = cuts(&bytes, 1024).iter().map(Range::len).sum();
+            assert!(bytes.len() - cut < 1024 + around, "{} of {} stay", bytes.len() - cut, bytes.len());
+        }
+    }
+
+    #[test]
     fn what_is_no_message_pack_is_one_piece() {
         let bytes = [0xc1; 5000];
         assert_eq!(pieces(&bytes, 1000), [bytes.to_vec()]);
