@@ -12,7 +12,7 @@ use agentgraph::prelude::*;
 use agentgraph::{
     BoxError, Code, DroppedEdits, EditError, Edits, EventKind, GraphEdit, Node, Rejection, TaskEnd, View, any,
 };
-use common::words::{Words, WordsUpdate, said, text};
+use common::words::{Words, WordsUpdate, said, says, text};
 use futures_util::StreamExt;
 
 async fn name(ctx: Ctx) -> WordsUpdate {
@@ -298,6 +298,27 @@ async fn a_goto_to_what_only_dropped_edits_would_have_made_is_lost_with_them() {
     };
     let (seen, drops) = dropped(two(removes, goes.into_node())).await;
     assert_eq!((&*seen, &drops[0].lost[..]), ("one two", &["t".to_owned()][..]));
+}
+
+/// One replaces a node and goes there, and one beside it removes the node that was there when it looked.
+#[tokio::test]
+async fn a_parallel_task_that_removes_a_node_does_not_remove_its_replacement() {
+    let replaces = || {
+        let goes = async || {
+            said("replaces").goto("n").for_this_run(|edits| {
+                edits.remove_node("n")?;
+                edits.add_node("n", "new", "")
+            })
+        };
+        goes.into_node()
+    };
+    let removes = || edits(|edits| edits.remove_node("n"));
+    for (first, second) in [(replaces(), removes()), (removes(), replaces())] {
+        let graph = two(first, second).template("new", |_: String| says("new")).node("n", says("old"));
+        let (seen, drops) = dropped(graph).await;
+        assert!(seen.ends_with("x new"), "{seen}");
+        assert_eq!(drops, []);
+    }
 }
 
 #[tokio::test]

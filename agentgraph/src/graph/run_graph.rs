@@ -72,6 +72,19 @@ impl Proposed {
     fn adds_function(&self) -> bool {
         matches!(self.edit, GraphEdit::AddNode { template: None, .. })
     }
+
+    /// The node that it removes.
+    fn removes(&self) -> Option<&str> {
+        match &self.edit {
+            GraphEdit::RemoveNode { name } => Some(name),
+            _ => None,
+        }
+    }
+}
+
+/// Whether edits add a node of that name.
+fn adds(edits: &[Proposed], wanted: &str) -> bool {
+    edits.iter().any(|one| matches!(&one.edit, GraphEdit::AddNode { name, .. } if name == wanted))
 }
 
 impl<S: State> Deref for RunGraph<S> {
@@ -280,6 +293,15 @@ impl<S: State> RunGraph<S> {
         let mut top = layers.above();
         let (mut entries, mut log, mut made) = (Vec::new(), Vec::new(), Vec::new());
         for one in proposed {
+            let others = edited.log.get(one.seen..).unwrap_or_default();
+            let coincides = |one: &Proposed| {
+                so_far.iter().any(|earlier| earlier.coincides(one)) || one.coincides_with(others)
+            };
+            // By now another node may have the name; the one that was meant is gone.
+            if one.removes().is_some_and(|name| !adds(&made, name)) && coincides(&one) {
+                made.push(one);
+                continue;
+            }
             let shape = match core.temporary(&layers.under(Some(&top)), &one) {
                 Ok(shape) => shape,
                 Err(why) => return Err(EditError::new(one.edit, why)),
@@ -294,8 +316,7 @@ impl<S: State> RunGraph<S> {
                         log.push(one.edit.clone());
                     }
                 }
-                Err(_) if so_far.iter().any(|earlier| earlier.coincides(&one)) => {}
-                Err(_) if one.coincides_with(edited.log.get(one.seen..).unwrap_or_default()) => {}
+                Err(_) if coincides(&one) => {}
                 Err(why) => return Err(EditError::new(one.edit, why)),
             }
             made.push(one);
