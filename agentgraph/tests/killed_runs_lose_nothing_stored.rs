@@ -12,6 +12,7 @@ mod folder;
 mod kills;
 mod postgres_server;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use agentgraph::MemorySaver;
@@ -86,15 +87,15 @@ fn postgres_killed_at_random() {
 /// Each fault is seen, by a rule that is meant for it, when stories are killed at some of their points.
 #[test]
 fn every_fault_made_by_hand_is_seen() {
-    for (fault, rules) in Fault::ALL {
-        let mode = match fault {
-            Fault::SyncInsteadOfExit => Mode::Exit,
-            _ => Mode::Sync,
-        };
+    for (fault, mode, rules) in Fault::ALL {
         let seen = seen_with(fault, mode);
         assert!(seen.iter().any(|rule| rules.contains(rule)), "{fault:?} was seen by {seen:?} only");
         println!("{fault:?}: {seen:?}");
     }
+    let seen: BTreeSet<Rule> = Fault::ALL.iter().map(|(_, _, rules)| rules[0]).collect();
+    let unseen = |rule: &Rule| !seen.contains(rule);
+    let unseen: Vec<Rule> = Rule::ALL.into_iter().filter(unseen).collect();
+    assert_eq!(unseen, [Rule::OneWriter], "which takes two at a time, below");
 }
 
 #[test]

@@ -32,6 +32,21 @@ pub enum Rule {
     ComesToItsEnd,
 }
 
+impl Rule {
+    pub const ALL: [Rule; 10] = [
+        Rule::NeverAgain,
+        Rule::OnceAProcess,
+        Rule::StaysStored,
+        Rule::StoredAfterwards,
+        Rule::StoredBeforeTheNext,
+        Rule::AllOrNothing,
+        Rule::SameRun,
+        Rule::OneWriter,
+        Rule::SameEnd,
+        Rule::ComesToItsEnd,
+    ];
+}
+
 #[derive(Clone, PartialEq, Eq)]
 pub struct Violation {
     pub rule: Rule,

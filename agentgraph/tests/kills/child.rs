@@ -144,7 +144,8 @@ async fn open(orders: &Orders, world: &World) -> Result<Arc<dyn Checkpointer>, E
         inner: store,
         log: Arc::clone(&world.log),
         points: Arc::clone(&world.points),
-        speaks_too_soon: orders.fault == Some(Fault::SpeaksTooSoon),
+        fault: orders.fault,
+        unsaid: Mutex::default(),
     }))
 }
 
@@ -198,5 +199,9 @@ fn next_call(
         return Some(graph.resume_many([(open.id.unwrap(), mark)]));
     }
     let is_at_its_end = state.next.is_empty() && state.deferred.is_empty();
-    (!is_at_its_end).then(|| graph.proceed())
+    let anew = world.fault == Some(Fault::BeginsAnew);
+    (!is_at_its_end).then(|| match anew {
+        true => graph.invoke(Ledger::update()).abandon(),
+        false => graph.proceed(),
+    })
 }

@@ -12,6 +12,7 @@ use agentgraph::{CheckpointId, Checkpointer, Durability, Error, TaskId};
 use serde::{Deserialize, Serialize};
 
 use super::check::Rule;
+use super::child::Mode;
 use super::points::Points;
 use super::stories::Story;
 
@@ -19,10 +20,16 @@ use super::stories::Story;
 pub enum Fault {
     /// The watcher says what is stored before it is.
     SpeaksTooSoon,
+    /// The watcher says what is stored after what was stored next.
+    SpeaksLate,
     /// Tasks end before their effects.
     EffectsAfterTheEnd,
     /// Tasks run twice.
     TasksRunTwice,
+    /// Tasks write what they did into the state twice.
+    TasksSayItTwice,
+    /// A process begins a run of its own where another one was left.
+    BeginsAnew,
     /// Sync does not wait for the store.
     BehindInsteadOfSync,
     /// Exit stores after every superstep.
@@ -33,6 +40,8 @@ pub enum Fault {
     ForgetsTheLastDelta,
     /// The last delta is read twice.
     ReadsTheLastDeltaTwice,
+    /// Half of the last delta is gone.
+    TearsTheLastDelta,
     /// Results of finished siblings are not stored.
     LosesResults,
     /// Of several results the first ones are stored.
@@ -50,22 +59,27 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// Those that are seen when one process follows the other, and by which rules. `IgnoresFences` takes two at a time.
-    pub const ALL: [(Fault, &'static [Rule]); 14] = [
-        (Fault::SpeaksTooSoon, &[Rule::NeverAgain, Rule::StaysStored]),
-        (Fault::EffectsAfterTheEnd, &[Rule::StoredAfterwards]),
-        (Fault::TasksRunTwice, &[Rule::OnceAProcess]),
-        (Fault::BehindInsteadOfSync, &[Rule::StoredBeforeTheNext]),
-        (Fault::SyncInsteadOfExit, &[Rule::AllOrNothing]),
-        (Fault::CommitsLate, &[Rule::NeverAgain, Rule::StaysStored]),
-        (Fault::ForgetsTheLastDelta, &[Rule::StaysStored]),
-        (Fault::ReadsTheLastDeltaTwice, &[Rule::StaysStored, Rule::SameEnd]),
-        (Fault::LosesResults, &[Rule::NeverAgain, Rule::StaysStored]),
-        (Fault::StoresHalfOfTheResults, &[Rule::NeverAgain, Rule::StaysStored]),
-        (Fault::MixesUpTasks, &[Rule::NeverAgain, Rule::StaysStored]),
-        (Fault::LosesAnswers, &[Rule::NeverAgain]),
-        (Fault::ClearsWritesFirst, &[Rule::NeverAgain, Rule::StaysStored]),
-        (Fault::LosesSubgraphs, &[Rule::NeverAgain]),
+    /// Those that are seen when one process follows the other, when runs are to store, and by which rules. `IgnoresFences` takes
+    /// two at a time.
+    pub const ALL: [(Fault, Mode, &'static [Rule]); 18] = [
+        (Fault::SpeaksTooSoon, Mode::Sync, &[Rule::NeverAgain, Rule::StaysStored]),
+        (Fault::SpeaksLate, Mode::Async, &[Rule::StoredBeforeTheNext]),
+        (Fault::EffectsAfterTheEnd, Mode::Sync, &[Rule::StoredAfterwards]),
+        (Fault::TasksRunTwice, Mode::Sync, &[Rule::OnceAProcess]),
+        (Fault::TasksSayItTwice, Mode::Async, &[Rule::SameEnd]),
+        (Fault::BeginsAnew, Mode::Sync, &[Rule::SameRun]),
+        (Fault::BehindInsteadOfSync, Mode::Sync, &[Rule::StoredBeforeTheNext]),
+        (Fault::SyncInsteadOfExit, Mode::Exit, &[Rule::AllOrNothing]),
+        (Fault::CommitsLate, Mode::Sync, &[Rule::NeverAgain, Rule::StaysStored]),
+        (Fault::ForgetsTheLastDelta, Mode::Sync, &[Rule::StaysStored]),
+        (Fault::ReadsTheLastDeltaTwice, Mode::Sync, &[Rule::StaysStored, Rule::SameEnd]),
+        (Fault::TearsTheLastDelta, Mode::Sync, &[Rule::ComesToItsEnd]),
+        (Fault::LosesResults, Mode::Sync, &[Rule::NeverAgain, Rule::StaysStored]),
+        (Fault::StoresHalfOfTheResults, Mode::Sync, &[Rule::NeverAgain, Rule::StaysStored]),
+        (Fault::MixesUpTasks, Mode::Sync, &[Rule::NeverAgain, Rule::StaysStored]),
+        (Fault::LosesAnswers, Mode::Sync, &[Rule::NeverAgain]),
+        (Fault::ClearsWritesFirst, Mode::Sync, &[Rule::NeverAgain, Rule::StaysStored]),
+        (Fault::LosesSubgraphs, Mode::Sync, &[Rule::NeverAgain]),
     ];
 
     /// Where it shows.
@@ -172,6 +186,11 @@ impl Faulty {
             Fault::ReadsTheLastDeltaTwice => {
                 let last = tail.rows.last().filter(|row| row.kind == RowKind::Delta).cloned();
                 tail.rows.extend(last);
+            }
+            Fault::TearsTheLastDelta => {
+                if let Some(row) = tail.rows.last_mut().filter(|row| row.kind == RowKind::Delta) {
+                    row.record.truncate(row.record.len() / 2);
+                }
             }
             Fault::MixesUpTasks => {
                 for write in &mut tail.writes {

@@ -1,7 +1,7 @@
 //! Many nodes that finish at once while one fails.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use agentgraph::prelude::*;
 use agentgraph::{Code, Siblings};
@@ -22,7 +22,13 @@ pub async fn races(name: &str, saver: Arc<dyn Checkpointer>, mode: Mode, rounds:
     let log = Arc::new(Log::in_memory());
     let points = Arc::new(Points::new(&log, None, PathBuf::new()));
     let world = World { log: Arc::clone(&log), points: Arc::clone(&points), fault: None };
-    let watched = Arc::new(Watched { inner: saver, log: Arc::clone(&log), points, speaks_too_soon: false });
+    let watched = Arc::new(Watched {
+        inner: saver,
+        log: Arc::clone(&log),
+        points,
+        fault: None,
+        unsaid: Mutex::default(),
+    });
     for round in 0..rounds {
         let siblings = if round % 2 == 0 { Siblings::Drain } else { Siblings::Cancel };
         let graph = race(&world, mix(seed, round)).compile().unwrap().checkpointer(Arc::clone(&watched));

@@ -112,6 +112,14 @@ impl World {
         });
     }
 
+    /// What a node says that it did.
+    fn said(&self, mark: Mark) -> Vec<Mark> {
+        match self.fault {
+            Some(Fault::TasksSayItTwice) => vec![mark.clone(), mark],
+            _ => vec![mark],
+        }
+    }
+
     /// A node that has its effect.
     fn acts(&self, place: &'static str, name: &'static str) -> Node<Ledger> {
         self.acts_after(0, place, name)
@@ -126,7 +134,7 @@ impl World {
                 pending_for(polls).await;
                 let mark = Mark::new(place, name);
                 world.act(&ctx, &mark);
-                Ledger::update().marks([mark])
+                Ledger::update().marks(world.said(mark))
             }
         };
         node.into_node()

@@ -1,11 +1,12 @@
 //! A store that is watched: it comes by a point before and after everything it does, and notes what was stored once that is.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use agentgraph::checkpoint::{Claim, LeaseTerms, ListQuery, Place, Put, PutWrites, Rewrite, Row, Tail};
 use agentgraph::{CheckpointId, Checkpointer, Error};
 
+use super::faults::Fault;
 use super::log::{Event, Log};
 use super::mark::Mark;
 use super::points::Points;
@@ -14,23 +15,37 @@ pub struct Watched {
     pub inner: Arc<dyn Checkpointer>,
     pub log: Arc<Log>,
     pub points: Arc<Points>,
-    /// Says so before it is true: a fault that has to be seen.
-    pub speaks_too_soon: bool,
+    /// Of its own, to be seen.
+    pub fault: Option<Fault>,
+    /// What was stored, by a watcher who speaks late.
+    pub unsaid: Mutex<Vec<Mark>>,
 }
 
 impl Watched {
     fn begin(&self, point: &'static str, place: Place<'_>, marks: &[Mark]) {
-        if self.speaks_too_soon {
+        if self.fault == Some(Fault::SpeaksTooSoon) {
             self.note(place, marks);
         }
         self.points.pass(point);
     }
 
     fn end(&self, point: &'static str, place: Place<'_>, marks: &[Mark], stored: &Result<(), Error>) {
-        if stored.is_ok() {
-            self.note(place, marks);
+        match (stored, self.fault) {
+            (Ok(()), Some(Fault::SpeaksLate)) => self.note_late(place, marks),
+            (Ok(()), _) => self.note(place, marks),
+            (Err(_), _) => {}
         }
         self.points.pass(point);
+    }
+
+    fn note_late(&self, place: Place<'_>, marks: &[Mark]) {
+        let before = std::mem::replace(&mut *self.unsaid.lock().unwrap(), marks.to_vec());
+        let fresh: Vec<Mark> = marks.iter().filter(|mark| !before.contains(mark)).cloned().collect();
+        if before.is_empty() || fresh.is_empty() {
+            return;
+        }
+        self.note(place, &fresh);
+        self.note(place, &before);
     }
 
     /// A subgraph's own rows hold what the graph around it wrote, too, and do not keep that.
