@@ -4,7 +4,8 @@
 #   benches/instructions.sh                 the central cases
 #   benches/instructions.sh chain/100       one case
 #
-# An entrant is run twice, n and n + 10 times, so that what comes before and after the runs falls out.
+# Only the runs are counted, not what builds their graphs. An entrant is run twice, n and n + 10 times, so that what a runtime costs
+# falls out.
 set -eu
 cd "$(dirname "$0")/.."
 command -v valgrind > /dev/null || { echo "valgrind is not installed" >&2; exit 1; }
@@ -13,9 +14,9 @@ program=$(cargo bench -p agentgraph-benches --bench cost --no-run 2>&1 | sed -n 
 [ -x "$program" ] || { echo "the bench was not built" >&2; exit 1; }
 
 refs() { # case entrant times
-    valgrind --tool=cachegrind --cache-sim=no --cachegrind-out-file=/dev/null \
+    valgrind --tool=callgrind --toggle-collect='*counted_runs*' --callgrind-out-file=/dev/null \
         "$program" --solo "$2" --times "$3" "$1" 2>&1 |
-        sed -n 's/.*I *refs: *\([0-9,]*\).*/\1/p' | tr -d ','
+        sed -n 's/.*Collected *: *\([0-9]*\).*/\1/p'
 }
 
 name() { # case entrant: label and units, as the program says them
