@@ -271,7 +271,7 @@ fn row<'a>(thread: &'a str, namespace: &'a str, step: u64) -> Put<'a> {
 /// Copies `t` onto `copy` while somebody else makes `copy`, and does something before that one is done.
 async fn copied_meanwhile(
     server: &PostgresServer,
-    ends: &str,
+    (before, ends): (&str, &str),
     meanwhile: impl AsyncFnOnce(&PostgresSaver),
 ) -> (Result<(), agentgraph::Error>, PostgresSaver) {
     let database = server.fresh_database().await;
@@ -280,15 +280,17 @@ async fn copied_meanwhile(
     let (other, connection) =
         tokio_postgres::connect(&server.url_of(&database), tokio_postgres::NoTls).await.unwrap();
     let connection = tokio::spawn(connection);
-    let make =
-        "BEGIN; SET search_path = agentgraph; INSERT INTO place (thread, namespace) VALUES ('copy', '');
+    other.batch_execute(&format!("SET search_path = agentgraph; {before}")).await.unwrap();
+    let make = "BEGIN; INSERT INTO place (thread, namespace) VALUES ('copy', '') ON CONFLICT DO NOTHING;
         INSERT INTO checkpoint (place, branch, step, part, kind, record)
         SELECT id, 0, 5, 0, 0, 'other' FROM place WHERE thread = 'copy'";
     other.batch_execute(make).await.unwrap();
     let copies = Arc::clone(&saver);
     let copying = tokio::spawn(async move { copies.copy_thread("t", "copy").await });
     let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = ";
-    until(server, &format!("{waiting}'{database}'"), "1").await;
+    while !copying.is_finished() && server.sql(&format!("{waiting}'{database}'")).await != "1" {
+        tokio::task::yield_now().await;
+    }
     meanwhile(&saver).await;
     other.batch_execute(ends).await.unwrap();
     drop(other);
@@ -300,7 +302,7 @@ async fn copied_meanwhile(
 #[tokio::test]
 async fn a_copy_is_of_one_moment() {
     let server = PostgresServer::get();
-    let (copied, saver) = copied_meanwhile(&server, "ROLLBACK", async |saver| {
+    let (copied, saver) = copied_meanwhile(&server, ("", "ROLLBACK"), async |saver| {
         saver.put(row("t", "sub", 0)).await.unwrap();
         saver.put(row("t", "", 1)).await.unwrap();
     })
@@ -314,10 +316,13 @@ async fn a_copy_is_of_one_moment() {
 #[tokio::test]
 async fn a_thread_that_somebody_makes_while_it_is_copied_onto_is_his() {
     let server = PostgresServer::get();
-    let (copied, saver) = copied_meanwhile(&server, "COMMIT", async |_| {}).await;
-    assert_eq!(copied.unwrap_err().code(), Code::ThreadExists);
-    let root = saver.get(Place::root("copy"), None).await.unwrap().unwrap();
-    assert_eq!(root.rows.iter().map(|row| row.id.step).collect::<Vec<_>>(), [5]);
+    // Whether the name is new to the tables or was there before.
+    for before in ["", "INSERT INTO place (thread, namespace) VALUES ('copy', '')"] {
+        let (copied, saver) = copied_meanwhile(&server, (before, "COMMIT"), async |_| {}).await;
+        assert_eq!(copied.unwrap_err().code(), Code::ThreadExists);
+        let root = saver.get(Place::root("copy"), None).await.unwrap().unwrap();
+        assert_eq!(root.rows.iter().map(|row| row.id.step).collect::<Vec<_>>(), [5]);
+    }
 }
 
 #[tokio::test]
