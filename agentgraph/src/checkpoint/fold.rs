@@ -3,10 +3,15 @@
 //! The same code folds the deltas after a full into values, and 1,024 deltas with nothing before them into a
 //! segment. The difference is only whether a field has a base.
 
+mod items;
+#[cfg(test)]
+mod laws;
+
 use std::collections::HashMap;
 
+use self::items::Items;
 use super::delta::{Op, entry_size, head_size, item_size, text, uint, whole_size};
-use super::format::{FormatError, damaged, value_length};
+use super::format::{FormatError, damaged};
 use crate::context::CheckpointId;
 
 /// The fields as they stand after some operations.
@@ -19,11 +24,19 @@ pub(crate) struct Folded {
 #[derive(Clone, Debug, Default)]
 struct Field {
     base: Base,
-    appended: List,
+    /// What happened to a list of unknown length before `last`, where the one cannot be told without the other.
+    earlier: Vec<Tail>,
+    last: Tail,
     keyed: Keyed,
     entries: Keyed,
-    /// A truncation that has no base to act on; more appended items follow it.
-    truncated: Option<u64>,
+}
+
+/// A list that was cut, and then grew.
+#[derive(Clone, Debug, Default)]
+struct Tail {
+    /// Cut to that length, if it was that long.
+    cut: Option<u64>,
+    appended: List,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -33,6 +46,8 @@ enum Base {
     Before,
     /// This value; and the record that holds it whole, if it is one that can be referred to.
     Value(Vec<u8>, Option<CheckpointId>),
+    /// A list that was cut. What is appended is in it.
+    List(Items),
     /// The value that another record holds.
     Elsewhere(CheckpointId),
     /// A keyed list, all of it in `keyed`.
@@ -46,6 +61,13 @@ enum Base {
 struct List {
     count: u64,
     bytes: Vec<u8>,
+}
+
+impl List {
+    fn add(&mut self, count: u64, items: &[u8]) {
+        self.count = self.count.saturating_add(count);
+        self.bytes.extend_from_slice(items);
+    }
 }
 
 /// Keyed items in order; a removed one stays as a tombstone so that positions hold, and because there may be one
@@ -208,8 +230,11 @@ impl Field {
                 *self = Field { base: Base::Elsewhere(id), ..Field::default() };
             }
             Op::Append => {
-                self.appended.count = self.appended.count.saturating_add(read_uint(from)?);
-                self.appended.bytes.extend_from_slice(read_bin(from)?);
+                let (count, items) = (read_uint(from)?, read_bin(from)?);
+                match &mut self.base {
+                    Base::List(list) => list.append(count, items)?,
+                    _ => self.last.appended.add(count, items),
+                }
             }
             Op::Entry => {
                 let key = read_bin(from)?;
@@ -229,49 +254,60 @@ impl Field {
     }
 
     fn is_untouched(&self) -> bool {
-        self.appended.count == 0
-            && self.keyed.items.is_empty()
-            && self.entries.items.is_empty()
-            && self.truncated.is_none()
+        self.is_plain() && self.last.appended.count == 0 && self.has_no_keys()
+    }
+
+    /// Items were added at most.
+    fn is_plain(&self) -> bool {
+        self.earlier.is_empty() && self.last.cut.is_none()
+    }
+
+    fn has_no_keys(&self) -> bool {
+        self.keyed.items.is_empty() && self.entries.items.is_empty()
     }
 
     fn truncate(&mut self, length: u64) -> Result<(), FormatError> {
-        if let Base::Before | Base::Elsewhere(_) = self.base {
-            if self.appended.count > 0 || self.truncated.is_some() {
-                return Err(damaged("a list is cut after it grew, in one segment"));
+        match &mut self.base {
+            Base::Before | Base::Elsewhere(_) => self.truncate_unknown(length),
+            Base::List(list) => list.truncate(length),
+            _ => {
+                let mut list = self.items()?;
+                list.truncate(length);
+                *self = Field { base: Base::List(list), ..Field::default() };
             }
-            self.truncated = Some(length);
-            return Ok(());
         }
-        let (count, items) = self.list()?;
-        let mut kept = 0;
-        for _ in 0..length.min(count) {
-            kept += value_length(&items[kept..])?;
-        }
-        *self = Field::default();
-        self.base = Base::Value(array(length.min(count), &items[..kept]), None);
         Ok(())
     }
 
-    /// The items of a list, base and appended.
-    fn list(&self) -> Result<(u64, Vec<u8>), FormatError> {
-        let (mut count, mut items) = match &self.base {
-            Base::Value(value, _) if self.keyed.items.is_empty() && self.entries.items.is_empty() => {
-                split_array(value)?
-            }
-            _ => return Err(damaged("items are added to something that is not a list")),
-        };
-        if let Some(length) = self.truncated {
-            let mut kept = 0;
-            for _ in 0..length.min(count) {
-                kept += value_length(&items[kept..])?;
-            }
-            count = length.min(count);
-            items.truncate(kept);
+    /// Whether the cut takes from what was appended depends on how much there was before.
+    fn truncate_unknown(&mut self, length: u64) {
+        let Tail { cut, appended } = &self.last;
+        let at_most = cut.map(|cut| cut.saturating_add(appended.count));
+        if at_most.is_some_and(|most| most <= length) {
+            return;
         }
-        count = count.saturating_add(self.appended.count);
-        items.extend_from_slice(&self.appended.bytes);
-        Ok((count, items))
+        if length == 0 {
+            self.earlier.clear();
+        } else if appended.count > 0 {
+            self.earlier.push(std::mem::take(&mut self.last));
+        }
+        self.last = Tail { cut: Some(length), appended: List::default() };
+    }
+
+    /// The items of a list, as they stand.
+    fn items(&self) -> Result<Items, FormatError> {
+        let mut list = match &self.base {
+            Base::Value(value, _) if self.has_no_keys() => Items::of(value)?,
+            Base::List(list) if self.has_no_keys() => list.clone(),
+            _ => return Err(not_a_list()),
+        };
+        for Tail { cut, appended } in self.earlier.iter().chain([&self.last]) {
+            if let Some(length) = cut {
+                list.truncate(*length);
+            }
+            list.append(appended.count, &appended.bytes)?;
+        }
+        Ok(list)
     }
 
     fn value(&self) -> Result<Value, FormatError> {
@@ -281,17 +317,20 @@ impl Field {
                 Err(damaged("a field has changes and nothing to apply them to"))
             }
             Base::Value(value, _) if self.is_untouched() => Ok(Value::Bytes(value.clone())),
-            Base::Value(..) => {
-                let (count, items) = self.list()?;
-                Ok(Value::Bytes(array(count, &items)))
+            // Nothing looks at the items one by one where they only became more.
+            Base::Value(value, _) if self.is_plain() && self.has_no_keys() => {
+                let (count, items) = split_array(value)?;
+                let List { count: more, bytes } = &self.last.appended;
+                Ok(Value::Bytes(array(count.saturating_add(*more), &[items, bytes])))
             }
+            Base::Value(..) | Base::List(_) => Ok(Value::Bytes(self.items()?.to_array())),
             Base::Keyed => {
                 let (mut count, mut items) = (0, Vec::new());
                 for (_, item) in self.keyed.live() {
                     count += 1;
                     items.extend_from_slice(item);
                 }
-                Ok(Value::Bytes(array(count, &items)))
+                Ok(Value::Bytes(array(count, &[&items])))
             }
             Base::Entries => {
                 let (mut count, mut items) = (0_u32, Vec::new());
@@ -319,6 +358,10 @@ impl Field {
                 begin(Op::Set, bytes);
                 bin(bytes, value);
             }
+            Base::List(list) => {
+                begin(Op::Set, bytes);
+                bin(bytes, &list.to_array());
+            }
             Base::Elsewhere(id) => {
                 begin(Op::Refer, bytes);
                 uint(bytes, u64::from(id.branch));
@@ -327,14 +370,16 @@ impl Field {
             Base::Keyed => begin(Op::Keyed, bytes),
             Base::Entries => begin(Op::Entries, bytes),
         }
-        if let Some(length) = self.truncated {
-            begin(Op::Truncate, bytes);
-            uint(bytes, length);
-        }
-        if self.appended.count > 0 {
-            begin(Op::Append, bytes);
-            uint(bytes, self.appended.count);
-            bin(bytes, &self.appended.bytes);
+        for Tail { cut, appended } in self.earlier.iter().chain([&self.last]) {
+            if let Some(length) = cut {
+                begin(Op::Truncate, bytes);
+                uint(bytes, *length);
+            }
+            if appended.count > 0 {
+                begin(Op::Append, bytes);
+                uint(bytes, appended.count);
+                bin(bytes, &appended.bytes);
+            }
         }
         for (key, item) in &self.keyed.items {
             let key = std::str::from_utf8(key).unwrap_or_default();
@@ -357,17 +402,20 @@ fn bin(bytes: &mut Vec<u8>, content: &[u8]) {
     let _ = rmp::encode::write_bin(bytes, content);
 }
 
-fn array(count: u64, items: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(items.len() + 5);
+fn array(count: u64, items: &[&[u8]]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(items.iter().map(|items| items.len()).sum::<usize>() + 5);
     let _ = rmp::encode::write_array_len(&mut bytes, u32::try_from(count).unwrap_or(u32::MAX));
-    bytes.extend_from_slice(items);
+    items.iter().for_each(|items| bytes.extend_from_slice(items));
     bytes
 }
 
-fn split_array(mut value: &[u8]) -> Result<(u64, Vec<u8>), FormatError> {
-    let count = rmp::decode::read_array_len(&mut value)
-        .map_err(|_| damaged("items are added to something that is not a list"))?;
-    Ok((u64::from(count), value.to_vec()))
+fn split_array(mut value: &[u8]) -> Result<(u64, &[u8]), FormatError> {
+    let count = rmp::decode::read_array_len(&mut value).map_err(|_| not_a_list())?;
+    Ok((u64::from(count), value))
+}
+
+fn not_a_list() -> FormatError {
+    damaged("items are added to something that is not a list, or cut from it")
 }
 
 fn read_uint(from: &mut &[u8]) -> Result<u64, FormatError> {

@@ -6,7 +6,9 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
+use agentgraph::checkpoint::delta::{DeltaWriter, EncodeError};
 use agentgraph::prelude::*;
+use agentgraph::reduce::{Reducer, StoredReducer};
 use agentgraph::{CheckpointId, Checkpointer, Durability};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -23,6 +25,64 @@ pub struct Store {
     notes: Vec<Note>,
     #[reduce(merge)]
     marks: BTreeMap<u16, bool>,
+    #[reduce(reducer = Stack, write = Vec<Move>)]
+    stack: Vec<String>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Move {
+    Push(String),
+    /// So many; fewer if there are fewer.
+    Pop(usize),
+}
+
+/// A list that is cut.
+struct Stack;
+
+impl Stack {
+    fn pop(value: &mut Vec<String>, count: usize) -> Vec<String> {
+        value.split_off(value.len().saturating_sub(count))
+    }
+}
+
+impl Reducer<Vec<String>> for Stack {
+    type Write = Vec<Move>;
+    const KIND: &'static str = "stack";
+
+    fn reduce(value: &mut Vec<String>, write: Vec<Move>) {
+        for step in write {
+            match step {
+                Move::Push(text) => value.push(text),
+                Move::Pop(count) => drop(Self::pop(value, count)),
+            }
+        }
+    }
+
+    fn combine(write: &mut Vec<Move>, later: Vec<Move>) {
+        write.extend(later);
+    }
+}
+
+impl StoredReducer<Vec<String>> for Stack {
+    fn reduce_recorded(
+        value: &mut Vec<String>,
+        write: Vec<Move>,
+        delta: &mut DeltaWriter,
+    ) -> Result<(), EncodeError> {
+        for step in write {
+            match step {
+                Move::Push(text) => {
+                    delta.append(std::slice::from_ref(&text))?;
+                    value.push(text);
+                }
+                Move::Pop(count) => {
+                    let gone = Self::pop(value, count);
+                    delta.truncate(value.len(), &gone)?;
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
 /// One update.
@@ -35,6 +95,9 @@ pub enum Write {
     Note(u8, usize),
     DropNote(u8),
     Marks(u16),
+    Push(usize),
+    Pop(usize),
+    PopAndPush(usize, usize),
 }
 
 impl Write {
@@ -50,6 +113,11 @@ impl Write {
             }
             Write::DropNote(id) => Store::update().remove_notes([id.to_string()]),
             Write::Marks(count) => Store::update().marks((0..*count).map(|mark| (mark, mark % 2 == 0))),
+            Write::Push(length) => Store::update().stack(vec![Move::Push(text(length))]),
+            Write::Pop(count) => Store::update().stack(vec![Move::Pop(*count)]),
+            Write::PopAndPush(count, length) => {
+                Store::update().stack(vec![Move::Pop(*count), Move::Push(text(length))])
+            }
         }
     }
 
@@ -60,6 +128,7 @@ impl Write {
             Write::Line(_) | Write::Lines(_) => 2,
             Write::Note(..) | Write::DropNote(_) => 3,
             Write::Marks(_) => 4,
+            Write::Push(_) | Write::Pop(_) | Write::PopAndPush(..) => 5,
         }
     }
 
@@ -72,6 +141,8 @@ impl Write {
             Write::Note(_, length) => 64 + *length as u64,
             Write::DropNote(_) => 64,
             Write::Marks(count) => 16 * u64::from(*count),
+            Write::Push(length) | Write::PopAndPush(_, length) => *length as u64,
+            Write::Pop(_) => 0,
         }
     }
 }
@@ -106,6 +177,9 @@ fn write() -> impl Strategy<Value = Write> {
         3 => (0..40_u8, size()).prop_map(|(id, length)| Write::Note(id, length)),
         2 => (0..40_u8).prop_map(Write::DropNote),
         1 => (0..3_000_u16).prop_map(Write::Marks),
+        2 => size().prop_map(Write::Push),
+        1 => (0..6_usize).prop_map(Write::Pop),
+        2 => (0..4_usize, size()).prop_map(|(count, length)| Write::PopAndPush(count, length)),
     ]
 }
 
@@ -113,7 +187,10 @@ fn call() -> impl Strategy<Value = Call> {
     let how =
         prop_oneof![5 => Just(How::Sync), 1 => Just(How::Exit), 2 => (0..1000_usize).prop_map(How::Fork)];
     let long = (1_000..1_200_usize).prop_map(|steps| vec![Write::Draft(1); steps]);
-    let writes = prop_oneof![12 => proptest::collection::vec(write(), 1..60), 1 => long];
+    let one = prop_oneof![3 => Just(Write::Push(1)), 3 => (0..4_usize).prop_map(Write::Pop),
+        1 => (0..4_usize).prop_map(|count| Write::PopAndPush(count, 2))];
+    let stacked = proptest::collection::vec(one, 1_000..1_200);
+    let writes = prop_oneof![12 => proptest::collection::vec(write(), 1..60), 1 => long, 1 => stacked];
     (how, any::<bool>(), writes).prop_map(|(how, anew, writes)| Call { how, anew, writes })
 }
 
@@ -179,17 +256,18 @@ pub async fn play(calls: &[Call], saver: &(impl Checkpointer + Clone)) -> Vec<Kn
             }
         }
     }
+    assert_eq!(graph.state("t").await.unwrap().unwrap().values, state);
     known
 }
 
 /// The bytes of the operations of a full, by field: each value as MessagePack with what says which field it is and how long.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Live(pub [u64; 5]);
+pub struct Live(pub [u64; 6]);
 
 impl Live {
     fn of(store: &Store) -> Self {
         let mut live = Live::default();
-        (0..5).for_each(|field| live.measure(store, field));
+        (0..6).for_each(|field| live.measure(store, field));
         live
     }
 
@@ -202,7 +280,8 @@ impl Live {
             1 => framed + packed(&store.page),
             2 => framed + packed(&store.lines),
             3 => 2 + store.notes.iter().map(note).sum::<u64>(),
-            _ => 2 + store.marks.iter().map(mark).sum::<u64>(),
+            4 => 2 + store.marks.iter().map(mark).sum::<u64>(),
+            _ => framed + packed(&store.stack),
         };
     }
 
