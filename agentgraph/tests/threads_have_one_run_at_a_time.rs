@@ -299,6 +299,71 @@ async fn a_long_run_keeps_its_lease() {
     assert_eq!(alive(), 0, "nobody renews what nobody holds");
 }
 
+fn paused_runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap()
+}
+
+/// Whoever renewed them was a task of the first one.
+#[test]
+fn leases_are_renewed_after_the_end_of_another_runtime_that_runs_of_the_graph_were_in() {
+    let (gate, saver) = (Gate::new(), NotingSaver::memory());
+    let graph = gated(&gate, saver.clone()).lease(Duration::from_secs(3));
+    let started = |runtime: &tokio::runtime::Runtime, thread: &str| {
+        let run = runtime.spawn(graph.invoke(said("i")).thread(thread).into_future());
+        runtime.block_on(gate.somebody_waits());
+        run
+    };
+    let [first, second, third] = [(); 3].map(|()| paused_runtime());
+    let gone = started(&first, "a");
+    let at_once = started(&second, "b");
+    drop((gone, first));
+    saver.renewed();
+    let a_while = || tokio::time::sleep(Duration::from_secs(10));
+    second.block_on(async { a_while().await });
+    assert!(saver.renewed().contains(&"b".to_owned()), "a run that went on when it happened");
+    at_once.abort();
+    drop(second);
+    let later = started(&third, "c");
+    third.block_on(async { a_while().await });
+    assert!(saver.renewed().contains(&"c".to_owned()), "a run that began afterwards");
+    gate.open();
+    assert_eq!(text(third.block_on(later).unwrap().unwrap().output()), "i first slow last");
+}
+
+#[test]
+fn leases_are_renewed_beside_a_runtime_that_nobody_drives() {
+    let (gate, saver) = (Gate::new(), NotingSaver::memory());
+    let graph = gated(&gate, saver.clone()).services(TokioClock::default()).lease(Duration::from_millis(30));
+    let [idle, driven] = [(); 2].map(|()| paused_runtime());
+    let started = |runtime: &tokio::runtime::Runtime, thread: &str| {
+        let run = runtime.spawn(graph.invoke(said("i")).thread(thread).into_future());
+        runtime.block_on(gate.somebody_waits());
+        run
+    };
+    let sleep = |seconds| tokio::time::sleep(Duration::from_secs(seconds));
+    let _left = started(&idle, "a");
+    // Longer than the lease, by the clock of this runtime.
+    driven.block_on(async { sleep(3600).await });
+    let _run = started(&driven, "b");
+    saver.renewed();
+    driven.block_on(async { sleep(1).await });
+    assert!(saver.renewed().contains(&"b".to_owned()));
+}
+
+#[tokio::test]
+async fn a_lease_may_be_as_long_as_one_likes() {
+    let folder = Folder::new();
+    let path = folder.fresh();
+    let gate = Gate::new();
+    let one = gated(&gate, SqliteSaver::open(&path).await.unwrap()).lease(Duration::MAX);
+    let two = gated(&gate, SqliteSaver::open(&path).await.unwrap());
+    let first = in_background(one.invoke(said("i")).thread("t"));
+    gate.somebody_waits().await;
+    assert_eq!(two.invoke(said("j")).thread("t").await.unwrap_err().code(), Code::ThreadBusy);
+    gate.open();
+    assert_eq!(text(first.await.unwrap().unwrap().output()), "i first slow last");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_run_hears_that_its_thread_was_taken_by_another_process() {
     let folder = Folder::new();

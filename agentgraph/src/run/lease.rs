@@ -4,13 +4,16 @@
 //! cannot store anything once another one took the thread.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::Poll;
 use std::time::{Duration, SystemTime};
 
-use futures_util::future::select;
+use futures_util::future::{Either, select};
+use tokio::sync::Notify;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::busy::WhenBusy;
@@ -23,7 +26,8 @@ use crate::state::State;
 /// How long a lease holds that nobody renews.
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
 
-/// How long a lease holds in a store that is gone with its process.
+/// How long a lease holds in a store that is gone with its process. Nobody asks for a longer one, and it has to fit into what
+/// stores keep of times.
 const ENDLESS: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// Whoever waits for a thread looks at least so often.
@@ -33,6 +37,8 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 #[derive(Default)]
 pub(crate) struct Keeper {
     held: Mutex<Held>,
+    /// Rings when a task that renewed leases has ended with its runtime.
+    unrenewed: Notify,
     /// Who waits for which thread, in order of arrival.
     lines: Mutex<HashMap<String, Weak<tokio::sync::Mutex<()>>>>,
 }
@@ -40,8 +46,16 @@ pub(crate) struct Keeper {
 #[derive(Default)]
 struct Held {
     leases: Vec<Kept>,
-    /// A task renews them.
-    renewed: bool,
+    renewer: Option<AtWork>,
+    renewers: u64,
+}
+
+/// The task that renews leases.
+struct AtWork {
+    /// Tells it from those before it.
+    number: u64,
+    /// When it was seen last.
+    seen: Instant,
 }
 
 struct Kept {
@@ -65,6 +79,16 @@ pub(crate) struct RunLease {
     thread: Arc<str>,
     pub(crate) fence: u64,
     lost: CancellationToken,
+    /// None in a store that needs no renewal.
+    renewal: Option<Renewal>,
+}
+
+/// What it takes to renew leases.
+#[derive(Clone)]
+struct Renewal {
+    saver: Weak<dyn Checkpointer>,
+    services: Arc<dyn Services>,
+    length: Duration,
 }
 
 impl RunLease {
@@ -83,7 +107,7 @@ pub(crate) struct Taken {
 impl<'a> Ground<'a> {
     pub(crate) fn of<S: State>(persistence: &'a Persistence<S>, services: &'a Arc<dyn Services>) -> Self {
         let Persistence { saver, keeper, lease, .. } = persistence;
-        Ground { saver, services, keeper, length: *lease }
+        Ground { saver, services, keeper, length: (*lease).min(ENDLESS) }
     }
 }
 
@@ -147,18 +171,29 @@ impl Ground<'_> {
     }
 
     fn until(&self, now: SystemTime) -> SystemTime {
-        let length = if self.saver.outlives_its_process() { self.length } else { ENDLESS };
-        now.checked_add(length).unwrap_or(now)
+        after(now, if self.saver.outlives_its_process() { self.length } else { ENDLESS })
     }
 
     fn taken(&self, thread: &Arc<str>, fence: u64, replaces: bool) -> Taken {
         let lost = CancellationToken::new();
+        let renewal = (fence > 0 && self.saver.outlives_its_process()).then(|| Renewal {
+            saver: Arc::downgrade(self.saver),
+            services: Arc::clone(self.services),
+            length: self.length,
+        });
         if fence > 0 {
-            self.keeper.keep(self, Kept { thread: Arc::clone(thread), fence, lost: lost.clone() });
+            self.keeper.keep(Kept { thread: Arc::clone(thread), fence, lost: lost.clone() });
+        }
+        if let Some(renewal) = &renewal {
+            self.keeper.see_to_renewal(renewal);
         }
         let (saver, keeper, thread) = (Arc::clone(self.saver), Arc::clone(self.keeper), Arc::clone(thread));
-        Taken { lease: RunLease { saver, keeper, thread, fence, lost }, replaces }
+        Taken { lease: RunLease { saver, keeper, thread, fence, lost, renewal }, replaces }
     }
+}
+
+fn after(now: SystemTime, length: Duration) -> SystemTime {
+    now.checked_add(length).unwrap_or(now)
 }
 
 async fn give_way() {
@@ -188,10 +223,15 @@ impl RunLease {
         if self.fence == 0 {
             return work.await;
         }
-        match self.lost.run_until_cancelled(work).await {
-            Some(done) => done,
-            None => Err(lease_lost(&self.thread)),
-        }
+        let work = self.lost.run_until_cancelled(work);
+        let done = match &self.renewal {
+            None => work.await,
+            Some(renewal) => match select(pin!(work), pin!(self.keeper.stay_renewed(renewal))).await {
+                Either::Left((done, _)) => done,
+                Either::Right((never, _)) => match never {},
+            },
+        };
+        done.unwrap_or_else(|| Err(lease_lost(&self.thread)))
     }
 
     /// Gives the thread back. A store that fails here has said so before, and the lease ends by itself.
@@ -231,8 +271,8 @@ impl Keeper {
         line
     }
 
-    /// Notes a lease, tells runs of this graph that had the thread, and sees to it that somebody renews it.
-    fn keep(self: &Arc<Self>, ground: &Ground<'_>, kept: Kept) {
+    /// Notes a lease, and tells runs of this graph that had the thread.
+    fn keep(&self, kept: Kept) {
         let mut held = self.held();
         held.leases.retain(|other| {
             let replaced = other.thread == kept.thread;
@@ -242,14 +282,36 @@ impl Keeper {
             !replaced
         });
         held.leases.push(kept);
-        // Without a runtime there is nobody to renew, and a lease ends when its time has passed.
-        if !held.renewed
-            && ground.saver.outlives_its_process()
-            && let Ok(runtime) = tokio::runtime::Handle::try_current()
-        {
-            held.renewed = true;
-            let (saver, services) = (Arc::downgrade(ground.saver), Arc::clone(ground.services));
-            runtime.spawn(renew(Arc::downgrade(self), saver, services, ground.length));
+    }
+
+    /// Lets a task renew all leases, if none does. Without a runtime there is nobody to do it, and a lease ends when its time
+    /// has passed. `false` if nobody does.
+    fn see_to_renewal(self: &Arc<Self>, renewal: &Renewal) -> bool {
+        let mut held = self.held();
+        // A runtime that nobody drives any more keeps its tasks and does not end.
+        if held.renewer.as_ref().is_some_and(|renewer| renewer.seen.elapsed() < renewal.length) {
+            return true;
+        }
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return false };
+        held.renewers += 1;
+        let number = held.renewers;
+        held.renewer = Some(AtWork { number, seen: Instant::now() });
+        // A runtime that is being shut down drops it at once, and then it wants the lock.
+        drop(held);
+        runtime.spawn(renew(Renewer { keeper: Arc::downgrade(self), number }, renewal.clone()));
+        self.held().renewer.is_some()
+    }
+
+    /// Sees to it for as long as it is polled that somebody renews: the task that does may be of a runtime that ends.
+    async fn stay_renewed(self: &Arc<Self>, renewal: &Renewal) -> Infallible {
+        loop {
+            let mut ended = pin!(self.unrenewed.notified());
+            ended.as_mut().enable();
+            if !self.see_to_renewal(renewal) {
+                // Nobody can here.
+                return std::future::pending().await;
+            }
+            ended.await;
         }
     }
 
@@ -257,12 +319,16 @@ impl Keeper {
         self.held().leases.retain(|kept| kept.fence != fence || &*kept.thread != thread);
     }
 
-    /// What is to be renewed; `None`, and nobody does it any more, if there is nothing.
-    fn to_renew(&self) -> Option<Vec<(Arc<str>, u64)>> {
+    /// What that task is to renew; `None`, and it does so no more, if there is nothing, or another one does.
+    fn to_renew(&self, number: u64) -> Option<Vec<(Arc<str>, u64)>> {
         let mut held = self.held();
-        held.renewed = !held.leases.is_empty();
-        let leases = held.leases.iter().map(|kept| (Arc::clone(&kept.thread), kept.fence));
-        held.renewed.then(|| leases.collect())
+        let renewer = held.renewer.as_mut().filter(|renewer| renewer.number == number)?;
+        renewer.seen = Instant::now();
+        if held.leases.is_empty() {
+            held.renewer = None;
+            return None;
+        }
+        Some(held.leases.iter().map(|kept| (Arc::clone(&kept.thread), kept.fence)).collect())
     }
 
     /// Ends what this graph runs in a thread.
@@ -283,23 +349,35 @@ impl Keeper {
     }
 }
 
+/// The task that renews the leases of a graph. Dropped, also with its runtime, it makes room for another one.
+struct Renewer {
+    keeper: Weak<Keeper>,
+    number: u64,
+}
+
+impl Drop for Renewer {
+    fn drop(&mut self) {
+        let Some(keeper) = self.keeper.upgrade() else { return };
+        let mut held = keeper.held();
+        if held.renewer.as_ref().is_some_and(|renewer| renewer.number == self.number) {
+            held.renewer = None;
+            drop(held);
+            keeper.unrenewed.notify_waiters();
+        }
+    }
+}
+
 /// Renews all leases of a graph, three times in the length of one, for as long as there are any. In between it keeps nothing,
 /// so that whoever drops a graph has its store closed.
-async fn renew(
-    keeper: Weak<Keeper>,
-    saver: Weak<dyn Checkpointer>,
-    services: Arc<dyn Services>,
-    length: Duration,
-) {
+async fn renew(renewer: Renewer, renewal: Renewal) {
+    let Renewal { saver, services, length } = renewal;
     loop {
         tokio::time::sleep(length / 3).await;
-        let (Some(keeper), Some(saver)) = (keeper.upgrade(), saver.upgrade()) else { return };
-        let Some(leases) = keeper.to_renew() else { return };
+        let (Some(keeper), Some(saver)) = (renewer.keeper.upgrade(), saver.upgrade()) else { return };
+        let Some(leases) = keeper.to_renew(renewer.number) else { return };
         for (thread, fence) in leases {
-            let now = services.now();
-            let until = now.checked_add(length).unwrap_or(now);
             // A store that fails now may not the next time, and if it does the fence decides.
-            if let Ok(false) = saver.renew(&thread, fence, until).await {
+            if let Ok(false) = saver.renew(&thread, fence, after(services.now(), length)).await {
                 keeper.lose(&thread, fence);
             }
         }

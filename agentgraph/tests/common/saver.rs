@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use agentgraph::checkpoint::{
-    Claim, LeaseTerms, ListQuery, PendingWrite, Place, Put, PutWrites, Row, Tail, Usage,
+    Claim, LeaseTerms, ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row, Tail, Usage, Waiting,
+    WaitingQuery,
 };
 use agentgraph::{CheckpointId, Checkpointer, Code, Error, MemorySaver};
 
@@ -29,6 +30,12 @@ struct Notes {
     writes: Vec<PendingWrite>,
     fail_puts: u32,
     fail_writes: u32,
+    fail_rewrites: u32,
+    rewrites_before_that: u32,
+    /// The threads whose leases were renewed.
+    renewed: Vec<String>,
+    /// Commits of that thread never end.
+    hangs: Option<String>,
 }
 
 impl NotingSaver {
@@ -83,6 +90,33 @@ impl NotingSaver {
         self.notes.lock().unwrap().fail_writes = count;
     }
 
+    /// Lets the call that rewrites rows fail that comes after so many others.
+    pub fn fail_rewrite_after(&self, others: u32) {
+        let mut notes = self.notes.lock().unwrap();
+        (notes.fail_rewrites, notes.rewrites_before_that) = (1, others);
+    }
+
+    /// Lets the next `count` calls that rewrite rows fail.
+    pub fn fail_rewrites(&self, count: u32) {
+        self.notes.lock().unwrap().fail_rewrites = count;
+    }
+
+    /// How many calls are still to fail.
+    pub fn still_to_fail(&self) -> u32 {
+        let notes = self.notes.lock().unwrap();
+        notes.fail_puts + notes.fail_writes + notes.fail_rewrites
+    }
+
+    /// Lets no commit of that thread end.
+    pub fn hang(&self, thread: &str) {
+        self.notes.lock().unwrap().hangs = Some(thread.to_owned());
+    }
+
+    /// The threads whose leases were renewed since this was asked last.
+    pub fn renewed(&self) -> Vec<String> {
+        std::mem::take(&mut self.notes.lock().unwrap().renewed)
+    }
+
     async fn breathe(&self) {
         if self.awaits {
             pending_for(1).await;
@@ -120,6 +154,10 @@ impl Checkpointer for NotingSaver {
 
     async fn put(&self, put: Put<'_>) -> Result<(), Error> {
         self.breathe().await;
+        let hangs = self.notes.lock().unwrap().hangs.as_deref() == Some(put.place.thread);
+        if hangs {
+            std::future::pending::<()>().await;
+        }
         fails(&mut self.notes.lock().unwrap().fail_puts)?;
         self.inner.put(put).await?;
         {
@@ -164,6 +202,7 @@ impl Checkpointer for NotingSaver {
     }
 
     async fn renew(&self, thread: &str, fence: u64, until: SystemTime) -> Result<bool, Error> {
+        self.notes.lock().unwrap().renewed.push(thread.to_owned());
         self.inner.renew(thread, fence, until).await
     }
 
@@ -178,6 +217,25 @@ impl Checkpointer for NotingSaver {
 
     async fn released(&self, thread: &str, fence: u64) {
         self.inner.released(thread, fence).await;
+    }
+
+    async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, Error> {
+        self.inner.waiting(query).await
+    }
+
+    async fn namespaces(&self, thread: &str) -> Result<Vec<String>, Error> {
+        self.inner.namespaces(thread).await
+    }
+
+    async fn rewrite(&self, rewrite: Rewrite<'_>) -> Result<(), Error> {
+        {
+            let mut notes = self.notes.lock().unwrap();
+            match notes.rewrites_before_that.checked_sub(1) {
+                Some(left) => notes.rewrites_before_that = left,
+                None => fails(&mut notes.fail_rewrites)?,
+            }
+        }
+        self.inner.rewrite(rewrite).await
     }
 
     async fn usage(&self) -> Result<Usage, Error> {
