@@ -23,6 +23,7 @@ pub mod delta;
 mod encrypted;
 pub(crate) mod fold;
 pub(crate) mod format;
+mod forward;
 mod lease;
 mod memory;
 #[cfg(feature = "postgres")]
@@ -185,91 +186,10 @@ pub trait Checkpointer: Send + Sync + 'static {
     }
 }
 
-#[async_trait]
+forward::forwards!(($) to_the_one_inside:);
+
 impl<C: Checkpointer + ?Sized> Checkpointer for Arc<C> {
-    async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, Error> {
-        (**self).get(place, at).await
-    }
-
-    async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, Error> {
-        (**self).row(place, id).await
-    }
-
-    async fn put(&self, put: Put<'_>) -> Result<(), Error> {
-        (**self).put(put).await
-    }
-
-    fn try_put(&self, put: &Put<'_>) -> Option<Result<(), Error>> {
-        (**self).try_put(put)
-    }
-
-    async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), Error> {
-        (**self).put_writes(put).await
-    }
-
-    async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, Error> {
-        (**self).list(place, query).await
-    }
-
-    async fn threads(&self) -> Result<Vec<String>, Error> {
-        (**self).threads().await
-    }
-
-    async fn delete_thread(&self, thread: &str) -> Result<(), Error> {
-        (**self).delete_thread(thread).await
-    }
-
-    fn outlives_its_process(&self) -> bool {
-        (**self).outlives_its_process()
-    }
-
-    fn keeps_secrets(&self) -> bool {
-        (**self).keeps_secrets()
-    }
-
-    async fn acquire(&self, thread: &str, terms: LeaseTerms) -> Result<Claim, Error> {
-        (**self).acquire(thread, terms).await
-    }
-
-    async fn renew(&self, thread: &str, fence: u64, until: SystemTime) -> Result<bool, Error> {
-        (**self).renew(thread, fence, until).await
-    }
-
-    async fn release(&self, thread: &str, fence: u64) -> Result<(), Error> {
-        (**self).release(thread, fence).await
-    }
-
-    fn let_go(&self, thread: &str, fence: u64) {
-        (**self).let_go(thread, fence);
-    }
-
-    async fn released(&self, thread: &str, fence: u64) {
-        (**self).released(thread, fence).await;
-    }
-
-    async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, Error> {
-        (**self).waiting(query).await
-    }
-
-    async fn namespaces(&self, thread: &str) -> Result<Vec<String>, Error> {
-        (**self).namespaces(thread).await
-    }
-
-    async fn copy_thread(&self, from: &str, to: &str) -> Result<(), Error> {
-        (**self).copy_thread(from, to).await
-    }
-
-    async fn rewrite(&self, rewrite: Rewrite<'_>) -> Result<(), Error> {
-        (**self).rewrite(rewrite).await
-    }
-
-    async fn compact(&self) -> Result<(), Error> {
-        (**self).compact().await
-    }
-
-    async fn usage(&self) -> Result<Usage, Error> {
-        (**self).usage().await
-    }
+    to_the_one_inside!(self => (**self));
 }
 
 /// Whose checkpoints: the thread, and the namespace of a subgraph in it (empty for the root graph).

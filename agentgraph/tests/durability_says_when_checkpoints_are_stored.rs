@@ -12,6 +12,7 @@ use agentgraph::checkpoint::{ListQuery, Place, Put, PutWrites, Row, Tail};
 use agentgraph::prelude::*;
 use agentgraph::{CheckpointId, Code, Durability, Error};
 use common::poll::pending_for;
+use common::saver::NotingSaver;
 use common::words::{Words, WordsUpdate, says, text};
 
 const ALL: [Durability; 3] = [Durability::Sync, Durability::Async, Durability::Exit];
@@ -284,4 +285,56 @@ fn async_without_a_runtime_is_an_error_and_no_panic() {
     let run = graph.invoke(said("i")).thread("t").durability(Durability::Async).into_future();
     let error = futures_util::FutureExt::now_or_never(run).unwrap().unwrap_err();
     assert!(error.to_string().contains("within a tokio runtime"), "{error}");
+}
+
+#[test]
+fn a_graph_stores_behind_its_runs_in_every_runtime_it_is_used_in() {
+    let graph = asking().compile().unwrap().checkpointer(MemorySaver::new());
+    let runtime = || tokio::runtime::Builder::new_current_thread().build().unwrap();
+    for thread in ["one", "two", "three"] {
+        let outcome = runtime().block_on(async {
+            let run = graph.invoke(said("i")).thread(thread).durability(Durability::Async);
+            run.await
+        });
+        assert_eq!(outcome.unwrap().interrupts().len(), 1, "{thread}");
+    }
+    // The thread of a runtime that is gone.
+    let again = graph.resume("yes").thread("one").durability(Durability::Async).into_future();
+    assert_eq!(text(runtime().block_on(again).unwrap().output()), "i a yes b");
+}
+
+/// What was handed over and never carried out is missed by whoever hands over more.
+#[test]
+fn nothing_is_stored_behind_what_went_with_its_runtime() {
+    let saver = NotingSaver::memory();
+    saver.hang("t");
+    let graph = StateGraph::new().node("a", says("a")).edge(START, "a").edge("a", "a");
+    let graph = graph.compile().unwrap().checkpointer(saver);
+    let first = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let run = graph.invoke(said("i")).thread("t").durability(Durability::Async).max_supersteps(9);
+    let mut run = run.into_future();
+    first.block_on(async { assert!(futures_util::poll!(&mut run).is_pending()) });
+    drop(first);
+    let second = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let error = second.block_on(run).unwrap_err();
+    assert!(error.code() == Code::Store && error.to_string().contains("shut down"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_thread_whose_commits_hang_holds_up_no_other() {
+    let saver = NotingSaver::memory();
+    saver.hang("slow");
+    let graph = StateGraph::new().node("a", says("a")).edge(START, "a").edge("a", "a");
+    let graph = graph.compile().unwrap().checkpointer(saver);
+    let run = |thread: &'static str| {
+        let run = graph.invoke(said("i")).thread(thread).durability(Durability::Async);
+        run.max_supersteps(300).into_future()
+    };
+    let slow = tokio::spawn(run("slow"));
+    for thread in ["one", "two"] {
+        let done = tokio::time::timeout(std::time::Duration::from_secs(3600), run(thread)).await;
+        assert_eq!(done.expect("it does not wait").unwrap().output().seen.len(), 301, "{thread}");
+    }
+    assert!(!slow.is_finished());
+    slow.abort();
 }

@@ -1,61 +1,67 @@
 //! A checkpointer whose writes are carried out in order behind whoever asks for them.
 //!
+//! Each thread has a lane of its own for as long as something of it is under way: a task that carries out one write after the
+//! other. So a store that is slow for one thread does not hold up the runs of others, and a runtime that ends takes with it only
+//! the lanes of its own runs.
+//!
 //! After a failure everything that is queued for that thread is dropped, since a checkpoint must not stand on one that is
 //! not there; the next to settle the thread gets the error.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use async_trait::async_trait;
-use tokio::sync::mpsc::error::TrySendError;
+use tokio::runtime::Handle;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::oneshot;
 
+use super::forward::forwards;
 use super::{
-    Checkpointer, Claim, LeaseTerms, ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row, RowKind,
-    Tail, Usage, Waiting, WaitingQuery,
+    Checkpointer, ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row, RowKind, Tail,
 };
 use crate::context::CheckpointId;
 use crate::error::{Code, Error};
 
-/// How many writes may be under way before whoever asks for another has to wait.
+/// How many writes of a thread may be under way before whoever asks for another has to wait.
 const CAPACITY: usize = 256;
 
-/// The queue before a checkpointer.
+/// The lanes before a checkpointer.
 pub(crate) struct Behind {
     inner: Arc<dyn Checkpointer>,
+    traffic: Arc<Traffic>,
+}
+
+#[derive(Default)]
+struct Traffic {
+    lanes: Mutex<HashMap<String, Lane>>,
+    /// The threads that a write has failed on since they were settled last, with the error until somebody was given it.
+    failed: Mutex<HashMap<String, Option<Error>>>,
+}
+
+/// What leads to the task of one thread.
+struct Lane {
     jobs: Sender<Job>,
-    failed: Arc<Failed>,
     leaving: Arc<Leaving>,
 }
 
 /// The leases of runs that were dropped, to be given back when what the runs handed over is stored.
-type Leaving = Mutex<Vec<(String, u64)>>;
-
-/// The threads that a write has failed on since they were settled last, with the error until somebody was given it.
-type Failed = Mutex<HashMap<String, Option<Error>>>;
+type Leaving = Mutex<Vec<u64>>;
 
 enum Job {
     Put(OwnedPut),
     Writes {
-        thread: String,
         namespace: String,
         at: CheckpointId,
         fence: u64,
         writes: Vec<PendingWrite>,
     },
-    /// Says when everything of a thread before it is done.
-    Settle {
-        thread: String,
-        done: oneshot::Sender<()>,
-    },
+    /// Says when everything before it is done.
+    Settle(oneshot::Sender<()>),
     /// There is something to be given back.
     LetGo,
 }
 
 struct OwnedPut {
-    thread: String,
     namespace: String,
     id: CheckpointId,
     fence: u64,
@@ -66,17 +72,9 @@ struct OwnedPut {
 }
 
 impl Behind {
-    /// Starts the task that carries the writes out. It ends when this is dropped and its queue is empty.
-    pub(crate) fn start(inner: Arc<dyn Checkpointer>) -> Result<Self, Error> {
-        let runtime = tokio::runtime::Handle::try_current().map_err(|_| {
-            let problem = "`Durability::Async` writes from a tokio task: run it within a tokio runtime";
-            Error::new(Code::Store, problem)
-        })?;
-        let (jobs, received) = channel(CAPACITY);
-        let failed = Arc::new(Failed::default());
-        let leaving = Arc::new(Leaving::default());
-        runtime.spawn(carry_out(Arc::clone(&inner), received, Arc::clone(&failed), Arc::clone(&leaving)));
-        Ok(Behind { inner, jobs, failed, leaving })
+    /// Begins on the first write: only then it has to be within a runtime.
+    pub(crate) fn new(inner: Arc<dyn Checkpointer>) -> Self {
+        Behind { inner, traffic: Arc::default() }
     }
 
     /// Waits until everything that was handed over for a thread is stored. Afterwards the thread can be written again.
@@ -84,20 +82,65 @@ impl Behind {
     /// # Errors
     /// What failed since the last time.
     pub(crate) async fn settle(&self, thread: &str) -> Result<(), Error> {
-        let (done, is_done) = oneshot::channel();
-        self.send(Job::Settle { thread: thread.to_owned(), done }).await?;
-        is_done.await.map_err(|_| gone())?;
-        match lock(&self.failed).remove(thread).flatten() {
+        let jobs = self.traffic.lanes().get(thread).map(|lane| lane.jobs.clone());
+        if let Some(jobs) = jobs {
+            let (done, is_done) = oneshot::channel();
+            // Who ends early has said what is lost.
+            if jobs.send(Job::Settle(done)).await.is_ok() {
+                let _ = is_done.await;
+            }
+        }
+        match lock(&self.traffic.failed).remove(thread).flatten() {
             Some(error) => Err(error),
             None => Ok(()),
         }
     }
 
-    async fn send(&self, job: Job) -> Result<(), Error> {
-        self.jobs.send(job).await.map_err(|_| gone())
+    /// The lane of a thread, which is opened if it has none; or the error of an earlier write, once.
+    fn lane(&self, thread: &str) -> Result<Sender<Job>, Error> {
+        let mut lanes = self.traffic.lanes();
+        self.traffic.check(thread)?;
+        if let Some(lane) = lanes.get(thread) {
+            return Ok(lane.jobs.clone());
+        }
+        let runtime = runtime()?;
+        let (jobs, received) = channel(CAPACITY);
+        let leaving = Arc::new(Leaving::default());
+        lanes.insert(thread.to_owned(), Lane { jobs: jobs.clone(), leaving: Arc::clone(&leaving) });
+        // A runtime that is being shut down drops the task at once, and then it wants the lock.
+        drop(lanes);
+        let (saver, traffic) = (Arc::clone(&self.inner), Arc::downgrade(&self.traffic));
+        let thread = thread.to_owned();
+        let line = Line { saver, traffic, thread, jobs: received, leaving, busy: false, failed: false, left: false };
+        runtime.spawn(line.carry_out());
+        Ok(jobs)
     }
 
-    /// The error of an earlier write, once.
+    async fn send(&self, thread: &str, job: Job) -> Result<(), Error> {
+        self.lane(thread)?.send(job).await.map_err(|_| gone(thread))
+    }
+}
+
+/// Where lanes are.
+pub(crate) fn runtime() -> Result<Handle, Error> {
+    Handle::try_current().map_err(|_| {
+        let problem = "`Durability::Async` writes from a tokio task: run it within a tokio runtime";
+        Error::new(Code::Store, problem)
+    })
+}
+
+/// The runtime ended the task.
+fn gone(thread: &str) -> Error {
+    let problem = "checkpoints were not stored: the runtime whose task was to store them was shut down";
+    Error::new(Code::Store, problem).on_thread(Some(thread))
+}
+
+impl Traffic {
+    /// Locked before what has failed, or without it.
+    fn lanes(&self) -> MutexGuard<'_, HashMap<String, Lane>> {
+        lock(&self.lanes)
+    }
+
     fn check(&self, thread: &str) -> Result<(), Error> {
         match lock(&self.failed).get_mut(thread) {
             None => Ok(()),
@@ -109,85 +152,118 @@ impl Behind {
     }
 }
 
-/// The runtime ended the task.
-fn gone() -> Error {
-    Error::new(Code::Store, "the task that stores checkpoints is gone: its runtime was shut down")
-}
-
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn carry_out(
+/// The task of one thread. It ends when nothing is under way.
+struct Line {
     saver: Arc<dyn Checkpointer>,
-    mut jobs: Receiver<Job>,
-    failed: Arc<Failed>,
+    /// Gone with the graph, whose last writes are stored all the same.
+    traffic: Weak<Traffic>,
+    thread: String,
+    jobs: Receiver<Job>,
     leaving: Arc<Leaving>,
-) {
-    let _last = LastHand { saver: Arc::clone(&saver), leaving: Arc::clone(&leaving) };
-    while let Some(job) = jobs.recv().await {
-        if jobs.is_empty() && matches!(job, Job::LetGo) {
-            give_back(&*saver, &leaving, |_| true).await;
+    /// A write is being carried out.
+    busy: bool,
+    /// One was not, since the thread was settled last.
+    failed: bool,
+    /// Nothing leads here any more.
+    left: bool,
+}
+
+impl Line {
+    async fn carry_out(mut self) {
+        loop {
+            let job = match self.jobs.try_recv() {
+                Ok(job) => Some(job),
+                Err(_) => {
+                    self.give_back().await;
+                    if self.leaves() {
+                        return;
+                    }
+                    self.jobs.recv().await
+                }
+            };
+            match job {
+                Some(job) => self.do_one(job).await,
+                None => return self.give_back().await,
+            }
         }
-        let (thread, stored) = match job {
-            Job::LetGo => continue,
-            Job::Settle { thread, done } => {
-                give_back(&*saver, &leaving, |of| of == thread).await;
+    }
+
+    /// Ends the lane, unless somebody is about to use it.
+    fn leaves(&mut self) -> bool {
+        let Some(traffic) = self.traffic.upgrade() else { return false };
+        let mut lanes = traffic.lanes();
+        let is_used = lanes.get(&self.thread).is_some_and(|lane| lane.jobs.strong_count() > 1);
+        self.left = !is_used && self.jobs.is_empty() && lock(&self.leaving).is_empty();
+        if self.left {
+            lanes.remove(&self.thread);
+        }
+        self.left
+    }
+
+    async fn do_one(&mut self, job: Job) {
+        self.busy = matches!(job, Job::Put(_) | Job::Writes { .. });
+        let stored = match job {
+            Job::LetGo => Ok(()),
+            Job::Settle(done) => {
+                self.give_back().await;
+                self.failed = false;
                 // Nobody may wait any more.
                 let _ = done.send(());
-                continue;
+                Ok(())
             }
-            Job::Put(put) if lock(&failed).contains_key(&put.thread) => continue,
-            Job::Writes { thread, .. } if lock(&failed).contains_key(&thread) => continue,
-            Job::Put(put) => {
-                let stored = saver.put(put.borrowed()).await;
-                (put.thread, stored)
-            }
-            Job::Writes { thread, namespace, at, fence, writes } => {
-                let place = Place { thread: &thread, namespace: &namespace };
-                let stored = saver.put_writes(PutWrites { place, at, fence, writes: &writes }).await;
-                (thread, stored)
+            Job::Put(_) | Job::Writes { .. } if self.failed => Ok(()),
+            Job::Put(put) => self.saver.put(put.borrowed(&self.thread)).await,
+            Job::Writes { namespace, at, fence, writes } => {
+                let place = Place { thread: &self.thread, namespace: &namespace };
+                self.saver.put_writes(PutWrites { place, at, fence, writes: &writes }).await
             }
         };
+        self.busy = false;
         if let Err(error) = stored {
-            lock(&failed).insert(thread, Some(error));
+            self.failed = true;
+            if let Some(traffic) = self.traffic.upgrade() {
+                lock(&traffic.failed).insert(self.thread.clone(), Some(error));
+            }
         }
-        if jobs.is_empty() {
-            give_back(&*saver, &leaving, |_| true).await;
+    }
+
+    async fn give_back(&self) {
+        let leaving = std::mem::take(&mut *lock(&self.leaving));
+        for fence in leaving {
+            // A lease that cannot be given back ends by time.
+            let _ = self.saver.release(&self.thread, fence).await;
         }
     }
 }
 
-/// Gives back what is left when the task ends, also when its runtime is shut down.
-struct LastHand {
-    saver: Arc<dyn Checkpointer>,
-    leaving: Arc<Leaving>,
-}
-
-impl Drop for LastHand {
+/// Says what is lost when a runtime is shut down, and gives back what is left.
+impl Drop for Line {
     fn drop(&mut self) {
-        let_all_go(&*self.saver, &self.leaving);
-    }
-}
-
-fn let_all_go(saver: &dyn Checkpointer, leaving: &Leaving) {
-    for (thread, fence) in std::mem::take(&mut *lock(leaving)) {
-        saver.let_go(&thread, fence);
-    }
-}
-
-async fn give_back(saver: &dyn Checkpointer, leaving: &Leaving, which: impl Fn(&str) -> bool) {
-    let now: Vec<(String, u64)> = lock(leaving).extract_if(.., |(thread, _)| which(thread)).collect();
-    for (thread, fence) in now {
-        // A lease that cannot be given back ends by time.
-        let _ = saver.release(&thread, fence).await;
+        if let Some(traffic) = self.traffic.upgrade().filter(|_| !self.left) {
+            let mut lanes = traffic.lanes();
+            self.jobs.close();
+            let mut lost = self.busy;
+            while let Ok(job) = self.jobs.try_recv() {
+                lost |= matches!(job, Job::Put(_) | Job::Writes { .. });
+            }
+            if lost {
+                lock(&traffic.failed).entry(self.thread.clone()).or_insert_with(|| Some(gone(&self.thread)));
+            }
+            lanes.remove(&self.thread);
+        }
+        for fence in std::mem::take(&mut *lock(&self.leaving)) {
+            self.saver.let_go(&self.thread, fence);
+        }
     }
 }
 
 impl OwnedPut {
     fn of(put: &Put<'_>) -> Self {
         OwnedPut {
-            thread: put.place.thread.to_owned(),
             namespace: put.place.namespace.to_owned(),
             id: put.id,
             fence: put.fence,
@@ -198,9 +274,9 @@ impl OwnedPut {
         }
     }
 
-    fn borrowed(&self) -> Put<'_> {
+    fn borrowed<'a>(&'a self, thread: &'a str) -> Put<'a> {
         Put {
-            place: Place { thread: &self.thread, namespace: &self.namespace },
+            place: Place { thread, namespace: &self.namespace },
             id: self.id,
             fence: self.fence,
             kind: self.kind,
@@ -210,6 +286,8 @@ impl OwnedPut {
         }
     }
 }
+
+forwards!(($) to_inner: get row put try_put put_writes list delete_thread let_go namespaces copy_thread rewrite);
 
 /// Writes are handed over; reads see everything that was.
 #[async_trait]
@@ -225,33 +303,27 @@ impl Checkpointer for Behind {
     }
 
     async fn put(&self, put: Put<'_>) -> Result<(), Error> {
-        self.check(put.place.thread)?;
-        self.send(Job::Put(OwnedPut::of(&put))).await
+        self.send(put.place.thread, Job::Put(OwnedPut::of(&put))).await
     }
 
     fn try_put(&self, put: &Put<'_>) -> Option<Result<(), Error>> {
-        if let Err(error) = self.check(put.place.thread) {
-            return Some(Err(error));
-        }
-        let room = self.jobs.try_reserve().ok()?;
-        room.send(Job::Put(OwnedPut::of(put)));
+        let jobs = match self.lane(put.place.thread) {
+            Ok(jobs) => jobs,
+            Err(error) => return Some(Err(error)),
+        };
+        jobs.try_reserve().ok()?.send(Job::Put(OwnedPut::of(put)));
         Some(Ok(()))
     }
 
     async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), Error> {
         let PutWrites { place, at, fence, writes } = put;
-        self.check(place.thread)?;
-        let (thread, namespace) = (place.thread.to_owned(), place.namespace.to_owned());
-        self.send(Job::Writes { thread, namespace, at, fence, writes: writes.to_vec() }).await
+        let (namespace, writes) = (place.namespace.to_owned(), writes.to_vec());
+        self.send(place.thread, Job::Writes { namespace, at, fence, writes }).await
     }
 
     async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, Error> {
         self.settle(place.thread).await?;
         self.inner.list(place, query).await
-    }
-
-    async fn threads(&self) -> Result<Vec<String>, Error> {
-        self.inner.threads().await
     }
 
     async fn delete_thread(&self, thread: &str) -> Result<(), Error> {
@@ -260,35 +332,18 @@ impl Checkpointer for Behind {
         self.inner.delete_thread(thread).await
     }
 
-    async fn acquire(&self, thread: &str, terms: LeaseTerms) -> Result<Claim, Error> {
-        self.inner.acquire(thread, terms).await
-    }
-
-    async fn renew(&self, thread: &str, fence: u64, until: SystemTime) -> Result<bool, Error> {
-        self.inner.renew(thread, fence, until).await
-    }
-
-    async fn release(&self, thread: &str, fence: u64) -> Result<(), Error> {
-        self.inner.release(thread, fence).await
-    }
-
-    async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, Error> {
-        self.inner.waiting(query).await
-    }
-
-    fn outlives_its_process(&self) -> bool {
-        self.inner.outlives_its_process()
-    }
-
-    fn keeps_secrets(&self) -> bool {
-        self.inner.keeps_secrets()
-    }
-
     fn let_go(&self, thread: &str, fence: u64) {
-        lock(&self.leaving).push((thread.to_owned(), fence));
-        // If there is no room, somebody is at work and will see it; if nobody is there any more, there is nothing to wait for.
-        if let Err(TrySendError::Closed(_)) = self.jobs.try_send(Job::LetGo) {
-            let_all_go(&*self.inner, &self.leaving);
+        let lanes = self.traffic.lanes();
+        match lanes.get(thread) {
+            Some(lane) => {
+                lock(&lane.leaving).push(fence);
+                // If there is no room, somebody is at work and will see it.
+                let _ = lane.jobs.try_send(Job::LetGo);
+            }
+            None => {
+                drop(lanes);
+                self.inner.let_go(thread, fence);
+            }
         }
     }
 
@@ -297,12 +352,16 @@ impl Checkpointer for Behind {
         self.inner.namespaces(thread).await
     }
 
+    async fn copy_thread(&self, from: &str, to: &str) -> Result<(), Error> {
+        self.settle(from).await?;
+        self.settle(to).await?;
+        self.inner.copy_thread(from, to).await
+    }
+
     async fn rewrite(&self, rewrite: Rewrite<'_>) -> Result<(), Error> {
         self.settle(rewrite.place.thread).await?;
         self.inner.rewrite(rewrite).await
     }
 
-    async fn usage(&self) -> Result<Usage, Error> {
-        self.inner.usage().await
-    }
+    to_inner!(self => (self.inner));
 }

@@ -17,16 +17,16 @@ pub use key::{EncryptionKey, KeyRing};
 
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::SystemTime;
 
 use async_trait::async_trait;
 
 use self::origin::{Origins, PERMISSIONS};
 use self::random::Random;
 use self::seal::{Label, SealError, is_sealed, open, seal};
+use super::forward::forwards;
 use super::{
-    Checkpointer, Claim, LeaseTerms, ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row, RowKind,
-    Tail, Usage, Waiting, WaitingQuery,
+    Checkpointer, ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row, RowKind, Tail, Waiting,
+    WaitingQuery,
 };
 use crate::context::{CheckpointId, TaskId};
 use crate::error::Error;
@@ -214,6 +214,8 @@ impl Named<'_> {
     }
 }
 
+forwards!(($) to_inner: get row put try_put put_writes list keeps_secrets waiting namespaces copy_thread rewrite);
+
 #[async_trait]
 impl<C: Checkpointer> Checkpointer for EncryptedSaver<C> {
     async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, Error> {
@@ -270,40 +272,8 @@ impl<C: Checkpointer> Checkpointer for EncryptedSaver<C> {
         Ok(rows)
     }
 
-    async fn threads(&self) -> Result<Vec<String>, Error> {
-        self.inner.threads().await
-    }
-
-    async fn delete_thread(&self, thread: &str) -> Result<(), Error> {
-        self.inner.delete_thread(thread).await
-    }
-
-    fn outlives_its_process(&self) -> bool {
-        self.inner.outlives_its_process()
-    }
-
     fn keeps_secrets(&self) -> bool {
         true
-    }
-
-    async fn acquire(&self, thread: &str, terms: LeaseTerms) -> Result<Claim, Error> {
-        self.inner.acquire(thread, terms).await
-    }
-
-    async fn renew(&self, thread: &str, fence: u64, until: SystemTime) -> Result<bool, Error> {
-        self.inner.renew(thread, fence, until).await
-    }
-
-    async fn release(&self, thread: &str, fence: u64) -> Result<(), Error> {
-        self.inner.release(thread, fence).await
-    }
-
-    fn let_go(&self, thread: &str, fence: u64) {
-        self.inner.let_go(thread, fence);
-    }
-
-    async fn released(&self, thread: &str, fence: u64) {
-        self.inner.released(thread, fence).await;
     }
 
     async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, Error> {
@@ -339,13 +309,7 @@ impl<C: Checkpointer> Checkpointer for EncryptedSaver<C> {
         self.inner.rewrite(Rewrite { fulls: &sealed, ..rewrite }).await
     }
 
-    async fn compact(&self) -> Result<(), Error> {
-        self.inner.compact().await
-    }
-
-    async fn usage(&self) -> Result<Usage, Error> {
-        self.inner.usage().await
-    }
+    to_inner!(self => (self.inner));
 }
 
 impl<C> fmt::Debug for EncryptedSaver<C> {

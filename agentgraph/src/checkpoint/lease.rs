@@ -6,8 +6,8 @@ use std::time::SystemTime;
 
 use async_trait::async_trait;
 
-use super::{Checkpointer, ListQuery, Place, Put, PutWrites, Rewrite, Row, Tail, Usage};
-use crate::context::CheckpointId;
+use super::forward::forwards;
+use super::{Checkpointer, Put, PutWrites, Rewrite};
 use crate::error::{Code, Error};
 
 /// What a writer asks for.
@@ -51,16 +51,10 @@ pub(crate) struct Leased {
     pub(crate) fence: u64,
 }
 
+forwards!(($) to_inner: put try_put put_writes rewrite);
+
 #[async_trait]
 impl Checkpointer for Leased {
-    async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, Error> {
-        self.inner.get(place, at).await
-    }
-
-    async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, Error> {
-        self.inner.row(place, id).await
-    }
-
     async fn put(&self, put: Put<'_>) -> Result<(), Error> {
         self.inner.put(Put { fence: self.fence, ..put }).await
     }
@@ -73,37 +67,11 @@ impl Checkpointer for Leased {
         self.inner.put_writes(PutWrites { fence: self.fence, ..put }).await
     }
 
-    async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, Error> {
-        self.inner.list(place, query).await
-    }
-
-    async fn threads(&self) -> Result<Vec<String>, Error> {
-        self.inner.threads().await
-    }
-
-    async fn delete_thread(&self, thread: &str) -> Result<(), Error> {
-        self.inner.delete_thread(thread).await
-    }
-
-    fn outlives_its_process(&self) -> bool {
-        self.inner.outlives_its_process()
-    }
-
-    fn keeps_secrets(&self) -> bool {
-        self.inner.keeps_secrets()
-    }
-
-    async fn namespaces(&self, thread: &str) -> Result<Vec<String>, Error> {
-        self.inner.namespaces(thread).await
-    }
-
     async fn rewrite(&self, rewrite: Rewrite<'_>) -> Result<(), Error> {
         self.inner.rewrite(Rewrite { fence: self.fence, ..rewrite }).await
     }
 
-    async fn usage(&self) -> Result<Usage, Error> {
-        self.inner.usage().await
-    }
+    to_inner!(self => (self.inner));
 }
 
 impl fmt::Debug for Leased {

@@ -9,7 +9,7 @@ use super::json;
 use super::problem::Warning;
 use super::template::{Defaults, Templates};
 use super::topology::{END_ID, Topology};
-use crate::checkpoint::behind::Behind;
+use crate::checkpoint::behind::{self, Behind};
 use crate::checkpoint::codec::Codec;
 use crate::checkpoint::refused::Refused;
 use crate::checkpoint::{Checkpointer, Place, Retention};
@@ -118,7 +118,7 @@ pub(crate) struct Persistence<S: State> {
     pub(crate) codec: Codec<S>,
     /// Empty, except to look into a subgraph.
     pub(crate) namespace: Arc<str>,
-    /// The queue of runs whose checkpoints are stored behind them; none before the first such run.
+    /// What stores the checkpoints of runs behind them; none before the first such run.
     behind: Arc<OnceLock<Arc<Behind>>>,
     /// The leases of runs.
     pub(crate) keeper: Arc<Keeper>,
@@ -152,13 +152,10 @@ impl<S: State> Persistence<S> {
         }
     }
 
-    /// The queue before the saver.
+    /// What stands before the saver for runs that are kept behind themselves.
     pub(crate) fn behind(&self) -> Result<Arc<Behind>, Error> {
-        if let Some(behind) = self.behind.get() {
-            return Ok(Arc::clone(behind));
-        }
-        let started = Arc::new(Behind::start(Arc::clone(&self.saver))?);
-        Ok(Arc::clone(self.behind.get_or_init(|| started)))
+        behind::runtime()?;
+        Ok(Arc::clone(self.behind.get_or_init(|| Arc::new(Behind::new(Arc::clone(&self.saver))))))
     }
 }
 

@@ -1,0 +1,135 @@
+//! Forwarding to the store beneath: whoever stands before one says what he does himself, and all else is handed on. Written out
+//! by hand, a method that was forgotten would silently be that of a store which lacks the ability.
+//!
+//! `forwards!(($) name: put rewrite);` makes a macro `name!(self => (self.inner));`, which in an `impl Checkpointer` stands for
+//! every method but these two. It writes what `async_trait` makes of an async function, without a second box.
+
+/// Every method of `Checkpointer`.
+macro_rules! every_method {
+    ($pick:ident $me:ident $to:tt) => {
+        $pick!(@ get $me $to);
+        $pick!(@ row $me $to);
+        $pick!(@ put $me $to);
+        $pick!(@ try_put $me $to);
+        $pick!(@ put_writes $me $to);
+        $pick!(@ list $me $to);
+        $pick!(@ threads $me $to);
+        $pick!(@ delete_thread $me $to);
+        $pick!(@ outlives_its_process $me $to);
+        $pick!(@ keeps_secrets $me $to);
+        $pick!(@ acquire $me $to);
+        $pick!(@ renew $me $to);
+        $pick!(@ release $me $to);
+        $pick!(@ let_go $me $to);
+        $pick!(@ released $me $to);
+        $pick!(@ waiting $me $to);
+        $pick!(@ namespaces $me $to);
+        $pick!(@ copy_thread $me $to);
+        $pick!(@ rewrite $me $to);
+        $pick!(@ compact $me $to);
+        $pick!(@ usage $me $to);
+    };
+}
+
+macro_rules! forwards {
+    (($d:tt) $name:ident: $($own:ident)*) => {
+        macro_rules! $name {
+            ($d me:ident => $d to:tt) => {
+                $crate::checkpoint::forward::every_method!($name $d me $d to);
+            };
+            $((@ $own $d me:ident $d to:tt) => {};)*
+            (@ $d method:ident $d me:ident $d to:tt) => {
+                $crate::checkpoint::forward::forward_one!($d method $d me $d to);
+            };
+        }
+    };
+}
+
+macro_rules! forward_one {
+    (get $me:ident $to:tt) => {
+        $crate::checkpoint::forward::asynchronous!(get $me $to ('a) (place: $crate::checkpoint::Place<'a>, at: Option<$crate::CheckpointId>) Result<Option<$crate::checkpoint::Tail>, $crate::Error>);
+    };
+    (row $me:ident $to:tt) => {
+        $crate::checkpoint::forward::asynchronous!(row $me $to ('a) (place: $crate::checkpoint::Place<'a>, id: $crate::CheckpointId) Result<Option<$crate::checkpoint::Row>, $crate::Error>);
+    };
+    (put $me:ident $to:tt) => {
+        $crate::checkpoint::forward::asynchronous!(put $me $to ('a) (put: $crate::checkpoint::Put<'a>) Result<(), $crate::Error>);
+    };
+    (try_put $me:ident $to:tt) => {
+        fn try_put(&$me, put: &$crate::checkpoint::Put<'_>) -> Option<Result<(), $crate::Error>> {
+            $to.try_put(put)
+        }
+    };
+    (put_writes $me:ident $to:tt) => {
+        $crate::checkpoint::forward::asynchronous!(put_writes $me $to ('a) (put: $crate::checkpoint::PutWrites<'a>) Result<(), $crate::Error>);
+    };
+    (list $me:ident $to:tt) => {
+        $crate::checkpoint::forward::asynchronous!(list $me $to ('a) (place: $crate::checkpoint::Place<'a>, query: $crate::checkpoint::ListQuery) Result<Vec<$crate::checkpoint::Row>, $crate::Error>);
+    };
+    (threads $me:ident $to:tt) => {
+        $crate::checkpoint::forward::asynchronous!(threads $me $to () () Result<Vec<String>, $crate::Error>);
+    };
+    (delete_thread $me:ident $to:tt) => {
+        $crate::checkpoint::forward::asynchronous!(delete_thread $me $to ('a) (thread: &'a str) Result<(), $crate::Error>);
+    };
+    (outlives_its_process $me:ident $to:tt) => {
+        fn outlives_its_process(&$me) -> bool {
+            $to.outlives_its_process()
+        }
+    };
+    (keeps_secrets $me:ident $to:tt) => {
+        fn keeps_secrets(&$me) -> bool {
+            $to.keeps_secrets()
+        }
+    };
+    (acquire $me:ident $to:tt) => {
+        $crate::checkpoint::forward::asynchronous!(acquire $me $to ('a) (thread: &'a str, terms: $crate::checkpoint::LeaseTerms) Result<$crate::checkpoint::Claim, $crate::Error>);
+    };
+    (renew $me:ident $to:tt) => {
+        $crate::checkpoint::forward::asynchronous!(renew $me $to ('a) (thread: &'a str, fence: u64, until: ::std::time::SystemTime) Result<bool, $crate::Error>);
+    };
+    (release $me:ident $to:tt) => {
+        $crate::checkpoint::forward::asynchronous!(release $me $to ('a) (thread: &'a str, fence: u64) Result<(), $crate::Error>);
+    };
+    (let_go $me:ident $to:tt) => {
+        fn let_go(&$me, thread: &str, fence: u64) {
+            $to.let_go(thread, fence);
+        }
+    };
+    (released $me:ident $to:tt) => {
+        $crate::checkpoint::forward::asynchronous!(released $me $to ('a) (thread: &'a str, fence: u64) ());
+    };
+    (waiting $me:ident $to:tt) => {
+        $crate::checkpoint::forward::asynchronous!(waiting $me $to ('a) (query: $crate::checkpoint::WaitingQuery<'a>) Result<Vec<$crate::checkpoint::Waiting>, $crate::Error>);
+    };
+    (namespaces $me:ident $to:tt) => {
+        $crate::checkpoint::forward::asynchronous!(namespaces $me $to ('a) (thread: &'a str) Result<Vec<String>, $crate::Error>);
+    };
+    (copy_thread $me:ident $to:tt) => {
+        $crate::checkpoint::forward::asynchronous!(copy_thread $me $to ('a 'b) (from: &'a str, to: &'b str) Result<(), $crate::Error>);
+    };
+    (rewrite $me:ident $to:tt) => {
+        $crate::checkpoint::forward::asynchronous!(rewrite $me $to ('a) (rewrite: $crate::checkpoint::Rewrite<'a>) Result<(), $crate::Error>);
+    };
+    (compact $me:ident $to:tt) => {
+        $crate::checkpoint::forward::asynchronous!(compact $me $to () () Result<(), $crate::Error>);
+    };
+    (usage $me:ident $to:tt) => {
+        $crate::checkpoint::forward::asynchronous!(usage $me $to () () Result<$crate::checkpoint::Usage, $crate::Error>);
+    };
+}
+
+macro_rules! asynchronous {
+    ($method:ident $me:ident $to:tt ($($of:lifetime)*) ($($given:ident: $type:ty),*) $result:ty) => {
+        fn $method<'me, $($of,)* 'async_trait>(&'me $me, $($given: $type),*) -> ::futures_util::future::BoxFuture<'async_trait, $result>
+        where
+            'me: 'async_trait,
+            $($of: 'async_trait,)*
+            Self: 'async_trait,
+        {
+            $to.$method($($given),*)
+        }
+    };
+}
+
+pub(crate) use {asynchronous, every_method, forward_one, forwards};
