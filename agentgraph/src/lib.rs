@@ -159,7 +159,7 @@ pub use run::open::OpenChild;
 pub use run::view::{Checkpoint, History};
 pub use run::{
     Budget, Durability, Interrupt, InterruptId, InterruptKind, NotFinished, Outcome, Prune, Pruned,
-    RunBuilder, StateEdit, StopReason, StuckJoin, WaitingThread, WaitingThreads, WhenBusy,
+    RunBuilder, StateEdit, StopReason, StuckJoin, ThreadProblem, WaitingThread, WaitingThreads, WhenBusy,
 };
 pub use services::{Services, SystemServices};
 pub use session::{MissingSession, Session};

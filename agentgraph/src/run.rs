@@ -11,6 +11,7 @@ pub(crate) mod lease;
 pub(crate) mod nested;
 pub(crate) mod open;
 mod outcome;
+mod problem;
 mod ready;
 mod upkeep;
 pub(crate) mod view;
@@ -23,6 +24,7 @@ pub(crate) use edit::Edit;
 pub use edit::StateEdit;
 pub use interrupt::{Interrupt, InterruptId, InterruptKind};
 pub use outcome::{NotFinished, Outcome, StopReason, StuckJoin};
+pub use problem::ThreadProblem;
 pub use upkeep::{Prune, Pruned};
 pub use waiting::{WaitingThread, WaitingThreads};
 
@@ -513,7 +515,11 @@ impl<S: State> RunBuilder<S> {
             && upkeep::is_due(retention, *began_at, outcome.checkpoint())
         {
             let saver = Leased { inner: Arc::clone(&persistence.saver), fence };
-            Box::pin(upkeep::prune_thread(&graph, &saver, lease.thread(), retention)).await?;
+            let pruning = upkeep::prune_thread(&graph, &saver, lease.thread(), retention);
+            if let Err(error) = Box::pin(lease.keep_up(pruning)).await {
+                // What the run came to is stored. The next stride tries again.
+                tracing::warn!(target: "agentgraph", %error, thread = lease.thread(), "a thread was not pruned");
+            }
         }
         lease.end().await;
         outcome

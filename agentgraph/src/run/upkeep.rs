@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::busy::WhenBusy;
 use super::lease::{Ground, Taken};
 use super::open::tasks_and_calls;
+use super::problem::ThreadProblem;
 use super::view::no_checkpointer;
 use crate::checkpoint::format::Header;
 use crate::checkpoint::prune::{prune_place, remove_place};
@@ -21,7 +22,8 @@ use crate::state::State;
 /// Pruning in the making: `graph.prune(Retention::keep_last(10)).await?` for every thread of the store, or
 /// `.thread("t-1")` for one.
 ///
-/// It is safe while runs go on: each thread is taken like for a run, and one that is busy is left for the next time.
+/// It is safe while runs go on: each thread is taken like for a run, and one that is busy is left for the next time. So is one
+/// of which something cannot be read: [`Pruned::failed`] names it. That is an error only where it is the one that was asked for.
 /// What calls of subgraphs have left goes too, unless their superstep is still open.
 #[must_use = "nothing is pruned until it is awaited"]
 pub struct Prune<S: State> {
@@ -40,7 +42,12 @@ pub struct Pruned {
     pub threads: u64,
     /// Those that were busy, and were left as they are.
     pub busy: Vec<String>,
+    /// Those that could not be pruned, because something of them cannot be read, or not be stored. The others were.
+    pub failed: Vec<ThreadProblem>,
 }
+
+/// A store that has failed for so many threads in a row is not asked for more.
+const STORE_IS_GONE: u32 = 3;
 
 impl<S: State> Prune<S> {
     pub(crate) fn new(graph: CompiledGraph<S>, retention: Retention) -> Self {
@@ -59,16 +66,24 @@ impl<S: State> Prune<S> {
             Some(thread) => vec![Arc::clone(thread)],
             None => persistence.saver.threads().await?.into_iter().map(Arc::from).collect(),
         };
-        let mut pruned = Pruned::default();
+        let (mut pruned, mut failed_stores) = (Pruned::default(), 0);
         for thread in threads {
             persistence.settle(&thread).await;
             match self.prune(persistence, &thread).await {
                 Ok(checkpoints) => {
                     pruned.threads += 1;
                     pruned.checkpoints += checkpoints;
+                    failed_stores = 0;
                 }
                 Err(error) if error.code() == Code::ThreadBusy => pruned.busy.push(thread.to_string()),
-                Err(error) => return Err(error.on_thread(Some(&thread))),
+                Err(error) if self.thread.is_some() => return Err(error.on_thread(Some(&thread))),
+                Err(error) => {
+                    failed_stores = if error.code() == Code::Store { failed_stores + 1 } else { 0 };
+                    if failed_stores == STORE_IS_GONE {
+                        return Err(error.on_thread(Some(&thread)));
+                    }
+                    pruned.failed.push(ThreadProblem::of(&thread, &error));
+                }
             }
         }
         persistence.saver.compact().await?;

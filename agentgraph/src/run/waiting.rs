@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
+use std::sync::Arc;
 
+use super::problem::ThreadProblem;
 use super::view::no_checkpointer;
-use crate::checkpoint::{self, WaitingQuery};
+use crate::checkpoint::{Checkpointer, Waiting, WaitingQuery};
 use crate::context::Request;
 use crate::engine::stored::{StoredRequest, StoredStop, from_bytes};
 use crate::error::Error;
@@ -55,8 +57,10 @@ pub struct WaitingThreads<S: State> {
 pub struct WaitingThread {
     /// Its name.
     pub thread: String,
-    /// What it waits for.
+    /// What it waits for; empty if that cannot be read.
     pub interrupts: Vec<Interrupt>,
+    /// Why it cannot be read.
+    pub problem: Option<ThreadProblem>,
 }
 
 impl<S: State> WaitingThreads<S> {
@@ -70,39 +74,40 @@ impl<S: State> WaitingThreads<S> {
         self
     }
 
-    /// At most so many threads.
+    /// At most so many threads. If there are fewer, none follow.
     pub fn limit(mut self, threads: usize) -> Self {
         self.limit = Some(threads);
         self
     }
 
-    async fn ask(self) -> Result<Vec<WaitingThread>, Error> {
+    async fn ask(mut self) -> Result<Vec<WaitingThread>, Error> {
         let persistence = self.graph.persistence.as_ref().ok_or_else(no_checkpointer)?;
-        let query = WaitingQuery { after: self.after.as_deref(), limit: self.limit };
-        let mut threads: BTreeMap<String, Found> = BTreeMap::new();
-        for checkpoint::Waiting { thread, namespace, request, .. } in persistence.saver.waiting(query).await?
-        {
-            let at = |error: Error| error.on_thread(Some(&thread));
-            let found = threads.entry(thread.clone()).or_default();
-            if request.is_note() {
-                let stops = told_of(&request.bytes).map_err(at)?;
-                found.stops.push((namespace, stops));
-                continue;
-            }
-            found.asks_inside |= !namespace.is_empty();
-            let StoredRequest { node, value, schema, .. } = from_bytes(&request.bytes).map_err(at)?;
-            let n = request.slot / 2;
-            let id = InterruptId { task: request.task, n };
-            found.asked.push(Interrupt::asked(id, node, Request { n, value, schema }));
-        }
+        let mut asking =
+            Asking { saver: Arc::clone(&persistence.saver), after: self.after.take(), at_once: None };
         let mut waiting = Vec::new();
-        for (thread, found) in threads {
-            let interrupts = self.interrupts(&thread, found).await?;
-            if !interrupts.is_empty() {
-                waiting.push(WaitingThread { thread, interrupts });
+        while self.limit.is_none_or(|limit| waiting.len() < limit) {
+            let page = asking.page(self.limit.map(|limit| limit - waiting.len())).await?;
+            for (thread, found) in page.threads {
+                waiting.extend(self.thread(thread, found).await);
+            }
+            if page.is_last {
+                break;
             }
         }
         Ok(waiting)
+    }
+
+    /// What it waits for; `None` if for nothing, since the call that asked is open no more.
+    async fn thread(&self, thread: String, found: Result<Vec<Waiting>, Error>) -> Option<WaitingThread> {
+        let read = async { self.interrupts(&thread, Found::of(found?)?).await };
+        match read.await {
+            Ok(interrupts) if interrupts.is_empty() => None,
+            Ok(interrupts) => Some(WaitingThread { thread, interrupts, problem: None }),
+            Err(error) => {
+                let problem = Some(ThreadProblem::of(&thread, &error.on_thread(Some(&thread))));
+                Some(WaitingThread { thread, interrupts: Vec::new(), problem })
+            }
+        }
     }
 
     async fn interrupts(&self, thread: &str, found: Found) -> Result<Vec<Interrupt>, Error> {
@@ -137,6 +142,77 @@ struct Found {
     asks_inside: bool,
     /// By namespace.
     stops: Vec<(String, Vec<StoredStop>)>,
+}
+
+impl Found {
+    fn of(waiting: Vec<Waiting>) -> Result<Self, Error> {
+        let mut found = Found::default();
+        for Waiting { namespace, request, .. } in waiting {
+            if request.is_note() {
+                found.stops.push((namespace, told_of(&request.bytes)?));
+                continue;
+            }
+            found.asks_inside |= !namespace.is_empty();
+            let StoredRequest { node, value, schema, .. } = from_bytes(&request.bytes)?;
+            let n = request.slot / 2;
+            let id = InterruptId { task: request.task, n };
+            found.asked.push(Interrupt::asked(id, node, Request { n, value, schema }));
+        }
+        Ok(found)
+    }
+}
+
+/// Goes through the threads of a store that wait.
+struct Asking {
+    saver: Arc<dyn Checkpointer>,
+    after: Option<String>,
+    /// At most so many at once, since a thread ahead cannot be read. Those before it can.
+    at_once: Option<usize>,
+}
+
+#[derive(Default)]
+struct Page {
+    threads: BTreeMap<String, Result<Vec<Waiting>, Error>>,
+    /// None follow.
+    is_last: bool,
+}
+
+impl Asking {
+    async fn page(&mut self, limit: Option<usize>) -> Result<Page, Error> {
+        let limit = limit.into_iter().chain(self.at_once).min();
+        let query = WaitingQuery { after: self.after.as_deref(), limit };
+        let found = match self.saver.waiting(query).await {
+            Ok(found) => found,
+            Err(error) => return self.stop_at(limit, error),
+        };
+        let mut page = Page::default();
+        for waiting in found {
+            let of = page.threads.entry(waiting.thread.clone());
+            if let Ok(all) = of.or_insert_with(|| Ok(Vec::new())) {
+                all.push(waiting);
+            }
+        }
+        page.is_last = limit.is_none_or(|limit| page.threads.len() < limit);
+        self.at_once = self.at_once.map(|threads| threads.saturating_mul(2));
+        self.after = page.threads.last_key_value().map(|(thread, _)| thread.clone()).or(self.after.take());
+        Ok(page)
+    }
+
+    /// What the store says of one thread is no answer about the others.
+    fn stop_at(&mut self, limit: Option<usize>, error: Error) -> Result<Page, Error> {
+        let thread = error.thread().map(str::to_owned);
+        let Some(thread) = thread.filter(|thread| self.after.as_ref().is_none_or(|after| thread > after))
+        else {
+            return Err(error);
+        };
+        if limit != Some(1) {
+            self.at_once = Some(1);
+            return Ok(Page::default());
+        }
+        self.at_once = None;
+        self.after = Some(thread.clone());
+        Ok(Page { threads: BTreeMap::from([(thread, Err(error))]), is_last: false })
+    }
 }
 
 /// What somebody was told.
