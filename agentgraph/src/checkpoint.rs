@@ -55,6 +55,9 @@ use self::format::FormatError;
 use crate::context::{CheckpointId, TaskId};
 use crate::error::{Code, Error};
 
+/// Nobody looks for more than so many branches one by one.
+const MOST_BRANCHES: u32 = 1 << 16;
+
 /// A store for checkpoints. All calls may come from many threads at once.
 ///
 /// A failing store answers with [`Code::Store`]; a lost race with [`Code::Stale`] (see [`stale`]); a writer whose lease is
@@ -72,11 +75,12 @@ pub trait Checkpointer: Send + Sync + 'static {
     /// The row of one full or delta, without what it stands on.
     async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, Error>;
 
-    /// Stores a checkpoint, in one transaction with its segment and with the removal of the pending writes it makes
-    /// obsolete (those of the step before it, on its branch).
+    /// Stores a checkpoint, in one transaction with its segment, with the pending writes it comes with, and with the removal
+    /// of those it makes obsolete (those of the step before it, on its branch).
     ///
     /// Must fail, and change nothing, with [`Code::LeaseLost`] if [`fence`](Put::fence) is neither 0 nor that of the
-    /// thread's lease, and with [`Code::Stale`] if the branch has this step already, or a later one.
+    /// thread's lease, and with [`Code::Stale`] if the branch has this step already, or a later one, or if the
+    /// [`parent`](Put::parent) is not there.
     async fn put(&self, put: Put<'_>) -> Result<(), Error>;
 
     /// [`put`](Checkpointer::put) for a store that needs no await for it; `None` means "call `put`".
@@ -133,14 +137,15 @@ pub trait Checkpointer: Send + Sync + 'static {
         Ok(())
     }
 
-    /// [`release`](Checkpointer::release) for a run that was dropped and cannot await: at once, or with the store's next
-    /// call. A store that does neither keeps the thread until the lease's time has passed.
+    /// [`release`](Checkpointer::release) for a run that was dropped and cannot await: at once, or with one of the store's next
+    /// calls. In a store with leases that does neither the thread stays busy until the lease's time has passed.
     fn let_go(&self, thread: &str, fence: u64) {
         let _ = (thread, fence);
     }
 
-    /// Waits until the lease with that fence is no longer the thread's, as far as the store can know. May return before.
-    /// Whoever waits asks again now and then, so a store that cannot know need not return.
+    /// Waits until the lease with that fence is no longer the thread's, as far as the store can know. May return before, though
+    /// not again and again: whoever waits asks for the thread each time. He does so now and then by himself, too, so a store
+    /// that cannot know need not return.
     async fn released(&self, thread: &str, fence: u64) {
         let _ = (thread, fence);
         std::future::pending().await
@@ -158,6 +163,26 @@ pub trait Checkpointer: Send + Sync + 'static {
     /// The namespaces that hold rows of a thread, in alphabetical order; the root's is empty.
     async fn namespaces(&self, thread: &str) -> Result<Vec<String>, Error> {
         Err(cannot(thread, "say which namespaces a thread has"))
+    }
+
+    /// The branches of a place that hold rows, from the least to the greatest.
+    ///
+    /// A store that does not say is asked for one after the other.
+    async fn branches(&self, place: Place<'_>) -> Result<Vec<u32>, Error> {
+        let newest = self.list(place, ListQuery { limit: Some(1), ..ListQuery::default() }).await?;
+        let Some(newest) = newest.first().map(|row| row.id) else { return Ok(Vec::new()) };
+        if newest.branch > MOST_BRANCHES {
+            return Err(corrupt(place, newest, "the number of its branch is that of no branch"));
+        }
+        let mut found = Vec::new();
+        for branch in 0..newest.branch {
+            let query = ListQuery { branch: Some(branch), limit: Some(1), ..ListQuery::default() };
+            if !self.list(place, query).await?.is_empty() {
+                found.push(branch);
+            }
+        }
+        found.push(newest.branch);
+        Ok(found)
     }
 
     /// Copies everything of a thread but its lease, in one transaction.
@@ -278,6 +303,40 @@ pub struct Put<'a> {
     pub segment: Option<&'a [u8]>,
     /// Whether pending writes were stored on the step before.
     pub clears_writes: bool,
+    /// The checkpoint that it follows: the step before, on its branch or on the one that its own goes off from. `None` for the
+    /// first of all, and for a writer who does not know; then it is not asked for.
+    pub parent: Option<CheckpointId>,
+    /// What tasks of the superstep that begins with it have left behind already: an edit hands on what was pending before it.
+    pub writes: &'a [PendingWrite],
+}
+
+impl<'a> Put<'a> {
+    /// A checkpoint of somebody who has no lease, which follows nothing.
+    ///
+    /// ```
+    /// use agentgraph::checkpoint::{Checkpointer, MemorySaver, Place, Put, RowKind};
+    /// use agentgraph::CheckpointId;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> agentgraph::Result<()> {
+    /// let saver = MemorySaver::new();
+    /// let (place, first) = (Place::root("t-1"), CheckpointId::new(0, 0));
+    /// saver.put(Put::new(place, first, RowKind::Full, b"one")).await?;
+    /// let second = Put::new(place, CheckpointId::new(0, 1), RowKind::Full, b"two");
+    /// saver.put(Put { parent: Some(first), ..second }).await?;
+    /// assert_eq!(saver.row(place, first).await?.unwrap().record, b"one");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub const fn new(place: Place<'a>, id: CheckpointId, kind: RowKind, record: &'a [u8]) -> Self {
+        let (segment, parent, writes) = (None, None, &[]);
+        Put { place, id, fence: 0, kind, record, segment, clears_writes: false, parent, writes }
+    }
+
+    /// Its pending writes, as they are stored on their own.
+    pub const fn own_writes(&self) -> PutWrites<'a> {
+        PutWrites { place: self.place, at: self.id, fence: self.fence, writes: self.writes }
+    }
 }
 
 /// Pending writes to be stored.

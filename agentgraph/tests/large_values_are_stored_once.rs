@@ -452,6 +452,8 @@ async fn tables_of_postgres_from_before_are_brought_up_to_date() {
         record: record.as_bytes(),
         segment: None,
         clears_writes: false,
+        parent: None,
+        writes: &[],
     };
     saver.connect().await.unwrap().put(put).await.unwrap();
     server

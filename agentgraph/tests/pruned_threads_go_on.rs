@@ -1,14 +1,19 @@
 //! What pruning, deleting and copying leave: everything that is kept reads as it did, and nothing else is there.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod common;
 mod sqlite_folder;
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use agentgraph::checkpoint::{Place, Retention, SqliteSaver};
+use agentgraph::checkpoint::{
+    ListQuery, PendingWrite, Place, Put, PutWrites, Retention, Row, RowKind, SqliteSaver, Tail, Waiting,
+    WaitingQuery, stale,
+};
 use agentgraph::prelude::*;
-use agentgraph::{CheckpointId, Checkpointer, Code, Memory, Services, Source};
+use agentgraph::{CheckpointId, Checkpointer, Code, Error, Memory, Services, Source, TaskId};
+use common::saver::NotingSaver;
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use sqlite_folder::Folder;
@@ -171,6 +176,221 @@ async fn a_graph_with_a_policy_keeps_its_threads_short_by_itself() {
             assert!(graph.history("t").await.unwrap().len() < 5 + 2 * 32, "turn {turn}");
         }
         assert_eq!(graph.state("t").await.unwrap().unwrap().values.log.len(), 300);
+    }
+}
+
+/// What a run came to is not undone by what is done for it afterwards.
+#[tokio::test]
+async fn a_run_is_finished_also_when_its_thread_cannot_be_pruned() {
+    let saver = NotingSaver::memory();
+    let graph = graph(saver.clone()).retention(Retention::keep_last(1));
+    let turn = async || graph.invoke(Work::update()).thread("t").await.unwrap().into_finished().unwrap().n;
+    let kept = async || graph.history("t").await.unwrap().len();
+    saver.fail_rewrites(1);
+    for turns in 1..=3 {
+        assert_eq!(turn().await, 10 * turns);
+    }
+    assert_eq!((saver.still_to_fail(), kept().await), (0, 33), "the first stride has failed");
+    for turns in 4..=6 {
+        assert_eq!(turn().await, 10 * turns, "the thread is free again");
+    }
+    assert!(kept().await < 33, "the next one has not");
+}
+
+/// What is written anew is more than one transaction should hold, and a segment begins before it.
+#[tokio::test]
+async fn pruning_that_ends_in_the_middle_leaves_every_checkpoint_that_stays() {
+    const KEPT: [u64; 5] = [1_010, 1_015, 1_030, 1_040, 1_099];
+    async fn grow(work: Snapshot<Work>) -> WorkUpdate {
+        Work::update().n(work.n + 1).log(["x".repeat(3_000)])
+    }
+    let saver = NotingSaver::memory().at_once();
+    let graph = StateGraph::new().node("grow", grow).edge(START, "grow").edge("grow", "grow");
+    let graph = graph.compile().unwrap().checkpointer(saver.clone());
+    graph.invoke(Work::update()).thread("t").max_supersteps(1_099).await.unwrap();
+    let policy = || Retention::keep(|one| KEPT.contains(&one.id.step));
+    let mut failed = 0;
+    loop {
+        saver.fail_rewrite_after(failed);
+        let pruned = graph.prune(policy()).thread("t").await;
+        for step in KEPT {
+            let state = graph.state_at("t", CheckpointId::new(0, step)).await.unwrap().unwrap().values;
+            assert_eq!((state.n, state.log.len() as u64), (step, step), "after {failed} parts");
+        }
+        if pruned.is_ok() {
+            break;
+        }
+        failed += 1;
+    }
+    assert!(failed > 1, "it is one part only");
+    assert_eq!(graph.history("t").await.unwrap().len(), KEPT.len());
+    graph.proceed().thread("t").max_supersteps(1).await.unwrap();
+    assert_eq!(graph.state("t").await.unwrap().unwrap().values.log.len(), 1_100);
+}
+
+/// A number of a branch is what a store says, and nobody counts up to it.
+#[tokio::test]
+async fn a_branch_of_any_number_is_pruned_and_costs_nothing() {
+    for saver in savers() {
+        let graph = graph(Arc::clone(&saver));
+        with_a_past(&graph, "t").await;
+        let newest = graph.state("t").await.unwrap().unwrap();
+        graph.prune(Retention::keep_last(1)).await.unwrap();
+        let row = saver.row(Place::root("t"), newest.id).await.unwrap().unwrap();
+        let far = CheckpointId::new(u32::MAX - 7, 0);
+        saver.put(Put::new(Place::root("t"), far, RowKind::Full, &row.record)).await.unwrap();
+        assert_eq!(graph.prune(Retention::keep_last(1)).await.unwrap().checkpoints, 1);
+        assert_eq!(graph.state("t").await.unwrap().unwrap().id, far);
+        assert_eq!(saver.branches(Place::root("t")).await.unwrap(), [far.branch]);
+    }
+}
+
+/// A checkpoint of bytes that nobody can read.
+async fn spoil(saver: &impl Checkpointer, thread: &str) {
+    let put = Put::new(Place::root(thread), CheckpointId::new(0, 0), RowKind::Full, b"\x01\xff\xff\xff\xff");
+    saver.put(put).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_damaged_thread_keeps_no_other_from_being_pruned() {
+    for saver in savers() {
+        let graph = graph(Arc::clone(&saver));
+        for thread in ["b", "d"] {
+            with_a_past(&graph, thread).await;
+        }
+        for thread in ["a", "c", "e"] {
+            spoil(&saver, thread).await;
+        }
+        let pruned = graph.prune(Retention::keep_last(1)).await.unwrap();
+        let failed: Vec<_> = pruned.failed.iter().map(|one| (&*one.thread, one.code)).collect();
+        assert_eq!(failed, ["a", "c", "e"].map(|thread| (thread, Code::CorruptCheckpoint)));
+        assert_eq!(pruned.threads, 2);
+        for thread in ["b", "d"] {
+            assert_eq!(graph.history(thread).await.unwrap().len(), 1);
+        }
+        let alone = graph.prune(Retention::keep_last(1)).thread("a").await.unwrap_err();
+        assert_eq!((alone.code(), alone.thread()), (Code::CorruptCheckpoint, Some("a")));
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_fails_for_every_thread_is_an_error() {
+    let saver = NotingSaver::memory();
+    let graph = graph(saver.clone());
+    for thread in ["a", "b", "c", "d"] {
+        graph.invoke(Work::update()).thread(thread).await.unwrap();
+    }
+    saver.fail_rewrites(100);
+    assert_eq!(graph.prune(Retention::keep_last(1)).await.unwrap_err().code(), Code::Store);
+}
+
+async fn asks_alone(ctx: Ctx) -> Result<TalkUpdate> {
+    Ok(said(ctx.interrupt::<String>("?")?))
+}
+
+#[tokio::test]
+async fn an_unreadable_request_keeps_no_other_thread_from_being_told() {
+    let graph = StateGraph::new().node("asks", asks_alone).edge(START, "asks").compile().unwrap();
+    for saver in savers() {
+        let graph = graph.clone().checkpointer(Arc::clone(&saver));
+        for number in 0..9 {
+            graph.invoke(said("i")).thread(format!("t{number}")).await.unwrap();
+        }
+        for thread in ["t2", "t7"] {
+            let (place, at) = (Place::root(thread), graph.state(thread).await.unwrap().unwrap().id);
+            let write = PendingWrite { task: TaskId::from_u128(1), slot: 1, bytes: b"\xc1junk".to_vec() };
+            saver.put_writes(PutWrites::new(place, at, &[write])).await.unwrap();
+        }
+        let waiting = graph.waiting().await.unwrap();
+        assert_eq!(waiting.len(), 9);
+        for one in waiting {
+            let bad = ["t2", "t7"].contains(&&*one.thread);
+            assert_eq!((one.interrupts.len(), one.problem.is_some()), (usize::from(!bad), bad), "{one:?}");
+        }
+    }
+}
+
+/// A store, or what stands before it, that cannot give what some threads wait for.
+struct Unreadable {
+    inner: MemorySaver,
+    threads: &'static [&'static str],
+}
+
+#[async_trait::async_trait]
+impl Checkpointer for Unreadable {
+    async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, Error> {
+        self.inner.get(place, at).await
+    }
+    async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, Error> {
+        self.inner.row(place, id).await
+    }
+    async fn put(&self, put: Put<'_>) -> Result<(), Error> {
+        self.inner.put(put).await
+    }
+    async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), Error> {
+        self.inner.put_writes(put).await
+    }
+    async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, Error> {
+        self.inner.list(place, query).await
+    }
+    async fn threads(&self) -> Result<Vec<String>, Error> {
+        self.inner.threads().await
+    }
+    async fn delete_thread(&self, thread: &str) -> Result<(), Error> {
+        self.inner.delete_thread(thread).await
+    }
+    async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, Error> {
+        let found = self.inner.waiting(query).await?;
+        match found.iter().find(|one| self.threads.contains(&&*one.thread)) {
+            None => Ok(found),
+            Some(one) => Err(stale(Place::root(&one.thread), one.at)),
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_a_store_cannot_say_of_one_thread_is_no_answer_about_the_others() {
+    for threads in [&["t00"][..], &["t19"], &["t00", "t01", "t07", "t18", "t19"]] {
+        let graph = StateGraph::new().node("asks", asks_alone).edge(START, "asks").compile().unwrap();
+        let graph = graph.checkpointer(Unreadable { inner: MemorySaver::new(), threads });
+        for number in 0..20 {
+            graph.invoke(said("i")).thread(format!("t{number:02}")).await.unwrap();
+        }
+        for limit in [1, 3, 20, 50] {
+            let (mut all, mut after) = (Vec::new(), String::new());
+            loop {
+                let page = graph.waiting().after(&after).limit(limit).await.unwrap();
+                let Some(last) = page.last() else { break };
+                after.clone_from(&last.thread);
+                all.extend(page);
+            }
+            assert_eq!(all.len(), 20, "{limit}");
+            let bad = all.iter().filter(|one| one.problem.as_ref().is_some_and(|it| it.code == Code::Stale));
+            assert_eq!(bad.map(|one| &*one.thread).collect::<Vec<_>>(), threads);
+        }
+    }
+}
+
+/// Threads whose subgraphs asked before they were begun anew wait for nothing, as the store sees it they do.
+#[tokio::test]
+async fn a_page_is_empty_only_behind_the_last_thread_that_waits() {
+    for saver in savers() {
+        let graph = family(saver);
+        for number in 0..6 {
+            graph.invoke(said("i")).thread(format!("t{number}")).await.unwrap();
+        }
+        for number in [0, 1, 3] {
+            let thread = format!("t{number}");
+            graph.update_state(&thread).as_end(said("enough")).await.unwrap();
+        }
+        let (mut told, mut after) = (Vec::new(), String::new());
+        loop {
+            let page = graph.waiting().after(&after).limit(1).await.unwrap();
+            let Some(last) = page.last() else { break };
+            after.clone_from(&last.thread);
+            told.extend(page.into_iter().map(|one| one.thread));
+        }
+        assert_eq!(told, ["t2", "t4", "t5"]);
     }
 }
 

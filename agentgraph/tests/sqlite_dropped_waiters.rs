@@ -28,6 +28,8 @@ fn put(thread: &str) -> Put<'_> {
         record: b"x",
         segment: None,
         clears_writes: false,
+        parent: None,
+        writes: &[],
     }
 }
 

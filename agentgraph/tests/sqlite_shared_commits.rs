@@ -22,6 +22,8 @@ fn put(thread: &str, step: u64) -> Put<'_> {
         record: b"x",
         segment: None,
         clears_writes: false,
+        parent: None,
+        writes: &[],
     }
 }
 

@@ -15,11 +15,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use agentgraph::checkpoint::{
-    EncryptedSaver, EncryptionKey, KeyRing, LeaseTerms, ListQuery, MemorySaver, PendingWrite, Place,
+    Claim, EncryptedSaver, EncryptionKey, KeyRing, LeaseTerms, ListQuery, MemorySaver, PendingWrite, Place,
     PostgresSaver, Put, PutWrites, Row, RowKind, SqliteSaver, Tail,
 };
 use agentgraph::prelude::*;
 use agentgraph::{Checkpoint, CheckpointId, Checkpointer, Code, Durability};
+use common::saver::NotingSaver;
 use postgres_server::PostgresServer;
 use serde::{Deserialize, Serialize};
 use sqlite_folder::Folder;
@@ -222,6 +223,48 @@ async fn a_thread_that_is_busy_is_not_encrypted_anew() {
     assert_eq!(saver.reseal("t").await.unwrap_err().code(), Code::ThreadBusy);
 }
 
+fn from_current_to_next<C: Checkpointer>(store: C) -> EncryptedSaver<C> {
+    EncryptedSaver::new(store, KeyRing::new("next", key(2)).unwrap().older("current", key(1)).unwrap())
+}
+
+/// Stores of earlier releases, or of others, may have stored them before their checkpoint.
+#[tokio::test]
+async fn nothing_comes_to_light_later_under_a_key_that_is_gone() {
+    let store = Store::default();
+    waiting_thread(&with(ring(), &store), "t").await;
+    let at = raw(&store, "t").await.rows.last().unwrap().id;
+    let next = CheckpointId::new(at.branch, at.step + 1);
+    let early = PendingWrite { task: agentgraph::TaskId::from_u128(5), slot: 1, bytes: b"early".to_vec() };
+    let old = EncryptedSaver::new(Arc::clone(&store), ring());
+    old.put_writes(PutWrites::new(Place::root("t"), next, &[early])).await.unwrap();
+    from_current_to_next(Arc::clone(&store)).reseal("t").await.unwrap();
+    let graph = with(KeyRing::new("next", key(2)).unwrap(), &store);
+    graph.update_state("t").update(Chat::update()).await.unwrap();
+    assert_eq!(graph.waiting().await.unwrap()[0].problem, None);
+    answered(&graph, "t").await;
+}
+
+#[tokio::test]
+async fn encrypting_anew_gives_the_thread_back_when_it_is_dropped_and_ends_when_it_is_lost() {
+    let store = NotingSaver::memory();
+    waiting_thread(&chat(EncryptedSaver::new(store.clone(), ring())), "t").await;
+    let clock = common::clock::Clock::default();
+    let saver = from_current_to_next(store.clone()).services(clock.clone());
+    let mut resealing = Box::pin(saver.reseal("t"));
+    assert!(futures_util::poll!(&mut resealing).is_pending());
+    let now = std::time::UNIX_EPOCH;
+    let terms = LeaseTerms { now, until: now + std::time::Duration::from_secs(60), seize: false };
+    let Claim::Held { until, .. } = store.acquire("t", terms).await.unwrap() else { panic!("nobody has it") };
+    assert_eq!(until, now + std::time::Duration::from_secs(30), "by the clock it was given");
+    drop(resealing);
+    let Claim::Granted { fence } = store.acquire("t", terms).await.unwrap() else { panic!("it is kept") };
+    store.release("t", fence).await.unwrap();
+    let mut resealing = Box::pin(saver.reseal("t"));
+    assert!(futures_util::poll!(&mut resealing).is_pending());
+    store.acquire("t", LeaseTerms { seize: true, ..terms }).await.unwrap();
+    assert_eq!(resealing.await.unwrap_err().code(), Code::LeaseLost);
+}
+
 #[tokio::test]
 async fn another_key_of_the_same_name_and_no_key_at_all_are_told_apart_from_damage() {
     let store = Store::default();
@@ -236,15 +279,16 @@ async fn another_key_of_the_same_name_and_no_key_at_all_are_told_apart_from_dama
         assert_eq!((error.code(), error.thread()), (Code::WrongKey, Some("t")), "{error}");
         assert!(error.to_string().contains("checkpoint 0."), "{error}");
     }
-    let error = wrong.waiting().await.unwrap_err();
-    assert!(error.code() == Code::WrongKey && error.to_string().contains("slot 1"), "{error}");
+    let problem = wrong.waiting().await.unwrap().remove(0).problem.unwrap();
+    assert!(problem.code == Code::WrongKey && problem.message.contains("slot 1"), "{problem}");
     let without = chat(Arc::clone(&store));
     let error = without.state("t").await.unwrap_err();
     assert_eq!(
         error.to_string(),
         "E_UNKNOWN_KEY: checkpoint 0.0 cannot be read: it is encrypted: give the graph an `EncryptedSaver` before its store, with the key it was encrypted with (thread `t`)"
     );
-    assert_eq!(without.waiting().await.unwrap_err().code(), Code::UnknownKey);
+    let problem = without.waiting().await.unwrap().remove(0).problem.unwrap();
+    assert_eq!((problem.code, &*problem.thread), (Code::UnknownKey, "t"));
 }
 
 /// The rows and writes of a thread as its store has them.
@@ -258,7 +302,17 @@ async fn forge(thread: &str, rows: &[Row], writes: &[PendingWrite]) -> Store {
     let place = Place::root(thread);
     for row in rows {
         let Row { id, kind, record } = row;
-        let put = Put { place, id: *id, fence: 0, kind: *kind, record, segment: None, clears_writes: false };
+        let put = Put {
+            place,
+            id: *id,
+            fence: 0,
+            kind: *kind,
+            record,
+            segment: None,
+            clears_writes: false,
+            parent: None,
+            writes: &[],
+        };
         store.put(put).await.unwrap();
     }
     let at = rows.last().unwrap().id;

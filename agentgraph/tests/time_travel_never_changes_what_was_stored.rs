@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use agentgraph::prelude::*;
 use agentgraph::{CheckpointId, Code, Source};
+use common::saver::NotingSaver;
 use common::words::{Words, WordsUpdate, says, text};
 
 fn said(word: &str) -> WordsUpdate {
@@ -406,4 +407,31 @@ async fn an_older_checkpoint_is_not_ignored_where_none_is_kept() {
     let graph = StateGraph::new().node("a", says("a")).edge(START, "a").compile().unwrap();
     let error = graph.invoke(said("i")).from(BEFORE_B).await.unwrap_err();
     assert_eq!(error.code(), Code::NoCheckpointer);
+}
+
+async fn asks_alone(ctx: Ctx) -> Result<WordsUpdate> {
+    Ok(said(&ctx.interrupt::<String>("?")?))
+}
+
+/// An edit that was not stored leaves nothing for the commit that comes in its place.
+#[tokio::test]
+async fn what_an_edit_hands_on_is_stored_with_it_or_not_at_all() {
+    let saver = NotingSaver::memory();
+    let graph =
+        StateGraph::new().node("a", says("a")).node("asks", asks_alone).edge(START, "a").edge(START, "asks");
+    let graph = graph.compile().unwrap().checkpointer(saver.clone());
+    graph.invoke(said("i")).thread("t").await.unwrap();
+    saver.fail_puts(1);
+    let failed = graph.update_state("t").update(said("EDIT")).await.unwrap_err();
+    assert_eq!(failed.code(), Code::Store);
+    let done = graph.resume("yes").thread("t").await.unwrap().into_finished().unwrap();
+    assert_eq!(text(&done), "i a yes");
+    assert!(graph.waiting().await.unwrap().is_empty(), "nobody asks in a thread that has finished");
+
+    graph.invoke(said("j")).thread("t").await.unwrap();
+    let before = saver.writes().len();
+    graph.update_state("t").update(said("EDIT")).await.unwrap();
+    assert_eq!(saver.writes().len(), before, "in one call");
+    let done = graph.resume("no").thread("t").await.unwrap().into_finished().unwrap();
+    assert_eq!(text(&done), "i a yes j EDIT a no", "what had finished did not run again");
 }

@@ -16,9 +16,7 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::oneshot;
 
 use super::forward::forwards;
-use super::{
-    Checkpointer, ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row, RowKind, Tail,
-};
+use super::{Checkpointer, ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row, RowKind, Tail};
 use crate::context::CheckpointId;
 use crate::error::{Code, Error};
 
@@ -69,6 +67,8 @@ struct OwnedPut {
     record: Vec<u8>,
     segment: Option<Vec<u8>>,
     clears_writes: bool,
+    parent: Option<CheckpointId>,
+    writes: Vec<PendingWrite>,
 }
 
 impl Behind {
@@ -111,7 +111,8 @@ impl Behind {
         drop(lanes);
         let (saver, traffic) = (Arc::clone(&self.inner), Arc::downgrade(&self.traffic));
         let thread = thread.to_owned();
-        let line = Line { saver, traffic, thread, jobs: received, leaving, busy: false, failed: false, left: false };
+        let line =
+            Line { saver, traffic, thread, jobs: received, leaving, busy: false, failed: false, left: false };
         runtime.spawn(line.carry_out());
         Ok(jobs)
     }
@@ -271,6 +272,8 @@ impl OwnedPut {
             record: put.record.to_vec(),
             segment: put.segment.map(<[u8]>::to_vec),
             clears_writes: put.clears_writes,
+            parent: put.parent,
+            writes: put.writes.to_vec(),
         }
     }
 
@@ -283,6 +286,8 @@ impl OwnedPut {
             record: &self.record,
             segment: self.segment.as_deref(),
             clears_writes: self.clears_writes,
+            parent: self.parent,
+            writes: &self.writes,
         }
     }
 }

@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 use std::collections::BTreeMap;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
 use std::fmt;
 use std::ops::Range;
 
@@ -36,6 +37,7 @@ impl Pieces {
         self.0.is_empty()
     }
 
+    #[cfg(any(feature = "sqlite", feature = "postgres"))]
     pub(crate) fn count(&self) -> u32 {
         u32::try_from(self.0.len()).unwrap_or(u32::MAX)
     }
@@ -65,14 +67,18 @@ impl Pieces {
 pub(crate) struct PutPieces {
     pub(crate) record: Pieces,
     pub(crate) segment: Pieces,
+    /// Of the pending writes, in their order.
+    pub(crate) writes: Vec<Pieces>,
 }
 
 impl PutPieces {
     pub(crate) fn of(put: &Put<'_>, from: usize) -> Self {
         let segment = put.segment.map(|segment| Pieces::of(segment, from)).unwrap_or_default();
-        PutPieces { record: Pieces::of(put.record, from), segment }
+        PutPieces { record: Pieces::of(put.record, from), segment, writes: of_writes(put.writes, from) }
     }
 
+    /// Whether nothing large is in the rows; of the pending writes it says nothing.
+    #[cfg(any(feature = "sqlite", feature = "postgres"))]
     pub(crate) fn is_empty(&self) -> bool {
         self.record.is_empty() && self.segment.is_empty()
     }
@@ -81,7 +87,7 @@ impl PutPieces {
 /// Whether nothing of it can be large; most commits are asked only that.
 #[inline]
 pub(crate) fn is_small(put: &Put<'_>, from: usize) -> bool {
-    put.record.len() < from && put.segment.is_none_or(|segment| segment.len() < from)
+    put.record.len() < from && put.writes.is_empty() && put.segment.is_none_or(|segment| segment.len() < from)
 }
 
 pub(crate) fn of_writes(writes: &[PendingWrite], from: usize) -> Vec<Pieces> {

@@ -31,6 +31,7 @@
 
 mod crowds;
 mod damage;
+mod given_back;
 mod large;
 mod leases;
 mod rows;
@@ -56,6 +57,7 @@ use crate::policy::panic_of;
 pub struct Clause {
     name: &'static str,
     test: Test,
+    optional: bool,
 }
 
 /// A store under test.
@@ -70,16 +72,27 @@ enum Test {
 
 impl Clause {
     const fn script((name, script): (&'static str, &'static str)) -> Self {
-        Clause { name, test: Test::Script(script) }
+        Clause { name, test: Test::Script(script), optional: false }
     }
 
     const fn code(name: &'static str, test: fn(Store) -> BoxFuture<'static, Result<(), String>>) -> Self {
-        Clause { name, test: Test::Code(test) }
+        Clause { name, test: Test::Code(test), optional: false }
+    }
+
+    /// A good store may lack it.
+    const fn optional(mut self) -> Self {
+        self.optional = true;
+        self
     }
 
     /// What it says.
     pub fn name(&self) -> &'static str {
         self.name
+    }
+
+    /// Whether a store may do without, as one that encrypts cannot see that two values are equal.
+    pub fn is_optional(&self) -> bool {
+        self.optional
     }
 
     /// Tries it on a store, which must be empty.
@@ -114,6 +127,7 @@ pub fn clauses() -> Vec<Clause> {
     clauses.extend(values::CLAUSES);
     clauses.extend(crowds::CLAUSES);
     clauses.extend(damage::CLAUSES);
+    clauses.extend(given_back::CLAUSES);
     clauses.extend(large::CLAUSES);
     clauses
 }
@@ -132,11 +146,11 @@ where
 {
     let mut findings = Vec::new();
     for clause in clauses() {
-        let problem = match make_store().await {
-            Ok(store) => clause.check(store).await.err(),
-            Err(error) => Some(format!("the store could not be made: {error}")),
+        let (problem, optional) = match make_store().await {
+            Ok(store) => (clause.check(store).await.err(), clause.optional),
+            Err(error) => (Some(format!("the store could not be made: {error}")), false),
         };
-        findings.push(Finding { clause: clause.name, problem });
+        findings.push(Finding { clause: clause.name, problem, optional });
     }
     Report { findings }
 }
@@ -157,33 +171,41 @@ pub struct Finding {
     pub clause: &'static str,
     /// What the store did instead; `None` if it holds.
     pub problem: Option<String>,
+    /// A store may do without it.
+    pub optional: bool,
 }
 
 impl Report {
-    /// Whether every clause holds.
+    /// Whether every clause holds, but those that a store may do without.
     pub fn holds(&self) -> bool {
         self.broken().next().is_none()
     }
 
-    /// The clauses that do not.
+    /// The clauses that do not, and have to.
     pub fn broken(&self) -> impl Iterator<Item = &Finding> {
-        self.findings.iter().filter(|finding| finding.problem.is_some())
+        self.findings.iter().filter(|finding| finding.problem.is_some() && !finding.optional)
+    }
+
+    /// The optional clauses that do not hold.
+    pub fn lacks(&self) -> impl Iterator<Item = &Finding> {
+        self.findings.iter().filter(|finding| finding.problem.is_some() && finding.optional)
     }
 }
 
 /// A line for each clause, and what is wrong below it.
 impl fmt::Display for Report {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for Finding { clause, problem } in &self.findings {
+        for Finding { clause, problem, optional } in &self.findings {
             match problem {
                 None => writeln!(out, "holds   {clause}")?,
+                Some(_) if *optional => writeln!(out, "lacks   {clause}")?,
                 Some(problem) => {
                     writeln!(out, "BROKEN  {clause}")?;
                     problem.lines().try_for_each(|line| writeln!(out, "        {line}"))?;
                 }
             }
         }
-        let (broken, all) = (self.broken().count(), self.findings.len());
-        write!(out, "{} of {all} clauses hold", all - broken)
+        let (without, all) = (self.broken().chain(self.lacks()).count(), self.findings.len());
+        write!(out, "{} of {all} clauses hold", all - without)
     }
 }

@@ -16,6 +16,7 @@ mod seal;
 pub use key::{EncryptionKey, KeyRing};
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use async_trait::async_trait;
@@ -30,6 +31,7 @@ use super::{
 };
 use crate::context::{CheckpointId, TaskId};
 use crate::error::Error;
+use crate::services::{Services, SystemServices};
 
 /// A checkpointer before another one, which encrypts everything that is stored (feature `encryption`): AES-256-GCM, with a key of
 /// its own for each record.
@@ -66,12 +68,15 @@ use crate::error::Error;
 ///
 /// Bytes that were changed, cut off, or moved to another thread, checkpoint or slot are
 /// [`Code::SealBroken`](crate::Code::SealBroken). What encryption cannot show is that something is *missing*: whoever writes the
-/// store can remove the newest rows of a thread, or put back older ones of the same thread.
+/// store can remove the newest rows of a thread, put back older ones of the same thread, and take back an answer whose superstep
+/// is still open, so that its question is asked again. (That an answer was taken back is the one thing that is stored in clear, as
+/// the byte `0xc0`: a store has to know it when it is asked who waits.)
 pub struct EncryptedSaver<C> {
     inner: C,
     keys: KeyRing,
     random: Random,
     reads_clear: bool,
+    services: Arc<dyn Services>,
     /// How often in a row the store beneath had to be awaited after all.
     awaited: AtomicU32,
 }
@@ -93,6 +98,7 @@ impl<C: Checkpointer> EncryptedSaver<C> {
             keys,
             random: Random::of_the_system(),
             reads_clear: false,
+            services: Arc::new(SystemServices),
             awaited: AtomicU32::new(0),
         }
     }
@@ -103,6 +109,14 @@ impl<C: Checkpointer> EncryptedSaver<C> {
     #[must_use]
     pub fn reads_clear(mut self, reads: bool) -> Self {
         self.reads_clear = reads;
+        self
+    }
+
+    /// Whose clock says how long a thread is taken that is [encrypted anew](Self::reseal); the system's if not set. It has to be
+    /// that of the graphs which run in the thread.
+    #[must_use]
+    pub fn services(mut self, services: impl Services) -> Self {
+        self.services = Arc::new(services);
         self
     }
 
@@ -133,6 +147,10 @@ impl<C: Checkpointer> EncryptedSaver<C> {
         let label = Label::write(place.thread, place, at, write);
         let bytes = seal(&self.keys, &self.random, &label, &write.bytes)?;
         Ok(PendingWrite { task, slot, bytes })
+    }
+
+    fn seal_writes(&self, put: PutWrites<'_>) -> Result<Vec<PendingWrite>, Error> {
+        put.writes.iter().map(|write| self.seal_write(put.place, put.at, write)).collect()
     }
 
     async fn open_row(&self, place: Place<'_>, row: &mut Row, origins: &mut Origins) -> Result<(), Error> {
@@ -237,11 +255,13 @@ impl<C: Checkpointer> Checkpointer for EncryptedSaver<C> {
         let record = self.seal_row(put.place, (put.id, put.kind), put.record)?;
         let segment = put.segment.map(|clear| self.seal_row(put.place, (put.id, RowKind::Segment), clear));
         let segment = segment.transpose()?;
-        self.inner.put(Put { record: &record, segment: segment.as_deref(), ..put }).await
+        let writes = self.seal_writes(put.own_writes())?;
+        self.inner.put(Put { record: &record, segment: segment.as_deref(), writes: &writes, ..put }).await
     }
 
     fn try_put(&self, put: &Put<'_>) -> Option<Result<(), Error>> {
-        if put.segment.is_some() || self.awaited.load(Ordering::Relaxed) >= AWAITED {
+        if put.segment.is_some() || !put.writes.is_empty() || self.awaited.load(Ordering::Relaxed) >= AWAITED
+        {
             return None;
         }
         let record = match self.seal_row(put.place, (put.id, put.kind), put.record) {
@@ -258,9 +278,8 @@ impl<C: Checkpointer> Checkpointer for EncryptedSaver<C> {
     }
 
     async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), Error> {
-        let sealed: Result<Vec<_>, Error> =
-            put.writes.iter().map(|write| self.seal_write(put.place, put.at, write)).collect();
-        self.inner.put_writes(PutWrites { writes: &sealed?, ..put }).await
+        let sealed = self.seal_writes(put)?;
+        self.inner.put_writes(PutWrites { writes: &sealed, ..put }).await
     }
 
     async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, Error> {
@@ -343,6 +362,8 @@ mod tests {
             record: b"x",
             segment: None,
             clears_writes: false,
+            parent: None,
+            writes: &[],
         };
         let writes = [PendingWrite { task: TaskId::from_u128(1), slot: 0, bytes: b"x".to_vec() }];
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

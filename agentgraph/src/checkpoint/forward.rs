@@ -24,6 +24,7 @@ macro_rules! every_method {
         $pick!(@ released $me $to);
         $pick!(@ waiting $me $to);
         $pick!(@ namespaces $me $to);
+        $pick!(@ branches $me $to);
         $pick!(@ copy_thread $me $to);
         $pick!(@ rewrite $me $to);
         $pick!(@ compact $me $to);
@@ -105,6 +106,9 @@ macro_rules! forward_one {
     (namespaces $me:ident $to:tt) => {
         $crate::checkpoint::forward::asynchronous!(namespaces $me $to ('a) (thread: &'a str) Result<Vec<String>, $crate::Error>);
     };
+    (branches $me:ident $to:tt) => {
+        $crate::checkpoint::forward::asynchronous!(branches $me $to ('a) (place: $crate::checkpoint::Place<'a>) Result<Vec<u32>, $crate::Error>);
+    };
     (copy_thread $me:ident $to:tt) => {
         $crate::checkpoint::forward::asynchronous!(copy_thread $me $to ('a 'b) (from: &'a str, to: &'b str) Result<(), $crate::Error>);
     };
@@ -133,3 +137,24 @@ macro_rules! asynchronous {
 }
 
 pub(crate) use {asynchronous, every_method, forward_one, forwards};
+
+#[cfg(test)]
+mod tests {
+    /// Otherwise a method with a body would be forgotten in silence by whoever stands before a store.
+    #[test]
+    fn every_method_of_a_store_is_forwarded() {
+        let (_, declared) = include_str!("../checkpoint.rs").split_once("pub trait Checkpointer").unwrap();
+        let (declared, _) = declared.split_once("\n}\n").unwrap();
+        let methods = declared.lines().filter_map(|line| {
+            let line = line.trim_start();
+            let line = line.strip_prefix("async ").unwrap_or(line);
+            Some(line.strip_prefix("fn ")?.split_once('(')?.0)
+        });
+        let forwarded = include_str!("forward.rs");
+        let missing: Vec<&str> = methods
+            .clone()
+            .filter(|name| !forwarded.contains(&format!("$pick!(@ {name} $me $to);")))
+            .collect();
+        assert!(missing.is_empty() && methods.count() > 20, "not forwarded: {missing:?}");
+    }
+}

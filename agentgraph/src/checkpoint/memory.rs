@@ -11,13 +11,13 @@ use async_trait::async_trait;
 
 use tokio::sync::Notify;
 
-use branch::{Branch, Kept, newest_branch};
+use branch::{Branch, Branches, Kept, WriteKey};
 use shared::Shared;
 
 use super::blob::{self, Pieces, PutPieces, SHARE_FROM, of_rewrite};
 use super::{
     Checkpointer, Claim, LeaseTerms, ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row, RowKind,
-    Tail, Usage, Waiting, WaitingQuery, lease_lost, thread_exists,
+    Tail, Usage, Waiting, WaitingQuery, lease_lost, stale, thread_exists,
 };
 use crate::context::CheckpointId;
 use crate::error::Error;
@@ -65,7 +65,7 @@ struct Store {
 struct Thread {
     lease: Option<Held>,
     /// Most threads hold one namespace of one branch, so both are searched from the end.
-    namespaces: Vec<(String, Vec<Branch>)>,
+    namespaces: Vec<(String, Branches)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -118,49 +118,70 @@ impl MemorySaver {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn with_branches<T>(&self, place: Place<'_>, read: impl FnOnce(&[Branch]) -> T) -> T {
+    fn with_branches<T>(&self, place: Place<'_>, read: impl FnOnce(&Branches) -> T) -> T {
         let store = self.store();
         let namespaces = store.threads.get(place.thread).map_or(&[][..], |thread| &thread.namespaces);
         let found = namespaces.iter().find(|(name, _)| equal(name, place.namespace));
-        read(found.map_or(&[], |(_, branches)| branches))
+        match found {
+            Some((_, branches)) => read(branches),
+            None => read(&Branches::default()),
+        }
     }
 
     fn change<T>(
         &self,
         place: Place<'_>,
         fence: u64,
-        branch: u32,
+        id: CheckpointId,
+        parent: Option<CheckpointId>,
         change: impl FnOnce(&mut Branch) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let mut store = self.store();
         let thread = match store.threads.get_mut(place.thread) {
             Some(thread) => thread,
+            None if parent.is_some() && fence == 0 => return Err(stale(place, id)),
             None if fence == 0 => store.threads.entry(place.thread.to_owned()).or_default(),
             None => return Err(lease_lost(place.thread)),
         };
         thread.check(place.thread, fence)?;
         let namespaces = &mut thread.namespaces;
-        let at = namespaces.iter().position(|(name, _)| equal(name, place.namespace)).unwrap_or_else(|| {
-            namespaces.push((place.namespace.to_owned(), Vec::new()));
+        let found = namespaces.iter().position(|(name, _)| equal(name, place.namespace));
+        if let Some(parent) = parent {
+            let branch = found.and_then(|at| namespaces[at].1.get(parent.branch));
+            if !branch.is_some_and(|branch| branch.has(parent.step)) {
+                return Err(stale(place, id));
+            }
+        }
+        let at = found.unwrap_or_else(|| {
+            namespaces.push((place.namespace.to_owned(), Branches::default()));
             namespaces.len() - 1
         });
-        let branches = &mut namespaces[at].1;
-        if branches.len() <= branch as usize {
-            branches.resize_with(branch as usize + 1, Branch::default);
-        }
-        change(&mut branches[branch as usize])
+        change(namespaces[at].1.begun(id.branch))
     }
 
     fn put_now(&self, put: &Put<'_>) -> Result<(), Error> {
         if blob::is_small(put, self.share_from) {
-            return self.change(put.place, put.fence, put.id.branch, |branch| branch.put(put, None));
+            return self.change(put.place, put.fence, put.id, put.parent, |branch| branch.put(put, None));
         }
         let pieces = PutPieces::of(put, self.share_from);
         let record = self.keep(put.record, &pieces.record);
         let segment = self.keep(put.segment.unwrap_or_default(), &pieces.segment);
         let rests = Put { record: &record.rest, segment: put.segment.map(|_| &segment.rest[..]), ..*put };
         let held = Some([record.pieces, segment.pieces]);
-        self.change(put.place, put.fence, put.id.branch, |branch| branch.put(&rests, held))
+        let writes = self.keep_writes(put.own_writes());
+        self.change(put.place, put.fence, put.id, put.parent, |branch| {
+            branch.put(&rests, held)?;
+            branch.put_writes(writes);
+            Ok(())
+        })
+    }
+
+    fn keep_writes(&self, put: PutWrites<'_>) -> Vec<(WriteKey, Kept)> {
+        let keep = |write: &PendingWrite| {
+            let kept = self.keep(&write.bytes, &Pieces::of(&write.bytes, self.share_from));
+            ((put.at.step, write.task, write.slot), kept)
+        };
+        put.writes.iter().map(keep).collect()
     }
 
     fn release_now(&self, thread: &str, fence: u64) {
@@ -189,17 +210,17 @@ impl Thread {
 impl Checkpointer for MemorySaver {
     async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, Error> {
         Ok(self.with_branches(place, |branches| {
-            let number = match at {
-                Some(id) => id.branch,
-                None => newest_branch(branches)?,
+            let (number, branch) = match at {
+                Some(id) => (id.branch, branches.get(id.branch)?),
+                None => branches.newest()?,
             };
-            branches.get(number as usize)?.tail(number, at.map(|id| id.step))
+            branch.tail(number, at.map(|id| id.step))
         }))
     }
 
     async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, Error> {
         Ok(self.with_branches(place, |branches| {
-            let branch = branches.get(id.branch as usize)?;
+            let branch = branches.get(id.branch)?;
             let found = branch.rows.iter().find(|row| row.step == id.step && row.kind != RowKind::Segment)?;
             Some(branch.row(id.branch, found))
         }))
@@ -217,12 +238,8 @@ impl Checkpointer for MemorySaver {
         if put.writes.is_empty() {
             return Ok(());
         }
-        let keep = |write: &PendingWrite| {
-            let kept = self.keep(&write.bytes, &Pieces::of(&write.bytes, self.share_from));
-            ((put.at.step, write.task, write.slot), kept)
-        };
-        let writes: Vec<_> = put.writes.iter().map(keep).collect();
-        self.change(put.place, put.fence, put.at.branch, |branch| {
+        let writes = self.keep_writes(put);
+        self.change(put.place, put.fence, put.at, None, |branch| {
             branch.put_writes(writes);
             Ok(())
         })
@@ -230,8 +247,11 @@ impl Checkpointer for MemorySaver {
 
     async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, Error> {
         Ok(self.with_branches(place, |branches| {
-            let Some(number) = query.branch.or_else(|| newest_branch(branches)) else { return Vec::new() };
-            let Some(branch) = branches.get(number as usize) else { return Vec::new() };
+            let asked = match query.branch {
+                Some(number) => branches.get(number).map(|branch| (number, branch)),
+                None => branches.newest(),
+            };
+            let Some((number, branch)) = asked else { return Vec::new() };
             let rows = branch.rows.iter().rev().filter(|row| {
                 row.kind != RowKind::Segment && query.before.is_none_or(|before| row.step < before)
             });
@@ -241,9 +261,10 @@ impl Checkpointer for MemorySaver {
 
     async fn threads(&self) -> Result<Vec<String>, Error> {
         let store = self.store();
-        let begun = store.threads.iter().filter(|(_, thread)| {
-            thread.namespaces.iter().any(|(_, branches)| newest_branch(branches).is_some())
-        });
+        let begun = store
+            .threads
+            .iter()
+            .filter(|(_, thread)| thread.namespaces.iter().any(|(_, branches)| branches.newest().is_some()));
         let mut names: Vec<String> = begun.map(|(name, _)| name.clone()).collect();
         names.sort();
         Ok(names)
@@ -322,8 +343,8 @@ impl Checkpointer for MemorySaver {
             let mut namespaces: Vec<_> = store.threads[thread].namespaces.iter().collect();
             namespaces.sort_by(|(one, _), (other, _)| one.cmp(other));
             for (namespace, branches) in namespaces {
-                let Some(newest) = newest_branch(branches) else { continue };
-                let waiting = branches[newest as usize].waiting(newest).into_iter();
+                let Some((number, newest)) = branches.newest() else { continue };
+                let waiting = newest.waiting(number).into_iter();
                 found.extend(waiting.map(|(at, request)| {
                     let (thread, namespace) = (thread.clone(), namespace.clone());
                     Waiting { thread, namespace, at, request }
@@ -337,10 +358,14 @@ impl Checkpointer for MemorySaver {
     async fn namespaces(&self, thread: &str) -> Result<Vec<String>, Error> {
         let store = self.store();
         let namespaces = store.threads.get(thread).map_or(&[][..], |thread| &thread.namespaces);
-        let begun = namespaces.iter().filter(|(_, branches)| newest_branch(branches).is_some());
+        let begun = namespaces.iter().filter(|(_, branches)| branches.newest().is_some());
         let mut names: Vec<String> = begun.map(|(name, _)| name.clone()).collect();
         names.sort();
         Ok(names)
+    }
+
+    async fn branches(&self, place: Place<'_>) -> Result<Vec<u32>, Error> {
+        Ok(self.with_branches(place, |branches| branches.with_rows().map(|(number, _)| number).collect()))
     }
 
     async fn copy_thread(&self, from: &str, to: &str) -> Result<(), Error> {
@@ -368,11 +393,7 @@ impl Checkpointer for MemorySaver {
         let Some(at) = found.namespaces.iter().position(|(name, _)| equal(name, namespace)) else {
             return Ok(());
         };
-        let branches = &mut found.namespaces[at].1;
-        for (number, branch) in (0..).zip(branches.iter_mut()) {
-            branch.rewrite(number, &rewrite, &kept);
-        }
-        if branches.iter().all(Branch::is_empty) {
+        if !found.namespaces[at].1.rewrite(&rewrite, &kept) {
             found.namespaces.swap_remove(at);
         }
         if found.namespaces.is_empty() && found.lease.is_none() {
@@ -384,9 +405,8 @@ impl Checkpointer for MemorySaver {
     async fn usage(&self) -> Result<Usage, Error> {
         let mut usage = Usage::default();
         let store = self.store();
-        for branch in store.threads.values().flat_map(|thread| &thread.namespaces).flat_map(|(_, all)| all) {
-            branch.count(&mut usage);
-        }
+        let places = store.threads.values().flat_map(|thread| &thread.namespaces);
+        places.flat_map(|(_, branches)| branches.all()).for_each(|branch| branch.count(&mut usage));
         drop(store);
         (usage.values, usage.value_bytes) =
             self.shared.lock().unwrap_or_else(PoisonError::into_inner).count();

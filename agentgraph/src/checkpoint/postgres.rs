@@ -246,6 +246,11 @@ impl Checkpointer for PostgresSaver {
         done.map_err(|fault| explain(fault, thread))
     }
 
+    async fn branches(&self, place: Place<'_>) -> Result<Vec<u32>, Error> {
+        let work = async { upkeep::branches(&self.connection().await?, place).await };
+        work.await.map_err(|fault| explain(fault, place.thread))
+    }
+
     async fn copy_thread(&self, from: &str, to: &str) -> Result<(), Error> {
         let done = repeated!({
             let mut connection = self.connection().await?;

@@ -61,7 +61,8 @@ impl Retention {
         Self::keep_last(1)
     }
 
-    /// Those that are younger; what is older goes. By the clock of the graph's services, and the times that were stored.
+    /// What is older than that goes; those that are *younger* are kept, though the other policies name what stays. By the clock of
+    /// the graph's services, and the times that were stored.
     pub fn older_than(age: Duration) -> Self {
         Retention(Keep::Younger(age))
     }
@@ -121,7 +122,10 @@ struct Known {
 }
 
 /// Rows read at a time.
-const PAGE: usize = 256;
+const PAGE: usize = 64;
+
+/// Fulls are written when they are so many bytes together.
+const BATCH: usize = 4 << 20;
 
 /// Deltas that may stand behind a full without a segment.
 pub(super) const DELTAS: usize = 1024;
@@ -139,50 +143,49 @@ pub(crate) async fn prune_place(
     if kept.len() == all {
         return Ok(0);
     }
-    let plan = Plan::of(&branches, &kept);
-    let fulls = plan.fulls(saver, place).await?;
-    let rewrite = Rewrite { place, fence: 0, fulls: &fulls, unfold: &plan.unfold, gone: &plan.gone };
-    saver.rewrite(rewrite).await?;
+    Plan::of(&branches, &kept).carry_out(saver, place).await?;
     Ok((all - kept.len()) as u64)
 }
 
 /// Removes a place whole.
 pub(crate) async fn remove_place(saver: &dyn Checkpointer, place: Place<'_>) -> Result<(), Error> {
-    let newest = saver.list(place, ListQuery { limit: Some(1), ..ListQuery::default() }).await?;
-    let last = newest.first().map_or(0, |row| row.id.branch);
-    let gone: Vec<_> = (0..=last).map(|branch| (branch, 0..u64::MAX)).collect();
+    let gone: Vec<_> = saver.branches(place).await?.into_iter().map(|branch| (branch, 0..u64::MAX)).collect();
     saver.rewrite(Rewrite { place, fence: 0, fulls: &[], unfold: &[], gone: &gone }).await
 }
 
 /// Every row of a place, by branch, oldest first.
 async fn known(saver: &dyn Checkpointer, place: Place<'_>) -> Result<BTreeMap<u32, Vec<Known>>, Error> {
     let mut branches = BTreeMap::new();
-    let newest = saver.list(place, ListQuery { limit: Some(1), ..ListQuery::default() }).await?;
-    let Some(newest) = newest.first().map(|row| row.id) else { return Ok(branches) };
-    for branch in 0..=newest.branch {
-        let (mut rows, mut before) = (Vec::new(), None);
+    for branch in saver.branches(place).await? {
+        let (mut known, mut before) = (Vec::new(), None);
+        // Rows newer than the full that says what they do not repeat: no more than a reader of the newest would hold.
+        let mut rows = Vec::new();
         loop {
             let query = ListQuery { branch: Some(branch), before, limit: Some(PAGE) };
             let read = page(saver, place, query).await?;
             let Some(oldest) = read.last() else { break };
             before = Some(oldest.id.step);
-            rows.extend(read);
+            for row in read {
+                let ends = row.kind == RowKind::Full;
+                rows.push(row);
+                if ends {
+                    known.extend(headers(place, &mut rows)?.into_iter().rev());
+                }
+            }
         }
-        rows.reverse();
-        if !rows.is_empty() {
-            branches.insert(branch, headers(place, rows)?);
+        known.extend(headers(place, &mut rows)?.into_iter().rev());
+        known.reverse();
+        if !known.is_empty() {
+            branches.insert(branch, known);
         }
     }
     Ok(branches)
 }
 
-/// Reads what rows of one branch say of themselves.
-fn headers(place: Place<'_>, rows: Vec<Row>) -> Result<Vec<Known>, Error> {
+/// Takes what rows say of themselves, which follow a full, the newest first. Gives them oldest first.
+fn headers(place: Place<'_>, rows: &mut Vec<Row>) -> Result<Vec<Known>, Error> {
     let mut header = Header::default();
-    let known = rows.into_iter().map(|row| {
-        if row.kind == RowKind::Full {
-            header = Header::default();
-        }
+    let known = rows.drain(..).rev().map(|row| {
         let read = open(&row.record).and_then(|view| header.update(view.header));
         read.map_err(|error| unreadable(place, row.id, error))?;
         let parent = header.parent.map(|(branch, step)| CheckpointId::new(branch, step));
@@ -262,6 +265,8 @@ struct Plan {
     /// Fulls that stay and may refer to what goes, and deltas that become fulls; in order.
     fulls: Vec<(CheckpointId, RowKind)>,
     unfold: Vec<CheckpointId>,
+    /// Those that go, where a segment may stand that begins before one of `fulls`.
+    unfold_before_they_go: Vec<CheckpointId>,
     gone: Vec<(u32, std::ops::Range<u64>)>,
     kept: BTreeSet<CheckpointId>,
 }
@@ -272,18 +277,24 @@ impl Plan {
         for (branch, rows) in branches {
             // Whether the row before is kept, and the deltas since a full that a segment would fold wrongly.
             let (mut before, mut unfolded) = (true, None::<usize>);
+            let mut after_new_full = false;
             for row in rows {
                 if !kept.contains(&row.id) {
                     plan.remove(*branch, row.id.step);
                     before = false;
+                    match row.kind {
+                        RowKind::Full => after_new_full = false,
+                        _ if after_new_full => plan.unfold_before_they_go.push(row.id),
+                        _ => {}
+                    }
                     continue;
                 }
                 let many = unfolded.is_some_and(|deltas| deltas + 1 >= DELTAS);
                 if row.kind == RowKind::Full {
-                    unfolded = None;
+                    (unfolded, after_new_full) = (None, false);
                     plan.fulls.push((row.id, RowKind::Full));
                 } else if !before || many {
-                    unfolded = Some(0);
+                    (unfolded, after_new_full) = (Some(0), true);
                     plan.fulls.push((row.id, RowKind::Delta));
                 } else if let Some(deltas) = &mut unfolded {
                     *deltas += 1;
@@ -302,40 +313,65 @@ impl Plan {
         }
     }
 
-    /// The records of those that have to be written anew.
-    async fn fulls(
+    /// In one transaction, if what is written anew is not very much. If it is, in several, after each of which every checkpoint
+    /// that stays reads as it did: first go the segments that a new full must not be read with, then the fulls come, the oldest
+    /// first, and what goes goes last.
+    async fn carry_out(&self, saver: &dyn Checkpointer, place: Place<'_>) -> Result<(), Error> {
+        let rewrite = Rewrite { place, fence: 0, fulls: &[], unfold: &[], gone: &[] };
+        let (mut fulls, mut bytes, mut splits) = (Vec::new(), 0, false);
+        // Where a value is now that stood in a row which goes.
+        let mut moved = HashMap::new();
+        for (id, kind) in &self.fulls {
+            let Some(record) = self.full(saver, place, (*id, *kind), &mut moved).await? else { continue };
+            bytes += record.len();
+            fulls.push((*id, record));
+            if bytes < BATCH {
+                continue;
+            }
+            if !std::mem::replace(&mut splits, true) {
+                let unfold = self.all_to_unfold();
+                saver.rewrite(Rewrite { unfold: &unfold, ..rewrite }).await?;
+            }
+            saver.rewrite(Rewrite { fulls: &fulls, ..rewrite }).await?;
+            (fulls, bytes) = (Vec::new(), 0);
+        }
+        saver.rewrite(Rewrite { fulls: &fulls, unfold: &self.unfold, gone: &self.gone, ..rewrite }).await
+    }
+
+    /// The checkpoints with a segment that may begin before a new full.
+    fn all_to_unfold(&self) -> Vec<CheckpointId> {
+        let deltas = self.fulls.iter().filter(|(_, kind)| *kind != RowKind::Full).map(|(id, _)| *id);
+        self.unfold.iter().chain(&self.unfold_before_they_go).copied().chain(deltas).collect()
+    }
+
+    /// The record of one that may have to be written anew; `None` if it need not.
+    async fn full(
         &self,
         saver: &dyn Checkpointer,
         place: Place<'_>,
-    ) -> Result<Vec<(CheckpointId, Vec<u8>)>, Error> {
-        let mut fulls = Vec::new();
-        // Where a value is now that stood in a row which goes.
-        let mut moved: HashMap<(usize, CheckpointId), CheckpointId> = HashMap::new();
-        for (id, kind) in &self.fulls {
-            let rows = match kind {
-                RowKind::Full => Vec::from_iter(saver.row(place, *id).await?),
-                _ => saver.get(place, Some(*id)).await?.unwrap_or_default().rows,
-            };
-            let (header, mut folded) = fold(place, &rows)?;
-            let mut changed = *kind != RowKind::Full;
-            for (field, holder) in folded.elsewhere() {
-                if self.kept.contains(&holder) {
-                    continue;
-                }
-                changed = true;
-                match moved.get(&(field, holder)) {
-                    Some(new) => folded.refer_to(field, *new),
-                    None => {
-                        take_over(saver, place, &mut folded, field, holder, *id).await?;
-                        moved.insert((field, holder), *id);
-                    }
-                }
+        (id, kind): (CheckpointId, RowKind),
+        moved: &mut HashMap<(usize, CheckpointId), CheckpointId>,
+    ) -> Result<Option<Vec<u8>>, Error> {
+        let rows = match kind {
+            RowKind::Full => Vec::from_iter(saver.row(place, id).await?),
+            _ => saver.get(place, Some(id)).await?.unwrap_or_default().rows,
+        };
+        let (header, mut folded) = fold(place, &rows)?;
+        let mut changed = kind != RowKind::Full;
+        for (field, holder) in folded.elsewhere() {
+            if self.kept.contains(&holder) {
+                continue;
             }
-            if changed {
-                fulls.push((*id, header.to_record(&folded.to_operations())));
+            changed = true;
+            match moved.get(&(field, holder)) {
+                Some(new) => folded.refer_to(field, *new),
+                None => {
+                    take_over(saver, place, &mut folded, field, holder, id).await?;
+                    moved.insert((field, holder), id);
+                }
             }
         }
-        Ok(fulls)
+        Ok(changed.then(|| header.to_record(&folded.to_operations())))
     }
 }
 

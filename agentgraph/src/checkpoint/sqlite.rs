@@ -380,6 +380,11 @@ impl Checkpointer for SqliteSaver {
         found.map_err(|error| error.on_thread(Some(thread)))
     }
 
+    async fn branches(&self, place: Place<'_>) -> Result<Vec<u32>, Error> {
+        let found = self.attempt(|connection| upkeep::branches(connection, place)).await;
+        found.map_err(|error| error.on_thread(Some(place.thread)))
+    }
+
     async fn copy_thread(&self, from: &str, to: &str) -> Result<(), Error> {
         let copied = self.write(|connection| upkeep::copy_thread(connection, from, to)).await;
         copied.map_err(|error| error.on_thread(Some(from)))

@@ -77,6 +77,10 @@ pub(crate) struct Journal<S: State> {
     pub(crate) wrote: Option<Vec<u8>>,
     /// The checkpoint that the branch began at.
     parent: Option<CheckpointId>,
+    /// Nothing stands on the branch yet.
+    forks: bool,
+    /// What tasks have left behind on the checkpoint that is committed next.
+    carried: Vec<PendingWrite>,
     /// What is not stored before the call ends.
     waiting: Option<Waiting>,
     /// The queue before the saver, for a run that stores behind itself.
@@ -184,6 +188,8 @@ impl<S: State> Journal<S> {
             call: None,
             wrote: None,
             parent: None,
+            forks: false,
+            carried: Vec::new(),
             waiting: None,
             behind: None,
             record: Vec::new(),
@@ -228,6 +234,7 @@ impl<S: State> Journal<S> {
     /// Goes on from the checkpoint that was read on a branch of its own, which begins with a full.
     pub(crate) fn fork(&mut self, branch: u32) {
         self.parent = self.checkpoint();
+        self.forks = true;
         self.branch = branch;
         self.must_be_full = true;
         self.has_writes = false;
@@ -301,7 +308,8 @@ impl<S: State> Journal<S> {
         let encoded = self.encode(&mut record, core, time, commit, repeat);
         self.record = record;
         encoded?;
-        let folds = !full && self.deltas + 1 == SEGMENT;
+        // Pruning may have left more.
+        let folds = !full && self.deltas + 1 >= SEGMENT;
         let Commit { source, abandoned, sessions_used, .. } = *commit;
         let halt = Vec::new();
         Ok(Prepared { id, full, folds, replay, time, source, abandoned, halt, sessions_used })
@@ -353,6 +361,8 @@ impl<S: State> Journal<S> {
             record: &self.record,
             segment,
             clears_writes: self.has_writes,
+            parent: if self.forks { self.parent } else { self.checkpoint() },
+            writes: &self.carried,
         }
     }
 
@@ -361,7 +371,9 @@ impl<S: State> Journal<S> {
         self.deltas = if prepared.full || prepared.folds { 0 } else { self.deltas + 1 };
         self.head = Some(prepared.id.step);
         self.must_be_full = false;
-        self.has_writes = false;
+        self.forks = false;
+        self.has_writes = !self.carried.is_empty();
+        self.carried.clear();
         self.wrote = None;
         self.foreign_edits = false;
         self.edits = core.log().len();
@@ -567,7 +579,7 @@ impl<S: State> Journal<S> {
         }
         match self.checkpoint() {
             Some(at) if !writes.is_empty() => {
-                self.put_writes_at(at, writes).await?;
+                self.saver.put_writes(PutWrites::new(self.place(), at, writes)).await?;
                 self.has_writes = true;
                 Ok(())
             }
@@ -575,12 +587,9 @@ impl<S: State> Journal<S> {
         }
     }
 
-    /// Stores what tasks will have left behind on a checkpoint that is about to be committed.
-    pub(crate) async fn put_writes_at(&self, at: CheckpointId, writes: &[PendingWrite]) -> Result<(), Error> {
-        match writes {
-            [] => Ok(()),
-            writes => self.saver.put_writes(PutWrites::new(self.place(), at, writes)).await,
-        }
+    /// Stores with the next commit what tasks have left behind on it.
+    pub(crate) fn carry(&mut self, writes: Vec<PendingWrite>) {
+        self.carried = writes;
     }
 }
 

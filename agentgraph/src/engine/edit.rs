@@ -92,23 +92,15 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             }
             None => self.begin_record(),
         }
-        let (results, of_run) = match behind {
-            None => Default::default(),
-            Some(behind) => self.moved(behind),
-        };
-        // Results first: if only they are stored, nobody asks for them. The other way round a finished task would run again.
-        let next = self.journal.as_ref().map(|journal| journal.next_id());
-        if let (Some(journal), Some(next)) = (&mut self.journal, next) {
-            journal.put_writes_at(next, &results).await?;
+        let moved = behind.map(|behind| self.moved(behind)).unwrap_or_default();
+        if let Some(journal) = &mut self.journal {
+            journal.carry(moved);
         }
         let halted = std::mem::take(&mut self.halted).into_iter();
         let halts: Vec<_> = halted.map(|node| Interrupt::fixed(node, InterruptKind::After)).collect();
         let stop = (!halts.is_empty()).then_some(Pause::Interrupted(halts));
-        if let Some(prepared) = self.try_commit(source, None, stop.as_ref())? {
-            self.commit_later(prepared).await?;
-        }
-        match &mut self.journal {
-            Some(journal) => journal.put_writes(&of_run).await,
+        match self.try_commit(source, None, stop.as_ref())? {
+            Some(prepared) => self.commit_later(prepared).await,
             None => Ok(()),
         }
     }
@@ -191,8 +183,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         calls.collect()
     }
 
-    /// The writes of a checkpoint's tasks, under the ids that the tasks have on the next one; those of the run apart.
-    fn moved(&self, behind: Behind<'_>) -> (Vec<PendingWrite>, Vec<PendingWrite>) {
+    /// The writes of a checkpoint's tasks, under the ids that the tasks have on the next one; and those of the run.
+    fn moved(&self, behind: Behind<'_>) -> Vec<PendingWrite> {
         let (of_run, mut of_tasks): (Vec<_>, Vec<_>) =
             behind.writes.into_iter().partition(|write| write.task == OF_RUN);
         let Some(journal) = &self.journal else { return Default::default() };
@@ -220,6 +212,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             }
         });
         of_tasks.extend(self.moved_calls(behind.place, place));
-        (of_tasks, of_run)
+        of_tasks.extend(of_run);
+        of_tasks
     }
 }

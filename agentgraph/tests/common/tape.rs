@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 
 use agentgraph::checkpoint::{ListQuery, PendingWrite, Place, Put, PutWrites, Row, RowKind, Tail};
-use agentgraph::{CheckpointId, Checkpointer, Error, MemorySaver, TaskId};
+use agentgraph::{CheckpointId, Checkpointer, Error, MemorySaver};
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -55,6 +55,15 @@ pub fn unhex(text: &str) -> Vec<u8> {
 }
 
 impl Tape {
+    fn add(&mut self, put: PutWrites<'_>) {
+        self.writes.extend(put.writes.iter().map(|write| Write {
+            namespace: put.place.namespace.to_owned(),
+            task: write.task.to_string(),
+            slot: write.slot,
+            bytes: hex(&write.bytes),
+        }));
+    }
+
     /// Stores everything as it was stored, on thread `t`.
     pub async fn play(&self) -> Arc<MemorySaver> {
         let saver = Arc::new(MemorySaver::new());
@@ -80,6 +89,8 @@ impl Tape {
                 record: &record,
                 segment: segment.as_deref(),
                 clears_writes: false,
+                parent: None,
+                writes: &[],
             };
             saver.put(put).await.unwrap();
         }
@@ -134,20 +145,13 @@ impl Checkpointer for Recorder {
             record: hex(put.record),
             segment: put.segment.map(hex),
         });
+        tape.add(put.own_writes());
         Ok(())
     }
 
     async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), Error> {
-        let PutWrites { place, writes, .. } = put;
         self.inner.put_writes(put).await?;
-        let mut tape = self.tape.lock().unwrap();
-        let task = |task: TaskId| task.to_string();
-        tape.writes.extend(writes.iter().map(|write| Write {
-            namespace: place.namespace.to_owned(),
-            task: task(write.task),
-            slot: write.slot,
-            bytes: hex(&write.bytes),
-        }));
+        self.tape.lock().unwrap().add(put);
         Ok(())
     }
 

@@ -119,6 +119,8 @@ impl ThreadBytes {
                 record: &bytes,
                 segment: segment.as_deref(),
                 clears_writes: false,
+                parent: None,
+                writes: &[],
             };
             saver.put(put).await.unwrap();
             step += 1;

@@ -125,6 +125,8 @@ pub struct Late {
     record: Vec<u8>,
     segment: Option<Vec<u8>>,
     clears_writes: bool,
+    parent: Option<CheckpointId>,
+    writes: Vec<PendingWrite>,
 }
 
 impl Late {
@@ -138,6 +140,8 @@ impl Late {
             record: put.record.to_vec(),
             segment: put.segment.map(<[u8]>::to_vec),
             clears_writes: put.clears_writes,
+            parent: put.parent,
+            writes: put.writes.to_vec(),
         }
     }
 
@@ -150,6 +154,8 @@ impl Late {
             record: &self.record,
             segment: self.segment.as_deref(),
             clears_writes: self.clears_writes,
+            parent: self.parent,
+            writes: &self.writes,
         }
     }
 }

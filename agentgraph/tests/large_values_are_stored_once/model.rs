@@ -183,7 +183,17 @@ impl Model {
         let kind = if step == 0 { RowKind::Full } else { RowKind::Delta };
         let (place, id) = (Place::root(THREADS[thread]), CheckpointId::new(branch, step));
         let segment = segment.as_deref();
-        let put = Put { place, id, fence: 0, kind, record: &record, segment, clears_writes };
+        let put = Put {
+            place,
+            id,
+            fence: 0,
+            kind,
+            record: &record,
+            segment,
+            clears_writes,
+            parent: None,
+            writes: &[],
+        };
         store.put(put).await.unwrap();
     }
 

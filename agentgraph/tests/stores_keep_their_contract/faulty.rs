@@ -65,6 +65,14 @@ pub(crate) enum Kind {
     PadsWhatIsCutOff,
     DropsWhatIsDamaged,
     MakesNewFormatsOld,
+    FollowsNobody,
+    CountsBranchesWithWrites,
+    LosesWritesOfCommits,
+    StoresWritesOfTheRefused,
+    KeepsTheFirstOfTwoWrites,
+    CompactsAwayWrites,
+    TellsAtOnce,
+    NeverLetsGo,
     KeepsEveryCopy,
     LosesValuesWithAThread,
     KeepsValuesForEver,
@@ -139,6 +147,14 @@ faults! {
     PadsWhatIsCutOff => "a record that is cut off is told by its name, and what is before it can be read",
     DropsWhatIsDamaged => "a record that was changed is told by its name, and what is before it can be read",
     MakesNewFormatsOld => "a record of an unknown format is told by its name, and what is before it can be read",
+    CountsBranchesWithWrites => "branches are listed by number, however far apart they are",
+    FollowsNobody => "a commit follows the one that it says, or is stale and changes nothing",
+    LosesWritesOfCommits => "pending writes that come with a commit are stored with it or not at all",
+    StoresWritesOfTheRefused => "pending writes that come with a commit are stored with it or not at all",
+    KeepsTheFirstOfTwoWrites => "of pending writes with one task and slot in one call the last is kept, large or small",
+    CompactsAwayWrites => "what is stored is the same after it was compacted",
+    TellsAtOnce => "who waits for the end of a lease is not told of it before, again and again",
+    NeverLetsGo => "a lease that was let go is free with one of the next calls",
     KeepsEveryCopy => "a large value is stored once, whatever holds it",
     LosesValuesWithAThread => "a large value outlives what held it, while something else does",
     KeepsValuesForEver => "a large value that nothing holds any more takes no room",
@@ -343,7 +359,16 @@ impl Checkpointer for Faulty {
         }
         self.dawdle(&[Kind::LetsBothWin]).await;
         let clears_writes = put.clears_writes && !self.has(Kind::NeverClearsWrites);
-        let stored = self.inner.put(Put { clears_writes, ..put }).await;
+        let (mut parent, mut writes) = (put.parent, put.writes);
+        match self.kind {
+            Kind::FollowsNobody => parent = None,
+            Kind::LosesWritesOfCommits => writes = &[],
+            Kind::StoresWritesOfTheRefused if put.fence == 0 => {
+                self.inner.put_writes(put.own_writes()).await?;
+            }
+            _ => {}
+        }
+        let stored = self.inner.put(Put { clears_writes, parent, writes, ..put }).await;
         match (self.kind, stored) {
             (Kind::OverwritesRows | Kind::TakesStepsInBetween | Kind::LetsBothWin, Err(error))
                 if error.code() == Code::Stale =>
@@ -391,6 +416,8 @@ impl Checkpointer for Faulty {
                 record: b"",
                 segment: None,
                 clears_writes: false,
+                parent: None,
+                writes: &[],
             };
             let _ = self.inner.put(begin).await;
         }
@@ -410,7 +437,41 @@ impl Checkpointer for Faulty {
             let bytes = put.writes.iter().map(|write| write.bytes.len() as u64);
             self.memory().kept.1 += bytes.filter(|bytes| *bytes > 100_000).sum::<u64>();
         }
-        self.inner.put_writes(PutWrites { place, fence, ..put }).await
+        let mut writes = put.writes.to_vec();
+        if self.has(Kind::KeepsTheFirstOfTwoWrites) {
+            writes.reverse();
+        }
+        self.inner.put_writes(PutWrites { place, fence, writes: &writes, ..put }).await
+    }
+
+    async fn branches(&self, place: Place<'_>) -> Result<Vec<u32>, Error> {
+        let mut branches = self.inner.branches(place).await?;
+        if self.has(Kind::CountsBranchesWithWrites) {
+            branches.dedup_by_key(|branch| *branch > 0);
+            branches.push(2);
+        }
+        Ok(branches)
+    }
+
+    async fn compact(&self) -> Result<(), Error> {
+        if self.has(Kind::CompactsAwayWrites) {
+            let gone = [(0, 2..3)];
+            let rewrite = Rewrite { place: Place::root("t"), fence: 0, fulls: &[], unfold: &[], gone: &gone };
+            self.inner.rewrite(rewrite).await?;
+        }
+        self.inner.compact().await
+    }
+
+    fn let_go(&self, thread: &str, fence: u64) {
+        if !self.has(Kind::NeverLetsGo) {
+            self.inner.let_go(thread, fence);
+        }
+    }
+
+    async fn released(&self, thread: &str, fence: u64) {
+        if !self.has(Kind::TellsAtOnce) {
+            self.inner.released(thread, fence).await;
+        }
     }
 
     async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, Error> {
@@ -553,7 +614,17 @@ impl Checkpointer for Faulty {
                 let rewrite = Rewrite { place, fence: 0, fulls: &[], unfold: &[], gone: &steps };
                 self.inner.rewrite(rewrite).await?;
                 let (kind, record) = (row.kind, &row.record[..]);
-                let put = Put { place, id, fence: 0, kind, record, segment: None, clears_writes: false };
+                let put = Put {
+                    place,
+                    id,
+                    fence: 0,
+                    kind,
+                    record,
+                    segment: None,
+                    clears_writes: false,
+                    parent: None,
+                    writes: &[],
+                };
                 self.inner.put(put).await?;
             }
         }

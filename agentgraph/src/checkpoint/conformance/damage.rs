@@ -88,7 +88,17 @@ async fn damaged(store: Store, damage: fn(&mut Vec<u8>), code: Code) -> Result<(
         if id == DAMAGED {
             damage(&mut record);
         }
-        let put = Put { place, id, fence: 0, kind, record: &record, segment: None, clears_writes: false };
+        let put = Put {
+            place,
+            id,
+            fence: 0,
+            kind,
+            record: &record,
+            segment: None,
+            clears_writes: false,
+            parent: None,
+            writes: &[],
+        };
         store.put(put).await.map_err(said)?;
     }
     let graph = graph(store)?;

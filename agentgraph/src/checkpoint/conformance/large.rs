@@ -1,7 +1,7 @@
 //! Large values: stored once, there as long as something holds them, and gone afterwards.
 //!
-//! A store may choose what it takes for large; a text of 120,000 bytes within a record of ours has to be. One that encrypts cannot
-//! hold the first of these clauses, since equal values look different there, and holds the others.
+//! A store may choose what it takes for large; a text of 120,000 bytes within a record of ours has to be. The first of these clauses
+//! is optional: one that encrypts cannot hold it, since equal values look different there, and holds the others.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::checkpoint::{Checkpointer, PendingWrite, Place, Put, PutWrites, Rewri
 use crate::context::{CheckpointId, TaskId};
 
 pub(super) const CLAUSES: [Clause; 6] = [
-    Clause::code("a large value is stored once, whatever holds it", |store| once(store).boxed()),
+    Clause::code("a large value is stored once, whatever holds it", |store| once(store).boxed()).optional(),
     Clause::code("a large value outlives what held it, while something else does", |store| {
         outlives(store).boxed()
     }),
@@ -62,7 +62,17 @@ fn write(number: u64, text: &str) -> PendingWrite {
 
 fn put<'a>(thread: &'a str, branch: u32, step: u64, record: &'a [u8]) -> Put<'a> {
     let (place, id) = (Place::root(thread), CheckpointId::new(branch, step));
-    Put { place, id, fence: 0, kind: RowKind::Full, record, segment: None, clears_writes: false }
+    Put {
+        place,
+        id,
+        fence: 0,
+        kind: RowKind::Full,
+        record,
+        segment: None,
+        clears_writes: false,
+        parent: None,
+        writes: &[],
+    }
 }
 
 async fn usage(store: &Store) -> Result<Usage, String> {

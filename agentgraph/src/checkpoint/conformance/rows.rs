@@ -120,6 +120,78 @@ pub(super) const CASES: &[(&str, &str)] = &[
          => ok",
     ),
     (
+        "a commit follows the one that it says, or is stale and changes nothing",
+        "put t 0.0 full a after=0.7
+         => E_STALE
+         threads
+         =>
+         put t 0.0 full a
+         => ok
+         put t 0.1 delta b after=0.0
+         => ok
+         writes t 0.1 1:0=w
+         => ok
+         put t 0.3 delta d after=0.2 clears
+         => E_STALE
+         put t 1.1 full e after=0.5
+         => E_STALE
+         put t/n 0.2 delta c after=0.1
+         => E_STALE
+         get t
+         => full 0.0 a, delta 0.1 b, write 1:0 w
+         put t 1.1 full e after=0.0
+         => ok
+         put t 1.2 delta f after=1.1
+         => ok
+         put t 0.2 delta c after=0.1 segment=bc
+         => ok
+         get t 0.2
+         => full 0.0 a, segment 0.2 bc
+         delete t
+         => ok
+         put t 0.3 delta d after=0.2
+         => E_STALE
+         put t 2.3 full d after=0.2
+         => E_STALE
+         threads
+         =>",
+    ),
+    (
+        "pending writes that come with a commit are stored with it or not at all",
+        "put t 0.0 full a
+         => ok
+         writes t 0.0 1:0=old
+         => ok
+         put t 0.1 full b after=0.0 clears with=1:1=ask with=1:0=done with=2:0=large:x
+         => ok
+         get t
+         => full 0.1 b, write 1:0 done, write 1:1 ask, write 2:0 large:x
+         get t 0.0
+         => full 0.0 a
+         waiting
+         => t 0.1 write 1:1 ask
+         put t 0.1 full other with=9:1=lost
+         => E_STALE
+         put t 0.3 full other after=0.2 with=9:1=lost
+         => E_STALE
+         acquire t 100 200 as A
+         => granted
+         release t A
+         => ok
+         put t 0.2 full other with=9:1=lost by=A
+         => E_LEASE_LOST
+         get t
+         => full 0.1 b, write 1:0 done, write 1:1 ask, write 2:0 large:x
+         put t 0.2 delta c after=0.1 clears
+         => ok
+         put t 0.3 delta d after=0.2
+         => ok
+         get t
+         => full 0.1 b, delta 0.2 c, delta 0.3 d
+         waiting
+         =>",
+    ),
+    (
         "a step below the newest is stale, also where a row is missing",
         "put t 0.0 full a
          => ok
@@ -270,6 +342,54 @@ pub(super) const CASES: &[(&str, &str)] = &[
          =>
          list t before=18446744073709551615 limit=18446744073709551615
          => delta 0.2 c, delta 0.1 b, full 0.0 a",
+    ),
+    (
+        "of pending writes with one task and slot in one call the last is kept, large or small",
+        "put t 0.0 full a
+         => ok
+         writes t 0.0 1:0=a 1:0=b
+         => ok
+         writes t 0.0 1:2=large:a 1:2=large:b
+         => ok
+         writes t 0.0 1:4=large:a 1:4=c
+         => ok
+         writes t 0.0 1:6=c 1:6=large:a
+         => ok
+         get t
+         => full 0.0 a, write 1:0 b, write 1:2 large:b, write 1:4 c, write 1:6 large:a
+         writes t 0.0 1:2=large:c 1:2=large:c 1:6=d 1:6=e
+         => ok
+         get t
+         => full 0.0 a, write 1:0 b, write 1:2 large:c, write 1:4 c, write 1:6 e",
+    ),
+    (
+        "what is stored is the same after it was compacted",
+        "compact
+         => ok
+         put t 0.0 full a
+         => ok
+         put t 0.1 delta b segment=s
+         => ok
+         put t 0.2 delta large:c
+         => ok
+         writes t 0.2 1:1=w
+         => ok
+         put u 0.0 full d
+         => ok
+         delete u
+         => ok
+         acquire t 100 200 as A
+         => granted
+         compact
+         => ok
+         get t
+         => full 0.0 a, segment 0.1 s, delta 0.2 large:c, write 1:1 w
+         threads
+         => t
+         put t 0.3 delta e by=A
+         => ok
+         acquire t 100 200 as B
+         => held by A until 200",
     ),
     (
         "threads are sorted and deleted whole",

@@ -15,6 +15,7 @@ use crate::error::Error;
 ///
 /// ```text
 /// put THREAD[/NAMESPACE] BRANCH.STEP full|delta RECORD [segment=RECORD] [clears] [by=LEASE]
+///     [after=BRANCH.STEP] [with=TASK:SLOT=BYTES ..]
 /// get PLACE [BRANCH.STEP]         row PLACE BRANCH.STEP     list PLACE [branch=N] [before=N] [limit=N]
 /// writes PLACE BRANCH.STEP [TASK:SLOT=BYTES ..] [by=LEASE]
 /// waiting [after=THREAD] [limit=N]
@@ -22,7 +23,10 @@ use crate::error::Error;
 /// acquire THREAD NOW UNTIL as LEASE [seize]                 (times in seconds)
 /// renew THREAD LEASE UNTIL        release THREAD LEASE
 /// rewrite PLACE [full=BRANCH.STEP:RECORD ..] [unfold=BRANCH.STEP ..] [gone=BRANCH:STEP..STEP ..] [by=LEASE]
+/// branches PLACE                  compact
 /// ```
+///
+/// In bytes, `large:c` stands for 70,000 times that letter, in calls and in answers.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -64,6 +68,31 @@ fn shown(answer: &str) -> String {
     format!("=> {answer}").trim_end().to_owned()
 }
 
+/// How often the letter is repeated in what is large.
+const LARGE: usize = 70_000;
+
+fn whole(line: &str) -> String {
+    let mut parts = line.split("large:");
+    let mut whole = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let mut letters = part.chars();
+        whole.extend(letters.next().into_iter().flat_map(|letter| std::iter::repeat_n(letter, LARGE)));
+        whole += letters.as_str();
+    }
+    whole
+}
+
+fn shortened(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let Some(letter) = text.chars().next_back().filter(|_| text.len() >= LARGE) else {
+        return text.into_owned();
+    };
+    match text.trim_end_matches(letter) {
+        before if text.len() - before.len() == LARGE => format!("{before}large:{letter}"),
+        _ => text.into_owned(),
+    }
+}
+
 fn calls(script: &str) -> impl Iterator<Item = &str> {
     script.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("=>"))
 }
@@ -97,11 +126,15 @@ impl Teller {
     }
 
     async fn call(&mut self, store: &dyn Checkpointer, line: &str) -> Result<String, Failed> {
+        let line = whole(line);
         let words: Vec<&str> = line.split_whitespace().collect();
         let ok = || "ok".to_owned();
         Ok(match words[..] {
             ["put", at, step, kind, record, ref rest @ ..] => {
-                store.put(self.put(at, step, kind, record, rest)?).await.map(|()| ok())?
+                let writes = rest.iter().filter_map(|word| word.strip_prefix("with="));
+                let writes: Vec<PendingWrite> = writes.map(write).collect::<Result<_, _>>()?;
+                let put = self.put(at, step, kind, record, rest)?;
+                store.put(Put { writes: &writes, ..put }).await.map(|()| ok())?
             }
             ["get", at, ref rest @ ..] => {
                 let at_step = rest.first().map(|step| id(step)).transpose()?;
@@ -128,6 +161,11 @@ impl Teller {
                     PutWrites { fence: self.fence(rest)?, ..PutWrites::new(place(at), id(step)?, &writes) };
                 store.put_writes(put).await.map(|()| ok())?
             }
+            ["branches", at] => {
+                let branches = store.branches(place(at)).await?;
+                branches.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
+            }
+            ["compact"] => store.compact().await.map(|()| ok())?,
             ["threads"] => store.threads().await?.join(", "),
             ["waiting", ref rest @ ..] => {
                 let mut query = WaitingQuery::default();
@@ -221,6 +259,8 @@ impl Teller {
             record: record.as_bytes(),
             segment: rest.iter().find_map(|word| word.strip_prefix("segment=")).map(str::as_bytes),
             clears_writes: rest.contains(&"clears"),
+            parent: rest.iter().find_map(|word| word.strip_prefix("after=")).map(id).transpose()?,
+            writes: &[],
         })
     }
 }
@@ -302,9 +342,9 @@ fn show_row(row: &Row) -> String {
         RowKind::Delta => "delta",
         RowKind::Segment => "segment",
     };
-    format!("{kind} {} {}", row.id, String::from_utf8_lossy(&row.record))
+    format!("{kind} {} {}", row.id, shortened(&row.record))
 }
 
 fn show_write(write: &PendingWrite) -> String {
-    format!("write {}:{} {}", write.task.to_u128(), write.slot, String::from_utf8_lossy(&write.bytes))
+    format!("write {}:{} {}", write.task.to_u128(), write.slot, shortened(&write.bytes))
 }

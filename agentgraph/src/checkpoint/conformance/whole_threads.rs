@@ -2,6 +2,33 @@
 
 pub(super) const CASES: &[(&str, &str)] = &[
     (
+        "branches are listed by number, however far apart they are",
+        "branches t
+         =>
+         put t 3.5 full a
+         => ok
+         put t 4000000000.5 full b
+         => ok
+         put t 0.0 full c
+         => ok
+         put t 0.1 delta d
+         => ok
+         put t/n 7.0 full e
+         => ok
+         writes t 2.0 1:0=x
+         => ok
+         branches t
+         => 0, 3, 4000000000
+         branches t/n
+         => 7
+         get t
+         => full 4000000000.5 b
+         rewrite t gone=3:0..9
+         => ok
+         branches t
+         => 0, 4000000000",
+    ),
+    (
         "a copy has everything, and is a thread of its own",
         "put t 0.0 full a
          => ok

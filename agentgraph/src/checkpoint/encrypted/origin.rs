@@ -82,6 +82,8 @@ async fn permit<C: Checkpointer>(saver: &EncryptedSaver<C>, from: &str, to: &str
             record: &record,
             segment: None,
             clears_writes: false,
+            parent: None,
+            writes: &[],
         };
         match saver.inner.put(put).await {
             Err(error) if error.code() == Code::Stale && tried < TRIES => {}

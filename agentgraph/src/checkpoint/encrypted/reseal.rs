@@ -10,7 +10,7 @@ use crate::checkpoint::format::Header;
 use crate::checkpoint::prune::{DELTAS, add, fold};
 use crate::checkpoint::{
     Checkpointer, Claim, LeaseTerms, ListQuery, PendingWrite, Place, PutWrites, Rewrite, RowKind, corrupt,
-    page,
+    lease_lost, page,
 };
 use crate::context::CheckpointId;
 use crate::error::{Code, Error};
@@ -61,6 +61,41 @@ impl Reader {
     }
 }
 
+/// A thread that is nobody else's. Dropped, it is given back as soon as the store can.
+struct Taken<'a, C: Checkpointer> {
+    saver: &'a EncryptedSaver<C>,
+    thread: &'a str,
+    fence: u64,
+}
+
+impl<C: Checkpointer> Taken<'_, C> {
+    async fn renew(&self) -> Result<(), Error> {
+        let (_, until) = lease_from(self.saver.services.now());
+        match self.saver.inner.renew(self.thread, self.fence, until).await? {
+            true => Ok(()),
+            false => Err(lease_lost(self.thread)),
+        }
+    }
+
+    /// A lease that cannot be given back ends by time.
+    async fn give_back(mut self) {
+        let _ = self.saver.inner.release(self.thread, self.fence).await;
+        self.fence = 0;
+    }
+}
+
+impl<C: Checkpointer> Drop for Taken<'_, C> {
+    fn drop(&mut self) {
+        if self.fence > 0 {
+            self.saver.inner.let_go(self.thread, self.fence);
+        }
+    }
+}
+
+fn lease_from(now: SystemTime) -> (SystemTime, SystemTime) {
+    (now, now.checked_add(LEASE).unwrap_or(now))
+}
+
 impl<C: Checkpointer> EncryptedSaver<C> {
     /// Encrypts with the current key what a thread holds under others, or in clear, so that an older key is of no use there any
     /// more. Says how many checkpoints were encrypted anew. A thread that is busy is [`Code::ThreadBusy`].
@@ -104,33 +139,33 @@ impl<C: Checkpointer> EncryptedSaver<C> {
     /// When something of the thread cannot be read, or the store fails. What was encrypted anew until then stays so.
     pub async fn reseal(&self, thread: &str) -> Result<u64, Error> {
         // What stands behind a delta that becomes a full must not change between the look and the rewriting.
-        let fence = self.take(thread).await?;
-        let sealed = self.reseal_taken(thread, fence).await;
-        self.inner.release(thread, fence).await?;
+        let taken = self.take(thread).await?;
+        let sealed = self.reseal_taken(&taken).await;
+        taken.give_back().await;
         sealed
     }
 
-    async fn reseal_taken(&self, thread: &str, fence: u64) -> Result<u64, Error> {
+    async fn reseal_taken(&self, taken: &Taken<'_, C>) -> Result<u64, Error> {
+        let Taken { thread, fence, .. } = *taken;
         let mut done = 0;
         for namespace in self.namespaces(thread).await? {
             let place = Place { thread, namespace: &namespace };
-            let newest = ListQuery { limit: Some(1), ..ListQuery::default() };
-            let last = self.inner.list(place, newest).await?.first().map(|row| row.id.branch);
-            for branch in (0..=last.unwrap_or_default()).filter(|_| last.is_some()) {
+            for branch in self.inner.branches(place).await? {
                 for some in self.work(place, branch).await?.chunks(BATCH) {
-                    self.inner.renew(thread, fence, SystemTime::now() + LEASE).await?;
+                    taken.renew().await?;
                     done += self.carry_out(place, fence, some).await?;
                 }
+                self.drop_early_writes(place, fence, branch).await?;
             }
         }
         self.drop_permissions(thread).await?;
         Ok(done)
     }
 
-    async fn take(&self, thread: &str) -> Result<u64, Error> {
-        let now = SystemTime::now();
-        match self.inner.acquire(thread, LeaseTerms { now, until: now + LEASE, seize: false }).await? {
-            Claim::Granted { fence } => Ok(fence),
+    async fn take<'a>(&'a self, thread: &'a str) -> Result<Taken<'a, C>, Error> {
+        let (now, until) = lease_from(self.services.now());
+        match self.inner.acquire(thread, LeaseTerms { now, until, seize: false }).await? {
+            Claim::Granted { fence } => Ok(Taken { saver: self, thread, fence }),
             Claim::Held { .. } => {
                 let problem =
                     "the thread is busy, so it was not encrypted anew: try again when its run is over";
@@ -211,6 +246,16 @@ impl<C: Checkpointer> EncryptedSaver<C> {
             self.open_write(place, at, write, &mut origins).await?;
         }
         self.put_writes(PutWrites { place, at, fence, writes: &tail.writes }).await
+    }
+
+    /// Pending writes on steps that are not there yet cannot be asked for, and would come to light under a key that is gone.
+    async fn drop_early_writes(&self, place: Place<'_>, fence: u64, branch: u32) -> Result<(), Error> {
+        let newest = ListQuery { branch: Some(branch), limit: Some(1), ..ListQuery::default() };
+        let Some(newest) = self.inner.list(place, newest).await?.first().map(|row| row.id.step) else {
+            return Ok(());
+        };
+        let gone = [(branch, newest.saturating_add(1)..u64::MAX)];
+        self.inner.rewrite(Rewrite { place, fence, fulls: &[], unfold: &[], gone: &gone }).await
     }
 
     /// Everything is bound to the thread itself by now. Permissions of other copies stay: a copy may be under way.

@@ -19,7 +19,7 @@ pub(super) struct Branch {
 }
 
 /// Step, task and slot.
-type WriteKey = (u64, TaskId, u32);
+pub(super) type WriteKey = (u64, TaskId, u32);
 
 /// Bytes without their large values, and these.
 #[derive(Clone, Debug)]
@@ -56,6 +56,15 @@ impl Branch {
         Ok(())
     }
 
+    /// Whether it has a full or a delta of that step.
+    pub(super) fn has(&self, step: u64) -> bool {
+        // Almost always it is the last.
+        match self.rows.last() {
+            Some(last) if last.step == step => true,
+            _ => self.rows.binary_search_by_key(&step, |row| row.step).is_ok(),
+        }
+    }
+
     fn add(&mut self, step: u64, kind: RowKind, record: &[u8]) {
         let start = self.log.len();
         self.log.extend_from_slice(record);
@@ -66,7 +75,7 @@ impl Branch {
         self.writes.extend(writes);
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    fn is_empty(&self) -> bool {
         self.rows.is_empty() && self.writes.is_empty()
     }
 
@@ -86,7 +95,7 @@ impl Branch {
     }
 
     /// Builds the log anew with what is to stay.
-    pub(super) fn rewrite(&mut self, number: u32, rewrite: &Rewrite<'_>, kept: &[Kept]) {
+    fn rewrite(&mut self, number: u32, rewrite: &Rewrite<'_>, kept: &[Kept]) {
         let gone = |step: u64| {
             let of_branch = rewrite.gone.iter().filter(|(branch, _)| *branch == number);
             of_branch.clone().any(|(_, steps)| steps.contains(&step))
@@ -186,8 +195,49 @@ impl Kept {
     }
 }
 
-/// The last branch that has a checkpoint; one with nothing but pending writes has not begun.
-pub(super) fn newest_branch(branches: &[Branch]) -> Option<u32> {
-    let newest = branches.iter().rposition(|branch| !branch.rows.is_empty())?;
-    u32::try_from(newest).ok()
+/// The branches of a place, by number. There may be gaps, as large as one likes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Branches(Vec<(u32, Branch)>);
+
+impl Branches {
+    fn find(&self, number: u32) -> Result<usize, usize> {
+        match self.0.last() {
+            // Almost always it is the last.
+            Some((last, _)) if *last == number => Ok(self.0.len() - 1),
+            _ => self.0.binary_search_by_key(&number, |(number, _)| *number),
+        }
+    }
+
+    pub(super) fn get(&self, number: u32) -> Option<&Branch> {
+        self.find(number).ok().map(|at| &self.0[at].1)
+    }
+
+    /// The branch of that number, which is begun if it is not there.
+    pub(super) fn begun(&mut self, number: u32) -> &mut Branch {
+        let at = self.find(number).unwrap_or_else(|at| {
+            self.0.insert(at, (number, Branch::default()));
+            at
+        });
+        &mut self.0[at].1
+    }
+
+    /// Those that have a checkpoint; one with nothing but pending writes has not begun.
+    pub(super) fn with_rows(&self) -> impl DoubleEndedIterator<Item = (u32, &Branch)> {
+        self.0.iter().filter(|(_, branch)| !branch.rows.is_empty()).map(|(number, branch)| (*number, branch))
+    }
+
+    pub(super) fn newest(&self) -> Option<(u32, &Branch)> {
+        self.with_rows().next_back()
+    }
+
+    pub(super) fn all(&self) -> impl Iterator<Item = &Branch> {
+        self.0.iter().map(|(_, branch)| branch)
+    }
+
+    /// Gives whether anything is left.
+    pub(super) fn rewrite(&mut self, rewrite: &Rewrite<'_>, kept: &[Kept]) -> bool {
+        self.0.iter_mut().for_each(|(number, branch)| branch.rewrite(*number, rewrite, kept));
+        self.0.retain(|(_, branch)| !branch.is_empty());
+        !self.0.is_empty()
+    }
 }

@@ -24,6 +24,9 @@ wanted AS (
     SELECT id FROM place WHERE thread = $1 AND namespace = $2 AND ($3 = 0 OR EXISTS (SELECT 1 FROM held))
         AND NOT EXISTS (
             SELECT 1 FROM checkpoint AS newer WHERE newer.place = place.id AND newer.branch = $4 AND newer.step >= $5)
+        AND ($13::bigint IS NULL OR EXISTS (
+            SELECT 1 FROM checkpoint AS parent
+            WHERE parent.place = place.id AND parent.branch = $13 AND parent.step = $14 AND parent.part = 0))
         AND ($10 OR NOT EXISTS (
             SELECT 1 FROM pending WHERE pending.place = place.id AND branch = $4 AND step = $9 AND pieces > 0))
 ),
@@ -115,7 +118,8 @@ WHERE thread = $1 AND namespace = $2 AND branch = $3 AND step <= $4 AND part = 0
 
 pub(super) async fn put(connection: &mut Object, put: &Put<'_>, pieces: &PutPieces) -> Result<(), Fault> {
     check_names(put.place)?;
-    if pieces.is_empty() && insert(&*connection, put, pieces, false).await?.is_some() {
+    if pieces.is_empty() && put.writes.is_empty() && insert(&*connection, put, pieces, false).await?.is_some()
+    {
         return Ok(());
     }
     let transaction = begin(connection).await?;
@@ -131,6 +135,7 @@ pub(super) async fn put(connection: &mut Object, put: &Put<'_>, pieces: &PutPiec
     }
     changes.keep(step, &OF_ROW, put.record, &pieces.record);
     changes.keep(step, &OF_SEGMENT, put.segment.unwrap_or_default(), &pieces.segment);
+    add_writes(&transaction, step, (put.writes, &pieces.writes), &mut changes).await?;
     changes.carry_out(&transaction).await?;
     transaction.commit().await?;
     Ok(())
@@ -172,6 +177,8 @@ async fn insert(
     let kind = i16::from(put.kind.to_number());
     let record = pieces.record.rest(put.record);
     let segment = put.segment.map(|segment| pieces.segment.rest(segment));
+    let parent = put.parent.map(|parent| Ok::<_, Error>((i64::from(parent.branch), number(parent.step)?)));
+    let parent = parent.transpose()?;
     let statement = client.prepare_cached(PUT).await?;
     let stored = client
         .query_opt(
@@ -189,6 +196,8 @@ async fn insert(
                 &frees,
                 &i64::from(pieces.record.count()),
                 &i64::from(pieces.segment.count()),
+                &parent.map(|(branch, _)| branch),
+                &parent.map(|(_, step)| step),
             ],
         )
         .await?;
@@ -220,10 +229,25 @@ pub(super) async fn put_writes(
     check_fence(&transaction, put.place.thread, put.fence).await?;
     let place = place_of(&transaction, put.place).await?;
     let step = Step { place, branch: i64::from(put.at.branch), step: number(put.at.step)? };
+    let mut changes = Changes::default();
+    add_writes(&transaction, step, (put.writes, pieces), &mut changes).await?;
+    changes.carry_out(&transaction).await?;
+    transaction.commit().await?;
+    Ok(())
+}
+
+async fn add_writes<'a>(
+    transaction: &Transaction<'_>,
+    step: Step,
+    (put, pieces): (&'a [PendingWrite], &'a [Pieces]),
+    changes: &mut Changes<'a>,
+) -> Result<(), Fault> {
+    if put.is_empty() {
+        return Ok(());
+    }
     let (put_write, replace) =
         (transaction.prepare_cached(PUT_WRITE).await?, transaction.prepare_cached(REPLACE_WRITE).await?);
-    let mut changes = Changes::default();
-    for (write, pieces) in last_of_each_key(put.writes, pieces) {
+    for (write, pieces) in last_of_each_key(put, pieces) {
         let task = write.task.to_u128().to_be_bytes();
         let (slot, count) = (i64::from(write.slot), i64::from(pieces.count()));
         let rest = pieces.rest(&write.bytes);
@@ -233,12 +257,10 @@ pub(super) async fn put_writes(
         if transaction.execute(&put_write, values).await? == 0 {
             // It held large values.
             transaction.execute(&replace, values).await?;
-            changes.free(&transaction, step, &[&of_write(write)]).await?;
+            changes.free(transaction, step, &[&of_write(write)]).await?;
         }
         changes.keep(step, &of_write(write), &write.bytes, pieces);
     }
-    changes.carry_out(&transaction).await?;
-    transaction.commit().await?;
     Ok(())
 }
 

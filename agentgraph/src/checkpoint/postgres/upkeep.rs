@@ -5,7 +5,7 @@ use tokio_postgres::types::ToSql;
 
 use super::blobs::{Changes, Step};
 use super::fault::Fault;
-use super::rows::{begin, check_fence, check_names, number};
+use super::rows::{as_id, begin, check_fence, check_names, number};
 use crate::checkpoint::blob::{OF_ROW, OF_SEGMENT, Pieces};
 use crate::checkpoint::{Place, Rewrite, Usage, corrupt, thread_exists};
 use crate::context::CheckpointId;
@@ -17,6 +17,18 @@ ORDER BY thread";
 const NAMESPACES: &str = "
 SELECT namespace FROM place WHERE thread = $1 AND EXISTS (SELECT 1 FROM checkpoint WHERE checkpoint.place = place.id)
 ORDER BY namespace";
+
+/// From one branch to the next, whatever lies between them and however many rows each has.
+const BRANCHES: &str = "
+WITH RECURSIVE asked AS (SELECT id FROM place WHERE thread = $1 AND namespace = $2),
+found (branch) AS (
+    SELECT (SELECT min(branch) FROM checkpoint WHERE place = (SELECT id FROM asked))
+    UNION ALL
+    SELECT (SELECT min(checkpoint.branch) FROM checkpoint
+        WHERE place = (SELECT id FROM asked) AND checkpoint.branch > found.branch)
+    FROM found WHERE found.branch IS NOT NULL
+)
+SELECT branch FROM found WHERE branch IS NOT NULL ORDER BY branch";
 
 const LOCK_PLACES: &str = "SELECT id FROM place WHERE thread = $1 ORDER BY id FOR UPDATE";
 
@@ -81,6 +93,12 @@ pub(super) async fn namespaces(connection: &Object, thread: &str) -> Result<Vec<
     let found =
         connection.query(&connection.prepare_cached(NAMESPACES).await?, &[&thread.as_bytes()]).await?;
     found.iter().map(|row| name(row.try_get(0)?)).collect()
+}
+
+pub(super) async fn branches(connection: &Object, place: Place<'_>) -> Result<Vec<u32>, Fault> {
+    let names: &[&(dyn ToSql + Sync)] = &[&place.thread.as_bytes(), &place.namespace.as_bytes()];
+    let found = connection.query(&connection.prepare_cached(BRANCHES).await?, names).await?;
+    found.iter().map(|row| Ok(as_id(row.try_get(0)?, 0).branch)).collect()
 }
 
 pub(super) fn name(bytes: Vec<u8>) -> Result<String, Fault> {

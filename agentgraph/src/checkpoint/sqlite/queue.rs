@@ -18,7 +18,7 @@ use super::fault::{Fault, Home, is_busy};
 use super::owner::Owner;
 use super::{leases, rows};
 use crate::checkpoint::blob::PutPieces;
-use crate::checkpoint::{Claim, LeaseTerms, Place, Put, RowKind};
+use crate::checkpoint::{Claim, LeaseTerms, PendingWrite, Place, Put, RowKind};
 use crate::context::CheckpointId;
 use crate::error::Error;
 
@@ -68,6 +68,8 @@ struct OwnedPut {
     record: Vec<u8>,
     segment: Option<Vec<u8>>,
     clears_writes: bool,
+    parent: Option<CheckpointId>,
+    writes: Vec<PendingWrite>,
     pieces: PutPieces,
 }
 
@@ -322,6 +324,8 @@ impl OwnedPut {
             record: put.record.to_owned(),
             segment: put.segment.map(<[u8]>::to_vec),
             clears_writes: put.clears_writes,
+            parent: put.parent,
+            writes: put.writes.to_vec(),
             pieces,
         }
     }
@@ -335,6 +339,8 @@ impl OwnedPut {
             record: &self.record,
             segment: self.segment.as_deref(),
             clears_writes: self.clears_writes,
+            parent: self.parent,
+            writes: &self.writes,
         }
     }
 }
@@ -393,6 +399,8 @@ mod tests {
             record: b"x",
             segment: None,
             clears_writes: false,
+            parent: None,
+            writes: &[],
         };
         let tickets = ["a", "b", "c"].map(|thread| queue.push(&put(thread), PutPieces::default()));
         let taken = queue.take();

@@ -41,7 +41,7 @@ const ADD_PLACE: &str = "INSERT OR IGNORE INTO place (thread, namespace) VALUES 
 /// number of the place becomes NULL, which the column refuses and `OR IGNORE` skips. (An `INSERT .. SELECT` copies the
 /// record into a temporary table first, since it reads the table it writes.)
 ///
-/// So it is for a fence that is not that of the thread's lease.
+/// So it is for a fence that is not that of the thread's lease, and for a parent that is not there.
 const INSERT: &str = concat!(
     "
 INSERT OR IGNORE INTO checkpoint (place, branch, step, part, kind, record, pieces)
@@ -50,7 +50,10 @@ VALUES (
         SELECT 1 FROM checkpoint AS newer WHERE newer.place = place.id AND newer.branch = ?3 AND newer.step >= ?4)
         AND ",
     leased!("?7"),
-    "), ?3, ?4, 0, ?5, ?6, ?8)"
+    " AND (?9 IS NULL OR EXISTS (
+        SELECT 1 FROM checkpoint AS parent
+        WHERE parent.place = place.id AND parent.branch = ?9 AND parent.step = ?10 AND parent.part = 0))
+    ), ?3, ?4, 0, ?5, ?6, ?8)"
 );
 
 const INSERT_SEGMENT: &str = concat!(
@@ -168,7 +171,8 @@ impl Late {
 /// Stores a row.
 pub(super) fn put(connection: &Connection, put: &Put<'_>, pieces: &PutPieces) -> Result<Stored, Fault> {
     let mut statement = connection.prepare_cached(INSERT)?;
-    let one_statement = put.segment.is_none() && !put.clears_writes && pieces.is_empty();
+    let one_row = put.segment.is_none() && put.writes.is_empty() && pieces.is_empty();
+    let one_statement = one_row && !put.clears_writes;
     if one_statement && insert(connection, &mut statement, put, pieces)? {
         return Ok(Ok(()));
     }
@@ -224,7 +228,11 @@ fn insert(
     let step = number(step)?;
     let (kind, fence) = (put.kind.to_number(), as_fence(put.fence));
     let (record, count) = (pieces.record.rest(put.record), pieces.record.count());
-    let values = params![thread, namespace, branch, step, kind, record, fence, count];
+    let parent =
+        put.parent.map(|parent| Ok::<_, Error>((parent.branch, number(parent.step)?))).transpose()?;
+    let (parent_branch, parent_step) = parent.unzip();
+    let values =
+        params![thread, namespace, branch, step, kind, record, fence, count, parent_branch, parent_step];
     if statement.execute(values)? == 0 {
         return Ok(false);
     }
@@ -236,6 +244,9 @@ fn insert(
     }
     if put.clears_writes {
         writes::clear(connection, put.place, branch, step.saturating_sub(1).max(0))?;
+    }
+    if !put.writes.is_empty() {
+        writes::put_within(connection, put.own_writes(), &pieces.writes)?;
     }
     Ok(true)
 }

@@ -5,7 +5,7 @@ use rusqlite::{Connection, params};
 use super::blobs::{self, Freed, Owner};
 use super::fault::Fault;
 use super::leases;
-use super::rows::{Begin, all, execute, first, is_leased, number, read_step, transaction};
+use super::rows::{Begin, all, execute, first, is_leased, number, place, read_step, transaction};
 use crate::checkpoint::blob::Pieces;
 use crate::checkpoint::{Place, Rewrite, Usage, lease_lost, thread_exists};
 
@@ -16,6 +16,18 @@ const DELETE_PLACES: &str = "DELETE FROM place WHERE thread = ?1";
 const NAMESPACES: &str = "
 SELECT namespace FROM place WHERE thread = ?1 AND EXISTS (SELECT 1 FROM checkpoint WHERE checkpoint.place = place.id)
 ORDER BY namespace";
+
+/// From one branch to the next, whatever lies between them and however many rows each has.
+const BRANCHES: &str = concat!(
+    "WITH RECURSIVE found (branch) AS (
+    SELECT min(branch) FROM checkpoint WHERE place = ",
+    place!(),
+    " UNION ALL SELECT (SELECT min(branch) FROM checkpoint WHERE place = ",
+    place!(),
+    " AND branch > found.branch) FROM found WHERE branch IS NOT NULL
+)
+SELECT branch FROM found WHERE branch IS NOT NULL"
+);
 
 const IS_THERE: &str = "
 SELECT 1 FROM place WHERE thread = ?1 AND (EXISTS (SELECT 1 FROM checkpoint WHERE checkpoint.place = place.id)
@@ -73,6 +85,7 @@ pub(super) const ALL: &[&str] = &[
     DELETE_WRITES,
     DELETE_PLACES,
     NAMESPACES,
+    BRANCHES,
     IS_THERE,
     COPY_PLACES,
     COPY_ROWS,
@@ -101,6 +114,10 @@ pub(super) fn delete_thread(connection: &Connection, thread: &str) -> Result<(),
 
 pub(super) fn namespaces(connection: &Connection, thread: &str) -> Result<Vec<String>, Fault> {
     all(connection, NAMESPACES, [thread], |row| Ok(row.get(0)?))
+}
+
+pub(super) fn branches(connection: &Connection, place: Place<'_>) -> Result<Vec<u32>, Fault> {
+    all(connection, BRANCHES, [place.thread, place.namespace], |row| Ok(row.get(0)?))
 }
 
 pub(super) fn copy_thread(connection: &Connection, from: &str, to: &str) -> Result<(), Fault> {

@@ -43,24 +43,33 @@ pub(super) fn put(connection: &Connection, put: PutWrites<'_>, pieces: &[Pieces]
             return Err(lease_lost(put.place.thread).into());
         }
         add_place(connection, put.place)?;
-        let mut freed = Freed::default();
-        let writes = last_of_each_key(put.writes, pieces);
-        for (write, pieces) in &writes {
-            let owner = Owner::write(put.place, put.at, write)?;
-            let rest =
-                PendingWrite { bytes: pieces.rest(&write.bytes).into_owned(), ..PendingWrite::clone(write) };
-            let write = if pieces.is_empty() { write } else { &rest };
-            if !put_one(connection, put, write, pieces.count())? {
-                freed.of(connection, &owner)?;
-                empty(connection, put, write)?;
-                put_one(connection, put, write, pieces.count())?;
-            }
-        }
-        for (write, pieces) in writes {
-            blobs::keep(connection, &Owner::write(put.place, put.at, write)?, &write.bytes, pieces)?;
-        }
-        freed.sweep(connection)
+        put_within(connection, put, pieces)
     })
+}
+
+/// Stores them within a transaction that has looked at the lease.
+pub(super) fn put_within(
+    connection: &Connection,
+    put: PutWrites<'_>,
+    pieces: &[Pieces],
+) -> Result<(), Fault> {
+    let mut freed = Freed::default();
+    let writes = last_of_each_key(put.writes, pieces);
+    for (write, pieces) in &writes {
+        let owner = Owner::write(put.place, put.at, write)?;
+        let rest =
+            PendingWrite { bytes: pieces.rest(&write.bytes).into_owned(), ..PendingWrite::clone(write) };
+        let write = if pieces.is_empty() { write } else { &rest };
+        if !put_one(connection, put, write, pieces.count())? {
+            freed.of(connection, &owner)?;
+            empty(connection, put, write)?;
+            put_one(connection, put, write, pieces.count())?;
+        }
+    }
+    for (write, pieces) in writes {
+        blobs::keep(connection, &Owner::write(put.place, put.at, write)?, &write.bytes, pieces)?;
+    }
+    freed.sweep(connection)
 }
 
 /// `false` if the place is new, the lease another's, or the write there holds large values.
