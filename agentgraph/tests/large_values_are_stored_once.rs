@@ -328,7 +328,17 @@ async fn of_two_writes_of_one_key_in_one_call_the_last_is_there() {
             let at = CheckpointId::new(0, step as u64);
             let kind = if step == 0 { RowKind::Full } else { RowKind::Delta };
             let (id, record, clears_writes) = (at, &b"r"[..], step > 0);
-            let put = Put { place, id, fence: 0, kind, record, segment: None, clears_writes };
+            let put = Put {
+                place,
+                id,
+                fence: 0,
+                kind,
+                record,
+                segment: None,
+                clears_writes,
+                parent: None,
+                writes: &[],
+            };
             store.put(put).await.unwrap();
             let write =
                 |bytes: &Vec<u8>| PendingWrite { task: TaskId::from_u128(7), slot: 2, bytes: bytes.clone() };

@@ -117,8 +117,17 @@ async fn who_lost_the_connection_he_listens_on_keeps_his_threads() {
     until(&server, &format!("{listeners}'{database}'"), "1").await;
     assert!(!is_granted(&two.acquire("t", terms(HOUR)).await.unwrap()), "another connection of his stands");
     let (place, id) = (Place::root("t"), CheckpointId::new(0, 0));
-    let put =
-        Put { place, id, fence, kind: RowKind::Full, record: b"a", segment: None, clears_writes: false };
+    let put = Put {
+        place,
+        id,
+        fence,
+        kind: RowKind::Full,
+        record: b"a",
+        segment: None,
+        clears_writes: false,
+        parent: None,
+        writes: &[],
+    };
     one.put(put).await.unwrap();
 }
 
@@ -265,7 +274,17 @@ async fn a_lease_is_not_taken_from_under_a_commit() {
 fn row<'a>(thread: &'a str, namespace: &'a str, step: u64) -> Put<'a> {
     let (place, id) = (Place { thread, namespace }, CheckpointId::new(0, step));
     let kind = if step == 0 { RowKind::Full } else { RowKind::Delta };
-    Put { place, id, fence: 0, kind, record: b"r", segment: None, clears_writes: false }
+    Put {
+        place,
+        id,
+        fence: 0,
+        kind,
+        record: b"r",
+        segment: None,
+        clears_writes: false,
+        parent: None,
+        writes: &[],
+    }
 }
 
 /// Copies `t` onto `copy` while somebody else makes `copy`, and does something before that one is done.
