@@ -27,6 +27,11 @@ const CONFIDENCE: f64 = 0.7;
 
 // The second variable of a setting is the one that UpGrade's own agent reads.
 const URL: Key = Key { name: "url", flag: "--url", variables: &["UPGRADE_API_URL"] };
+const PLAIN_HTTP: Key = Key {
+    name: "allow_plain_http",
+    flag: "--allow-plain-http",
+    variables: &["UPGRADE_AGENT_ALLOW_PLAIN_HTTP"],
+};
 const API_TIMEOUT: Key =
     Key { name: "timeout", flag: "--timeout", variables: &["UPGRADE_AGENT_TIMEOUT", "UPGRADE_API_TIMEOUT"] };
 const ACCOUNT: Key = Key {
@@ -59,6 +64,9 @@ pub(crate) struct Flags {
     /// The API of an UpGrade server, such as http://localhost:3030/api [env: UPGRADE_API_URL] [default: an embedded server]
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) url: Option<String>,
+    /// Let keys and tokens go over http to other machines, where whoever carries the traffic can read them [env: UPGRADE_AGENT_ALLOW_PLAIN_HTTP]
+    #[arg(long, global = true)]
+    pub(crate) allow_plain_http: bool,
     /// The longest one call of the server may take, in seconds [env: UPGRADE_AGENT_TIMEOUT] [default: 30]
     #[arg(long, global = true, value_name = "SECONDS")]
     pub(crate) timeout: Option<f64>,
@@ -93,6 +101,8 @@ pub(crate) struct Flags {
 pub(crate) struct Config {
     /// The server; the embedded one if there is none.
     pub(crate) url: Option<String>,
+    /// Keys and tokens may go over http to other machines.
+    pub(crate) allow_plain_http: bool,
     pub(crate) timeout: Duration,
     pub(crate) token: Option<SecretString>,
     pub(crate) service_account: Option<PathBuf>,
@@ -149,6 +159,11 @@ impl Config {
         let file = sources.file.0.clone();
         Ok(Config {
             url: sources.text(&URL, flags.url.clone(), file.url, "the embedded server"),
+            allow_plain_http: sources.truth(
+                &PLAIN_HTTP,
+                flags.allow_plain_http.then_some(true),
+                file.allow_plain_http,
+            )?,
             timeout: seconds(&mut sources, &API_TIMEOUT, flags.timeout, file.timeout, TIMEOUT)?,
             token: sources.secret(&TOKEN),
             service_account: sources.path(

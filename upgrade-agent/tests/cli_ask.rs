@@ -518,3 +518,19 @@ fn a_token_in_the_url_is_refused_and_printed_by_nothing() {
         assert!(shown.contains("http://") && shown.contains("***") && !shown.contains("hunter2"), "{shown}");
     }
 }
+
+#[test]
+fn a_token_goes_over_plain_http_only_if_that_is_allowed() {
+    let folder = Folder::new();
+    let url = "http://upgrade.school.invalid/api";
+    let asked = |allowed: &[&str]| {
+        let args = [&["--url", url, "ask", "what can you do?"], allowed].concat();
+        agent(&folder, &args).env("UPGRADE_TOKEN", "hunter2").output().unwrap()
+    };
+    let refused = asked(&[]);
+    let told = String::from_utf8_lossy(&refused.stderr);
+    assert!(refused.status.code() == Some(2) && told.contains("--allow-plain-http"), "{told}");
+    let allowed = asked(&["--allow-plain-http"]);
+    let told = String::from_utf8_lossy(&allowed.stderr);
+    assert!(allowed.status.code() == Some(1) && told.contains("E_UPGRADE_CONNECT"), "{told}");
+}

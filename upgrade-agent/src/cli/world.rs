@@ -42,7 +42,7 @@ impl World {
             }
         };
         let client = client(config, server.as_ref())?;
-        let model = model(config.model.as_ref())?;
+        let model = model(config)?;
         let agent = UpgradeAgent::builder()
             .model(model)
             .client(client.clone())
@@ -172,15 +172,22 @@ fn client(config: &Config, server: Option<&ServerHandle>) -> Result<UpgradeClien
     if let Some((key, secret)) = config.client_key.clone() {
         builder = builder.client_key(key, secret);
     }
+    if config.allow_plain_http {
+        builder = builder.allow_plain_http();
+    }
     Ok(builder.build()?)
 }
 
-fn model(config: Option<&ModelConfig>) -> Result<Arc<dyn ChatModel>, Failure> {
-    let Some(config) = config else { return Ok(Arc::new(OfflineModel::new())) };
-    let mut builder =
-        AnthropicModel::builder().api_key(config.key.clone()).model(&config.name).timeout(config.timeout);
-    if let Some(url) = &config.base_url {
+fn model(config: &Config) -> Result<Arc<dyn ChatModel>, Failure> {
+    let Some(ModelConfig { key, base_url, name, timeout }) = &config.model else {
+        return Ok(Arc::new(OfflineModel::new()));
+    };
+    let mut builder = AnthropicModel::builder().api_key(key.clone()).model(name).timeout(*timeout);
+    if let Some(url) = base_url {
         builder = builder.base_url(url);
+    }
+    if config.allow_plain_http {
+        builder = builder.allow_plain_http();
     }
     Ok(Arc::new(builder.build()?))
 }

@@ -153,7 +153,7 @@ impl UpgradeClientBuilder {
         if is_secret && base.scheme() == "http" && !is_loopback(&base) && !self.allows_plain_http {
             return Err(refused(
                 "over http whoever carries the traffic can read the token: give the URL as https, or allow \
-                 this with `allow_plain_http()`",
+                 this with `allow_plain_http()`, at the command line with --allow-plain-http",
             ));
         }
         let times = self.times.capped();

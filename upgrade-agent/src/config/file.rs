@@ -18,6 +18,7 @@ const KEYS: &[&str] = &[
     "temperature",
     "confidence",
     "offline",
+    "allow_plain_http",
 ];
 /// Keys that people try, which are secrets.
 const SECRETS: &[(&str, &str)] = &[
@@ -41,6 +42,7 @@ pub(super) struct FileConfig {
     pub(super) temperature: Option<f64>,
     pub(super) confidence: Option<f64>,
     pub(super) offline: Option<bool>,
+    pub(super) allow_plain_http: Option<bool>,
 }
 
 impl FileConfig {
