@@ -886,6 +886,81 @@ mod defects {
         assert!(began.load(Ordering::SeqCst) <= 8, "{began:?}");
     }
 
+    #[tokio::test]
+    async fn a_text_that_speaks_of_an_error_is_a_text() {
+        use futures_util::StreamExt;
+        let tool = |ctx: Ctx| async move {
+            ctx.emit(serde_json::json!({"error": "no such sauce"})).await;
+            Words::update().seen(["what to do about an error"])
+        };
+        let graph = eager().node("tool", tool).node("answer", says("answer"));
+        let graph = graph.edge(START, "tool").edge("tool", "answer").compile().unwrap();
+        let events: Vec<_> = graph.invoke(Words::update()).stream().collect().await;
+        let Some(EventKind::Ended(Ok(Outcome::Finished { output, .. }))) = events.last().map(|event| &event.kind)
+        else {
+            panic!("{events:?}")
+        };
+        assert_eq!(output.seen, ["what to do about an error", "answer"]);
+        let Some(EventKind::Custom { value, .. }) = events.first().map(|event| &event.kind) else { panic!("{events:?}") };
+        assert_eq!(value["error"], "no such sauce", "an object and not a text of one");
+    }
+
+    /// The nodes of a shop's assistant, where a model takes four seconds and a waiting message one.
+    #[tokio::test(start_paused = true)]
+    async fn a_turn_in_a_shop_is_told_in_the_order_of_its_original() {
+        use futures_util::StreamExt;
+        let times = Times::new();
+        let graph = eager()
+            .node("routing", times.node("routing", 4))
+            .node("task_description", times.node("task_description", 1).detached())
+            .node("choose_tool", times.node("choose_tool", 4))
+            .node("identify_params", times.node("identify_params", 4))
+            .node("execute_tool", times.node("execute_tool", 0))
+            .node("widget", times.node("widget", 0).detached())
+            .node("convert", times.node("convert", 4))
+            .node("customer_response", times.node("customer_response", 4))
+            .branch(
+                START,
+                |words: &Words| if text(words) == "click" { "execute_tool" } else { "routing" },
+                ["routing", "execute_tool"],
+            )
+            .branch(
+                "routing",
+                |words: &Words| match text(words).contains("convert") {
+                    true => vec!["customer_response"],
+                    false => vec!["task_description", "choose_tool"],
+                },
+                ["task_description", "choose_tool", "customer_response"],
+            )
+            .edge("choose_tool", "identify_params")
+            .edge("identify_params", "execute_tool")
+            .edge("execute_tool", "widget")
+            .edge("execute_tool", "convert")
+            .edge("convert", "routing")
+            .compile()
+            .unwrap();
+        let told = async |input| {
+            let mut told = Vec::new();
+            let mut events = graph.invoke(input).views([View::Updates]).stream();
+            while let Some(event) = events.next().await {
+                match event.kind {
+                    EventKind::Update { node, .. } => told.push(node),
+                    EventKind::Ended(outcome) => drop(outcome.unwrap().into_finished().unwrap()),
+                    _ => {}
+                }
+            }
+            told.join(" ")
+        };
+        assert_eq!(
+            told(Words::update()).await,
+            "routing task_description choose_tool identify_params execute_tool widget convert routing customer_response"
+        );
+        assert_eq!(
+            told(Words::update().seen(["click"])).await,
+            "execute_tool widget convert routing customer_response"
+        );
+    }
+
     #[tokio::test(start_paused = true)]
     async fn what_side_branches_say_is_seen_before_the_main_branch_is_done() {
         use futures_util::StreamExt;

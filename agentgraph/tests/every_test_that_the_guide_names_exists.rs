@@ -1,15 +1,20 @@
-//! `docs/langgraph.md` says which test shows what, and each of them is there.
+//! The guides for users of other engines say which test shows what, and each of them is there.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs;
 use std::path::Path;
 
-#[test]
-fn the_guide_for_langgraph_users() {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let guide = fs::read_to_string(here.join("../docs/langgraph.md")).unwrap();
-    let quoted = guide.split('`').skip(1).step_by(2);
+fn here() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn guide(name: &str) -> String {
+    fs::read_to_string(here().join("../docs").join(name)).unwrap()
+}
+
+/// The tests that a guide names, as `file::test`.
+fn named(guide: &str) -> Vec<&str> {
     let is_test = |name: &&str| {
         name.split_once("::").is_some_and(|(file, test)| {
             let plain =
@@ -17,31 +22,45 @@ fn the_guide_for_langgraph_users() {
             plain(file) && plain(test)
         })
     };
-    let named: Vec<&str> = quoted.filter(is_test).collect();
-    assert!(named.len() > 80, "only {} tests are named", named.len());
-    for name in named {
-        let (file, test) = name.split_once("::").unwrap();
-        let source = fs::read_to_string(here.join(format!("tests/{file}.rs")));
-        let source = source.unwrap_or_else(|error| panic!("the guide names {name}: {error}"));
-        let at = source.find(&format!("fn {test}(")).unwrap_or_else(|| panic!("there is no {name}"));
-        let before = source[..at].trim_end_matches("async ").trim_end();
-        assert!(before.ends_with(']'), "{name} is no test");
+    guide.split('`').skip(1).step_by(2).filter(is_test).collect()
+}
+
+#[test]
+fn each_is_there_and_is_a_test() {
+    for (page, at_least) in [("langgraph.md", 80), ("agentkit.md", 40), ("xrx.md", 20)] {
+        let guide = guide(page);
+        let named = named(&guide);
+        assert!(named.len() > at_least, "{page} names only {} tests", named.len());
+        for name in named {
+            let (file, test) = name.split_once("::").unwrap();
+            let places = ["tests", "../agentgraph-llm/tests"].map(|place| here().join(place));
+            let source =
+                places.iter().find_map(|place| fs::read_to_string(place.join(format!("{file}.rs"))).ok());
+            let source = source.unwrap_or_else(|| panic!("{page} names {name}, and there is no such file"));
+            let at = source
+                .find(&format!("fn {test}("))
+                .unwrap_or_else(|| panic!("{page} names {name}, which is not there"));
+            let before = source[..at].trim_end_matches("async ").trim_end();
+            assert!(before.ends_with(']'), "{page} names {name}, which is no test");
+        }
     }
 }
 
-/// The numbers of the cases, so that none is forgotten.
-#[test]
-fn every_number_of_the_cases_has_its_row() {
-    let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/langgraph.md");
-    let guide = fs::read_to_string(guide).unwrap();
+/// The numbers of the cases from 1 on that have no row in a guide, those left out on purpose aside.
+fn missing(guide: &str, last: u32, left_out: &[u32]) -> Vec<u32> {
     let cells = guide.lines().filter_map(|line| line.strip_prefix('|')?.split('|').next());
     let told: Vec<u32> =
         cells.flat_map(|cell| cell.split(',')).filter_map(|number| number.trim().parse().ok()).collect();
+    (1..=last).filter(|number| !left_out.contains(number) && !told.contains(number)).collect()
+}
+
+#[test]
+fn every_number_of_the_cases_has_its_row() {
     let left_out = [
         4, 7, 11, 13, 15, 22, 25, 28, 31, 34, 42, 43, 46, 47, 53, 55, 61, 63, 67, 69, 72, 78, 81, 84, 86, 88,
         95, 98, 100, 105, 107, 110, 115, 120, 124, 126, 130, 131, 134,
     ];
-    let missing: Vec<u32> =
-        (1..=143).filter(|number| !left_out.contains(number) && !told.contains(number)).collect();
-    assert!(missing.is_empty(), "no row for {missing:?}");
+    assert_eq!(missing(&guide("langgraph.md"), 143, &left_out), []);
+    let left_out = [3, 9, 11, 17, 23, 26, 29, 33, 36, 41, 43];
+    assert_eq!(missing(&guide("agentkit.md"), 50, &left_out), []);
 }

@@ -152,6 +152,8 @@ async fn order_only_edges_hold_back_and_carry_nothing() {
     let (graph, log) = Kit::of("A B C", "A>C C~B").compile();
     assert_eq!(order(&pass(&graph).await), "A C B");
     assert_eq!(log.take()[2], "B()");
+    let twice = Kit::of("A B", "A~B A~B").graph.compile().unwrap_err();
+    assert!(matches!(twice.problems()[0].kind, ProblemKind::DuplicateEdge { .. }), "{twice}");
 }
 
 #[tokio::test]
@@ -278,12 +280,13 @@ async fn a_temporary_node_stands_between_two_others_in_this_pass_only() {
 
 #[tokio::test]
 async fn a_temporary_node_without_dependencies_is_ready_at_once_behind_the_queue() {
-    let beside = after(|edits| {
+    let beside = first(|edits| {
         add(edits, "T")?;
         edits.add_edge("T", "B")
     });
     let (graph, _) = Kit::with("A B C", "A>B B>C", [("A", beside)]).compile();
     assert_eq!(order(&pass(&graph).await), "A T B C");
+    assert_eq!(order(&pass(&graph).await), "A B C");
 
     let (graph, _) = Kit::with("A X B", "A>B", [("A", after(|edits| add(edits, "T")))]).compile();
     assert_eq!(order(&pass(&graph).await), "A X T B");
@@ -365,6 +368,13 @@ async fn a_node_behind_a_pruned_one_waits_in_vain_and_the_pass_says_so() {
     let (graph, _) = Kit::with("A Y N J", "A>Y A>N Y>J N>J", [("A", both)]).compile();
     assert_eq!(order(&pass(&graph).await), "A Y J");
 
+    // What it gave in an earlier pass is no reason to go on.
+    let second: After = Arc::new(|edits, count| if count == 2 { Ok(edits.remove_edge("A", "N")?) } else { Ok(()) });
+    let (graph, _) = Kit::with("A Y N J", "A>Y A>N Y>J N>J", [("A", second)]).compile();
+    let mut passes = graph.passes();
+    assert_eq!(order(passes.invoke(()).await.unwrap().output()), "A Y N J");
+    assert_eq!(order(passes.invoke(()).await.unwrap().output()), "A Y");
+
     let kit = Kit::with("A Y N J", "A>Y A>N Y>J N>J", [("A", cut())]);
     let graph = kit.graph.fail_on_waiting_nodes().compile().unwrap();
     let error = graph.invoke(()).await.unwrap_err();
@@ -419,6 +429,27 @@ async fn the_way_back_from_a_cut_is_exact() {
 }
 
 #[tokio::test]
+async fn what_a_node_has_given_on_cannot_be_cut_off() {
+    let (log, edges) = (Log::default(), "A>B A>C");
+    let seen = log.clone();
+    let swallows = after(move |edits| {
+        seen.note(refused(edits.remove_edge("A", "C")).to_string());
+        Ok(())
+    });
+    let (graph, calls) = Kit::with("A B C", edges, [("B", swallows)]).compile();
+    assert_eq!(order(&pass(&graph).await), "A B C");
+    assert_eq!((&log.take()[..], &*calls.take()[2]), (&["node `A` is done".to_owned()][..], "C(A=A1)"));
+
+    let fails = first(|edits| edits.remove_edge("A", "C"));
+    let (graph, calls) = Kit::with("A B C", edges, [("B", fails)]).compile();
+    let error = graph.invoke(()).max_concurrency(1).await.unwrap_err();
+    assert_eq!((error.code().as_str(), error.node()), ("E_EDIT_REJECTED", Some("B")));
+    calls.take();
+    assert_eq!(order(&pass(&graph).await), "A B C");
+    assert_eq!(calls.take()[2], "C(A=A2)");
+}
+
+#[tokio::test]
 async fn an_edge_that_is_added_and_removed_makes_no_difference_to_a_root() {
     let edit = after(|edits| {
         edits.add_edge("A", "D")?;
@@ -452,10 +483,11 @@ async fn a_pruned_node_comes_back_with_what_waits_for_it() {
 
 #[tokio::test]
 async fn an_edge_between_two_queued_nodes_changes_their_order() {
-    let edit = after(|edits| edits.add_edge("C", "B"));
+    let edit = first(|edits| edits.add_edge("C", "B"));
     let (graph, log) = Kit::with("A B C", "A>B A>C", [("A", edit)]).compile();
     assert_eq!(order(&pass(&graph).await), "A C B");
     assert_eq!(log.take()[2], "B(A=A1 C=C1)");
+    assert_eq!(order(&pass(&graph).await), "A B C");
 }
 
 #[tokio::test]
@@ -464,6 +496,13 @@ async fn an_edge_may_be_put_in_front() {
     let (graph, log) = Kit::with("A B C", "A>B A>C", [("A", edit)]).compile();
     pass(&graph).await;
     assert_eq!(log.take()[2], "B(C=C1 A=A1)");
+
+    let (graph, log) = Kit::of("A B C", "B>C").compile();
+    let before = graph.invoke(()).max_concurrency(1).for_this_pass(|edits| {
+        edits.prepend_edge("A", "C");
+    });
+    assert_eq!(order(&before.await.unwrap().into_finished().unwrap()), "A B C");
+    assert_eq!(log.take()[2], "C(A=A1 B=B1)");
 }
 
 #[tokio::test]
@@ -621,6 +660,18 @@ async fn a_skipped_node_gives_its_last_output_and_runs_again_in_the_next_pass() 
 }
 
 #[tokio::test]
+async fn a_node_further_on_may_be_skipped_and_keeps_its_place() {
+    let edit: After = Arc::new(|edits, count| if count == 2 { Ok(edits.skip(["C"])?) } else { Ok(()) });
+    let (graph, log) = Kit::with("A B C", "A>B B>C", [("A", edit)]).compile();
+    let mut passes = graph.passes();
+    passes.invoke(()).await.unwrap();
+    log.take();
+    let second = passes.invoke(()).await.unwrap();
+    assert_eq!(order(second.output()), "A B C");
+    assert_eq!((log.take(), &*second.output()["C"]), (vec!["A()".into(), "B(A=A2)".into()], "C1"));
+}
+
+#[tokio::test]
 async fn everything_may_be_skipped_and_the_order_stays() {
     let (graph, log) = Kit::of("A B C", "A>B B>C").compile();
     let mut passes = graph.passes();
@@ -677,16 +728,25 @@ async fn a_skip_ends_with_its_pass_whether_it_was_used_or_not() {
 }
 
 #[tokio::test]
-async fn outputs_of_no_length_may_be_used_again() {
-    let graph = DependencyGraph::<String>::new().node("A", String::new).compile().unwrap();
-    let mut passes = graph.passes();
-    passes.invoke(()).await.unwrap();
-    let skip = passes.invoke_with((), |pass| {
-        pass.for_this_pass(|edits| {
-            edits.skip(["A"]);
-        })
-    });
-    assert_eq!(skip.await.unwrap().output()["A"], "");
+async fn outputs_of_any_text_may_be_used_again() {
+    for text in ["", "N/A"] {
+        let called = Log::default();
+        let calling = called.clone();
+        let node = move || {
+            calling.note("A");
+            text.to_owned()
+        };
+        let graph = DependencyGraph::<String>::new().node("A", node).compile().unwrap();
+        let mut passes = graph.passes();
+        passes.invoke(()).await.unwrap();
+        let skip = passes.invoke_with((), |pass| {
+            pass.for_this_pass(|edits| {
+                edits.skip(["A"]);
+            })
+        });
+        assert_eq!(skip.await.unwrap().output()["A"], text);
+        assert_eq!(called.take(), ["A"], "once, and not again");
+    }
 }
 
 // Failures.
@@ -715,6 +775,45 @@ async fn a_failed_pass_leaves_nothing_for_the_next_one_to_trip_over() {
     assert_eq!(order(&outputs), "A B C T");
     assert_eq!(log.take(), ["A()", "B(A=A2)", "C(B=B2)"]);
     assert_eq!(passes.history().count(), 1);
+}
+
+#[tokio::test]
+async fn what_was_added_before_a_failure_is_gone_in_the_next_pass() {
+    let adds = after(|edits| {
+        add(edits, "T")?;
+        edits.add_edge("A", "T")?;
+        edits.add_edge("T", "B")
+    });
+    let (graph, log) = Kit::with("A B C", "A>B B>C", [("A", adds), ("B", fails_before(2))]).compile();
+    let mut passes = graph.passes();
+    let error = passes.invoke(()).await.unwrap_err();
+    assert_eq!(order(error.state::<Outputs<String>>().unwrap()), "A T");
+    log.take();
+    assert_eq!(order(passes.invoke(()).await.unwrap().output()), "A T B C");
+    assert_eq!(log.take(), ["A()", "B(A=A2 T=T<A)", "C(B=B2)"]);
+}
+
+#[tokio::test]
+async fn a_node_may_run_a_pass_of_another_graph() {
+    let (inner, log) = Kit::of("A B", "A>B").compile();
+    let runs = move |deps: Deps<'static, String>| {
+        let inner = inner.clone();
+        async move {
+            let outputs = inner.invoke(()).await?.into_finished().ok_or("it was stopped")?;
+            Ok::<_, BoxError>(format!("{}+{}", deps["A"], outputs["B"]))
+        }
+    };
+    let graph = DependencyGraph::<String>::new()
+        .node("A", || "outer".to_owned())
+        .node("sub", runs)
+        .edge("A", "sub")
+        .compile()
+        .unwrap();
+    for n in 1..=2 {
+        let outputs = pass(&graph).await;
+        assert_eq!((order(&outputs), &*outputs["sub"]), ("A sub".into(), &*format!("outer+B{n}")));
+        assert_eq!(log.take(), ["A()".to_owned(), format!("B(A=A{n})")]);
+    }
 }
 
 #[tokio::test]

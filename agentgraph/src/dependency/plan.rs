@@ -13,6 +13,9 @@ use super::base::{Base, Join, Pair};
 use super::layer::{Graph, Layer};
 use super::ready::ReadySet;
 
+#[cfg(test)]
+mod tests;
+
 /// No place in the queue.
 const NOWHERE: u32 = u32::MAX;
 
@@ -54,6 +57,8 @@ impl Standing {
     }
 
     fn is_ready(&self, join: Join) -> bool {
+        #[cfg(test)]
+        tests::LOOKS.with(|looks| looks.set(looks.get() + 1));
         let has_what_it_needs = match join {
             Join::All => self.waits == 0 && self.lost_sources == 0,
             Join::AllNotPruned => self.waits == 0 && (self.done_sources > 0 || self.lost_sources == 0),
