@@ -239,7 +239,10 @@ async fn another_error_ends_the_node_at_once_and_the_next_pass_is_whole() {
     let error = passes.invoke(()).await.unwrap_err();
     assert!(cause::<OwnError>(&error).is_some());
     assert_eq!(asked(&model).len(), 1, "no further try");
-    assert!(passes.last().is_none_or(|outputs| outputs.last("A").is_none()), "what was set went with the try");
+    assert!(
+        passes.last().is_none_or(|outputs| outputs.last("A").is_none()),
+        "what was set went with the try"
+    );
     let outputs = passes.invoke(()).await.unwrap().into_finished().unwrap();
     let texts: Vec<_> = outputs.iter().map(|(name, answer)| format!("{name}={}", answer.text)).collect();
     assert_eq!(texts, ["A=overwritten", "B=B1"]);

@@ -896,12 +896,15 @@ mod defects {
         let graph = eager().node("tool", tool).node("answer", says("answer"));
         let graph = graph.edge(START, "tool").edge("tool", "answer").compile().unwrap();
         let events: Vec<_> = graph.invoke(Words::update()).stream().collect().await;
-        let Some(EventKind::Ended(Ok(Outcome::Finished { output, .. }))) = events.last().map(|event| &event.kind)
+        let Some(EventKind::Ended(Ok(Outcome::Finished { output, .. }))) =
+            events.last().map(|event| &event.kind)
         else {
             panic!("{events:?}")
         };
         assert_eq!(output.seen, ["what to do about an error", "answer"]);
-        let Some(EventKind::Custom { value, .. }) = events.first().map(|event| &event.kind) else { panic!("{events:?}") };
+        let Some(EventKind::Custom { value, .. }) = events.first().map(|event| &event.kind) else {
+            panic!("{events:?}")
+        };
         assert_eq!(value["error"], "no such sauce", "an object and not a text of one");
     }
 

@@ -369,7 +369,8 @@ async fn a_node_behind_a_pruned_one_waits_in_vain_and_the_pass_says_so() {
     assert_eq!(order(&pass(&graph).await), "A Y J");
 
     // What it gave in an earlier pass is no reason to go on.
-    let second: After = Arc::new(|edits, count| if count == 2 { Ok(edits.remove_edge("A", "N")?) } else { Ok(()) });
+    let second: After =
+        Arc::new(|edits, count| if count == 2 { Ok(edits.remove_edge("A", "N")?) } else { Ok(()) });
     let (graph, _) = Kit::with("A Y N J", "A>Y A>N Y>J N>J", [("A", second)]).compile();
     let mut passes = graph.passes();
     assert_eq!(order(passes.invoke(()).await.unwrap().output()), "A Y N J");
