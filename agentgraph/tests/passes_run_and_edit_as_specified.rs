@@ -800,7 +800,7 @@ async fn a_node_may_run_a_pass_of_another_graph() {
     let runs = move |deps: Deps<'static, String>| {
         let inner = inner.clone();
         async move {
-            let outputs = inner.invoke(()).await?.into_finished().ok_or("it was stopped")?;
+            let outputs = inner.invoke(()).await?.into_finished()?;
             Ok::<_, BoxError>(format!("{}+{}", deps["A"], outputs["B"]))
         }
     };
