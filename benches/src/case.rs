@@ -11,6 +11,7 @@ pub(crate) struct Case {
     pub(crate) clock: Clock,
     /// Whether it stays on one thread, so that its allocations can be counted.
     pub(crate) counted: bool,
+    pub(crate) needs_postgres: bool,
     /// Makes the entrants, the floor first. Called in the process that measures them.
     pub(crate) entrants: fn() -> Vec<Entrant>,
     /// Figures that are not times: bytes on disk, polls.
@@ -53,7 +54,16 @@ impl Case {
         units: u64,
         entrants: fn() -> Vec<Entrant>,
     ) -> Self {
-        Case { name, unit, units, clock: Clock::Cpu, counted: true, entrants, figures: Vec::new }
+        Case {
+            name,
+            unit,
+            units,
+            clock: Clock::Cpu,
+            counted: true,
+            needs_postgres: false,
+            entrants,
+            figures: Vec::new,
+        }
     }
 
     pub(crate) fn on_two_threads(mut self) -> Self {
@@ -64,6 +74,13 @@ impl Case {
     pub(crate) fn by_wall_clock(mut self) -> Self {
         self.clock = Clock::Wall;
         self
+    }
+
+    /// Nothing is counted: what a server allocates is not seen.
+    pub(crate) fn on_postgres(mut self) -> Self {
+        self.counted = false;
+        self.needs_postgres = true;
+        self.by_wall_clock()
     }
 
     pub(crate) fn with_figures(mut self, figures: fn() -> Vec<Figure>) -> Self {

@@ -10,6 +10,7 @@ mod kept;
 mod looped;
 mod many_runs;
 mod pass;
+mod postgres;
 mod reading;
 mod sqlite;
 
@@ -29,6 +30,7 @@ pub(crate) fn all() -> Vec<Case> {
         sqlite::cases(),
         growth::cases(),
         reading::cases(),
+        postgres::cases(),
     ]
     .into_iter()
     .flatten()

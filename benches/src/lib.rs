@@ -11,6 +11,9 @@
 //! cargo bench -p agentgraph-benches --bench cost -- --processes 1 chain/100
 //! ```
 //!
+//! The cases of Postgres start a private server. They measure another one if `AGENTGRAPH_BENCHES_POSTGRES` holds the URL of a
+//! database that may be filled, and are left out where there is neither.
+//!
 //! Each case is taken in five fresh processes, and the figure is the median of theirs: within one process the layout of
 //! memory is chosen once, and it alone moves a loop of 60 ns by a tenth.
 
@@ -22,6 +25,7 @@ mod bare;
 mod case;
 mod cases;
 mod measure;
+mod postgres;
 mod process;
 mod report;
 mod runtime;

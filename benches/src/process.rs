@@ -7,6 +7,7 @@ use crate::Problem;
 use crate::arguments::Arguments;
 use crate::case::{Case, Entrant};
 use crate::measure::{self, Measured};
+use crate::postgres::{self, Server};
 use crate::{cases, report};
 
 pub(crate) fn main(arguments: &Arguments) -> Result<(), Problem> {
@@ -23,20 +24,29 @@ fn parent(arguments: &Arguments) -> Result<(), Problem> {
         let names: Vec<&str> = cases::all().iter().map(|case| case.name).collect();
         return Err(format!("no case is called that; there are: {}", names.join(", ")).into());
     }
+    // One for all of them: to start it takes longer than most cases.
+    let postgres = wanted.iter().any(|case| case.needs_postgres).then(Server::get).flatten();
     report::head(arguments);
     for case in &wanted {
-        let turns = (0..arguments.processes).map(|_| ask_child(case, arguments.quick));
+        if case.needs_postgres && postgres.is_none() {
+            report::left_out(case);
+            continue;
+        }
+        let turns = (0..arguments.processes).map(|_| ask_child(case, postgres.as_ref(), arguments.quick));
         let measured = turns.collect::<Result<Vec<Measured>, Problem>>()?;
         report::times(case, &measured);
     }
     Ok(())
 }
 
-fn ask_child(case: &Case, quick: bool) -> Result<Measured, Problem> {
+fn ask_child(case: &Case, postgres: Option<&Server>, quick: bool) -> Result<Measured, Problem> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["--child", case.name]).stdout(Stdio::piped());
     if quick {
         command.arg("--quick");
+    }
+    if let Some(server) = postgres {
+        command.env(postgres::URL, server.url());
     }
     let output = command.spawn()?.wait_with_output()?;
     if !output.status.success() {

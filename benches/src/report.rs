@@ -3,6 +3,7 @@
 use crate::arguments::Arguments;
 use crate::case::{Case, Figure};
 use crate::measure::{Counted, Measured, middle, spread};
+use crate::postgres::URL;
 
 /// Over a budget by less than this share it may be noise.
 const TOLERANCE: f64 = 1.25;
@@ -34,6 +35,11 @@ pub(crate) fn times(case: &Case, measured: &[Measured]) {
         let (budget, verdict) = judged(*value, *budget);
         println!("| | {what} | {} {unit} | | | {budget} | {verdict} |", number(*value));
     }
+}
+
+/// For a case that needs a server where there is none.
+pub(crate) fn left_out(case: &Case) {
+    println!("| {} | left out: Postgres is not installed, and `{URL}` is not set | | | | | |", case.name);
 }
 
 pub(crate) fn allocations(lines: &[Counted]) {

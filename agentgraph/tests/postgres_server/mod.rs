@@ -20,6 +20,11 @@ pub(crate) struct PostgresServer {
 static RUNNING: Mutex<Weak<PostgresServer>> = Mutex::new(Weak::new());
 
 impl PostgresServer {
+    /// Whether there is a program to start.
+    pub(crate) fn is_installed() -> bool {
+        find("initdb").is_some()
+    }
+
     /// The one that runs, or a new one.
     pub(crate) fn get() -> Arc<Self> {
         let mut running = RUNNING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -168,12 +173,15 @@ fn command(program: &Path, user: Option<(u32, u32)>) -> Command {
     command
 }
 
-/// In the path, or where Debian puts the servers.
 fn program(name: &str) -> PathBuf {
+    find(name).unwrap_or_else(|| panic!("`{name}` is not there: install Postgres (`.ci/run` does)"))
+}
+
+/// In the path, or where Debian puts the servers.
+fn find(name: &str) -> Option<PathBuf> {
     let paths = std::env::var_os("PATH").unwrap_or_default();
     let mut folders: Vec<PathBuf> = std::env::split_paths(&paths).collect();
     let debian = fs::read_dir("/usr/lib/postgresql").into_iter().flatten();
     folders.extend(debian.filter_map(|version| Some(version.ok()?.path().join("bin"))));
-    let found = folders.into_iter().map(|folder| folder.join(name)).find(|path| path.is_file());
-    found.unwrap_or_else(|| panic!("`{name}` is not there: install Postgres (`.ci/run` does)"))
+    folders.into_iter().map(|folder| folder.join(name)).find(|path| path.is_file())
 }

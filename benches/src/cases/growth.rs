@@ -14,7 +14,7 @@ use crate::measure::{median, timed};
 use crate::runtime::one_thread;
 use crate::states::{Log, LogUpdate, Message};
 
-const STEPS: u64 = 1000;
+pub(crate) const STEPS: u64 = 1000;
 const TENTH: u64 = STEPS / 10;
 const REPEATS: usize = 5;
 
@@ -31,15 +31,15 @@ pub(crate) fn cases() -> Vec<Case> {
     ]
 }
 
-type Change = fn(&Log) -> LogUpdate;
+pub(crate) type Change = fn(&Log) -> LogUpdate;
 
 /// A hundred bytes a step.
-fn append_little(state: &Log) -> LogUpdate {
+pub(crate) fn append_little(state: &Log) -> LogUpdate {
     Log::update().count(state.count + 1).lines(["x".repeat(100)])
 }
 
 /// A thousand bytes a step.
-fn append(state: &Log) -> LogUpdate {
+pub(crate) fn append(state: &Log) -> LogUpdate {
     Log::update().count(state.count + 1).lines(["x".repeat(1000)])
 }
 
@@ -50,11 +50,11 @@ fn message(state: &Log) -> LogUpdate {
     Log::update().count(state.count + 1).messages([Message { id, role: role.to_owned(), text }])
 }
 
-fn count(state: &Log) -> LogUpdate {
+pub(crate) fn count(state: &Log) -> LogUpdate {
     Log::update().count(state.count + 1)
 }
 
-fn large() -> LogUpdate {
+pub(crate) fn large() -> LogUpdate {
     Log::update().fixed("x".repeat(1_000_000))
 }
 
@@ -63,9 +63,9 @@ fn next(state: &Log) -> Next {
 }
 
 /// The processor time at the begin of every tenth of the steps.
-type Times = Arc<Mutex<Vec<Duration>>>;
+pub(crate) type Times = Arc<Mutex<Vec<Duration>>>;
 
-fn graph(change: Change, begin: ProcessTime, times: &Times) -> CompiledGraph<Log> {
+pub(crate) fn graph(change: Change, begin: ProcessTime, times: &Times) -> CompiledGraph<Log> {
     let times = Arc::clone(times);
     let work = move |state: Snapshot<Log>| {
         if state.count.is_multiple_of(TENTH) {
@@ -77,7 +77,7 @@ fn graph(change: Change, begin: ProcessTime, times: &Times) -> CompiledGraph<Log
     graph.compile().expect("a graph")
 }
 
-async fn run(graph: &CompiledGraph<Log>, input: LogUpdate, thread: &str) {
+pub(crate) async fn run(graph: &CompiledGraph<Log>, input: LogUpdate, thread: &str) {
     let outcome = graph.invoke(input).thread(thread).await.expect("the run ends");
     assert_eq!((outcome.output().count, outcome.checkpoint().map(|id| id.step)), (STEPS, Some(STEPS)));
 }

@@ -17,7 +17,7 @@ use crate::runtime::one_thread;
 use crate::states::{Counter, CounterUpdate};
 
 const FEW: u64 = 10;
-const SOME: u64 = 1_000;
+pub(crate) const SOME: u64 = 1_000;
 /// Fewer where all that counts is that it runs.
 const MANY: u64 = if cfg!(debug_assertions) { 2_000 } else { 100_000 };
 
@@ -31,7 +31,7 @@ pub(crate) fn cases() -> Vec<Case> {
     ]
 }
 
-fn next<const STEPS: u64>(state: &Counter) -> Next {
+pub(crate) fn next<const STEPS: u64>(state: &Counter) -> Next {
     if state.count < STEPS { Next::Work } else { Next::Done }
 }
 
@@ -70,9 +70,13 @@ impl Whole {
     }
 }
 
-/// A file with one thread, which was run to its end or its first question.
+/// A file with one thread.
 async fn kept(path: &Path, graph: CompiledGraph<Counter>) -> CompiledGraph<Counter> {
-    let graph = graph.checkpointer(SqliteSaver::open(path).await.expect("a saver"));
+    run(graph.checkpointer(SqliteSaver::open(path).await.expect("a saver"))).await
+}
+
+/// Stores one thread, which ends or comes to its first question.
+pub(crate) async fn run(graph: CompiledGraph<Counter>) -> CompiledGraph<Counter> {
     graph.invoke(Counter::input()).thread("thread-1").max_supersteps(u64::MAX).await.expect("the run ends");
     graph
 }
@@ -139,6 +143,13 @@ enum Way {
     Ask,
 }
 
+/// A thread of so many steps that waits for an answer, and then for the next one.
+pub(crate) fn asking() -> CompiledGraph<Counter> {
+    let way = |state: &Counter| if state.count < SOME { Way::Work } else { Way::Ask };
+    let graph = StateGraph::new().node("work", add_one).node("ask", ask).edge(START, "work");
+    graph.route("work", way).edge("ask", "ask").compile().expect("a graph")
+}
+
 fn answers() -> Vec<Entrant> {
     let (runtime, folder) = (one_thread(), Folder::new());
     let whole = Rc::new(Whole::with(SOME));
@@ -151,10 +162,7 @@ fn answers() -> Vec<Entrant> {
             whole.insert(&state);
         }
     };
-    let way = |state: &Counter| if state.count < SOME { Way::Work } else { Way::Ask };
-    let graph = StateGraph::new().node("work", add_one).node("ask", ask).edge(START, "work");
-    let graph = graph.route("work", way).edge("ask", "ask").compile().expect("a graph");
-    let graph = runtime.block_on(kept(&folder.file("engine.db"), graph));
+    let graph = runtime.block_on(kept(&folder.file("engine.db"), asking()));
     let engine = move |times| {
         let _keep = &folder;
         runtime.block_on(async {

@@ -19,9 +19,9 @@ use crate::cases::looped::{Next, looped};
 use crate::runtime::{one_thread, two_threads};
 use crate::states::Counter;
 
-const STEPS: u64 = 100;
+pub(crate) const STEPS: u64 = 100;
 /// With the input's.
-const ROWS: u64 = STEPS + 1;
+pub(crate) const ROWS: u64 = STEPS + 1;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
@@ -133,11 +133,11 @@ pub(crate) fn open(path: &Path, kind: &str) -> Connection {
     connection
 }
 
-fn next(state: &Counter) -> Next {
+pub(crate) fn next(state: &Counter) -> Next {
     if state.count < STEPS { Next::Work } else { Next::Done }
 }
 
-async fn run(graph: CompiledGraph<Counter>, thread: String) {
+pub(crate) async fn run(graph: CompiledGraph<Counter>, thread: String) {
     let outcome = graph.invoke(Counter::input()).thread(thread).await.expect("the run ends");
     assert_eq!((outcome.output().count, outcome.checkpoint().map(|id| id.step)), (STEPS, Some(STEPS)));
 }
