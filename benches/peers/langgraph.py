@@ -8,9 +8,11 @@ otherwise; run it on a machine that does nothing else.
 import argparse
 import operator
 import os
+import random
 import shutil
 import sqlite3
 import statistics
+import string
 import tempfile
 import threading
 import time
@@ -23,6 +25,8 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command, interrupt
 
 REPEATS = 5
+# A megabyte that does not get smaller where a store compresses, as Postgres does with large values.
+TEXT = "".join(random.Random(1).choices(string.ascii_letters + string.digits, k=1_000_000))
 
 
 class Counter(TypedDict):
@@ -159,7 +163,8 @@ def steps_per_second(store, writers, steps=1000):
 
 def growing(bytes_a_step):
     def work(state):
-        return {"count": state["count"] + 1, "lines": ["x" * bytes_a_step]}
+        begin = state["count"] * bytes_a_step
+        return {"count": state["count"] + 1, "lines": [TEXT[begin : begin + bytes_a_step]]}
 
     return work
 
@@ -224,7 +229,7 @@ def main():
             note(f"steps a second, {writers} at once", steps_per_second(store, writers), "")
         note("1000 steps to a list of 100 KB, on disk", megabytes(store, growing(100)), "MB")
         note("1000 steps to a list of 1 MB, on disk", megabytes(store, growing(1000)), "MB")
-        note("1000 steps beside 1 MB that stays, on disk", megabytes(store, add_one, fixed="x" * 1_000_000), "MB")
+        note("1000 steps beside 1 MB that stays, on disk", megabytes(store, add_one, fixed=TEXT), "MB")
         for steps in (10, 1000, given.steps):
             state, history = reading(store, steps)
             note(f"reading the state after {steps:,} steps", state, "ms")

@@ -1,7 +1,7 @@
 //! A state that grows to a megabyte, and one that holds a megabyte which does not change.
 
 use std::rc::Rc;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 use agentgraph::prelude::*;
@@ -33,20 +33,36 @@ pub(crate) fn cases() -> Vec<Case> {
 
 pub(crate) type Change = fn(&Log) -> LogUpdate;
 
+/// A megabyte that does not get smaller where a store compresses, as Postgres does with large values.
+static TEXT: LazyLock<String> = LazyLock::new(|| {
+    let mut state = 1_u32;
+    let letters = (0..1_000_000).map(|_| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        char::from(b'0' + (state >> 26) as u8)
+    });
+    letters.collect()
+});
+
+/// The part of it that is that step's.
+fn text(step: u64, bytes: usize) -> String {
+    let from = step as usize * bytes;
+    TEXT[from..from + bytes].to_owned()
+}
+
 /// A hundred bytes a step.
 pub(crate) fn append_little(state: &Log) -> LogUpdate {
-    Log::update().count(state.count + 1).lines(["x".repeat(100)])
+    Log::update().count(state.count + 1).lines([text(state.count, 100)])
 }
 
 /// A thousand bytes a step.
 pub(crate) fn append(state: &Log) -> LogUpdate {
-    Log::update().count(state.count + 1).lines(["x".repeat(1000)])
+    Log::update().count(state.count + 1).lines([text(state.count, 1000)])
 }
 
 fn message(state: &Log) -> LogUpdate {
     let id = format!("message-{}", state.count);
     let role = if state.count.is_multiple_of(2) { "user" } else { "assistant" };
-    let text = "x".repeat(1000 - id.len() - role.len());
+    let text = text(state.count, 1000 - id.len() - role.len());
     Log::update().count(state.count + 1).messages([Message { id, role: role.to_owned(), text }])
 }
 
@@ -55,7 +71,7 @@ pub(crate) fn count(state: &Log) -> LogUpdate {
 }
 
 pub(crate) fn large() -> LogUpdate {
-    Log::update().fixed("x".repeat(1_000_000))
+    Log::update().fixed(TEXT.clone())
 }
 
 fn next(state: &Log) -> Next {
