@@ -56,15 +56,7 @@ use queue::{Outcome, Progress, Queue, Ticket};
 /// use agentgraph::checkpoint::{Checkpointer, Place, Put, RowKind, SqliteSaver};
 ///
 /// let id = CheckpointId::new(0, 0);
-/// let put = Put {
-///     place: Place::root("t-1"),
-///     id,
-///     fence: 0,
-///     kind: RowKind::Full,
-///     record: b"the state",
-///     segment: None,
-///     clears_writes: false,
-/// };
+/// let put = Put::new(Place::root("t-1"), id, RowKind::Full, b"the state");
 /// let saver = SqliteSaver::open(folder.join("threads.db")).await?;
 /// saver.put(put).await?;
 /// drop(saver);
