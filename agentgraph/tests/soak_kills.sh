@@ -10,4 +10,4 @@ echo
 echo "| store | durability | what was done to it, without a violation |"
 echo "|---|---|---|"
 cargo test --release -q -p agentgraph --all-features --test killed_runs_lose_nothing_stored -- --nocapture 2>&1 |
-    grep -E '^\||panicked|in line|FAILED'
+    sed 's/^\.*|/|/' | grep -E '^\||panicked|in line|FAILED'
