@@ -505,7 +505,10 @@ impl<S: State> RunBuilder<S> {
                 false => Vec::new(),
             };
             let found = OnThread { thread, fence, inside };
-            let mut ready = Box::new(self.make_ready(start, Some(found), runner, events)?);
+            let mut ready = match self.make_ready(start, Some(found), runner, events) {
+                Ok(ready) => Box::new(ready),
+                Err(refused) => return Err(lease.reason(refused).await),
+            };
             let driven = ready.drive_to_the_end().await;
             ready.outcome(driven)
         };

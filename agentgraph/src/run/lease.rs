@@ -75,6 +75,7 @@ pub(crate) struct Ground<'a> {
 /// A thread that is a run's. Dropped, it is given back as soon as the store can.
 pub(crate) struct RunLease {
     saver: Arc<dyn Checkpointer>,
+    services: Arc<dyn Services>,
     keeper: Arc<Keeper>,
     thread: Arc<str>,
     pub(crate) fence: u64,
@@ -188,7 +189,8 @@ impl Ground<'_> {
             self.keeper.see_to_renewal(renewal);
         }
         let (saver, keeper, thread) = (Arc::clone(self.saver), Arc::clone(self.keeper), Arc::clone(thread));
-        Taken { lease: RunLease { saver, keeper, thread, fence, lost, renewal }, replaces }
+        let services = Arc::clone(self.services);
+        Taken { lease: RunLease { saver, services, keeper, thread, fence, lost, renewal }, replaces }
     }
 }
 
@@ -232,6 +234,19 @@ impl RunLease {
             },
         };
         done.unwrap_or_else(|| Err(lease_lost(&self.thread)))
+    }
+
+    /// Why the call really ends that was refused for what it read: that may be of another run, which has taken the thread in between.
+    pub(crate) async fn reason(&self, refused: Error) -> Error {
+        if self.fence == 0 {
+            return refused;
+        }
+        let length = self.renewal.as_ref().map_or(ENDLESS, |renewal| renewal.length);
+        match self.saver.renew(&self.thread, self.fence, after(self.services.now(), length)).await {
+            Ok(false) => lease_lost(&self.thread),
+            // The refusal is told even if the store fails now.
+            Ok(true) | Err(_) => refused,
+        }
     }
 
     /// Gives the thread back. A store that fails here has said so before, and the lease ends by itself.
