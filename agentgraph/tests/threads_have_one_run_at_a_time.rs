@@ -468,3 +468,22 @@ async fn a_store_that_fails_leaves_no_lease_behind() {
     gate.open();
     graph.invoke(said("i")).thread("t").await.unwrap();
 }
+
+/// What it would say of what it read is of the run that has taken its place.
+#[tokio::test]
+async fn a_call_that_is_replaced_before_it_has_read_its_thread_is_told_so() {
+    let (gate, memory) = (Gate::new(), Arc::new(MemorySaver::new()));
+    let saver = NotingSaver::new(Arc::clone(&memory));
+    let (first, second) = (gated(&gate, saver.clone()), gated(&gate, memory));
+    let (replaces, stands) = (second.clone(), gate.clone());
+    saver.meanwhile(async move {
+        drop(in_background(replaces.invoke(said("j")).thread("t").when_busy(WhenBusy::Replace)));
+        stands.somebody_waits().await;
+    });
+    let error = first.invoke(said("i")).thread("t").await.unwrap_err();
+    assert_eq!(error.code(), Code::LeaseLost, "{error}");
+    gate.open();
+    gate.open();
+    let queued = second.invoke(said("k")).thread("t").when_busy(WhenBusy::Queue).await.unwrap();
+    assert_eq!(text(queued.output()), "j first slow last k first slow last");
+}

@@ -9,6 +9,7 @@ use agentgraph::checkpoint::{
     WaitingQuery,
 };
 use agentgraph::{CheckpointId, Checkpointer, Code, Error, MemorySaver};
+use futures_util::future::BoxFuture;
 
 use super::poll::pending_for;
 
@@ -36,6 +37,8 @@ struct Notes {
     renewed: Vec<String>,
     /// Commits of that thread never end.
     hangs: Option<String>,
+    /// Happens before the next thread is read.
+    meanwhile: Option<BoxFuture<'static, ()>>,
 }
 
 impl NotingSaver {
@@ -63,6 +66,11 @@ impl NotingSaver {
     /// [`has_stored`](Self::has_stored).
     pub fn has_stored_marked(&self, text: &str) -> bool {
         self.notes.lock().unwrap().marked.contains(text.as_bytes())
+    }
+
+    /// Lets that happen before the next thread is read.
+    pub fn meanwhile(&self, happens: impl Future<Output = ()> + Send + 'static) {
+        self.notes.lock().unwrap().meanwhile = Some(Box::pin(happens));
     }
 
     /// How many checkpoints were stored.
@@ -145,6 +153,10 @@ fn fails(left: &mut u32) -> Result<(), Error> {
 #[async_trait::async_trait]
 impl Checkpointer for NotingSaver {
     async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, Error> {
+        let meanwhile = self.notes.lock().unwrap().meanwhile.take();
+        if let Some(happens) = meanwhile {
+            happens.await;
+        }
         self.inner.get(place, at).await
     }
 
