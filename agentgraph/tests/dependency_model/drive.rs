@@ -136,7 +136,9 @@ pub(crate) fn check(shape: &Shape, asks: Vec<String>, mut choices: Choices) {
     let mut model = Model::of(&Shape { edits: HashMap::new(), ..shape.clone() });
     model.pass(&[]).unwrap();
     let plain = World::default();
-    let mut first: Pin<Box<_>> = Box::pin(plain.graph(shape, &saver).invoke(()).thread("t").into_future());
+    // One node after the other, as the model's: what a node with `Join::Any` found done is kept for the second pass.
+    let call = plain.graph(shape, &saver).invoke(()).thread("t").max_concurrency(1);
+    let mut first: Pin<Box<_>> = Box::pin(call.into_future());
     while poll(&mut first).is_pending() {
         plain.gates.waiting().iter().for_each(|name| plain.gates.open(name));
     }
