@@ -5,7 +5,7 @@
 //! have the same edges in the end: at one go, with nothing kept, and a superstep at a time, each with a graph of its own that
 //! reads back what the one before stored.
 //!
-//! Faults that were put into the engine by hand, one by one, and were seen to be caught:
+//! Faults that were put into the engine by hand, one by one, and were seen to be caught, with `PROPTEST_RNG_SEED=248610517`:
 //!
 //! | fault | case |
 //! |---|---|
@@ -38,7 +38,7 @@ use agentgraph::{EdgeKind, Edits, GraphEdit, Node};
 use common::words::Words;
 use edit_model::{Came, Graph, Join, Scripts, run};
 use proptest::prelude::*;
-use proptest::test_runner::{Config, RngSeed};
+use proptest::test_runner::Config;
 
 const STEPS: usize = 10;
 const TEMPLATE: &str = "say";
@@ -260,9 +260,6 @@ fn config() -> Config {
     let mut config = Config { failure_persistence: None, ..Config::default() };
     if std::env::var_os("PROPTEST_CASES").is_none() {
         config.cases = 400;
-    }
-    if std::env::var_os("PROPTEST_RNG_SEED").is_none() {
-        config.rng_seed = RngSeed::Fixed(0x0ed1_7ed5);
     }
     config
 }

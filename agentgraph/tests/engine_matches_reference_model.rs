@@ -5,10 +5,9 @@
 //! durability, awaited or streamed, in memory or in a file, and with graphs in the place of nodes. Threads whose calls are
 //! dropped or killed half-way must come to the history of one that was not.
 //!
-//! `PROPTEST_CASES` sets the number of graphs, `PROPTEST_RNG_SEED` which ones; without them they are always the same.
-//! `soak.sh` tries new ones for as long as it is told to.
+//! `PROPTEST_CASES` sets the number of graphs.
 //!
-//! Faults that were put into the engine by hand, one by one, and after how many graphs of the fixed seed which test failed
+//! Faults that were put into the engine by hand, one by one, and after how many graphs of the usual seed which test failed
 //! first. `all`: every_outcome..; `kill`: a_thread_that_is_killed..; `exit`: a_call_that_stores_at_its_end..; `file`:
 //! a_file_keeps..; `nest`: the two with graphs in graphs.
 //!
@@ -68,7 +67,7 @@ use std::future::Future;
 
 use agentgraph::{Durability, Siblings, View};
 use proptest::prelude::*;
-use proptest::test_runner::{Config, RngSeed};
+use proptest::test_runner::Config;
 use reference_model::build::build;
 use reference_model::drive::{Manner, act, history, status};
 use reference_model::events::Happening;
@@ -93,9 +92,6 @@ fn config(share: u32) -> Config {
         config.cases = 200;
     }
     config.cases = (config.cases * share).div_ceil(100);
-    if std::env::var_os("PROPTEST_RNG_SEED").is_none() {
-        config.rng_seed = RngSeed::Fixed(0x00a9_e27f);
-    }
     config
 }
 

@@ -141,7 +141,7 @@ fn run<T>(future: impl Future<Output = T>) -> T {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Two passes, the second of which knows the outputs of the first; edits before the second one, and in both.
     #[test]
@@ -200,7 +200,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Nodes run beside each other, end in any order, edit, ask and are answered in part; calls are dropped, and graphs of their
     /// own go on. What comes of it is what the reference says that never stops.

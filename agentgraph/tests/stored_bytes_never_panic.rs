@@ -1,6 +1,6 @@
 //! Stored bytes are not trusted: whatever they are, reading them is a typed error or works, and never a panic.
 //!
-//! `PROPTEST_CASES` sets how many are tried, `PROPTEST_RNG_SEED` which ones; without them they are always the same.
+//! `PROPTEST_CASES` sets how many are tried.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -17,7 +17,7 @@ use common::stories::{Story, recorded};
 use common::tape::{Tape, hex, unhex};
 use common::thread_bytes::ThreadBytes;
 use proptest::prelude::*;
-use proptest::test_runner::{Config, FileFailurePersistence, RngSeed};
+use proptest::test_runner::{Config, FileFailurePersistence};
 
 fn config() -> Config {
     let mut config = Config::default();
@@ -25,9 +25,6 @@ fn config() -> Config {
     config.failure_persistence = Some(Box::new(failures));
     if std::env::var_os("PROPTEST_CASES").is_none() {
         config.cases = 600;
-    }
-    if std::env::var_os("PROPTEST_RNG_SEED").is_none() {
-        config.rng_seed = RngSeed::Fixed(0x00a9_e27f);
     }
     config
 }
