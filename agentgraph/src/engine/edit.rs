@@ -4,13 +4,14 @@ use std::borrow::Cow;
 
 use crate::checkpoint::PendingWrite;
 use crate::checkpoint::format::Source;
+use crate::engine::done::{Done, node_to_act_as, resolve};
 use crate::engine::ends::id_of;
 use crate::engine::host::TaskRunner;
 use crate::engine::lifetimes::begin_merge;
 use crate::engine::load::{finished_step, proposed};
-use crate::engine::merge::{Done, keep_overwrites, node_to_act_as, resolve};
 use crate::engine::plan::{Actors, Dispatched, Frontier, Handled, StepPlace, handled};
 use crate::engine::stored::{CALL, OF_RUN, to_bytes};
+use crate::engine::uses::keep_overwrites;
 use crate::engine::{Loop, Pause};
 use crate::error::Error;
 use crate::graph::joins::Joins;

@@ -14,9 +14,9 @@ use futures_util::stream::FuturesUnordered;
 
 use crate::context::{Inside, Request, RunShared, Standing, TaskId, TaskRequest};
 use crate::edits::{EditError, Edits};
+use crate::engine::done::{Done, resolve};
 use crate::engine::halt::{Cut, Halt};
 use crate::engine::host::TaskRunner;
-use crate::engine::merge::{Done, resolve};
 use crate::error::{BoxError, Code, Error, caused_by};
 use crate::extract::{InputError, MissingDep, Task};
 use crate::failure::Failure;

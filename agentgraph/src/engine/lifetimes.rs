@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::engine::commit::Journal;
+use crate::engine::journal::Journal;
 use crate::error::Error;
 use crate::graph::GraphCore;
 use crate::state::{Lifetime, State, WriteKind};

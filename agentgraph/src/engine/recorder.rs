@@ -2,7 +2,7 @@
 
 use crate::checkpoint::codec::Codec;
 use crate::checkpoint::delta::DeltaWriter;
-use crate::engine::commit::Journal;
+use crate::engine::journal::Journal;
 use crate::state::{Lifetime, State, StateError};
 
 /// The updates of a run whose sum is the result of a node of the graph around it.

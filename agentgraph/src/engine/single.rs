@@ -3,9 +3,10 @@
 use std::task::{Context, Poll};
 
 use crate::context::TaskRequest;
+use crate::engine::done::Done;
 use crate::engine::host::TaskRunner;
 use crate::engine::lifetimes::{begin_merge, writes_ephemeral};
-use crate::engine::merge::{Done, Merge};
+use crate::engine::merge::Merge;
 use crate::engine::plan::Handled;
 use crate::engine::recorder::Recorder;
 use crate::engine::{Loop, Single, now};

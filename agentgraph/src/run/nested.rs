@@ -14,9 +14,9 @@ use crate::context::{
     Call, CheckpointId, Control, Inside, Nest, Outer, RunId, RunShared, Sink, Spending, TaskId, TaskRequest,
 };
 use crate::edits::Desk;
-use crate::engine::commit::Journal;
 use crate::engine::execute::{Left, OwnError};
 use crate::engine::host::{LocalRunner, TaskRunner};
+use crate::engine::journal::Journal;
 use crate::engine::load::{LeftBehind, LookedUp, Replayed, Restored, left_behind, look_up, replay, restore};
 use crate::engine::plan::{Frontier, LeftOver};
 use crate::engine::recorder::{Trace, add_step};

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use crate::context::{CheckpointId, RunId};
 use crate::edits::DroppedEdits;
-use crate::engine::commit::Journal;
 use crate::engine::host::TaskRunner;
+use crate::engine::journal::Journal;
 use crate::engine::{Loop, Pause};
 use crate::error::{Code, Error};
 use crate::run::interrupt::Interrupt;

@@ -11,13 +11,14 @@ use crate::checkpoint::format::Source;
 use crate::checkpoint::{ListQuery, Place, RowKind, Tail, page};
 use crate::context::{CheckpointId, RunId};
 use crate::edits::GraphEdit;
+use crate::engine::done::Done;
 use crate::engine::load::{
     Replayed, apply_row, fill_references, finished_step, graph_changed, left_behind, replay, restore,
 };
-use crate::engine::merge::{Done, keep_overwrites};
 use crate::engine::pass::Discipline;
 use crate::engine::plan::{LeftOver, TaskLeft};
 use crate::engine::stored::StoredStep;
+use crate::engine::uses::keep_overwrites;
 use crate::error::{Code, Error};
 use crate::graph::run_graph::RunGraph;
 use crate::graph::{CompiledGraph, GraphTopology, Persistence};

@@ -11,10 +11,10 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 
 use crate::context::TaskId;
+use crate::engine::done::Done;
 use crate::engine::eager::flow::Key;
 use crate::engine::execute::{Ledger, Left, NotDone, Running};
 use crate::engine::halt::sleep;
-use crate::engine::merge::Done;
 use crate::error::Error;
 use crate::failure::Failure;
 use crate::node::NodeResult;

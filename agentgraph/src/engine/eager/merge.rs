@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use crate::checkpoint::format::Source;
 use crate::engine::Loop;
+use crate::engine::done::Done;
 use crate::engine::eager::Eager;
 use crate::engine::eager::flow::{Activation, Flow, Key, Merged, Phase, Upcoming};
 use crate::engine::host::TaskRunner;
 use crate::engine::lifetimes::writes_ephemeral;
-use crate::engine::merge::{Done, Merge};
+use crate::engine::merge::Merge;
 use crate::error::{Code, Error};
 use crate::graph::run_graph::RunGraph;
 use crate::state::{State, WriteKind};

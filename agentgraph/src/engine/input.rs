@@ -1,0 +1,105 @@
+//! What goes into a run without a task: its input, and updates that somebody writes from outside.
+
+use std::sync::Arc;
+
+use crate::checkpoint::format::Source;
+use crate::context::RunId;
+use crate::engine::done::Done;
+use crate::engine::host::TaskRunner;
+use crate::engine::lifetimes::reset;
+use crate::engine::merge::{Merge, write};
+use crate::engine::plan::Actors;
+use crate::engine::recorder::Recorder;
+use crate::engine::{Loop, now};
+use crate::error::Error;
+use crate::state::{Lifetime, State};
+
+impl<S: State, R: TaskRunner<S>> Loop<S, R> {
+    /// Begins a run on the state as it is: run channels are reset, the input goes in, and START's edges are followed.
+    pub(crate) async fn input(&mut self, input: S::Update, abandoned: Option<RunId>) -> Result<(), Error> {
+        let entry = match &self.core.discipline {
+            Some(discipline) => {
+                Some(Arc::clone(discipline).entry(&self.state, &input, self.journal.is_some())?)
+            }
+            None => None,
+        };
+        self.begin_input(input)?;
+        if let Some(entry) = entry {
+            self.frontier.pulled = entry;
+        }
+        self.announce_values();
+        self.commit(Source::Input, abandoned).await
+    }
+
+    pub(super) fn begin_input(&mut self, input: S::Update) -> Result<(), Error> {
+        if self.eager.is_some() {
+            self.begin_flow();
+        }
+        self.begin_record();
+        let upcoming = self.upcoming();
+        let core = &self.core;
+        let state = Arc::make_mut(&mut self.state);
+        // A subgraph over the state around it goes on with that as it is.
+        let begins = self.trace.is_none();
+        if begins && core.has_run_channels {
+            reset(core, state, &mut self.journal, Lifetime::Run)?;
+        }
+        if begins && core.has_ephemeral {
+            reset(core, state, &mut self.journal, Lifetime::Ephemeral)?;
+        }
+        let now = now(core, &self.shared);
+        let mut merge = Merge {
+            core,
+            joins: &mut self.joins,
+            next: &mut self.frontier,
+            recorder: Recorder::of(&mut self.journal, &mut self.trace),
+            gotos: &mut self.scratch.gotos,
+            merging: &mut self.scratch.merging,
+            now,
+        };
+        match &mut self.eager {
+            None => merge.input(state, input)?,
+            Some(eager) => eager.input(merge, state, input, upcoming)?,
+        }
+        self.scratch.merging = false;
+        self.lay_down();
+        Ok(())
+    }
+
+    /// Opens the record of a checkpoint that no superstep writes.
+    pub(super) fn begin_record(&mut self) {
+        if let Some(journal) = &mut self.journal {
+            journal.begin();
+        }
+    }
+
+    /// Writes an update that leads nowhere into the record that was begun.
+    pub(super) fn write(&mut self, update: S::Update) -> Result<(), Error> {
+        let state = Arc::make_mut(&mut self.state);
+        let recorder = Recorder::of(&mut self.journal, &mut self.trace);
+        write(&self.core, state, recorder, update)
+    }
+
+    /// Merges updates as if these nodes had returned them.
+    pub(super) fn merge_as(&mut self, actors: Actors<'_>, done: &mut [Option<Done<S>>]) -> Result<(), Error> {
+        self.scratch.uses.note(&self.core, actors, done)?;
+        let keeps = self.outputs_to_keep(|index| actors.node(index), done)?;
+        self.stage_edits(|_, index| actors.node(index), done);
+        let now = now(&self.core, &self.shared);
+        let state = Arc::make_mut(&mut self.state);
+        let mut merge = Merge {
+            core: &self.core,
+            joins: &mut self.joins,
+            next: &mut self.scratch.next,
+            recorder: Recorder::of(&mut self.journal, &mut self.trace),
+            gotos: &mut self.scratch.gotos,
+            merging: &mut self.scratch.merging,
+            now,
+        };
+        merge.many(state, actors, done, &self.scratch.uses)?;
+        self.scratch.merging = false;
+        self.keep(keeps);
+        self.lay_down();
+        Ok(())
+    }
+}

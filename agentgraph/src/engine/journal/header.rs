@@ -1,0 +1,176 @@
+//! What the header of a record says, and how much it repeats of earlier ones.
+
+use crate::checkpoint::delta::{encode, text};
+use crate::checkpoint::format::{Bytes, Header, HeaderWriter, Source, StoredDispatch, StoredJoin};
+use crate::engine::journal::{Commit, Journal};
+use crate::engine::plan::Frontier;
+use crate::error::{Code, Error};
+use crate::graph::joins::Joins;
+use crate::graph::run_graph::RunGraph;
+use crate::state::State;
+
+/// How much a header repeats of what earlier ones said.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Repeat {
+    /// Nothing: a delta.
+    Changes,
+    /// What deltas change: a segment, which is read instead of them.
+    Run,
+    /// All: a full.
+    Everything,
+}
+
+impl<S: State> Journal<S> {
+    pub(super) fn encode(
+        &self,
+        record: &mut Vec<u8>,
+        core: &RunGraph<S>,
+        time: u64,
+        commit: &Commit<'_, S>,
+        repeat: Repeat,
+    ) -> Result<(), Error> {
+        let mut header = HeaderWriter::begin(record);
+        header.number("time", time);
+        if commit.flow.is_none() {
+            let mut written = Ok(());
+            header.raw("next", |bytes| written = write_frontier(bytes, core, commit.frontier));
+            written?;
+        }
+        if commit.source != Source::Loop {
+            header.value("source", &commit.source);
+        }
+        if let Some(abandoned) = &commit.abandoned {
+            header.value("abandoned", abandoned);
+        }
+        if !commit.halt.is_empty() {
+            header.value("halt", commit.halt);
+        }
+        let changes = repeat == Repeat::Changes;
+        if !changes || commit.source != Source::Loop {
+            header.value("run", &self.run);
+            if let Some(call) = &self.call {
+                header.value("call", call);
+            }
+        }
+        if let Some(flow) = commit.flow {
+            flow.write(&mut header, core, !changes || commit.source != Source::Loop)?;
+        }
+        if let Some(wrote) = self.wrote.as_ref().filter(|_| repeat != Repeat::Run) {
+            header.raw("wrote", |bytes| drop(rmp::encode::write_bin(bytes, wrote)));
+        }
+        if !changes && self.ahead > 0 {
+            header.number("ahead", self.ahead);
+        }
+        if let Some(spent) = &commit.spent {
+            header.value("spent", spent);
+        }
+        if !changes || self.had_open_joins || commit.joins.any_open() {
+            header.value("joins", &stored_joins(core, commit.joins));
+        }
+        if !commit.frontier.deferred.is_empty() || (changes && self.had_deferred) {
+            let names = commit.frontier.deferred.iter().map(|node| core.name(*node));
+            header.value("deferred", &names.collect::<Vec<_>>());
+        }
+        self.encode_edits(&mut header, core, commit, repeat);
+        if !commit.sessions.is_empty() && (!changes || commit.sessions_used) {
+            header.value("session", &commit.sessions.encode()?);
+        }
+        if repeat == Repeat::Everything {
+            write_constants::<S>(&mut header, core, &self.unknown);
+            if let Some(parent) = self.parent {
+                header.value("parent", &(parent.branch, parent.step));
+            }
+        }
+        header.finish(if repeat == Repeat::Run { &[] } else { self.delta.bytes() });
+        Ok(())
+    }
+
+    fn encode_edits(
+        &self,
+        header: &mut HeaderWriter<'_>,
+        core: &RunGraph<S>,
+        commit: &Commit<'_, S>,
+        repeat: Repeat,
+    ) {
+        let (log, whole) = (core.log(), repeat != Repeat::Changes || self.foreign_edits);
+        // A full begins with nothing, and a segment with what the full or segment before it says.
+        let replaces = self.foreign_edits || repeat == Repeat::Run;
+        let said = match repeat {
+            Repeat::Changes => Some(self.edits).filter(|_| !self.foreign_edits),
+            Repeat::Run => self.folded_edits,
+            Repeat::Everything => None,
+        };
+        match said.and_then(|said| log.get(said..)) {
+            Some([]) => {}
+            Some(added) => header.value("edits", added),
+            None if log.is_empty() && !replaces => {}
+            None => header.value("overlay", log),
+        }
+        if whole && (!commit.skips.is_empty() || replaces) || !whole && self.skips != commit.skips {
+            header.value("skips", commit.skips);
+        }
+        let all = repeat != Repeat::Changes;
+        if commit.outputs.has_changed() || (all && !commit.outputs.is_empty()) {
+            header.value("outputs", &commit.outputs.to_store(core, all));
+        }
+    }
+}
+
+fn write_constants<S: State>(
+    header: &mut HeaderWriter<'_>,
+    core: &RunGraph<S>,
+    unknown: &[(String, Vec<u8>)],
+) {
+    let defaults = Header::default();
+    let fields: Vec<&str> = S::channels(&core.schema).iter().map(|channel| &*channel.name).collect();
+    header.value("fields", &fields);
+    header.value("fingerprint", &core.fingerprint);
+    header.value("discipline", core.discipline());
+    header.value("schema", &core.migrations.version);
+    header.value("fence", &defaults.fence);
+    header.value("codec", &defaults.codec);
+    for (key, value) in unknown {
+        header.raw(key, |bytes| bytes.extend_from_slice(value));
+    }
+}
+
+/// The frontier as a list of names; a dispatch is a map. Written by hand: it is in every record.
+fn write_frontier<S: State>(
+    bytes: &mut Vec<u8>,
+    core: &RunGraph<S>,
+    frontier: &Frontier,
+) -> Result<(), Error> {
+    // Writing to a Vec does not fail.
+    match frontier.len() {
+        few @ 0..16 => bytes.push(0x90 | few as u8),
+        many => drop(rmp::encode::write_array_len(bytes, many as u32)),
+    }
+    for node in &frontier.pulled {
+        text(bytes, core.name(*node)).map_err(|error| Error::new(Code::Encode, error.to_string()))?;
+    }
+    for dispatch in &frontier.dispatched {
+        let (node, from) = (core.name(dispatch.node), core.name(dispatch.from));
+        let input = dispatch.input.encode_for(node).map_err(|error| error.at_node(from))?;
+        let stored = StoredDispatch {
+            node: node.to_owned(),
+            from: from.to_owned(),
+            index: dispatch.index,
+            input: Bytes(input),
+            limits: dispatch.input.stored_limits(),
+        };
+        encode(bytes, &stored).map_err(|error| Error::new(Code::Encode, error.to_string()))?;
+    }
+    Ok(())
+}
+
+fn stored_joins<S: State>(core: &RunGraph<S>, joins: &Joins) -> Vec<StoredJoin> {
+    let name = |node: &u32| core.name(*node).to_owned();
+    let open = joins.open(&core.topology).map(|round| StoredJoin {
+        sources: round.join.sources.iter().map(name).collect(),
+        to: name(&round.join.target),
+        arrived: round.arrived.iter().map(|place| name(&round.join.sources[*place as usize])).collect(),
+        fired: round.fired,
+        due: round.due,
+    });
+    open.collect()
+}
