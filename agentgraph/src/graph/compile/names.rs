@@ -1,0 +1,92 @@
+//! The nodes' names and their ids, and the problems that are found.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::error::nearest;
+use crate::graph::problem::{Problem, ProblemKind};
+use crate::graph::topology::END_ID;
+use crate::graph::{DeclaredNode, Place};
+use crate::state::State;
+use crate::{END, START};
+
+#[derive(Default)]
+pub(super) struct Problems {
+    pub(super) list: Vec<Problem>,
+}
+
+impl Problems {
+    pub(super) fn add(&mut self, kind: ProblemKind, place: Place) {
+        self.list.push(Problem { kind, place: Some(place) });
+    }
+
+    /// By place, so that they read like the code; those without a place first.
+    pub(super) fn in_order(mut self) -> Vec<Problem> {
+        self.list
+            .sort_by_key(|problem| problem.place.map(|place| (place.file(), place.line(), place.column())));
+        self.list
+    }
+}
+
+/// The nodes' names and their ids.
+pub(super) struct Names {
+    pub(super) list: Vec<Arc<str>>,
+    pub(super) ids: HashMap<Arc<str>, u32>,
+}
+
+impl Names {
+    pub(super) fn start(&self) -> u32 {
+        self.list.len() as u32
+    }
+
+    pub(super) fn name(&self, id: u32) -> &str {
+        match self.list.get(id as usize) {
+            Some(name) => name,
+            None if id == END_ID => END,
+            None => START,
+        }
+    }
+
+    pub(super) fn node(&self, what: &'static str, name: &str) -> Result<u32, ProblemKind> {
+        self.ids.get(name).copied().ok_or_else(|| ProblemKind::UnknownNode {
+            what,
+            name: name.to_owned(),
+            nearest: nearest(name, self.list.iter().map(|known| &**known)).map(str::to_owned),
+        })
+    }
+
+    pub(super) fn source(&self, what: &'static str, name: &str) -> Result<u32, ProblemKind> {
+        match name {
+            START => Ok(self.start()),
+            END => Err(ProblemKind::OutOfEnd),
+            _ => self.node(what, name),
+        }
+    }
+
+    pub(super) fn target(&self, what: &'static str, name: &str) -> Result<u32, ProblemKind> {
+        match name {
+            START => Err(ProblemKind::IntoStart),
+            END => Ok(END_ID),
+            _ => self.node(what, name),
+        }
+    }
+}
+
+pub(super) fn check_nodes<S: State>(nodes: &[DeclaredNode<S>], problems: &mut Problems) -> Names {
+    let mut names = Names { list: Vec::with_capacity(nodes.len()), ids: HashMap::with_capacity(nodes.len()) };
+    for node in nodes {
+        let name: Arc<str> = Arc::from(&*node.name);
+        if name.is_empty() || name.starts_with("__") {
+            problems.add(ProblemKind::ReservedName { name: name.to_string() }, node.place);
+        }
+        let timeouts = node.node.settings.policies.timeouts;
+        if [timeouts.run, timeouts.idle].into_iter().flatten().any(|limit| limit.is_zero()) {
+            problems.add(ProblemKind::ZeroTimeout { node: name.to_string() }, node.place);
+        }
+        if names.ids.insert(Arc::clone(&name), names.list.len() as u32).is_some() {
+            problems.add(ProblemKind::DuplicateNode { name: name.to_string() }, node.place);
+        }
+        names.list.push(name);
+    }
+    names
+}

@@ -1,0 +1,184 @@
+//! What the builder was told by name, by id.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use super::names::{Names, Problems};
+use crate::graph::compiled::Breaks;
+use crate::graph::problem::ProblemKind;
+use crate::graph::sources::JoinPolicy;
+use crate::graph::topology::END_ID;
+use crate::graph::{Break, DeclaredBreak, DeclaredEdge, DeclaredNode, DeclaredRouter, Place, Sources};
+use crate::state::State;
+
+/// Where the commands of a node may go.
+pub(super) enum CommandTargets {
+    /// The node returns no commands.
+    None,
+    /// It said where.
+    Declared(Vec<u32>),
+    /// It did not, so it may go anywhere.
+    Anywhere,
+}
+
+pub(super) fn resolve_command_targets<S: State>(
+    names: &Names,
+    nodes: &[DeclaredNode<S>],
+    problems: &mut Problems,
+) -> Vec<CommandTargets> {
+    let resolve = |node: &DeclaredNode<S>, problems: &mut Problems| match &node.node.settings.targets {
+        None if node.node.settings.commands => CommandTargets::Anywhere,
+        None => CommandTargets::None,
+        Some(targets) => {
+            let known = targets.iter().filter_map(|name| {
+                names.target("targets", name).map_err(|kind| problems.add(kind, node.place)).ok()
+            });
+            CommandTargets::Declared(known.collect())
+        }
+    };
+    nodes.iter().map(|node| resolve(node, problems)).collect()
+}
+
+pub(super) struct Edge {
+    pub(super) sources: Vec<u32>,
+    pub(super) needed: u32,
+    pub(super) timeout: Option<Duration>,
+    pub(super) target: u32,
+    /// A list of one source is a join only where it has something to wait for.
+    pub(super) joins: bool,
+    pub(super) place: Place,
+}
+
+impl Edge {
+    pub(super) fn is_join(&self) -> bool {
+        self.joins
+    }
+}
+
+pub(super) fn resolve_edges(
+    names: &Names,
+    declared: &[DeclaredEdge],
+    eager: bool,
+    problems: &mut Problems,
+) -> Vec<Edge> {
+    let mut edges: Vec<Edge> = Vec::with_capacity(declared.len());
+    let mut seen = HashSet::new();
+    for edge in declared {
+        let declared = &edge.from;
+        let what = if declared.joins { "join" } else { "edge" };
+        let resolved: Vec<_> = declared.names.iter().map(|name| names.source(what, name)).collect();
+        let target = names.target(what, &edge.target);
+        let mut sources = Vec::with_capacity(resolved.len());
+        for source in resolved {
+            match source {
+                Ok(source) => sources.push(source),
+                Err(kind) => problems.add(kind, edge.place),
+            }
+        }
+        let Ok(target) = target.map_err(|kind| problems.add(kind, edge.place)) else { continue };
+        if sources.len() < declared.names.len() {
+            continue;
+        }
+        if let Some(problem) = join_problem(&sources, declared) {
+            problems.add(ProblemKind::BadJoin { to: edge.target.to_string(), problem }, edge.place);
+            continue;
+        }
+        let mut key = sources.clone();
+        key.sort_unstable();
+        if !seen.insert((key, target)) {
+            let from: Vec<String> = declared.names.iter().map(|name| format!("`{name}`")).collect();
+            let kind = ProblemKind::DuplicateEdge { from: from.join(" + "), to: edge.target.to_string() };
+            problems.add(kind, edge.place);
+            continue;
+        }
+        let needed = match declared.policy {
+            JoinPolicy::All => sources.len(),
+            JoinPolicy::AtLeast(sources) => sources,
+        };
+        let (needed, timeout) = (needed as u32, declared.timeout);
+        let joins = sources.len() > 1 || (eager && declared.joins);
+        edges.push(Edge { sources, needed, timeout, target, joins, place: edge.place });
+    }
+    edges
+}
+
+fn join_problem(sources: &[u32], declared: &Sources) -> Option<&'static str> {
+    let distinct: HashSet<_> = sources.iter().collect();
+    if let JoinPolicy::AtLeast(needed) = declared.policy
+        && !(1..=sources.len().max(1)).contains(&needed)
+    {
+        return Some("waits for a number of sources that it cannot have: from 1 to as many as it names");
+    }
+    if declared.timeout.is_some_and(|limit| limit.is_zero()) {
+        return Some("has a timeout of zero: it would never wait");
+    }
+    match sources.len() {
+        0 => Some("has no sources: name the nodes it waits for"),
+        count if distinct.len() < count => Some("names a source twice: it waits for each once"),
+        _ => None,
+    }
+}
+
+pub(super) struct RouteShape {
+    pub(super) from: u32,
+    /// Target and whether it is dispatched.
+    pub(super) targets: Vec<(u32, bool)>,
+    pub(super) word: &'static str,
+}
+
+pub(super) fn resolve_routers<S: State>(
+    names: &Names,
+    declared: &[DeclaredRouter<S>],
+    problems: &mut Problems,
+) -> Vec<RouteShape> {
+    let mut routes = Vec::with_capacity(declared.len());
+    for router in declared {
+        let from = names.source(router.word, &router.from).map_err(|kind| problems.add(kind, router.place));
+        let targets = router.targets.iter().map(|target| {
+            let id = names.target(router.word, &target.name).map_err(|kind| problems.add(kind, router.place));
+            (id.unwrap_or(END_ID), target.dispatches)
+        });
+        let targets = targets.collect();
+        routes.push(RouteShape { from: from.unwrap_or(END_ID), targets, word: router.word });
+    }
+    routes
+}
+
+pub(super) fn resolve_breaks(
+    names: &Names,
+    declared: &[DeclaredBreak],
+    problems: &mut Problems,
+) -> Option<Breaks> {
+    if declared.is_empty() {
+        return None;
+    }
+    let none = vec![false; names.list.len()];
+    let mut breaks = Breaks { before: none.clone(), after: none };
+    for declared in declared {
+        let (what, marks) = match declared.when {
+            Break::Before => ("interrupt_before", &mut breaks.before),
+            Break::After => ("interrupt_after", &mut breaks.after),
+        };
+        match names.node(what, &declared.node) {
+            Ok(node) => marks[node as usize] = true,
+            Err(kind) => problems.add(kind, declared.place),
+        }
+    }
+    Some(breaks)
+}
+
+/// For each node the one that handles its failures. A handler by default does not handle its own.
+pub(super) fn resolve_handlers<S: State>(
+    names: &Names,
+    nodes: &[DeclaredNode<S>],
+    default: Option<u32>,
+    problems: &mut Problems,
+) -> Vec<Option<u32>> {
+    let mut look_up =
+        |name: &str, place| names.node("on_error", name).map_err(|kind| problems.add(kind, place)).ok();
+    let handlers = (0..).zip(nodes).map(|(id, node)| match &node.node.settings.on_error {
+        Some(own) => look_up(own, node.place),
+        None => default.filter(|handler| *handler != id),
+    });
+    handlers.collect()
+}

@@ -1,0 +1,284 @@
+//! The checked graph as a whole: what leads where, what is wrong with that, and its layout for running.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use petgraph::graph::{DiGraph, NodeIndex};
+use petgraph::visit::{Dfs, Reversed};
+
+use super::names::{Names, Problems};
+use super::resolve::{CommandTargets, Edge, RouteShape};
+use crate::graph::draw::{Drawing, Line, LineKind};
+use crate::graph::joins::Join;
+use crate::graph::problem::{ProblemKind, Warning, WarningKind};
+use crate::graph::topology::{END_ID, Exits, Rows, Topology, WIDE};
+use crate::graph::{DeclaredBreak, DeclaredNode};
+use crate::state::State;
+
+/// The checked graph, before it is laid out for running.
+pub(super) struct Shape<'a> {
+    pub(super) names: &'a Names,
+    pub(super) edges: &'a [Edge],
+    pub(super) routes: &'a [RouteShape],
+    pub(super) targets: &'a [CommandTargets],
+    pub(super) deferred: &'a [bool],
+    pub(super) on_limit: Option<u32>,
+    pub(super) handlers: &'a [Option<u32>],
+    pub(super) eager: bool,
+    pub(super) templates: Vec<&'a Arc<str>>,
+    /// By node.
+    pub(super) keeps_output: Vec<bool>,
+}
+
+impl Shape<'_> {
+    /// Every way from one node to another, as petgraph sees it. END has an index of its own; nodes without a way out
+    /// lead there.
+    fn ways(&self) -> (DiGraph<(), ()>, NodeIndex, NodeIndex) {
+        let start = self.names.start();
+        let end = start + 1;
+        let mut ways = DiGraph::with_capacity(end as usize + 1, self.edges.len());
+        for _ in 0..=end {
+            ways.add_node(());
+        }
+        let index = |id: u32| NodeIndex::new(if id == END_ID { end as usize } else { id as usize });
+        for edge in self.edges {
+            for source in &edge.sources {
+                ways.add_edge(index(*source), index(edge.target), ());
+            }
+        }
+        for route in self.routes {
+            for (target, _) in &route.targets {
+                ways.add_edge(index(route.from), index(*target), ());
+            }
+        }
+        for (node, targets) in self.targets.iter().enumerate() {
+            if let CommandTargets::Declared(targets) = targets {
+                for target in targets {
+                    ways.add_edge(NodeIndex::new(node), index(*target), ());
+                }
+            }
+        }
+        for (node, handler) in self.handled() {
+            ways.add_edge(NodeIndex::new(node), index(handler), ());
+        }
+        if let Some(node) = self.on_limit {
+            ways.add_edge(index(start), index(node), ());
+        }
+        for node in 0..start as usize {
+            if ways.neighbors(NodeIndex::new(node)).next().is_none() {
+                ways.add_edge(NodeIndex::new(node), index(END_ID), ());
+            }
+        }
+        (ways, NodeIndex::new(start as usize), NodeIndex::new(end as usize))
+    }
+
+    /// The nodes that were declared detached, and those that are reached only through them; empty if there are none.
+    pub(super) fn detached<S: State>(&self, nodes: &[DeclaredNode<S>]) -> Vec<bool> {
+        let declared = |node: usize| nodes.get(node).is_some_and(|node| node.node.settings.detached);
+        if !(0..nodes.len()).any(declared) {
+            return Vec::new();
+        }
+        let (ways, start, _) = self.ways();
+        let goes_anywhere =
+            |node: usize| matches!(self.targets.get(node), Some(CommandTargets::Anywhere)) && !declared(node);
+        let (mut normal, mut reached) = (HashSet::from([start.index()]), HashSet::new());
+        let mut next = vec![start];
+        while let Some(node) = next.pop() {
+            let targets: Vec<_> = match goes_anywhere(node.index()) {
+                true => (0..nodes.len()).map(NodeIndex::new).collect(),
+                false => ways.neighbors(node).collect(),
+            };
+            let targets = targets.into_iter().filter(|target| !declared(target.index()));
+            next.extend(targets.filter(|target| normal.insert(target.index())));
+        }
+        let mut search = Dfs::new(&ways, start);
+        while let Some(node) = search.next(&ways) {
+            reached.insert(node.index());
+        }
+        let detached = |node: usize| declared(node) || (reached.contains(&node) && !normal.contains(&node));
+        (0..nodes.len()).map(detached).collect()
+    }
+
+    pub(super) fn warnings<S: State>(&self, nodes: &[DeclaredNode<S>]) -> Vec<Warning> {
+        let undeclared =
+            nodes.iter().zip(self.targets).find(|(_, targets)| matches!(targets, CommandTargets::Anywhere));
+        if let Some((node, _)) = undeclared {
+            let kind = WarningKind::UndeclaredTargets { node: node.name.to_string() };
+            return vec![Warning { kind, place: Some(node.place) }];
+        }
+        let (ways, start, end) = self.ways();
+        let reached = reach(Dfs::new(&ways, start), |dfs| dfs.next(&ways));
+        let back = Reversed(&ways);
+        let ends = reach(Dfs::new(back, end), |dfs| dfs.next(back));
+        let mut warnings = Vec::new();
+        for (id, node) in nodes.iter().enumerate() {
+            let name = node.name.to_string();
+            if !reached.contains(&id) {
+                warnings
+                    .push(Warning { kind: WarningKind::Unreachable { node: name }, place: Some(node.place) });
+            } else if !ends.contains(&id) {
+                warnings
+                    .push(Warning { kind: WarningKind::NoWayToEnd { node: name }, place: Some(node.place) });
+            }
+        }
+        for edge in self.edges.iter().filter(|edge| edge.is_join()) {
+            if let Some(source) = edge.sources.iter().find(|source| !reached.contains(&(**source as usize))) {
+                let to = self.names.name(edge.target).to_owned();
+                let source_node = self.names.name(*source).to_owned();
+                let kind = WarningKind::JoinNeverFires { to, source_node };
+                warnings.push(Warning { kind, place: Some(edge.place) });
+            }
+        }
+        warnings
+    }
+
+    /// Nodes whose failures are handled, and by whom.
+    pub(super) fn handled(&self) -> impl Iterator<Item = (usize, u32)> {
+        self.handlers.iter().enumerate().filter_map(|(node, handler)| Some((node, (*handler)?)))
+    }
+
+    pub(super) fn drawing<S: State>(&self, nodes: &[DeclaredNode<S>]) -> Drawing {
+        let mut lines = Vec::new();
+        for edge in self.edges {
+            let kind = if edge.is_join() { LineKind::Join } else { LineKind::Edge };
+            lines.extend(edge.sources.iter().map(|source| Line {
+                from: *source,
+                to: Some(edge.target),
+                kind,
+            }));
+        }
+        for route in self.routes {
+            let targets = route.targets.iter();
+            lines.extend(targets.map(|(target, dispatches)| {
+                let kind = if *dispatches { LineKind::Dispatch } else { LineKind::Route };
+                Line { from: route.from, to: Some(*target), kind }
+            }));
+        }
+        for (node, targets) in self.targets.iter().enumerate() {
+            let from = node as u32;
+            match targets {
+                CommandTargets::None => {}
+                CommandTargets::Declared(targets) => {
+                    lines.extend(targets.iter().map(|to| Line {
+                        from,
+                        to: Some(*to),
+                        kind: LineKind::Command,
+                    }));
+                }
+                CommandTargets::Anywhere => lines.push(Line { from, to: None, kind: LineKind::Command }),
+            }
+        }
+        lines.extend(self.handled().map(|(node, handler)| Line {
+            from: node as u32,
+            to: Some(handler),
+            kind: LineKind::Error,
+        }));
+        let graphs = nodes.iter().map(|node| node.node.settings.graph.is_some()).collect();
+        Drawing { names: self.names.list.clone(), graphs, lines }
+    }
+
+    pub(super) fn topology(&self) -> Topology {
+        let rows = self.names.list.len() + 1;
+        let mut successors = vec![Vec::new(); rows];
+        let mut join_sources = vec![Vec::new(); rows];
+        let mut routers = vec![Vec::new(); rows];
+        let mut exits = vec![Exits::default(); rows];
+        let mut joins = Vec::new();
+        let mut join_words = 0;
+        for edge in self.edges {
+            match &edge.sources[..] {
+                [source] if !edge.joins && edge.target != END_ID => {
+                    successors[*source as usize].push(edge.target);
+                }
+                [source] if !edge.joins => exits[*source as usize].ends = true,
+                sources => {
+                    for (place, source) in sources.iter().enumerate() {
+                        join_sources[*source as usize].push((joins.len() as u32, place as u32));
+                    }
+                    joins.push(Join {
+                        sources: sources.to_vec(),
+                        target: edge.target,
+                        needed: edge.needed,
+                        timeout: edge.timeout,
+                        deferred: self.deferred.get(edge.target as usize).copied().unwrap_or(false),
+                        first_word: join_words,
+                    });
+                    join_words += sources.len().div_ceil(64) as u32;
+                }
+            }
+        }
+        for (router, route) in self.routes.iter().enumerate() {
+            routers[route.from as usize].push(router as u32);
+            exits[route.from as usize].routers = true;
+            exits[route.from as usize].fallible_routers |= route.word == "branch";
+        }
+        for (source, joins) in join_sources.iter().enumerate() {
+            exits[source].joins = !joins.is_empty();
+        }
+        for (exits, keeps) in exits.iter_mut().zip(&self.keeps_output) {
+            exits.keeps_output = *keeps;
+        }
+        for exits in &mut exits {
+            exits.special = exits.fallible_routers || exits.keeps_output;
+        }
+        let wide = successors.iter().enumerate().filter(|(_, row)| row.len() > WIDE);
+        let wide = wide.map(|(source, row)| (source as u32, row.iter().copied().collect()));
+        Topology {
+            nodes: self.names.start(),
+            wide: wide.collect(),
+            successors: Rows::of(successors),
+            join_sources: Rows::of(join_sources),
+            times_joins: joins.iter().any(|join: &Join| join.timeout.is_some()),
+            joins,
+            join_words,
+            deferred: self.deferred.to_vec(),
+            routers: Rows::of(routers),
+            exits,
+        }
+    }
+}
+
+pub(super) fn check_detached<S: State>(
+    shape: &Shape<'_>,
+    nodes: &[DeclaredNode<S>],
+    detached: &[bool],
+    breaks: &[DeclaredBreak],
+    problems: &mut Problems,
+) {
+    let is_detached = |node: u32| detached.get(node as usize).copied().unwrap_or(false);
+    let mut add = |node: u32, problem, place| {
+        problems.add(ProblemKind::Detached { node: shape.names.name(node).to_owned(), problem }, place);
+    };
+    for (id, node) in (0..).zip(nodes) {
+        if node.node.settings.detached && !shape.eager {
+            add(id, "which only a node of an eager graph can be: add `.eager()` to the builder", node.place);
+        }
+    }
+    for edge in shape.edges.iter().filter(|edge| edge.is_join()) {
+        let (detached, normal): (Vec<u32>, Vec<u32>) =
+            edge.sources.iter().partition(|node| is_detached(**node));
+        if let (Some(node), false) = (detached.first(), normal.is_empty()) {
+            add(*node, "and a join would wait for it beside nodes that are not", edge.place);
+        }
+    }
+    for declared in breaks {
+        match shape.names.ids.get(&*declared.node) {
+            Some(node) if is_detached(*node) => {
+                add(
+                    *node,
+                    "so nobody waits for it, and an interrupt there would wait for somebody",
+                    declared.place,
+                );
+            }
+            _ => {}
+        }
+    }
+}
+
+fn reach<D>(mut search: D, mut next: impl FnMut(&mut D) -> Option<NodeIndex>) -> HashSet<usize> {
+    let mut found = HashSet::new();
+    while let Some(node) = next(&mut search) {
+        found.insert(node.index());
+    }
+    found
+}
