@@ -33,7 +33,7 @@ use crate::error::Result;
 use crate::model::{ChatModel, ChatRequest};
 use crate::template::Template;
 use crate::tool::Tool;
-use crate::tool_loop::DEFAULT_MAX_ROUNDS;
+use crate::tool_loop::{DEFAULT_MAX_CONCURRENCY, DEFAULT_MAX_ROUNDS};
 use tries::Call;
 
 pub use after::{After, Refusal};
@@ -81,6 +81,7 @@ pub struct LlmNode<O: 'static = Answer, S = ()> {
     compose: Option<ComposeWith<O>>,
     tools: Vec<Arc<dyn Tool>>,
     max_rounds: usize,
+    max_concurrency: usize,
     check: Option<JsonCheck>,
     shows_schema: bool,
     after: Vec<AfterStep<O, S>>,
@@ -124,6 +125,7 @@ impl<O: 'static, S> LlmNode<O, S> {
             compose: None,
             tools: Vec::new(),
             max_rounds: DEFAULT_MAX_ROUNDS,
+            max_concurrency: DEFAULT_MAX_CONCURRENCY,
             check: None,
             shows_schema: false,
             after: Vec::new(),
@@ -189,6 +191,24 @@ impl<O: 'static, S> LlmNode<O, S> {
     /// The most rounds of tools for one answer (10 if not set, at least 1).
     pub fn max_rounds(mut self, rounds: usize) -> Self {
         self.max_rounds = rounds.max(1);
+        self
+    }
+
+    /// Runs at most this many calls of tools in one message of the model at the same time (16 if not set, at least 1). How many
+    /// nodes run side by side is the graph's matter.
+    ///
+    /// ```
+    /// use agentgraph_llm::prelude::*;
+    /// use agentgraph_llm::{Answer, LlmNode};
+    ///
+    /// # fn search() -> impl Tool + 'static {
+    /// #     FnTool::new("search", "Searches.", async |_: serde_json::Value| Ok::<_, ToolError>("nothing"))
+    /// # }
+    /// // The service behind the tool bears two calls at once.
+    /// let node = LlmNode::<Answer>::new(ScriptedModel::new(["Hm."]), "What is known of tides?").tool(search()).max_concurrency(2);
+    /// ```
+    pub fn max_concurrency(mut self, calls: usize) -> Self {
+        self.max_concurrency = calls.max(1);
         self
     }
 

@@ -668,6 +668,36 @@ async fn rounds_that_came_to_no_answer_are_spent_and_counted() {
 }
 
 #[tokio::test]
+async fn no_more_tools_of_a_node_run_at_the_same_time_than_it_allows() {
+    #[derive(Deserialize, JsonSchema)]
+    struct Nothing {}
+
+    for (allowed, most) in [(Some(2), 2), (Some(0), 1), (None, 16)] {
+        let (running, peak) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let (now, seen) = (Arc::clone(&running), Arc::clone(&peak));
+        let busy = FnTool::new("busy", "Is busy for some turns.", move |_: Nothing| {
+            let (now, seen) = (Arc::clone(&now), Arc::clone(&seen));
+            async move {
+                seen.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                for _ in 0..5 {
+                    tokio::task::yield_now().await;
+                }
+                now.fetch_sub(1, Ordering::SeqCst);
+                Ok::<_, ToolError>("done")
+            }
+        });
+        let calls = (0..20).fold(Reply::empty(), |reply, _| reply.and_tool_call("busy", json!({})));
+        let node = LlmNode::new(ScriptedModel::new([calls, Reply::text("Done.")]), "A").tool(busy);
+        let node = match allowed {
+            Some(calls) => node.max_concurrency(calls),
+            None => node,
+        };
+        run(&Graph::new().node("A", node).compile().unwrap()).await;
+        assert_eq!(peak.load(Ordering::SeqCst), most);
+    }
+}
+
+#[tokio::test]
 async fn what_the_model_says_is_heard_piece_by_piece_refused_or_not() {
     let model = ScriptedModel::new(["one two", "three four"]);
     let graph = Graph::new().node("A", LlmNode::new(model, "A").after(refuse_first(1))).compile().unwrap();

@@ -109,7 +109,8 @@ where
     }
 
     async fn ask(&self, ctx: &Ctx, request: ChatRequest) -> crate::Result<ToolLoopOutcome> {
-        let tools = ToolLoop::new(&self.model).tools(&self.tools).max_rounds(self.max_rounds);
+        let tools = ToolLoop::new(&self.model).tools(&self.tools);
+        let tools = tools.max_rounds(self.max_rounds).max_concurrency(self.max_concurrency);
         let asked = tools.run(request).await;
         let used = match &asked {
             Ok(outcome) => Used { answers: 1, usage: outcome.usage },
