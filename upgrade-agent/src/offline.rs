@@ -13,6 +13,7 @@ mod gatherer;
 mod insistence;
 mod intent;
 mod knowledge;
+mod language;
 mod lexicon;
 mod responder;
 mod slots;

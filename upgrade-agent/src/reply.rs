@@ -67,6 +67,11 @@ const CANCEL: &[&str] = &[
     "drop it",
     "leave it",
 ];
+/// A list and no measure of likeness, or an experiment could not be called Cancer.
+const MISTYPED_CANCEL: &[&str] = &[
+    "cancle", "cacnel", "canecl", "cnacel", "acncel", "cancell", "canncel", "canccel", "cancl", "canel",
+    "cacel",
+];
 const ALMOST_DELETE: &[&str] = &["delete", "delete it"];
 /// What is said before one makes up one's mind.
 const HESITANT: &[&str] =
@@ -92,7 +97,7 @@ pub fn read(text: &str, kind: ConfirmKind) -> Verdict {
     match kind {
         ConfirmKind::YesNo if says(&[YES]) && is_plain(text) => Verdict::Yes,
         ConfirmKind::TypeDelete if says(&[YES, ALMOST_DELETE]) => Verdict::NotTheWord,
-        _ if says(&[NO, CANCEL]) => Verdict::No,
+        _ if says(&[NO, CANCEL]) || is_refusal(&words) => Verdict::No,
         _ if says(&[MODIFY]) => Verdict::Modify,
         _ => Verdict::Other,
     }
@@ -112,6 +117,17 @@ pub fn is_cancel(text: &str) -> bool {
         let hesitant = words.iter().take_while(|word| HESITANT.contains(&word.as_str())).count();
         is_made_of(&words[hesitant..], &[CANCEL])
     })
+}
+
+/// Whether a message is a no and nothing else, where something was asked that is no question of yes or no.
+pub(crate) fn is_no(text: &str) -> bool {
+    words(text).is_some_and(|words| is_refusal(&words))
+}
+
+/// A no may be hesitant ("no, wait"): it runs nothing. A yes may not.
+fn is_refusal(words: &[String]) -> bool {
+    let firm: Vec<String> = words.iter().filter(|word| !HESITANT.contains(&word.as_str())).cloned().collect();
+    is_made_of(&firm, &[NO, CANCEL])
 }
 
 /// The text without surrounding space and quotes.
@@ -185,7 +201,9 @@ fn words(text: &str) -> Option<Vec<String>> {
         }
     }
     let words = spaced.split_whitespace().map(|word| word.trim_matches('\'').to_owned());
-    Some(words.filter(|word| !word.is_empty()).collect())
+    let meant =
+        |word: String| if MISTYPED_CANCEL.contains(&word.as_str()) { "cancel".to_owned() } else { word };
+    Some(words.filter(|word| !word.is_empty()).map(meant).collect())
 }
 
 /// Whether words are one or more of these phrases, with polite words anywhere between them.

@@ -228,3 +228,178 @@ async fn questions_and_wishes_in_passing() {
     ])
     .await;
 }
+
+const DESIGN: &str =
+    "create an experiment called Boost in assign-prog at SelectSection / absolute_value_plot_equality";
+
+#[tokio::test]
+async fn every_part_of_a_design_is_taken_from_one_message() {
+    let with = |rest: &str| format!("{DESIGN} {rest}");
+    let full = with(
+        "with conditions control 30% and variant 70%, unit of assignment group schoolId, consistency rule group, post rule assign \
+         variant, exclude if reached, tags algebra, pilot; include user ada and bob",
+    );
+    let tagged = with("50/50 for everybody with tags a, b and description \"for the pilot\"");
+    let individual = with("50/50 for everybody, individual consistency, post-experiment rule: continue");
+    all_end_in(&[
+        (
+            &full,
+            &[
+                "conditions: control 30%, variant 70%\n",
+                "assignment unit: group (schoolId)\n",
+                "consistency rule: group\n",
+                "after enrolment: assign variant\n",
+                "early visitors left out",
+                "tags: algebra, pilot\n",
+                "included: ada, bob\n",
+                "!excluded:",
+            ],
+        ),
+        (&tagged, &["tags: a, b\n", "description: for the pilot\n"]),
+        (&individual, &["consistency rule: individual\n", "after enrolment: continue\n"]),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn a_condition_that_the_context_does_not_have_is_not_taken_for_another() {
+    let with = |rest: &str| format!("{DESIGN} {rest}");
+    let asks: &[&str] =
+        &["Which conditions should experiment 'Boost' compare", "There are: control, variant."];
+    for rest in ["with red 50 and blue 50", "with control 30% and treatment 70%"] {
+        all_end_in(&[(&with(rest), asks)]).await;
+    }
+    let then = with("with red 50 and blue 50;;control 40, variant 60");
+    all_end_in(&[
+        (&then, &["conditions: control 40%, variant 60%\n"]),
+        ("set the conditions of Hints to red 50 and blue 50", &["What should change, and to what?"]),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn tags_are_added_and_taken_off() {
+    all_end_in(&[
+        ("add the tag pilot to Hints", &["Update experiment 'Hints'", "tags: pilot\n"]),
+        ("tag Foo with pilot and grade7", &["Update experiment 'Foo'", "tags: pilot, grade7\n"]),
+        ("add pilot to the tags of Hints", &["Update experiment 'Hints'", "tags: pilot\n"]),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn whoever_gets_a_condition_is_a_student() {
+    all_end_in(&[
+        ("which condition does ada get?", &["For which context?"]),
+        (
+            "which condition does ada get?;;assign-prog",
+            &["assignments of user 'ada' for context 'assign-prog'"],
+        ),
+        (
+            "what condition does user ada get in assign-prog",
+            &["assignments of user 'ada' for context 'assign-prog'"],
+        ),
+        ("which condition would zoe see in Hints?", &["assignments of user 'zoe' for context 'assign-prog'"]),
+        (
+            "which condition does student ada get in Hints?;;yes",
+            &["User not found", "make him known first by initializing the user", "!list of experiments"],
+        ),
+        ("which conditions does Hints have?", &["The conditions of 'Hints' are"]),
+        ("what is a condition?", &["A condition is one of the versions"]),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn an_answer_is_what_was_asked_for_and_nothing_else() {
+    all_end_in(&[
+        ("rename Hints", &["Which name should it get?"]),
+        ("rename Hints;;Tips", &["Update experiment 'Hints'", "name: Tips\n"]),
+        (
+            "create an experiment in assign-prog;;SelectSection / absolute_value_plot_equality",
+            &["What should the experiment be called?", "!decision points,"],
+        ),
+        (
+            "create an experiment in assign-prog;;SelectSection / absolute_value_plot_equality;;Nova;;50/50",
+            &["Create experiment 'Nova'", "decision points: SelectSection / absolute_value_plot_equality"],
+        ),
+        (
+            "create an experiment in assign-prog at SelectSection / absolute_value_plot_equality, 50/50",
+            &["What should the experiment be called?"],
+        ),
+        ("delete Foo and Hints;;yes", &["could not take that as an answer", "!called 'yes'"]),
+        ("delete Foo and Hints;;modify", &["could not take that as an answer", "!called 'modify'"]),
+        ("delete Foo and Hints;;Foo", &["DELETE experiment 'Foo'"]),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn whatever_is_under_way_is_given_up_by_a_no() {
+    for no in ["no", "cancle", "no, wait", "hmm, actually no"] {
+        let asked = format!("create an experiment called Nova;;{no}");
+        all_end_in(&[(&asked, &["I will not create the experiment. Nothing was changed."])]).await;
+    }
+    for no in ["no wait", "cancle", "oh no, sorry", "wait, no"] {
+        let asked = format!("start Foo;;{no}");
+        all_end_in(&[(&asked, &["I did not change experiment 'Foo' to enrolling. Nothing was changed."])])
+            .await;
+    }
+    all_end_in(&[
+        ("delete Foo;;cancle", &["I did not delete experiment 'Foo'. Nothing was changed."]),
+        ("start Foo;;wait", &["set aside", "!is now enrolling"]),
+        ("start Foo;;yes wait", &["set aside", "!is now enrolling"]),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn what_was_done_is_not_undone_and_that_is_said() {
+    for said in
+        ["undo that", "undo the last change", "can you roll back the rename?", "revert it", "take that back"]
+    {
+        let asked = format!("rename Hints to Tips;;yes;;{said}");
+        all_end_in(&[(&asked, &["I cannot take back what was done", "!Update experiment"])]).await;
+    }
+    all_end_in(&[("revert Foo to cancelled", &["'Foo' status from 'inactive' to 'cancelled'"])]).await;
+}
+
+#[tokio::test]
+async fn a_question_about_experiments_in_general_is_about_none() {
+    for said in
+        ["can you delete experiments?", "could you start experiments", "are you able to delete experiments?"]
+    {
+        let asked = format!("tell me about Hints;;{said}");
+        all_end_in(&[(&asked, &["for example", "!PERMANENTLY", "!Change experiment"])]).await;
+    }
+    all_end_in(&[
+        ("can you create an experiment called Nova?", &["Which context should experiment 'Nova' run in?"]),
+        ("can you delete Foo?", &["DELETE experiment 'Foo'"]),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn another_language_is_told_to_be_one() {
+    for said in
+        ["Was ist A/B-Testing?", "liste alle Experimente", "crear un experimento", "nein", "Lösche Foo bitte"]
+    {
+        all_end_in(&[(said, &["understand English only"])]).await;
+    }
+    all_end_in(&[
+        ("create an experiment in assign-prog;;Gracias", &["At which decision points", "'Gracias'"]),
+        ("creat an experimant caled Fractoins in asign-prog", &["experiment 'Fractoins' run"]),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn who_takes_part_can_be_changed_while_it_is_asked_about() {
+    let asked = format!("{DESIGN} 50/50;;everybody");
+    let modified = format!("{DESIGN} 50/50;;modify;;includeAll");
+    all_end_in(&[
+        (&asked, &["Create experiment 'Boost'", "filter mode: includeAll\n"]),
+        (&modified, &["Create experiment 'Boost'", "filter mode: includeAll\n"]),
+    ])
+    .await;
+}

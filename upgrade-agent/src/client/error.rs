@@ -64,6 +64,8 @@ impl ErrorKind {
     }
 }
 
+const ADVICE_FOR_STUDENTS: &str = "check the student's id, or make him known first by initializing the user";
+
 /// A failed call: what was asked, how it failed, what the server said.
 ///
 /// Carries no headers, no body that was sent and no token, so it may be shown and logged.
@@ -156,6 +158,13 @@ impl ClientError {
         self.status
     }
 
+    /// Whether it is a student whom the server does not know. Its versions say it in three ways.
+    fn lacks_student(&self) -> bool {
+        let said = self.message.to_lowercase();
+        self.kind == ErrorKind::NotFound
+            && ["user not found", "user not defined"].iter().any(|words| said.contains(words))
+    }
+
     /// What the server said, or what this client found wrong.
     pub fn message(&self) -> &str {
         &self.message
@@ -168,7 +177,8 @@ impl fmt::Display for ClientError {
         if let Some(status) = self.status {
             write!(f, " (HTTP {status})")?;
         }
-        write!(f, "; {}", self.kind.advice())
+        let advice = if self.lacks_student() { ADVICE_FOR_STUDENTS } else { self.kind.advice() };
+        write!(f, "; {advice}")
     }
 }
 

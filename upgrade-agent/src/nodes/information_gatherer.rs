@@ -14,7 +14,7 @@ use super::{begin, failure};
 use crate::agent::Settings;
 use crate::client::UpgradeClient;
 use crate::prompts;
-use crate::reply::is_cancel;
+use crate::reply::{is_cancel, is_no};
 use crate::state::{Cached, ConversationState, ConversationStateUpdate, Pending, Preset, ResponseKind};
 use crate::tools::{self, Desk, Draft, Gathered};
 
@@ -28,7 +28,8 @@ pub(crate) async fn run(
     ctx: Ctx,
 ) -> ConversationStateUpdate {
     let update = begin(&ctx).await;
-    if let (Pending::Missing(missing), true) = (&state.pending, is_cancel(&state.user_input)) {
+    let gives_up = is_cancel(&state.user_input) || is_no(&state.user_input);
+    if let (Pending::Missing(missing), true) = (&state.pending, gives_up) {
         let what = missing.action.map_or_else(|| "that".to_owned(), |action| action.in_words().to_owned());
         let text = format!("All right, I will not {what}. Nothing was changed.");
         return update.preset(Some(Preset::new(ResponseKind::Answer, text))).pending(Pending::Nothing);

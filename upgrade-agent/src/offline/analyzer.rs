@@ -53,15 +53,16 @@ fn may_change_a_draft(text: &Text) -> bool {
         || text.has(&["instead", "rather", "actually", "but"])
         || text.has_phrase("call|name it")
         || slots::students::count(text).is_some()
+        || slots::filter_mode(text).is_some()
 }
 
 fn intent(ask: &Ask) -> &'static str {
     match ask {
         Ask::Greeting | Ask::Thanks | Ask::Farewell => "greeting",
-        Ask::Abilities | Ask::Explain(_) | Ask::Report => "direct_answer",
+        Ask::Abilities | Ask::Explain(_) | Ask::Report | Ask::Undo => "direct_answer",
         Ask::Yes => "confirm_reply",
         Ask::No | Ask::Refused => "cancel",
-        Ask::Unclear => "unclear",
+        Ask::Unclear | Ask::OtherLanguage => "unclear",
         Ask::HowTo(_)
         | Ask::Schema(_)
         | Ask::Contexts

@@ -94,8 +94,14 @@ impl Gatherer<'_> {
                 | Ask::Greeting
                 | Ask::Thanks
                 | Ask::Farewell
+                | Ask::Undo
                 | Ask::No
                 | Ask::Refused => false,
+                // A name may be a word of any language.
+                Ask::OtherLanguage => {
+                    let missing = wire::texts(&pending["missing"]);
+                    missing.iter().any(|name| ["name", "user_id", "description"].contains(&name.as_str()))
+                }
                 Ask::Explain(_) => {
                     !self.text.asks && !self.text.has(&["what", "explain", "define", "describe"])
                 }

@@ -11,6 +11,7 @@ mod simulations;
 mod topics;
 
 use super::knowledge;
+use super::language;
 use super::lexicon::{self, Concept as C};
 use super::slots::{self, lists};
 use super::text::Text;
@@ -27,15 +28,20 @@ pub(super) fn understand(text: &Text) -> Meaning {
     if text.is_empty() {
         return unclear();
     }
+    if language::is_other(text) {
+        return Meaning { ask: Ask::OtherLanguage, ..unclear() };
+    }
     let hits = Hits::of(text);
     let reader = Reader { text, mood: Mood::of(text, &hits), terms: knowledge::terms(text), hits };
     let readings = [
         Reader::courtesy,
+        Reader::undo,
         Reader::session,
         Reader::balance,
         Reader::how_to,
         Reader::refusal,
         Reader::order,
+        Reader::assignment,
         Reader::explanation,
         Reader::question,
         Reader::named,
@@ -88,6 +94,16 @@ impl Reader<'_> {
         topics::asks_for_abilities(self.text).then(|| surely(Ask::Abilities))
     }
 
+    /// "Undo that", "roll it back". "Revert Hints to inactive" says what shall be instead, and is an order.
+    fn undo(&self) -> Option<Meaning> {
+        let undoes = self.text.has(&["undo", "undoing", "revert", "rollback"])
+            || self.text.has_phrase("roll|rolling it|that|this|everything back")
+            || self.text.has_phrase("roll|rolling back")
+            || self.text.has_phrase("take|taking it|that|this back");
+        let instead = slots::target_status(self.text).is_some() || slots::has_weights(self.text);
+        (undoes && !instead).then(|| surely(Ask::Undo))
+    }
+
     /// What was done so far.
     fn session(&self) -> Option<Meaning> {
         topics::asks_for_report(self.text, &self.hits).then(|| surely(Ask::Report))
@@ -115,6 +131,9 @@ impl Reader<'_> {
             }
         }
         let action = action?;
+        if topics::asks_if_able(self.text) {
+            return Some(surely(Ask::HowTo(action)));
+        }
         if self.mood.needs && self.mood.asks {
             return Some(surely(Ask::Schema(action)));
         }
@@ -261,6 +280,11 @@ impl Reader<'_> {
     /// A status that stands where a target stands: after "to", "as", "it", or at the end.
     fn target(&self) -> Option<&'static str> {
         slots::target_status(self.text)
+    }
+
+    /// "What condition does ada get?" speaks of a term, and asks for something else.
+    fn assignment(&self) -> Option<Meaning> {
+        topics::assignment(self.text, &self.hits).filter(|_| self.mood.asks)
     }
 
     /// What a term means.

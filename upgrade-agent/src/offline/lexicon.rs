@@ -71,7 +71,7 @@ const WORDS: &[(Concept, &str)] = &[
     (C::Archive, "archive shelve mothball"),
     (
         C::Change,
-        "change update modify edit set adjust rename alter tweak switch rebalance revise turn move put",
+        "change update modify edit set adjust rename alter tweak switch rebalance revise revert turn move put",
     ),
     (C::Init, "initialize initialise init register enlist"),
     (C::Assign, "assign allocate receive"),
@@ -240,6 +240,11 @@ static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
     let words = WORDS.iter().flat_map(|(concept, words)| words.split(' ').map(|word| (*concept, word)));
     words.map(|(concept, low)| Entry { concept, low, stem: stem(low) }).collect()
 });
+
+/// Whether a word stands for something as it is spelt.
+pub(super) fn is_exact(word: &Word) -> bool {
+    ENTRIES.iter().any(|entry| entry.low == word.low)
+}
 
 /// What a word stands for: by its spelling, else by its stem, else by the nearest spelling.
 pub(super) fn concepts(word: &Word) -> Vec<Concept> {

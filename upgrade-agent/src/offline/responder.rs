@@ -95,7 +95,8 @@ impl Responder<'_> {
             Ask::Details | Ask::StatusOf => self.experiment(ask),
             Ask::Enrollment => self.enrollment(),
             Ask::Health => tell::health(self.gathered("upgrade_health")),
-            Ask::Do(_) | Ask::Unclear => self.clarification(ask),
+            Ask::Undo => UNDO.to_owned(),
+            Ask::Do(_) | Ask::Unclear | Ask::OtherLanguage => self.clarification(ask),
         }
     }
 
@@ -117,6 +118,7 @@ impl Responder<'_> {
                 "Do you want me to {}? Say it with the experiment's name, please.",
                 tell::verb(*action)
             ),
+            Ask::OtherLanguage => OTHER_LANGUAGE.to_owned(),
             _ => UNCLEAR.to_owned(),
         }
     }
@@ -198,9 +200,17 @@ impl Responder<'_> {
     }
 }
 
-const UNCLEAR: &str = "I did not understand that: I am the offline model and know plain requests about UpGrade only. Could \
+const UNCLEAR: &str = "I did not understand that: I am the offline model and know plain requests about UpGrade only, in English. Could \
                        you say it in other words, for example \"list the experiments\" or \"start experiment Hints\"? \
                        Say \"help\" for all that I can do.";
+
+const OTHER_LANGUAGE: &str = "I am the offline model and understand English only. Could you say it in English, for example \"list \
+                              the experiments\"? With ANTHROPIC_API_KEY set, a language model answers, in your language too.";
+
+const UNDO: &str = "I cannot take back what was done; what was only asked about has changed nothing. A status can be changed once \
+                    more (\"start Hints\", \"stop Hints\"), a setting set to what it was, and an experiment that was created \
+                    deleted. What was deleted is gone, and students who were enrolled stay enrolled. Ask \"what did we do so \
+                    far?\" to see what there is.";
 
 const GREETING: &str = "Hello! I can explain A/B testing, show you contexts and experiments, and create, change, start, stop \
                         and delete experiments; whatever changes something I ask back first. What would you like to do?";

@@ -10,6 +10,7 @@ pub(super) mod ordinals;
 pub(super) mod points;
 pub(super) mod several;
 pub(super) mod students;
+pub(super) mod tags;
 
 use super::lexicon::{self, Concept as C};
 use super::text::{Text, Word, is_slip_of};
@@ -288,6 +289,26 @@ pub(super) fn user(text: &Text) -> Option<String> {
         let noun = lexicon::concepts(word).contains(&C::User) && !word.low.ends_with('s');
         (noun && (is_free(next) || starts_upper(next)) && !next.new_clause).then(|| next.raw.clone())
     })
+}
+
+/// "Which condition does ada get?", "what will ada see?": who stands between the two verbs.
+pub(super) fn assigned_user(text: &Text) -> Option<String> {
+    let (asked, helps) = (["what", "which"], ["does", "do", "did", "will", "would", "should"]);
+    let gets = ["get", "gets", "see", "sees", "receive", "receives", "have"];
+    let ask = text.words.iter().position(|word| word.is(&asked))?;
+    let at = text.words.iter().enumerate().skip(ask + 1).find(|(_, word)| word.is(&helps))?.0;
+    let [who, verb] = text.words.get(at + 1..at + 3)? else { return None };
+    let named = is_free(who) || who.is_capital() && lexicon::concepts(who).is_empty();
+    (named && verb.is(&gets)).then(|| who.raw.clone())
+}
+
+/// Who takes part when no list names him, if the message says.
+pub(super) fn filter_mode(text: &Text) -> Option<&'static str> {
+    let all = text.has(&["everyone", "everybody", "includeall", "anyone"])
+        || text.has_phrase("include all")
+        || text.has_phrase("all students|users|learners|pupils");
+    let none = text.has(&["excludeall", "nobody"]) || text.has_phrase("exclude all|everyone|everybody");
+    if none { Some("excludeAll") } else { all.then_some("includeAll") }
 }
 
 /// Whether the message gives shares: "70/30", "40 percent".

@@ -208,6 +208,8 @@ fn expanded(core: &str) -> Vec<String> {
         "whcih" | "wich" => Some("which"),
         "hwo" => Some("how"),
         "teh" | "hte" => Some("the"),
+        "caled" | "calld" | "callled" | "clled" | "calles" => Some("called"),
+        "naemd" | "nmaed" | "namd" => Some("named"),
         "plaese" | "pleas" | "pelase" => Some("please"),
         "wanna" => Some("want to"),
         "gimme" => Some("give me"),

@@ -83,6 +83,11 @@ fn asking(kind: ActionKind, name: &str, params: &Params, state: &ConversationSta
     match (kind, name) {
         (ActionKind::CreateExperiment, "context") => format!("Which context should {whose} run in?"),
         (ActionKind::CreateExperiment, "name") => "What should the experiment be called?".to_owned(),
+        (ActionKind::UpdateExperiment, "name") => "Which name should it get?".to_owned(),
+        (ActionKind::UpdateExperiment, "description") => "Which description should it get?".to_owned(),
+        (ActionKind::UpdateExperiment, "conditions") => {
+            "What should change, and to what? For the conditions, give each its weight in percent.".to_owned()
+        }
         (ActionKind::CreateExperiment, "decision_points") => {
             format!("At which decision points (site / target) should {whose} run?")
         }

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::super::slots::{self, conditions, names, points};
-use super::super::text::Text;
+use super::super::slots::{self, conditions, names, points, tags};
+use super::super::text::{Text, folded};
 use super::super::wire::ContextInfo;
 use super::{Draft, Gatherer, Next, Params, error};
 use crate::actions::half;
@@ -19,7 +19,7 @@ impl Gatherer<'_> {
         let mut params = draft.map(|draft| draft.params.clone()).unwrap_or_default();
         let asked = draft.and_then(Draft::asked_for);
         let contexts = self.contexts()?;
-        self.take_name(&mut params, asked);
+        self.take_name(&mut params, asked, &contexts);
         self.take_context(&mut params, &contexts, draft.is_some())?;
         let name = params.get("context").and_then(Value::as_str).map(str::to_owned);
         if let Some(context) = contexts.iter().find(|context| Some(&context.name) == name.as_ref()) {
@@ -27,9 +27,11 @@ impl Gatherer<'_> {
             self.take_conditions(&mut params, context, asked);
             self.take_group(&mut params, context);
             self.take_lists(&mut params, None, context)?;
+            self.take_rules(&mut params, &context.conditions);
         }
         self.take_filter(&mut params);
         self.take_description(&mut params);
+        self.take_first_tags(&mut params);
         let by_group = params.get("assignment_unit").and_then(Value::as_str) == Some("group");
         let needed = ["name", "context", "decision_points", "conditions"].into_iter();
         let needed = needed.chain(by_group.then_some("group_type"));
@@ -38,7 +40,12 @@ impl Gatherer<'_> {
         Ok((params, missing))
     }
 
-    fn take_name(&self, params: &mut Params, asked: Option<&str>) {
+    fn take_first_tags(&self, params: &mut Params) {
+        let given = tags::given(self.text).filter(|given| !given.is_empty());
+        params.extend(given.map(|given| ("tags".to_owned(), json!(given))));
+    }
+
+    fn take_name(&self, params: &mut Params, asked: Option<&str>, contexts: &[ContextInfo]) {
         let renames = self.text.has(&["name", "call", "called", "rename", "named", "title"]);
         if !is_absent(params, "name") && !renames {
             return;
@@ -58,7 +65,9 @@ impl Gatherer<'_> {
                 self.text.quotes.first().cloned().or_else(renamed)
             }
         });
-        if let Some(name) = name.filter(|name| !name.is_empty()) {
+        let is_quoted = |name: &String| self.text.quotes.contains(name);
+        let free = name.filter(|name| !name.is_empty() && (is_quoted(name) || !is_place(name, contexts)));
+        if let Some(name) = free {
             params.insert("name".into(), json!(name));
         }
     }
@@ -109,7 +118,9 @@ impl Gatherer<'_> {
     }
 
     fn take_conditions(&self, params: &mut Params, context: &ContextInfo, asked: Option<&str>) {
-        if asked == Some("conditions") && self.names_other_conditions(context) {
+        if asked == Some("conditions") && self.names_other_conditions(context)
+            || conditions::stranger(self.text, &context.conditions).is_some()
+        {
             return;
         }
         let open = asked == Some("conditions") && points::leaves_it_open(self.text);
@@ -160,12 +171,7 @@ impl Gatherer<'_> {
     }
 
     pub(super) fn take_filter(&self, params: &mut Params) {
-        let all = self.text.has(&["everyone", "everybody", "includeall", "anyone"])
-            || self.text.has_phrase("include all")
-            || self.text.has_phrase("all students|users|learners|pupils");
-        let none = self.text.has(&["excludeall", "nobody"])
-            || self.text.has_phrase("exclude all|everyone|everybody");
-        let mode = if none { Some("excludeAll") } else { all.then_some("includeAll") };
+        let mode = slots::filter_mode(self.text);
         params.extend(mode.map(|mode| ("filter_mode".to_owned(), json!(mode))));
     }
 
@@ -181,6 +187,19 @@ impl Gatherer<'_> {
             params.insert("description".into(), json!(description));
         }
     }
+}
+
+/// "SelectSection", "SelectSection / absolute_value_plot_equality": where an experiment runs, and not how it is called.
+fn is_place(name: &str, contexts: &[ContextInfo]) -> bool {
+    let name = folded(name);
+    contexts.iter().any(|context| {
+        let alone = context.sites.iter().chain(&context.targets).any(|place| folded(place) == name);
+        let pair = |site: &String| {
+            let rest = name.strip_prefix(&folded(site)).map(str::trim_start);
+            rest.is_some_and(|rest| context.targets.iter().any(|target| folded(target) == rest))
+        };
+        alone || context.sites.iter().any(pair)
+    })
 }
 
 /// A kind of experiment that the action does not create.

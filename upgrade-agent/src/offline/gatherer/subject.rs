@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::super::slots::names::{Match, Named};
 use super::super::slots::{self, names, ordinals, several};
-use super::super::text::{Text, folded};
+use super::super::text::{Text, Word, folded};
 use super::super::wire;
 use super::{Draft, Gatherer, Next, Params, Step, error};
 
@@ -107,6 +107,8 @@ impl Gatherer<'_> {
         Ok(match names::resolve(self.text, mention.as_deref().or(Some(whole)), &known) {
             Match::One(named) => Subject::One(named),
             Match::Several(all) => Subject::Several(all),
+            // "Yes", "modify": no name and no answer.
+            Match::None if mention.is_none() && !self.text.words.iter().any(may_name) => Subject::Unsaid,
             Match::None => Subject::Unknown(mention.unwrap_or_else(|| whole.to_owned())),
         })
     }
@@ -131,6 +133,10 @@ impl Gatherer<'_> {
             all.iter().map(|named| format!("{} ({})", wire::on_one_line(&named.name), named.id)).collect();
         error("not_found", format!("that could be any of these, say which: {}", names.join("; ")))
     }
+}
+
+fn may_name(word: &Word) -> bool {
+    slots::is_free(word) && word.raw.parse::<f64>().is_err()
 }
 
 fn there_are(known: &[Named]) -> String {

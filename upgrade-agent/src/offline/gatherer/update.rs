@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::super::intent::Action;
-use super::super::slots::{self, conditions, points};
-use super::super::text::Text;
+use super::super::slots::{self, conditions, points, tags};
+use super::super::text::{Text, Word};
 use super::super::wire;
 use super::create::listed;
 use super::{Draft, Gatherer, Next, Params};
@@ -21,7 +21,8 @@ impl Gatherer<'_> {
         let context = wire::context_of(&experiment);
         let context =
             contexts.into_iter().find(|known| Some(&known.name) == context.as_ref()).unwrap_or_default();
-        let changes_name = self.take_new_name(&mut params);
+        let asked = draft.and_then(Draft::asked_for);
+        let changes_name = self.take_new_name(&mut params, asked);
         if !changes_name {
             self.take_weights(&mut params, &experiment, &context.conditions);
             self.take_point_change(&mut params, &context);
@@ -69,10 +70,16 @@ impl Gatherer<'_> {
     }
 
     /// "Rename A to B", "call it B", "change its name to B".
-    fn take_new_name(&self, params: &mut Params) -> bool {
+    fn take_new_name(&self, params: &mut Params, asked: Option<&str>) -> bool {
         let renames = self.text.has(&["rename", "renamed", "renaming"])
             || self.text.has_phrase("call it|that|this")
             || (self.text.has(&["name", "title"]) && self.text.has(&["to", "into"]));
+        if !renames && asked == Some("name") {
+            let whole = self.facts.message.trim().trim_end_matches(['.', '!']);
+            let name = self.text.quotes.first().map_or(whole, String::as_str);
+            params.insert("name".into(), json!(name));
+            return true;
+        }
         if !renames {
             return false;
         }
@@ -90,6 +97,9 @@ impl Gatherer<'_> {
         let mut all = codes.clone();
         all.extend(known.iter().filter(|code| !codes.contains(code)).cloned());
         let text = self.without_name(experiment);
+        if conditions::stranger(&text, &all).is_some() {
+            return;
+        }
         if let Some(shares) = conditions::shares(&text, &all, &codes) {
             params.insert("conditions".into(), listed(&shares));
         }
@@ -122,24 +132,15 @@ impl Gatherer<'_> {
         }
     }
 
-    /// "Tag Foo with a, b", "add the tag a", "set the tags to a and b": with "set" the old ones go.
+    /// With "set" the old ones go.
     fn take_tags(&self, params: &mut Params, experiment: &Value) {
-        let Some(at) = self.text.words.iter().position(|word| word.is(&["tag", "tags", "label", "labels"]))
-        else {
-            return;
-        };
-        let from =
-            self.text.words.iter().skip(at + 1).position(|word| word.is(&["with", "as", "to"])).unwrap_or(0);
-        let words =
-            self.text.words.iter().skip(at + 1 + from).skip_while(|word| word.is(&["with", "as", "to"]));
-        let words = words.take_while(|word| !word.is(&["on", "of", "for", "from", "please"]));
-        let new = words.filter(|word| !word.is(&["and"])).map(|word| word.raw.clone());
+        let Some(new) = tags::given(self.text).filter(|new| !new.is_empty()) else { return };
         let replaces = self.text.has(&["set", "replace", "change"]);
         let mut tags = if replaces { Vec::new() } else { wire::texts(wire::field(experiment, &["tags"])) };
-        for tag in new {
-            if self.text.has(&["remove", "delete", "drop"]) {
-                tags.retain(|known| *known != tag);
-            } else if !tags.contains(&tag) {
+        let takes_off = self.text.has(&["remove", "delete", "drop"]);
+        tags.retain(|known| !takes_off || !new.contains(known));
+        for tag in new.into_iter().filter(|_| !takes_off) {
+            if !tags.contains(&tag) {
                 tags.push(tag);
             }
         }
@@ -147,18 +148,27 @@ impl Gatherer<'_> {
     }
 
     /// The rules that have names of their own.
-    fn take_rules(&self, params: &mut Params, known: &[String]) {
-        let rule =
-            self.text.has_phrase("post experiment rule") || self.text.has_phrase("post-experiment|post rule");
-        if rule && self.text.has(&["continue", "keep"]) {
-            params.insert("post_experiment_rule".into(), json!({ "rule": "continue" }));
-        } else if rule && self.text.has(&["assign"]) {
-            let code = slots::names::word_of(self.text, known.iter().map(String::as_str));
-            params.insert("post_experiment_rule".into(), json!({ "rule": "assign", "condition_code": code }));
+    pub(super) fn take_rules(&self, params: &mut Params, known: &[String]) {
+        let post =
+            [("post experiment rule", 3), ("post-experiment rule", 2), ("post-experiment|post rule", 2)];
+        let place = post.iter().find_map(|(phrase, length)| Some(self.text.find_phrase(phrase)? + length));
+        if let Some(from) = place {
+            let rest = Text { words: self.text.words[from..].to_vec(), ..Text::default() };
+            let rule = rest.words.iter().take(4).find(|word| word.is(&["continue", "keep", "assign"]));
+            let code = slots::names::word_of(&rest, known.iter().map(String::as_str));
+            let rule = rule.map(|word| match word.is(&["assign"]) {
+                true => json!({ "rule": "assign", "condition_code": code }),
+                false => json!({ "rule": "continue" }),
+            });
+            params.extend(rule.map(|rule| ("post_experiment_rule".to_owned(), rule)));
         }
-        if self.text.has(&["consistency"]) {
-            let word = ["individual", "group"].into_iter().find(|word| self.text.has(&[word]));
-            params.extend(word.map(|word| ("consistency_rule".to_owned(), json!(word))));
+        if let Some(at) = self.text.words.iter().position(|word| !word.quoted && word.is(&["consistency"])) {
+            let rules = ["individual", "group", "experiment"];
+            let named = |word: &&Word| word.is(&rules);
+            let after = self.text.words[at + 1..].iter().take(4).find(named);
+            let before = || at.checked_sub(1).and_then(|at| self.text.words.get(at)).filter(named);
+            let rule = after.or_else(before).map(|word| word.low.clone());
+            params.extend(rule.map(|rule| ("consistency_rule".to_owned(), json!(rule))));
         }
     }
 }

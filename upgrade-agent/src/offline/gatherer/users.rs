@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::slots::{self, names, points};
-use super::super::wire::ContextInfo;
+use super::super::wire::{self, ContextInfo};
 use super::create::is_absent;
 use super::subject::Subject;
 use super::{Draft, Gatherer, Next, Params};
@@ -31,9 +31,19 @@ impl Gatherer<'_> {
             Some(context) => {
                 params.insert("context".into(), json!(context));
             }
-            None if is_absent(&params, "context") && draft.is_none() => {
-                if let Some(guess) = points::context_guess(self.text) {
-                    return Err(self.unknown_context(&guess, &contexts));
+            None if is_absent(&params, "context") => {
+                match (self.subject()?, points::context_guess(self.text)) {
+                    (Subject::One(experiment), _) => {
+                        let details =
+                            self.need("get_experiment_details", json!({ "experiment_id": experiment.id }))?;
+                        params.extend(
+                            wire::context_of(details).map(|context| ("context".to_owned(), json!(context))),
+                        );
+                    }
+                    (_, Some(guess)) if draft.is_none() => {
+                        return Err(self.unknown_context(&guess, &contexts));
+                    }
+                    _ => {}
                 }
             }
             None => {}
@@ -88,7 +98,10 @@ impl Gatherer<'_> {
         let asked = draft.and_then(Draft::asked_for) == Some("user_id");
         let answer = || asked.then(|| self.facts.message.trim().to_owned());
         if is_absent(&params, "user_id") {
-            let user = slots::user(self.text).or_else(|| self.text.quotes.first().cloned()).or_else(answer);
+            let user = slots::user(self.text)
+                .or_else(|| slots::assigned_user(self.text))
+                .or_else(|| self.text.quotes.first().cloned())
+                .or_else(answer);
             params.extend(user.map(|user| ("user_id".to_owned(), Value::String(user))));
         }
         params

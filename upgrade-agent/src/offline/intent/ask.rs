@@ -71,6 +71,10 @@ pub(in super::super) enum Ask {
     No,
     /// Not to do something.
     Refused,
+    /// To take back what was done.
+    Undo,
+    /// Something in another language.
+    OtherLanguage,
     Explain(Vec<&'static Term>),
     /// How something is done, or what it would do.
     HowTo(Action),

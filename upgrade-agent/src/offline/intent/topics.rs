@@ -66,6 +66,21 @@ pub(super) fn asks_for_abilities(text: &Text) -> bool {
         || text.has_phrase("are you good") && text.has(&["what"])
 }
 
+/// "Can you delete experiments?": about experiments in general, while "can you delete an experiment?" is a polite wish.
+pub(super) fn asks_if_able(text: &Text) -> bool {
+    let opens =
+        text.find_phrase("can|could|do you") == Some(0) || text.find_phrase("are you able to") == Some(0);
+    let general = text.words.iter().enumerate().any(|(at, word)| {
+        let before = at.checked_sub(1).and_then(|at| text.words.get(at));
+        let plural = word.is(&["experiments", "studies", "trials"]);
+        plural
+            && before.is_some_and(|verb| {
+                lexicon::concepts(verb).first().is_some_and(|concept| *concept <= C::Mark)
+            })
+    });
+    opens && general && !text.has(&["please"])
+}
+
 /// What we did together; a recap of one experiment is about the experiment.
 pub(super) fn asks_for_report(text: &Text, hits: &Hits) -> bool {
     let together =
@@ -160,7 +175,7 @@ fn is_what_is(text: &Text, terms: &[Found]) -> bool {
 
 /// "Which condition does student ada get in assign-prog?"
 pub(super) fn assignment(text: &Text, hits: &Hits) -> Option<Meaning> {
-    let named = slots::user(text).is_some();
+    let named = slots::user(text).is_some() || slots::assigned_user(text).is_some();
     let gets =
         hits.has(C::Assign) || (hits.has(C::Condition) && text.has(&["get", "gets", "got", "see", "sees"]));
     let asks_get = text.has(&["what", "which"]) && text.has(&["get", "gets", "receive", "receives"]);

@@ -51,6 +51,39 @@ pub(in super::super) fn shares(text: &Text, known: &[String], current: &[String]
     }
 }
 
+/// A name that stands where a condition's stands, beside its weight, and is none of the `known` codes: "red 50, blue 50". Its
+/// weight is not another condition's.
+pub(in super::super) fn stranger(text: &Text, known: &[String]) -> Option<String> {
+    let weights: Vec<usize> = (0..text.words.len())
+        .filter(|at| !text.words[*at].quoted && number(&text.words[*at].raw).is_some())
+        .collect();
+    let sum: f64 = weights.iter().filter_map(|at| number(&text.words[*at].raw)).sum();
+    let is_sign = |at: usize| text.words[at].raw.ends_with('%');
+    if weights.len() < 2 || (sum - 100.0).abs() > 0.01 {
+        return None;
+    }
+    let code = |word: &Word| matches!(item(&word.raw, word, known), Some(Item::Code(_) | Item::Rest));
+    let beside = |at: usize| {
+        let after = at
+            + 1
+            + text.words[at + 1..].iter().take_while(|word| word.is(&["of", "for", "to", "on"])).count();
+        let before = at.checked_sub(1).and_then(|at| text.words.get(at));
+        [before, text.words.get(after).filter(|word| !word.new_clause)]
+    };
+    weights.into_iter().find_map(|at| {
+        let near: Vec<&Word> = beside(at).into_iter().flatten().collect();
+        if near.iter().any(|word| code(word)) {
+            return None;
+        }
+        let named = |word: &&&Word| {
+            let condition = word.is(&["treatment", "variation", "variant", "experimental", "intervention"]);
+            let name = condition || super::is_free(word) && (is_sign(at) || !word.is_capital());
+            name && !word.quoted && word.raw.chars().any(char::is_alphabetic)
+        };
+        near.iter().find(named).map(|word| word.raw.clone())
+    })
+}
+
 /// `50/50`, `70:30`, `20/30/50`.
 pub(in super::super) fn ratio(raw: &str) -> Option<Vec<f64>> {
     let parts: Vec<f64> = raw
@@ -178,6 +211,32 @@ fn unique(codes: impl Iterator<Item = String>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_that_is_no_condition_of_the_context_is_told_apart() {
+        let known = ["control".to_owned(), "variant".to_owned()];
+        let of = |message| stranger(&Text::read(message), &known);
+        for (message, wanted) in [
+            ("with red 50 and blue 50", "red"),
+            ("control (30%) and treatment (70%)", "treatment"),
+            ("30% control and 70% treatment", "treatment"),
+            ("Red 50%, Blue 50%", "Red"),
+        ] {
+            assert_eq!(of(message).as_deref(), Some(wanted), "{message}");
+        }
+        for message in [
+            "control 30 and variant 70",
+            "30% control and the rest variant",
+            "create Unit 2 with control 50 and variant 50",
+            "50/50",
+            "70 and 30",
+            "40% of control, 60% of variant",
+            "set the weights of Hints to 70 and 30",
+            "give contrl 40% and variant 60%",
+        ] {
+            assert_eq!(of(message), None, "{message}");
+        }
+    }
 
     fn of(message: &str) -> Option<Vec<(String, f64)>> {
         let known = ["control".to_owned(), "variant".to_owned()];

@@ -107,6 +107,10 @@ fn side_of_verb(text: &Text, at: usize) -> Option<Side> {
     if let Some(side) = side_noun(word) {
         return is_order(text, at).then_some(side);
     }
+    let follows = |at: usize, low: &str| text.words.get(at).is_some_and(|next| next.low == low);
+    if follows(at + 1, "if") && follows(at + 2, "reached") {
+        return None;
+    }
     match concepts.first() {
         Some(C::Include) => Some(Side::Inclusion),
         Some(C::Exclude) => Some(Side::Exclusion),

@@ -108,7 +108,10 @@ fn is_id(word: &Word) -> bool {
     let number = word.raw.parse::<f64>().is_ok();
     let doing = word.low.len() > 5 && word.low.ends_with("ing");
     let place = super::ordinals::is_word(word);
-    word.quoted || number || !doing && !grammar && !place && (is_free(word) || word.is_capital())
+    let share = super::conditions::ratio(&word.raw).is_some();
+    let rule = word.is(&["consistency", "post", "post-experiment", "rule"]);
+    let other = doing || grammar || place || share || rule;
+    word.quoted || number || !other && (is_free(word) || word.is_capital())
 }
 
 pub(in super::super) fn is_person(word: &Word) -> bool {
