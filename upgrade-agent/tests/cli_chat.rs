@@ -44,6 +44,16 @@ fn the_input_may_end_anywhere() {
 }
 
 #[test]
+fn quit_leaves_with_the_stroke_and_without() {
+    for word in ["/quit", "/exit", "quit", "exit"] {
+        let ran = run(&Folder::new(), &[], &format!("hello\n{word}\nlist the contexts\n")).good();
+        assert!(ran.out().contains("Hello!") && !ran.out().contains("mathstream"), "{word}: {}", ran.out());
+    }
+    let ran = run(&Folder::new(), &[], "quit the contexts\nlist the contexts\n").good();
+    assert!(ran.out().contains("mathstream"), "more than the word is a message: {}", ran.out());
+}
+
+#[test]
 fn quick_answers_are_chosen_by_number() {
     let folder = Folder::new();
     let out = run(&folder, &[], "create experiment Foo\n1\n").good().out();

@@ -403,3 +403,56 @@ async fn who_takes_part_can_be_changed_while_it_is_asked_about() {
     ])
     .await;
 }
+
+#[tokio::test]
+async fn numbers_of_students_are_what_was_said() {
+    for (count, told) in [
+        ("-5", "num_users is 0, and it must be from 1 to 1000"),
+        ("one million", "num_users is 1000000, and"),
+        ("99999999999", "and it must be from 1 to 1000"),
+    ] {
+        let said = format!("test the balance of Running Test with {count} users");
+        all_end_in(&[(&said, &[told, "!The split"])]).await;
+    }
+    all_end_in(&[
+        (
+            "test the balance of Running Test with 100 users;;live test with 20 users",
+            &["Test the balance of experiment 'Running Test'", "20 simulated students"],
+        ),
+        (
+            "test the balance of Running Test with 100 users;;I want a live test",
+            &["Test the balance of experiment 'Running Test'"],
+        ),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn another_wish_is_no_answer_to_what_was_asked_before() {
+    all_end_in(&[
+        (
+            "start Foo;;make it 30/70 instead",
+            &["Update experiment 'Foo'", "control 30%, variant 70%", "!from 'inactive' to 'enrolling'"],
+        ),
+        ("delete Foo;;make it 30/70", &["Update experiment 'Foo'", "!PERMANENTLY"]),
+        ("start Foo;;cancelled instead", &["from 'inactive' to 'cancelled'"]),
+        ("exit", &["Goodbye"]),
+        (
+            "start Foo;;yes;;simulate a journey of user bo in Foo: visit, then dance",
+            &["Which steps should they take"],
+        ),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn the_lists_of_an_experiment_are_told_with_it() {
+    all_end_in(&[
+        (
+            "exclude bob and class c7 from Hints;;yes;;include student ada in Hints;;yes;;who is excluded from Hints?",
+            &["- included: ada\n", "- excluded: bob, classId c7"],
+        ),
+        ("tell me about Foo", &["!included", "!excluded"]),
+    ])
+    .await;
+}

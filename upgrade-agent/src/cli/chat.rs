@@ -24,7 +24,7 @@ Say what you want in plain words. Quick answers can be chosen by their number.
 /thread NAME    go on with another conversation, or begin one; a number of the list will do
 /delete NAME    delete a conversation
 /help           this text
-/quit           leave (or end the input)";
+/quit           leave (or end the input); without the stroke, too";
 
 pub(super) async fn run(config: &Config, thread: String, screen: Screen) -> Result<(), Failure> {
     let interrupts = Interrupts::listen()?;
@@ -148,7 +148,7 @@ impl Chat {
     async fn take(&mut self, line: &str) -> Then {
         match line.split_once(' ').unwrap_or((line, "")) {
             ("", _) => {}
-            ("/quit" | "/exit", _) => return Then::Leave,
+            ("/quit" | "/exit", _) | ("quit" | "exit", "") => return Then::Leave,
             ("/help", _) => self.screen.line(HELP),
             ("/threads", _) => self.list_threads().await,
             ("/thread", name) => self.change_thread(name.trim()).await,

@@ -113,8 +113,16 @@ impl Gatherer<'_> {
         let dropped = self.facts.told("dropped");
         let action = dropped["action"].as_str().and_then(Action::of_name)?;
         let params = dropped["params"].as_object().cloned().unwrap_or_default();
-        let changes = matches!(ask, Ask::Do(Action::Update) | Ask::Unclear) && self.names_no_other(&params);
+        let changes = matches!(ask, Ask::Do(Action::Update) | Ask::Unclear)
+            && self.names_no_other(&params)
+            && self.may_change(action);
         changes.then(|| Draft { action, params, asked: Vec::new() })
+    }
+
+    /// "Make it 30/70 instead" is no other way to start an experiment.
+    fn may_change(&self, action: Action) -> bool {
+        let designs = matches!(action, Action::Create | Action::Update);
+        designs || !slots::has_weights(self.text) && slots::filter_mode(self.text).is_none()
     }
 
     fn names_no_other(&self, params: &Params) -> bool {

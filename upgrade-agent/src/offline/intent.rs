@@ -73,7 +73,8 @@ impl Reader<'_> {
         if has(topics::THANKS) && only(topics::PLEASED) {
             return Some(surely(Ask::Thanks));
         }
-        let parts = has(&["bye", "goodbye", "farewell", "cya"]) || self.text.has_phrase("see you");
+        let parts =
+            has(&["bye", "goodbye", "farewell", "cya", "exit", "quit"]) || self.text.has_phrase("see you");
         if parts && only(topics::FAREWELLS) {
             return Some(surely(Ask::Farewell));
         }

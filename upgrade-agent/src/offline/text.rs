@@ -127,7 +127,7 @@ impl Reader<'_> {
             }
         }
         for raw in piece.split_whitespace() {
-            let core = raw.trim_matches(|c: char| !c.is_alphanumeric());
+            let core = signed(raw).unwrap_or_else(|| raw.trim_matches(|c: char| !c.is_alphanumeric()));
             if !core.is_empty() {
                 self.word(core, quoted);
             }
@@ -148,6 +148,13 @@ impl Reader<'_> {
         self.leads |= matches!(end, Some('.' | '!' | '?'));
         self.new_clause |= matches!(end, Some('.' | '!' | '?' | ',' | ';' | ':'));
     }
+}
+
+/// A number below zero: there the sign is more than punctuation.
+fn signed(raw: &str) -> Option<&str> {
+    let core = raw.trim_end_matches(|c: char| !c.is_alphanumeric());
+    let number = core.strip_prefix('-').is_some_and(|digits| digits.chars().all(|c| c.is_ascii_digit()));
+    (number && core.len() > 1).then_some(core)
 }
 
 /// Typographic signs as the keyboard has them.

@@ -88,6 +88,9 @@ fn asking(kind: ActionKind, name: &str, params: &Params, state: &ConversationSta
         (ActionKind::UpdateExperiment, "conditions") => {
             "What should change, and to what? For the conditions, give each its weight in percent.".to_owned()
         }
+        (ActionKind::SimulateUserJourney, "steps") => {
+            "Which steps should they take, one after the other? For example: visit, then pause it, then visit again.".to_owned()
+        }
         (ActionKind::CreateExperiment, "decision_points") => {
             format!("At which decision points (site / target) should {whose} run?")
         }

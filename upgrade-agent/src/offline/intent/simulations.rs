@@ -55,6 +55,9 @@ fn balance(text: &Text, hits: &Hits) -> Option<(usize, C)> {
     let is_method = |at: usize| {
         text.words.get(at + 1).is_some_and(|next| next.low.starts_with("test") || next.is(&["experiments"]))
     };
+    if let Some(at) = text.find_phrase("live test|check") {
+        return Some((at, C::Balance));
+    }
     if let Some(at) = foretelling(text, hits) {
         return Some((at, C::Balance));
     }

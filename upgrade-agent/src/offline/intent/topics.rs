@@ -23,7 +23,8 @@ pub(super) const GREETINGS: &[&str] = &[
 ];
 pub(super) const THANKS: &[&str] =
     &["thanks", "thank", "thx", "cheers", "ta", "great", "perfect", "awesome", "nice"];
-pub(super) const FAREWELLS: &[&str] = &["bye", "goodbye", "farewell", "cya", "see", "later", "good", "ok"];
+pub(super) const FAREWELLS: &[&str] =
+    &["bye", "goodbye", "farewell", "cya", "exit", "quit", "see", "later", "good", "ok"];
 /// Thanks, and what stands before them.
 pub(super) const PLEASED: &[&str] =
     &["thanks", "thank", "thx", "cheers", "ta", "great", "perfect", "awesome", "nice", "ok", "okay", "cool"];

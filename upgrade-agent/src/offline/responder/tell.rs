@@ -188,6 +188,17 @@ pub(super) fn status(experiment: &Value) -> String {
     format!("Experiment {} is {status}: {}.", name(experiment), effect_of(status))
 }
 
+/// The students and groups of a list; none if nobody is on it.
+fn members(list: &Value) -> Option<String> {
+    let groups = wire::field(list, &["groups"]).as_array().into_iter().flatten();
+    let groups = groups.filter_map(|group| {
+        let kind = wire::text(group, &["group_type", "type"])?;
+        Some(format!("{kind} {}", wire::text(group, &["group_id", "id"])?))
+    });
+    let all: Vec<String> = wire::texts(wire::field(list, &["users"])).into_iter().chain(groups).collect();
+    (!all.is_empty()).then(|| all.join(", "))
+}
+
 pub(super) fn details(experiment: &Value) -> String {
     let mut lines = vec![format!(
         "Experiment {} ({})",
@@ -208,6 +219,9 @@ pub(super) fn details(experiment: &Value) -> String {
     let rule = wire::field(experiment, &["post_rule", "post_experiment_rule"]);
     line("after enrolment", wire::text(rule, &["rule"]).map(str::to_owned));
     line("filter mode", plain(&["filter_mode"]));
+    for (title, side) in [("included", "inclusion"), ("excluded", "exclusion")] {
+        line(title, members(wire::field(experiment, &[side])));
+    }
     let tags = wire::texts(wire::field(experiment, &["tags"]));
     line("tags", (!tags.is_empty()).then(|| tags.join(", ")));
     lines.join("\n")

@@ -147,8 +147,9 @@ fn change(text: &Text, kinds: &[String], known: &dyn Fn(&str) -> bool) -> Option
     let mut users = students::users(text);
     let in_group = |id: &String| groups.iter().any(|(_, group)| group == id);
     users.retain(|id| !known(id) && !in_group(id));
-    if users.is_empty() && groups.is_empty() {
+    if users.is_empty() {
         users = bare(text, kinds, known);
+        users.retain(|id| !in_group(id));
     }
     let found = !users.is_empty() || !groups.is_empty();
     found.then_some(Change { side, removes, only, users, groups })
@@ -251,6 +252,7 @@ mod tests {
         assert_eq!(of("include class c1 and exclude user bob"), ["+in classId c1", "+ex bob"]);
         assert_eq!(of("exclude class c7 and student dan from Hints"), ["+ex dan,classId c7"]);
         assert_eq!(of("exclude student dan and class c7 from Hints"), ["+ex dan,classId c7"]);
+        assert_eq!(of("exclude bob and class c7 from Hints"), ["+ex bob,classId c7"]);
         assert_eq!(of("exclude Hints"), Vec::<String>::new());
     }
 }

@@ -164,6 +164,8 @@ const NUMBERS: &[(&str, u32)] = &[
     ("hundred", 100),
     ("hundreds", 100),
     ("thousand", 1000),
+    ("million", 1_000_000),
+    ("billion", 1_000_000_000),
 ];
 
 /// How many students: "200 users", "50 simulated students", "a hundred learners", "n=200", "with 200".
@@ -200,18 +202,19 @@ fn number(text: &Text, at: usize, word: &Word) -> Option<u32> {
         return None;
     }
     let digits = word.raw.replace([',', '\''], "");
-    if let Ok(number) = digits.parse() {
-        return Some(number);
+    if let Ok(number) = digits.parse::<i64>() {
+        // Too few and too many are left to the action to refuse.
+        return Some(u32::try_from(number.max(0)).unwrap_or(u32::MAX));
     }
     if let Some(Ok(thousands)) = word.low.strip_suffix('k').map(str::parse::<u32>) {
-        return thousands.checked_mul(1000);
+        return Some(thousands.saturating_mul(1000));
     }
     let of = |word: &Word| NUMBERS.iter().find(|(name, _)| word.low == *name).map(|(_, number)| *number);
     let own = of(word)?;
     let before = at.checked_sub(1).and_then(|at| text.words.get(at));
     let times = before.and_then(|before| before.raw.parse().ok().or_else(|| of(before)));
     match times.filter(|_| own >= 100) {
-        Some(times) => own.checked_mul(times),
+        Some(times) => Some(own.saturating_mul(times)),
         // "Two hundred" is found at "hundred".
         None if text.words.get(at + 1).and_then(of).is_some_and(|next| next >= 100) => None,
         None => Some(own),
@@ -295,6 +298,10 @@ mod tests {
             ("n=300", Some(300)),
             ("test the balance of Hints with 500", Some(500)),
             ("a single student", Some(1)),
+            ("-5 users", Some(0)),
+            ("one million users", Some(1_000_000)),
+            ("nine billion users", Some(u32::MAX)),
+            ("99999999999 users", Some(u32::MAX)),
             ("test the balance of Group Two with 50 users", Some(50)),
             ("test the balance of Unit 2 with fifty users", Some(50)),
             ("make it 70/30", None),
