@@ -280,9 +280,9 @@ async fn a_condition_that_the_context_does_not_have_is_not_taken_for_another() {
 #[tokio::test]
 async fn tags_are_added_and_taken_off() {
     all_end_in(&[
-        ("add the tag pilot to Hints", &["Update experiment 'Hints'", "tags: pilot\n"]),
+        ("add the tag pilot to Hints", &["Update experiment 'Hints'", "tags: pilot\n", "!included"]),
         ("tag Foo with pilot and grade7", &["Update experiment 'Foo'", "tags: pilot, grade7\n"]),
-        ("add pilot to the tags of Hints", &["Update experiment 'Hints'", "tags: pilot\n"]),
+        ("add pilot to the tags of Hints", &["Update experiment 'Hints'", "tags: pilot\n", "!included"]),
     ])
     .await;
 }
@@ -455,4 +455,61 @@ async fn the_lists_of_an_experiment_are_told_with_it() {
         ("tell me about Foo", &["!included", "!excluded"]),
     ])
     .await;
+}
+
+#[tokio::test]
+async fn decision_points_are_added_to_those_there_are_and_taken_off() {
+    let (old, new) = ("SelectSection / absolute_value_plot_equality", "workspace / analyzing_step_functions");
+    let both = format!("decision points: {old}, {new}\n");
+    for said in ["add the decision point", "add a second decision point"] {
+        let said = format!("tell me about Hints;;{said} {new} to it");
+        all_end_in(&[(&said, &["Update experiment 'Hints'", &both, "!included"])]).await;
+    }
+    let replaced = format!("change the decision point of Hints to {new}");
+    let taken =
+        format!("add the decision point {new} to Hints;;yes;;remove the decision point {old} from Hints");
+    let one = format!("decision points: {new}\n");
+    all_end_in(&[
+        (&replaced, &[&one, "!included"]),
+        (&taken, &["Update experiment 'Hints'", &one, "!excluded"]),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn every_setting_can_be_changed_by_its_name() {
+    all_end_in(&[
+        (
+            "change the context of Hints to mathstream",
+            &["mathstream", "!I need: conditions", "!What should change"],
+        ),
+        ("change the description of Hints", &["Which description should it get?"]),
+        (
+            "change the description of Hints;;for class 7",
+            &["Update experiment 'Hints'", "description: for class 7\n"],
+        ),
+        (
+            "tell me about Hints;;set its filter mode to exclude all",
+            &["Update experiment 'Hints'", "filter mode: excludeAll\n"],
+        ),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn students_are_made_known_by_their_bare_ids() {
+    all_end_in(&[
+        ("initialize ada", &["Initialize user 'ada'"]),
+        ("initialise user ada in class c1", &["Initialize user 'ada'", "classId: c1"]),
+        ("initialize a user;;yes", &["Which user (id) do you mean?", "!user 'yes'"]),
+        ("initialize a user;;42", &["Initialize user '42'"]),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn what_shall_happen_later_does_not_happen_now() {
+    for said in ["start Foo tomorrow", "stop Running Test on Friday", "can you start Foo next week?"] {
+        all_end_in(&[(said, &["I change a status at once", "!Change experiment"])]).await;
+    }
 }

@@ -263,6 +263,12 @@ impl Gatherer<'_> {
         status: Option<&'static str>,
         draft: Option<&Draft>,
     ) -> Next<(Params, Vec<&'static str>)> {
+        if let Some(when) = slots::later(self.text) {
+            let message = format!(
+                "I change a status at once and not {when}; UpGrade's own screen can schedule a start"
+            );
+            return Err(error("validation", message));
+        }
         let (mut params, mut missing) = self.of_experiment(draft)?;
         let status = status.or_else(|| slots::target_status(self.text)).or_else(|| {
             draft.and_then(|_| match understand(self.text).ask {

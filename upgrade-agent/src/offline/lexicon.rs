@@ -223,7 +223,7 @@ const FUNCTION: &str = "a/b current exact actual overall latest recent main full
     word words work works would yes yet you your";
 
 /// Words that are near to others in spelling and mean something else.
-const LOOKALIKES: &str = "addition exit quit best car cat class contact content data date edition hint hints half joke lunch mask \
+const LOOKALIKES: &str = "addition copy duplicate exit export import quit best car cat class contact content data date edition hint hints half joke lunch mask \
     math maths part party real rest review school story taste tea team text trail train weather \
     chance charge stand store stone price create-prog design resign assume report-card random";
 

@@ -302,6 +302,21 @@ pub(super) fn assigned_user(text: &Text) -> Option<String> {
     (named && verb.is(&gets)).then(|| who.raw.clone())
 }
 
+/// "Initialize ada": whoever stands behind the verb, if it is one.
+pub(super) fn initialized(text: &Text) -> Option<String> {
+    let verb = text.words.iter().position(|word| lexicon::concepts(word).contains(&C::Init))?;
+    let ids = students::listed(text, verb + 1);
+    <[String; 1]>::try_from(ids).ok().map(|[id]| id)
+}
+
+/// When something shall be done, if not now: "tomorrow", "on Monday", "next week".
+pub(super) fn later(text: &Text) -> Option<String> {
+    let days = "tomorrow tonight monday tuesday wednesday thursday friday saturday sunday";
+    let day = text.words.iter().find(|word| !word.quoted && days.split(' ').any(|day| day == word.low));
+    let week = || text.has_phrase("next week|month|year").then(|| "then".to_owned());
+    day.map(|word| word.raw.clone()).or_else(week)
+}
+
 /// Who takes part when no list names him, if the message says.
 pub(super) fn filter_mode(text: &Text) -> Option<&'static str> {
     let all = text.has(&["everyone", "everybody", "includeall", "anyone"])

@@ -18,14 +18,19 @@ impl Gatherer<'_> {
         let Some(id) = id else { return Ok((params, missing)) };
         let experiment = self.need("get_experiment_details", json!({ "experiment_id": id }))?.clone();
         let contexts = self.contexts()?;
-        let context = wire::context_of(&experiment);
+        let own = wire::context_of(&experiment);
+        self.take_other_context(&mut params, &contexts, own.as_deref());
         let context =
-            contexts.into_iter().find(|known| Some(&known.name) == context.as_ref()).unwrap_or_default();
+            contexts.into_iter().find(|known| Some(&known.name) == own.as_ref()).unwrap_or_default();
         let asked = draft.and_then(Draft::asked_for);
+        if asked == Some("description") && !self.text.has(&["description"]) {
+            params.insert("description".into(), json!(self.answer_in_full()));
+            return Ok((params, missing));
+        }
         let changes_name = self.take_new_name(&mut params, asked);
         if !changes_name {
             self.take_weights(&mut params, &experiment, &context.conditions);
-            self.take_point_change(&mut params, &context);
+            self.take_point_change(&mut params, &experiment, &context);
             self.take_group(&mut params, &context);
         }
         self.take_lists(&mut params, Some(&experiment), &context)?;
@@ -75,9 +80,7 @@ impl Gatherer<'_> {
             || self.text.has_phrase("call it|that|this")
             || (self.text.has(&["name", "title"]) && self.text.has(&["to", "into"]));
         if !renames && asked == Some("name") {
-            let whole = self.facts.message.trim().trim_end_matches(['.', '!']);
-            let name = self.text.quotes.first().map_or(whole, String::as_str);
-            params.insert("name".into(), json!(name));
+            params.insert("name".into(), json!(self.answer_in_full()));
             return true;
         }
         if !renames {
@@ -122,14 +125,44 @@ impl Gatherer<'_> {
         text
     }
 
-    fn take_point_change(&self, params: &mut Params, context: &wire::ContextInfo) {
+    fn take_point_change(&self, params: &mut Params, experiment: &Value, context: &wire::ContextInfo) {
         let (site, target) = points::point(self.text, &context.sites, &context.targets);
-        if site.is_some() || target.is_some() {
-            if half::of(params, "decision_points").is_none() {
-                params.remove("decision_points");
-            }
-            self.take_points(params, context, None);
+        if site.is_none() && target.is_none() {
+            return;
         }
+        if half::of(params, "decision_points").is_none() {
+            params.remove("decision_points");
+        }
+        self.take_points(params, context, None);
+        let adds = self.text.has(&["add", "also", "another", "second", "additional", "extra", "too"]);
+        let takes_off = self.text.has(&["remove", "delete", "drop", "without"]);
+        let Some(Value::Array(named)) = params.get_mut("decision_points").filter(|_| adds || takes_off)
+        else {
+            return;
+        };
+        let place = |point: &Value| (point["site"].clone(), point["target"].clone());
+        let mut all: Vec<Value> =
+            wire::field(experiment, &["decision_points"]).as_array().cloned().unwrap_or_default();
+        all.iter_mut().for_each(|point| *point = as_param(point));
+        all.retain(|point| named.iter().all(|one| place(one) != place(point)));
+        if !takes_off {
+            all.append(named);
+        }
+        *named = all;
+    }
+
+    /// "Change the context of Foo to mathstream".
+    fn take_other_context(&self, params: &mut Params, contexts: &[wire::ContextInfo], own: Option<&str>) {
+        let speaks = self.text.has(&["context", "app", "application"]) || self.text.has(&["move", "switch"]);
+        let other = self.named_context(contexts).filter(|context| Some(context.name.as_str()) != own);
+        let to = self.text.has(&["to", "into"]);
+        params.extend(other.filter(|_| speaks && to).map(|other| ("context".to_owned(), json!(other.name))));
+    }
+
+    /// The answer to what was asked for in words of the person's own.
+    fn answer_in_full(&self) -> &str {
+        let whole = self.facts.message.trim().trim_end_matches(['.', '!']);
+        self.text.quotes.first().map_or(whole, String::as_str)
     }
 
     /// With "set" the old ones go.
@@ -171,4 +204,13 @@ impl Gatherer<'_> {
             params.extend(rule.map(|rule| ("consistency_rule".to_owned(), json!(rule))));
         }
     }
+}
+
+/// A decision point of an experiment as an action takes it.
+fn as_param(point: &Value) -> Value {
+    let mut param = json!({ "site": point["site"], "target": point["target"] });
+    if point["exclude_if_reached"] == true {
+        param["exclude_if_reached"] = json!(true);
+    }
+    param
 }

@@ -12,6 +12,9 @@ use crate::actions::half::{self, Half};
 impl Gatherer<'_> {
     pub(super) fn init(&self, draft: Option<&Draft>) -> Next<(Params, Vec<&'static str>)> {
         let mut params = self.with_user(draft);
+        if is_absent(&params, "user_id") {
+            params.extend(slots::initialized(self.text).map(|user| ("user_id".to_owned(), json!(user))));
+        }
         let contexts = self.contexts()?;
         if let Some((kind, id)) = self.membership(&contexts) {
             let (of, at) = (json!({ kind.clone(): [id.clone()] }), json!({ kind: id }));
@@ -96,7 +99,8 @@ impl Gatherer<'_> {
     fn with_user(&self, draft: Option<&Draft>) -> Params {
         let mut params = draft.map(|draft| draft.params.clone()).unwrap_or_default();
         let asked = draft.and_then(Draft::asked_for) == Some("user_id");
-        let answer = || asked.then(|| self.facts.message.trim().to_owned());
+        let names = self.text.words.iter().any(slots::is_free);
+        let answer = || (asked && names).then(|| self.facts.message.trim().to_owned());
         if is_absent(&params, "user_id") {
             let user = slots::user(self.text)
                 .or_else(|| slots::assigned_user(self.text))

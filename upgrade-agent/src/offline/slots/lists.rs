@@ -194,6 +194,14 @@ fn bare(text: &Text, kinds: &[String], known: &dyn Fn(&str) -> bool) -> Vec<Stri
     let from = verb + 1 + text.words[verb + 1..].iter().take_while(skip).count();
     let ids = students::listed(text, from);
     let group = |id: &String| students::kind_of(id, kinds).is_some();
+    // "Add the decision point X", "add pilot to the tags": a part of the design, and nobody.
+    let of_part = text.words.get(from + 1).is_some_and(|next| {
+        let parts = [C::Point, C::Tag, C::Condition, C::Weight, C::Description];
+        lexicon::concepts(next).iter().any(|concept| parts.contains(concept))
+    });
+    if of_part || super::tags::given(text).is_some() {
+        return Vec::new();
+    }
     if ids.iter().any(|id| known(id) || group(id)) { Vec::new() } else { ids }
 }
 
@@ -252,6 +260,9 @@ mod tests {
         assert_eq!(of("include class c1 and exclude user bob"), ["+in classId c1", "+ex bob"]);
         assert_eq!(of("exclude class c7 and student dan from Hints"), ["+ex dan,classId c7"]);
         assert_eq!(of("exclude student dan and class c7 from Hints"), ["+ex dan,classId c7"]);
+        for message in ["add the decision point workspace to Hints", "add pilot to the tags of Hints"] {
+            assert_eq!(of(message), Vec::<String>::new(), "{message}");
+        }
         assert_eq!(of("exclude bob and class c7 from Hints"), ["+ex bob,classId c7"]);
         assert_eq!(of("exclude Hints"), Vec::<String>::new());
     }

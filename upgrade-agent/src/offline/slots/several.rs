@@ -9,7 +9,13 @@ use super::names::Named;
 /// "All experiments", "every running test", "all of them", "delete everything".
 pub(in super::super) fn wants_all(text: &Text) -> bool {
     let alone = |at: usize| text.words.get(at + 1).is_none_or(|next| next.new_clause || is_small(next));
-    text.words.iter().enumerate().filter(|(_, word)| !word.quoted).any(|(at, word)| match word.low.as_str() {
+    // "Exclude all" is a way to filter students.
+    let filters = |at: usize| {
+        let before = at.checked_sub(1).and_then(|at| text.words.get(at));
+        before.is_some_and(|word| word.is(&["exclude", "include"]))
+    };
+    let words = text.words.iter().enumerate().filter(|(at, word)| !word.quoted && !filters(*at));
+    words.into_iter().any(|(at, word)| match word.low.as_str() {
         "everything" => alone(at),
         "all" | "every" | "each" | "both" | "any" => is_of_experiments(text, at + 1),
         _ => false,
