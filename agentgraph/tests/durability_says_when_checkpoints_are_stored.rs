@@ -5,8 +5,10 @@
 mod common;
 
 use std::collections::VecDeque;
+use std::future::IntoFuture;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use agentgraph::checkpoint::{ListQuery, Place, Put, PutWrites, Row, Tail};
 use agentgraph::prelude::*;
@@ -332,9 +334,60 @@ async fn a_thread_whose_commits_hang_holds_up_no_other() {
     };
     let slow = tokio::spawn(run("slow"));
     for thread in ["one", "two"] {
-        let done = tokio::time::timeout(std::time::Duration::from_secs(3600), run(thread)).await;
+        let done = tokio::time::timeout(Duration::from_secs(3600), run(thread)).await;
         assert_eq!(done.expect("it does not wait").unwrap().output().seen.len(), 301, "{thread}");
     }
     assert!(!slow.is_finished());
     slow.abort();
+}
+
+/// A task for each thread that was ever run so would add up.
+#[tokio::test(start_paused = true)]
+async fn no_task_is_left_behind_runs_that_ended_or_were_dropped() {
+    let graph = StateGraph::new().node("a", says("a")).edge(START, "a").edge("a", "a");
+    let graph = graph.compile().unwrap().checkpointer(NotingSaver::memory());
+    let run = |thread: &'static str, steps| {
+        let run = graph.invoke(said("i")).thread(thread).durability(Durability::Async);
+        run.max_supersteps(steps).into_future()
+    };
+    // Time passes when nobody has anything to do, and what renews leases ends when it finds none.
+    let tasks_end = async |of: &str| {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert_eq!(tokio::runtime::Handle::current().metrics().num_alive_tasks(), 0, "{of}");
+    };
+    for thread in ["one", "two"] {
+        run(thread, 3).await.unwrap();
+    }
+    tasks_end("runs that ended").await;
+    let mut ahead = run("ahead", 300);
+    while graph.state("ahead").await.unwrap().is_none() {
+        assert!(futures_util::poll!(&mut ahead).is_pending());
+    }
+    drop(ahead);
+    tasks_end("a run that was dropped").await;
+    assert_eq!(run("ahead", 1).await.unwrap_err().code(), Code::RunUnfinished);
+}
+
+/// Wherever the task was that stores and gives back.
+#[test]
+fn a_runtime_that_ends_behind_a_dropped_run_leaves_its_thread_free() {
+    let graph = StateGraph::new().node("a", says("a")).edge(START, "a").edge("a", "a");
+    let graph = graph.compile().unwrap().checkpointer(NotingSaver::memory());
+    // Each yield lets one task be polled once.
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    let runtime = builder.enable_time().event_interval(1);
+    for turns in 0..40 {
+        let thread = turns.to_string();
+        let run = |steps| graph.invoke(said("i")).thread(&thread).max_supersteps(steps).abandon();
+        let first = runtime.build().unwrap();
+        first.block_on(async {
+            let run = run(5).durability(Durability::Async).into_future();
+            assert!(futures_util::poll!(std::pin::pin!(run)).is_pending());
+            for _ in 0..turns {
+                tokio::task::yield_now().await;
+            }
+        });
+        drop(first);
+        assert!(runtime.build().unwrap().block_on(run(1).into_future()).is_ok(), "after {turns} turns");
+    }
 }

@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use async_trait::async_trait;
 use tokio::runtime::Handle;
-use tokio::sync::mpsc::{Receiver, Sender, channel};
-use tokio::sync::oneshot;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use super::forward::forwards;
 use super::{Checkpointer, ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row, RowKind, Tail};
@@ -36,14 +36,22 @@ struct Traffic {
     failed: Mutex<HashMap<String, Option<Error>>>,
 }
 
-/// What leads to the task of one thread.
+/// What leads to the task of one thread. Jobs are handed over while the lanes are locked, so that a task which finds nothing more to
+/// do knows that it may end.
 struct Lane {
-    jobs: Sender<Job>,
+    jobs: UnboundedSender<Handed>,
+    room: Arc<Semaphore>,
     leaving: Arc<Leaving>,
 }
 
 /// The leases of runs that were dropped, to be given back when what the runs handed over is stored.
 type Leaving = Mutex<Vec<u64>>;
+
+/// Something to be done, and the room that it takes until then.
+struct Handed {
+    job: Job,
+    _room: Option<OwnedSemaphorePermit>,
+}
 
 enum Job {
     Put(OwnedPut),
@@ -55,8 +63,6 @@ enum Job {
     },
     /// Says when everything before it is done.
     Settle(oneshot::Sender<()>),
-    /// There is something to be given back.
-    LetGo,
 }
 
 struct OwnedPut {
@@ -82,31 +88,34 @@ impl Behind {
     /// # Errors
     /// What failed since the last time.
     pub(crate) async fn settle(&self, thread: &str) -> Result<(), Error> {
-        let jobs = self.traffic.lanes().get(thread).map(|lane| lane.jobs.clone());
-        if let Some(jobs) = jobs {
-            let (done, is_done) = oneshot::channel();
-            // Who ends early has said what is lost.
-            if jobs.send(Job::Settle(done)).await.is_ok() {
-                let _ = is_done.await;
-            }
+        let (done, is_done) = oneshot::channel();
+        // Without a lane nothing is under way, and the other end is dropped at once.
+        if let Some(lane) = self.traffic.lanes().get(thread) {
+            let _ = lane.jobs.send(Handed { job: Job::Settle(done), _room: None });
+        } else {
+            drop(done);
         }
+        // A task that ends early has said what is lost.
+        let _ = is_done.await;
         match lock(&self.traffic.failed).remove(thread).flatten() {
             Some(error) => Err(error),
             None => Ok(()),
         }
     }
 
-    /// The lane of a thread, which is opened if it has none; or the error of an earlier write, once.
-    fn lane(&self, thread: &str) -> Result<Sender<Job>, Error> {
+    /// Uses the lane of a thread, which is opened if it has none; or gives the error of an earlier write, once.
+    fn with_lane<T>(&self, thread: &str, use_it: impl FnOnce(&Lane) -> T) -> Result<T, Error> {
         let mut lanes = self.traffic.lanes();
         self.traffic.check(thread)?;
         if let Some(lane) = lanes.get(thread) {
-            return Ok(lane.jobs.clone());
+            return Ok(use_it(lane));
         }
         let runtime = runtime()?;
-        let (jobs, received) = channel(CAPACITY);
-        let leaving = Arc::new(Leaving::default());
-        lanes.insert(thread.to_owned(), Lane { jobs: jobs.clone(), leaving: Arc::clone(&leaving) });
+        let (jobs, received) = unbounded_channel();
+        let (room, leaving) = (Arc::new(Semaphore::new(CAPACITY)), Arc::new(Leaving::default()));
+        let lane = Lane { jobs, room, leaving: Arc::clone(&leaving) };
+        let used = use_it(&lane);
+        lanes.insert(thread.to_owned(), lane);
         // A runtime that is being shut down drops the task at once, and then it wants the lock.
         drop(lanes);
         let (saver, traffic) = (Arc::clone(&self.inner), Arc::downgrade(&self.traffic));
@@ -114,11 +123,19 @@ impl Behind {
         let line =
             Line { saver, traffic, thread, jobs: received, leaving, busy: false, failed: false, left: false };
         runtime.spawn(line.carry_out());
-        Ok(jobs)
+        Ok(used)
     }
 
+    /// May be dropped while it waits for room, and leaves nothing then.
     async fn send(&self, thread: &str, job: Job) -> Result<(), Error> {
-        self.lane(thread)?.send(job).await.map_err(|_| gone(thread))
+        let room = self.with_lane(thread, |lane| Arc::clone(&lane.room))?;
+        let room = room.acquire_owned().await.map_err(|_| gone(thread))?;
+        self.hand_over(thread, job, room)
+    }
+
+    fn hand_over(&self, thread: &str, job: Job, room: OwnedSemaphorePermit) -> Result<(), Error> {
+        let handed = Handed { job, _room: Some(room) };
+        self.with_lane(thread, |lane| lane.jobs.send(handed))?.map_err(|_| gone(thread))
     }
 }
 
@@ -130,9 +147,10 @@ pub(crate) fn runtime() -> Result<Handle, Error> {
     })
 }
 
-/// The runtime ended the task.
+/// The task ended before its time.
 fn gone(thread: &str) -> Error {
-    let problem = "checkpoints were not stored: the runtime whose task was to store them was shut down";
+    let problem = "checkpoints were not stored: the task that was to store them ended, since its runtime was shut down or the \
+                   checkpointer panicked; read the thread again before you go on";
     Error::new(Code::Store, problem).on_thread(Some(thread))
 }
 
@@ -163,7 +181,7 @@ struct Line {
     /// Gone with the graph, whose last writes are stored all the same.
     traffic: Weak<Traffic>,
     thread: String,
-    jobs: Receiver<Job>,
+    jobs: UnboundedReceiver<Handed>,
     leaving: Arc<Leaving>,
     /// A write is being carried out.
     busy: bool,
@@ -176,39 +194,32 @@ struct Line {
 impl Line {
     async fn carry_out(mut self) {
         loop {
-            let job = match self.jobs.try_recv() {
-                Ok(job) => Some(job),
+            match self.jobs.try_recv() {
+                Ok(handed) => self.do_one(handed).await,
                 Err(_) => {
                     self.give_back().await;
                     if self.leaves() {
                         return;
                     }
-                    self.jobs.recv().await
                 }
-            };
-            match job {
-                Some(job) => self.do_one(job).await,
-                None => return self.give_back().await,
             }
         }
     }
 
-    /// Ends the lane, unless somebody is about to use it.
+    /// Ends the lane, unless there is something to be done again.
     fn leaves(&mut self) -> bool {
-        let Some(traffic) = self.traffic.upgrade() else { return false };
-        let mut lanes = traffic.lanes();
-        let is_used = lanes.get(&self.thread).is_some_and(|lane| lane.jobs.strong_count() > 1);
-        self.left = !is_used && self.jobs.is_empty() && lock(&self.leaving).is_empty();
-        if self.left {
+        let traffic = self.traffic.upgrade();
+        let mut lanes = traffic.as_ref().map(|traffic| traffic.lanes());
+        self.left = self.jobs.is_empty() && lock(&self.leaving).is_empty();
+        if let Some(lanes) = lanes.as_mut().filter(|_| self.left) {
             lanes.remove(&self.thread);
         }
         self.left
     }
 
-    async fn do_one(&mut self, job: Job) {
+    async fn do_one(&mut self, Handed { job, _room }: Handed) {
         self.busy = matches!(job, Job::Put(_) | Job::Writes { .. });
         let stored = match job {
-            Job::LetGo => Ok(()),
             Job::Settle(done) => {
                 self.give_back().await;
                 self.failed = false;
@@ -232,12 +243,17 @@ impl Line {
         }
     }
 
+    /// Whoever drops this while it waits gives back what is still in the list.
     async fn give_back(&self) {
-        let leaving = std::mem::take(&mut *lock(&self.leaving));
-        for fence in leaving {
+        while let Some(fence) = self.next_to_leave() {
             // A lease that cannot be given back ends by time.
             let _ = self.saver.release(&self.thread, fence).await;
+            lock(&self.leaving).retain(|leaving| *leaving != fence);
         }
+    }
+
+    fn next_to_leave(&self) -> Option<u64> {
+        lock(&self.leaving).first().copied()
     }
 }
 
@@ -248,8 +264,8 @@ impl Drop for Line {
             let mut lanes = traffic.lanes();
             self.jobs.close();
             let mut lost = self.busy;
-            while let Ok(job) = self.jobs.try_recv() {
-                lost |= matches!(job, Job::Put(_) | Job::Writes { .. });
+            while let Ok(handed) = self.jobs.try_recv() {
+                lost |= matches!(handed.job, Job::Put(_) | Job::Writes { .. });
             }
             if lost {
                 lock(&traffic.failed).entry(self.thread.clone()).or_insert_with(|| Some(gone(&self.thread)));
@@ -312,12 +328,11 @@ impl Checkpointer for Behind {
     }
 
     fn try_put(&self, put: &Put<'_>) -> Option<Result<(), Error>> {
-        let jobs = match self.lane(put.place.thread) {
-            Ok(jobs) => jobs,
-            Err(error) => return Some(Err(error)),
-        };
-        jobs.try_reserve().ok()?.send(Job::Put(OwnedPut::of(put)));
-        Some(Ok(()))
+        let thread = put.place.thread;
+        match self.with_lane(thread, |lane| Arc::clone(&lane.room).try_acquire_owned()) {
+            Ok(room) => Some(self.hand_over(thread, Job::Put(OwnedPut::of(put)), room.ok()?)),
+            Err(error) => Some(Err(error)),
+        }
     }
 
     async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), Error> {
@@ -340,11 +355,7 @@ impl Checkpointer for Behind {
     fn let_go(&self, thread: &str, fence: u64) {
         let lanes = self.traffic.lanes();
         match lanes.get(thread) {
-            Some(lane) => {
-                lock(&lane.leaving).push(fence);
-                // If there is no room, somebody is at work and will see it.
-                let _ = lane.jobs.try_send(Job::LetGo);
-            }
+            Some(lane) => lock(&lane.leaving).push(fence),
             None => {
                 drop(lanes);
                 self.inner.let_go(thread, fence);
