@@ -2,10 +2,11 @@
 #![cfg(feature = "postgres")]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "postgres_keeps_threads/at_once.rs"]
+mod at_once;
 mod common;
 mod postgres_server;
 
-use std::future::IntoFuture;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -13,7 +14,7 @@ use agentgraph::checkpoint::{
     Claim, LeaseTerms, Place, PostgresSaver, Put, Retention, RowKind, Waiting, WaitingQuery, conformance,
 };
 use agentgraph::prelude::*;
-use agentgraph::{CheckpointId, Checkpointer, Code, WhenBusy};
+use agentgraph::{CheckpointId, Checkpointer, Code};
 use common::words::{Words, WordsUpdate, says, text};
 use postgres_server::PostgresServer;
 
@@ -246,31 +247,6 @@ async fn leases_of_others_end_by_the_clock_of_the_server() {
     assert!(!is_granted(&two.acquire("v", wish).await.unwrap()));
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_lease_is_not_taken_from_under_a_commit() {
-    let server = PostgresServer::get();
-    let schema = server.fresh_schema();
-    let (one, two) = (open(&server, &schema).await, open(&server, &schema).await);
-    let graph = StateGraph::new().node("a", says("a")).edge(START, "a").compile().unwrap();
-    let (one, two) = (graph.clone().checkpointer(one), graph.checkpointer(two));
-    for _ in 0..40 {
-        let call = |graph: &CompiledGraph<Words>| {
-            let call = graph.invoke(Words::update().seen(["i"])).thread("t").when_busy(WhenBusy::Replace);
-            tokio::spawn(call.into_future())
-        };
-        let (first, second) = (call(&one), call(&two));
-        for ended in [first.await.unwrap(), second.await.unwrap()] {
-            if let Err(error) = ended {
-                assert!(matches!(error.code(), Code::LeaseLost | Code::ThreadBusy), "{error}");
-            }
-        }
-        let state = one.state("t").await.unwrap().unwrap();
-        let begun = state.values.seen.iter().filter(|word| *word == "i").count();
-        let answered = state.values.seen.iter().filter(|word| *word == "a").count();
-        assert!(answered <= begun, "{}", text(&state.values));
-    }
-}
-
 fn row<'a>(thread: &'a str, namespace: &'a str, step: u64) -> Put<'a> {
     let (place, id) = (Place { thread, namespace }, CheckpointId::new(0, step));
     let kind = if step == 0 { RowKind::Full } else { RowKind::Delta };
@@ -284,63 +260,6 @@ fn row<'a>(thread: &'a str, namespace: &'a str, step: u64) -> Put<'a> {
         clears_writes: false,
         parent: None,
         writes: &[],
-    }
-}
-
-/// Copies `t` onto `copy` while somebody else makes `copy`, and does something before that one is done.
-async fn copied_meanwhile(
-    server: &PostgresServer,
-    (before, ends): (&str, &str),
-    meanwhile: impl AsyncFnOnce(&PostgresSaver),
-) -> (Result<(), agentgraph::Error>, PostgresSaver) {
-    let database = server.fresh_database().await;
-    let saver = Arc::new(PostgresSaver::connect(&server.url_of(&database)).await.unwrap());
-    saver.put(row("t", "", 0)).await.unwrap();
-    let (other, connection) =
-        tokio_postgres::connect(&server.url_of(&database), tokio_postgres::NoTls).await.unwrap();
-    let connection = tokio::spawn(connection);
-    other.batch_execute(&format!("SET search_path = agentgraph; {before}")).await.unwrap();
-    let make = "BEGIN; INSERT INTO place (thread, namespace) VALUES ('copy', '') ON CONFLICT DO NOTHING;
-        INSERT INTO checkpoint (place, branch, step, part, kind, record)
-        SELECT id, 0, 5, 0, 0, 'other' FROM place WHERE thread = 'copy'";
-    other.batch_execute(make).await.unwrap();
-    let copies = Arc::clone(&saver);
-    let copying = tokio::spawn(async move { copies.copy_thread("t", "copy").await });
-    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = ";
-    while !copying.is_finished() && server.sql(&format!("{waiting}'{database}'")).await != "1" {
-        tokio::task::yield_now().await;
-    }
-    meanwhile(&saver).await;
-    other.batch_execute(ends).await.unwrap();
-    drop(other);
-    connection.await.unwrap().unwrap();
-    let copied = copying.await.unwrap();
-    (copied, Arc::into_inner(saver).unwrap())
-}
-
-#[tokio::test]
-async fn a_copy_is_of_one_moment() {
-    let server = PostgresServer::get();
-    let (copied, saver) = copied_meanwhile(&server, ("", "ROLLBACK"), async |saver| {
-        saver.put(row("t", "sub", 0)).await.unwrap();
-        saver.put(row("t", "", 1)).await.unwrap();
-    })
-    .await;
-    copied.unwrap();
-    let root = saver.get(Place::root("copy"), None).await.unwrap().unwrap();
-    let tells_of_sub = root.rows.last().unwrap().id.step == 1;
-    assert_eq!(saver.namespaces("copy").await.unwrap().contains(&"sub".to_owned()), tells_of_sub);
-}
-
-#[tokio::test]
-async fn a_thread_that_somebody_makes_while_it_is_copied_onto_is_his() {
-    let server = PostgresServer::get();
-    // Whether the name is new to the tables or was there before.
-    for before in ["", "INSERT INTO place (thread, namespace) VALUES ('copy', '')"] {
-        let (copied, saver) = copied_meanwhile(&server, (before, "COMMIT"), async |_| {}).await;
-        assert_eq!(copied.unwrap_err().code(), Code::ThreadExists);
-        let root = saver.get(Place::root("copy"), None).await.unwrap().unwrap();
-        assert_eq!(root.rows.iter().map(|row| row.id.step).collect::<Vec<_>>(), [5]);
     }
 }
 
@@ -503,6 +422,8 @@ async fn a_saver_goes_on_with_new_connections_when_the_server_ended_all() {
     assert_eq!(server.sql(&format!("SELECT count(pg_terminate_backend(pid)) {of_this}")).await, "2");
     let again = format!("SELECT count(*) {of_this} AND backend_start > '{latest}' AND query LIKE '%LISTEN%'");
     until(&server, &again, "1").await;
+    // Each of them was told before the server forgot it.
+    until(&server, &format!("SELECT count(*) {of_this} AND backend_start <= '{latest}'"), "0").await;
     saver.put(row("t", "", 1)).await.unwrap();
     assert_eq!(saver.get(Place::root("t"), None).await.unwrap().unwrap().rows.len(), 2);
 }

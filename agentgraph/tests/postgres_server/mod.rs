@@ -56,7 +56,14 @@ impl PostgresServer {
     /// Runs statements; the first column of the last row that one of them gives.
     #[cfg(feature = "postgres")]
     pub(crate) async fn sql(&self, statements: &str) -> String {
-        let (client, connection) = tokio_postgres::connect(&self.url(), tokio_postgres::NoTls).await.unwrap();
+        self.sql_in("postgres", statements).await
+    }
+
+    /// The same, in another database.
+    #[cfg(feature = "postgres")]
+    pub(crate) async fn sql_in(&self, database: &str, statements: &str) -> String {
+        let url = self.url_of(database);
+        let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
         let connection = tokio::spawn(connection);
         let answers = client.simple_query(statements).await.unwrap();
         drop(client);

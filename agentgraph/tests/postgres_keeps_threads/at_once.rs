@@ -1,0 +1,222 @@
+//! What several do to one thread, or to one value, at the same moment. Who comes when is decided by locks of the test's own.
+
+use std::future::IntoFuture;
+use std::sync::Arc;
+
+use agentgraph::checkpoint::{Claim, Place, PostgresSaver, Put};
+use agentgraph::prelude::*;
+use agentgraph::{CheckpointId, Checkpointer, Code, Error, WhenBusy};
+use tokio::task::JoinHandle;
+
+use super::common::words::{Words, says, text};
+use super::postgres_server::PostgresServer;
+use super::{HOUR, open, row, terms};
+
+/// A database that nobody else has, and somebody in it who writes SQL by hand.
+struct Stage {
+    server: Arc<PostgresServer>,
+    database: String,
+    saver: Arc<PostgresSaver>,
+    other: tokio_postgres::Client,
+}
+
+impl Stage {
+    async fn new() -> Self {
+        let server = PostgresServer::get();
+        let database = server.fresh_database().await;
+        let url = server.url_of(&database);
+        let saver = PostgresSaver::builder(&url).share_values_from(1_000).connect().await.unwrap();
+        let (other, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
+        tokio::spawn(connection);
+        other.batch_execute("SET search_path = agentgraph").await.unwrap();
+        Stage { server, database, saver: Arc::new(saver), other }
+    }
+
+    async fn other(&self, sql: &str) {
+        self.other.batch_execute(sql).await.unwrap();
+    }
+
+    /// Until so many wait for locks, or `work` does not.
+    async fn waits<T>(&self, work: &JoinHandle<T>, count: usize) {
+        let waiting = format!("SELECT count(*) {}", self.of_waiting());
+        while !work.is_finished() && self.server.sql(&waiting).await != count.to_string() {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// The transaction that waits for a lock.
+    async fn waiting_transaction(&self) -> String {
+        self.server.sql(&format!("SELECT backend_xid {}", self.of_waiting())).await
+    }
+
+    fn of_waiting(&self) -> String {
+        format!("FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = '{}'", self.database)
+    }
+
+    /// What became of it: one that clashed is begun anew, under another number.
+    async fn end_of(&self, transaction: &str) -> String {
+        self.server.sql(&format!("SELECT txid_status({transaction})")).await
+    }
+
+    fn copy(&self, from: &'static str, to: &'static str) -> JoinHandle<Result<(), Error>> {
+        let saver = Arc::clone(&self.saver);
+        tokio::spawn(async move { saver.copy_thread(from, to).await })
+    }
+
+    fn delete(&self, thread: &'static str) -> JoinHandle<Result<(), Error>> {
+        let saver = Arc::clone(&self.saver);
+        tokio::spawn(async move { saver.delete_thread(thread).await })
+    }
+
+    fn put(&self, put: Put<'static>) -> JoinHandle<Result<(), Error>> {
+        let saver = Arc::clone(&self.saver);
+        tokio::spawn(async move { saver.put(put).await })
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lease_is_not_taken_from_under_a_commit() {
+    let server = PostgresServer::get();
+    let schema = server.fresh_schema();
+    let (one, two) = (open(&server, &schema).await, open(&server, &schema).await);
+    let graph = StateGraph::new().node("a", says("a")).edge(START, "a").compile().unwrap();
+    let (one, two) = (graph.clone().checkpointer(one), graph.checkpointer(two));
+    for _ in 0..40 {
+        let call = |graph: &CompiledGraph<Words>| {
+            let call = graph.invoke(Words::update().seen(["i"])).thread("t").when_busy(WhenBusy::Replace);
+            tokio::spawn(call.into_future())
+        };
+        let (first, second) = (call(&one), call(&two));
+        for ended in [first.await.unwrap(), second.await.unwrap()] {
+            if let Err(error) = ended {
+                assert!(matches!(error.code(), Code::LeaseLost | Code::ThreadBusy), "{error}");
+            }
+        }
+        let state = one.state("t").await.unwrap().unwrap();
+        let begun = state.values.seen.iter().filter(|word| *word == "i").count();
+        let answered = state.values.seen.iter().filter(|word| *word == "a").count();
+        assert!(answered <= begun, "{}", text(&state.values));
+    }
+}
+
+/// Copies `t` onto `copy` while somebody else makes `copy`, and does something before that one is done.
+async fn copied_meanwhile(
+    (before, ends): (&str, &str),
+    meanwhile: impl AsyncFnOnce(&PostgresSaver),
+) -> (Result<(), Error>, Stage) {
+    let stage = Stage::new().await;
+    stage.saver.put(row("t", "", 0)).await.unwrap();
+    stage.other(before).await;
+    let make = "BEGIN; INSERT INTO place (thread, namespace) VALUES ('copy', '') ON CONFLICT DO NOTHING;
+        INSERT INTO checkpoint (place, branch, step, part, kind, record)
+        SELECT id, 0, 5, 0, 0, 'other' FROM place WHERE thread = 'copy'";
+    stage.other(make).await;
+    let copying = stage.copy("t", "copy");
+    stage.waits(&copying, 1).await;
+    meanwhile(&stage.saver).await;
+    stage.other(ends).await;
+    (copying.await.unwrap(), stage)
+}
+
+#[tokio::test]
+async fn a_copy_is_of_one_moment() {
+    let (copied, Stage { saver, .. }) = copied_meanwhile(("", "ROLLBACK"), async |saver| {
+        saver.put(row("t", "sub", 0)).await.unwrap();
+        saver.put(row("t", "", 1)).await.unwrap();
+    })
+    .await;
+    copied.unwrap();
+    let root = saver.get(Place::root("copy"), None).await.unwrap().unwrap();
+    let tells_of_sub = root.rows.last().unwrap().id.step == 1;
+    assert_eq!(saver.namespaces("copy").await.unwrap().contains(&"sub".to_owned()), tells_of_sub);
+}
+
+#[tokio::test]
+async fn a_thread_that_somebody_makes_while_it_is_copied_onto_is_his() {
+    // Whether the name is new to the tables or was there before.
+    for before in ["", "INSERT INTO place (thread, namespace) VALUES ('copy', '')"] {
+        let (copied, Stage { saver, .. }) = copied_meanwhile((before, "COMMIT"), async |_| {}).await;
+        assert_eq!(copied.unwrap_err().code(), Code::ThreadExists);
+        let root = saver.get(Place::root("copy"), None).await.unwrap().unwrap();
+        assert_eq!(root.rows.iter().map(|row| row.id.step).collect::<Vec<_>>(), [5]);
+    }
+}
+
+/// Even if they have no namespace in common.
+#[tokio::test]
+async fn of_two_copies_onto_one_thread_one_is_made() {
+    let stage = Stage::new().await;
+    stage.saver.put(row("one", "", 0)).await.unwrap();
+    stage.saver.put(row("two", "sub", 0)).await.unwrap();
+    stage.other("BEGIN; LOCK TABLE checkpoint IN EXCLUSIVE MODE").await;
+    let first = stage.copy("one", "copy");
+    stage.waits(&first, 1).await;
+    let second = stage.copy("two", "copy");
+    stage.waits(&second, 2).await;
+    stage.other("ROLLBACK").await;
+    first.await.unwrap().unwrap();
+    assert_eq!(second.await.unwrap().unwrap_err().code(), Code::ThreadExists);
+    assert_eq!(stage.saver.namespaces("copy").await.unwrap(), [""]);
+}
+
+/// Is not MessagePack, so it is one large value.
+const LARGE: &[u8] = &[0xc1; 5_000];
+
+fn large(thread: &'static str, step: u64) -> Put<'static> {
+    Put { record: LARGE, ..row(thread, "", step) }
+}
+
+/// The thread `last` is the only one that holds the value, and is deleted while `t` takes it over.
+async fn value_of_a_thread_that_goes() -> Stage {
+    let stage = Stage::new().await;
+    stage.saver.put(large("last", 0)).await.unwrap();
+    stage.saver.put(row("t", "", 0)).await.unwrap();
+    stage
+}
+
+async fn is_whole_at(stage: &Stage, step: u64) {
+    let found = stage.saver.row(Place::root("t"), CheckpointId::new(0, step)).await.unwrap();
+    assert_eq!(found.unwrap().record, LARGE);
+    assert_eq!(stage.saver.usage().await.unwrap().values, 1);
+}
+
+/// Whoever takes a value over has locked it, and is not undone because it went meanwhile.
+#[tokio::test]
+async fn a_value_that_is_taken_over_does_not_go_with_the_last_that_held_it() {
+    let stage = value_of_a_thread_that_goes().await;
+    // In the way of the piece that is added when the value is locked.
+    let in_the_way = "BEGIN; INSERT INTO blob VALUES ('another', 'value');
+        INSERT INTO piece (place, branch, step, owner, at, blob)
+        SELECT id, 0, 1, '\\x00', 0, 'another' FROM place WHERE thread = 't'";
+    stage.other(in_the_way).await;
+    let taking_over = stage.put(large("t", 1));
+    stage.waits(&taking_over, 1).await;
+    let transaction = stage.waiting_transaction().await;
+    let deleting = stage.delete("last");
+    stage.waits(&deleting, 2).await;
+    assert!(!deleting.is_finished(), "it waits for the one that takes the value over");
+    stage.other("ROLLBACK").await;
+    taking_over.await.unwrap().unwrap();
+    deleting.await.unwrap().unwrap();
+    assert_eq!(stage.end_of(&transaction).await, "committed");
+    is_whole_at(&stage, 1).await;
+}
+
+/// Whoever lets a value go waits for those who take it over, then looks; and is not undone because it saw them too late.
+#[tokio::test]
+async fn a_value_that_is_let_go_stays_with_who_took_it_over_meanwhile() {
+    let stage = value_of_a_thread_that_goes().await;
+    let takes_over = "BEGIN; SELECT 1 FROM blob FOR KEY SHARE;
+        INSERT INTO checkpoint (place, branch, step, part, kind, record, pieces)
+        SELECT id, 0, 1, 0, 0, '', 1 FROM place WHERE thread = 't';
+        INSERT INTO piece (place, branch, step, owner, at, blob)
+        SELECT id, 0, 1, '\\x00', 0, hash FROM place, blob WHERE thread = 't'";
+    stage.other(takes_over).await;
+    let deleting = stage.delete("last");
+    stage.waits(&deleting, 1).await;
+    let transaction = stage.waiting_transaction().await;
+    stage.other("COMMIT").await;
+    deleting.await.unwrap().unwrap();
+    assert_eq!(stage.end_of(&transaction).await, "committed");
+    is_whole_at(&stage, 1).await;
+}
