@@ -14,6 +14,7 @@ mod listen;
 mod open;
 mod rows;
 mod schema;
+mod taker;
 mod upkeep;
 mod waiting;
 
@@ -37,6 +38,7 @@ use crate::error::Error;
 use fault::{Fault, explain};
 use leases::{Absent, Wish};
 use listen::Listener;
+use taker::Taker;
 
 /// Keeps checkpoints in a Postgres database (version 12 or later), in tables that are created on first use.
 ///
@@ -85,7 +87,7 @@ use listen::Listener;
 pub struct PostgresSaver {
     pool: Pool,
     listener: Arc<Listener>,
-    absent: Absent,
+    absent: Arc<Absent>,
     answer_timeout: Duration,
     grace: Duration,
     share_from: usize,
@@ -124,6 +126,8 @@ macro_rules! answered {
     }};
 }
 
+use answered;
+
 impl PostgresSaver {
     /// Connects to the database that a URL (`postgres://user:password@host:port/database`) or a list of settings
     /// (`host=.. user=..`) names; creates or updates the tables.
@@ -142,6 +146,17 @@ impl PostgresSaver {
 
     async fn connection(&self) -> Result<Object, Fault> {
         Ok(self.pool.get().await?)
+    }
+
+    fn taker(&self, thread: &str) -> Taker {
+        Taker {
+            pool: self.pool.clone(),
+            listener: Arc::clone(&self.listener),
+            absent: Arc::clone(&self.absent),
+            answer_timeout: self.answer_timeout,
+            grace: self.grace,
+            thread: thread.to_owned(),
+        }
     }
 }
 
@@ -190,12 +205,8 @@ impl Checkpointer for PostgresSaver {
 
     async fn acquire(&self, thread: &str, terms: LeaseTerms) -> Result<Claim, Error> {
         self.listener.restart();
-        let (owner, absent) = (self.listener.owner(), (&self.absent, self.grace));
         loop {
-            let wish = answered!(self, connection => {
-                leases::acquire(&connection, owner, absent, thread, terms).await
-            });
-            match wish.map_err(|fault| explain(fault, thread))? {
+            match self.taker(thread).ask(terms).await.map_err(|fault| explain(fault, thread))? {
                 Wish::Done(claim) => return Ok(claim),
                 Wish::AskAgain(after) => tokio::time::sleep(after).await,
             }
@@ -215,14 +226,7 @@ impl Checkpointer for PostgresSaver {
 
     /// By a task, if there is a runtime to spawn one on.
     fn let_go(&self, thread: &str, fence: u64) {
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        let (pool, listener, thread) = (self.pool.clone(), Arc::clone(&self.listener), thread.to_owned());
-        runtime.spawn(async move {
-            if let Ok(connection) = pool.get().await {
-                // A lease that cannot be given back ends by time.
-                let _ = leases::release(&connection, listener.channel(), &thread, fence).await;
-            }
-        });
+        self.taker(thread).let_go(fence);
     }
 
     async fn released(&self, thread: &str, fence: u64) {
@@ -247,8 +251,8 @@ impl Checkpointer for PostgresSaver {
     }
 
     async fn branches(&self, place: Place<'_>) -> Result<Vec<u32>, Error> {
-        let work = async { upkeep::branches(&self.connection().await?, place).await };
-        work.await.map_err(|fault| explain(fault, place.thread))
+        let done = answered!(self, connection => upkeep::branches(&connection, place).await);
+        done.map_err(|fault| explain(fault, place.thread))
     }
 
     async fn copy_thread(&self, from: &str, to: &str) -> Result<(), Error> {

@@ -159,6 +159,29 @@ async fn of_two_copies_onto_one_thread_one_is_made() {
     assert_eq!(stage.saver.namespaces("copy").await.unwrap(), [""]);
 }
 
+/// Who goes away while the server is at it has no fence to give the thread back with.
+#[tokio::test]
+async fn a_thread_that_nobody_waits_for_any_more_is_given_back() {
+    let stage = Stage::new().await;
+    stage.other("BEGIN; LOCK TABLE lease").await;
+    let saver = Arc::clone(&stage.saver);
+    let taking = tokio::spawn(async move { saver.acquire("t", terms(HOUR)).await });
+    stage.waits(&taking, 1).await;
+    taking.abort();
+    assert!(taking.await.unwrap_err().is_cancelled());
+    stage.other("ROLLBACK").await;
+    let in_schema = |sql: &str| format!("SET search_path = agentgraph; {sql}");
+    let server = &stage.server;
+    let given = in_schema("SELECT is_called FROM fences");
+    while server.sql_in(&stage.database, &given).await != "t" {
+        tokio::task::yield_now().await;
+    }
+    while server.sql_in(&stage.database, &in_schema("SELECT count(*) FROM lease")).await != "0" {
+        tokio::task::yield_now().await;
+    }
+    assert!(matches!(stage.saver.acquire("t", terms(HOUR)).await.unwrap(), Claim::Granted { .. }));
+}
+
 /// Is not MessagePack, so it is one large value.
 const LARGE: &[u8] = &[0xc1; 5_000];
 

@@ -1,5 +1,6 @@
 //! From a URL to a pool, a schema and its tables.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
@@ -8,7 +9,7 @@ use tokio_postgres::{Config, NoTls, Socket};
 
 use super::dial::Dial;
 use super::fault::{Fault, explain};
-use super::leases::{Absent, GRACE};
+use super::leases::GRACE;
 use super::listen::Listener;
 use super::{PostgresSaver, schema};
 use crate::checkpoint::blob::SHARE_FROM;
@@ -159,7 +160,7 @@ impl PostgresSaverBuilder {
         schema::bring_up_to_date(&mut pool.get().await?, &self.schema).await?;
         let listener = Listener::start(dial, &self.schema).await?;
         let PostgresSaverBuilder { answer_timeout, grace, share_from, .. } = self;
-        Ok(PostgresSaver { pool, listener, absent: Absent::default(), answer_timeout, grace, share_from })
+        Ok(PostgresSaver { pool, listener, absent: Arc::default(), answer_timeout, grace, share_from })
     }
 
     /// What the URL says, and what it leaves open.
