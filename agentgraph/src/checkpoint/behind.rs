@@ -135,7 +135,10 @@ impl Behind {
 
     fn hand_over(&self, thread: &str, job: Job, room: OwnedSemaphorePermit) -> Result<(), Error> {
         let handed = Handed { job, _room: Some(room) };
-        self.with_lane(thread, |lane| lane.jobs.send(handed))?.map_err(|_| gone(thread))
+        match self.with_lane(thread, |lane| lane.jobs.send(handed).is_ok())? {
+            true => Ok(()),
+            false => Err(gone(thread)),
+        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! [`PostgresSaver`]: checkpoints in a Postgres database, for many processes on many machines.
 //!
-//! This file knows who talks to the server and when; `rows.rs`, `upkeep.rs`, `waiting.rs` and `leases.rs` know the statements, `open.rs` how a
-//! URL becomes a pool and a schema, `dial.rs` how a connection shows that its saver lives, `listen.rs` the one that waits for news. None of them knows what a record means.
+//! This file knows who talks to the server and when; `rows.rs`, `blobs.rs`, `upkeep.rs`, `waiting.rs` and `leases.rs` know the
+//! statements, `taker.rs` who asks for a thread, `open.rs` how a URL becomes a pool and a schema, `dial.rs` how a connection shows
+//! that its saver lives, `listen.rs` the one that waits for news. None of them knows what a record means.
 //!
 //! Every commit without large values is one statement, which checks the fence and the step, inserts, and removes what it makes obsolete. It holds
 //! the row of the thread's lease while it does, so a lease is not taken from under a commit.
