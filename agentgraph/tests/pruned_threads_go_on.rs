@@ -2,21 +2,25 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
+#[path = "pruned_threads_go_on/copies.rs"]
+mod copies;
 mod sqlite_folder;
+#[path = "pruned_threads_go_on/talk.rs"]
+mod talk;
+#[path = "pruned_threads_go_on/waiting.rs"]
+mod waiting;
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use agentgraph::checkpoint::{
-    ListQuery, PendingWrite, Place, Put, PutWrites, Retention, Row, RowKind, SqliteSaver, Tail, Waiting,
-    WaitingQuery, stale,
-};
+use agentgraph::checkpoint::{Place, Put, Retention, RowKind, SqliteSaver};
 use agentgraph::prelude::*;
-use agentgraph::{CheckpointId, Checkpointer, Code, Error, Memory, Services, Source, TaskId};
+use agentgraph::{CheckpointId, Checkpointer, Code, Services, Source};
 use common::saver::NotingSaver;
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use sqlite_folder::Folder;
+use talk::{family, said};
 
 #[derive(State, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 struct Work {
@@ -284,116 +288,6 @@ async fn a_store_that_fails_for_every_thread_is_an_error() {
     assert_eq!(graph.prune(Retention::keep_last(1)).await.unwrap_err().code(), Code::Store);
 }
 
-async fn asks_alone(ctx: Ctx) -> Result<TalkUpdate> {
-    Ok(said(ctx.interrupt::<String>("?")?))
-}
-
-#[tokio::test]
-async fn an_unreadable_request_keeps_no_other_thread_from_being_told() {
-    let graph = StateGraph::new().node("asks", asks_alone).edge(START, "asks").compile().unwrap();
-    for saver in savers() {
-        let graph = graph.clone().checkpointer(Arc::clone(&saver));
-        for number in 0..9 {
-            graph.invoke(said("i")).thread(format!("t{number}")).await.unwrap();
-        }
-        for thread in ["t2", "t7"] {
-            let (place, at) = (Place::root(thread), graph.state(thread).await.unwrap().unwrap().id);
-            let write = PendingWrite { task: TaskId::from_u128(1), slot: 1, bytes: b"\xc1junk".to_vec() };
-            saver.put_writes(PutWrites::new(place, at, &[write])).await.unwrap();
-        }
-        let waiting = graph.waiting().await.unwrap();
-        assert_eq!(waiting.len(), 9);
-        for one in waiting {
-            let bad = ["t2", "t7"].contains(&&*one.thread);
-            assert_eq!((one.interrupts.len(), one.problem.is_some()), (usize::from(!bad), bad), "{one:?}");
-        }
-    }
-}
-
-/// A store, or what stands before it, that cannot give what some threads wait for.
-struct Unreadable {
-    inner: MemorySaver,
-    threads: &'static [&'static str],
-}
-
-#[async_trait::async_trait]
-impl Checkpointer for Unreadable {
-    async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, Error> {
-        self.inner.get(place, at).await
-    }
-    async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, Error> {
-        self.inner.row(place, id).await
-    }
-    async fn put(&self, put: Put<'_>) -> Result<(), Error> {
-        self.inner.put(put).await
-    }
-    async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), Error> {
-        self.inner.put_writes(put).await
-    }
-    async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, Error> {
-        self.inner.list(place, query).await
-    }
-    async fn threads(&self) -> Result<Vec<String>, Error> {
-        self.inner.threads().await
-    }
-    async fn delete_thread(&self, thread: &str) -> Result<(), Error> {
-        self.inner.delete_thread(thread).await
-    }
-    async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, Error> {
-        let found = self.inner.waiting(query).await?;
-        match found.iter().find(|one| self.threads.contains(&&*one.thread)) {
-            None => Ok(found),
-            Some(one) => Err(stale(Place::root(&one.thread), one.at)),
-        }
-    }
-}
-
-#[tokio::test]
-async fn what_a_store_cannot_say_of_one_thread_is_no_answer_about_the_others() {
-    for threads in [&["t00"][..], &["t19"], &["t00", "t01", "t07", "t18", "t19"]] {
-        let graph = StateGraph::new().node("asks", asks_alone).edge(START, "asks").compile().unwrap();
-        let graph = graph.checkpointer(Unreadable { inner: MemorySaver::new(), threads });
-        for number in 0..20 {
-            graph.invoke(said("i")).thread(format!("t{number:02}")).await.unwrap();
-        }
-        for limit in [1, 3, 20, 50] {
-            let (mut all, mut after) = (Vec::new(), String::new());
-            loop {
-                let page = graph.waiting().after(&after).limit(limit).await.unwrap();
-                let Some(last) = page.last() else { break };
-                after.clone_from(&last.thread);
-                all.extend(page);
-            }
-            assert_eq!(all.len(), 20, "{limit}");
-            let bad = all.iter().filter(|one| one.problem.as_ref().is_some_and(|it| it.code == Code::Stale));
-            assert_eq!(bad.map(|one| &*one.thread).collect::<Vec<_>>(), threads);
-        }
-    }
-}
-
-/// Threads whose subgraphs asked before they were begun anew wait for nothing, as the store sees it they do.
-#[tokio::test]
-async fn a_page_is_empty_only_behind_the_last_thread_that_waits() {
-    for saver in savers() {
-        let graph = family(saver);
-        for number in 0..6 {
-            graph.invoke(said("i")).thread(format!("t{number}")).await.unwrap();
-        }
-        for number in [0, 1, 3] {
-            let thread = format!("t{number}");
-            graph.update_state(&thread).as_end(said("enough")).await.unwrap();
-        }
-        let (mut told, mut after) = (Vec::new(), String::new());
-        loop {
-            let page = graph.waiting().after(&after).limit(1).await.unwrap();
-            let Some(last) = page.last() else { break };
-            after.clone_from(&last.thread);
-            told.extend(page.into_iter().map(|one| one.thread));
-        }
-        assert_eq!(told, ["t2", "t4", "t5"]);
-    }
-}
-
 #[tokio::test]
 async fn a_file_gets_smaller() {
     let folder = Folder::new();
@@ -435,29 +329,6 @@ async fn of_a_deleted_thread_no_word_is_left_in_the_file() {
     }
 }
 
-#[derive(State, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
-struct Talk {
-    #[reduce(append)]
-    said: Vec<String>,
-}
-
-fn said(word: impl Into<String>) -> TalkUpdate {
-    Talk::update().said([word.into()])
-}
-
-/// Two children: one with a memory per call that asks, one with a memory for the thread.
-fn family(saver: Arc<dyn Checkpointer>) -> CompiledGraph<Talk> {
-    async fn asks(ctx: Ctx) -> Result<TalkUpdate> {
-        Ok(said(ctx.interrupt::<String>("?")?))
-    }
-    let hello = StateGraph::new().node("hello", || async { said("hello") }).node("asks", asks);
-    let hello = hello.edge(START, "hello").edge("hello", "asks").compile().unwrap();
-    let remembers = StateGraph::new().node("again", || async { said("again") }).edge(START, "again");
-    let remembers = remembers.compile().unwrap().memory(Memory::PerThread);
-    let graph = StateGraph::new().node("child", hello).node("memory", remembers);
-    graph.edge(START, "child").edge("child", "memory").compile().unwrap().checkpointer(saver)
-}
-
 #[tokio::test]
 async fn what_open_calls_of_subgraphs_need_stays_and_what_others_left_goes() {
     for saver in savers() {
@@ -476,96 +347,6 @@ async fn what_open_calls_of_subgraphs_need_stays_and_what_others_left_goes() {
         assert_eq!(saver.namespaces("t").await.unwrap(), ["", "memory"]);
         graph.delete_thread("t").await.unwrap();
         assert!(saver.namespaces("t").await.unwrap().is_empty());
-    }
-}
-
-#[tokio::test]
-async fn a_copy_is_asked_for_itself_and_keeps_what_had_finished() {
-    for saver in savers() {
-        let runs = Arc::new(std::sync::atomic::AtomicU64::new(0));
-        let counted = Arc::clone(&runs);
-        let works = move || {
-            counted.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-            async { said("worked") }
-        };
-        async fn asks(ctx: Ctx) -> Result<TalkUpdate> {
-            Ok(said(ctx.interrupt::<String>("?")?))
-        }
-        let graph = StateGraph::new()
-            .node("works", works)
-            .node("asks", asks)
-            .edge(START, "works")
-            .edge(START, "asks");
-        let graph = graph.compile().unwrap().checkpointer(saver);
-        let outcome = graph.invoke(said("i")).thread("t").await.unwrap();
-        graph.copy_thread("t", "copy").await.unwrap();
-        assert_eq!(graph.copy_thread("t", "copy").await.unwrap_err().code(), Code::ThreadExists);
-        let copy = graph.state("copy").await.unwrap().unwrap();
-        assert_eq!(copy.values.said, ["i", "worked"]);
-        assert_ne!(copy.interrupts[0].id, outcome.interrupts()[0].id);
-        let answered = graph.resume("copied").thread("copy").await.unwrap();
-        assert_eq!(answered.output().said, ["i", "worked", "copied"]);
-        let answered = graph.resume("original").thread("t").await.unwrap();
-        assert_eq!(answered.output().said, ["i", "worked", "original"]);
-        assert_eq!(
-            runs.load(std::sync::atomic::Ordering::SeqCst),
-            1,
-            "what is finished is finished in the copy too"
-        );
-        graph.copy_thread("t", "third").await.unwrap();
-        assert_eq!(graph.history("third").await.unwrap().len(), graph.history("t").await.unwrap().len());
-    }
-}
-
-#[tokio::test]
-async fn a_hundred_thousand_threads_that_wait_cost_no_task_and_are_one_query() {
-    async fn asks(ctx: Ctx) -> Result<TalkUpdate> {
-        Ok(said(ctx.interrupt::<String>("?")?))
-    }
-    let graph = StateGraph::new().node("asks", asks).edge(START, "asks").compile().unwrap();
-    let saver = Arc::new(MemorySaver::new());
-    let graph = graph.checkpointer(Arc::clone(&saver));
-    let name = |number: u32| format!("t{number:06}");
-    // Most are copied row by row, since runs take time in a debug build.
-    for number in (0..100_000).rev() {
-        match number % 1_000 {
-            777 => drop(graph.invoke(said("i")).thread(name(number)).await.unwrap()),
-            _ if number > 99_777 => drop(graph.invoke(said("i")).thread(name(number)).await.unwrap()),
-            _ => saver.copy_thread(&name(99_777), &name(number)).await.unwrap(),
-        }
-    }
-    assert_eq!(tokio::runtime::Handle::current().metrics().num_alive_tasks(), 0);
-    let page = graph.waiting().after(name(49_999)).limit(10).await.unwrap();
-    assert_eq!(
-        page.iter().map(|one| one.thread.clone()).collect::<Vec<_>>(),
-        (50_000..50_010).map(name).collect::<Vec<_>>()
-    );
-    assert_eq!(graph.waiting().await.unwrap().len(), 100_000);
-    let answered = graph.resume("so").thread(name(77_777)).await.unwrap();
-    assert_eq!(answered.output().said, ["i", "so"]);
-    assert_eq!(graph.waiting().await.unwrap().len(), 99_999);
-}
-
-#[tokio::test]
-async fn threads_that_wait_are_told_with_what_they_wait_for() {
-    for saver in savers() {
-        let graph = family(saver);
-        for thread in ["c", "a", "b"] {
-            graph.invoke(said("i")).thread(thread).await.unwrap();
-        }
-        let inside = graph.state("a").await.unwrap().unwrap().interrupts;
-        let waiting = graph.waiting().await.unwrap();
-        assert_eq!(waiting.iter().map(|one| &*one.thread).collect::<Vec<_>>(), ["a", "b", "c"]);
-        assert_eq!(waiting[0].interrupts, inside, "in a subgraph, with its namespace");
-        graph.resume_many([(inside[0].id.unwrap(), "so")]).thread("a").await.unwrap();
-        graph.invoke(said("j")).thread("b").abandon().await.unwrap();
-        let waiting = graph.waiting().await.unwrap();
-        assert_eq!(
-            waiting.iter().map(|one| (&*one.thread, one.interrupts.len())).collect::<Vec<_>>(),
-            [("b", 1), ("c", 1)]
-        );
-        graph.delete_thread("b").await.unwrap();
-        assert_eq!(graph.waiting().limit(5).await.unwrap().len(), 1);
     }
 }
 

@@ -67,17 +67,17 @@ pub(crate) enum Edit<S: State> {
     AsEnd(S::Update),
 }
 
-/// Gives what the tasks of an open superstep left behind the ids that they have in the copy of their thread.
+/// Gives what the tasks of an open superstep left behind the ids that they have in the copy of their thread; `false` if none is open.
 pub(super) async fn adopt_copy<S: State>(
     graph: &CompiledGraph<S>,
     from: &str,
     to: &str,
-) -> Result<(), Error> {
+) -> Result<bool, Error> {
     match graph.state(to).await? {
         Some(copy) if !copy.next.is_empty() => {
-            RunBuilder::adopt(graph.clone(), from).thread(to).await.map(drop)
+            RunBuilder::adopt(graph.clone(), from).thread(to).await.map(|_| true)
         }
-        _ => Ok(()),
+        _ => Ok(false),
     }
 }
 

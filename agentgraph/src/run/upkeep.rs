@@ -205,15 +205,43 @@ impl<S: State> CompiledGraph<S> {
     /// the open superstep had finished is kept; what had begun within subgraphs begins anew.
     ///
     /// The store copies in one transaction, and the new ids are given in the next. A process that is killed in between leaves a copy
-    /// in which the open superstep begins anew: delete it, and copy again, to have what had finished.
+    /// in which the open superstep begins anew, and whose interrupts nobody can answer: copy again, and what is missing is done. Once a
+    /// run has gone on in one of the two threads it is too late for that, and the copy has to be deleted first.
     ///
     /// # Errors
-    /// [`Code::ThreadExists`] if `to` has anything; without a checkpointer; when the store fails.
+    /// [`Code::ThreadExists`] if `to` has anything but a copy that was cut off; [`Code::ThreadBusy`] if a run goes on in that; without
+    /// a checkpointer; when the store fails.
     pub async fn copy_thread(&self, from: &str, to: &str) -> Result<(), Error> {
         let persistence = self.persistence.as_ref().ok_or_else(no_checkpointer)?;
         persistence.settle(from).await;
         persistence.settle(to).await;
-        persistence.saver.copy_thread(from, to).await?;
-        super::edit::adopt_copy(self, from, to).await
+        let saver = &*persistence.saver;
+        match saver.copy_thread(from, to).await {
+            Err(error) if error.code() != Code::ThreadExists || !are_alike(saver, from, to).await? => {
+                Err(error)
+            }
+            Ok(()) => super::edit::adopt_copy(self, from, to).await.map(drop),
+            // It may be that nothing is missing.
+            Err(exists) => match super::edit::adopt_copy(self, from, to).await? {
+                true => Ok(()),
+                false => Err(exists),
+            },
+        }
     }
+}
+
+/// Whether the one stands where the other does, to the byte: nobody has gone on in either since the store copied it.
+async fn are_alike(saver: &dyn Checkpointer, from: &str, to: &str) -> Result<bool, Error> {
+    let namespaces = saver.namespaces(to).await?;
+    if from == to || namespaces.is_empty() || namespaces != saver.namespaces(from).await? {
+        return Ok(false);
+    }
+    for namespace in namespaces {
+        let place = |thread| Place { thread, namespace: &namespace };
+        let (original, copy) = (place(from), place(to));
+        if saver.get(original, None).await? != saver.get(copy, None).await? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
