@@ -20,7 +20,10 @@ use crate::state::State;
 /// [`Interrupt::kind`] tells apart. A run that goes on past a static interrupt is among them until its next checkpoint.
 ///
 /// However many threads wait, this is one query, and none of them costs anything meanwhile but its rows. Of a thread that
-/// waits inside of subgraphs the state is read, since only that says which of their calls are still open.
+/// waits inside of subgraphs the state is read, since only that says which of their calls are still open. Of others it is not: what
+/// is said of them is what their tasks have asked. So an [eager](crate::StateGraph::eager) run that was killed while it went on beside
+/// a question is not among them until it was brought to where it waits, by a `proceed`; and a copy that was
+/// [cut off](CompiledGraph::copy_thread) is, with the questions of its original.
 ///
 /// ```
 /// # use agentgraph::prelude::*;

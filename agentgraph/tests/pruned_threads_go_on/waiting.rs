@@ -1,15 +1,19 @@
 //! Which threads wait, and for what.
 
+use std::collections::BTreeSet;
+use std::future::IntoFuture;
 use std::sync::Arc;
 
 use agentgraph::checkpoint::{
     ListQuery, PendingWrite, Place, Put, PutWrites, Row, Tail, Waiting, WaitingQuery, stale,
 };
 use agentgraph::prelude::*;
-use agentgraph::{CheckpointId, Checkpointer, Code, Error, TaskId};
+use agentgraph::{CheckpointId, Checkpointer, Code, Error, Interrupt, InterruptId, TaskId};
 
+use super::common::poll::at_most;
+use super::common::saver::NotingSaver;
 use super::savers;
-use super::talk::{asks, family, said};
+use super::talk::{Talk, TalkUpdate, asks, family, said};
 
 #[tokio::test]
 async fn an_unreadable_request_keeps_no_other_thread_from_being_told() {
@@ -163,5 +167,67 @@ async fn threads_that_wait_are_told_with_what_they_wait_for() {
         );
         graph.delete_thread("b").await.unwrap();
         assert_eq!(graph.waiting().limit(5).await.unwrap().len(), 1);
+    }
+}
+
+async fn fails() -> Result<TalkUpdate> {
+    Err("no".into())
+}
+
+async fn asks_twice(ctx: Ctx) -> Result<TalkUpdate> {
+    let first = ctx.interrupt::<String>("first?")?;
+    Ok(said(first + &ctx.interrupt::<String>("second?")?))
+}
+
+/// What asks once, what asks twice, what finishes, and what fails and is stood in for by one who asks.
+fn all_sorts(saver: NotingSaver, eager: bool) -> CompiledGraph<Talk> {
+    let graph = StateGraph::new().node("once", asks).node("twice", asks_twice);
+    let graph = graph.node("works", || async { said("worked") }).node("then", || async { said("then") });
+    let graph = graph.node("fails", fails.on_error("stands_in")).node("stands_in", asks);
+    let graph = graph.edge(START, "once").edge(START, "twice").edge(START, "works").edge(START, "fails");
+    let graph = graph.edge("works", "then");
+    let graph = if eager { graph.eager() } else { graph };
+    graph.compile().unwrap().checkpointer(saver)
+}
+
+/// Who waits is asked of pending writes alone, without a look at what is to run next. An eager run that was dropped has questions in its
+/// records, too, which are found when it has gone on to where it waits.
+async fn tells_what_the_thread_says(
+    graph: &CompiledGraph<Talk>,
+    may_miss: bool,
+    when: &str,
+) -> Vec<InterruptId> {
+    let ids = |interrupts: Vec<Interrupt>| -> BTreeSet<InterruptId> {
+        interrupts.into_iter().filter_map(|one| one.id).collect()
+    };
+    let told = ids(graph.waiting().await.unwrap().into_iter().flat_map(|one| one.interrupts).collect());
+    let state = graph.state("t").await.unwrap();
+    let open = ids(state.map(|state| state.interrupts).unwrap_or_default());
+    assert!(told.is_subset(&open) && (may_miss || told == open), "{when}: {told:?} of {open:?}");
+    open.into_iter().collect()
+}
+
+#[tokio::test]
+async fn whoever_is_said_to_wait_can_be_answered_wherever_a_run_was_dropped() {
+    for eager in [false, true] {
+        let mut ended = false;
+        for polls in 0.. {
+            let graph = all_sorts(NotingSaver::memory(), eager);
+            let run = graph.invoke(said("i")).thread("t").into_future();
+            let dropped = at_most(run, polls).await.is_none();
+            let when = format!("{polls} polls, eager {eager}");
+            let mut open = tells_what_the_thread_says(&graph, eager && dropped, &when).await;
+            for turn in 0..6 {
+                let Some(id) = open.first().copied() else { break };
+                let run = graph.resume_many([(id, "so")]).thread("t").into_future();
+                let dropped = at_most(run, polls).await.is_none();
+                let when = format!("{when}, {turn} answers");
+                open = tells_what_the_thread_says(&graph, eager && dropped, &when).await;
+            }
+            if std::mem::replace(&mut ended, !dropped) {
+                assert!(open.is_empty() && polls > 5, "{when}");
+                break;
+            }
+        }
     }
 }
