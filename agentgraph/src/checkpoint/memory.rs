@@ -3,7 +3,8 @@
 mod branch;
 mod shared;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
@@ -56,7 +57,8 @@ pub struct MemorySaver {
 
 #[derive(Debug, Default)]
 struct Store {
-    threads: HashMap<String, Thread>,
+    /// In the order in which they are listed, so that a page of those that wait costs what is on it.
+    threads: BTreeMap<String, Thread>,
     /// The last fence that was given.
     fences: u64,
 }
@@ -221,8 +223,7 @@ impl Checkpointer for MemorySaver {
     async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, Error> {
         Ok(self.with_branches(place, |branches| {
             let branch = branches.get(id.branch)?;
-            let found = branch.rows.iter().find(|row| row.step == id.step && row.kind != RowKind::Segment)?;
-            Some(branch.row(id.branch, found))
+            Some(branch.row(id.branch, branch.find(id.step)?))
         }))
     }
 
@@ -252,9 +253,7 @@ impl Checkpointer for MemorySaver {
                 None => branches.newest(),
             };
             let Some((number, branch)) = asked else { return Vec::new() };
-            let rows = branch.rows.iter().rev().filter(|row| {
-                row.kind != RowKind::Segment && query.before.is_none_or(|before| row.step < before)
-            });
+            let rows = branch.before(query.before).iter().rev().filter(|row| row.kind != RowKind::Segment);
             rows.take(query.limit.unwrap_or(usize::MAX)).map(|row| branch.row(number, row)).collect()
         }))
     }
@@ -265,9 +264,7 @@ impl Checkpointer for MemorySaver {
             .threads
             .iter()
             .filter(|(_, thread)| thread.namespaces.iter().any(|(_, branches)| branches.newest().is_some()));
-        let mut names: Vec<String> = begun.map(|(name, _)| name.clone()).collect();
-        names.sort();
-        Ok(names)
+        Ok(begun.map(|(name, _)| name.clone()).collect())
     }
 
     async fn delete_thread(&self, thread: &str) -> Result<(), Error> {
@@ -331,16 +328,14 @@ impl Checkpointer for MemorySaver {
 
     async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, Error> {
         let store = self.store();
-        let wanted = |name: &&String| query.after.is_none_or(|after| name.as_str() > after);
-        let mut names: Vec<&String> = store.threads.keys().filter(wanted).collect();
-        names.sort();
+        let from = query.after.map_or(Bound::Unbounded, Bound::Excluded);
         let (mut found, mut threads) = (Vec::new(), 0);
-        for thread in names {
+        for (thread, of_thread) in store.threads.range::<str, _>((from, Bound::Unbounded)) {
             if threads >= query.limit.unwrap_or(usize::MAX) {
                 break;
             }
             let before = found.len();
-            let mut namespaces: Vec<_> = store.threads[thread].namespaces.iter().collect();
+            let mut namespaces: Vec<_> = of_thread.namespaces.iter().collect();
             namespaces.sort_by(|(one, _), (other, _)| one.cmp(other));
             for (namespace, branches) in namespaces {
                 let Some((number, newest)) = branches.newest() else { continue };

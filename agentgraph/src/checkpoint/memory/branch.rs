@@ -59,9 +59,19 @@ impl Branch {
     /// Whether it has a full or a delta of that step.
     pub(super) fn has(&self, step: u64) -> bool {
         // Almost always it is the last.
-        match self.rows.last() {
-            Some(last) if last.step == step => true,
-            _ => self.rows.binary_search_by_key(&step, |row| row.step).is_ok(),
+        self.rows.last().is_some_and(|last| last.step == step) || self.find(step).is_some()
+    }
+
+    /// The full or the delta of that step, which stands before its segment.
+    pub(super) fn find(&self, step: u64) -> Option<&Entry> {
+        self.rows.get(self.before(Some(step)).len()).filter(|found| found.step == step)
+    }
+
+    /// The rows of the steps before that one, or all of them.
+    pub(super) fn before(&self, step: Option<u64>) -> &[Entry] {
+        match step {
+            None => &self.rows,
+            Some(step) => &self.rows[..self.rows.partition_point(|row| row.step < step)],
         }
     }
 
