@@ -26,6 +26,7 @@ pub(crate) mod format;
 mod forward;
 mod lease;
 mod memory;
+mod owned;
 #[cfg(feature = "postgres")]
 mod postgres;
 pub(crate) mod prune;

@@ -36,7 +36,7 @@ pub(crate) mod uses;
 
 pub(crate) use answers::Answers;
 
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -62,6 +62,7 @@ use crate::graph::run_graph::RunGraph;
 use crate::policy::{CatchPanic, Siblings};
 use crate::run::event::{EventKind, EventQueue};
 use crate::run::{Interrupt, InterruptKind, StopReason};
+use crate::services::yield_now;
 use crate::state::State;
 use crate::step::Goto;
 
@@ -144,18 +145,6 @@ impl<S: State> Default for Scratch<S> {
 /// Ready nodes never give the executor a turn by themselves; after so many supersteps the loop does, so that timeouts
 /// and cancellation from other tasks are heard.
 const STEPS_WITHOUT_YIELD: u64 = 256;
-
-/// Lets others run, once.
-fn yield_now() -> impl Future<Output = ()> {
-    let mut yielded = false;
-    poll_fn(move |cx| {
-        if std::mem::replace(&mut yielded, true) {
-            return Poll::Ready(());
-        }
-        cx.waker().wake_by_ref();
-        Poll::Pending
-    })
-}
 
 /// How a superstep of one task stands.
 enum Single<S: State> {

@@ -3,7 +3,9 @@
 //! It knows nothing of states or graphs, so that one object serves a run and everything in it.
 
 use std::collections::hash_map::RandomState;
+use std::future::poll_fn;
 use std::hash::BuildHasher;
+use std::task::Poll;
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
@@ -40,4 +42,16 @@ impl Services for SystemServices {
         // The standard library seeds each `RandomState` apart from the others of the process.
         RandomState::new().hash_one(0_u8)
     }
+}
+
+/// Lets others run, once. tokio's own also waits for the I/O driver.
+pub(crate) fn yield_now() -> impl Future<Output = ()> {
+    let mut yielded = false;
+    poll_fn(move |cx| {
+        if std::mem::replace(&mut yielded, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
 }

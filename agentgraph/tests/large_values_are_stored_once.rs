@@ -328,17 +328,7 @@ async fn of_two_writes_of_one_key_in_one_call_the_last_is_there() {
             let at = CheckpointId::new(0, step as u64);
             let kind = if step == 0 { RowKind::Full } else { RowKind::Delta };
             let (id, record, clears_writes) = (at, &b"r"[..], step > 0);
-            let put = Put {
-                place,
-                id,
-                fence: 0,
-                kind,
-                record,
-                segment: None,
-                clears_writes,
-                parent: None,
-                writes: &[],
-            };
+            let put = Put { clears_writes, ..Put::new(place, id, kind, record) };
             store.put(put).await.unwrap();
             let write =
                 |bytes: &Vec<u8>| PendingWrite { task: TaskId::from_u128(7), slot: 2, bytes: bytes.clone() };
@@ -454,17 +444,7 @@ async fn tables_of_postgres_from_before_are_brought_up_to_date() {
     let saver = PostgresSaver::builder(server.url()).schema(&schema).share_values_from(usize::MAX);
     let record = text("record", LARGE);
     let (place, id) = (Place::root("t"), CheckpointId::new(0, 0));
-    let put = Put {
-        place,
-        id,
-        fence: 0,
-        kind: RowKind::Full,
-        record: record.as_bytes(),
-        segment: None,
-        clears_writes: false,
-        parent: None,
-        writes: &[],
-    };
+    let put = Put::new(place, id, RowKind::Full, record.as_bytes());
     saver.connect().await.unwrap().put(put).await.unwrap();
     server
         .sql(&format!(

@@ -118,17 +118,7 @@ async fn who_lost_the_connection_he_listens_on_keeps_his_threads() {
     until(&server, &format!("{listeners}'{database}'"), "1").await;
     assert!(!is_granted(&two.acquire("t", terms(HOUR)).await.unwrap()), "another connection of his stands");
     let (place, id) = (Place::root("t"), CheckpointId::new(0, 0));
-    let put = Put {
-        place,
-        id,
-        fence,
-        kind: RowKind::Full,
-        record: b"a",
-        segment: None,
-        clears_writes: false,
-        parent: None,
-        writes: &[],
-    };
+    let put = Put { fence, ..Put::new(place, id, RowKind::Full, b"a") };
     one.put(put).await.unwrap();
 }
 
@@ -250,17 +240,7 @@ async fn leases_of_others_end_by_the_clock_of_the_server() {
 fn row<'a>(thread: &'a str, namespace: &'a str, step: u64) -> Put<'a> {
     let (place, id) = (Place { thread, namespace }, CheckpointId::new(0, step));
     let kind = if step == 0 { RowKind::Full } else { RowKind::Delta };
-    Put {
-        place,
-        id,
-        fence: 0,
-        kind,
-        record: b"r",
-        segment: None,
-        clears_writes: false,
-        parent: None,
-        writes: &[],
-    }
+    Put::new(place, id, kind, b"r")
 }
 
 #[tokio::test]

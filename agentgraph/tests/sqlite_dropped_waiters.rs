@@ -20,17 +20,7 @@ const RUNS: usize = 4;
 const POLLS: usize = 12;
 
 fn put(thread: &str) -> Put<'_> {
-    Put {
-        place: Place::root(thread),
-        id: CheckpointId::new(0, 0),
-        fence: 0,
-        kind: RowKind::Full,
-        record: b"x",
-        segment: None,
-        clears_writes: false,
-        parent: None,
-        writes: &[],
-    }
+    Put::new(Place::root(thread), CheckpointId::new(0, 0), RowKind::Full, b"x")
 }
 
 /// A saver, and another connection that can lock it out.

@@ -18,7 +18,7 @@ use sqlite_folder::Folder;
 fn put<'a>(thread: &'a str, step: u64, record: &'a [u8]) -> Put<'a> {
     let kind = if step == 0 { RowKind::Full } else { RowKind::Delta };
     let (place, id) = (Place::root(thread), CheckpointId::new(0, step));
-    Put { place, id, fence: 0, kind, record, segment: None, clears_writes: false, parent: None, writes: &[] }
+    Put::new(place, id, kind, record)
 }
 
 async fn steps(saver: &SqliteSaver, thread: &str) -> usize {

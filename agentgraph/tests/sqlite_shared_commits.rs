@@ -14,17 +14,7 @@ use sqlite_folder::Folder;
 const RUNS: u64 = 40;
 
 fn put(thread: &str, step: u64) -> Put<'_> {
-    Put {
-        place: Place::root(thread),
-        id: CheckpointId::new(0, step),
-        fence: 0,
-        kind: RowKind::Full,
-        record: b"x",
-        segment: None,
-        clears_writes: false,
-        parent: None,
-        writes: &[],
-    }
+    Put::new(Place::root(thread), CheckpointId::new(0, step), RowKind::Full, b"x")
 }
 
 /// The pages in the log: each transaction writes every page it changed once.

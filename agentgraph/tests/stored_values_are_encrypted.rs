@@ -302,17 +302,7 @@ async fn forge(thread: &str, rows: &[Row], writes: &[PendingWrite]) -> Store {
     let place = Place::root(thread);
     for row in rows {
         let Row { id, kind, record } = row;
-        let put = Put {
-            place,
-            id: *id,
-            fence: 0,
-            kind: *kind,
-            record,
-            segment: None,
-            clears_writes: false,
-            parent: None,
-            writes: &[],
-        };
+        let put = Put::new(place, *id, *kind, record);
         store.put(put).await.unwrap();
     }
     let at = rows.last().unwrap().id;

@@ -16,7 +16,8 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use super::forward::forwards;
-use super::{Checkpointer, ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row, RowKind, Tail};
+use super::owned::OwnedPut;
+use super::{Checkpointer, ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row, Tail};
 use crate::context::CheckpointId;
 use crate::error::{Code, Error};
 
@@ -63,18 +64,6 @@ enum Job {
     },
     /// Says when everything before it is done.
     Settle(oneshot::Sender<()>),
-}
-
-struct OwnedPut {
-    namespace: String,
-    id: CheckpointId,
-    fence: u64,
-    kind: RowKind,
-    record: Vec<u8>,
-    segment: Option<Vec<u8>>,
-    clears_writes: bool,
-    parent: Option<CheckpointId>,
-    writes: Vec<PendingWrite>,
 }
 
 impl Behind {
@@ -277,36 +266,6 @@ impl Drop for Line {
         }
         for fence in std::mem::take(&mut *lock(&self.leaving)) {
             self.saver.let_go(&self.thread, fence);
-        }
-    }
-}
-
-impl OwnedPut {
-    fn of(put: &Put<'_>) -> Self {
-        OwnedPut {
-            namespace: put.place.namespace.to_owned(),
-            id: put.id,
-            fence: put.fence,
-            kind: put.kind,
-            record: put.record.to_vec(),
-            segment: put.segment.map(<[u8]>::to_vec),
-            clears_writes: put.clears_writes,
-            parent: put.parent,
-            writes: put.writes.to_vec(),
-        }
-    }
-
-    fn borrowed<'a>(&'a self, thread: &'a str) -> Put<'a> {
-        Put {
-            place: Place { thread, namespace: &self.namespace },
-            id: self.id,
-            fence: self.fence,
-            kind: self.kind,
-            record: &self.record,
-            segment: self.segment.as_deref(),
-            clears_writes: self.clears_writes,
-            parent: self.parent,
-            writes: &self.writes,
         }
     }
 }

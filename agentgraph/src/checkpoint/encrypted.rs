@@ -354,17 +354,7 @@ mod tests {
         let mut saver = EncryptedSaver::new(Arc::clone(&store), keys);
         saver.random = Random::of(|_| false);
         let (place, id) = (Place::root("t"), CheckpointId::new(0, 0));
-        let put = Put {
-            place,
-            id,
-            fence: 0,
-            kind: RowKind::Full,
-            record: b"x",
-            segment: None,
-            clears_writes: false,
-            parent: None,
-            writes: &[],
-        };
+        let put = Put::new(place, id, RowKind::Full, b"x");
         let writes = [PendingWrite { task: TaskId::from_u128(1), slot: 0, bytes: b"x".to_vec() }];
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {

@@ -24,10 +24,8 @@ mod writes;
 pub use open::{SqliteSaverBuilder, Synchronous};
 
 use std::fmt;
-use std::future::poll_fn;
 use std::path::Path;
 use std::pin::pin;
-use std::task::Poll;
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
@@ -42,6 +40,7 @@ use super::{
 };
 use crate::context::CheckpointId;
 use crate::error::Error;
+use crate::services::yield_now;
 use fault::{Fault, Home, Patience};
 use owner::Owner;
 use queue::{Outcome, Progress, Queue, Ticket};
@@ -263,15 +262,7 @@ const LONGEST_FOR_THE_LOG: Duration = Duration::from_millis(200);
 /// tokio's `yield_now` also waits for the I/O driver, which on two worker threads made a commit of ten runs a third
 /// dearer.
 async fn let_others_store() {
-    let mut waited = false;
-    poll_fn(|context| {
-        if std::mem::replace(&mut waited, true) {
-            return Poll::Ready(());
-        }
-        context.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
+    yield_now().await;
 }
 
 #[async_trait]

@@ -5,10 +5,8 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
-use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::task::Poll;
 use std::time::{Duration, SystemTime};
 
 use futures_util::future::{Either, select};
@@ -20,7 +18,7 @@ use super::busy::WhenBusy;
 use crate::checkpoint::{Checkpointer, Claim, LeaseTerms, lease_lost};
 use crate::error::{Code, Error};
 use crate::graph::Persistence;
-use crate::services::Services;
+use crate::services::{Services, yield_now};
 use crate::state::State;
 
 /// How long a lease holds that nobody renews.
@@ -159,7 +157,7 @@ impl Ground<'_> {
                     let look_again = self.services.sleep(left.clamp(Duration::from_millis(1), LOOK_AGAIN));
                     select(pin!(released), pin!(look_again)).await;
                     // Services of tests sleep without waiting, and the run that has the thread may need this executor.
-                    give_way().await;
+                    yield_now().await;
                 }
             }
         }
@@ -196,18 +194,6 @@ impl Ground<'_> {
 
 fn after(now: SystemTime, length: Duration) -> SystemTime {
     now.checked_add(length).unwrap_or(now)
-}
-
-async fn give_way() {
-    let mut waited = false;
-    poll_fn(|context| {
-        if std::mem::replace(&mut waited, true) {
-            return Poll::Ready(());
-        }
-        context.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
 }
 
 fn busy(thread: &str, problem: &str) -> Error {

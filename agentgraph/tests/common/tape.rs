@@ -82,15 +82,13 @@ impl Tape {
         for commit in &self.commits {
             let (record, segment) = (unhex(&commit.record), commit.segment.as_deref().map(unhex));
             let put = Put {
-                place: Place { thread: "t", namespace: &commit.namespace },
-                id: CheckpointId::new(commit.branch, commit.step),
-                fence: 0,
-                kind: RowKind::from_number(commit.kind).unwrap(),
-                record: &record,
                 segment: segment.as_deref(),
-                clears_writes: false,
-                parent: None,
-                writes: &[],
+                ..Put::new(
+                    Place { thread: "t", namespace: &commit.namespace },
+                    CheckpointId::new(commit.branch, commit.step),
+                    RowKind::from_number(commit.kind).unwrap(),
+                    &record,
+                )
             };
             saver.put(put).await.unwrap();
         }

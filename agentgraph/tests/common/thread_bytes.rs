@@ -112,15 +112,13 @@ impl ThreadBytes {
             };
             let segment = parts.next_if(|part| part.record().0 == Kind::Segment).map(|part| part.record().1);
             let put = Put {
-                place,
-                id: CheckpointId::new(0, step),
-                fence: 0,
-                kind: if kind == Kind::Full { RowKind::Full } else { RowKind::Delta },
-                record: &bytes,
                 segment: segment.as_deref(),
-                clears_writes: false,
-                parent: None,
-                writes: &[],
+                ..Put::new(
+                    place,
+                    CheckpointId::new(0, step),
+                    if kind == Kind::Full { RowKind::Full } else { RowKind::Delta },
+                    &bytes,
+                )
             };
             saver.put(put).await.unwrap();
             step += 1;

@@ -408,17 +408,7 @@ impl Checkpointer for Faulty {
         let fence = self.fence(put.place.thread, put.fence, unchecked);
         if self.has(Kind::BeginsThreadsWithWrites) {
             let id = CheckpointId::new(0, 0);
-            let begin = Put {
-                place,
-                id,
-                fence: 0,
-                kind: RowKind::Full,
-                record: b"",
-                segment: None,
-                clears_writes: false,
-                parent: None,
-                writes: &[],
-            };
+            let begin = Put::new(place, id, RowKind::Full, b"");
             let _ = self.inner.put(begin).await;
         }
         if self.has(Kind::WaitsOnOldCheckpoints) {
@@ -614,17 +604,7 @@ impl Checkpointer for Faulty {
                 let rewrite = Rewrite { place, fence: 0, fulls: &[], unfold: &[], gone: &steps };
                 self.inner.rewrite(rewrite).await?;
                 let (kind, record) = (row.kind, &row.record[..]);
-                let put = Put {
-                    place,
-                    id,
-                    fence: 0,
-                    kind,
-                    record,
-                    segment: None,
-                    clears_writes: false,
-                    parent: None,
-                    writes: &[],
-                };
+                let put = Put::new(place, id, kind, record);
                 self.inner.put(put).await?;
             }
         }

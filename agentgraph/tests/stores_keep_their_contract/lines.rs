@@ -6,17 +6,7 @@ use proptest::prelude::*;
 
 pub(crate) fn full(thread: &str, step: u64) -> Put<'_> {
     let (place, id) = (Place::root(thread), CheckpointId::new(0, step));
-    Put {
-        place,
-        id,
-        fence: 0,
-        kind: RowKind::Full,
-        record: b"x",
-        segment: None,
-        clears_writes: false,
-        parent: None,
-        writes: &[],
-    }
+    Put::new(place, id, RowKind::Full, b"x")
 }
 
 pub(crate) fn lines() -> impl Strategy<Value = String> {

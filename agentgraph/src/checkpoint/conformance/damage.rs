@@ -88,17 +88,7 @@ async fn damaged(store: Store, damage: fn(&mut Vec<u8>), code: Code) -> Result<(
         if id == DAMAGED {
             damage(&mut record);
         }
-        let put = Put {
-            place,
-            id,
-            fence: 0,
-            kind,
-            record: &record,
-            segment: None,
-            clears_writes: false,
-            parent: None,
-            writes: &[],
-        };
+        let put = Put::new(place, id, kind, &record);
         store.put(put).await.map_err(said)?;
     }
     let graph = graph(store)?;

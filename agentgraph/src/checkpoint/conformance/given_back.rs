@@ -1,8 +1,6 @@
 //! Leases that end: who waits for a thread is told, and who was dropped in the middle keeps none.
 
-use std::future::poll_fn;
 use std::pin::pin;
-use std::task::Poll;
 use std::time::{Duration, UNIX_EPOCH};
 
 use futures_util::FutureExt;
@@ -10,6 +8,7 @@ use futures_util::FutureExt;
 use super::values::said;
 use super::{Clause, Store};
 use crate::checkpoint::{Claim, LeaseTerms};
+use crate::services::yield_now;
 
 pub(super) const CLAUSES: [Clause; 2] = [
     Clause::code("who waits for the end of a lease is not told of it before, again and again", |store| {
@@ -30,19 +29,6 @@ async fn take(store: &Store) -> Result<Option<u64>, String> {
     }
 }
 
-/// Lets others go on.
-async fn give_way() {
-    let mut waited = false;
-    poll_fn(|context| {
-        if std::mem::replace(&mut waited, true) {
-            return Poll::Ready(());
-        }
-        context.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
-}
-
 async fn not_before(store: Store) -> Result<(), String> {
     let fence = take(&store).await?.ok_or("a thread that nobody has is held")?;
     let mut returned = 0;
@@ -56,7 +42,7 @@ async fn not_before(store: Store) -> Result<(), String> {
                 break;
             }
             store.threads().await.map_err(said)?;
-            give_way().await;
+            yield_now().await;
         }
         if is_held {
             return Ok(());
@@ -79,7 +65,7 @@ async fn let_go(store: Store) -> Result<(), String> {
             return Ok(());
         }
         store.threads().await.map_err(said)?;
-        give_way().await;
+        yield_now().await;
     }
     Err("a thread whose run was dropped stays held".into())
 }

@@ -62,17 +62,7 @@ fn write(number: u64, text: &str) -> PendingWrite {
 
 fn put<'a>(thread: &'a str, branch: u32, step: u64, record: &'a [u8]) -> Put<'a> {
     let (place, id) = (Place::root(thread), CheckpointId::new(branch, step));
-    Put {
-        place,
-        id,
-        fence: 0,
-        kind: RowKind::Full,
-        record,
-        segment: None,
-        clears_writes: false,
-        parent: None,
-        writes: &[],
-    }
+    Put::new(place, id, RowKind::Full, record)
 }
 
 async fn usage(store: &Store) -> Result<Usage, String> {

@@ -74,17 +74,7 @@ fn names() -> Vec<String> {
 
 pub(super) fn full<'a>(place: Place<'a>, step: u64, record: &'a [u8]) -> Put<'a> {
     let id = CheckpointId::new(0, step);
-    Put {
-        place,
-        id,
-        fence: 0,
-        kind: RowKind::Full,
-        record,
-        segment: None,
-        clears_writes: false,
-        parent: None,
-        writes: &[],
-    }
+    Put::new(place, id, RowKind::Full, record)
 }
 
 pub(super) fn said(error: Error) -> String {

@@ -74,17 +74,7 @@ async fn permit<C: Checkpointer>(saver: &EncryptedSaver<C>, from: &str, to: &str
     for tried in 1.. {
         let step =
             saver.inner.list(place, newest).await?.first().map_or(0, |row| row.id.step.saturating_add(1));
-        let put = Put {
-            place,
-            id: CheckpointId::new(0, step),
-            fence: 0,
-            kind: RowKind::Full,
-            record: &record,
-            segment: None,
-            clears_writes: false,
-            parent: None,
-            writes: &[],
-        };
+        let put = Put::new(place, CheckpointId::new(0, step), RowKind::Full, &record);
         match saver.inner.put(put).await {
             Err(error) if error.code() == Code::Stale && tried < TRIES => {}
             Err(error) => return Err(error),

@@ -18,8 +18,8 @@ use super::fault::{Fault, Home, is_busy};
 use super::owner::Owner;
 use super::{leases, rows};
 use crate::checkpoint::blob::PutPieces;
-use crate::checkpoint::{Claim, LeaseTerms, PendingWrite, Place, Put, RowKind};
-use crate::context::CheckpointId;
+use crate::checkpoint::owned::OwnedPut;
+use crate::checkpoint::{Claim, LeaseTerms, Put};
 use crate::error::Error;
 
 /// A transaction ends with the row that passes one of these, so that a crowd does not hold the executor for long.
@@ -54,23 +54,9 @@ struct Job {
 
 #[derive(Debug)]
 enum Deed {
-    Put(OwnedPut),
+    Put(OwnedPut, PutPieces),
     Take(LeaseTerms),
     Release { fence: u64 },
-}
-
-#[derive(Debug)]
-struct OwnedPut {
-    namespace: String,
-    id: CheckpointId,
-    fence: u64,
-    kind: RowKind,
-    record: Vec<u8>,
-    segment: Option<Vec<u8>>,
-    clears_writes: bool,
-    parent: Option<CheckpointId>,
-    writes: Vec<PendingWrite>,
-    pieces: PutPieces,
 }
 
 /// What became of it: for one who takes a thread, whether he has it.
@@ -113,7 +99,7 @@ impl Queue {
 
     /// Puts a copy of the row into the queue.
     pub(super) fn push(&self, put: &Put<'_>, pieces: PutPieces) -> Ticket<'_> {
-        self.push_deed(put.place.thread, Deed::Put(OwnedPut::of(put, pieces)))
+        self.push_deed(put.place.thread, Deed::Put(OwnedPut::of(put), pieces))
     }
 
     /// The wish for a lease.
@@ -252,8 +238,8 @@ impl Job {
 
     fn carry_out(&self, connection: &Connection, owner: &Owner) -> Result<Outcome, Fault> {
         match &self.deed {
-            Deed::Put(put) => {
-                let (put, pieces) = (put.borrowed(&self.thread), &put.pieces);
+            Deed::Put(put, pieces) => {
+                let put = put.borrowed(&self.thread);
                 Ok(told(&put, rows::put(connection, &put, pieces)?))
             }
             _ => self.carry_out_within(connection, owner),
@@ -262,8 +248,8 @@ impl Job {
 
     fn carry_out_within(&self, connection: &Connection, owner: &Owner) -> Result<Outcome, Fault> {
         match &self.deed {
-            Deed::Put(put) => {
-                let (put, pieces) = (put.borrowed(&self.thread), &put.pieces);
+            Deed::Put(put, pieces) => {
+                let put = put.borrowed(&self.thread);
                 Ok(told(&put, rows::put_within(connection, &put, pieces)?))
             }
             Deed::Take(terms) => Ok(Ok(Some(leases::take(connection, owner, &self.thread, *terms)?))),
@@ -276,7 +262,7 @@ impl Job {
 
     fn bytes(&self) -> usize {
         match &self.deed {
-            Deed::Put(put) => put.record.len() + put.segment.as_ref().map_or(0, Vec::len),
+            Deed::Put(put, _) => put.bytes(),
             Deed::Take(_) | Deed::Release { .. } => 0,
         }
     }
@@ -311,37 +297,6 @@ fn told(put: &Put<'_>, stored: rows::Stored) -> Outcome {
     match stored {
         Ok(()) => Ok(None),
         Err(late) => Err(late.explain(put.place, put.id)),
-    }
-}
-
-impl OwnedPut {
-    fn of(put: &Put<'_>, pieces: PutPieces) -> Self {
-        OwnedPut {
-            namespace: put.place.namespace.to_owned(),
-            id: put.id,
-            fence: put.fence,
-            kind: put.kind,
-            record: put.record.to_owned(),
-            segment: put.segment.map(<[u8]>::to_vec),
-            clears_writes: put.clears_writes,
-            parent: put.parent,
-            writes: put.writes.to_vec(),
-            pieces,
-        }
-    }
-
-    fn borrowed<'a>(&'a self, thread: &'a str) -> Put<'a> {
-        Put {
-            place: Place { thread, namespace: &self.namespace },
-            id: self.id,
-            fence: self.fence,
-            kind: self.kind,
-            record: &self.record,
-            segment: self.segment.as_deref(),
-            clears_writes: self.clears_writes,
-            parent: self.parent,
-            writes: &self.writes,
-        }
     }
 }
 
@@ -386,22 +341,14 @@ impl Drop for Ticket<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::checkpoint::{Place, RowKind};
+    use crate::context::CheckpointId;
 
     /// Needs two threads when it happens: the waiter goes while the leader, elsewhere, finds the file locked.
     #[tokio::test]
     async fn a_row_whose_owner_left_during_a_commit_is_not_given_back() {
         let (queue, home) = (Queue::default(), Home::Memory);
-        let put = |thread| Put {
-            place: Place::root(thread),
-            id: CheckpointId::new(0, 0),
-            fence: 0,
-            kind: RowKind::Full,
-            record: b"x",
-            segment: None,
-            clears_writes: false,
-            parent: None,
-            writes: &[],
-        };
+        let put = |thread| Put::new(Place::root(thread), CheckpointId::new(0, 0), RowKind::Full, b"x");
         let tickets = ["a", "b", "c"].map(|thread| queue.push(&put(thread), PutPieces::default()));
         let taken = queue.take();
         let late = queue.push(&put("d"), PutPieces::default());
