@@ -397,7 +397,17 @@ async fn another_language_is_told_to_be_one() {
 async fn who_takes_part_can_be_changed_while_it_is_asked_about() {
     let asked = format!("{DESIGN} 50/50;;everybody");
     let modified = format!("{DESIGN} 50/50;;modify;;includeAll");
+    let excluded = format!("{DESIGN} 50/50 for everybody;;and exclude bob;;make it 60/40;;include class c1");
     all_end_in(&[
+        (
+            &excluded,
+            &[
+                "Create experiment 'Boost'",
+                "conditions: control 60%, variant 40%\n",
+                "included: classId c1\n",
+                "excluded: bob\n",
+            ],
+        ),
         (&asked, &["Create experiment 'Boost'", "filter mode: includeAll\n"]),
         (&modified, &["Create experiment 'Boost'", "filter mode: includeAll\n"]),
     ])
@@ -436,6 +446,16 @@ async fn another_wish_is_no_answer_to_what_was_asked_before() {
         ),
         ("delete Foo;;make it 30/70", &["Update experiment 'Foo'", "!PERMANENTLY"]),
         ("start Foo;;cancelled instead", &["from 'inactive' to 'cancelled'"]),
+        (
+            "start Foo;;no, first rename it to Tips",
+            &["Update experiment 'Foo'", "name: Tips\n", "!from 'inactive' to 'enrolling'"],
+        ),
+        ("delete Foo;;rename it to Tips", &["Update experiment 'Foo'", "name: Tips\n", "!PERMANENTLY"]),
+        (
+            "delete Foo and Hints;;rename Hints to Tips",
+            &["Update experiment 'Hints'", "name: Tips\n", "!PERMANENTLY"],
+        ),
+        ("delete Tips", &["there is no experiment called 'Tips'"]),
         ("exit", &["Goodbye"]),
         (
             "start Foo;;yes;;simulate a journey of user bo in Foo: visit, then dance",
@@ -512,4 +532,12 @@ async fn what_shall_happen_later_does_not_happen_now() {
     for said in ["start Foo tomorrow", "stop Running Test on Friday", "can you start Foo next week?"] {
         all_end_in(&[(said, &["I change a status at once", "!Change experiment"])]).await;
     }
+}
+
+#[tokio::test]
+async fn nothing_is_explained_twice_in_one_reply() {
+    let reply = last_reply(&["what's the difference between pause and cancel?"]).await;
+    assert_eq!(reply.matches("The status says where an experiment is").count(), 1, "{reply}");
+    let reply = last_reply(&["what is a payload and what is a segment?"]).await;
+    assert!(reply.contains("A payload is data") && reply.contains("A segment is"), "{reply}");
 }

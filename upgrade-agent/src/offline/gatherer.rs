@@ -70,20 +70,24 @@ impl Gatherer<'_> {
             return Ok(Step::Done("That is all.".to_owned()));
         }
         let ask = understand(self.text).ask;
-        match self.draft(&ask) {
+        match self.draft(&ask)? {
             Some(draft) => self.act(draft.action, Some(&draft)),
             None => self.begin(&ask),
         }
     }
 
     /// The action that the message goes on with. A clear wish for something else begins anew.
-    fn draft(&self, ask: &Ask) -> Option<Draft> {
+    fn draft(&self, ask: &Ask) -> Next<Option<Draft>> {
         let pending = self.facts.told("pending");
         if let Some(action) = pending["action"].as_str().and_then(Action::of_name) {
             let params = pending["params"].as_object().cloned().unwrap_or_default();
             let goes_on = match ask {
                 Ask::Do(Action::Create) if action == Action::Create => !self.wants_another(&params),
-                Ask::Do(other) => other.name() == action.name() || *other == Action::Update,
+                // "Modify" alone is no wish for something else.
+                Ask::Do(Action::Update) => {
+                    self.may_change(action) || !self.text.words.iter().any(slots::is_free)
+                }
+                Ask::Do(other) => other.name() == action.name(),
                 Ask::HowTo(_)
                 | Ask::Schema(_)
                 | Ask::Contexts
@@ -108,29 +112,41 @@ impl Gatherer<'_> {
                 Ask::OfContext(_) | Ask::Details | Ask::StatusOf | Ask::Enrollment => !self.text.asks,
                 _ => true,
             };
-            return goes_on.then(|| Draft { action, params, asked: wire::texts(&pending["missing"]) });
+            return Ok(goes_on.then(|| Draft { action, params, asked: wire::texts(&pending["missing"]) }));
         }
         let dropped = self.facts.told("dropped");
-        let action = dropped["action"].as_str().and_then(Action::of_name)?;
+        let Some(action) = dropped["action"].as_str().and_then(Action::of_name) else { return Ok(None) };
         let params = dropped["params"].as_object().cloned().unwrap_or_default();
         let changes = matches!(ask, Ask::Do(Action::Update) | Ask::Unclear)
-            && self.names_no_other(&params)
-            && self.may_change(action);
-        changes.then(|| Draft { action, params, asked: Vec::new() })
+            && self.may_change(action)
+            && self.names_no_other(&params)?;
+        Ok(changes.then(|| Draft { action, params, asked: Vec::new() }))
     }
 
-    /// "Make it 30/70 instead" is no other way to start an experiment.
+    /// Whether a change of something can be one of this action: "make it 30/70", "rename it" is no other way to start an
+    /// experiment, and none to delete it.
     fn may_change(&self, action: Action) -> bool {
-        let designs = matches!(action, Action::Create | Action::Update);
-        designs || !slots::has_weights(self.text) && slots::filter_mode(self.text).is_none()
+        let designs = slots::has_weights(self.text)
+            || slots::filter_mode(self.text).is_some()
+            || self.text.has(&["rename", "renamed"])
+            || self.text.has_phrase("call it|that|this");
+        match action {
+            Action::Create | Action::Update => true,
+            Action::Delete => false,
+            Action::Status(_) => slots::status_word(self.text).is_some() || self.insists(),
+            _ => !designs,
+        }
     }
 
-    fn names_no_other(&self, params: &Params) -> bool {
+    fn names_no_other(&self, params: &Params) -> Next<bool> {
         let name = params.get("name").and_then(Value::as_str).unwrap_or_default();
-        let renames = self.text.has(&["name", "call", "called", "rename", "named"]);
-        renames
-            || slots::mention(self.text)
-                .is_none_or(|mention| folded(&mention) == folded(name) || slots::has_weights(self.text))
+        if self.text.has(&["name", "call", "called", "rename", "named"]) {
+            return Ok(true);
+        }
+        // "And exclude bob" names a student.
+        let text = self.without_members()?;
+        let mention = slots::mention(text.as_ref().unwrap_or(self.text));
+        Ok(mention.is_none_or(|mention| folded(&mention) == folded(name) || slots::has_weights(self.text)))
     }
 
     fn begin(&self, ask: &Ask) -> Next<Step> {

@@ -85,7 +85,15 @@ impl Responder<'_> {
             Ask::Abilities => knowledge::ABILITIES.to_owned(),
             Ask::Yes => "There is nothing open to say yes to. What would you like to do?".to_owned(),
             Ask::No | Ask::Refused => "All right, nothing is done. Is there something else?".to_owned(),
-            Ask::Explain(terms) => terms.iter().map(|term| term.text).collect::<Vec<_>>().join("\n\n"),
+            Ask::Explain(terms) => {
+                let mut told: Vec<&str> = Vec::new();
+                for term in terms {
+                    if !told.contains(&term.text) {
+                        told.push(term.text);
+                    }
+                }
+                told.join("\n\n")
+            }
             Ask::Report => tell::report(self.stored("get_execution_log")),
             Ask::Schema(action) => self.needs_of(*action),
             Ask::HowTo(action) => format!("{}\n\n{}", tell::how_to(*action), self.needs_of(*action)),

@@ -136,6 +136,10 @@ fn change(text: &Text, kinds: &[String], known: &dyn Fn(&str) -> bool) -> Option
         || text.has_phrase("no longer")
         || text.has_phrase("stop excluding|including|blocking|banning");
     let only = text.has(&["only", "just", "exclusively"]) && !takes_off;
+    // "Delete Tips" is about an experiment, "remove bob from Tips" is not.
+    if takes_off && noun.is_none() && verb.is_none() && !text.has(&["from", "off", "out"]) {
+        return None;
+    }
     let removes = takes_off && (noun.is_some() || verb.is_some());
     let says_it = |found: &Membership| place.is_none_or(|verb| found.words.contains(&verb));
     let sentence = membership::find(text).filter(|found| noun.is_none() && says_it(found));
@@ -260,7 +264,12 @@ mod tests {
         assert_eq!(of("include class c1 and exclude user bob"), ["+in classId c1", "+ex bob"]);
         assert_eq!(of("exclude class c7 and student dan from Hints"), ["+ex dan,classId c7"]);
         assert_eq!(of("exclude student dan and class c7 from Hints"), ["+ex dan,classId c7"]);
-        for message in ["add the decision point workspace to Hints", "add pilot to the tags of Hints"] {
+        for message in [
+            "delete Tips",
+            "remove tips please",
+            "add the decision point workspace to Hints",
+            "add pilot to the tags of Hints",
+        ] {
             assert_eq!(of(message), Vec::<String>::new(), "{message}");
         }
         assert_eq!(of("exclude bob and class c7 from Hints"), ["+ex bob,classId c7"]);
