@@ -164,7 +164,7 @@ fn config(flags: &Flags) -> Result<Config, Failure> {
 fn thread_name(name: &str) -> Result<String, String> {
     let name = name.trim();
     match name.is_empty() || name.chars().any(char::is_control) {
-        true => Err("a thread's name has at least one letter and no line breaks".to_owned()),
+        true => Err("a thread's name has at least one letter, and no line breaks or the like".to_owned()),
         false => Ok(name.to_owned()),
     }
 }

@@ -530,6 +530,12 @@ fn a_token_goes_over_plain_http_only_if_that_is_allowed() {
     let refused = asked(&[]);
     let told = String::from_utf8_lossy(&refused.stderr);
     assert!(refused.status.code() == Some(2) && told.contains("--allow-plain-http"), "{told}");
+    let mut model = agent(&folder, &["ask", "hi"]);
+    let model = model.env("ANTHROPIC_API_KEY", "hunter2").env("ANTHROPIC_BASE_URL", "http://gate.invalid");
+    let refused = model.output().unwrap();
+    let told = String::from_utf8_lossy(&refused.stderr);
+    assert!(refused.status.code() == Some(2) && told.contains("E_LLM_CONFIG: "), "{told}");
+    assert!(told.contains("allow this with --allow-plain-http") && !told.contains("hunter2"), "{told}");
     let allowed = asked(&["--allow-plain-http"]);
     let told = String::from_utf8_lossy(&allowed.stderr);
     assert!(allowed.status.code() == Some(1) && told.contains("E_UPGRADE_CONNECT"), "{told}");

@@ -472,7 +472,11 @@ async fn the_lists_of_an_experiment_are_told_with_it() {
             "exclude bob and class c7 from Hints;;yes;;include student ada in Hints;;yes;;who is excluded from Hints?",
             &["- included: ada\n", "- excluded: bob, classId c7"],
         ),
-        ("tell me about Foo", &["!included", "!excluded"]),
+        ("tell me about Foo", &["!included", "!excluded", "after enrolment: continue\n"]),
+        (
+            "change the post experiment rule of Foo to assign variant;;yes;;tell me about Foo",
+            &["after enrolment: assign variant\n"],
+        ),
     ])
     .await;
 }

@@ -25,7 +25,7 @@ pub(super) enum Failure {
     Server(ServerError),
     #[error("{0}")]
     Client(#[from] ClientError),
-    #[error("{0}")]
+    #[error("{}", of_model(.0))]
     Model(#[from] agentgraph_llm::Error),
     #[error("{0}")]
     Agent(#[from] AgentError),
@@ -68,6 +68,11 @@ impl From<ServerError> for Failure {
             error => Failure::Server(error),
         }
     }
+}
+
+/// The library names its own way to allow plain http, which nobody has here.
+fn of_model(error: &agentgraph_llm::Error) -> String {
+    error.to_string().replace("`.allow_plain_http()`", "--allow-plain-http")
 }
 
 fn who(occupant: &Option<Occupant>) -> String {

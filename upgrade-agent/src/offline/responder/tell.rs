@@ -217,7 +217,8 @@ pub(super) fn details(experiment: &Value) -> String {
     line("group type", plain(&["group_type"]));
     line("consistency rule", plain(&["consistency_rule"]));
     let rule = wire::field(experiment, &["post_rule", "post_experiment_rule"]);
-    line("after enrolment", wire::text(rule, &["rule"]).map(str::to_owned));
+    let code = wire::text(rule, &["condition_code"]).map(|code| format!(" {code}")).unwrap_or_default();
+    line("after enrolment", wire::text(rule, &["rule"]).map(|rule| format!("{rule}{code}")));
     line("filter mode", plain(&["filter_mode"]));
     for (title, side) in [("included", "inclusion"), ("excluded", "exclusion")] {
         line(title, members(wire::field(experiment, &[side])));
