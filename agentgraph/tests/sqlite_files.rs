@@ -1,6 +1,12 @@
 //! What an SQLite file may be when a saver is opened on it, and what the user is told when it cannot serve.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[cfg(unix)]
+#[path = "sqlite_files/full.rs"]
+mod full;
+#[cfg(unix)]
+#[path = "sqlite_files/read_only.rs"]
+mod read_only;
 mod sqlite_folder;
 
 use std::error::Error as _;
@@ -405,115 +411,6 @@ async fn a_step_that_sqlite_cannot_count_is_refused() {
     assert_eq!(saver.get(t, Some(above)).await.unwrap(), None);
 }
 
-#[cfg(unix)]
-mod read_only {
-    use std::fs::{OpenOptions, Permissions, set_permissions};
-    use std::os::unix::fs::PermissionsExt;
-    use std::os::unix::process::CommandExt;
-    use std::process::Command;
-
-    use super::*;
-
-    const PATH: &str = "AGENTGRAPH_TEST_READ_ONLY";
-
-    #[tokio::test]
-    async fn a_read_only_file_is_refused() {
-        let folder = Folder::new();
-        let path = folder.file("threads.db");
-        SqliteSaver::open(&path).await.unwrap().put(put("t", 0, b"a")).await.unwrap();
-        set_permissions(&path, Permissions::from_mode(0o444)).unwrap();
-        if OpenOptions::new().write(true).open(&path).is_err() {
-            is_refused(&path).await;
-        } else {
-            as_nobody(&folder, &path);
-        }
-    }
-
-    /// What a process without the superuser's rights is told; run by [`as_nobody`].
-    #[tokio::test]
-    async fn in_a_process_of_its_own() {
-        if let Some(path) = std::env::var_os(PATH) {
-            is_refused(Path::new(&path)).await;
-        }
-    }
-
-    async fn is_refused(path: &Path) {
-        let error = SqliteSaver::open(path).await.unwrap_err();
-        assert_eq!(error.code(), Code::Store);
-        let expected = "is read-only: make the file and its folder writable for this process, choose another path, or open \
-                        it with `SqliteSaverBuilder::read_only` to read from it";
-        assert!(error.to_string().ends_with(expected), "{error}");
-        let reader = SqliteSaver::builder(path).read_only().open().await.unwrap();
-        assert_eq!(reader.threads().await.unwrap(), ["t"]);
-        assert_eq!(
-            reader.row(Place::root("t"), CheckpointId::new(0, 0)).await.unwrap().unwrap().record,
-            b"a"
-        );
-        assert_stores_nothing(&reader).await;
-    }
-
-    async fn assert_stores_nothing(reader: &SqliteSaver) {
-        let now = std::time::SystemTime::now();
-        let terms = LeaseTerms { now, until: now + Duration::from_secs(60), seize: false };
-        let write = PendingWrite { task: TaskId::from_u128(1), slot: 0, bytes: b"w".to_vec() };
-        for error in [
-            reader.put(put("t", 1, b"b")).await.unwrap_err(),
-            reader.put(put("new", 0, b"b")).await.unwrap_err(),
-            reader
-                .put_writes(PutWrites::new(Place::root("t"), CheckpointId::new(0, 0), &[write]))
-                .await
-                .unwrap_err(),
-            reader.acquire("t", terms).await.unwrap_err(),
-            reader.delete_thread("t").await.unwrap_err(),
-        ] {
-            assert_eq!(error.code(), Code::Store);
-            assert!(error.to_string().contains("is read-only"), "{error}");
-        }
-    }
-
-    #[tokio::test]
-    async fn who_opens_a_file_to_read_sees_what_others_store_and_leaves_nothing() {
-        let folder = Folder::new();
-        let path = folder.file("some/100%?#.db");
-        let missing = SqliteSaver::builder(&path).read_only().open().await.unwrap_err();
-        assert!(
-            missing.to_string().contains("cannot be opened") && !folder.file("some").exists(),
-            "{missing}"
-        );
-        let writer = SqliteSaver::open(&path).await.unwrap();
-        writer.put(put("t", 0, b"a")).await.unwrap();
-        let reader = SqliteSaver::builder(&path).read_only().open().await.unwrap();
-        assert_eq!(steps(&reader, "t").await, 1);
-        writer.put(put("t", 1, b"b")).await.unwrap();
-        assert_eq!(steps(&reader, "t").await, 2);
-        assert_stores_nothing(&reader).await;
-        drop((reader, writer));
-        let left: Vec<_> =
-            std::fs::read_dir(folder.file("some")).unwrap().map(|file| file.unwrap().file_name()).collect();
-        assert_eq!(left, ["100%?#.db"]);
-        let older = folder.file("older.db");
-        Connection::open(&older).unwrap().execute_batch(FIRST_SCHEMA).unwrap();
-        let refused = SqliteSaver::builder(&older).read_only().open().await.unwrap_err();
-        assert!(refused.to_string().contains("has no tables of this release"), "{refused}");
-    }
-
-    /// The superuser may write every file, so the check is run again as somebody who may not.
-    fn as_nobody(folder: &Folder, path: &Path) {
-        let program = folder.file("program");
-        std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
-        set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
-        set_permissions(folder.file(""), Permissions::from_mode(0o755)).unwrap();
-        let output = Command::new(&program)
-            .args(["--exact", "read_only::in_a_process_of_its_own"])
-            .env(PATH, path)
-            .uid(65_534)
-            .output()
-            .unwrap();
-        let shown = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success() && shown.contains("1 passed"), "{shown}");
-    }
-}
-
 #[tokio::test]
 async fn a_file_that_may_not_grow_keeps_what_it_has_and_takes_more_when_threads_are_deleted() {
     let folder = Folder::new();
@@ -580,55 +477,4 @@ async fn of_a_deleted_thread_no_word_is_left_in_the_file_or_its_log() {
     drop(reader);
     saver.delete_thread("nobody").await.unwrap();
     assert_eq!(left(), [false; 3]);
-}
-
-#[cfg(unix)]
-mod full {
-    use std::process::Command;
-
-    use super::*;
-
-    const PATH: &str = "AGENTGRAPH_TEST_FULL";
-
-    /// A limit on the size of files stands for a disk that is full; the signal that goes with it is ignored.
-    #[tokio::test]
-    async fn a_thread_is_readable_after_there_was_no_room_for_more() {
-        let folder = Folder::new();
-        let path = folder.file("threads.db");
-        SqliteSaver::open(&path).await.unwrap().put(put("t", 0, b"a")).await.unwrap();
-        let output = Command::new("sh")
-            .args(["-c", "trap '' XFSZ; ulimit -f 1000; exec \"$@\"", "sh"])
-            .arg(std::env::current_exe().unwrap())
-            .args(["--exact", "full::in_a_process_of_its_own", "--nocapture"])
-            .env(PATH, &path)
-            .output()
-            .unwrap();
-        let shown = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success() && shown.contains("1 passed"), "{shown}");
-        let saver = SqliteSaver::open(&path).await.unwrap();
-        let stored = steps(&saver, "t").await;
-        assert!(stored > 1, "{stored}");
-        saver.put(put("t", stored as u64, b"there is room again")).await.unwrap();
-    }
-
-    #[tokio::test]
-    async fn in_a_process_of_its_own() {
-        let Some(path) = std::env::var_os(PATH) else { return };
-        let saver = SqliteSaver::open(&path).await.unwrap();
-        let record = vec![7; 20_000];
-        let mut stored = 1;
-        let error = loop {
-            match saver.put(put("t", stored, &record)).await {
-                Ok(()) => stored += 1,
-                Err(error) => break error,
-            }
-            assert!(stored < 1_000, "the limit does not hold");
-        };
-        assert_eq!((error.code(), error.thread()), (Code::Store, Some("t")));
-        let told = error.to_string();
-        assert!(told.contains("no room left") || told.contains("could not be read or written"), "{told}");
-        assert_eq!(steps(&saver, "t").await as u64, stored, "what was stored is there, and nothing else");
-        assert_eq!(saver.put(put("t", stored, &record)).await.unwrap_err().code(), Code::Store);
-        saver.delete_thread("nobody").await.unwrap();
-    }
 }

@@ -1,6 +1,8 @@
 //! The conformance kit: the stores of this crate hold every clause, and every clause finds a store that does not.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "stores_keep_their_contract/faults.rs"]
+mod faults;
 #[path = "stores_keep_their_contract/faulty.rs"]
 mod faulty;
 #[path = "stores_keep_their_contract/lines.rs"]
@@ -17,7 +19,8 @@ use agentgraph::checkpoint::{
     Checkpointer, EncryptedSaver, EncryptionKey, KeyRing, MemorySaver, Retention, SqliteSaver,
 };
 use agentgraph::prelude::*;
-use faulty::{FAULTS, Faulty};
+use faults::FAULTS;
+use faulty::Faulty;
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use sqlite_folder::Folder;
@@ -164,7 +167,7 @@ async fn every_fault_is_found_by_the_clause_that_is_about_it() {
 
 #[tokio::test]
 async fn a_report_names_what_is_broken_and_shows_how() {
-    let report = conformance::run(|| async { Ok(Faulty::new(faulty::Kind::ListsOldestFirst)) }).await;
+    let report = conformance::run(|| async { Ok(Faulty::new(faults::Kind::ListsOldestFirst)) }).await;
     let shown = report.to_string();
     assert!(!report.holds());
     assert!(shown.contains("BROKEN  a list can begin before a step and end after a number\n"), "{shown}");
