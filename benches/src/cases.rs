@@ -13,6 +13,7 @@ mod pass;
 mod postgres;
 mod reading;
 mod sqlite;
+mod waiting;
 
 use crate::case::Case;
 
@@ -30,6 +31,7 @@ pub(crate) fn all() -> Vec<Case> {
         sqlite::cases(),
         growth::cases(),
         reading::cases(),
+        waiting::cases(),
         postgres::cases(),
     ]
     .into_iter()
