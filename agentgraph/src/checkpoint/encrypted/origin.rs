@@ -71,15 +71,16 @@ async fn permit<C: Checkpointer>(saver: &EncryptedSaver<C>, from: &str, to: &str
     let record = seal(&saver.keys, &saver.random, &Label::permission(to), &clear)?;
     let place = Place { thread: from, namespace: PERMISSIONS };
     let newest = ListQuery { limit: Some(1), ..ListQuery::default() };
-    for tried in 1.. {
+    let mut tried = 0;
+    loop {
         let step =
             saver.inner.list(place, newest).await?.first().map_or(0, |row| row.id.step.saturating_add(1));
         let put = Put::new(place, CheckpointId::new(0, step), RowKind::Full, &record);
+        tried += 1;
         match saver.inner.put(put).await {
+            Ok(()) => return Ok(step),
             Err(error) if error.code() == Code::Stale && tried < TRIES => {}
             Err(error) => return Err(error),
-            Ok(()) => return Ok(step),
         }
     }
-    Ok(0)
 }
