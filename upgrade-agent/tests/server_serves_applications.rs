@@ -217,7 +217,7 @@ async fn what_cannot_be_stored_is_refused_as_by_the_database() {
 }
 
 #[tokio::test]
-async fn many_names_and_many_groups_are_told_once_each() {
+async fn many_names_are_told_once_each_and_many_groups_are_taken() {
     const MANY: usize = 200_000;
     let class = Class::of(&["ada"]).await;
     let numbers = || (0..MANY).map(|n| format!("n{n}"));

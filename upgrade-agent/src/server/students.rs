@@ -1,6 +1,6 @@
 //! The calls of a student's application: become known, get conditions, report visits.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -149,9 +149,7 @@ pub(super) fn flags(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     if let Some(told) = told {
         let groups = user.group.get_or_insert_default();
         for (kind, ids) in told {
-            let own = groups.entry(kind).or_default();
-            let mut met: HashSet<String> = own.iter().cloned().collect();
-            own.extend(ids.into_iter().filter(|id| met.insert(id.clone())));
+            groups.entry(kind).or_default().extend(ids);
         }
     }
     flags_of(core, &user, &asked.body)
