@@ -517,6 +517,7 @@ impl<'a> HeaderWriter<'a> {
     }
 
     /// A value that the caller writes.
+    #[inline]
     pub(crate) fn raw(&mut self, key: &str, write: impl FnOnce(&mut Vec<u8>)) {
         if text(self.bytes, key).is_ok() {
             write(self.bytes);

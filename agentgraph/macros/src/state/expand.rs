@@ -218,6 +218,7 @@ fn state_impl(state: &StateStruct) -> TokenStream {
                 #initial
             }
 
+            #[inline]
             fn apply(&mut self, _: &(), update: #update) -> ::core::result::Result<(), ::agentgraph::StateError> {
                 #(update.#idents.apply(&mut self.#idents);)*
                 ::core::result::Result::Ok(())

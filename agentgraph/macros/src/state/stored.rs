@@ -36,6 +36,7 @@ pub(super) fn expand(state: &StateStruct) -> TokenStream {
 
         #[automatically_derived]
         impl ::agentgraph::StoredState for #name #where_clone {
+            #[inline]
             fn apply_recorded(
                 &mut self,
                 _: &(),
