@@ -106,10 +106,15 @@ impl<'a> Life<'a> {
                     "what a call gives is stored, act {round}, {doing:?}"
                 );
             }
+            last = left.told.as_ref().map(|told| told.came.clone());
+            if last.as_ref().is_some_and(Came::is_hopeless) {
+                // The script was left alone before it came to that, and what it knows has been lived.
+                assert!(left.history.len() >= expected.len(), "{last:?} in act {round}, {doing:?}");
+                break;
+            }
             if left.history.len() >= CHECKPOINTS {
                 break;
             }
-            last = left.told.as_ref().map(|told| told.came.clone());
         }
         self.check_effects();
         (last, left.history)

@@ -141,9 +141,9 @@ impl super::shape::Plan {
         }
     }
 
-    /// It does not go on with the superstep that is open.
+    /// It neither goes on with the superstep that is open nor takes over what has finished of it.
     fn gives_up(&self) -> bool {
-        !matches!(self.edit, Edit::Copy | Edit::Here(_) | Edit::Proceed)
+        matches!(self.edit, Edit::Start(_) | Edit::Invoke(_))
     }
 }
 
