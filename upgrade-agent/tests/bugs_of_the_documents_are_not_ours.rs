@@ -136,6 +136,7 @@ fn every_bug_has_a_test_that_exists() {
 #[tokio::test]
 async fn a_parameter_that_is_missing_is_asked_for_and_no_question_is_put() {
     let (world, script) = (World::new().await, Script::new());
+    world.experiment("Foo", ExperimentState::Inactive).await;
     let agent = world.agent(&script).await;
     for action in ["create_experiment", "update_experiment", "delete_experiment", "test_condition_balance"] {
         script.add([wants("needs_info", 0.95), acts(action, json!({})), Reply::text("ready")]);

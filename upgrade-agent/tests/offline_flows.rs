@@ -288,6 +288,15 @@ async fn the_status_of_none_of_one_and_of_several_is_asked_back_told_and_asked_b
 }
 
 #[tokio::test]
+async fn nobody_is_asked_which_of_no_experiments_he_means() {
+    let stage = Stage::with(&[]).await;
+    for said in ["start it", "delete an experiment", "rename the experiment", "is it balanced?"] {
+        let scene = stage.say(said, GATHERED, "there are no experiments yet").await;
+        assert_eq!(scene.turn.suggested, [""; 0]);
+    }
+}
+
+#[tokio::test]
 async fn the_second_one_is_that_of_the_list_that_was_read_out() {
     let stage = Stage::with(&[("Bar", INACTIVE), ("Foo", INACTIVE), ("Second Chance", INACTIVE)]).await;
     stage.say("start an experiment", GATHERED, "Which experiment do you mean?").await;

@@ -175,6 +175,7 @@ async fn prepare(
         }
     }
     check_context(desk, &params).await?;
+    check_any(desk, &missing).await?;
     let question = Question::about(desk, state, kind, &params, &missing).await;
     let Question { text, options } = question;
     Ok(End::Ask(Missing { action: kind, params, missing, question: text, options }))
@@ -191,6 +192,15 @@ async fn check_context(desk: &Desk, params: &Params) -> Result<(), Trouble> {
     match actions::unknown_context(name, &contexts) {
         Some(problem) => Err(Trouble::Invalid(vec![problem])),
         None => Ok(()),
+    }
+}
+
+/// Who is asked which of none cannot answer. That the server does not tell them is told when one is looked up.
+async fn check_any(desk: &Desk, missing: &[String]) -> Result<(), Trouble> {
+    let asks = missing.iter().any(|name| name == "experiment_id");
+    match asks && desk.names().await.is_ok_and(|names| names.is_empty()) {
+        true => Err(Trouble::NotFound("there are no experiments yet".to_owned())),
+        false => Ok(()),
     }
 }
 
