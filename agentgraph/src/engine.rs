@@ -28,6 +28,7 @@ mod pause;
 pub(crate) mod plan;
 pub(crate) mod recorder;
 pub(crate) mod reuse;
+mod running;
 mod several;
 mod single;
 pub(crate) mod stored;

@@ -6,7 +6,7 @@
 
 use std::any::{Any, TypeId, type_name};
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
@@ -53,10 +53,10 @@ use crate::state::State;
 /// ```
 pub struct Session<T>(Arc<Cell<T>>);
 
-/// A value, and whether it was used since the last commit.
+/// A value, and how often it was used.
 struct Cell<T> {
     value: Mutex<T>,
-    used: AtomicBool,
+    uses: AtomicU64,
 }
 
 impl<T> Session<T> {
@@ -66,8 +66,10 @@ impl<T> Session<T> {
     /// while its superstep goes on. A task that fails or asks runs again on a session that it has changed already, unless
     /// the process has ended in between.
     pub fn with<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
-        self.0.used.store(true, Ordering::Release);
-        change(&mut self.0.value.lock().unwrap_or_else(PoisonError::into_inner))
+        let mut value = self.0.value.lock().unwrap_or_else(PoisonError::into_inner);
+        // Within the lock: whoever stores it after that stores it changed.
+        self.0.uses.fetch_add(1, Ordering::Release);
+        change(&mut value)
     }
 }
 
@@ -114,7 +116,7 @@ pub(crate) struct SessionKind {
     pub(crate) id: TypeId,
     /// From its bytes, or anew.
     open: fn(Option<&[u8]>, bool) -> Result<AnyCell, rmp_serde::decode::Error>,
-    take_used: fn(&AnyCell) -> bool,
+    uses: fn(&AnyCell) -> u64,
     encode: fn(&AnyCell, &mut Vec<u8>) -> Result<(), EncodeError>,
 }
 
@@ -125,11 +127,9 @@ impl SessionKind {
             id: TypeId::of::<T>(),
             open: |stored, used| {
                 let value = stored.map_or_else(|| Ok(T::default()), crate::checkpoint::delta::decode)?;
-                Ok(Arc::new(Cell { value: Mutex::new(value), used: AtomicBool::new(used) }))
+                Ok(Arc::new(Cell { value: Mutex::new(value), uses: AtomicU64::new(used.into()) }))
             },
-            take_used: |cell| {
-                cell.downcast_ref::<Cell<T>>().is_some_and(|cell| cell.used.swap(false, Ordering::AcqRel))
-            },
+            uses: |cell| cell.downcast_ref::<Cell<T>>().map_or(0, |cell| cell.uses.load(Ordering::Acquire)),
             encode: |cell, bytes| {
                 let cell = cell.downcast_ref::<Cell<T>>();
                 let cell = cell.ok_or_else(|| EncodeError::new("its cell has another type"))?;
@@ -144,6 +144,8 @@ impl SessionKind {
 pub(crate) struct Sessions {
     kinds: Arc<[SessionKind]>,
     cells: Vec<AnyCell>,
+    /// The uses of all cells together that this run has stored. Runs inside of it store some of them too, with their own records.
+    stored_uses: AtomicU64,
 }
 
 /// The stored form: name and MessagePack of each cell.
@@ -168,7 +170,7 @@ impl Sessions {
             })
         };
         let cells: Result<Vec<AnyCell>, Error> = kinds.iter().map(open).collect();
-        Ok(Sessions { kinds: Arc::clone(kinds), cells: cells? })
+        Ok(Sessions { kinds: Arc::clone(kinds), cells: cells?, stored_uses: AtomicU64::new(0) })
     }
 
     /// The cells of a run inside a task: those of the run around it where that has the type, and its own.
@@ -177,7 +179,7 @@ impl Sessions {
             let around = self.kinds.iter().position(|outer| outer.id == kind.id);
             around.and_then(|at| self.cells.get(at)).map_or(cell, Arc::clone)
         });
-        Sessions { cells: cells.collect(), kinds: Arc::clone(&own.kinds) }
+        Sessions { cells: cells.collect(), kinds: Arc::clone(&own.kinds), stored_uses: own.stored_uses }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -186,8 +188,9 @@ impl Sessions {
 
     /// Whether any cell was used since this was last asked.
     pub(crate) fn take_used(&self) -> bool {
-        let used = self.kinds.iter().zip(&self.cells).map(|(kind, cell)| (kind.take_used)(cell));
-        used.fold(false, |any, used| any | used)
+        let uses = self.kinds.iter().zip(&self.cells).map(|(kind, cell)| (kind.uses)(cell));
+        let uses = uses.fold(0, u64::wrapping_add);
+        self.stored_uses.swap(uses, Ordering::AcqRel) != uses
     }
 
     pub(crate) fn encode(&self) -> Result<StoredSessions, Error> {

@@ -120,11 +120,14 @@ impl Nest {
         lock(&self.step).head
     }
 
-    /// Lets nobody else store something on the head until it is dropped.
-    pub(crate) async fn write_alone(&self) -> tokio::sync::MutexGuard<'_, ()> {
-        let alone = self.writing.lock().await;
+    /// Lets nobody else store on the head what belongs to the run as a whole, nor move it, until that is dropped.
+    pub(crate) async fn alone(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.writing.lock().await
+    }
+
+    /// Notes that something is stored on the head behind the journal's back.
+    pub(crate) fn note_write(&self) {
         self.wrote.store(true, Ordering::Release);
-        alone
     }
 
     /// Takes a memory that only one call may have at a time. False if another one has it.
@@ -143,6 +146,14 @@ impl Nest {
 }
 
 impl RunShared {
+    /// Lets no run inside store what belongs to this run until that is dropped.
+    pub(crate) async fn alone(&self) -> Option<tokio::sync::MutexGuard<'_, ()>> {
+        match &self.nest {
+            Some(nest) => Some(nest.alone().await),
+            None => None,
+        }
+    }
+
     /// The run that the caller sees.
     pub(crate) fn root(&self) -> &RunShared {
         self.outer.as_ref().map_or(self, |outer| &outer.root)

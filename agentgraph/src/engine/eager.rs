@@ -20,6 +20,8 @@ pub(crate) use flow::Flow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use futures_util::stream::FuturesUnordered;
+
 use crate::checkpoint::PendingWrite;
 use crate::checkpoint::format::Source;
 use crate::context::{Inside, TaskId, TaskRequest};
@@ -29,6 +31,7 @@ use crate::engine::eager::order::Order;
 use crate::engine::ends::sessions_write;
 use crate::engine::execute::{NotDone, bad_answer_to};
 use crate::engine::host::TaskRunner;
+use crate::engine::running::{Ended, Running, beside};
 use crate::engine::stored::{FAILED, OF_RUN, to_bytes};
 use crate::engine::{Loop, Pause, STEPS_WITHOUT_YIELD, StepPlace, nowhere, yield_now};
 use crate::error::{Code, Error};
@@ -70,8 +73,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 course.ending = None;
             }
             self.start(&mut course).await;
-            if let Some((index, started, end)) = self.next_end(&mut course) {
-                self.take_end(&mut course, index, started, end).await?;
+            if let Some(ended) = self.next_end(&mut course) {
+                self.merge_beside(&mut course, Some(ended)).await?;
                 rounds += 1;
                 if rounds.is_multiple_of(STEPS_WITHOUT_YIELD) {
                     yield_now().await;
@@ -79,8 +82,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 if let Some(events) = &self.events {
                     events.room().await;
                 }
-            } else if self.merge_due_joins().await? {
-                // What they lead to starts.
+            } else if self.joins_are_due() {
+                self.merge_beside(&mut course, None).await?;
             } else if !matches!(course.stop, Some(Stop::Hard(_)))
                 && (course.must_wait() || course.is_ending())
             {
@@ -90,6 +93,42 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 events.room().await;
             } else if let Some(pause) = self.conclude(&mut course).await? {
                 return Ok(pause);
+            }
+        }
+    }
+
+    /// Merges what has ended, or the joins whose time has come, while what runs goes on. Runs inside of it store nothing on the
+    /// checkpoint that is being left.
+    async fn merge_beside(
+        &mut self,
+        course: &mut Course<S>,
+        ended: Option<(u32, Started, End<S>)>,
+    ) -> Result<(), Error> {
+        let running = course.give_away();
+        let shared = running.is_some().then(|| Arc::clone(&self.shared));
+        let merged = async {
+            let _alone = match &shared {
+                Some(shared) => shared.alone().await,
+                None => None,
+            };
+            match ended {
+                Some((index, started, end)) => self.take_end(course, index, started, end).await,
+                None => self.merge_due_joins().await,
+            }
+        };
+        let Some(mut running) = running else { return merged.await };
+        let (merged, ended) = beside(&mut running, merged).await;
+        self.take_back(course, running, ended);
+        merged
+    }
+
+    /// Takes back what ran beside something else, and how those ended that did.
+    fn take_back(&self, course: &mut Course<S>, running: FuturesUnordered<Running<S>>, ended: Vec<Ended<S>>) {
+        course.take_back(running);
+        let executor = self.executor();
+        for (request, result) in ended {
+            if course.started(request.index).is_some() {
+                executor.tell(request, result, &mut Vec::new(), &mut course.ends());
             }
         }
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::checkpoint::PendingWrite;
 use crate::checkpoint::codec::Codec;
 use crate::checkpoint::format::Bytes;
-use crate::context::TaskId;
+use crate::context::{RunShared, TaskId};
 use crate::engine::done::Done;
 use crate::engine::execute::{Ledger, NotDone};
 use crate::engine::journal::Journal;
@@ -65,7 +65,7 @@ pub(super) struct SuperstepLedger<'a, S: State> {
     pub(super) frontier: &'a Frontier,
     pub(super) journal: Option<&'a mut Journal<S>>,
     pub(super) ends: &'a mut Ends<S>,
-    pub(super) sessions: &'a Sessions,
+    pub(super) shared: &'a RunShared,
     /// Where a superstep without a journal stands.
     pub(super) nowhere: StepPlace<'a>,
 }
@@ -118,7 +118,8 @@ impl<S: State> Ledger<S> for SuperstepLedger<'_, S> {
                     writes.push(write.map_err(|error| error.at_node(node))?);
                 }
             }
-            writes.extend(sessions_write(self.sessions)?);
+            let _alone = self.shared.alone().await;
+            writes.extend(sessions_write(&self.shared.sessions)?);
             journal.put_writes(&writes).await?;
             for index in fresh {
                 self.ends.stored[index as usize] = true;

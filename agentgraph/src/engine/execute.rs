@@ -5,11 +5,9 @@
 //! stops everything.
 
 use std::future::{Future, poll_fn};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 
 use crate::context::{Inside, Request, RunShared, Standing, TaskId, TaskRequest};
@@ -17,6 +15,7 @@ use crate::edits::{EditError, Edits};
 use crate::engine::done::{Done, resolve};
 use crate::engine::halt::{Cut, Halt};
 use crate::engine::host::TaskRunner;
+use crate::engine::running::{Running, beside, next};
 use crate::error::{BoxError, Code, Error, caused_by};
 use crate::extract::{InputError, MissingDep, Task};
 use crate::failure::Failure;
@@ -246,28 +245,30 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
         let mut handlers = Vec::new();
         let mut failed = false;
         loop {
-            if !handlers.is_empty() {
-                // A failure is in the store before anybody acts on it.
-                ledger.store().await?;
+            // A failure is in the store before anybody acts on it.
+            if !handlers.is_empty() && self.store(ledger, &mut running, &mut handlers, &mut failed).await? {
+                continue;
             }
             if !handlers.is_empty() || (!failed && waiting.peek().is_some()) {
                 let begun = std::mem::take(&mut handlers);
                 failed |=
                     self.first_poll(begun, &mut waiting, failed, &mut running, &mut handlers, ledger).await;
             }
-            let started = running.as_mut().filter(|running| !running.is_empty());
-            if started.is_none() && handlers.is_empty() && (failed || waiting.peek().is_none()) {
+            let runs = running.as_ref().is_some_and(|running| !running.is_empty());
+            if !runs && handlers.is_empty() && (failed || waiting.peek().is_none()) {
                 return Ok(None);
             }
             // Those that wait for room count too: with little room most of a superstep may be still to come.
-            ledger.store().await?;
+            if self.store(ledger, &mut running, &mut handlers, &mut failed).await? {
+                continue;
+            }
             if failed && self.siblings == Siblings::Cancel {
                 return Ok(None);
             }
             if !handlers.is_empty() {
                 continue;
             }
-            if let Some(running) = started {
+            if let Some(running) = running.as_mut().filter(|_| runs) {
                 let (request, result) = match next(running, halt.as_deref_mut()).await {
                     Ok(Some(ended)) => ended,
                     Ok(None) => continue,
@@ -279,6 +280,27 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
                 events.room().await;
             }
         }
+    }
+
+    /// Stores what is to be stored while the tasks that run go on, and tells `ledger` of those that end meanwhile. Whether any did.
+    async fn store(
+        &self,
+        ledger: &mut impl Ledger<S>,
+        running: &mut Option<FuturesUnordered<Running<S>>>,
+        handlers: &mut Vec<Handling>,
+        failed: &mut bool,
+    ) -> Result<bool, Error> {
+        let Some(running) = running.as_mut().filter(|running| !running.is_empty()) else {
+            ledger.store().await?;
+            return Ok(false);
+        };
+        let (stored, ended) = beside(running, ledger.store()).await;
+        stored?;
+        let any = !ended.is_empty();
+        for (request, result) in ended {
+            *failed |= self.tell(request, result, handlers, ledger);
+        }
+        Ok(any)
     }
 
     /// Starts as many tasks as may run at once and polls each of them one time. Outside tokio's cooperative budget: with
@@ -379,32 +401,6 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
                 failed
             }
         }
-    }
-}
-
-/// The next task that finishes, unless something cuts them off first.
-pub(super) async fn next<S: State>(
-    running: &mut FuturesUnordered<Running<S>>,
-    halt: Option<&mut Halt>,
-) -> Result<Option<(TaskRequest, NodeResult<S>)>, Cut> {
-    match halt {
-        None => Ok(running.next().await),
-        Some(halt) => halt.until(running.next()).await,
-    }
-}
-
-/// A started task that knows which one it is.
-pub(super) struct Running<S: State> {
-    pub(super) request: TaskRequest,
-    pub(super) task: CatchPanic<S>,
-}
-
-impl<S: State> Future for Running<S> {
-    type Output = (TaskRequest, NodeResult<S>);
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let request = self.request;
-        Pin::new(&mut self.task).poll(cx).map(|result| (request, result))
     }
 }
 

@@ -126,18 +126,21 @@ impl RunShared {
         if nest.durability == Durability::Exit {
             return Ok(());
         }
+        let alone = nest.alone().await;
+        // Only now: the head may have moved while this waited.
         if let (Some(saver), Some(head)) = (&nest.saver, nest.head()) {
-            let _one_by_one = nest.write_alone().await;
             let mut writes: Vec<PendingWrite> = sessions_write(&self.sessions)?.into_iter().collect();
             if self.spending.take_unstored() {
                 let bytes = to_bytes(&self.spending.total(steps, || self.services.now()))?;
                 writes.push(PendingWrite { task: OF_RUN, slot: SPENT, bytes });
             }
             if !writes.is_empty() {
+                nest.note_write();
                 let place = Place { thread, namespace: self.namespace() };
                 saver.put_writes(PutWrites::new(place, head, &writes)).await?;
             }
         }
+        drop(alone);
         match &self.outer {
             Some(outer) => Box::pin(outer.shared.store_changes(outer.request.step)).await,
             None => Ok(()),

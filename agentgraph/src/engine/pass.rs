@@ -29,11 +29,12 @@ use crate::dependency::wiring::Wiring;
 use crate::dependency::{NotRun, NotRunReason, inline};
 use crate::edits::{self, Collected, DroppedEdits, EditError, GraphEdit};
 use crate::engine::ends::sessions_write;
-use crate::engine::execute::{Running, next, node_error};
+use crate::engine::execute::node_error;
 use crate::engine::halt::Cut;
 use crate::engine::host::LocalRunner;
 use crate::engine::load::finished_step;
 use crate::engine::plan::{LeftOver, TaskLeft};
+use crate::engine::running::{Running, beside, next};
 use crate::engine::stored::{StoredAnswer, StoredRequest, StoredStep, StoredTurn, to_bytes};
 use crate::engine::{Loop, Pause, STEPS_WITHOUT_YIELD, cut_off, nowhere, yield_now};
 use crate::error::{Code, Error};
@@ -381,16 +382,19 @@ where
     async fn go_on(&mut self) -> Result<Option<Cut>, Error> {
         loop {
             while self.may_start() {
-                let Some(node) = self.next_node() else { break };
                 if self.must_store {
                     self.store().await?;
+                    continue;
                 }
+                let Some(node) = self.next_node() else { break };
                 poll_fn(|cx| Poll::Ready(self.start(node, cx))).await?;
                 if u64::from(self.started).is_multiple_of(STEPS_WITHOUT_YIELD) {
                     yield_now().await;
                 }
             }
-            self.store().await?;
+            if self.store().await? {
+                continue;
+            }
             let cancels = self.failed.is_some() && self.run.siblings == Siblings::Cancel;
             if self.running.is_empty() || cancels {
                 let held_up = self.run.events.as_ref().is_some_and(|events| !events.has_room());
@@ -450,18 +454,24 @@ where
         spent.then_some(StopReason::Budget)
     }
 
-    /// Stores what is done, if that is done at once.
-    async fn store(&mut self) -> Result<(), Error> {
+    /// Stores what is done, if that is done at once, while the nodes that run go on. Whether any of them ended meanwhile.
+    async fn store(&mut self) -> Result<bool, Error> {
         self.must_store = false;
         let Some(journal) = self.run.journal.as_mut().filter(|journal| !journal.waits()) else {
-            return Ok(());
+            return Ok(false);
         };
         if self.writes.is_empty() {
-            return Ok(());
+            return Ok(false);
         }
         let mut writes = std::mem::take(&mut self.writes);
         writes.extend(sessions_write(&self.run.shared.sessions)?);
-        journal.put_writes(&writes).await
+        let (stored, ended) = beside(&mut self.running, journal.put_writes(&writes)).await;
+        stored?;
+        let any = !ended.is_empty();
+        for (request, result) in ended {
+            self.ended(request, result)?;
+        }
+        Ok(any)
     }
 
     /// Takes over what was edited, and which nodes were added.

@@ -45,9 +45,9 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             let request = TaskRequest { step, node, index, attempt: 1, handles };
             ToRun { request, input, failure: handled.map(|handled| &handled.failure) }
         });
-        let (core, sessions, nowhere) = (&self.core, &self.shared.sessions, nowhere(&self.shared, step));
+        let (core, shared, nowhere) = (&self.core, &*self.shared, nowhere(&self.shared, step));
         let mut ledger =
-            SuperstepLedger { core, frontier, journal: journal.as_mut(), ends: &mut ends, sessions, nowhere };
+            SuperstepLedger { core, frontier, journal: journal.as_mut(), ends: &mut ends, shared, nowhere };
         ledger.store().await?;
         let mut halt = self.halt.take();
         let cut = self.executor().many(tasks, &mut ledger, halt.as_deref_mut()).await;

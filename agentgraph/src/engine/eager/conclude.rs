@@ -19,6 +19,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     pub(super) async fn conclude(&mut self, course: &mut Course<S>) -> Result<Option<Pause>, Error> {
         match course.stop.take() {
             Some(Stop::Failed(error)) => {
+                course.drop_unless(|_| false);
                 self.leave_behind().await?;
                 return Err(error);
             }
@@ -27,7 +28,10 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 self.leave_behind().await?;
                 return Ok(Some(Pause::Stopped(reason)));
             }
-            Some(Stop::Soft(reason)) if self.could_go_on() => return self.stopped(reason).await.map(Some),
+            Some(Stop::Soft(reason)) if self.could_go_on() => {
+                course.drop_unless(|_| false);
+                return self.stopped(reason).await.map(Some);
+            }
             Some(Stop::Soft(_)) | None => {}
         }
         match self.eager.as_ref().is_some_and(|eager| eager.flow.normal > 0) {
@@ -51,6 +55,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 
     async fn interrupted(&mut self, course: &mut Course<S>) -> Result<Pause, Error> {
+        course.drop_unless(|_| false);
         self.leave_behind().await?;
         let (mut interrupts, mut fixed): (Vec<Interrupt>, Vec<Interrupt>) = Default::default();
         let open: Vec<Key> = self.eager.iter().flat_map(|eager| eager.flow.open.keys().copied()).collect();

@@ -1,7 +1,6 @@
 //! One call of an eager run under way: the tasks that run, how those ended that did, and why no more of them start.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -13,11 +12,11 @@ use futures_util::stream::FuturesUnordered;
 use crate::context::TaskId;
 use crate::engine::done::Done;
 use crate::engine::eager::flow::Key;
-use crate::engine::execute::{Ledger, Left, NotDone, Running};
+use crate::engine::execute::{Ledger, Left, NotDone};
 use crate::engine::halt::sleep;
+use crate::engine::running::{Ended, Running};
 use crate::error::Error;
 use crate::failure::Failure;
-use crate::node::NodeResult;
 use crate::run::{Interrupt, StopReason};
 use crate::services::Services;
 use crate::state::State;
@@ -83,7 +82,10 @@ impl Ending {
 
 /// See the module.
 pub(super) struct Course<S: State> {
-    running: FuturesUnordered<Running<S>>,
+    /// Made when a task is pending, and away while something is awaited beside them.
+    running: Option<FuturesUnordered<Running<S>>>,
+    /// Some of them were dropped while they were away.
+    dropped: bool,
     /// The tasks that have not come to their end here, by the index of their requests.
     started: HashMap<u32, Started>,
     /// How many of them are not detached.
@@ -102,7 +104,8 @@ pub(super) struct Course<S: State> {
 impl<S: State> Course<S> {
     pub(super) fn new() -> Self {
         Course {
-            running: FuturesUnordered::new(),
+            running: None,
+            dropped: false,
             started: HashMap::new(),
             normal: 0,
             ended: VecDeque::new(),
@@ -120,7 +123,9 @@ impl<S: State> Course<S> {
 
     /// Adds tasks that were not ready at once.
     pub(super) fn pend(&mut self, pending: Vec<Running<S>>) {
-        self.running.extend(pending);
+        if !pending.is_empty() {
+            self.running.get_or_insert_default().extend(pending);
+        }
     }
 
     pub(super) fn started(&self, index: u32) -> Option<Started> {
@@ -128,7 +133,7 @@ impl<S: State> Course<S> {
     }
 
     pub(super) fn count(&self) -> usize {
-        self.running.len()
+        self.running.as_ref().map_or(0, FuturesUnordered::len)
     }
 
     /// How many have ended and were not looked at.
@@ -145,7 +150,7 @@ impl<S: State> Course<S> {
         match self.ended.is_empty() {
             true => self.normal > 0,
             // They are held until the turn of another one that runs.
-            false => !self.running.is_empty(),
+            false => self.count() > 0,
         }
     }
 
@@ -212,17 +217,37 @@ impl<S: State> Course<S> {
         if over.is_empty() {
             return;
         }
-        let running = std::mem::take(&mut self.running);
-        self.running = running.into_iter().filter(|task| !over.contains(&task.request.index)).collect();
         over.into_iter().for_each(|index| self.forget(index));
+        match self.running.take() {
+            Some(running) => self.running = Some(self.those_started(running)),
+            None => self.dropped = true,
+        }
+    }
+
+    fn those_started(&self, running: FuturesUnordered<Running<S>>) -> FuturesUnordered<Running<S>> {
+        running.into_iter().filter(|task| self.started.contains_key(&task.request.index)).collect()
+    }
+
+    /// Gives away the tasks that run, for something to be awaited beside them.
+    pub(super) fn give_away(&mut self) -> Option<FuturesUnordered<Running<S>>> {
+        self.running.take_if(|running| !running.is_empty())
+    }
+
+    /// Takes them back, without those that were dropped meanwhile.
+    pub(super) fn take_back(&mut self, mut running: FuturesUnordered<Running<S>>) {
+        if std::mem::take(&mut self.dropped) {
+            running = self.those_started(running);
+        }
+        running.extend(self.running.take().into_iter().flatten());
+        self.running = Some(running);
     }
 
     /// The result of a task that ended meanwhile, if there is one.
-    pub(super) fn poll_result(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<(crate::context::TaskRequest, NodeResult<S>)>> {
-        Pin::new(&mut self.running).poll_next_unpin(cx)
+    pub(super) fn poll_result(&mut self, cx: &mut Context<'_>) -> Poll<Option<Ended<S>>> {
+        match &mut self.running {
+            Some(running) => running.poll_next_unpin(cx),
+            None => Poll::Ready(None),
+        }
     }
 
     /// Notes why no further task starts; the first reason counts, but for a failure, which counts more than a wish to stop.

@@ -182,19 +182,19 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         self.commit(Source::Loop, None).await
     }
 
-    /// Fires the joins whose time has come, if there are any, in a commit of their own.
-    pub(super) async fn merge_due_joins(&mut self) -> Result<bool, Error> {
-        let is_due = match self.eager.as_ref().is_some_and(|eager| eager.order.is_some()) {
-            true => self.is_turn_of_joins(),
-            false => self.due_in().is_some_and(|due| due.is_zero()),
-        };
-        if !is_due {
-            return Ok(false);
-        }
+    /// Fires the joins whose time has come, in a commit of their own.
+    pub(super) async fn merge_due_joins(&mut self) -> Result<(), Error> {
         self.merge_into_flow(None, self.core.topology.start(), None, false)?;
         self.scratch.merging = false;
-        self.commit(Source::Loop, None).await?;
-        Ok(true)
+        self.commit(Source::Loop, None).await
+    }
+
+    /// Whether the time of a join has come.
+    pub(super) fn joins_are_due(&mut self) -> bool {
+        match self.eager.as_ref().is_some_and(|eager| eager.order.is_some()) {
+            true => self.is_turn_of_joins(),
+            false => self.due_in().is_some_and(|due| due.is_zero()),
+        }
     }
 
     /// Holds the state that activations read which were not started before the next one is merged.

@@ -15,6 +15,7 @@ use crate::engine::execute::{Executor, Ledger, NotDone, ToRun};
 use crate::engine::halt;
 use crate::engine::host::TaskRunner;
 use crate::engine::journal::Journal;
+use crate::engine::running::Running;
 use crate::policy::OnEnd;
 use crate::run::StopReason;
 use crate::run::event::EventQueue;
@@ -121,7 +122,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         course: &mut Course<S>,
         key: Key,
         cx: &mut Context<'_>,
-        pending: &mut Vec<crate::engine::execute::Running<S>>,
+        pending: &mut Vec<Running<S>>,
     ) {
         self.scratch.step += 1;
         let index = u32::try_from(self.scratch.step).unwrap_or(u32::MAX);
@@ -195,7 +196,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         index: u32,
         key: Key,
         cx: &mut Context<'_>,
-        pending: &mut Vec<crate::engine::execute::Running<S>>,
+        pending: &mut Vec<Running<S>>,
     ) {
         let state = self.state_of(key);
         let Some(activation) = self.activation(key) else { return };
