@@ -8,6 +8,7 @@ mod common;
 mod postgres_server;
 
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, SystemTime};
 
 use agentgraph::checkpoint::{
@@ -325,6 +326,43 @@ async fn who_finds_all_connections_at_work_waits_for_one_and_not_for_ever() {
     drop(locked);
     working.await.unwrap().unwrap();
     saver.put(row("u", "", 0)).await.unwrap();
+}
+
+/// As a run is whose stream is not read for long.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_that_nobody_polls_keeps_nothing_of_the_store_from_others() {
+    async fn slow() -> WordsUpdate {
+        common::poll::pending_for(4).await;
+        Words::update().seen(["slow"])
+    }
+    let server = PostgresServer::get();
+    let saver = PostgresSaver::builder(server.url()).schema(server.fresh_schema()).connections(1);
+    let saver = saver.connect().await.unwrap();
+    let graph =
+        StateGraph::new().node("a", says("a")).node("slow", slow).edge(START, "a").edge(START, "slow");
+    let graph = graph.edge("slow", "b").node("b", says("b"));
+    let graph = graph.compile().unwrap().checkpointer(saver);
+    // How often it is polled before nobody does any more: once, then once more each time, until that is enough for all of it.
+    for polls in 1.. {
+        let thread = format!("t{polls}");
+        let mut run = Box::pin(graph.invoke(Words::update()).thread(&thread).into_future());
+        let mut polled = Poll::Pending;
+        for _ in 0..polls {
+            polled = futures_util::poll!(run.as_mut());
+            if polled.is_ready() {
+                break;
+            }
+            // Long enough for an answer to come.
+            server.sql("SELECT 1").await;
+        }
+        let other = graph.invoke(Words::update()).thread("other").await.unwrap();
+        assert_eq!(other.output().seen.len(), 3 * polls);
+        if polled.is_ready() {
+            assert!(polls > 5, "it stood still at {polls} places only");
+            return;
+        }
+        assert_eq!(text(run.await.unwrap().output()), "a slow b");
+    }
 }
 
 #[tokio::test]

@@ -331,6 +331,25 @@ fn leases_are_renewed_after_the_end_of_another_runtime_that_runs_of_the_graph_we
 }
 
 #[test]
+fn a_lease_that_the_store_keeps_waiting_does_not_cost_others_their_time() {
+    let (gate, saver) = (Gate::new(), NotingSaver::memory());
+    let graph = gated(&gate, saver.clone()).lease(Duration::from_secs(3));
+    let runtime = paused_runtime();
+    let runs = ["a", "b", "c"].map(|thread| {
+        let run = runtime.spawn(graph.invoke(said("i")).thread(thread).into_future());
+        runtime.block_on(gate.somebody_waits());
+        run
+    });
+    saver.hang("a");
+    runtime.block_on(async { tokio::time::sleep(Duration::from_secs(2)).await });
+    let mut renewed = saver.renewed();
+    renewed.sort();
+    renewed.dedup();
+    assert_eq!(renewed, ["a", "b", "c"]);
+    drop(runs);
+}
+
+#[test]
 fn leases_are_renewed_beside_a_runtime_that_nobody_drives() {
     let (gate, saver) = (Gate::new(), NotingSaver::memory());
     let graph = gated(&gate, saver.clone()).services(TokioClock::default()).lease(Duration::from_millis(30));

@@ -1,4 +1,4 @@
-//! [`OwnedPut`]: a commit that waits to be carried out, by somebody else than who asked for it.
+//! What waits to be carried out, by somebody else than who asked for it.
 
 use super::{PendingWrite, Place, Put, RowKind};
 use crate::context::CheckpointId;
@@ -51,5 +51,23 @@ impl OwnedPut {
     pub(super) fn bytes(&self) -> usize {
         let writes: usize = self.writes.iter().map(|write| write.bytes.len()).sum();
         self.record.len() + self.segment.as_ref().map_or(0, Vec::len) + writes
+    }
+}
+
+/// The names of a [`Place`].
+#[cfg(feature = "postgres")]
+pub(super) struct OwnedPlace {
+    thread: String,
+    namespace: String,
+}
+
+#[cfg(feature = "postgres")]
+impl OwnedPlace {
+    pub(super) fn of(place: Place<'_>) -> Self {
+        OwnedPlace { thread: place.thread.to_owned(), namespace: place.namespace.to_owned() }
+    }
+
+    pub(super) fn borrowed(&self) -> Place<'_> {
+        Place { thread: &self.thread, namespace: &self.namespace }
     }
 }

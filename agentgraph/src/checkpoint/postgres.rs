@@ -1,12 +1,13 @@
 //! [`PostgresSaver`]: checkpoints in a Postgres database, for many processes on many machines.
 //!
 //! This file knows who talks to the server and when; `rows.rs`, `blobs.rs`, `upkeep.rs`, `waiting.rs` and `leases.rs` know the
-//! statements, `taker.rs` who asks for a thread, `open.rs` how a URL becomes a pool and a schema, `dial.rs` how a connection shows
+//! statements, `apart.rs` in which tasks they are carried out, `taker.rs` who asks for a thread, `open.rs` how a URL becomes a pool and a schema, `dial.rs` how a connection shows
 //! that its saver lives, `listen.rs` the one that waits for news. None of them knows what a record means.
 //!
 //! Every commit without large values is one statement, which checks the fence and the step, inserts, and removes what it makes obsolete. It holds
 //! the row of the thread's lease while it does, so a lease is not taken from under a commit.
 
+mod apart;
 mod blobs;
 mod dial;
 mod fault;
@@ -30,12 +31,14 @@ use deadpool_postgres::{Object, Pool};
 
 use super::blob::{PutPieces, of_rewrite, of_writes};
 use super::format::micros;
+use super::owned::{OwnedPlace, OwnedPut};
 use super::{
     Checkpointer, Claim, LeaseTerms, ListQuery, Place, Put, PutWrites, Rewrite, Row, Tail, Usage, Waiting,
     WaitingQuery,
 };
 use crate::context::CheckpointId;
 use crate::error::Error;
+use apart::apart;
 use fault::{Fault, explain};
 use leases::{Absent, Wish};
 use listen::Listener;
@@ -86,12 +89,24 @@ use taker::Taker;
 ///
 /// [`Code::Store`](crate::Code::Store) when the server fails or cannot be reached; its source is the client's own error.
 pub struct PostgresSaver {
-    pool: Pool,
+    calls: Calls,
     listener: Arc<Listener>,
     absent: Arc<Absent>,
-    answer_timeout: Duration,
     grace: Duration,
     share_from: usize,
+}
+
+/// What it takes to call the server.
+#[derive(Clone)]
+struct Calls {
+    pool: Pool,
+    answer_timeout: Duration,
+}
+
+impl Calls {
+    async fn connection(&self) -> Result<Object, Fault> {
+        Ok(self.pool.get().await?)
+    }
 }
 
 /// How often a transaction is repeated that the server undid because of another one.
@@ -113,14 +128,14 @@ macro_rules! repeated {
 
 /// Awaits `$work` with a connection of the pool, which is not used again if nothing is heard of it in time.
 macro_rules! answered {
-    ($saver:ident, $connection:ident => $work:expr) => {{
+    ($calls:expr, $connection:ident => $work:expr) => {{
         let work = async {
             #[allow(unused_mut)]
-            let mut $connection = $saver.connection().await?;
-            let answer = tokio::time::timeout($saver.answer_timeout, async { $work }).await;
+            let mut $connection = $calls.connection().await?;
+            let answer = tokio::time::timeout($calls.answer_timeout, async { $work }).await;
             answer.unwrap_or_else(|_| {
                 drop(Object::take($connection));
-                Err(Fault::Silent($saver.answer_timeout))
+                Err(Fault::Silent($calls.answer_timeout))
             })
         };
         work.await
@@ -145,16 +160,11 @@ impl PostgresSaver {
         PostgresSaverBuilder::new(url.into())
     }
 
-    async fn connection(&self) -> Result<Object, Fault> {
-        Ok(self.pool.get().await?)
-    }
-
     fn taker(&self, thread: &str) -> Taker {
         Taker {
-            pool: self.pool.clone(),
+            calls: self.calls.clone(),
             listener: Arc::clone(&self.listener),
             absent: Arc::clone(&self.absent),
-            answer_timeout: self.answer_timeout,
             grace: self.grace,
             thread: thread.to_owned(),
         }
@@ -164,44 +174,65 @@ impl PostgresSaver {
 #[async_trait]
 impl Checkpointer for PostgresSaver {
     async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, Error> {
-        let found = answered!(self, connection => rows::tail(&mut connection, place, at).await);
-        found.map_err(|fault| explain(fault, place.thread))
+        let (calls, owned) = (self.calls.clone(), OwnedPlace::of(place));
+        let found = apart(async move {
+            answered!(calls, connection => rows::tail(&mut connection, owned.borrowed(), at).await)
+        });
+        found.await.map_err(|fault| explain(fault, place.thread))
     }
 
     async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, Error> {
-        let done = answered!(self, connection => rows::row(&connection, place, id).await);
-        done.map_err(|fault| explain(fault, place.thread))
+        let (calls, owned) = (self.calls.clone(), OwnedPlace::of(place));
+        let done = apart(async move {
+            answered!(calls, connection => rows::row(&connection, owned.borrowed(), id).await)
+        });
+        done.await.map_err(|fault| explain(fault, place.thread))
     }
 
     async fn put(&self, put: Put<'_>) -> Result<(), Error> {
+        let (calls, thread, owned) = (self.calls.clone(), put.place.thread.to_owned(), OwnedPut::of(&put));
         let pieces = PutPieces::of(&put, self.share_from);
-        let done = repeated!(answered!(self, connection => rows::put(&mut connection, &put, &pieces).await));
-        done.map_err(|fault| explain(fault, put.place.thread))
+        let done = apart(async move {
+            let put = owned.borrowed(&thread);
+            repeated!(answered!(calls, connection => rows::put(&mut connection, &put, &pieces).await))
+        });
+        done.await.map_err(|fault| explain(fault, put.place.thread))
     }
 
     async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), Error> {
+        let (calls, owned, writes) = (self.calls.clone(), OwnedPlace::of(put.place), put.writes.to_vec());
         let pieces = of_writes(put.writes, self.share_from);
-        let done =
-            repeated!(answered!(self, connection => rows::put_writes(&mut connection, &put, &pieces).await));
-        done.map_err(|fault| explain(fault, put.place.thread))
+        let PutWrites { at, fence, .. } = put;
+        let done = apart(async move {
+            let put = PutWrites { place: owned.borrowed(), at, fence, writes: &writes };
+            repeated!(answered!(calls, connection => rows::put_writes(&mut connection, &put, &pieces).await))
+        });
+        done.await.map_err(|fault| explain(fault, put.place.thread))
     }
 
     async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, Error> {
-        let done = answered!(self, connection => rows::list(&connection, place, query).await);
-        done.map_err(|fault| explain(fault, place.thread))
+        let (calls, owned) = (self.calls.clone(), OwnedPlace::of(place));
+        let done = apart(async move {
+            answered!(calls, connection => rows::list(&connection, owned.borrowed(), query).await)
+        });
+        done.await.map_err(|fault| explain(fault, place.thread))
     }
 
     async fn threads(&self) -> Result<Vec<String>, Error> {
-        let done = answered!(self, connection => upkeep::threads(&connection).await);
-        done.map_err(|fault| explain(fault, ""))
+        let calls = self.calls.clone();
+        let done = apart(async move { answered!(calls, connection => upkeep::threads(&connection).await) });
+        done.await.map_err(|fault| explain(fault, ""))
     }
 
     async fn delete_thread(&self, thread: &str) -> Result<(), Error> {
-        let done = repeated!({
-            let mut connection = self.connection().await?;
-            upkeep::delete_thread(&mut connection, thread).await
+        let (calls, owned) = (self.calls.clone(), thread.to_owned());
+        let done = apart(async move {
+            repeated!({
+                let mut connection = calls.connection().await?;
+                upkeep::delete_thread(&mut connection, &owned).await
+            })
         });
-        done.map_err(|fault| explain(fault, thread))
+        done.await.map_err(|fault| explain(fault, thread))
     }
 
     async fn acquire(&self, thread: &str, terms: LeaseTerms) -> Result<Claim, Error> {
@@ -215,14 +246,20 @@ impl Checkpointer for PostgresSaver {
     }
 
     async fn renew(&self, thread: &str, fence: u64, until: SystemTime) -> Result<bool, Error> {
-        let done = answered!(self, connection => leases::renew(&connection, thread, fence, until).await);
-        done.map_err(|fault| explain(fault, thread))
+        let (calls, owned) = (self.calls.clone(), thread.to_owned());
+        let done = apart(async move {
+            answered!(calls, connection => leases::renew(&connection, &owned, fence, until).await)
+        });
+        done.await.map_err(|fault| explain(fault, thread))
     }
 
     async fn release(&self, thread: &str, fence: u64) -> Result<(), Error> {
-        let channel = self.listener.channel();
-        let done = answered!(self, connection => leases::release(&connection, channel, thread, fence).await);
-        done.map_err(|fault| explain(fault, thread))
+        let (calls, owned) = (self.calls.clone(), thread.to_owned());
+        let channel = self.listener.channel().to_owned();
+        let done = apart(async move {
+            answered!(calls, connection => leases::release(&connection, &channel, &owned, fence).await)
+        });
+        done.await.map_err(|fault| explain(fault, thread))
     }
 
     /// By a task, if there is a runtime to spawn one on.
@@ -233,8 +270,11 @@ impl Checkpointer for PostgresSaver {
     async fn released(&self, thread: &str, fence: u64) {
         loop {
             let rings = self.listener.rings();
-            let held = answered!(self, connection => leases::holds(&connection, thread, fence).await);
-            if !matches!(held, Ok(true)) {
+            let (calls, owned) = (self.calls.clone(), thread.to_owned());
+            let held = apart(async move {
+                answered!(calls, connection => leases::holds(&connection, &owned, fence).await)
+            });
+            if !matches!(held.await, Ok(true)) {
                 return;
             }
             rings.await;
@@ -242,46 +282,67 @@ impl Checkpointer for PostgresSaver {
     }
 
     async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, Error> {
-        let done = answered!(self, connection => waiting::waiting(&connection, query).await);
-        done.map_err(|fault| explain(fault, ""))
+        let (calls, after, limit) = (self.calls.clone(), query.after.map(str::to_owned), query.limit);
+        let done = apart(async move {
+            let query = WaitingQuery { after: after.as_deref(), limit };
+            answered!(calls, connection => waiting::waiting(&connection, query).await)
+        });
+        done.await.map_err(|fault| explain(fault, ""))
     }
 
     async fn namespaces(&self, thread: &str) -> Result<Vec<String>, Error> {
-        let done = answered!(self, connection => upkeep::namespaces(&connection, thread).await);
-        done.map_err(|fault| explain(fault, thread))
+        let (calls, owned) = (self.calls.clone(), thread.to_owned());
+        let done =
+            apart(
+                async move { answered!(calls, connection => upkeep::namespaces(&connection, &owned).await) },
+            );
+        done.await.map_err(|fault| explain(fault, thread))
     }
 
     async fn branches(&self, place: Place<'_>) -> Result<Vec<u32>, Error> {
-        let done = answered!(self, connection => upkeep::branches(&connection, place).await);
-        done.map_err(|fault| explain(fault, place.thread))
+        let (calls, owned) = (self.calls.clone(), OwnedPlace::of(place));
+        let done = apart(async move {
+            answered!(calls, connection => upkeep::branches(&connection, owned.borrowed()).await)
+        });
+        done.await.map_err(|fault| explain(fault, place.thread))
     }
 
     async fn copy_thread(&self, from: &str, to: &str) -> Result<(), Error> {
-        let done = repeated!({
-            let mut connection = self.connection().await?;
-            upkeep::copy_thread(&mut connection, from, to).await
+        let (calls, source, target) = (self.calls.clone(), from.to_owned(), to.to_owned());
+        let done = apart(async move {
+            repeated!({
+                let mut connection = calls.connection().await?;
+                upkeep::copy_thread(&mut connection, &source, &target).await
+            })
         });
-        done.map_err(|fault| explain(fault, from))
+        done.await.map_err(|fault| explain(fault, from))
     }
 
     async fn rewrite(&self, rewrite: Rewrite<'_>) -> Result<(), Error> {
+        let (calls, owned, fence) = (self.calls.clone(), OwnedPlace::of(rewrite.place), rewrite.fence);
         let pieces = of_rewrite(&rewrite, self.share_from);
-        let done = repeated!({
-            let mut connection = self.connection().await?;
-            upkeep::rewrite(&mut connection, &rewrite, &pieces).await
+        let (fulls, unfold, gone) = (rewrite.fulls.to_vec(), rewrite.unfold.to_vec(), rewrite.gone.to_vec());
+        let done = apart(async move {
+            let place = owned.borrowed();
+            let rewrite = Rewrite { place, fence, fulls: &fulls, unfold: &unfold, gone: &gone };
+            repeated!({
+                let mut connection = calls.connection().await?;
+                upkeep::rewrite(&mut connection, &rewrite, &pieces).await
+            })
         });
-        done.map_err(|fault| explain(fault, rewrite.place.thread))
+        done.await.map_err(|fault| explain(fault, rewrite.place.thread))
     }
 
     async fn usage(&self) -> Result<Usage, Error> {
-        let work = async { upkeep::usage(&self.connection().await?).await };
-        work.await.map_err(|fault| explain(fault, ""))
+        let calls = self.calls.clone();
+        let done = apart(async move { upkeep::usage(&calls.connection().await?).await });
+        done.await.map_err(|fault| explain(fault, ""))
     }
 }
 
 impl fmt::Debug for PostgresSaver {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("PostgresSaver").field("pool", &self.pool.status()).finish_non_exhaustive()
+        out.debug_struct("PostgresSaver").field("pool", &self.calls.pool.status()).finish_non_exhaustive()
     }
 }
 

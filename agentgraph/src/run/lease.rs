@@ -9,7 +9,9 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, SystemTime};
 
+use futures_util::StreamExt;
 use futures_util::future::{Either, select};
+use futures_util::stream;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -368,6 +370,9 @@ impl Drop for Renewer {
     }
 }
 
+/// How many leases of a graph are renewed side by side.
+const RENEWED_AT_ONCE: usize = 4;
+
 /// Renews all leases of a graph, three times in the length of one, for as long as there are any. In between it keeps nothing,
 /// so that whoever drops a graph has its store closed.
 async fn renew(renewer: Renewer, renewal: Renewal) {
@@ -376,11 +381,13 @@ async fn renew(renewer: Renewer, renewal: Renewal) {
         tokio::time::sleep(length / 3).await;
         let (Some(keeper), Some(saver)) = (renewer.keeper.upgrade(), saver.upgrade()) else { return };
         let Some(leases) = keeper.to_renew(renewer.number) else { return };
-        for (thread, fence) in leases {
+        // Several at once: one that the store keeps waiting is not to cost the others their time.
+        let renewed = stream::iter(leases).for_each_concurrent(RENEWED_AT_ONCE, async |(thread, fence)| {
             // A store that fails now may not the next time, and if it does the fence decides.
             if let Ok(false) = saver.renew(&thread, fence, after(services.now(), length)).await {
                 keeper.lose(&thread, fence);
             }
-        }
+        });
+        renewed.await;
     }
 }

@@ -35,7 +35,7 @@ struct Notes {
     rewrites_before_that: u32,
     /// The threads whose leases were renewed.
     renewed: Vec<String>,
-    /// Commits of that thread never end.
+    /// Commits and renewals of that thread never end.
     hangs: Option<String>,
     /// Happens before the next thread is read.
     meanwhile: Option<BoxFuture<'static, ()>>,
@@ -115,7 +115,7 @@ impl NotingSaver {
         notes.fail_puts + notes.fail_writes + notes.fail_rewrites
     }
 
-    /// Lets no commit of that thread end.
+    /// Lets no commit and no renewal of that thread end.
     pub fn hang(&self, thread: &str) {
         self.notes.lock().unwrap().hangs = Some(thread.to_owned());
     }
@@ -123,6 +123,13 @@ impl NotingSaver {
     /// The threads whose leases were renewed since this was asked last.
     pub fn renewed(&self) -> Vec<String> {
         std::mem::take(&mut self.notes.lock().unwrap().renewed)
+    }
+
+    async fn may_hang(&self, thread: &str) {
+        let hangs = self.notes.lock().unwrap().hangs.as_deref() == Some(thread);
+        if hangs {
+            std::future::pending::<()>().await;
+        }
     }
 
     async fn breathe(&self) {
@@ -166,10 +173,7 @@ impl Checkpointer for NotingSaver {
 
     async fn put(&self, put: Put<'_>) -> Result<(), Error> {
         self.breathe().await;
-        let hangs = self.notes.lock().unwrap().hangs.as_deref() == Some(put.place.thread);
-        if hangs {
-            std::future::pending::<()>().await;
-        }
+        self.may_hang(put.place.thread).await;
         fails(&mut self.notes.lock().unwrap().fail_puts)?;
         self.inner.put(put).await?;
         {
@@ -215,6 +219,7 @@ impl Checkpointer for NotingSaver {
 
     async fn renew(&self, thread: &str, fence: u64, until: SystemTime) -> Result<bool, Error> {
         self.notes.lock().unwrap().renewed.push(thread.to_owned());
+        self.may_hang(thread).await;
         self.inner.renew(thread, fence, until).await
     }
 

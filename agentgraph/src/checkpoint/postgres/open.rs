@@ -11,7 +11,7 @@ use super::dial::Dial;
 use super::fault::{Fault, explain};
 use super::leases::GRACE;
 use super::listen::Listener;
-use super::{PostgresSaver, schema};
+use super::{Calls, PostgresSaver, schema};
 use crate::checkpoint::blob::SHARE_FROM;
 use crate::error::{Code, Error};
 
@@ -160,7 +160,8 @@ impl PostgresSaverBuilder {
         schema::bring_up_to_date(&mut pool.get().await?, &self.schema).await?;
         let listener = Listener::start(dial, &self.schema).await?;
         let PostgresSaverBuilder { answer_timeout, grace, share_from, .. } = self;
-        Ok(PostgresSaver { pool, listener, absent: Arc::default(), answer_timeout, grace, share_from })
+        let calls = Calls { pool, answer_timeout };
+        Ok(PostgresSaver { calls, listener, absent: Arc::default(), grace, share_from })
     }
 
     /// What the URL says, and what it leaves open.

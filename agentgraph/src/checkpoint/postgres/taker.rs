@@ -3,23 +3,22 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use deadpool_postgres::{Object, Pool};
+use deadpool_postgres::Object;
 use tokio::spawn;
 use tokio::sync::oneshot;
 
-use super::answered;
 use super::fault::Fault;
 use super::leases::{self, Absent, Wish};
 use super::listen::Listener;
+use super::{Calls, answered};
 use crate::checkpoint::{Claim, LeaseTerms};
 use crate::error::{Code, Error};
 
 /// What it takes to ask for a thread, beside the saver.
 pub(super) struct Taker {
-    pub(super) pool: Pool,
+    pub(super) calls: Calls,
     pub(super) listener: Arc<Listener>,
     pub(super) absent: Arc<Absent>,
-    pub(super) answer_timeout: Duration,
     pub(super) grace: Duration,
     pub(super) thread: String,
 }
@@ -36,16 +35,12 @@ impl Drop for Unclaimed {
 }
 
 impl Taker {
-    async fn connection(&self) -> Result<Object, Fault> {
-        Ok(self.pool.get().await?)
-    }
-
     /// Asks in a task of its own: the server takes the thread also for one who was dropped while he waited for the answer.
     pub(super) async fn ask(self, terms: LeaseTerms) -> Result<Wish, Fault> {
         let (tell, told) = oneshot::channel();
         spawn(async move {
             let absent = (&*self.absent, self.grace);
-            let wish = answered!(self, connection => {
+            let wish = answered!(self.calls, connection => {
                 leases::acquire(&connection, self.listener.owner(), absent, &self.thread, terms).await
             });
             let taken = match &wish {
@@ -67,7 +62,7 @@ impl Taker {
     pub(super) fn let_go(self, fence: u64) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(async move {
-            if let Ok(connection) = self.connection().await {
+            if let Ok(connection) = self.calls.connection().await {
                 let _ = leases::release(&connection, self.listener.channel(), &self.thread, fence).await;
             }
         });
