@@ -1,5 +1,5 @@
-//! Whoever is dropped while he waits to store a row, at whatever point: the others' rows are stored, nobody hangs, and
-//! his own row is there or will never be.
+//! Whoever is dropped while he waits to store a row, or not polled any more, at whatever point: the others' rows are stored,
+//! nobody hangs, and the row of who was dropped is there or will never be.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod sqlite_folder;
@@ -9,8 +9,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agentgraph::checkpoint::{Checkpointer, Place, Put, RowKind, SqliteSaver};
-use agentgraph::{CheckpointId, Code, Error};
+use agentgraph::checkpoint::{Checkpointer, PendingWrite, Place, Put, PutWrites, RowKind, SqliteSaver};
+use agentgraph::{CheckpointId, Code, Error, TaskId};
 use futures_util::future::join_all;
 use futures_util::poll;
 use rusqlite::Connection;
@@ -43,6 +43,47 @@ type Storing<'a> = Pin<Box<dyn Future<Output = Result<(), Error>> + Send + 'a>>;
 
 async fn is_stored(saver: &SqliteSaver, thread: &str) -> bool {
     saver.row(Place::root(thread), CheckpointId::new(0, 0)).await.unwrap().is_some()
+}
+
+/// Locks the file, unless it is to be free at once, polls every run's put so many times, then no more that of one run, and
+/// waits for the others.
+async fn leave_one_standing(file: &File, victim: usize, polls: usize, unlocked_after: usize) {
+    let case = format!("victim {victim}, {polls} polls, unlocked after {unlocked_after}");
+    let File { saver, writer, .. } = file;
+    writer.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let names: Vec<String> = (0..RUNS).map(|run| format!("stands: {case}, run {run}")).collect();
+    let mut puts: Vec<Option<Storing<'_>>> = names.iter().map(|name| Some(saver.put(put(name)))).collect();
+    for round in 0..polls {
+        if unlocked_after == round {
+            writer.execute_batch("ROLLBACK").unwrap();
+        }
+        for slot in &mut puts {
+            let Some(storing) = slot else { continue };
+            if let std::task::Poll::Ready(stored) = poll!(storing) {
+                stored.unwrap();
+                *slot = None;
+            }
+        }
+        tokio::time::advance(Duration::from_millis(20)).await;
+    }
+    if unlocked_after >= polls {
+        writer.execute_batch("ROLLBACK").unwrap();
+    }
+    let stands = puts[victim].take();
+    for stored in join_all(puts.into_iter().flatten()).await {
+        stored.unwrap();
+    }
+    let after = format!("stands: {case}, after");
+    saver.put(put(&after)).await.unwrap();
+    let writes = [PendingWrite { task: TaskId::from_u128(1), slot: 0, bytes: vec![1] }];
+    let at = CheckpointId::new(0, 0);
+    saver.put_writes(PutWrites::new(Place::root(&after), at, &writes)).await.unwrap();
+    if let Some(stands) = stands {
+        stands.await.unwrap();
+    }
+    for name in &names {
+        assert!(is_stored(saver, name).await, "{name}");
+    }
 }
 
 /// Polls every run's put so many times, drops that of one run, frees the file if it was locked, and looks.
@@ -102,6 +143,18 @@ async fn at_every_poll_when_the_file_becomes_free() {
         for polls in 0..POLLS {
             for after in 0..polls {
                 drop_one(&file, victim, polls, Some(after)).await;
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_is_not_polled_any_more_holds_up_nobody() {
+    let file = File::new().await;
+    for victim in 0..RUNS {
+        for polls in 0..POLLS {
+            for after in 0..=polls {
+                leave_one_standing(&file, victim, polls, after).await;
             }
         }
     }

@@ -1,15 +1,16 @@
 //! [`SqliteSaver`]: checkpoints in an SQLite file.
 //!
 //! This file knows who may use the connection and when; `rows.rs`, `writes.rs`, `waiting.rs`, `upkeep.rs`, `leases.rs` and
-//! `blobs.rs` know the statements, `queue.rs` how the commits of many runs become one transaction, `open.rs` how a file becomes a
+//! `blobs.rs` know the statements, `queue.rs` how the commits of many runs become one transaction, `exclusive.rs` how one waits for
+//! the connection, `open.rs` how a file becomes a
 //! connection, `fault.rs` what to tell the user. None of them knows what a record means.
 //!
 //! There is one connection and no writer thread: handing a row of 100 bytes to another thread and waiting for its
-//! answer costs more than storing it. Two locks order its use. `turn` is for writers and is held while they wait for
-//! another process; `connection` is held for one statement or one transaction, never across an await, so that reads go
-//! on meanwhile (WAL lets them).
+//! answer costs more than storing it. It is held for one statement or one transaction, never across an await: whoever
+//! waits, for it or for another process, may not be polled for long and must not hold up the others.
 
 mod blobs;
+mod exclusive;
 mod fault;
 mod leases;
 mod open;
@@ -26,12 +27,14 @@ pub use open::{SqliteSaverBuilder, Synchronous};
 use std::fmt;
 use std::path::Path;
 use std::pin::pin;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use futures_util::future::select;
 use rusqlite::Connection;
-use tokio::sync::{Mutex, Notify};
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
 
 use super::blob::{PutPieces, of_rewrite, of_writes};
 use super::{
@@ -41,6 +44,7 @@ use super::{
 use crate::context::CheckpointId;
 use crate::error::Error;
 use crate::services::yield_now;
+use exclusive::Exclusive;
 use fault::{Fault, Home, Patience};
 use owner::Owner;
 use queue::{Outcome, Progress, Queue, Ticket};
@@ -112,12 +116,12 @@ pub struct SqliteSaver {
     home: Home,
     busy_timeout: Duration,
     share_from: usize,
-    /// Held by the writer, also while it sleeps because another process writes.
-    turn: Mutex<()>,
     /// Held for one statement or transaction.
-    connection: Mutex<Connection>,
-    /// Rows that wait for whoever has the turn next.
+    connection: Exclusive<Connection>,
+    /// Rows that wait for whoever stores next.
     queue: Queue,
+    /// Nobody tries before to store what is queued, since another process writes.
+    not_before: Mutex<Option<Instant>>,
     owner: Owner,
     /// Rings whenever this saver gave a thread back.
     released: Notify,
@@ -158,9 +162,9 @@ impl SqliteSaver {
             released: Notify::new(),
             busy_timeout: options.busy_timeout,
             share_from: options.share_from,
-            turn: Mutex::default(),
-            connection: Mutex::new(connection),
+            connection: Exclusive::new(connection),
             queue: Queue::default(),
+            not_before: Mutex::default(),
         }
     }
 
@@ -176,38 +180,12 @@ impl SqliteSaver {
     }
 
     async fn once<T>(&self, work: impl Fn(&Connection) -> Result<T, Fault>) -> Result<T, Fault> {
-        let connection = self.connection.lock().await;
-        work(&connection)
-    }
-
-    /// The same for writers, who wait for their turn first.
-    async fn write<T>(&self, work: impl Fn(&Connection) -> Result<T, Fault>) -> Result<T, Error> {
-        let _turn = self.turn.lock().await;
-        self.attempt(work).await
-    }
-
-    /// Commits everything that is queued, until the owner of `ticket` has its answer. Needs the turn.
-    ///
-    /// May be dropped at each await: rows are either in the queue or committed then, and the next in turn goes on.
-    async fn lead(&self, ticket: &Ticket<'_>) -> Outcome {
-        let mut patience = Patience::new(self.busy_timeout);
-        loop {
-            let connection = self.connection.lock().await;
-            let progress = self.queue.commit(&connection, &self.owner, &self.home, self.busy_timeout);
-            drop(connection);
-            match (ticket.take(), progress) {
-                (Some(outcome), _) => return outcome,
-                (None, Progress::Busy) => patience.sleep().await,
-                (None, Progress::Committed) => let_others_store().await,
-                (None, Progress::Empty) => return Err(self.home.lost()),
-            }
-        }
+        self.connection.with(work).await
     }
 
     /// Moves the log into the file and cuts it off, since it repeats what was stored before it was deleted. Whoever reads in another
     /// process stands in the way of that; he is waited for a little, and then it is left to whoever empties the log next.
     async fn empty_log(&self) {
-        let _turn = self.turn.lock().await;
         let mut patience = Patience::new(self.busy_timeout.min(LONGEST_FOR_THE_LOG));
         while let Ok(false) = self.once(upkeep::empty_log).await {
             if !patience.pause().await {
@@ -217,9 +195,7 @@ impl SqliteSaver {
     }
 
     fn put_now(&self, put: &Put<'_>, pieces: &PutPieces) -> Option<Result<(), Fault>> {
-        let _turn = self.turn.try_lock().ok()?;
-        let connection = self.connection.try_lock().ok()?;
-        let outcome = rows::put(&connection, put, pieces);
+        let outcome = self.connection.try_before_others(|connection| rows::put(connection, put, pieces))?;
         match &outcome {
             Err(fault) if fault.is_busy() => return None,
             Ok(_) => self.queue.stored_alone(),
@@ -236,23 +212,49 @@ impl SqliteSaver {
         Some(outcome.map_err(|fault| self.home.explain(fault).on_thread(Some(put.place.thread))))
     }
 
-    /// Waits for what was queued, and carries it out if nobody else does.
+    /// Waits for what was queued, and commits all that is if nobody else does.
+    ///
+    /// May be dropped at each await: rows are either in the queue or committed then, and somebody else goes on.
     async fn settle(&self, ticket: Ticket<'_>) -> Outcome {
         let_others_store().await;
-        if let Some(outcome) = ticket.take() {
-            return outcome;
-        }
-        let _turn = self.turn.lock().await;
-        match ticket.take() {
-            Some(outcome) => outcome,
-            None => self.lead(&ticket).await,
+        let mut patience = Patience::new(self.busy_timeout);
+        loop {
+            // Before the look: who is done after it is heard.
+            let mut left = pin!(self.connection.left());
+            left.as_mut().enable();
+            if let Some(outcome) = ticket.take() {
+                return outcome;
+            }
+            if let Some(until) = self.pause_until() {
+                select(left, pin!(sleep_until(until))).await;
+                continue;
+            }
+            let commit =
+                |connection: &_| self.queue.commit(connection, &self.owner, &self.home, self.busy_timeout);
+            match (self.connection.try_with(commit), ticket.take()) {
+                (_, Some(outcome)) => return outcome,
+                (None, None) => left.await,
+                (Some(Progress::Busy), None) => *self.not_before() = Some(Instant::now() + patience.next()),
+                (Some(Progress::Committed), None) => let_others_store().await,
+                (Some(Progress::Empty), None) => return Err(self.home.lost()),
+            }
         }
     }
 
+    fn not_before(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.not_before.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// If that is still to come.
+    fn pause_until(&self) -> Option<Instant> {
+        let mut not_before = self.not_before();
+        not_before.take_if(|until| *until <= Instant::now());
+        *not_before
+    }
+
     fn release_now(&self, thread: &str, fence: u64) -> bool {
-        let Ok(_turn) = self.turn.try_lock() else { return false };
-        let Ok(connection) = self.connection.try_lock() else { return false };
-        leases::release(&connection, thread, fence).is_ok()
+        let released = self.connection.try_with(|connection| leases::release(connection, thread, fence));
+        matches!(released, Some(Ok(_)))
     }
 }
 
@@ -295,7 +297,7 @@ impl Checkpointer for SqliteSaver {
 
     async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), Error> {
         let pieces = of_writes(put.writes, self.share_from);
-        let stored = self.write(|connection| writes::put(connection, put, &pieces)).await;
+        let stored = self.attempt(|connection| writes::put(connection, put, &pieces)).await;
         stored.map_err(|error| error.on_thread(Some(put.place.thread)))
     }
 
@@ -309,7 +311,7 @@ impl Checkpointer for SqliteSaver {
     }
 
     async fn delete_thread(&self, thread: &str) -> Result<(), Error> {
-        let deleted = self.write(|connection| upkeep::delete_thread(connection, thread)).await;
+        let deleted = self.attempt(|connection| upkeep::delete_thread(connection, thread)).await;
         self.released.notify_waiters();
         if deleted.is_ok() {
             self.empty_log().await;
@@ -325,7 +327,7 @@ impl Checkpointer for SqliteSaver {
     }
 
     async fn renew(&self, thread: &str, fence: u64, until: SystemTime) -> Result<bool, Error> {
-        let renewed = self.write(|connection| leases::renew(connection, thread, fence, until)).await;
+        let renewed = self.attempt(|connection| leases::renew(connection, thread, fence, until)).await;
         renewed.map_err(|error| error.on_thread(Some(thread)))
     }
 
@@ -369,22 +371,22 @@ impl Checkpointer for SqliteSaver {
     }
 
     async fn copy_thread(&self, from: &str, to: &str) -> Result<(), Error> {
-        let copied = self.write(|connection| upkeep::copy_thread(connection, from, to)).await;
+        let copied = self.attempt(|connection| upkeep::copy_thread(connection, from, to)).await;
         copied.map_err(|error| error.on_thread(Some(from)))
     }
 
     async fn rewrite(&self, rewrite: Rewrite<'_>) -> Result<(), Error> {
         let pieces = of_rewrite(&rewrite, self.share_from);
-        let rewritten = self.write(|connection| upkeep::rewrite(connection, &rewrite, &pieces)).await;
+        let rewritten = self.attempt(|connection| upkeep::rewrite(connection, &rewrite, &pieces)).await;
         rewritten.map_err(|error| error.on_thread(Some(rewrite.place.thread)))
     }
 
     /// The file of a release before leases shrinks by being written anew, which needs as much room again meanwhile.
     async fn compact(&self) -> Result<(), Error> {
-        while self.write(upkeep::give_pages_back).await? {
+        while self.attempt(upkeep::give_pages_back).await? {
             let_others_store().await;
         }
-        self.write(|connection| upkeep::empty_log(connection).map(drop)).await
+        self.attempt(|connection| upkeep::empty_log(connection).map(drop)).await
     }
 
     async fn usage(&self) -> Result<Usage, Error> {

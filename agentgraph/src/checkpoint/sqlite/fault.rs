@@ -148,7 +148,13 @@ impl Patience {
     }
 
     pub(super) async fn sleep(&mut self) {
-        sleep(self.next).await;
-        self.next = (self.next * 2).min(Self::LONGEST);
+        sleep(self.next()).await;
+    }
+
+    /// How long the next pause is.
+    pub(super) fn next(&mut self) -> Duration {
+        let pause = self.next;
+        self.next = (pause * 2).min(Self::LONGEST);
+        pause
     }
 }

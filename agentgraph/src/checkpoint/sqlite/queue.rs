@@ -1,9 +1,8 @@
 //! How the commits of many runs become one transaction.
 //!
-//! Who cannot store its row at once pushes a copy here, lets the other runs come to the same point, and waits for its
-//! turn to write. Whoever gets the turn commits all that is queued; the others find their answer. So nobody needs a
-//! thread or a task of its own, and whoever is dropped while he waits leaves nothing behind: his row is taken out of
-//! the queue, or was committed.
+//! Who cannot store its row at once pushes a copy here, and lets the other runs come to the same point. Whoever gets the
+//! connection then commits all that is queued; the others find their answer. So nobody needs a thread or a task of its own, and
+//! whoever is dropped while he waits leaves nothing behind: his row is taken out of the queue, or was committed.
 //!
 //! Knows no awaits. The queue's lock is never held during a commit.
 

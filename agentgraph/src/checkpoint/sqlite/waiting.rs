@@ -120,9 +120,12 @@ mod tests {
     #[tokio::test]
     async fn a_page_of_a_hundred_thousand_costs_what_is_on_it() {
         let saver = open::in_memory().unwrap();
-        let connection = saver.connection.lock().await;
+        saver.connection.with(assert_pages_cost_what_is_on_them).await;
+    }
+
+    fn assert_pages_cost_what_is_on_them(connection: &Connection) {
         connection.execute_batch(CROWD).unwrap();
-        let after = |after: Option<&str>, limit| waiting(&connection, WaitingQuery { after, limit }).unwrap();
+        let after = |after: Option<&str>, limit| waiting(connection, WaitingQuery { after, limit }).unwrap();
         let everything = after(None, None);
         assert!(everything.len() > 60_000, "{}", everything.len());
         let mut paged: Vec<Waiting> = Vec::new();
