@@ -98,7 +98,8 @@
 //! Nothing is spawned for a run, unless it is to be stored [behind it](Durability::Async) or holds a lease that has to be
 //! renewed (one task for all runs of a graph, while there are any, in stores that outlive the process), and no executor is chosen: a run
 //! is a future, and a CPU-heavy node should hand its work to a thread pool itself. Timeouts and the waits between attempts use tokio's timer unless [`Services`] gives
-//! another one, and `SqliteSaver` needs a tokio runtime. There is no scheduler for waiting threads: a run that waits is a
+//! another one, `SqliteSaver` needs a tokio runtime, and `PostgresSaver` carries out each call in a task of its own, so that a run which nobody
+//! polls keeps no connection. There is no scheduler for waiting threads: a run that waits is a
 //! row in a store, not a task. Chat models and tools are in `agentgraph-llm`.
 
 pub mod checkpoint;
