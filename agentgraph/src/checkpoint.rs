@@ -65,6 +65,9 @@ const MOST_BRANCHES: u32 = 1 << 16;
 /// another's by now with [`Code::LeaseLost`] (see [`lease_lost`]). With the feature `conformance`, `checkpoint::conformance`
 /// says whether a store does what is asked of it here.
 ///
+/// A call may be dropped at each of its awaits, and it may not be polled for long after one: a run stands still while its stream is
+/// not read. So a store keeps nothing over an await that others wait for; a fair lock, which is handed to who waits first, is such a thing.
+///
 /// The methods with a body are abilities that a store may lack: without leases nothing keeps two processes from running
 /// one thread (the slower is stale), and what cannot be copied or rewritten cannot be pruned.
 #[async_trait]

@@ -17,6 +17,9 @@ use crate::state::State;
 
 /// The events of a run. The run makes progress while the stream is polled and is cancelled when it is dropped.
 ///
+/// While nobody polls it, the run stands still. Its lease is renewed all the same, and the stores of this crate keep nothing for it then
+/// that others wait for.
+///
 /// ```
 /// # use agentgraph::prelude::*;
 /// # use serde::{Deserialize, Serialize};
