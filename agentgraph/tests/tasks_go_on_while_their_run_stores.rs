@@ -198,7 +198,7 @@ async fn one_connection_to_postgres_is_enough_and_many_do_not_lock_each_other_ou
         let saver =
             PostgresSaver::builder(server.url()).schema(server.fresh_schema()).connections(connections);
         let saver: Arc<dyn Checkpointer> = Arc::new(saver.connect().await.unwrap());
-        for _ in 0..5 {
+        for _ in 0..2 {
             assert_ends(Arc::clone(&saver)).await;
             for thread in saver.threads().await.unwrap() {
                 saver.delete_thread(&thread).await.unwrap();
