@@ -27,6 +27,19 @@ pub use decode::decode;
 pub use encode::encode;
 pub use stream::StreamDecoder;
 
+/// The model to use where none is chosen: the only place of this workspace that names a real one. Models are retired by
+/// their provider, so a program that must not change chooses its own.
+///
+/// ```
+/// use agentgraph_llm::AnthropicModel;
+/// use agentgraph_llm::anthropic::DEFAULT_MODEL;
+///
+/// let model = AnthropicModel::builder().api_key("sk-not-a-real-key").model(DEFAULT_MODEL).build()?;
+/// assert!(format!("{model:?}").contains(DEFAULT_MODEL));
+/// # Ok::<(), agentgraph_llm::Error>(())
+/// ```
+pub const DEFAULT_MODEL: &str = "claude-sonnet-5-5";
+
 /// A model behind Anthropic's Messages API, or behind a server that speaks it. Cheap to clone.
 ///
 /// A call that failed is tried again (twice, unless told otherwise) when that can help: after 408, 409, 429, 5xx and
@@ -35,10 +48,11 @@ pub use stream::StreamDecoder;
 /// is a stream whose first event was seen.
 ///
 /// ```no_run
+/// use agentgraph_llm::anthropic::DEFAULT_MODEL;
 /// use agentgraph_llm::prelude::*;
 ///
 /// # async fn run() -> agentgraph_llm::Result<()> {
-/// let model = AnthropicModel::from_env()?.model("claude-sonnet-4-5").build()?;
+/// let model = AnthropicModel::from_env()?.model(DEFAULT_MODEL).build()?;
 /// println!("{}", model.chat(ChatRequest::user("Hello")).await?.message.text());
 /// # Ok(())
 /// # }

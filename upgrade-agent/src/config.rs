@@ -12,6 +12,7 @@ mod source;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use agentgraph_llm::anthropic::DEFAULT_MODEL;
 use secrecy::{ExposeSecret, SecretString};
 
 use file::FileConfig;
@@ -19,10 +20,8 @@ pub(crate) use report::{Report, Told};
 pub(crate) use source::truth;
 use source::{Key, Range, Sources};
 
-const MODEL: &str = "claude-sonnet-4-5";
 const MODEL_TIMEOUT: f64 = 60.0;
 const TIMEOUT: f64 = 30.0;
-const TEMPERATURE: f64 = 0.1;
 const CONFIDENCE: f64 = 0.7;
 
 // The second variable of a setting is the one that UpGrade's own agent reads.
@@ -85,7 +84,7 @@ pub(crate) struct Flags {
     /// The longest a model call may take, in seconds [env: UPGRADE_AGENT_MODEL_TIMEOUT] [default: 60]
     #[arg(long, global = true, value_name = "SECONDS")]
     pub(crate) model_timeout: Option<f64>,
-    /// The model's temperature, from 0 [env: UPGRADE_AGENT_TEMPERATURE] [default: 0.1]
+    /// The temperature to ask the model for, from 0; newer models take none [env: UPGRADE_AGENT_TEMPERATURE] [default: not sent]
     #[arg(long, global = true, value_name = "NUMBER")]
     pub(crate) temperature: Option<f64>,
     /// How sure the agent must be, 0 to 1, before it does not ask back [env: UPGRADE_AGENT_CONFIDENCE] [default: 0.7]
@@ -111,7 +110,8 @@ pub(crate) struct Config {
     pub(crate) data_dir: PathBuf,
     /// The language model; the offline one if there is none.
     pub(crate) model: Option<ModelConfig>,
-    pub(crate) temperature: f32,
+    /// Not sent if there is none.
+    pub(crate) temperature: Option<f32>,
     pub(crate) confidence: f64,
     /// Where all this comes from.
     pub(crate) report: Report,
@@ -175,13 +175,9 @@ impl Config {
             client_key: client_key(&mut sources)?,
             model: model(flags, &mut sources)?,
             // A temperature has few digits.
-            temperature: sources.number(
-                &HEAT,
-                flags.temperature,
-                file.temperature,
-                TEMPERATURE,
-                &Range::FROM_0,
-            )? as f32,
+            temperature: sources
+                .number_if_set(&HEAT, flags.temperature, file.temperature, "not sent", &Range::FROM_0)?
+                .map(|number| number as f32),
             confidence: sources.number(
                 &SURENESS,
                 flags.confidence,
@@ -220,13 +216,13 @@ fn model(flags: &Flags, sources: &mut Sources<'_>) -> Result<Option<ModelConfig>
     let file = sources.file.0.clone();
     let offline = sources.truth(&OFFLINE, flags.offline.then_some(true), file.offline)?;
     let key = sources.secret(&API_KEY);
-    let name = sources.text(&MODEL_NAME, flags.model.clone(), file.model, MODEL);
+    let name = sources.text(&MODEL_NAME, flags.model.clone(), file.model, DEFAULT_MODEL);
     let timeout = seconds(sources, &MODEL_TIME, flags.model_timeout, file.model_timeout, MODEL_TIMEOUT)?;
     let base_url = sources.text(&BASE_URL, None, None, "Anthropic's own");
     Ok(key.filter(|_| !offline).map(|key| ModelConfig {
         key,
         base_url,
-        name: name.unwrap_or_else(|| MODEL.to_owned()),
+        name: name.unwrap_or_else(|| DEFAULT_MODEL.to_owned()),
         timeout,
     }))
 }

@@ -21,13 +21,14 @@ const VERSION: &str = "2023-06-01";
 ///
 /// ```
 /// use agentgraph_llm::AnthropicModel;
+/// use agentgraph_llm::anthropic::DEFAULT_MODEL;
 /// use std::time::Duration;
 ///
 /// let model = AnthropicModel::builder()
 ///     .api_key("sk-not-a-real-key")
-///     .model("claude-sonnet-4-5")
+///     .model(DEFAULT_MODEL)
 ///     .timeout(Duration::from_secs(60))
-///     .temperature(0.0)
+///     .max_tokens(1_000)
 ///     .build()?;
 /// assert!(!format!("{model:?}").contains("not-a-real-key"));
 /// # Ok::<(), agentgraph_llm::Error>(())

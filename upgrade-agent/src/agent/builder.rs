@@ -14,7 +14,6 @@ use crate::graph::graph;
 use crate::state::ConversationState;
 
 const CONFIDENCE: f64 = 0.7;
-const TEMPERATURE: f32 = 0.1;
 const MAX_TOKENS: u32 = 4096;
 const HISTORY_WINDOW: usize = 20;
 const STUDENTS_AT_ONCE: usize = 8;
@@ -62,7 +61,7 @@ impl UpgradeAgentBuilder {
         self
     }
 
-    /// The model's temperature; 0.1 if not set. `None` leaves it to the model.
+    /// The temperature to ask the model for; none is sent if not set, since newer models take none.
     pub fn temperature(mut self, temperature: impl Into<Option<f32>>) -> Self {
         self.settings.temperature = temperature.into();
         self
@@ -152,7 +151,7 @@ fn default_settings() -> Settings {
     Settings {
         model: Arc::new(ScriptedModel::new(Vec::<String>::new())),
         confidence: CONFIDENCE,
-        temperature: Some(TEMPERATURE),
+        temperature: None,
         max_tokens: Some(MAX_TOKENS),
         history_window: HISTORY_WINDOW,
         students_at_once: STUDENTS_AT_ONCE,

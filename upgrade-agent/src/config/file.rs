@@ -74,7 +74,7 @@ impl FileConfig {
 fn parse(text: &str) -> Result<FileConfig, String> {
     let value: Value = serde_json::from_str(text).map_err(|error| format!("is not JSON: {error}"))?;
     let Value::Object(settings) = value else {
-        return Err("must be a JSON object, such as {\"model\": \"claude-sonnet-4-5\"}".to_owned());
+        return Err("must be a JSON object, such as {\"confidence\": 0.8}".to_owned());
     };
     if let Some(problem) = unknown(&settings) {
         return Err(problem);

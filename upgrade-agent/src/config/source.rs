@@ -112,17 +112,32 @@ impl<'a> Sources<'a> {
         default: f64,
         range: &Range,
     ) -> Result<f64, ConfigError> {
+        let number = self.number_if_set(key, flag, file, &default.to_string(), range)?;
+        Ok(number.unwrap_or(default))
+    }
+
+    /// A number in a range that has no default; `unset` is shown in its place.
+    pub(super) fn number_if_set(
+        &mut self,
+        key: &Key,
+        flag: Option<f64>,
+        file: Option<f64>,
+        unset: &str,
+        range: &Range,
+    ) -> Result<Option<f64>, ConfigError> {
         let (value, origin) =
             self.first(key, flag.map(Ok), file.map(Ok), |text| text.parse().map_err(|_| text));
         let wrong = |why: String| ConfigError::Value { from: origin.to_string(), why };
-        let number = match value.unwrap_or(Ok(default)) {
-            Ok(number) if (range.fits)(number) => number,
-            Ok(number) => {
+        let number = match value {
+            None => None,
+            Some(Ok(number)) if (range.fits)(number) => Some(number),
+            Some(Ok(number)) => {
                 return Err(wrong(format!("{number} is out of range: {} takes {}", key.name, range.told)));
             }
-            Err(text) => return Err(wrong(format!("`{text}` is not {}", range.told))),
+            Some(Err(text)) => return Err(wrong(format!("`{text}` is not {}", range.told))),
         };
-        self.report.tell(key.name, &number.to_string(), &origin);
+        let shown = number.map_or_else(|| unset.to_owned(), |number| number.to_string());
+        self.report.tell(key.name, &shown, &origin);
         Ok(number)
     }
 

@@ -46,7 +46,7 @@ fn flags_win_over_the_environment_and_the_environment_over_the_file() {
     let config = Config::collect(&flags, &env(&vars)).unwrap();
     assert_eq!(
         (config.url.as_deref(), config.confidence, config.temperature),
-        (Some("http://flag/api"), 0.2, 0.4)
+        (Some("http://flag/api"), 0.2, Some(0.4))
     );
     let config = Config::collect(&folder.flags(), &env(&vars)).unwrap();
     assert_eq!(config.url.as_deref(), Some("http://env/api"));
@@ -59,7 +59,7 @@ fn without_any_setting_the_server_is_embedded_and_the_model_offline() {
     let folder = Folder::new();
     let config = Config::collect(&folder.flags(), &env(&[])).unwrap();
     assert!(config.url.is_none() && config.model.is_none() && config.token.is_none());
-    assert_eq!((config.temperature, config.confidence), (0.1, CONFIDENCE));
+    assert_eq!((config.temperature, config.confidence), (None, CONFIDENCE));
 }
 
 #[test]
@@ -68,6 +68,8 @@ fn a_key_brings_the_language_model_and_offline_sends_it_away() {
     let vars = [("ANTHROPIC_API_KEY", "sk-hunter2"), ("UPGRADE_AGENT_MODEL", "claude-x")];
     let model = Config::collect(&folder.flags(), &env(&vars)).unwrap().model.unwrap();
     assert_eq!((model.name.as_str(), model.timeout), ("claude-x", Duration::from_secs(60)));
+    let unnamed = Config::collect(&folder.flags(), &env(&vars[..1])).unwrap().model.unwrap();
+    assert_eq!(unnamed.name, DEFAULT_MODEL);
     let flags = Flags { offline: true, ..folder.flags() };
     assert!(Config::collect(&flags, &env(&vars)).unwrap().model.is_none());
     let blank = [("ANTHROPIC_API_KEY", " ")];
