@@ -2,7 +2,10 @@
 //!
 //! It runs inside one node. The engine does not see its rounds: a node that is run again (after a retry, a kill, an
 //! interrupt in a tool) runs its loop from the start: the model is asked again and may ask for other calls, and tools must
-//! bear to be called twice. A question to a person that must not be asked twice belongs in a node of its own.
+//! bear to be called twice. A tool that asks a person gives the question a key made of what the call would do
+//! (`ctx.interrupt_as(key, question)`), so that calls that run side by side get their own answers. If the model wants something else
+//! when it is asked again, its answer is voided and the new call asks. A question that must not be asked twice belongs in a node of
+//! its own, behind the one that keeps the calls in the state.
 //!
 //! What always holds:
 //! - The calls of one assistant message run concurrently, a bounded number at a time; their results stand in the order

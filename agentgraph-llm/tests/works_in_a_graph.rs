@@ -29,7 +29,7 @@ fn buy(ctx: Ctx) -> FnTool {
     FnTool::new("buy", "Buys an item.", move |order: Order| {
         let ctx = ctx.clone();
         async move {
-            let yes: bool = ctx.interrupt(format!("buy {}?", order.item))?;
+            let yes: bool = ctx.interrupt_as(&*order.item, format!("buy {}?", order.item))?;
             Ok::<_, ToolError>(if yes { "bought" } else { "not bought" })
         }
     })
@@ -48,6 +48,33 @@ fn fragile_turn() -> Reply {
     call.extra.insert("caller", json!({"type": "direct"}));
     let unknown = RawJson::parse_text(r#"{"type": "brand_new", "b": 1e400, "a": "\u00e6"}"#).unwrap();
     Reply::thinking("tea it is", "EqQBCg==").and_block(Block::Unknown(unknown)).and_block(call)
+}
+
+#[tokio::test]
+async fn parallel_calls_that_ask_get_their_own_answers_in_whatever_order_the_model_makes_them() {
+    let calls = |items: [&str; 2]| {
+        items.into_iter().fold(Reply::thinking("both", "EqQBCg=="), |reply, item| {
+            let arguments = RawJson::parse_text(json!({ "item": item }).to_string()).unwrap();
+            reply.and_block(ToolUse::new(format!("call-{item}"), "buy", arguments))
+        })
+    };
+    let model = ScriptedModel::new([
+        calls(["tea", "a yacht"]),
+        // Asked again, it makes them the other way round.
+        calls(["a yacht", "tea"]),
+        Reply::text("Enjoy your tea."),
+    ]);
+    let graph = StateGraph::new().node("agent", agent).edge(START, "agent").dep(model).compile().unwrap();
+    let graph = graph.checkpointer(MemorySaver::new());
+
+    let input = Chat::update().messages([Message::user("Tea and a yacht, please.")]);
+    let asked = graph.invoke(input).thread("t").await.unwrap();
+    let open: Vec<_> = asked.interrupts().iter().map(|one| one.value.clone()).collect();
+    assert_eq!(open, ["buy tea?", "buy a yacht?"], "both are open");
+    let answers = asked.interrupts().iter().map(|one| (one.id.unwrap(), one.value == "buy tea?"));
+    let chat = graph.resume_many(answers).thread("t").await.unwrap().into_finished().unwrap();
+    let results: Vec<_> = chat.messages[2].results().map(|result| result.as_text()).collect();
+    assert_eq!(results, ["not bought", "bought"], "of the yacht, and of the tea");
 }
 
 #[tokio::test]

@@ -175,6 +175,7 @@ pub trait Checkpointer: Send + Sync + 'static {
     async fn branches(&self, place: Place<'_>) -> Result<Vec<u32>, Error> {
         let newest = self.list(place, ListQuery { limit: Some(1), ..ListQuery::default() }).await?;
         let Some(newest) = newest.first().map(|row| row.id) else { return Ok(Vec::new()) };
+        check_id(place, newest)?;
         if newest.branch > MOST_BRANCHES {
             return Err(corrupt(place, newest, "the number of its branch is that of no branch"));
         }
@@ -393,6 +394,21 @@ impl PendingWrite {
     /// Slots from here on are neither requests nor answers.
     pub const SPECIAL: u32 = u32::MAX - 15;
 
+    /// Whether a task can ask a request with that number: it and its answer need slots.
+    pub(crate) fn can_be_asked(n: u32) -> bool {
+        n < (Self::SPECIAL - 2) / 2
+    }
+
+    /// The slot of a task's n-th request, which is below [`SPECIAL`](Self::SPECIAL) if it [can be asked](Self::can_be_asked).
+    pub(crate) fn request_slot(n: u32) -> u32 {
+        n.saturating_mul(2).saturating_add(1)
+    }
+
+    /// The slot of the answer to it.
+    pub(crate) fn answer_slot(n: u32) -> u32 {
+        n.saturating_mul(2).saturating_add(2)
+    }
+
     /// Whether it may be a request, by its key.
     pub(crate) fn is_request(&self) -> bool {
         self.slot % 2 == 1 && self.slot < Self::SPECIAL && self.task != TaskId::from_u128(0)
@@ -460,6 +476,7 @@ pub(crate) async fn page(
     query: ListQuery,
 ) -> Result<Vec<Row>, Error> {
     let rows = saver.list(place, query).await?;
+    rows.iter().try_for_each(|row| check_id(place, row.id))?;
     let goes_back = rows.windows(2).all(|pair| pair[0].id.step > pair[1].id.step);
     let begins_before = query.before.is_none_or(|before| rows.first().is_none_or(|row| row.id.step < before));
     if goes_back && begins_before {
@@ -468,6 +485,18 @@ pub(crate) async fn page(
     let problem = "the checkpointer of this graph lists checkpoints in another order than it must";
     Err(Error::new(Code::Store, problem).on_thread(Some(place.thread)))
 }
+
+/// Whether a checkpoint can have that number, and another one can come after it.
+pub(crate) fn is_possible(id: CheckpointId) -> bool {
+    id.step < i64::MAX as u64 && id.branch < u32::MAX
+}
+
+/// Refuses a row whose number no run can have given it.
+pub(crate) fn check_id(place: Place<'_>, id: CheckpointId) -> Result<(), Error> {
+    if is_possible(id) { Ok(()) } else { Err(corrupt(place, id, IMPOSSIBLE)) }
+}
+
+pub(crate) const IMPOSSIBLE: &str = "no run gives a checkpoint this number, so the store is damaged";
 
 fn cannot(thread: &str, ability: &str) -> Error {
     let problem = format!("the checkpointer of this graph cannot {ability}");

@@ -2,14 +2,20 @@
 
 mod control;
 mod ids;
+mod memories;
 mod nest;
+mod questions;
 mod spending;
 
 pub use control::Interrupted;
-pub(crate) use control::{Answer, Control, Inside, Request, Standing, Untold};
+pub(crate) use control::{Control, Inside, Standing, Untold};
 pub(crate) use ids::TaskPlace;
 pub use ids::{CheckpointId, InvalidId, RunId, TaskId};
+pub(crate) use memories::Memories;
 pub(crate) use nest::{Call, Nest, Outer};
+pub use questions::InterruptKey;
+use questions::Which;
+pub(crate) use questions::{Answered, Asked, Asks, Refusal, Replaces, Request, Spot};
 pub(crate) use spending::{Spending, Spent};
 
 use std::any::{Any, TypeId};
@@ -196,26 +202,101 @@ impl Ctx {
         Edits::new(Arc::clone(&self.shared), self.request)
     }
 
-    /// Asks the outside: the first time it stops the run with `request`, which the caller sees as an
-    /// [`Interrupt`](crate::Interrupt); when the run is resumed the node runs again from its top and this returns the
-    /// answer. The n-th call of a node gets the n-th answer, so the calls must come in the same order every time.
+    /// Asks a person, or whatever else is outside. The first time it stops the run with `value`, which the caller sees as an
+    /// [`Interrupt`](crate::Interrupt). When the run is resumed the node runs again from its top, and this returns the answer.
+    ///
+    /// The n-th call of a node gets the n-th answer, **if it asks the same**: an answer belongs to the JSON value that was
+    /// asked. If the node asks something else when it runs again, the answer is voided, and with it those to the calls after
+    /// it. The new question is open under a new id, and [`Interrupt::replaces`](crate::Interrupt::replaces) says why.
+    ///
+    /// So a question has to be a function of the state. Where it comes from a model, a clock or the order in which parallel work
+    /// ends, put that into a node before this one, or give the question a key with [`interrupt_as`](Ctx::interrupt_as).
     ///
     /// # Errors
     /// [`Interrupted`], to be returned by `?`. Whatever becomes of it, the engine knows that the task waits.
-    pub fn interrupt<T: DeserializeOwned>(&self, request: impl Serialize) -> Result<T, Interrupted> {
-        self.shared.control.interrupt(self.request, request, None)
+    pub fn interrupt<T: DeserializeOwned>(&self, value: impl Serialize) -> Result<T, Interrupted> {
+        self.shared.control.interrupt(self.request, Which::Next, value, None)
     }
 
     /// [`interrupt`](Ctx::interrupt), and the caller also sees the JSON schema of the answer. With the feature `validate` an
     /// answer that does not fit it is refused before anything is stored or run; without, when the node reads it as a `T`.
     ///
+    /// Only the value decides whether the question is the same. An answer that was given under another schema is checked
+    /// again; if it does not fit, the call fails with `E_BAD_ANSWER` and the question stays open under its id, with the new schema.
+    ///
     /// # Errors
     /// As [`interrupt`](Ctx::interrupt).
     pub fn interrupt_with_schema<T: DeserializeOwned + JsonSchema>(
         &self,
-        request: impl Serialize,
+        value: impl Serialize,
     ) -> Result<T, Interrupted> {
-        self.shared.control.interrupt(self.request, request, Some(schemars::schema_for!(T).to_value()))
+        self.shared.control.interrupt(self.request, Which::Next, value, schema_of::<T>())
+    }
+
+    /// [`interrupt`](Ctx::interrupt), with a key instead of a place among the calls. The answer goes to the question with the
+    /// same key, in whatever order the node asks. Calls with a key do not count among those without.
+    ///
+    /// Several questions of one task may be open together: a node that asks all of them before it returns the first error
+    /// shows all of them to the caller, each with an id of its own. They can be answered in any order; the node runs again when
+    /// none is open.
+    ///
+    /// The value is compared as well, unless the key is [for any value](InterruptKey::for_any_value).
+    ///
+    /// ```
+    /// # use agentgraph::prelude::*;
+    /// # use serde::{Deserialize, Serialize};
+    /// #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// struct Order {
+    ///     items: Vec<String>,
+    ///     bought: Vec<String>,
+    /// }
+    ///
+    /// async fn buy(ctx: Ctx, order: Snapshot<Order>) -> Result<OrderUpdate> {
+    ///     let answers: Vec<_> =
+    ///         order.items.iter().map(|item| ctx.interrupt_as::<bool>(item, format!("Buy {item}?"))).collect();
+    ///     let mut bought = Vec::new();
+    ///     for (item, answer) in order.items.iter().zip(answers) {
+    ///         if answer? {
+    ///             bought.push(item.clone());
+    ///         }
+    ///     }
+    ///     Ok(Order::update().bought(bought))
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let graph = StateGraph::new().node("buy", buy).edge(START, "buy").compile()?.checkpointer(MemorySaver::new());
+    /// let items = Order::update().items(vec!["tea".to_owned(), "a yacht".to_owned()]);
+    /// let asked = graph.invoke(items).thread("t-1").await?;
+    ///
+    /// let answers = asked.interrupts().iter().map(|open| (open.id.unwrap(), open.key.as_deref() == Some("tea")));
+    /// let order = graph.resume_many(answers).thread("t-1").await?.into_finished()?;
+    /// assert_eq!(order.bought, ["tea"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`interrupt`](Ctx::interrupt). Two questions with one key in one attempt fail the task with `E_SAME_KEY`.
+    pub fn interrupt_as<T: DeserializeOwned>(
+        &self,
+        key: impl Into<InterruptKey>,
+        value: impl Serialize,
+    ) -> Result<T, Interrupted> {
+        self.shared.control.interrupt(self.request, Which::Key(key.into()), value, None)
+    }
+
+    /// [`interrupt_as`](Ctx::interrupt_as) with the JSON schema of the answer, as
+    /// [`interrupt_with_schema`](Ctx::interrupt_with_schema) shows it.
+    ///
+    /// # Errors
+    /// As [`interrupt_as`](Ctx::interrupt_as).
+    pub fn interrupt_as_with_schema<T: DeserializeOwned + JsonSchema>(
+        &self,
+        key: impl Into<InterruptKey>,
+        value: impl Serialize,
+    ) -> Result<T, Interrupted> {
+        self.shared.control.interrupt(self.request, Which::Key(key.into()), value, schema_of::<T>())
     }
 
     /// Gives a value to whoever streams this run; waits while the stream is full. Without a stream it does nothing, and
@@ -326,4 +407,8 @@ impl Ctx {
     pub fn attempt(&self) -> u32 {
         self.request.attempt
     }
+}
+
+fn schema_of<T: JsonSchema>() -> Option<serde_json::Value> {
+    Some(schemars::schema_for!(T).to_value())
 }

@@ -4,8 +4,9 @@
 //! Everything is by dense ids; names appear where something leaves the process.
 
 #[cfg(feature = "validate")]
-mod answer_schema;
+pub(crate) mod answer_schema;
 mod answers;
+mod asks;
 mod beyond_limit;
 mod boundary;
 mod commit;
@@ -15,6 +16,8 @@ pub(crate) mod edit;
 mod ends;
 pub(crate) mod execute;
 mod express;
+pub(crate) mod failed;
+pub(crate) mod fields;
 pub(crate) mod halt;
 pub(crate) mod host;
 mod input;
@@ -42,7 +45,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use crate::checkpoint::format::{Source, micros};
-use crate::context::{RunShared, TaskId, Untold};
+use crate::context::{CheckpointId, RunShared, TaskId, Untold};
 use crate::edits::DroppedEdits;
 pub(crate) use crate::engine::eager::Eager;
 use crate::engine::ends::{Ends, id_of};
@@ -120,6 +123,8 @@ pub(crate) struct Scratch<S: State> {
     skipped: Vec<u32>,
     /// Temporary edits that were dropped in this call.
     pub(crate) dropped: Vec<DroppedEdits>,
+    /// The checkpoint beside which a store says that the superstep has failed, and no task of it.
+    had_failure: Option<CheckpointId>,
 }
 
 impl<S: State> Default for Scratch<S> {
@@ -139,6 +144,7 @@ impl<S: State> Default for Scratch<S> {
             is_due: false,
             skipped: Vec::new(),
             dropped: Vec::new(),
+            had_failure: None,
         }
     }
 }

@@ -8,6 +8,8 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::failure::Failure;
+
 /// The error a node returns: anything that implements [`std::error::Error`], by `?`, or text by `.into()`.
 pub type BoxError = Box<dyn StdError + Send + Sync + 'static>;
 
@@ -113,6 +115,8 @@ codes! {
     AmbiguousAnswer = "E_AMBIGUOUS_ANSWER",
     /// An answer does not have the type or schema its interrupt asks for.
     BadAnswer = "E_BAD_ANSWER",
+    /// A task asked two questions with one key in one attempt.
+    SameKey = "E_SAME_KEY",
     /// The thread waits at something that the graph no longer has.
     GraphChanged = "E_GRAPH_CHANGED",
     /// The thread was stored with a version of the state that this graph cannot read.
@@ -121,8 +125,10 @@ codes! {
     ConcurrentSubgraph = "E_CONCURRENT_SUBGRAPH",
     /// A command to the graph around, where there is none, or with an update that is not of its state.
     ParentCommand = "E_PARENT_COMMAND",
-    /// The run is over while a join still waits, and its graph does not allow that.
+    /// The run is over while a join still waits, and its graph or its caller does not allow that.
     StuckJoin = "E_STUCK_JOIN",
+    /// A run that was expected to be finished was interrupted or stopped.
+    NotFinished = "E_NOT_FINISHED",
     /// A pass of a dependency graph is over while a node still waits, and its graph does not allow that.
     NotRun = "E_NOT_RUN",
     /// A temporary edit does not fit the graph as its task sees it.
@@ -133,6 +139,62 @@ codes! {
     NeedsTemplate = "E_NEEDS_TEMPLATE",
     /// The host that runs tasks elsewhere failed.
     Host = "E_HOST",
+}
+
+impl Code {
+    /// Whether a failure with this code ends the run, also when it comes up inside of a subgraph: no retry and no handler of the
+    /// nodes around it sees it.
+    ///
+    /// True for a failing store or lease, for stored bytes that cannot be used, and for what is wrong with a call. False for
+    /// what a node or its graph did: a policy of the node around it may have a cure.
+    pub(crate) const fn ends_the_run(self) -> bool {
+        match self {
+            // The store and the lease.
+            Code::Store | Code::Stale | Code::ThreadBusy | Code::LeaseLost | Code::ThreadExists => true,
+            // What is stored, and whether this program can read it.
+            Code::CorruptCheckpoint
+            | Code::UnknownFormat
+            | Code::UnknownKey
+            | Code::WrongKey
+            | Code::SealBroken
+            | Code::NotEncrypted
+            | Code::SecretNeedsKey
+            | Code::GraphChanged
+            | Code::SchemaVersion
+            | Code::UnknownCheckpoint => true,
+            // The call: it was made on the wrong thread, or with the wrong answer.
+            Code::RunUnfinished
+            | Code::NothingToResume
+            | Code::NoThread
+            | Code::UnknownInterrupt
+            | Code::AmbiguousAnswer
+            | Code::BadAnswer => true,
+            // The time for a superstep is the caller's, and runs out for all nodes of it.
+            Code::StepTimeout => true,
+            // A node.
+            Code::NodeFailed
+            | Code::NodePanicked
+            | Code::NodeTimeout
+            | Code::MissingDependency
+            | Code::BadInput
+            | Code::SameKey
+            | Code::EditRejected
+            | Code::NothingToReuse
+            | Code::NeedsTemplate
+            | Code::Host => false,
+            // What nodes wrote, and where they led.
+            Code::Encode
+            | Code::UnknownTarget
+            | Code::ConcurrentUpdate
+            | Code::UnknownChannel
+            | Code::BadValue
+            | Code::ParentCommand => false,
+            // How the graph inside is built. A handler may do without it.
+            Code::ConcurrentSubgraph | Code::NoCheckpointer | Code::StuckJoin | Code::NotRun => false,
+            // A run within a node was not finished.
+            Code::NotFinished => false,
+        }
+    }
 }
 
 impl fmt::Display for Code {
@@ -152,6 +214,9 @@ struct Inner {
     thread: Option<String>,
     source: Option<BoxError>,
     state: Option<Arc<dyn Any + Send + Sync>>,
+    /// The attempt of its task that failed.
+    attempt: u32,
+    failures: Vec<Failure>,
 }
 
 impl Error {
@@ -171,6 +236,8 @@ impl Error {
             thread: None,
             source: None,
             state: None,
+            attempt: 1,
+            failures: Vec::new(),
         }))
     }
 
@@ -197,6 +264,21 @@ impl Error {
         self
     }
 
+    pub(crate) fn on_attempt(mut self, attempt: u32) -> Self {
+        self.0.attempt = attempt;
+        self
+    }
+
+    pub(crate) fn attempt(&self) -> u32 {
+        self.0.attempt
+    }
+
+    /// The same error with the tasks that failed.
+    pub(crate) fn with_failures(mut self, failures: Vec<Failure>) -> Self {
+        self.0.failures = failures;
+        self
+    }
+
     /// What happened, without the code and the place.
     pub(crate) fn message(&self) -> &str {
         &self.0.message
@@ -215,6 +297,39 @@ impl Error {
     /// The thread of the run, if it had one.
     pub fn thread(&self) -> Option<&str> {
         self.0.thread.as_deref()
+    }
+
+    /// The tasks that failed, in task order, the one of this error among them. Empty where no task failed but
+    /// something else: the store, say, or the merge of what tasks have written.
+    ///
+    /// ```
+    /// # use agentgraph::prelude::*;
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # struct Trip { city: String }
+    /// async fn flight() -> Result<()> {
+    ///     Err("no seat".into())
+    /// }
+    /// async fn hotel() -> Result<()> {
+    ///     Err("no room".into())
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let graph = StateGraph::<Trip>::new()
+    ///     .node("flight", flight)
+    ///     .node("hotel", hotel)
+    ///     .edge(START, "flight")
+    ///     .edge(START, "hotel")
+    ///     .compile()?;
+    /// let error = graph.invoke(Trip::update()).await.unwrap_err();
+    /// let failed: Vec<_> = error.failures().iter().map(|failure| (failure.node(), failure.message())).collect();
+    /// assert_eq!(failed, [("flight", "no seat"), ("hotel", "no room")]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn failures(&self) -> &[Failure] {
+        &self.0.failures
     }
 
     /// The last state before the failure: what was merged, without the failed superstep.
@@ -252,6 +367,9 @@ impl fmt::Debug for Error {
         }
         if let Some(source) = &self.0.source {
             parts.field("source", source);
+        }
+        if self.0.failures.len() > 1 {
+            parts.field("failures", &self.0.failures);
         }
         parts.finish_non_exhaustive()
     }

@@ -95,29 +95,71 @@ pub trait FromTask<S: State>: Sized {
     /// When the task does not have what is asked for.
     fn from_task(task: &Task<'_, S>) -> Result<Self, Self::Error>;
 
-    /// The dependency or session it needs, so that `compile()` can say when it is missing.
+    /// The dependency, session or input it needs, so that `compile()` can say when it is missing. An extractor that declares
+    /// nothing is not checked.
     fn requirement() -> Option<Requirement> {
         None
     }
 }
 
-/// A dependency or session that an extractor needs.
+/// A dependency, a session or an input that an extractor needs.
 #[derive(Clone, Copy, Debug)]
 pub struct Requirement {
+    pub(crate) kind: RequirementKind,
     pub(crate) id: TypeId,
     pub(crate) name: &'static str,
-    pub(crate) is_session: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RequirementKind {
+    Dep,
+    Session,
+    Input,
 }
 
 impl Requirement {
     /// The dependency of that type.
     pub fn dep<T: Send + Sync + 'static>() -> Self {
-        Requirement { id: TypeId::of::<T>(), name: type_name::<T>(), is_session: false }
+        Requirement { kind: RequirementKind::Dep, id: TypeId::of::<T>(), name: type_name::<T>() }
     }
 
     /// The session of that type.
     pub fn session<T: Send + 'static>() -> Self {
-        Requirement { id: TypeId::of::<T>(), name: type_name::<T>(), is_session: true }
+        Requirement { kind: RequirementKind::Session, id: TypeId::of::<T>(), name: type_name::<T>() }
+    }
+
+    /// An input of that type. `compile()` then refuses edges, joins and routes that lead to the node without one.
+    ///
+    /// ```
+    /// use agentgraph::prelude::*;
+    /// use agentgraph::{InputError, ProblemKind, Requirement};
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(State, Serialize, Deserialize, Clone, Default)]
+    /// # struct Shop { total: u32 }
+    ///
+    /// /// The price in cents, from a dispatch in euros.
+    /// struct Cents(u32);
+    ///
+    /// impl FromTask<Shop> for Cents {
+    ///     type Error = InputError;
+    ///     fn from_task(task: &Task<'_, Shop>) -> Result<Self, InputError> {
+    ///         let Input(euros) = Input::<u32>::from_task(task)?;
+    ///         Ok(Cents(euros * 100))
+    ///     }
+    ///     fn requirement() -> Option<Requirement> {
+    ///         Some(Requirement::input::<u32>())
+    ///     }
+    /// }
+    ///
+    /// async fn pay(Cents(cents): Cents) -> ShopUpdate {
+    ///     Shop::update().total(cents)
+    /// }
+    ///
+    /// let error = StateGraph::<Shop>::new().node("pay", pay).edge(START, "pay").compile().unwrap_err();
+    /// assert!(matches!(error.problems()[0].kind, ProblemKind::NoInput { .. }));
+    /// ```
+    pub fn input<I: 'static>() -> Self {
+        Requirement { kind: RequirementKind::Input, id: TypeId::of::<I>(), name: type_name::<I>() }
     }
 }
 
@@ -169,6 +211,31 @@ impl<S: State> FromTask<S> for Ctx {
 }
 
 /// The input of the [`Dispatch`](crate::Dispatch) that made this task.
+///
+/// A plain edge, a join and a route variant without a payload carry no input, so `compile()` refuses them into a node that
+/// takes one. A node that is reached both ways takes an `Option<Input<I>>`: it is `None` where there is no input.
+///
+/// ```
+/// # use agentgraph::prelude::*;
+/// # use serde::{Deserialize, Serialize};
+/// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+/// # struct Words { #[reduce(append)] seen: Vec<String> }
+/// async fn greet(name: Option<Input<String>>) -> WordsUpdate {
+///     Words::update().seen([name.map_or("everyone".to_owned(), |Input(name)| name)])
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<()> {
+/// let graph = StateGraph::new()
+///     .node("greet", greet)
+///     .edge(START, "greet")
+///     .branch(START, |_: &Words| Dispatch::new("greet", "Ada".to_owned()), ["greet"])
+///     .compile()?;
+/// let words = graph.invoke(Words::update()).await?.into_finished()?;
+/// assert_eq!(words.seen, ["everyone", "Ada"]);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Input<I>(pub I);
 
@@ -178,7 +245,7 @@ pub struct Input<I>(pub I);
 pub enum InputError {
     /// The node was reached by an edge, which carries no input.
     #[error(
-        "the node asks for an `Input<{0}>` and was not reached by a dispatch: use `Dispatch::new(node, input)`, or read the state"
+        "the node asks for an `Input<{0}>` and was not reached by a dispatch: use `Dispatch::new(node, input)`, or take an `Option<Input<{0}>>`"
     )]
     Missing(&'static str),
     /// The dispatch carried another type.
@@ -207,6 +274,17 @@ impl<S: State, I: DeserializeOwned + Clone + 'static> FromTask<S> for Input<I> {
             },
             Payload::Stored(bytes) => read(bytes),
         }
+    }
+
+    fn requirement() -> Option<Requirement> {
+        Some(Requirement::input::<I>())
+    }
+}
+
+impl<S: State, I: DeserializeOwned + Clone + 'static> FromTask<S> for Option<Input<I>> {
+    type Error = InputError;
+    fn from_task(task: &Task<'_, S>) -> Result<Self, InputError> {
+        task.input.map(|_| Input::from_task(task)).transpose()
     }
 }
 

@@ -11,8 +11,9 @@ use crate::error::{Code, Error, caused_by};
 use crate::extract::{FromTask, Task};
 use crate::state::State;
 
-/// What a node failed with, for the node that handles it: see [`IntoNode::on_error`](crate::IntoNode::on_error). An
-/// extractor.
+/// What a node failed with. As an extractor it is for the node that handles it: see
+/// [`IntoNode::on_error`](crate::IntoNode::on_error). [`Error::failures`](crate::Error::failures) lists those of a run, and
+/// [`Checkpoint::failures`](crate::Checkpoint::failures) those of a thread.
 ///
 /// It is stored before the handler runs, so a handler that goes on in another process gets the same one. Error types that
 /// are to be had back whole are named with [`IntoNode::keeps_error`](crate::IntoNode::keeps_error).
@@ -60,6 +61,12 @@ pub struct Failure {
     message: String,
     #[serde(default)]
     causes: Vec<String>,
+    /// How often the task was tried, this one included; 1 in records that do not say it.
+    #[serde(default = "first", skip_serializing_if = "is_first")]
+    attempt: u32,
+    /// The subgraph that the node is in.
+    #[serde(skip)]
+    namespace: String,
     /// Type name and value of errors that the node said are to be kept.
     #[serde(default)]
     kept: Vec<(String, Value)>,
@@ -78,7 +85,14 @@ impl Failure {
             }
         }
         let (code, message) = (error.code().as_str().to_owned(), error.message().to_owned());
-        Failure { node: node.to_owned(), code, message, causes, kept }
+        let (attempt, namespace) = (error.attempt(), String::new());
+        Failure { node: node.to_owned(), code, message, causes, attempt, namespace, kept }
+    }
+
+    /// The same failure, of a node in that subgraph.
+    pub(crate) fn within(mut self, namespace: &str) -> Self {
+        namespace.clone_into(&mut self.namespace);
+        self
     }
 
     /// The node that failed.
@@ -101,6 +115,16 @@ impl Failure {
         &self.causes
     }
 
+    /// The attempt that failed: how often the node's policies have let it be tried, from 1.
+    pub fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    /// The subgraph that the node is in, as checkpoints call it; empty for the graph that was run.
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
     /// The error itself, or the first of that type among its causes. `None` if it is another one, or if the node did not
     /// say that it [keeps](crate::IntoNode::keeps_error) the type.
     pub fn get<E: DeserializeOwned>(&self) -> Option<E> {
@@ -110,6 +134,14 @@ impl Failure {
 }
 
 const MOST_CAUSES: usize = 16;
+
+fn first() -> u32 {
+    1
+}
+
+fn is_first(attempt: &u32) -> bool {
+    *attempt == 1
+}
 
 /// A type of error that is to be had back whole.
 #[derive(Clone, Copy, Debug)]

@@ -94,6 +94,8 @@ pub struct StateGraph<S: State> {
     on_error: Option<(Name, Place)>,
     version: u32,
     migrations: Vec<(u32, Migrate, Place)>,
+    drops: Vec<(Name, Place)>,
+    keeps_unknown_fields: bool,
     templates: Vec<(Name, template::Template<S>, Place)>,
 }
 
@@ -118,6 +120,8 @@ struct DeclaredRouter<S: State> {
     decide: RouterFn<S>,
     targets: Vec<DeclaredTarget>,
     word: &'static str,
+    /// One call may pick several targets.
+    picks_several: bool,
     place: Place,
 }
 
@@ -171,6 +175,8 @@ impl<S: State> StateGraph<S> {
             on_error: None,
             version: 0,
             migrations: Vec::new(),
+            drops: Vec::new(),
+            keeps_unknown_fields: false,
             templates: Vec::new(),
         }
     }
@@ -186,8 +192,39 @@ impl<S: State> StateGraph<S> {
     /// From one node to another: the target runs in the superstep after the source.
     ///
     /// With a list of sources it is a *join*: the target runs once all of them have run, however many supersteps apart.
-    /// [`any`] and [`n_of`] wait for fewer, and [`Sources::timeout`] only for so long.
+    /// [`any`] and [`n_of`] wait for fewer, and [`Sources::timeout`] only for so long. The sources that end in one superstep
+    /// arrive together, each once, however many dispatches of it ran; the order of declaration plays no part.
     /// A node with no way out ends its branch, as an edge to [`END`](crate::END) does.
+    ///
+    /// ```
+    /// # use agentgraph::prelude::*;
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # struct Report { #[reduce(append)] parts: Vec<String> }
+    /// async fn plan() -> Command<Report> {
+    ///     Command::new().also_goto([1, 2, 3].map(|part| Dispatch::new("work", part)))
+    /// }
+    /// async fn work(Input(part): Input<u32>) -> ReportUpdate {
+    ///     Report::update().parts([format!("part {part}")])
+    /// }
+    /// async fn reduce(report: Snapshot<Report>) -> ReportUpdate {
+    ///     Report::update().parts([format!("all {}", report.parts.len())])
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let graph = StateGraph::new()
+    ///     .node("plan", plan.targets(["work"]))
+    ///     .node("work", work)
+    ///     .node("reduce", reduce)
+    ///     .edge(START, "plan")
+    ///     .edge(["plan", "work"], "reduce")
+    ///     .compile()?;
+    /// let report = graph.invoke(Report::update()).await?.into_finished()?;
+    /// assert_eq!(report.parts, ["part 1", "part 2", "part 3", "all 3"]);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[track_caller]
     pub fn edge(mut self, from: impl IntoSources, to: impl Into<Name>) -> Self {
         let place = Location::caller();
@@ -212,7 +249,9 @@ impl<S: State> StateGraph<S> {
             route(state).into_picks(take);
         }));
         let targets = targets.collect();
-        self.routers.push(DeclaredRouter { from: from.into(), decide, targets, word: "route", place });
+        let picks_several = R::MAY_PICK_SEVERAL;
+        let from = from.into();
+        self.routers.push(DeclaredRouter { from, decide, targets, word: "route", picks_several, place });
         self
     }
 
@@ -231,7 +270,9 @@ impl<S: State> StateGraph<S> {
         }));
         let targets = targets.into_iter().map(|name| DeclaredTarget { name: name.into(), dispatches: false });
         let targets = targets.collect();
-        self.routers.push(DeclaredRouter { from: from.into(), decide, targets, word: "branch", place });
+        let picks_several = B::MAY_BE_SEVERAL;
+        let from = from.into();
+        self.routers.push(DeclaredRouter { from, decide, targets, word: "branch", picks_several, place });
         self
     }
 
@@ -374,7 +415,7 @@ impl<S: State> StateGraph<S> {
 
     /// Which version of the state this is; 0 if it is never said. Raise it when what is stored changes its meaning or its
     /// type, and say with [`migration`](StateGraph::migration) how to come here from each earlier version. A new field, a field
-    /// that is gone and `#[channel(alias = "old")]` need no version.
+    /// that is gone ([`drops`](StateGraph::drops)) and `#[channel(alias = "old")]` need no version.
     pub fn schema_version(mut self, version: u32) -> Self {
         self.version = version;
         self
@@ -393,6 +434,60 @@ impl<S: State> StateGraph<S> {
         migrate: impl Fn(&mut StoredFields) -> Result<(), BoxError> + Send + Sync + 'static,
     ) -> Self {
         self.migrations.push((from, Arc::new(migrate), Location::caller()));
+        self
+    }
+
+    /// Lets a stored field go that the state does not have any more. A thread with a field that is neither a channel nor
+    /// dropped is refused with [`Code::GraphChanged`](crate::Code::GraphChanged) by whatever would store it without the field:
+    /// `invoke`, `resume`, `proceed` and edits. After migrations, only the fields that they leave count.
+    ///
+    /// The field stays in the checkpoints that were stored before. It is a problem at compile if the state has a channel of that
+    /// name, today or as an alias.
+    ///
+    /// ```
+    /// # use agentgraph::prelude::*;
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// # let saver = std::sync::Arc::new(MemorySaver::new());
+    /// # mod before {
+    /// #     use super::*;
+    /// #     #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// #     pub struct Note { pub title: String, pub text: String }
+    /// # }
+    /// # let first = StateGraph::<before::Note>::new().node("read", || async {}).edge(START, "read").compile()?;
+    /// # let first = first.checkpointer(saver.clone());
+    /// # first.invoke(before::Note::update().title("tea").text("hot")).thread("t-1").await?;
+    /// // The thread was stored when the state had a field `text`, too.
+    /// #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// struct Note {
+    ///     title: String,
+    /// }
+    ///
+    /// let graph = || StateGraph::<Note>::new().node("read", || async {}).edge(START, "read");
+    /// let careful = graph().compile()?.checkpointer(saver.clone());
+    /// let refused = careful.invoke(Note::update()).thread("t-1").await.unwrap_err();
+    /// assert_eq!(refused.code().as_str(), "E_GRAPH_CHANGED");
+    ///
+    /// let dropping = graph().drops("text").compile()?.checkpointer(saver.clone());
+    /// let note = dropping.invoke(Note::update()).thread("t-1").await?.into_finished()?;
+    /// assert_eq!(note.title, "tea");
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[track_caller]
+    pub fn drops(mut self, field: impl Into<Cow<'static, str>>) -> Self {
+        self.drops.push((field.into(), Location::caller()));
+        self
+    }
+
+    /// Carries stored fields that the state does not have on as they are, instead of refusing their threads: for a program that
+    /// runs beside a newer one while that is rolled out. The bytes are in every full and every fork, and the newer program finds them as it
+    /// left them; whatever lifetime it gave the field, a program that does not know it never sets it back.
+    ///
+    /// The results of finished tasks that wrote such a field are refused all the same: without its reducer they cannot be merged.
+    pub fn keeps_unknown_fields(mut self) -> Self {
+        self.keeps_unknown_fields = true;
         self
     }
 
@@ -446,7 +541,12 @@ impl<S: State> StateGraph<S> {
         self
     }
 
-    /// Checks the graph and makes it runnable.
+    /// Checks the graph and makes it runnable. What is allowed and probably not meant is a
+    /// [warning](CompiledGraph::warnings): a node that no way leads to, a loop without an exit, a join that can never fire.
+    ///
+    /// A join can never fire if a source of it never runs, or if two sources can only be reached by different targets of a
+    /// route that is asked once and picks one of them. Where another edge, a loop or a list of targets may lead to both, there
+    /// is no warning.
     ///
     /// # Errors
     /// Every [`Problem`] there is, each with the file and line of the call it comes from.

@@ -68,6 +68,7 @@
 //! | to run it | [`CompiledGraph::invoke`], [`RunBuilder`], [`Outcome`], [`EventStream`], [`CompiledGraph::narrow`] |
 //! | to limit it | [`RunBuilder::max_supersteps`], [`RunBuilder::deadline`], [`Budget`], [`RunBuilder::drain`] |
 //! | to ask a person and go on later | [`Ctx::interrupt`], [`CompiledGraph::resume`], [`CompiledGraph::proceed`] |
+//! | to ask several things at once, or from parallel tools | [`Ctx::interrupt_as`], [`CompiledGraph::resume_many`] |
 //! | to keep runs | [`checkpoint`], [`MemorySaver`], `SqliteSaver` (feature `sqlite`), `PostgresSaver` (feature `postgres`), [`Durability`], [`CompiledGraph::state`], [`CompiledGraph::history`] |
 //! | to have many callers on one thread | [`RunBuilder::when_busy`], [`WhenBusy`], [`CompiledGraph::lease`] |
 //! | to keep a store small | [`CompiledGraph::prune`], [`CompiledGraph::retention`], [`CompiledGraph::delete_thread`], [`CompiledGraph::copy_thread`] |
@@ -133,7 +134,7 @@ pub use checkpoint::PostgresSaver;
 pub use checkpoint::SqliteSaver;
 pub use checkpoint::format::Source;
 pub use checkpoint::{Checkpointer, MemorySaver};
-pub use context::{CheckpointId, Ctx, Interrupted, InvalidId, RunId, TaskId};
+pub use context::{CheckpointId, Ctx, InterruptKey, Interrupted, InvalidId, RunId, TaskId};
 pub use dependency::{
     BeforePass, CompiledDependencyGraph, DependencyGraph, DependencyNode, Deps, EditMark, Given,
     IntoDependencyNode, IntoOutput, IsAsync, IsConstant, IsDependencyNode, IsSync, Join, NoInput, NotRun,
@@ -159,7 +160,7 @@ pub use run::event::{Event, EventKind, EventStream, TaskEnd, TaskRef, View};
 pub use run::open::OpenChild;
 pub use run::view::{Checkpoint, History};
 pub use run::{
-    Budget, Durability, Interrupt, InterruptId, InterruptKind, NotFinished, Outcome, Prune, Pruned,
+    Budget, Durability, Interrupt, InterruptId, InterruptKind, NotFinished, Outcome, Prune, Pruned, Replaced,
     RunBuilder, StateEdit, StopReason, StuckJoin, ThreadProblem, WaitingThread, WaitingThreads, WhenBusy,
 };
 pub use services::{Services, SystemServices};

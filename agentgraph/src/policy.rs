@@ -81,6 +81,9 @@ pub(crate) fn call_with_policies<S: State>(
             let waits = task.shared.control.is_closed(task.request.index);
             let mut retry = policies.retry.iter().filter(|_| !waits);
             let Some(policy) = retry.find(|policy| policy.retries(attempt, &error)) else {
+                if attempt > 1 {
+                    task.shared.control.note_attempts(task.request.index, attempt);
+                }
                 return Err(error);
             };
             let services = &task.shared.services;

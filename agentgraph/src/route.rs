@@ -88,12 +88,16 @@ impl Pick {
 pub trait IntoPicks {
     /// The enum that lists the targets.
     type Route: Route;
+    /// Whether one call may pick several targets. `compile()` warns of joins that wait for more than one target of a route
+    /// that picks one at a time.
+    const MAY_PICK_SEVERAL: bool = true;
     /// Hands every decision to `take`.
     fn into_picks(self, take: &mut dyn FnMut(Pick));
 }
 
 impl<R: Route> IntoPicks for R {
     type Route = R;
+    const MAY_PICK_SEVERAL: bool = false;
     fn into_picks(self, take: &mut dyn FnMut(Pick)) {
         take(self.pick());
     }
@@ -108,6 +112,7 @@ impl<R: Route> IntoPicks for Vec<R> {
 
 impl<R: Route> IntoPicks for Option<R> {
     type Route = R;
+    const MAY_PICK_SEVERAL: bool = false;
     fn into_picks(self, take: &mut dyn FnMut(Pick)) {
         if let Some(route) = self {
             take(route.pick());

@@ -22,7 +22,7 @@ pub use busy::WhenBusy;
 pub use durability::Durability;
 pub(crate) use edit::Edit;
 pub use edit::StateEdit;
-pub use interrupt::{Interrupt, InterruptId, InterruptKind};
+pub use interrupt::{Interrupt, InterruptId, InterruptKind, Replaced};
 pub use outcome::{NotFinished, Outcome, StopReason, StuckJoin};
 pub use problem::ThreadProblem;
 pub use upkeep::{Prune, Pruned};
@@ -498,10 +498,13 @@ impl<S: State> RunBuilder<S> {
                 false => Box::pin(Thread::open(&graph.core, &persistence, name, from)).await?,
             };
             thread.gives_up = self.abandons || replaces;
-            thread.copied_from = self.copied_from.clone();
+            if let Some(original) = &self.copied_from {
+                thread.is_copy_of(&graph.core, original)?;
+            }
             began_at.get_or_init(|| thread.head());
-            let inside = match graph.core.has_graphs && asks_what_is_open(&start) {
-                true => Box::pin(thread.open_inside(&graph.core)).await?,
+            let goes_on = from.is_none() && self.copied_from.is_none() && !matches!(start, Start::Invoke(_));
+            let inside = match graph.core.has_graphs {
+                true => Box::pin(thread.open_inside(&graph.core, goes_on)).await?,
                 false => Vec::new(),
             };
             let found = OnThread { thread, fence, inside };
@@ -538,10 +541,6 @@ enum Way<S: State> {
 }
 
 /// Whether the call has to know what subgraphs of the thread wait for.
-fn asks_what_is_open<S: State>(start: &Start<S>) -> bool {
-    matches!(start, Start::Resume(_) | Start::Invoke(_))
-}
-
 impl<S: State, O: From<S> + 'static> IntoFuture for RunBuilder<S, O> {
     type Output = Result<Outcome<O>, Error>;
     type IntoFuture = RunFuture<O>;

@@ -241,7 +241,7 @@ impl<S: State> Command<S> {
         self
     }
 
-    /// Goes there *beside* the node's edges.
+    /// Goes there *beside* the node's edges. Its dispatches come before those of the node's routes.
     pub fn also_goto(mut self, targets: impl IntoGotos) -> Self {
         targets.into_gotos(&mut self.targets);
         self
@@ -316,11 +316,16 @@ impl IntoGoto for Dispatch {
     note = "use a node's name, `END`, a `Dispatch`, an enum with `#[derive(Route)]`, or a `Vec` or array of these"
 )]
 pub trait IntoGotos {
+    /// Whether there may be more than one.
+    const MAY_BE_SEVERAL: bool = true;
+
     /// Adds them to `targets`.
     fn into_gotos(self, targets: &mut Vec<Goto>);
 }
 
 impl<T: IntoGoto> IntoGotos for T {
+    const MAY_BE_SEVERAL: bool = false;
+
     fn into_gotos(self, targets: &mut Vec<Goto>) {
         targets.push(self.into_goto());
     }

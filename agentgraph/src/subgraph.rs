@@ -15,7 +15,7 @@ use std::sync::Arc;
 use crate::checkpoint::codec::Codec;
 use crate::engine::execute::{Left, OwnError};
 use crate::error::{BoxError, Code, Error};
-use crate::extract::{FromTask, Task};
+use crate::extract::{FromTask, Requirement, Task};
 use crate::graph::CompiledGraph;
 use crate::node::{ErasedNode, IntoNode, Node, NodeFuture, NodeResult, NodeSettings};
 use crate::run::nested::{Begin, Callee, End, enter};
@@ -35,6 +35,40 @@ pub enum Memory {
     /// The state at the end of its last call in the thread, as a thread of its own does. Calls must come one after the
     /// other: two at once are [`Code::ConcurrentSubgraph`]. A subgraph over the same state reads the state around it all
     /// the same.
+    ///
+    /// Each checkpoint of the thread names the checkpoint of the memory ([`Checkpoint::memories`](crate::Checkpoint::memories)), and
+    /// the next call begins there. So a replay or a fork remembers what was known then, and a call that was given up, that
+    /// failed or that left no trace in the thread is not remembered.
+    ///
+    /// ```
+    /// use agentgraph::prelude::*;
+    /// use agentgraph::Memory;
+    /// use serde::{Deserialize, Serialize};
+    ///
+    /// #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// struct Order { item: String, note: String }
+    /// #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// struct Notes { #[reduce(append)] items: Vec<String> }
+    /// async fn think() {}
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let notes = StateGraph::new().node("think", think).edge(START, "think").compile()?;
+    /// let notes = notes.embed(
+    ///     |order: Snapshot<Order>| Notes::update().items([order.item.clone()]),
+    ///     |notes: Notes| Order::update().note(notes.items.join(", ")),
+    /// );
+    /// let graph = StateGraph::new().node("notes", notes.memory(Memory::PerThread)).edge(START, "notes").compile()?;
+    /// let graph = graph.checkpointer(MemorySaver::new());
+    /// let order = |item: &str| graph.invoke(Order::update().item(item)).thread("t-1");
+    /// order("tea").await?;
+    /// let after_tea = graph.state("t-1").await?.expect("it is kept").id;
+    /// assert_eq!(order("milk").await?.output().note, "tea, milk");
+    ///
+    /// assert_eq!(order("sugar").from(after_tea).await?.output().note, "tea, sugar");
+    /// # Ok(())
+    /// # }
+    /// ```
     PerThread,
     /// Nothing, and nothing is stored: a call that was cut off starts over. It may not ask with
     /// [`interrupt`](crate::Ctx::interrupt) where the graph around it is kept, since nobody could go on with it.
@@ -51,6 +85,8 @@ pub struct Subgraph<P: State, C: State> {
     memory: Memory,
     begin: Arc<BeginFn<P, C>>,
     end: Arc<EndFn<P, C>>,
+    /// Of the function that makes its input.
+    requirements: Vec<Requirement>,
 }
 
 type BeginFn<P, C> = dyn Fn(&Task<'_, P>) -> Result<Begin<C>, BoxError> + Send + Sync;
@@ -116,6 +152,7 @@ impl<S: State> CompiledGraph<S> {
         Subgraph {
             graph: self,
             memory: Memory::default(),
+            requirements: <_ as SubgraphInput<P, S, M>>::requirements(&input),
             begin: Arc::new(move |task| Ok(Begin { state: None, input: input.input(task)? })),
             end: Arc::new(move |end| match end {
                 End::State(state) => output(state).into_step(),
@@ -131,6 +168,7 @@ impl<S: State> CompiledGraph<S> {
         Subgraph {
             graph: self,
             memory,
+            requirements: Vec::new(),
             begin: Arc::new(|task| match task.input {
                 None => Ok(Begin { state: Some(Arc::clone(task.state)), input: S::Update::default() }),
                 Some(_) => Err(TakesNoInput.into()),
@@ -180,6 +218,11 @@ pub trait SubgraphInput<P: State, C: State, M>: Send + Sync + 'static {
     /// # Errors
     /// When an extractor has not what it asks for.
     fn input(&self, task: &Task<'_, P>) -> Result<C::Update, BoxError>;
+
+    /// What its extractors need, so that `compile()` can say when it is missing.
+    fn requirements(&self) -> Vec<Requirement> {
+        Vec::new()
+    }
 }
 
 macro_rules! subgraph_inputs {
@@ -196,6 +239,11 @@ macro_rules! subgraph_inputs {
             fn input(&self, task: &Task<'_, P>) -> Result<C::Update, BoxError> {
                 $(let $argument = $argument::from_task(task).map_err(Into::into)?;)*
                 Ok(self($($argument,)*).into())
+            }
+
+            fn requirements(&self) -> Vec<Requirement> {
+                let requirements: &[Option<Requirement>] = &[$($argument::requirement(),)*];
+                requirements.iter().copied().flatten().collect()
             }
         }
     };
@@ -219,10 +267,11 @@ impl<S: StoredState> IntoNode<S, IsGraph> for CompiledGraph<S> {
 
 impl<P: State, C: StoredState> IntoNode<P, IsGraph> for Subgraph<P, C> {
     fn into_node(self) -> Node<P> {
-        let Subgraph { graph, memory, begin, end } = self;
+        let Subgraph { graph, memory, begin, end, requirements } = self;
         let codec = Codec::of(graph.core.migrations.version);
         let callee = Arc::new(Callee { graph, codec, memory });
-        let settings = NodeSettings { graph: Some(Arc::clone(&callee) as _), ..NodeSettings::default() };
+        let settings =
+            NodeSettings { graph: Some(Arc::clone(&callee) as _), requirements, ..NodeSettings::default() };
         Node { call: Arc::new(GraphNode { callee, begin, end }), settings }
     }
 }

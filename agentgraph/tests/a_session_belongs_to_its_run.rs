@@ -2,10 +2,15 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::sync::Arc;
+mod common;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use agentgraph::checkpoint::Place;
 use agentgraph::prelude::*;
 use agentgraph::{Code, ProblemKind};
+use common::poll::{pending_for, poll_once};
 use serde::{Deserialize, Serialize};
 
 #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
@@ -165,4 +170,88 @@ async fn what_a_finished_task_did_to_it_outlives_a_sibling_that_asks() {
     graph().invoke(Talk::update()).thread("t").await.unwrap();
     let state = graph().resume(true).thread("t").await.unwrap().into_finished().unwrap();
     assert_eq!(state.seen, ["written"]);
+}
+
+/// Two tasks begin together: one writes into the session, and the other one is cut off when the first is stored.
+async fn dropped_when_one_is_stored(eager: bool, fails: bool) {
+    let (saver, written) = (Arc::new(MemorySaver::new()), Arc::new(AtomicU32::new(0)));
+    let graph = || {
+        let written = Arc::clone(&written);
+        let write = move |notes: Session<Notes>| {
+            let written = Arc::clone(&written);
+            async move {
+                written.fetch_add(1, Ordering::Relaxed);
+                notes.with(|notes| notes.0.push("written".into()));
+                if fails { Err(std::io::Error::other("fails")) } else { Ok(()) }
+            }
+        };
+        let slow = async |notes: Session<Notes>| {
+            pending_for(20).await;
+            notes.with(|notes| notes.0.push("slow".into()));
+        };
+        let read = async |notes: Session<Notes>| Talk::update().seen(notes.with(|notes| notes.0.clone()));
+        let handle = async || pending_for(20).await;
+        let graph = StateGraph::new().session::<Notes>("notes").node("write", write.on_error("handle"));
+        let graph = graph.node("slow", slow).node("handle", handle).node("read", read);
+        let graph = graph.edge(START, "write").edge(START, "slow");
+        let graph = match fails {
+            true => graph.edge(["handle", "slow"], "read"),
+            false => graph.edge(["write", "slow"], "read"),
+        };
+        let graph = if eager { graph.eager() } else { graph };
+        graph.compile().unwrap().checkpointer(Arc::clone(&saver))
+    };
+    let mut run = Box::pin(graph().invoke(Talk::update()).thread("t").into_future());
+    for _ in 0..5 {
+        assert!(poll_once(&mut run).is_pending());
+    }
+    drop(run);
+    let tail = saver.get(Place::root("t"), None).await.unwrap().unwrap();
+    assert!(eager || !tail.writes.is_empty(), "the task that ended is stored");
+    let state = graph().proceed().thread("t").await.unwrap().into_finished().unwrap();
+    assert_eq!(written.load(Ordering::Relaxed), 1, "it is not run again");
+    assert_eq!(state.seen, ["written", "slow"], "eager: {eager}, fails: {fails}");
+}
+
+#[tokio::test]
+async fn what_a_finished_task_did_to_it_outlives_a_run_that_is_dropped() {
+    for eager in [false, true] {
+        dropped_when_one_is_stored(eager, false).await;
+    }
+}
+
+#[tokio::test]
+async fn what_a_task_did_to_it_before_it_failed_outlives_a_run_that_is_dropped_under_its_handler() {
+    for eager in [false, true] {
+        dropped_when_one_is_stored(eager, true).await;
+    }
+}
+
+#[tokio::test]
+async fn what_a_node_of_a_pass_did_to_it_outlives_a_pass_that_is_dropped() {
+    let (saver, written) = (Arc::new(MemorySaver::new()), Arc::new(AtomicU32::new(0)));
+    let graph = || {
+        let written = Arc::clone(&written);
+        let write = move |_: Deps<'_, String>, notes: Session<Notes>| {
+            written.fetch_add(1, Ordering::Relaxed);
+            notes.with(|notes| notes.0.push("written".into()));
+            String::new()
+        };
+        let slow = async |_: Deps<'_, String>| {
+            pending_for(20).await;
+            String::new()
+        };
+        let read = |_: Deps<'_, String>, notes: Session<Notes>| notes.with(|notes| notes.0.join(" "));
+        let graph = DependencyGraph::<String>::new().session::<Notes>("notes").node("write", write);
+        let graph = graph.node("slow", slow).node("read", read).edge("write", "read").edge("slow", "read");
+        graph.compile().unwrap().checkpointer(Arc::clone(&saver))
+    };
+    let mut pass = Box::pin(graph().invoke(()).thread("t").into_future());
+    for _ in 0..5 {
+        assert!(poll_once(&mut pass).is_pending());
+    }
+    drop(pass);
+    let outputs = graph().proceed().thread("t").await.unwrap().into_finished().unwrap();
+    assert_eq!(written.load(Ordering::Relaxed), 1, "it is not run again");
+    assert_eq!(outputs["read"], "written");
 }

@@ -11,12 +11,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use agentgraph::checkpoint::{ListQuery, Place, RowKind, Tail};
+use agentgraph::json_state::{JsonReducer, JsonSchema, JsonUpdate};
 use agentgraph::prelude::*;
-use agentgraph::{CheckpointId, Checkpointer};
+use agentgraph::{CheckpointId, Checkpointer, Command, Dispatch, JsonState};
 use common::saver::NotingSaver;
 use proptest::prelude::*;
 use proptest::test_runner::Config;
-use random_costs::{Call, Known, Live, calls, play, referred_and_set};
+use random_costs::{Call, Known, Live, calls, play, referred_and_set, small_calls};
 use serde::{Deserialize, Serialize};
 
 #[derive(State, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
@@ -196,6 +197,8 @@ async fn a_thread_of_three_thousand_steps_is_read_right_at_every_step_and_cheapl
     let write = |n: u64| {
         let note = |n: u64| Note { id: (n % 7).to_string(), text: n.to_string() };
         match n % 5 {
+            // A small state would be written anew before there are so many deltas.
+            _ if n == 0 => Long::update().page("p".repeat(5000)),
             0 => Long::update().lines([n.to_string()]),
             1 => Long::update().notes([note(n)]),
             2 => Long::update().remove_notes([(n % 7).to_string()]),
@@ -340,6 +343,7 @@ async fn costs_are_bounded(calls: &[Call]) {
         let (reads, live) = (reads(&tail, known[&tail.rows[0].id].live), one.live.total());
         assert!(reads <= 2 * live + 64 * 1024 + 64, "{}: {reads} bytes for {live}", one.id);
     }
+    few_rows_where_the_state_is_small(&saver, &known).await;
     let mut written = Written::default();
     for branch in 0..=known.keys().next_back().unwrap().branch {
         let mut query = ListQuery::default();
@@ -354,16 +358,39 @@ async fn costs_are_bounded(calls: &[Call]) {
     assert!(written.fulls <= written.updates + 2 * written.forced, "{written:?}");
 }
 
+/// Where fewer bytes are live, the deltas behind a full weigh less than a full would have, once since it was written.
+const SMALL: u64 = 4096;
+
+/// No record is shorter: format, length, and a header that says its time and what is next.
+const SHORTEST: u64 = 20;
+
+/// The rows that a read of a small state takes at most.
+const ROWS: u64 = 2 + (SMALL + HEADER) / SHORTEST;
+
+async fn few_rows_where_the_state_is_small(saver: &NotingSaver, known: &BTreeMap<CheckpointId, Known>) {
+    let small = known.values().filter(|one| one.live.total() < SMALL);
+    let small: Vec<_> = small.collect();
+    for one in small.iter().rev().step_by(1 + small.len() / 200) {
+        let tail = saver.get(Place::root("t"), Some(one.id)).await.unwrap().unwrap();
+        assert!(tail.rows.len() as u64 <= ROWS, "{}: {} rows", one.id, tail.rows.len());
+        let since = known.range(tail.rows[0].id..=one.id).map(|(_, one)| one.live.total());
+        let heaviest = since.filter(|live| *live < SMALL).max().unwrap_or(0);
+        // Of the last of them, only the change is weighed.
+        let Some(last) = tail.rows[1..].last() else { continue };
+        let deltas = bytes(&tail) - tail.rows[0].record.len() as u64 - last.record.len() as u64;
+        assert!(deltas + parts(&last.record).1 <= heaviest + HEADER, "{}: {deltas} for {heaviest}", one.id);
+    }
+}
+
 #[derive(Debug, Default)]
 struct Written {
     rows: u64,
     deltas: u64,
     segments: u64,
-    /// The operations of fulls.
     fulls: u64,
     /// What fulls held that were asked for, whatever they cost.
     forced: u64,
-    /// Every update as a delta, also of those in whose place a full was written.
+    /// Every delta, and the changes in whose place a full was written.
     updates: u64,
 }
 
@@ -379,9 +406,9 @@ impl Written {
                     row.id,
                     known.live
                 );
-                self.fulls += operations;
-                self.updates += HEADER + known.most;
-                self.forced += if known.forced { known.live.total() } else { 0 };
+                self.fulls += row.record.len() as u64;
+                self.updates += known.most;
+                self.forced += if known.forced { known.live.total() + HEADER } else { 0 };
             }
             _ => {
                 self.deltas += row.record.len() as u64;
@@ -402,6 +429,10 @@ impl Written {
 /// | the bytes of a thread that was read are not counted | reading |
 /// | fulls from the first one on | writing |
 /// | an entry that is replaced counts as live all the same | reading |
+/// | a small state is not written anew | reading, of small states |
+/// | it is when the deltas weigh a third of a full, or three times as much | writing; reading |
+/// | what a full says beside the state is not weighed | writing, of small states |
+/// | the deltas of a thread that was read are not weighed | reading, of small states |
 #[test]
 fn reading_and_writing_are_bounded_whatever_is_written_forked_and_begun_anew() {
     let config = Config { failure_persistence: None, cases: 40, ..Config::default() };
@@ -409,4 +440,138 @@ fn reading_and_writing_are_bounded_whatever_is_written_forked_and_begun_anew() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(costs_are_bounded(&calls));
     });
+}
+
+#[test]
+fn small_states_are_read_in_few_rows_and_cost_no_more_than_twice_their_deltas() {
+    let config = Config { failure_persistence: None, cases: 40, ..Config::default() };
+    proptest!(config, |(calls in small_calls())| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(costs_are_bounded(&calls));
+    });
+}
+
+/// The rows of a thread after so many steps of a state of so many bytes, and what was put.
+async fn counted(steps: u64, page: usize) -> (usize, u64) {
+    let saver = NotingSaver::memory().at_once();
+    let graph = looped(steps, |_| Long::update()).compile().unwrap().checkpointer(saver.clone());
+    let input = Long::update().page("p".repeat(page));
+    graph.invoke(input).thread("t").max_supersteps(u64::MAX).await.unwrap();
+    (saver.get(Place::root("t"), None).await.unwrap().unwrap().rows.len(), saver.put_bytes())
+}
+
+#[tokio::test]
+async fn a_counter_is_read_in_a_few_rows_after_any_number_of_steps() {
+    for steps in [10, 100, 999, 1000, 1023, 1024, 1025, 3000] {
+        let (rows, written) = counted(steps, 0).await;
+        assert!(rows <= 12, "{rows} rows after {steps} steps");
+        // Above the limit there are deltas only.
+        let deltas = counted(steps, 5000).await.1 - 5000;
+        assert!(written <= 2 * deltas + HEADER, "{written} bytes where the deltas take {deltas}");
+    }
+}
+
+#[tokio::test]
+async fn lists_that_only_grow_are_not_written_anew() {
+    for (bytes, at_most) in [(1000, 1024), (100, 6 * 1024), (10, 24 * 1024)] {
+        let saver = NotingSaver::memory().at_once();
+        let write = move |_| Long::update().lines(["x".repeat(bytes)]);
+        run(&looped(1000, write).compile().unwrap().checkpointer(saver.clone())).await;
+        let fulls = rows(&saver, RowKind::Full).await;
+        let again: u64 = fulls.iter().map(|row| row.record.len() as u64).sum();
+        assert!(again <= at_most, "{again} bytes of items of {bytes} bytes");
+    }
+}
+
+/// The names of very many channels weigh more than a few numbers in them, and stand in every full.
+#[tokio::test]
+async fn very_many_channels_are_not_written_anew_for_a_few_changes() {
+    let names: Vec<String> = (0..300).map(|n| format!("channel_number_{n:03}")).collect();
+    let schema = names.iter().fold(JsonSchema::new(), |schema, name| {
+        schema.channel(name, serde_json::Value::Null, JsonReducer::Once)
+    });
+    let saver = NotingSaver::memory().at_once();
+    let step = |ctx: Ctx, _: Snapshot<JsonState>| async move {
+        JsonUpdate::new().set(format!("channel_number_{:03}", ctx.step() % 7), ctx.step())
+    };
+    let graph = StateGraph::with_schema(schema).node("step", step).edge(START, "step").edge("step", "step");
+    let graph = graph.compile().unwrap().checkpointer(saver.clone());
+    graph.invoke(JsonUpdate::new()).thread("t").max_supersteps(1000).await.unwrap();
+    let (fulls, deltas) = (rows(&saver, RowKind::Full).await, rows(&saver, RowKind::Delta).await);
+    let sum =
+        |rows: &[agentgraph::checkpoint::Row]| rows.iter().map(|row| row.record.len() as u64).sum::<u64>();
+    assert!(fulls.len() > 2 && sum(&fulls[..fulls.len() - 1]) <= sum(&deltas), "{}", fulls.len());
+}
+
+/// What a full says beside the state is weighed, whether it is much or little.
+#[tokio::test]
+async fn a_heavy_session_beside_a_small_state_is_not_written_at_every_turn() {
+    #[derive(Clone, Default, Serialize, Deserialize)]
+    struct Heavy(String);
+    async fn step(ctx: Ctx, state: Snapshot<Long>, heavy: Session<Heavy>) -> LongUpdate {
+        match ctx.step() {
+            1 => heavy.with(|heavy| heavy.0 = "h".repeat(10_000)),
+            500 => heavy.with(|heavy| heavy.0.clear()),
+            _ => {}
+        }
+        Long::update().n(state.n + 1)
+    }
+    let saver = NotingSaver::memory().at_once();
+    let graph = StateGraph::new().session::<Heavy>("heavy").node("step", step).edge(START, "step");
+    let graph = graph.edge("step", "step").compile().unwrap().checkpointer(saver.clone());
+    graph.invoke(Long::update()).thread("t").max_supersteps(1000).await.unwrap();
+    let (fulls, deltas) = (rows(&saver, RowKind::Full).await, rows(&saver, RowKind::Delta).await);
+    let sum =
+        |rows: &[agentgraph::checkpoint::Row]| rows.iter().map(|row| row.record.len() as u64).sum::<u64>();
+    assert!(sum(&fulls[..fulls.len() - 1]) <= sum(&deltas), "{} of {}", sum(&fulls), sum(&deltas));
+    // When it is empty, it is found out.
+    let tail = saver.get(Place::root("t"), None).await.unwrap().unwrap();
+    assert!(tail.rows.len() < 40, "{} rows", tail.rows.len());
+}
+
+#[tokio::test]
+async fn what_is_open_in_an_eager_run_is_weighed() {
+    let saver = NotingSaver::memory().at_once();
+    let plan = || async {
+        let inputs = (0..100).map(|n| Dispatch::new("wait", format!("{n}{}", "i".repeat(500))));
+        Command::<Long>::new().goto(inputs.collect::<Vec<_>>())
+    };
+    let wait = |input: Input<String>, ctx: Ctx| async move { ctx.interrupt::<bool>(input.0).map(drop) };
+    let count = |state: Snapshot<Long>| async move { Long::update().n(state.n + 1) };
+    let more = |state: &Long| if state.n < 1000 { "count" } else { END };
+    let graph = StateGraph::<Long>::new().node("plan", plan).node("wait", wait).node("count", count);
+    let graph = graph.edge(START, "plan").edge(START, "count").branch("count", more, ["count", END]).eager();
+    let graph = graph.compile().unwrap().checkpointer(saver.clone());
+    graph.invoke(Long::update()).thread("t").max_supersteps(u64::MAX).await.unwrap();
+    let (fulls, deltas) = (rows(&saver, RowKind::Full).await, rows(&saver, RowKind::Delta).await);
+    let sum =
+        |rows: &[agentgraph::checkpoint::Row]| rows.iter().map(|row| row.record.len() as u64).sum::<u64>();
+    assert!(sum(&fulls[..fulls.len() - 1]) <= sum(&deltas), "{} of {}", sum(&fulls), sum(&deltas));
+}
+
+#[tokio::test]
+async fn a_small_state_is_read_in_few_rows_through_processes_forks_and_pruning() {
+    use agentgraph::checkpoint::Retention;
+    let saver = NotingSaver::memory().at_once();
+    let build = || looped(2000, |_| Long::update()).compile().unwrap().checkpointer(saver.clone());
+    build().invoke(Long::update()).thread("t").max_supersteps(100).await.unwrap();
+    // Each process stores less than a full weighs.
+    for _ in 0..300 {
+        build().proceed().thread("t").max_supersteps(1).await.unwrap();
+    }
+    let forked =
+        build().proceed().thread("t").from(CheckpointId::new(0, 250)).max_supersteps(60).await.unwrap();
+    for step in (0..=400).map(|step| CheckpointId::new(0, step)).chain(forked.checkpoint()) {
+        let tail = saver.get(Place::root("t"), Some(step)).await.unwrap().unwrap();
+        assert!(tail.rows.len() <= 12, "{step}: {} rows", tail.rows.len());
+    }
+    let odd = |one: &agentgraph::checkpoint::StoredCheckpoint<'_>| one.id.step % 50 > 20;
+    build().prune(Retention::keep(odd)).await.unwrap();
+    let graph = build();
+    for step in (0..=400).filter(|step| step % 50 > 20) {
+        let id = CheckpointId::new(0, step);
+        assert_eq!(graph.state_at("t", id).await.unwrap().unwrap().values.n, step);
+        let tail = saver.get(Place::root("t"), Some(id)).await.unwrap().unwrap();
+        assert!(tail.rows.len() <= 12, "{id}: {} rows", tail.rows.len());
+    }
 }

@@ -1,6 +1,6 @@
 //! A run that is dropped at any of its polls leaves a thread that proceeds to the same end. What a task did before its
 //! record was stored may happen again, once a drop; what it did after never.
-
+#![cfg(feature = "sqlite")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;

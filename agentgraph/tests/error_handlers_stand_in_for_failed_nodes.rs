@@ -104,7 +104,10 @@ async fn edges_joins_and_routes_of_the_handler_are_followed_and_the_failed_node_
             |words: &Words| if words.seen == ["quiet:a"] { "routed" } else { END },
             ["routed", END],
         );
-    assert_eq!(end_of(graph).await, "quiet:a b with_quiet routed");
+    let outcome = graph.compile().unwrap().services(Clock::default()).invoke(Words::update()).await.unwrap();
+    assert_eq!(text(outcome.output()), "quiet:a b with_quiet routed");
+    let Outcome::Finished { stuck, .. } = outcome else { panic!("{outcome:?}") };
+    assert_eq!((&*stuck[0].to, &*stuck[0].missing, stuck.len()), ("with_a", &["a".to_owned()][..], 1));
 }
 
 #[tokio::test]

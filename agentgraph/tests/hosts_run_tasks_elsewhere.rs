@@ -149,7 +149,14 @@ async fn failures_have_the_same_code_and_text_and_the_thread_proceeds() {
             },
             Code::NodePanicked,
         ),
-        (|| StateGraph::new().node("a", |Input(_): Input<u8>| async {}), Code::BadInput),
+        (
+            || {
+                StateGraph::new()
+                    .node("a", || async { Command::<Words>::new().goto("b") })
+                    .node("b", |Input(_): Input<u8>| async {})
+            },
+            Code::BadInput,
+        ),
         (
             || StateGraph::new().node("a", || async { Command::<Words>::new().goto("nobody") }),
             Code::UnknownTarget,

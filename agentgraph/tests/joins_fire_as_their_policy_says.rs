@@ -31,7 +31,9 @@ fn three_ways(into_join: impl IntoSources) -> StateGraph<Words> {
 
 async fn seen(graph: StateGraph<Words>) -> String {
     let graph = graph.compile().unwrap();
-    text(&graph.invoke(Words::update()).max_supersteps(50).await.unwrap().into_finished().unwrap())
+    let outcome = graph.invoke(Words::update()).max_supersteps(50).await.unwrap();
+    assert!(matches!(outcome, Outcome::Finished { .. }), "{outcome:?}");
+    text(outcome.output())
 }
 
 #[tokio::test]

@@ -3,20 +3,21 @@
 //! Real processes are killed by SIGKILL and started again on one thread until its run is at its end, and a log outside of the
 //! store says what they did: `kills/check.rs` has the rules, `kills/faults.rs` the faults that they were seen to catch. More
 //! of the same is done by `soak_kills.sh`.
-#![cfg(all(unix, feature = "postgres", feature = "sqlite"))]
+#![cfg(all(unix, feature = "sqlite"))]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
 #[path = "sqlite_folder/mod.rs"]
 mod folder;
 mod kills;
+#[cfg(feature = "postgres")]
 mod postgres_server;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use agentgraph::MemorySaver;
-use agentgraph::checkpoint::{PostgresSaver, SqliteSaver};
+use agentgraph::checkpoint::SqliteSaver;
 use folder::Folder;
 use kills::check::Rule;
 use kills::child::{self, Mode};
@@ -28,7 +29,6 @@ use kills::plans::{
 use kills::race::races;
 use kills::stories::Story;
 use kills::trial::{Home, ORDERS, unkilled};
-use postgres_server::PostgresServer;
 
 /// The other end of every trial: does nothing unless it is told to.
 #[test]
@@ -42,8 +42,9 @@ fn rounds() -> u64 {
     of_environment("AGENTGRAPH_ROUNDS", 100)
 }
 
+#[cfg(feature = "postgres")]
 fn postgres() -> Home {
-    Home::Postgres(PostgresServer::get())
+    Home::Postgres(postgres_server::PostgresServer::get())
 }
 
 #[test]
@@ -61,6 +62,7 @@ fn sqlite_exit_killed_at_named_points() {
     killed_at_named_points(&Home::Sqlite, Mode::Exit, false);
 }
 
+#[cfg(feature = "postgres")]
 #[test]
 fn postgres_killed_at_named_points() {
     let home = postgres();
@@ -76,6 +78,7 @@ fn sqlite_killed_at_random() {
     }
 }
 
+#[cfg(feature = "postgres")]
 #[test]
 fn postgres_killed_at_random() {
     let home = postgres();
@@ -100,7 +103,11 @@ fn every_fault_made_by_hand_is_seen() {
 
 #[test]
 fn who_slept_past_his_lease_stores_nothing_any_more() {
-    let homes = [Home::Sqlite, postgres()];
+    let homes = [
+        Home::Sqlite,
+        #[cfg(feature = "postgres")]
+        postgres(),
+    ];
     for (home, mode) in homes.iter().flat_map(|home| Mode::ALL.map(|mode| (home, mode))) {
         let (end, passed) = unkilled(home, Story::Join, mode);
         // From the time it has the lease, and before its last word is stored.
@@ -158,10 +165,12 @@ async fn nothing_is_lost_when_one_of_many_fails_in_sqlite() {
 }
 
 /// A fifth of the rounds: each is some hundred round trips to the server.
+#[cfg(feature = "postgres")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_lost_when_one_of_many_fails_in_postgres() {
-    let server = PostgresServer::get();
-    let saver = Arc::new(PostgresSaver::builder(server.url()).schema("races").connect().await.unwrap());
+    let server = postgres_server::PostgresServer::get();
+    let saver =
+        Arc::new(agentgraph::PostgresSaver::builder(server.url()).schema("races").connect().await.unwrap());
     for mode in Mode::ALL {
         races("Postgres", saver.clone(), mode, rounds().div_ceil(5)).await;
     }

@@ -1,10 +1,15 @@
 //! Large values: in a store once, whatever holds them; whole or told of; gone with the last that held them.
 //!
 //! Bytes, rows and values are counted. The tables are looked into with statements of the test's own.
+#![cfg(feature = "sqlite")]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[cfg(feature = "postgres")]
+#[path = "large_values_are_stored_once/in_postgres.rs"]
+mod in_postgres;
 #[path = "large_values_are_stored_once/model.rs"]
 mod model;
+#[cfg(feature = "postgres")]
 mod postgres_server;
 mod sqlite_folder;
 
@@ -14,13 +19,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use agentgraph::checkpoint::{
-    Checkpointer, ListQuery, PendingWrite, Place, PostgresSaver, Put, PutWrites, Retention, RowKind,
-    SqliteSaver, Usage,
+    Checkpointer, ListQuery, PendingWrite, Place, Put, PutWrites, Retention, RowKind, SqliteSaver, Usage,
 };
 use agentgraph::prelude::*;
 use agentgraph::{CheckpointId, Code, TaskId};
-use model::{assert_postgres_is_consistent, assert_sqlite_is_consistent, postgres};
-use postgres_server::PostgresServer;
+use model::assert_sqlite_is_consistent;
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 use sqlite_folder::Folder;
@@ -97,22 +100,18 @@ async fn three_threads_and_a_hundred_forks(saver: Arc<dyn Checkpointer>) -> Usag
     saver.usage().await.unwrap()
 }
 
+async fn assert_a_megabyte_is_stored_once(store: Arc<dyn Checkpointer>) {
+    let usage = three_threads_and_a_hundred_forks(store).await;
+    assert_eq!((usage.values, usage.value_bytes), (1, 1_000_000));
+    assert!(usage.bytes < 200_000, "{usage:?}");
+}
+
 #[tokio::test]
 async fn a_megabyte_in_three_threads_and_a_hundred_forks_is_stored_once() {
     let folder = Folder::new();
     let path = folder.fresh();
-    let server = PostgresServer::get();
-    let stores: [Arc<dyn Checkpointer>; 3] = [
-        Arc::new(MemorySaver::new()),
-        Arc::new(SqliteSaver::open(&path).await.unwrap()),
-        Arc::new(postgres(&server, &server.fresh_schema(), 64 * 1024).await),
-    ];
-    for store in stores {
-        let usage = three_threads_and_a_hundred_forks(Arc::clone(&store)).await;
-        assert_eq!((usage.values, usage.value_bytes), (1, 1_000_000));
-        assert!(usage.bytes < 200_000, "{usage:?}");
-        drop(store);
-    }
+    assert_a_megabyte_is_stored_once(Arc::new(MemorySaver::new())).await;
+    assert_a_megabyte_is_stored_once(Arc::new(SqliteSaver::open(&path).await.unwrap())).await;
     let size = std::fs::metadata(&path).unwrap().len();
     assert!(size < 1_500_000, "the file has {size} bytes");
     assert_sqlite_is_consistent(&path);
@@ -308,12 +307,14 @@ async fn a_commit_takes_over_the_large_values_of_the_writes_it_clears() {
 /// The last holds, whichever of them are large, and the next commit clears it.
 #[tokio::test]
 async fn of_two_writes_of_one_key_in_one_call_the_last_is_there() {
-    let server = PostgresServer::get();
-    let stores: [Arc<dyn Checkpointer>; 3] = [
-        Arc::new(MemorySaver::new()),
+    assert_the_last_is_there([
+        Arc::new(MemorySaver::new()) as Arc<dyn Checkpointer>,
         Arc::new(SqliteSaver::in_memory().unwrap()),
-        Arc::new(postgres(&server, &server.fresh_schema(), 64 * 1024).await),
-    ];
+    ])
+    .await;
+}
+
+async fn assert_the_last_is_there(stores: impl IntoIterator<Item = Arc<dyn Checkpointer>>) {
     let large = |name| rmp_serde::to_vec(&text(name, LARGE)).unwrap();
     let small = rmp_serde::to_vec("small").unwrap();
     let rounds = [
@@ -400,27 +401,6 @@ fn assert_told((newest, proceed): (String, String), told: &str) {
 }
 
 #[tokio::test]
-async fn a_large_value_that_is_damaged_or_gone_is_told_in_postgres_too() {
-    let server = PostgresServer::get();
-    let second = "(SELECT blob FROM piece WHERE step = 2)";
-    let zeros = "decode(repeat('00', 100000), 'hex')";
-    for (damage, told) in [
-        (format!("UPDATE blob SET bytes = {zeros} WHERE hash = {second}"), "is not what was stored"),
-        (format!("UPDATE blob SET bytes = substr(bytes, 2) WHERE hash = {second}"), "is not what was stored"),
-        (format!("DELETE FROM blob WHERE hash = {second}"), "is gone from the store"),
-        ("DELETE FROM piece WHERE step = 2".into(), "it has 1 large values, and the store knows of 0"),
-        ("UPDATE piece SET at = 100000 WHERE step = 2".into(), "do not fit into it"),
-    ] {
-        let schema = server.fresh_schema();
-        let saver = postgres(&server, &schema, 64 * 1024).await;
-        // The replica's role goes past the references between the tables.
-        let damage = format!("SET search_path = {schema}; SET session_replication_role = replica; {damage}");
-        let damaged = with_damage(saver, async || drop(server.sql(&damage).await)).await;
-        assert_told(damaged, told);
-    }
-}
-
-#[tokio::test]
 async fn savers_with_other_sizes_and_earlier_tables_share_a_file() {
     let folder = Folder::new();
     let path = folder.fresh();
@@ -437,60 +417,26 @@ async fn savers_with_other_sizes_and_earlier_tables_share_a_file() {
     assert_sqlite_is_consistent(&path);
 }
 
-#[tokio::test]
-async fn tables_of_postgres_from_before_are_brought_up_to_date() {
-    let server = PostgresServer::get();
-    let schema = server.fresh_schema();
-    let saver = PostgresSaver::builder(server.url()).schema(&schema).share_values_from(usize::MAX);
-    let record = text("record", LARGE);
-    let (place, id) = (Place::root("t"), CheckpointId::new(0, 0));
-    let put = Put::new(place, id, RowKind::Full, record.as_bytes());
-    saver.connect().await.unwrap().put(put).await.unwrap();
-    server
-        .sql(&format!(
-            "SET search_path = {schema}; DROP TABLE piece; DROP TABLE blob; DROP INDEX large;
-             ALTER TABLE checkpoint DROP COLUMN pieces; ALTER TABLE pending DROP COLUMN pieces;
-             ALTER TABLE lease DROP COLUMN length; ALTER TABLE lease DROP COLUMN ends;
-             DELETE FROM migration WHERE version >= 3"
-        ))
-        .await;
-    let saver = postgres(&server, &schema, 1000).await;
-    assert_eq!(saver.row(place, id).await.unwrap().unwrap().record, record.as_bytes());
-    saver.put(Put { place: Place::root("u"), ..put }).await.unwrap();
-    assert_eq!(saver.row(Place::root("u"), id).await.unwrap().unwrap().record, record.as_bytes());
-    assert_eq!(saver.usage().await.unwrap().value_bytes, LARGE as u64);
-    assert_postgres_is_consistent(&server, &schema).await;
-}
-
 /// Two savers, each with its own connections, as two processes have them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn writers_pruners_and_deleters_of_the_same_values_do_not_hurt_each_other() {
-    let server = PostgresServer::get();
-    let schema = server.fresh_schema();
     let folder = Folder::new();
     let path = folder.fresh();
     let patient = || SqliteSaver::builder(&path).busy_timeout(std::time::Duration::from_secs(120));
-    let pairs: [[Arc<dyn Checkpointer>; 2]; 3] = [
-        [Arc::new(patient().open().await.unwrap()), Arc::new(patient().open().await.unwrap())],
-        [
-            Arc::new(postgres(&server, &schema, 64 * 1024).await),
-            Arc::new(postgres(&server, &schema, 64 * 1024).await),
-        ],
-        {
-            let memory: Arc<dyn Checkpointer> = Arc::new(MemorySaver::new());
-            [Arc::clone(&memory), memory]
-        },
-    ];
-    for pair in pairs {
-        let runs = (0..6).map(|run: usize| tokio::spawn(come_and_go(graph(Arc::clone(&pair[run % 2])), run)));
-        for run in runs.collect::<Vec<_>>() {
-            run.await.unwrap();
-        }
-        let usage = pair[0].usage().await.unwrap();
-        assert_eq!((usage.rows, usage.values, usage.uses), (0, 0, 0), "{usage:?}");
-    }
+    let (one, two) = (patient().open().await.unwrap(), patient().open().await.unwrap());
+    assert_do_not_hurt_each_other([Arc::new(one), Arc::new(two)]).await;
+    let memory: Arc<dyn Checkpointer> = Arc::new(MemorySaver::new());
+    assert_do_not_hurt_each_other([Arc::clone(&memory), memory]).await;
     assert_sqlite_is_consistent(&path);
-    assert_postgres_is_consistent(&server, &schema).await;
+}
+
+async fn assert_do_not_hurt_each_other(pair: [Arc<dyn Checkpointer>; 2]) {
+    let runs = (0..6).map(|run: usize| tokio::spawn(come_and_go(graph(Arc::clone(&pair[run % 2])), run)));
+    for run in runs.collect::<Vec<_>>() {
+        run.await.unwrap();
+    }
+    let usage = pair[0].usage().await.unwrap();
+    assert_eq!((usage.rows, usage.values, usage.uses), (0, 0, 0), "{usage:?}");
 }
 
 /// Works on a thread of its own with values that the others have too, in another order.

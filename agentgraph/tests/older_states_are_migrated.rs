@@ -83,7 +83,8 @@ fn with_authors(fields: &mut StoredFields) -> Result<()> {
 }
 
 fn builder() -> StateGraph<Order> {
-    StateGraph::new().node("charge", charge).node("ask", ask).edge(START, "charge").edge(START, "ask")
+    let graph = StateGraph::new().node("charge", charge).node("ask", ask);
+    graph.edge(START, "charge").edge(START, "ask").drops("secret")
 }
 
 fn migrating(saver: &Arc<MemorySaver>) -> CompiledGraph<Order> {
@@ -219,7 +220,8 @@ async fn what_a_paused_subgraph_wrote_is_migrated_too() {
     old.invoke(before::Order::update().notes(["new"])).thread("t").await.unwrap();
 
     let versioned = |graph: StateGraph<Order>| {
-        graph.schema_version(2).migration(0, to_cents).migration(1, with_authors).compile().unwrap()
+        let graph = graph.schema_version(2).migration(0, to_cents).migration(1, with_authors);
+        graph.drops("secret").compile().unwrap()
     };
     let child = StateGraph::new().node("charge", self::charge).node("ask", ask);
     let child = versioned(child.edge(START, "charge").edge("charge", "ask"));

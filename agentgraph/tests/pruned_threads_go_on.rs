@@ -1,4 +1,5 @@
 //! What pruning, deleting and copying leave: everything that is kept reads as it did, and nothing else is there.
+#![cfg(feature = "sqlite")]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;

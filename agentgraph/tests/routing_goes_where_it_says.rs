@@ -203,6 +203,35 @@ async fn dispatches_run_after_nodes_in_the_order_they_were_made_and_merge_in_it(
 }
 
 #[tokio::test]
+async fn dispatches_of_a_nodes_own_command_come_before_those_of_its_routes() {
+    #[derive(Route)]
+    enum More {
+        Work(u32),
+    }
+    async fn split(ctx: Ctx) -> Command<Words> {
+        let base = if ctx.node() == "a" { 0 } else { 10 };
+        Command::new().also_goto([1, 2].map(|n| Dispatch::new("work", base + n)).to_vec())
+    }
+    async fn work(Input(n): Input<u32>) -> WordsUpdate {
+        Words::update().seen([n.to_string()])
+    }
+    let base = || StateGraph::new().node("a", split).node("b", split).node("work", work).edge(START, "a");
+    let typed = |graph: StateGraph<Words>| graph.route("a", |_: &Words| More::Work(3));
+    let named = |graph: StateGraph<Words>| graph.branch("a", |_: &Words| Dispatch::new("work", 3), ["work"]);
+    for graph in [typed(base()), named(base())] {
+        assert_eq!(words_of(&graph.compile().unwrap()).await, "1 2 3", "a superstep of one task");
+    }
+    for graph in [typed(base().edge(START, "b")), named(base().edge(START, "b"))] {
+        assert_eq!(words_of(&graph.compile().unwrap()).await, "1 2 3 11 12", "a superstep of several");
+    }
+    for graph in [typed(base().eager()), named(base().eager())] {
+        let graph = graph.compile().unwrap();
+        let outcome = graph.invoke(Words::update()).max_concurrency(1).await.unwrap();
+        assert_eq!(text(outcome.output()), "1 2 3", "no supersteps");
+    }
+}
+
+#[tokio::test]
 async fn no_dispatches_end_the_branch() {
     async fn split() -> Command<Words> {
         said("split").goto(Vec::<Dispatch>::new())
@@ -246,9 +275,12 @@ async fn an_input_that_cannot_be_stored_is_an_error_that_names_who_dispatched_it
 #[tokio::test]
 async fn the_input_of_a_dispatch_must_be_there_and_of_the_type_asked_for() {
     async fn work(Input(_): Input<u64>) {}
-    let reached = StateGraph::<Words>::new().node("work", work).edge(START, "work").compile().unwrap();
-    let error = reached.invoke(Words::update()).await.unwrap_err();
-    assert_eq!(error.code(), Code::BadInput);
+    async fn bare() -> Command<Words> {
+        Command::new().goto("work")
+    }
+    let reached = StateGraph::<Words>::new().node("bare", bare).node("work", work).edge(START, "bare");
+    let error = reached.compile().unwrap().invoke(Words::update()).await.unwrap_err();
+    assert_eq!((error.code(), error.node()), (Code::BadInput, Some("work")));
     assert!(error.to_string().contains("`Dispatch::new(node, input)`"), "{error}");
 
     async fn wrong() -> Command<Words> {

@@ -75,9 +75,11 @@ async fn the_context_tells_how_many_supersteps_are_left() {
 #[tokio::test]
 async fn a_stopped_run_is_not_finished() {
     let outcome = to_five().invoke(Count::update()).max_supersteps(1).await.unwrap();
-    assert_eq!(
-        outcome.into_finished().unwrap_err().to_string(),
-        "the run was stopped: the limit of supersteps was reached"
+    let error = outcome.into_finished().unwrap_err();
+    assert_eq!(error.code(), Code::NotFinished);
+    assert!(
+        error.to_string().contains("the run was stopped: the limit of supersteps was reached"),
+        "{error}"
     );
 }
 

@@ -1,4 +1,5 @@
 //! `#[channel(secret)]`: never stored in clear, and shown nowhere but to nodes and to the program itself.
+#![cfg(feature = "sqlite")]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::sync::Arc;

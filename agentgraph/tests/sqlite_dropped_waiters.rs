@@ -1,5 +1,6 @@
 //! Whoever is dropped while he waits to store a row, or not polled any more, at whatever point: the others' rows are stored,
 //! nobody hangs, and the row of who was dropped is there or will never be.
+#![cfg(feature = "sqlite")]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod sqlite_folder;

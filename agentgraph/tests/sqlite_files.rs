@@ -1,9 +1,15 @@
 //! What an SQLite file may be when a saver is opened on it, and what the user is told when it cannot serve.
+#![cfg(feature = "sqlite")]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[cfg(unix)]
+#[path = "sqlite_files/deleted.rs"]
+mod deleted;
+#[cfg(unix)]
 #[path = "sqlite_files/full.rs"]
 mod full;
+#[path = "sqlite_files/opened_at_once.rs"]
+mod opened_at_once;
 #[cfg(unix)]
 #[path = "sqlite_files/read_only.rs"]
 mod read_only;
@@ -115,20 +121,6 @@ async fn savers_on_one_file_wait_for_each_other() {
     }
     for run in runs {
         assert_eq!(run.await.unwrap(), 25);
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_new_file_may_be_opened_by_many_at_once() {
-    let folder = Folder::new();
-    for file in 0..10 {
-        let opened = (0..8).map(|_| {
-            let builder = SqliteSaver::builder(folder.file(&format!("{file}.db")));
-            tokio::spawn(builder.busy_timeout(Duration::from_secs(120)).open())
-        });
-        for saver in opened.collect::<Vec<_>>() {
-            assert!(saver.await.unwrap().unwrap().threads().await.unwrap().is_empty());
-        }
     }
 }
 

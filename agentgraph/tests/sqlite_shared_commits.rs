@@ -1,4 +1,5 @@
 //! Rows of runs that store at the same time become one transaction, and each gets an answer of its own.
+#![cfg(feature = "sqlite")]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod sqlite_folder;

@@ -1,5 +1,5 @@
 //! A gate is passed only by someone who was told of it, whatever became of the call that met it first.
-
+#![cfg(feature = "sqlite")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::sync::Arc;

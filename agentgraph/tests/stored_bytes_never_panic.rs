@@ -1,7 +1,7 @@
 //! Stored bytes are not trusted: whatever they are, reading them is a typed error or works, and never a panic.
 //!
 //! `PROPTEST_CASES` sets how many are tried.
-
+#![cfg(feature = "encryption")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;

@@ -1,4 +1,5 @@
 //! The conformance kit: the stores of this crate hold every clause, and every clause finds a store that does not.
+#![cfg(all(feature = "conformance", feature = "encryption", feature = "sqlite"))]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "stores_keep_their_contract/faults.rs"]

@@ -3,17 +3,17 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
+#[cfg(feature = "postgres")]
 mod postgres_server;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use agentgraph::checkpoint::{ListQuery, Place, PostgresSaver, Put, PutWrites, Row, Tail};
+use agentgraph::checkpoint::{ListQuery, Place, Put, PutWrites, Row, Tail};
 use agentgraph::prelude::*;
 use agentgraph::{BoxError, CheckpointId, Checkpointer, Code, Durability, Error, MemorySaver};
 use common::poll::{at_most, pending_for};
 use common::words::{Words, WordsUpdate, text};
-use postgres_server::PostgresServer;
 
 /// A store as a test wants it: what happens before and after each of its calls.
 #[async_trait::async_trait]
@@ -191,12 +191,14 @@ async fn one_connection_is_enough_for_passes_whose_nodes_run_graphs() {
     assert!(outputs["after c"].contains("inside inside"), "{}", outputs["after c"]);
 }
 
+#[cfg(feature = "postgres")]
 #[tokio::test]
 async fn one_connection_to_postgres_is_enough_and_many_do_not_lock_each_other_out() {
-    let server = PostgresServer::get();
+    let server = postgres_server::PostgresServer::get();
     for connections in [1, 2, 16] {
-        let saver =
-            PostgresSaver::builder(server.url()).schema(server.fresh_schema()).connections(connections);
+        let saver = agentgraph::PostgresSaver::builder(server.url())
+            .schema(server.fresh_schema())
+            .connections(connections);
         let saver: Arc<dyn Checkpointer> = Arc::new(saver.connect().await.unwrap());
         for _ in 0..2 {
             assert_ends(Arc::clone(&saver)).await;

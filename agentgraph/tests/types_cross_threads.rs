@@ -7,8 +7,8 @@ mod common;
 use agentgraph::prelude::*;
 use agentgraph::{
     Checkpoint, CheckpointId, CompileError, Error, Event, EventStream, History, Host, Interrupt, InterruptId,
-    Interrupted, MemorySaver, NodeCall, NodeService, RunBuilder, RunId, Services, SqliteSaver, Step,
-    SystemServices, TaskCall, TaskId, TaskReply,
+    Interrupted, MemorySaver, NodeCall, NodeService, RunBuilder, RunId, Services, Step, SystemServices,
+    TaskCall, TaskId, TaskReply,
 };
 use common::words::{Words, WordsUpdate, says, text};
 
@@ -30,7 +30,11 @@ const _: () = {
     is_shared::<InterruptId>();
     is_shared::<Checkpoint<Words>>();
     is_shared::<(CheckpointId, RunId, TaskId)>();
-    is_shared::<(MemorySaver, SqliteSaver, SystemServices)>();
+    is_shared::<(MemorySaver, SystemServices)>();
+    #[cfg(feature = "sqlite")]
+    is_shared::<agentgraph::SqliteSaver>();
+    #[cfg(feature = "postgres")]
+    is_shared::<agentgraph::PostgresSaver>();
     is_shared::<(Box<dyn Checkpointer>, Box<dyn Services>, Box<dyn Host>)>();
     is_shared::<(TaskCall, TaskReply)>();
     is_shared::<NodeCall<Words>>();

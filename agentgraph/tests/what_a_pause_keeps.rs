@@ -1,6 +1,6 @@
 //! What lasts over a pause, and over what is done to the thread while it pauses: in memory and in a file, whenever it is
 //! stored.
-
+#![cfg(feature = "sqlite")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::sync::Arc;

@@ -77,6 +77,7 @@ impl Case {
     }
 
     /// Nothing is counted: what a server allocates is not seen.
+    #[cfg(feature = "postgres")]
     pub(crate) fn on_postgres(mut self) -> Self {
         self.counted = false;
         self.needs_postgres = true;

@@ -10,6 +10,7 @@ mod kept;
 mod looped;
 mod many_runs;
 mod pass;
+#[cfg(feature = "postgres")]
 mod postgres;
 mod reading;
 mod sqlite;
@@ -32,6 +33,7 @@ pub(crate) fn all() -> Vec<Case> {
         growth::cases(),
         reading::cases(),
         waiting::cases(),
+        #[cfg(feature = "postgres")]
         postgres::cases(),
     ]
     .into_iter()

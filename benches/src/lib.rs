@@ -11,8 +11,8 @@
 //! cargo bench -p agentgraph-benches --bench cost -- --processes 1 chain/100
 //! ```
 //!
-//! The cases of Postgres start a private server. They measure another one if `AGENTGRAPH_BENCHES_POSTGRES` holds the URL of a
-//! database that may be filled, and are left out where there is neither.
+//! The cases of Postgres are there with `--features postgres`. They start a private server, measure another one if `AGENTGRAPH_BENCHES_POSTGRES` holds the
+//! URL of a database that may be filled, and are left out where there is neither.
 //!
 //! Each case is taken in five fresh processes, and the figure is the median of theirs: within one process the layout of
 //! memory is chosen once, and it alone moves a loop of 60 ns by a tenth.

@@ -1,99 +1,35 @@
 //! The Postgres server of the cases that need one: the one that the environment names, or a private one.
 
-use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use agentgraph::checkpoint::PostgresSaver;
-use tokio::runtime::Runtime;
-use tokio_postgres::{Client, Config, NoTls};
-
-use server::PostgresServer;
-
+#[cfg(feature = "postgres")]
+mod schema;
 // The tests' own, some of whose functions are for them only.
-#[allow(unexpected_cfgs)]
 #[path = "../../agentgraph/tests/postgres_server/mod.rs"]
 mod server;
+
+#[cfg(feature = "postgres")]
+pub(crate) use schema::Schema;
+
+use server::PostgresServer;
 
 /// The variable with the URL of a database that may be filled, to measure there and not on a private server.
 pub(crate) const URL: &str = "AGENTGRAPH_BENCHES_POSTGRES";
 
-/// A server, which ends with the last who holds it if it is a private one.
+/// A server, which ends with the process if it is a private one.
 #[derive(Clone)]
 pub(crate) struct Server {
     url: String,
-    _private: Option<Arc<PostgresServer>>,
 }
 
 impl Server {
     /// None where none is named and Postgres is not installed.
     pub(crate) fn get() -> Option<Self> {
         if let Ok(url) = std::env::var(URL) {
-            return Some(Server { url, _private: None });
+            return Some(Server { url });
         }
-        PostgresServer::is_installed().then(|| {
-            let private = PostgresServer::get();
-            Server { url: private.url(), _private: Some(private) }
-        })
+        PostgresServer::is_installed().then(|| Server { url: PostgresServer::get().url() })
     }
 
     pub(crate) fn url(&self) -> &str {
         &self.url
     }
-}
-
-/// A schema that nobody else has, gone when this is.
-pub(crate) struct Schema {
-    pub(crate) runtime: Rc<Runtime>,
-    pub(crate) client: Client,
-    name: String,
-    server: Server,
-}
-
-impl Schema {
-    pub(crate) fn new(runtime: &Rc<Runtime>) -> Self {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        let name = format!("benches_{}_{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let server = Server::get().expect("a Postgres server");
-        let client = runtime.block_on(connect(&server, &name));
-        runtime.block_on(client.batch_execute(&format!("CREATE SCHEMA {name}"))).expect("a schema");
-        Schema { runtime: Rc::clone(runtime), client, name, server }
-    }
-
-    /// The engine's own connections to it.
-    pub(crate) fn saver(&self) -> PostgresSaver {
-        let saver = PostgresSaver::builder(&self.server.url).schema(&self.name);
-        self.runtime.block_on(saver.connect()).expect("a saver")
-    }
-
-    /// One more connection like [`client`](Self::client).
-    pub(crate) fn connect(&self) -> Client {
-        self.runtime.block_on(connect(&self.server, &self.name))
-    }
-
-    /// Of all tables with their indexes.
-    pub(crate) fn bytes(&self) -> i64 {
-        let sql = "SELECT coalesce(sum(pg_total_relation_size(pg_class.oid)), 0)::bigint
-            FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
-            WHERE nspname = $1 AND relkind = 'r'";
-        let row = self.runtime.block_on(self.client.query_one(sql, &[&self.name]));
-        row.expect("a sum").get(0)
-    }
-}
-
-impl Drop for Schema {
-    fn drop(&mut self) {
-        // What is left behind is no error of a measurement.
-        let drop = format!("DROP SCHEMA {} CASCADE", self.name);
-        let _ = self.runtime.block_on(self.client.batch_execute(&drop));
-    }
-}
-
-/// The connection does its work on the runtime that this runs on, as those of the engine's pool do.
-async fn connect(server: &Server, schema: &str) -> Client {
-    let mut config: Config = server.url.parse().expect("the URL of a database");
-    config.options(format!("-c search_path={schema}"));
-    let (client, connection) = config.connect(NoTls).await.expect("a connection");
-    tokio::spawn(connection);
-    client
 }

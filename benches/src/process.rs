@@ -36,6 +36,9 @@ fn parent(arguments: &Arguments) -> Result<(), Problem> {
         let measured = turns.collect::<Result<Vec<Measured>, Problem>>()?;
         report::times(case, &measured);
     }
+    if !cfg!(feature = "postgres") && arguments.wants("postgres") {
+        report::not_built();
+    }
     Ok(())
 }
 

@@ -42,6 +42,11 @@ pub(crate) fn left_out(case: &Case) {
     println!("| {} | left out: Postgres is not installed, and `{URL}` is not set | | | | | |", case.name);
 }
 
+/// For all cases that need a server, where the program was built without them.
+pub(crate) fn not_built() {
+    println!("| postgres | left out: built without `--features postgres` | | | | | |");
+}
+
 pub(crate) fn allocations(lines: &[Counted]) {
     println!("| case | entrant | allocations a unit | bytes a unit | budget | |");
     println!("|---|---|---|---|---|---|");

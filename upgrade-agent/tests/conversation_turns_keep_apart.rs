@@ -247,6 +247,14 @@ async fn settings_out_of_range_are_refused_when_the_agent_is_built() {
 }
 
 #[tokio::test]
+async fn no_temperature_is_sent_unless_one_is_set() {
+    let (world, script) = (World::new().await, Script::new());
+    script.add([wants("greeting", 1.0), Reply::text("Hello!")]);
+    world.builder(&script).await.build().unwrap().turn("t", "hi").await.unwrap();
+    assert!(script.asked().iter().all(|request| request.temperature.is_none()));
+}
+
+#[tokio::test]
 async fn a_model_is_told_the_situation_and_the_last_messages_and_nothing_of_other_threads() {
     let (world, script) = (World::new().await, Script::new());
     let agent =

@@ -29,6 +29,7 @@
 //! Most clauses are calls with their answers, as lines of text; a clause that does not hold shows the first line that
 //! differs with those before it. The language is that of [`transcript`].
 
+mod counted;
 mod crowds;
 mod damage;
 mod given_back;
@@ -125,6 +126,7 @@ pub fn clauses() -> Vec<Clause> {
     let scripts = [rows::CASES, leases::CASES, whole_threads::CASES].concat();
     let mut clauses: Vec<Clause> = scripts.into_iter().map(Clause::script).collect();
     clauses.extend(values::CLAUSES);
+    clauses.extend(counted::CLAUSES);
     clauses.extend(crowds::CLAUSES);
     clauses.extend(damage::CLAUSES);
     clauses.extend(given_back::CLAUSES);

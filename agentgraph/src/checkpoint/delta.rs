@@ -72,6 +72,9 @@ pub struct DeltaWriter {
     weights: Vec<Weight>,
 }
 
+/// A value of at least so many bytes that did not change since it was stored is referred to, not repeated.
+pub(crate) const LARGE: u64 = 4 * 1024;
+
 /// What a field would cost in a full record, with what says which field it is and how long, and whether a record already
 /// holds it whole. Where entries are of a few bytes, most of a full is what is said of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -220,6 +223,34 @@ impl DeltaWriter {
             uint(bytes, record.step);
             Ok(())
         });
+    }
+
+    /// Says of the channel where its value stands, if that is in another record than `record`, large and unchanged. Gives its
+    /// length; 0 if the value has to be written.
+    pub(crate) fn refer_if_large(&mut self, channel: usize, record: CheckpointId) -> u64 {
+        let Weight { live, whole_at } = self.weight_of(channel);
+        match whole_at {
+            Some(holder) if live >= LARGE && holder != record => {
+                self.channel(channel).refer(holder);
+                live
+            }
+            _ => 0,
+        }
+    }
+
+    /// The whole value of the channel, as MessagePack that was read.
+    pub(crate) fn set_encoded(&mut self, value: &[u8]) {
+        let encoded = self.operation(Op::Set, |bytes| {
+            sized(bytes, |bytes| {
+                bytes.extend_from_slice(value);
+                Ok(())
+            })
+            .map(drop)
+        });
+        // What was read is not longer than 4 GiB.
+        if let Ok(size) = encoded {
+            *self.weight() = Weight { live: size, whole_at: Some(self.record) };
+        }
     }
 
     /// Begins the operations of that record, empty.

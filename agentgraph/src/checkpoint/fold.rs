@@ -176,6 +176,12 @@ impl Folded {
         }
     }
 
+    /// Whether a field has a value, wherever that stands.
+    pub(crate) fn is_written(&self, field: usize) -> bool {
+        let field = self.fields.get(field);
+        field.is_some_and(|field| !(matches!(field.base, Base::Before) && field.is_untouched()))
+    }
+
     /// The value of a field.
     pub(crate) fn value(&self, field: usize) -> Result<Value, FormatError> {
         self.fields.get(field).map_or(Ok(Value::Absent), Field::value)

@@ -11,9 +11,11 @@
 //!
 //! Keys of format 1: `run`, `source`, `time` (microseconds since 1970), `next` (the frontier), `joins` (those whose round has begun), `deferred` (nodes that wait),
 //! `abandoned`, `halt` (a static interrupt after these nodes), `session` (name to value of each), `spent` (what the run has used up; after `run`, which sets it back), and in fulls `fields`, `fingerprint`, `discipline`, `schema` (version), `fence`, `codec`, `parent`.
+//! `memories` is a map of the memories of subgraphs to the checkpoints that they go on from, `remembered` adds to it.
 //! Records of a subgraph's namespace also have `call` (whose call its newest run is), and `wrote` (the sum of the record's updates, if its node gives them on).
 //! `ahead` is by how much the number that task ids are made of is ahead of the record's own.
 //! `overlay` is the list of temporary edits that hold, `edits` adds to it, `skips` names the nodes that are skipped next. `outputs` is a map of what nodes gave last, which adds to that of the records before.
+//! `stuck` is the list of joins that still waited when subgraphs of the run ended, `also_stuck` adds to it; both come after `run`, which empties it.
 //! Records of an eager run also have `log`, `groups`, `written`, `writes`, `kept`, `ended` and `begun`: see `format/eager.rs`.
 //! Reserved for later: `key`. An encrypted record is none of this: it begins with `0xc1`, which is no format, and is laid out in
 //! `encrypted/seal.rs`.
@@ -22,7 +24,7 @@ mod eager;
 mod limits;
 
 pub(crate) use eager::{
-    EagerHeader, StoredEager, StoredGroup, StoredLeft, StoredMerge, StoredState, StoredWritten,
+    EagerHeader, StoredEager, StoredGroup, StoredLeft, StoredMerge, StoredSpot, StoredState, StoredWritten,
 };
 pub(crate) use limits::StoredLimits;
 
@@ -195,7 +197,16 @@ pub(crate) struct StoredCall {
     /// Its result is the sum of its updates, so that each record holds those it merged.
     #[serde(default)]
     pub(crate) updates: bool,
+    /// The run around it names the checkpoint that the memory goes on from. Earlier releases went on from the newest.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_named: bool,
+    /// The newest checkpoint that such a release left in the memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) unnamed: Option<(u32, u64)>,
 }
+
+/// The checkpoint that each memory of a thread goes on from, branch and step, by namespace.
+pub(crate) type StoredMemories = BTreeMap<String, (u32, u64)>;
 
 /// A join whose round has begun.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -209,6 +220,15 @@ pub(crate) struct StoredJoin {
     /// When it fires with what is there, in microseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) due: Option<u64>,
+}
+
+/// A join that was still waiting when its subgraph ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct StoredStuck {
+    pub(crate) namespace: String,
+    pub(crate) to: String,
+    pub(crate) arrived: Vec<String>,
+    pub(crate) missing: Vec<String>,
 }
 
 /// Bytes that serde writes as MessagePack `bin`.
@@ -287,6 +307,10 @@ pub(crate) struct Header {
     pub(crate) skips: Vec<String>,
     /// What nodes gave last, of those that keep it.
     pub(crate) outputs: BTreeMap<String, Bytes>,
+    /// The checkpoints that memories go on from.
+    pub(crate) memories: StoredMemories,
+    /// Joins of subgraphs that the run has called, which were still waiting when these ended.
+    pub(crate) stuck: Vec<StoredStuck>,
     /// What this release does not know: key and MessagePack value.
     pub(crate) unknown: Vec<(String, Vec<u8>)>,
 }
@@ -318,6 +342,8 @@ impl Default for Header {
             overlay: Vec::new(),
             skips: Vec::new(),
             outputs: BTreeMap::new(),
+            memories: StoredMemories::new(),
+            stuck: Vec::new(),
             unknown: Vec::new(),
         }
     }
@@ -355,6 +381,7 @@ impl Header {
                 if self.run != run {
                     self.spent = Spent::default();
                     self.eager.begin_run();
+                    self.stuck.clear();
                 }
                 self.run = run;
             }
@@ -381,6 +408,10 @@ impl Header {
             "edits" => self.overlay.extend(read::<Vec<GraphEdit>>(key, value)?),
             "skips" => self.skips = read(key, value)?,
             "outputs" => self.outputs.extend(read::<BTreeMap<String, Bytes>>(key, value)?),
+            "memories" => self.memories = read(key, value)?,
+            "remembered" => self.memories.extend(read::<StoredMemories>(key, value)?),
+            "stuck" => self.stuck = read(key, value)?,
+            "also_stuck" => self.stuck.extend(read::<Vec<StoredStuck>>(key, value)?),
             _ if self.set_eager(key, value)? => {}
             _ => {
                 self.unknown.retain(|(known, _)| known != key);
@@ -441,6 +472,12 @@ impl Header {
         if !self.outputs.is_empty() {
             header.value("outputs", &self.outputs);
         }
+        if !self.memories.is_empty() {
+            header.value("memories", &self.memories);
+        }
+        if !self.stuck.is_empty() {
+            header.value("stuck", &self.stuck);
+        }
         self.eager.write_to(&mut header);
         for (key, value) in &self.unknown {
             header.raw(key, |bytes| bytes.extend_from_slice(value));
@@ -493,6 +530,27 @@ pub(crate) struct HeaderWriter<'a> {
     keys: u16,
 }
 
+/// Keys of a header and their values, encoded once and written often.
+#[derive(Debug, Default)]
+pub(crate) struct Pairs {
+    bytes: Vec<u8>,
+    keys: u16,
+}
+
+impl Pairs {
+    pub(crate) fn of(write: impl FnOnce(&mut HeaderWriter<'_>)) -> Self {
+        let mut bytes = Vec::new();
+        let mut header = HeaderWriter { bytes: &mut bytes, keys: 0 };
+        write(&mut header);
+        let keys = header.keys;
+        Pairs { bytes, keys }
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+}
+
 const HEAD: usize = 5;
 
 impl<'a> HeaderWriter<'a> {
@@ -523,6 +581,12 @@ impl<'a> HeaderWriter<'a> {
             write(self.bytes);
             self.keys += 1;
         }
+    }
+
+    /// Pairs of keys and values that were written before.
+    pub(crate) fn pairs(&mut self, pairs: &Pairs) {
+        self.bytes.extend_from_slice(&pairs.bytes);
+        self.keys += pairs.keys;
     }
 
     /// Completes the record with its operations.

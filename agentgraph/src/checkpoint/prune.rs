@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::fold::Folded;
-use super::format::{Header, Source, open};
+use super::format::{Header, Source, StoredMemories, open};
 use super::{Checkpointer, ListQuery, Place, Rewrite, Row, RowKind, corrupt, page, unreadable};
 use crate::context::{CheckpointId, RunId};
 use crate::error::Error;
@@ -119,7 +119,14 @@ struct Known {
     finished: bool,
     parent: Option<CheckpointId>,
     reads: Vec<CheckpointId>,
+    /// It is a full that refers to values in other rows.
+    refers: bool,
+    /// The checkpoints of memories that it names; most rows name what the row before does.
+    memories: Arc<StoredMemories>,
 }
+
+/// Checkpoints of memories that others name, by namespace.
+pub(crate) type Named = BTreeMap<String, BTreeSet<CheckpointId>>;
 
 /// Rows read at a time.
 const PAGE: usize = 64;
@@ -130,21 +137,40 @@ const BATCH: usize = 4 << 20;
 /// Deltas that may stand behind a full without a segment.
 pub(super) const DELTAS: usize = 1024;
 
-/// Removes what the policy does not keep. Says how many checkpoints went.
+/// Removes what the policy does not keep and nobody has named. Says how many checkpoints went, and which memories those name
+/// that stay.
 pub(crate) async fn prune_place(
     saver: &dyn Checkpointer,
     place: Place<'_>,
     retention: &Retention,
     now: SystemTime,
-) -> Result<u64, Error> {
+    named: Option<&BTreeSet<CheckpointId>>,
+) -> Result<(u64, Named), Error> {
     let branches = known(saver, place).await?;
-    let kept = kept(place, &branches, retention, now);
+    let kept = kept(place, &branches, retention, now, named);
     let all: usize = branches.values().map(Vec::len).sum();
+    let names = names(&branches, &kept);
     if kept.len() == all {
-        return Ok(0);
+        return Ok((0, names));
     }
     Plan::of(&branches, &kept).carry_out(saver, place).await?;
-    Ok((all - kept.len()) as u64)
+    Ok(((all - kept.len()) as u64, names))
+}
+
+/// The memories that checkpoints which stay name.
+fn names(branches: &BTreeMap<u32, Vec<Known>>, kept: &BTreeSet<CheckpointId>) -> Named {
+    let mut names = Named::new();
+    let mut seen: Option<&Arc<StoredMemories>> = None;
+    for row in branches.values().flatten().filter(|row| kept.contains(&row.id)) {
+        if seen.is_some_and(|seen| Arc::ptr_eq(seen, &row.memories)) {
+            continue;
+        }
+        seen = Some(&row.memories);
+        for (memory, (branch, step)) in &*row.memories {
+            names.entry(memory.clone()).or_default().insert(CheckpointId::new(*branch, *step));
+        }
+    }
+    names
 }
 
 /// Removes a place whole.
@@ -185,9 +211,16 @@ async fn known(saver: &dyn Checkpointer, place: Place<'_>) -> Result<BTreeMap<u3
 /// Takes what rows say of themselves, which follow a full, the newest first. Gives them oldest first.
 fn headers(place: Place<'_>, rows: &mut Vec<Row>) -> Result<Vec<Known>, Error> {
     let mut header = Header::default();
+    let mut memories = Arc::new(StoredMemories::new());
     let known = rows.drain(..).rev().map(|row| {
-        let read = open(&row.record).and_then(|view| header.update(view.header));
-        read.map_err(|error| unreadable(place, row.id, error))?;
+        let read = open(&row.record).and_then(|view| {
+            header.update(view.header)?;
+            Ok(row.kind == RowKind::Full && may_refer(view.operations))
+        });
+        let refers = read.map_err(|error| unreadable(place, row.id, error))?;
+        if *memories != header.memories {
+            memories = Arc::new(header.memories.clone());
+        }
         let parent = header.parent.map(|(branch, step)| CheckpointId::new(branch, step));
         Ok(Known {
             id: row.id,
@@ -198,15 +231,24 @@ fn headers(place: Place<'_>, rows: &mut Vec<Row>) -> Result<Vec<Known>, Error> {
             finished: header.next.is_empty(),
             parent: parent.filter(|parent| row.id.step.checked_sub(1) == Some(parent.step)),
             reads: reads(&header),
+            refers,
+            memories: Arc::clone(&memories),
         })
     });
     known.collect()
 }
 
-/// The checkpoints whose states open activations of an eager run read.
+/// Whether a full refers to values in other rows. A full that cannot be read counts as one that does: an error is for the reader that needs it.
+fn may_refer(operations: &[u8]) -> bool {
+    let mut folded = Folded::default();
+    folded.apply(operations, None).is_err() || !folded.elsewhere().is_empty()
+}
+
+/// The checkpoints whose states open activations of an eager run read, and what an earlier release left in a memory.
 fn reads(header: &Header) -> Vec<CheckpointId> {
     let open = header.next.iter().filter_map(|activation| activation.eager.as_ref()?.read);
-    open.map(|(branch, step)| CheckpointId::new(branch, step)).collect()
+    let unnamed = header.call.and_then(|call| call.unnamed);
+    open.chain(unnamed).map(|(branch, step)| CheckpointId::new(branch, step)).collect()
 }
 
 fn kept(
@@ -214,6 +256,7 @@ fn kept(
     branches: &BTreeMap<u32, Vec<Known>>,
     retention: &Retention,
     now: SystemTime,
+    named: Option<&BTreeSet<CheckpointId>>,
 ) -> BTreeSet<CheckpointId> {
     let newest = branches.values().next_back().and_then(|rows| rows.last());
     let all = branches.values().flatten();
@@ -233,10 +276,32 @@ fn kept(
         }
     };
     kept.extend(newest.map(|row| row.id));
+    kept.extend(named.into_iter().flat_map(|named| with_edits(branches, named)));
     let all = branches.values().flatten();
     let read: Vec<_> = all.filter(|row| kept.contains(&row.id)).flat_map(|row| &row.reads).copied().collect();
     kept.extend(read);
+    // What is read may have gone before.
+    let mut there = branches.values().flatten().map(|row| row.id).peekable();
+    kept.retain(|id| {
+        while there.next_if(|row| row < id).is_some() {}
+        there.peek() == Some(id)
+    });
     kept
+}
+
+/// What is named, with the edits that were made on it.
+fn with_edits<'a>(
+    branches: &'a BTreeMap<u32, Vec<Known>>,
+    named: &'a BTreeSet<CheckpointId>,
+) -> impl Iterator<Item = CheckpointId> + 'a {
+    branches.values().flat_map(move |rows| {
+        let mut follows = false;
+        rows.iter().filter_map(move |row| {
+            let is_edit = matches!(row.source, Source::Update | Source::Fork);
+            follows = named.contains(&row.id) || (follows && is_edit);
+            follows.then_some(row.id)
+        })
+    })
 }
 
 /// The checkpoints as history shows them, newest first.
@@ -292,7 +357,10 @@ impl Plan {
                 let many = unfolded.is_some_and(|deltas| deltas + 1 >= DELTAS);
                 if row.kind == RowKind::Full {
                     (unfolded, after_new_full) = (None, false);
-                    plan.fulls.push((row.id, RowKind::Full));
+                    // One that holds all of it itself stays as it is.
+                    if row.refers {
+                        plan.fulls.push((row.id, RowKind::Full));
+                    }
                 } else if !before || many {
                     (unfolded, after_new_full) = (Some(0), true);
                     plan.fulls.push((row.id, RowKind::Delta));

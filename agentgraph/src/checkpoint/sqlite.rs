@@ -2,13 +2,14 @@
 //!
 //! This file knows who may use the connection and when; `rows.rs`, `writes.rs`, `waiting.rs`, `upkeep.rs`, `leases.rs` and
 //! `blobs.rs` know the statements, `queue.rs` how the commits of many runs become one transaction, `exclusive.rs` how one waits for
-//! the connection, `open.rs` how a file becomes a
+//! the connection, `anchor.rs` whether the file is still where it was opened, `open.rs` how a file becomes a
 //! connection, `fault.rs` what to tell the user. None of them knows what a record means.
 //!
 //! There is one connection and no writer thread: handing a row of 100 bytes to another thread and waiting for its
 //! answer costs more than storing it. It is held for one statement or one transaction, never across an await: whoever
 //! waits, for it or for another process, may not be polled for long and must not hold up the others.
 
+mod anchor;
 mod blobs;
 mod exclusive;
 mod fault;
@@ -44,6 +45,7 @@ use super::{
 use crate::context::CheckpointId;
 use crate::error::Error;
 use crate::services::yield_now;
+use anchor::Anchor;
 use exclusive::Exclusive;
 use fault::{Fault, Home, Patience};
 use owner::Owner;
@@ -100,7 +102,8 @@ use queue::{Outcome, Progress, Queue, Ticket};
 /// Space of deleted threads and pruned checkpoints is overwritten (`secure_delete`) and used again.
 /// [`compact`](Checkpointer::compact) cuts it off the file. A disk that is full is
 /// [`Code::Store`](crate::Code::Store) for whoever stores; what was stored before can be read. A file that may not be written is
-/// refused, but for who opens it [`read_only`](SqliteSaverBuilder::read_only).
+/// refused, but for who opens it [`read_only`](SqliteSaverBuilder::read_only). If the file or its log is deleted, moved or replaced
+/// while it is open, calls that store fail with the same code.
 ///
 /// # Large values
 ///
@@ -123,6 +126,7 @@ pub struct SqliteSaver {
     /// Nobody tries before to store what is queued, since another process writes.
     not_before: Mutex<Option<Instant>>,
     owner: Owner,
+    anchor: Anchor,
     /// Rings whenever this saver gave a thread back.
     released: Notify,
 }
@@ -152,13 +156,14 @@ impl SqliteSaver {
     }
 
     fn new(home: Home, options: &SqliteSaverBuilder, connection: Connection) -> Self {
-        let owner = Owner::new(match &home {
-            Home::File(path) if !options.read_only => Some(path),
+        let written = match &home {
+            Home::File(path) if !options.read_only => Some(path.as_path()),
             Home::File(_) | Home::Memory => None,
-        });
+        };
         SqliteSaver {
+            owner: Owner::new(written),
+            anchor: Anchor::of(written),
             home,
-            owner,
             released: Notify::new(),
             busy_timeout: options.busy_timeout,
             share_from: options.share_from,
@@ -194,6 +199,18 @@ impl SqliteSaver {
         }
     }
 
+    /// Refuses to store what would be gone with the file.
+    fn check_files(&self) -> Result<(), Error> {
+        match self.anchor.lost() {
+            None => Ok(()),
+            Some(file) => Err(self.home.error(format!(
+                "is not where it was opened: `{}` was deleted, moved or replaced, and what is stored now would be lost with it. \
+                 Put the database and its `-wal` file back, or open it again; what was stored last is in the files that were open",
+                file.display()
+            ))),
+        }
+    }
+
     fn put_now(&self, put: &Put<'_>, pieces: &PutPieces) -> Option<Result<(), Fault>> {
         let outcome = self.connection.try_before_others(|connection| rows::put(connection, put, pieces))?;
         match &outcome {
@@ -207,6 +224,9 @@ impl SqliteSaver {
     fn try_put_pieces(&self, put: &Put<'_>, pieces: &PutPieces) -> Option<Result<(), Error>> {
         if !self.queue.is_alone(put.place.thread) {
             return None;
+        }
+        if let Err(error) = self.check_files() {
+            return Some(Err(error.on_thread(Some(put.place.thread))));
         }
         let outcome = self.put_now(put, pieces)?;
         Some(outcome.map_err(|fault| self.home.explain(fault).on_thread(Some(put.place.thread))))
@@ -284,6 +304,7 @@ impl Checkpointer for SqliteSaver {
         if let Some(outcome) = self.try_put_pieces(&put, &pieces) {
             return outcome;
         }
+        self.check_files().map_err(|error| error.on_thread(Some(put.place.thread)))?;
         self.settle(self.queue.push(&put, pieces)).await.map(drop)
     }
 
@@ -296,6 +317,7 @@ impl Checkpointer for SqliteSaver {
     }
 
     async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), Error> {
+        self.check_files().map_err(|error| error.on_thread(Some(put.place.thread)))?;
         let pieces = of_writes(put.writes, self.share_from);
         let stored = self.attempt(|connection| writes::put(connection, put, &pieces)).await;
         stored.map_err(|error| error.on_thread(Some(put.place.thread)))
@@ -320,6 +342,7 @@ impl Checkpointer for SqliteSaver {
     }
 
     async fn acquire(&self, thread: &str, terms: LeaseTerms) -> Result<Claim, Error> {
+        self.check_files().map_err(|error| error.on_thread(Some(thread)))?;
         match self.settle(self.queue.push_take(thread, terms)).await? {
             Some(claim) => Ok(claim),
             None => Err(self.home.lost().on_thread(Some(thread))),
@@ -371,11 +394,13 @@ impl Checkpointer for SqliteSaver {
     }
 
     async fn copy_thread(&self, from: &str, to: &str) -> Result<(), Error> {
+        self.check_files().map_err(|error| error.on_thread(Some(from)))?;
         let copied = self.attempt(|connection| upkeep::copy_thread(connection, from, to)).await;
         copied.map_err(|error| error.on_thread(Some(from)))
     }
 
     async fn rewrite(&self, rewrite: Rewrite<'_>) -> Result<(), Error> {
+        self.check_files().map_err(|error| error.on_thread(Some(rewrite.place.thread)))?;
         let pieces = of_rewrite(&rewrite, self.share_from);
         let rewritten = self.attempt(|connection| upkeep::rewrite(connection, &rewrite, &pieces)).await;
         rewritten.map_err(|error| error.on_thread(Some(rewrite.place.thread)))

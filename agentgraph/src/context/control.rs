@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::questions::{Asked, Asks, Questions, Refusal, Spot, Unaskable, Which};
 use super::{CheckpointId, TaskRequest};
 use crate::edits::Rejection;
 use crate::engine::stored::StoredStop;
@@ -25,21 +26,6 @@ use crate::run::{Interrupt, StopReason};
 #[non_exhaustive]
 pub struct Interrupted;
 
-/// A request of a task: its n-th.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Request {
-    pub(crate) n: u32,
-    pub(crate) value: Value,
-    pub(crate) schema: Option<Value>,
-}
-
-/// An answer to the n-th request of a task.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Answer {
-    pub(crate) n: u32,
-    pub(crate) value: Value,
-}
-
 /// One cell per task that has asked or was answered; none for the others, so a graph without interrupts pays one load.
 #[derive(Default)]
 pub(crate) struct Control {
@@ -53,11 +39,9 @@ pub(crate) struct Control {
 
 #[derive(Default)]
 struct Cell {
-    answers: Vec<Answer>,
-    next: u32,
-    request: Option<Request>,
-    refused: Option<(u32, String)>,
-    unencodable: Option<String>,
+    questions: Questions,
+    /// How often it was tried, if that is more than once.
+    attempts: u32,
     /// A run inside the task did not come to its end.
     inside: Option<Inside>,
     is_inside: bool,
@@ -75,9 +59,9 @@ struct Draft {
 }
 
 impl Cell {
-    /// Whether the task can ask nothing more.
+    /// Whether the task waits, or cannot go on.
     fn is_closed(&self) -> bool {
-        self.request.is_some() || self.refused.is_some() || self.unencodable.is_some() || self.is_inside
+        self.questions.are_closed() || self.is_inside
     }
 }
 
@@ -87,7 +71,7 @@ pub(crate) enum Inside {
     Waits(Vec<Interrupt>, Vec<Untold>),
     /// It was stopped.
     Stopped(StopReason),
-    /// Its store or an answer failed, and none of its nodes.
+    /// Its store, its lease or an answer failed, and none of its nodes: see [`Code::ends_the_run`](crate::Code::ends_the_run).
     Broken(Error),
 }
 
@@ -101,11 +85,11 @@ pub(crate) struct Untold {
 /// How a task stands with the outside.
 pub(crate) enum Standing {
     /// It asked and has no answer.
-    Waits(Request),
+    Waits(Asks),
     /// It was given an answer of the wrong type.
-    Refused { n: u32, problem: String },
-    /// What it asked cannot be turned into JSON.
-    Unencodable(String),
+    Refused(Refusal),
+    /// It asked what cannot be asked.
+    Unaskable(Unaskable),
     /// The run inside it stands.
     Inside(Inside),
 }
@@ -168,9 +152,9 @@ impl Control {
         }
     }
 
-    /// Gives a task its answers.
-    pub(crate) fn answer(&self, index: u32, answers: Vec<Answer>) {
-        self.cells().entry(index).or_default().answers = answers;
+    /// Gives a task what it asked in earlier calls, with the answers.
+    pub(crate) fn recall(&self, index: u32, asked: Vec<Asked>) {
+        self.cells().entry(index).or_default().questions = Questions::of(asked);
         self.used.store(true, Ordering::Release);
     }
 
@@ -179,7 +163,7 @@ impl Control {
     pub(crate) fn begin_call(&self, request: TaskRequest) -> Result<(), Interrupted> {
         let mut cells = self.cells();
         let Some(cell) = cells.get_mut(&request.index) else { return Ok(()) };
-        cell.next = 0;
+        cell.questions.begin_attempt();
         cell.edits = None;
         if cell.is_closed() { Err(Interrupted) } else { Ok(()) }
     }
@@ -225,59 +209,66 @@ impl Control {
         }
     }
 
+    /// Asks a question of a task: gives the answer if there is one, and otherwise notes the question.
     pub(crate) fn interrupt<T: DeserializeOwned>(
         &self,
         task: TaskRequest,
-        request: impl Serialize,
+        which: Which,
+        value: impl Serialize,
         schema: Option<Value>,
     ) -> Result<T, Interrupted> {
         if !self.is_running(task) {
             return Err(Interrupted);
         }
         self.used.store(true, Ordering::Release);
-        // Users' code runs in between, so the cells are not locked meanwhile.
-        let Some((n, answer)) = self.next_answer(task)? else {
-            let request = serde_json::to_value(request);
-            let mut cells = self.cells();
-            let cell = cells.entry(task.index).or_default();
-            match request {
-                Ok(value) => cell.request = Some(Request { n: cell.next - 1, value, schema }),
-                Err(error) => cell.unencodable = Some(error.to_string()),
-            }
-            return Err(Interrupted);
-        };
-        T::deserialize(answer).map_err(|error| self.put_refusal(task, n, masked(&error.to_string())))
+        // Users' code runs here and when the answer is read, so the cells are not locked meanwhile.
+        let value = serde_json::to_value(value);
+        let (n, answer) = self.asking(task, |questions| questions.ask(which, value, schema.clone()))?;
+        T::deserialize(answer).map_err(|error| {
+            let problem = masked(&error.to_string());
+            self.asking(task, |questions| questions.refuse(n, problem, schema))
+        })
     }
 
-    /// The answer to the task's next request, and which one that is; `None` if there is no answer yet.
-    fn next_answer(&self, task: TaskRequest) -> Result<Option<(u32, Value)>, Interrupted> {
-        let mut cells = self.cells();
-        let cell = cells.entry(task.index).or_default();
-        if cell.is_closed() {
-            return Err(Interrupted);
-        }
-        let n = cell.next;
-        cell.next += 1;
-        Ok(cell.answers.iter().find(|answer| answer.n == n).map(|answer| (n, answer.value.clone())))
+    fn asking<R>(&self, task: TaskRequest, ask: impl FnOnce(&mut Questions) -> R) -> R {
+        ask(&mut self.cells().entry(task.index).or_default().questions)
     }
 
-    /// The answers a task was given.
-    pub(crate) fn answers(&self, index: u32) -> Vec<Answer> {
-        self.cells().get(&index).map(|cell| cell.answers.clone()).unwrap_or_default()
-    }
-
-    /// Notes a request that the task made in another process.
-    pub(crate) fn put_request(&self, task: TaskRequest, request: Request) -> Interrupted {
+    /// Notes that a task failed for good with that attempt, which is not its first.
+    pub(crate) fn note_attempts(&self, index: u32, attempts: u32) {
         self.used.store(true, Ordering::Release);
-        self.cells().entry(task.index).or_default().request = Some(request);
-        Interrupted
+        self.cells().entry(index).or_default().attempts = attempts;
+    }
+
+    /// How often a task was tried.
+    pub(crate) fn attempts(&self, index: u32) -> u32 {
+        match self.in_use() {
+            false => 1,
+            true => self.cells().get(&index).map_or(1, |cell| cell.attempts.max(1)),
+        }
+    }
+
+    /// What a task asked in earlier calls.
+    pub(crate) fn asked(&self, index: u32) -> Vec<Asked> {
+        self.cells().get(&index).map(|cell| cell.questions.asked().to_vec()).unwrap_or_default()
+    }
+
+    /// Notes a question that the task asked in another process and has no answer to.
+    pub(crate) fn put_question(&self, task: TaskRequest, spot: Spot, value: Value, schema: Option<Value>) {
+        self.used.store(true, Ordering::Release);
+        self.asking(task, |questions| questions.open(spot, value, schema));
     }
 
     /// Notes that an answer was refused in another process.
-    pub(crate) fn put_refusal(&self, task: TaskRequest, n: u32, problem: String) -> Interrupted {
+    pub(crate) fn put_refusal(
+        &self,
+        task: TaskRequest,
+        n: u32,
+        problem: String,
+        schema: Option<Value>,
+    ) -> Interrupted {
         self.used.store(true, Ordering::Release);
-        self.cells().entry(task.index).or_default().refused = Some((n, problem));
-        Interrupted
+        self.asking(task, |questions| questions.refuse(n, problem, schema))
     }
 
     /// Notes how the run inside a task ended.
@@ -308,13 +299,14 @@ impl Control {
         if let Some(inside) = cell.inside.take() {
             return Some(Standing::Inside(inside));
         }
-        if let Some((n, problem)) = &cell.refused {
-            return Some(Standing::Refused { n: *n, problem: problem.clone() });
+        let questions = &cell.questions;
+        if let Some(refusal) = questions.refused() {
+            return Some(Standing::Refused(refusal.clone()));
         }
-        if let Some(problem) = &cell.unencodable {
-            return Some(Standing::Unencodable(problem.clone()));
+        if let Some(why) = questions.unaskable() {
+            return Some(Standing::Unaskable(why.clone()));
         }
-        cell.request.clone().map(Standing::Waits)
+        questions.asks().cloned().map(Standing::Waits)
     }
 
     fn cells(&self) -> MutexGuard<'_, HashMap<u32, Cell>> {

@@ -1,13 +1,14 @@
 //! Runs inside tasks: what such a run knows of the run around it, and what a run lends to those inside.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
-use super::{CheckpointId, RunShared, TaskId, TaskRequest};
+use super::{CheckpointId, Memories, RunShared, TaskId, TaskRequest};
 use crate::checkpoint::Checkpointer;
+use crate::checkpoint::format::StoredStuck;
 use crate::run::Durability;
 use crate::run::event::Hears;
 
@@ -39,9 +40,14 @@ pub(crate) struct Nest {
     wrote: AtomicBool,
     /// One write after the other, so that the newest stands.
     writing: tokio::sync::Mutex<()>,
-    /// Namespaces that have one memory for the thread and are called at the moment.
-    busy: Mutex<HashSet<String>>,
+    /// The memories that the run names; its journal has them too.
+    pub(crate) memories: Arc<Memories>,
+    /// Joins that were still waiting when a run inside ended, by superstep, task, and whether a handler called it.
+    stuck: Mutex<BTreeMap<CallKey, Vec<StoredStuck>>>,
 }
+
+/// The superstep, the index of the task, and whether it handles a failure.
+pub(crate) type CallKey = (u64, u32, bool);
 
 /// The superstep that runs.
 #[derive(Default)]
@@ -67,6 +73,7 @@ impl Nest {
         max_concurrency: usize,
         drain: Option<CancellationToken>,
         resumed: bool,
+        memories: Arc<Memories>,
     ) -> Self {
         Nest {
             saver,
@@ -78,7 +85,8 @@ impl Nest {
             step: Mutex::default(),
             wrote: AtomicBool::new(false),
             writing: tokio::sync::Mutex::default(),
-            busy: Mutex::default(),
+            memories,
+            stuck: Mutex::default(),
         }
     }
 
@@ -130,13 +138,27 @@ impl Nest {
         self.wrote.store(true, Ordering::Release);
     }
 
-    /// Takes a memory that only one call may have at a time. False if another one has it.
-    pub(crate) fn take_memory(&self, namespace: &str) -> bool {
-        lock(&self.busy).insert(namespace.to_owned())
+    /// Says which joins were still waiting when the run inside a task ended. What was said of an earlier attempt is forgotten.
+    pub(crate) fn put_stuck(&self, call: CallKey, joins: Vec<StoredStuck>) {
+        let mut stuck = lock(&self.stuck);
+        match joins.is_empty() {
+            true => drop(stuck.remove(&call)),
+            false => drop(stuck.insert(call, joins)),
+        }
     }
 
-    pub(crate) fn give_memory_back(&self, namespace: &str) {
-        lock(&self.busy).remove(namespace);
+    /// Takes those of all supersteps up to that one, in task order.
+    pub(crate) fn take_stuck(&self, step: u64) -> Vec<StoredStuck> {
+        let mut stuck = lock(&self.stuck);
+        let later = stuck.split_off(&(step.saturating_add(1), 0, false));
+        std::mem::replace(&mut *stuck, later).into_values().flatten().collect()
+    }
+
+    /// Takes those of one task.
+    pub(crate) fn take_stuck_of(&self, index: u32) -> Vec<StoredStuck> {
+        let mut stuck = lock(&self.stuck);
+        let of_task: Vec<CallKey> = stuck.keys().filter(|(_, at, _)| *at == index).copied().collect();
+        of_task.iter().filter_map(|call| stuck.remove(call)).flatten().collect()
     }
 
     /// Whether something was stored on the head since this was last asked.
@@ -146,6 +168,12 @@ impl Nest {
 }
 
 impl RunShared {
+    /// The joins that were still waiting when the run inside a task of this superstep ended.
+    pub(crate) fn stuck_inside(&self, index: u32, handles: bool) -> Vec<StoredStuck> {
+        let Some(nest) = &self.nest else { return Vec::new() };
+        lock(&nest.stuck).get(&(self.control.step(), index, handles)).cloned().unwrap_or_default()
+    }
+
     /// Lets no run inside store what belongs to this run until that is dropped.
     pub(crate) async fn alone(&self) -> Option<tokio::sync::MutexGuard<'_, ()>> {
         match &self.nest {

@@ -2,7 +2,7 @@
 
 use crate::dependency::outputs::{Output, PassInput};
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use sha2::{Digest, Sha256};
 
@@ -13,7 +13,9 @@ use super::outputs::{OutputTable, Outputs};
 use super::wiring::{Entry, Wiring};
 use super::{Declared, DependencyGraph, Edge, Names, Place};
 use crate::context::GraphShared;
+use crate::engine::fields::UnknownFields;
 use crate::error::nearest;
+use crate::extract::RequirementKind;
 use crate::graph::template::{Defaults, Templates};
 use crate::graph::topology::{Rows, Topology};
 use crate::graph::{CompileError, CompiledGraph, Drawing, GraphCore, Problem, ProblemKind};
@@ -103,12 +105,14 @@ pub(super) fn compile<O: Output, S: PassInput>(
         on_limit: None,
         stuck_fails: false,
         migrations: Migrations { version: 0, steps: Vec::new() },
+        unknown_fields: UnknownFields::default(),
         drawing: Drawing { names: Vec::new(), graphs: Vec::new(), lines: Vec::new() },
         discipline: Some(Arc::clone(&wiring) as _),
         templates: Templates::default(),
         defaults: Defaults::default(),
         keeps_outputs: false,
         secrets: Vec::new(),
+        constants: OnceLock::new(),
     };
     let shared =
         GraphShared { names: declared, deps, sessions: sessions.into(), services: Arc::new(SystemServices) };
@@ -172,10 +176,17 @@ impl Check {
         for Declared { name, node, place } in nodes {
             let name = || names.list[*name as usize].to_string();
             for need in &node.settings.requirements {
-                if need.is_session && !known.sessions.contains(&need.id) {
-                    self.add(ProblemKind::MissingSession { node: name(), session: need.name }, place);
-                } else if !need.is_session && !known.deps.contains(&need.id) {
-                    self.add(ProblemKind::MissingDep { node: name(), dep: need.name }, place);
+                match need.kind {
+                    RequirementKind::Session if !known.sessions.contains(&need.id) => {
+                        self.add(ProblemKind::MissingSession { node: name(), session: need.name }, place);
+                    }
+                    RequirementKind::Dep if !known.deps.contains(&need.id) => {
+                        self.add(ProblemKind::MissingDep { node: name(), dep: need.name }, place);
+                    }
+                    RequirementKind::Input => {
+                        self.add(ProblemKind::InputInPass { node: name(), input: need.name }, place);
+                    }
+                    RequirementKind::Session | RequirementKind::Dep => {}
                 }
             }
             let timeouts = node.settings.policies.timeouts;

@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::base::Base;
 use super::node::{DependencyCall, DependencyNode, Kind, Settings};
 use crate::error::BoxError;
+use crate::extract::RequirementKind;
 use crate::policy::Policies;
 
 /// Makes nodes at run time.
@@ -64,11 +65,20 @@ impl<O: Output, S: PassInput> Entry<O, S> {
 impl<O, S> Wiring<O, S> {
     /// What a node takes and the graph does not have.
     pub(crate) fn missing(&self, settings: &Settings) -> Option<String> {
-        let missing = settings.requirements.iter().find(|need| {
-            let known = if need.is_session { &self.sessions } else { &self.deps };
-            !known.contains(&need.id)
-        })?;
-        let what = if missing.is_session { "Session" } else { "Dep" };
-        Some(format!("takes a `{what}<{}>`, and the graph has none", missing.name))
+        settings.requirements.iter().find_map(|need| {
+            let name = need.name;
+            match need.kind {
+                RequirementKind::Session if !self.sessions.contains(&need.id) => {
+                    Some(format!("takes a `Session<{name}>`, and the graph has none"))
+                }
+                RequirementKind::Dep if !self.deps.contains(&need.id) => {
+                    Some(format!("takes a `Dep<{name}>`, and the graph has none"))
+                }
+                RequirementKind::Input => {
+                    Some(format!("takes an `Input<{name}>`, and no node of a dependency graph gets one"))
+                }
+                RequirementKind::Session | RequirementKind::Dep => None,
+            }
+        })
     }
 }

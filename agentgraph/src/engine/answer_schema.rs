@@ -11,24 +11,22 @@ const MOST: usize = 3;
 /// # Errors
 /// [`Code::BadAnswer`], which says where and why, and does not repeat the answer.
 pub(super) fn check(id: InterruptId, node: &str, schema: &Value, answer: &Value) -> Result<(), Error> {
-    let problems = match jsonschema::validator_for(schema) {
-        Ok(validator) => {
-            let problems = validator.iter_errors(answer).take(MOST).map(|error| {
-                let path = error.instance_path().as_str().to_owned();
-                let problem = error.masked().to_string();
-                if path.is_empty() { problem } else { format!("at `{path}`, {problem}") }
-            });
-            problems.collect::<Vec<_>>()
-        }
-        // The node reads the answer as its type in any case.
-        Err(_) => Vec::new(),
-    };
-    if problems.is_empty() {
-        return Ok(());
-    }
+    let Some(problem) = problem(schema, answer) else { return Ok(()) };
     let problem = format!(
-        "the answer to interrupt {id} does not fit its schema: {}; nothing was stored, and the interrupt stays open",
-        problems.join("; ")
+        "the answer to interrupt {id} does not fit its schema: {problem}; nothing was stored, and the interrupt stays open"
     );
     Err(Error::new(Code::BadAnswer, problem).at_node(node))
+}
+
+/// Where and why an answer does not fit, without the answer.
+pub(crate) fn problem(schema: &Value, answer: &Value) -> Option<String> {
+    // Without a validator, the node reads the answer as its type in any case.
+    let validator = jsonschema::validator_for(schema).ok()?;
+    let problems = validator.iter_errors(answer).take(MOST).map(|error| {
+        let path = error.instance_path().as_str().to_owned();
+        let problem = error.masked().to_string();
+        if path.is_empty() { problem } else { format!("at `{path}`, {problem}") }
+    });
+    let problems: Vec<String> = problems.collect();
+    (!problems.is_empty()).then(|| problems.join("; "))
 }

@@ -1,17 +1,17 @@
 //! Answers to interrupts: checked against what is open before anything is stored or run.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use crate::checkpoint::{PendingWrite, Place, PutWrites};
-use crate::context::Answer;
 use crate::engine::Loop;
 use crate::engine::host::TaskRunner;
 use crate::engine::load::finished_step;
 #[cfg(feature = "validate")]
 use crate::engine::plan::TaskLeft;
-use crate::engine::stored::{StoredAnswer, to_bytes};
+use crate::engine::stored::StoredAnswer;
 use crate::error::{Code, Error};
 use crate::run::InterruptId;
 use crate::run::open::OpenRequest;
@@ -81,9 +81,14 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     ) -> Result<(), Error> {
         let (own, inside) = self.take_answers(answers, &inside)?;
         let Some(journal) = &mut self.journal else { return Ok(()) };
+        // Those of one subgraph together.
+        let mut places: BTreeMap<_, Vec<PendingWrite>> = BTreeMap::new();
         for (request, write) in inside {
-            let place = Place { thread: &journal.thread, namespace: &request.interrupt.namespace };
-            journal.saver.put_writes(PutWrites::new(place, request.at, &[write])).await?;
+            places.entry((&*request.interrupt.namespace, request.at)).or_default().push(write);
+        }
+        for ((namespace, at), writes) in places {
+            let place = Place { thread: &journal.thread, namespace };
+            journal.saver.put_writes(PutWrites::new(place, at, &writes)).await?;
         }
         Box::pin(journal.put_writes(&own)).await
     }
@@ -101,9 +106,9 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             None => (0..self.frontier.len())
                 .filter_map(|index| {
                     let task = self.task_id(index)?;
-                    let (n, _) = self.left_over.get(&task)?.open()?;
-                    Some(InterruptId { task, n: *n })
+                    Some((task, self.left_over.get(&task)?))
                 })
+                .flat_map(|(task, left)| left.open().map(move |(n, _)| InterruptId { task, n: *n }))
                 .chain(of_flow)
                 .collect(),
         };
@@ -113,18 +118,17 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         self.check_answers(&answers, inside)?;
         let (mut writes, mut writes_inside) = (Vec::new(), Vec::new());
         for (id, value) in answers {
-            let bytes = to_bytes(&StoredAnswer(Some(value.clone())))?;
-            let write = PendingWrite { task: id.task, slot: 2 + 2 * id.n, bytes };
+            let write = StoredAnswer::Given(value.clone()).write(id.task, id.n)?;
             if let Some(request) = inside.iter().find(|request| request.interrupt.id == Some(id)) {
                 writes_inside.push((request, write));
                 continue;
             }
             writes.push(write);
             if let Some(key) = flow.get(&id.task) {
-                self.answer_in_flow(*key, Answer { n: id.n, value });
+                self.answer_in_flow(*key, id.n, value);
                 continue;
             }
-            self.left_over.entry(id.task).or_default().answers.push(Answer { n: id.n, value });
+            self.left_over.entry(id.task).or_default().take(id.n, StoredAnswer::Given(value));
         }
         Ok((writes, writes_inside))
     }
@@ -145,7 +149,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             let of_child = inside.iter().find(|request| request.interrupt.id == Some(*id));
             let (node, schema) = match of_child {
                 Some(request) => (&*request.interrupt.node, request.interrupt.schema.as_ref()),
-                None => match self.left_of(id.task).and_then(TaskLeft::open) {
+                None => match self.left_of(id.task).and_then(|left| left.open().find(|(n, _)| *n == id.n)) {
                     Some((_, request)) => (&*request.node, request.schema.as_ref()),
                     None => continue,
                 },

@@ -63,6 +63,9 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         merge.apply_alone(state, node, update)?;
         self.scratch.merging = false;
         self.scratch.merged = self.scratch.step;
+        if let Some(nest) = &self.shared.nest {
+            nest.memories.merge(request.index);
+        }
         Ok(None)
     }
 

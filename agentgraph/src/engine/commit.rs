@@ -98,8 +98,19 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         abandoned: Option<RunId>,
         stop: Option<&Pause>,
     ) -> Result<Option<Prepared>, Error> {
+        let nest = self.shared.nest.as_deref();
+        // What is put off and comes now may be followed by a superstep that is not merged.
+        if let Some(nest) = nest.filter(|_| self.eager.is_none() && self.scratch.merged == self.scratch.step)
+        {
+            nest.memories.merge_all();
+        }
         let spent = self.counted();
         self.close_trace()?;
+        let mut wrote = false;
+        if let Some(nest) = &self.shared.nest {
+            wrote = nest.take_wrote();
+            self.gather_stuck();
+        }
         let Some(journal) = &mut self.journal else {
             if let Some(eager) = &mut self.eager {
                 eager.flow.said();
@@ -120,9 +131,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         if let Some(trace) = &mut self.trace {
             journal.wrote = trace.take_unstored(&self.core.schema, &journal.codec)?;
         }
-        if self.shared.nest.as_ref().is_some_and(|nest| nest.take_wrote()) {
-            journal.has_writes = true;
-        }
+        journal.has_writes |= wrote;
         let flow = self.eager.as_ref().map(|eager| &eager.flow);
         let (skips, outputs) = (self.core.skips(), &self.kept);
         let commit = Commit {

@@ -148,11 +148,22 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         match end {
             End::Handled(..) => Ok(()),
             End::Done(done) => match self.merge_activation(key, done) {
-                Ok(()) => self.commit_merged(index).await,
+                Ok(()) => {
+                    if let Some(nest) = &self.shared.nest {
+                        self.joins.inside.extend(nest.take_stuck_of(index));
+                    }
+                    self.commit_merged(index).await
+                }
                 Err(error) if self.scratch.merging => Err(error),
-                Err(error) => self.fail(course, key, detached, error).await,
+                Err(error) => {
+                    self.forget_calls(index);
+                    self.fail(course, key, detached, error).await
+                }
             },
-            End::NotDone(why) => self.take_not_done(course, key, detached, why).await,
+            End::NotDone(why) => {
+                self.forget_calls(index);
+                self.take_not_done(course, key, detached, why).await
+            }
         }
     }
 
@@ -170,20 +181,21 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 let error = Error::new(Code::NodeFailed, problem).at_node(self.core.name(node));
                 self.fail(course, key, detached, error).await
             }
-            NotDone::Waits(request) => {
-                self.hold(key, request);
+            NotDone::Waits(asks) => {
+                self.hold(key, asks);
                 Ok(())
             }
             NotDone::Inside(Inside::Waits(asked, untold)) => {
                 self.scratch.untold.extend(untold);
                 course.inside.insert(key, asked);
                 self.stands(key, Phase::Waits);
+                self.forget_error(key);
                 Ok(())
             }
-            NotDone::Refused { n, problem } => {
-                self.void_stored_answer(key, n).await?;
+            NotDone::Refused(refusal) => {
                 let task = self.activation_id(key).unwrap_or(OF_RUN);
-                let error = bad_answer_to(task, n, &problem).at_node(self.core.name(node));
+                self.take_answer_back(key, task, &refusal).await?;
+                let error = bad_answer_to(task, &refusal).at_node(self.core.name(node));
                 self.fail(course, key, detached, error).await
             }
             NotDone::Inside(Inside::Stopped(reason)) => {
@@ -191,8 +203,17 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 course.stop(Stop::Soft(reason));
                 Ok(())
             }
-            NotDone::Failed(error) | NotDone::Inside(Inside::Broken(error)) => {
+            NotDone::Failed(error) => {
                 self.fail(course, key, detached, error.at_node(self.core.name(node))).await
+            }
+            // Also where the task is detached: it is the run that cannot go on.
+            NotDone::Inside(Inside::Broken(error)) => {
+                self.stands(key, Phase::Stands);
+                course.break_off(error.at_node(self.core.name(node)));
+                if self.siblings == Siblings::Cancel {
+                    course.drop_unless(|_| false);
+                }
+                Ok(())
             }
             NotDone::Leaves(left) => {
                 self.stands(key, Phase::Stands);
@@ -224,11 +245,36 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             return self.end_without_result(key).await;
         }
         self.stands(key, Phase::Stands);
+        self.note_error(course, key, &error);
         course.stop(Stop::Failed(error));
         if self.siblings == Siblings::Cancel {
             course.drop_unless(|_| false);
         }
         Ok(())
+    }
+
+    /// Keeps what a task failed with for the record.
+    fn note_error(&mut self, course: &mut Course<S>, key: Key, error: &Error) {
+        let node = self.activation(key).map_or(0, Activation::actor);
+        let failure = Arc::new(self.failure_of(node, error));
+        course.failed.push((key, Arc::clone(&failure)));
+        if error.code() == Code::BadAnswer {
+            // Its question is open again.
+            return;
+        }
+        let Some(eager) = &mut self.eager else { return };
+        if let Some(activation) = eager.flow.open.get_mut(&key) {
+            activation.error = Some(failure);
+            eager.flow.change(key);
+        }
+    }
+
+    fn forget_error(&mut self, key: Key) {
+        let Some(eager) = &mut self.eager else { return };
+        if let Some(activation) = eager.flow.open.get_mut(&key).filter(|one| one.error.is_some()) {
+            activation.forget_error();
+            eager.flow.change(key);
+        }
     }
 
     /// Lets a handler stand in the place of a task that failed. The failure is in the store before anybody acts on it.
@@ -245,6 +291,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         if let Some(activation) = eager.flow.open.get_mut(&key) {
             activation.handler = Some(Handler { node: handler, failure: Arc::clone(&failure) });
             activation.left = None;
+            activation.error = None;
             eager.flow.change(key);
         }
         if let (Some(journal), Some(task)) = (&mut self.journal, task) {
@@ -263,6 +310,13 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
+    /// Others may call the memories that the task has called.
+    fn forget_calls(&self, index: u32) {
+        if let Some(nest) = &self.shared.nest {
+            nest.memories.forget(index);
+        }
+    }
+
     /// Says that a task is over.
     fn leave(&self, index: u32) {
         self.shared.control.leave(index);
@@ -276,6 +330,9 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     async fn commit_merged(&mut self, index: u32) -> Result<(), Error> {
         self.scratch.merging = false;
+        if let Some(nest) = &self.shared.nest {
+            nest.memories.merge(index);
+        }
         self.scratch.merged += 1;
         if self.trace.is_some() {
             self.close_trace()?;

@@ -1,16 +1,17 @@
 //! Edits: a checkpoint that no task wrote.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use crate::checkpoint::PendingWrite;
-use crate::checkpoint::format::Source;
+use crate::checkpoint::format::{Source, StoredMemories};
 use crate::engine::done::{Done, node_to_act_as, resolve};
 use crate::engine::ends::id_of;
 use crate::engine::host::TaskRunner;
 use crate::engine::lifetimes::begin_merge;
-use crate::engine::load::{finished_step, proposed};
+use crate::engine::load::{finished_step, proposed, stuck_in};
 use crate::engine::plan::{Actors, Dispatched, Frontier, Handled, StepPlace, handled};
-use crate::engine::stored::{CALL, OF_RUN, to_bytes};
+use crate::engine::stored::{CALL, OF_RUN, memories_of, to_bytes};
 use crate::engine::uses::keep_overwrites;
 use crate::engine::{Loop, Pause};
 use crate::error::Error;
@@ -32,6 +33,8 @@ struct Ended<S: State> {
     /// Somebody stands in its place.
     handled: Option<Handled>,
     done: Done<S>,
+    /// Where memories stand after its calls.
+    memories: StoredMemories,
 }
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
@@ -93,7 +96,10 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             }
             None => self.begin_record(),
         }
-        let moved = behind.map(|behind| self.moved(behind)).unwrap_or_default();
+        let mut moved = behind.map(|behind| self.moved(behind)).unwrap_or_default();
+        if self.eager.is_some() {
+            moved.extend(self.asked_in_flow(&HashSet::new())?);
+        }
         if let Some(journal) = &mut self.journal {
             journal.carry(moved);
         }
@@ -120,13 +126,20 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let mut finished = self.finished_beside(behind)?;
         let acts = |node: u32| edits.iter().any(|(edit, _)| *edit == node);
         finished.retain(|task| task.dispatch.is_some() || task.handled.is_some() || !acts(task.node));
-        let edits = edits.into_iter().map(|(node, done)| Ended { node, dispatch: None, handled: None, done });
+        let edits = edits.into_iter().map(|(node, done)| Ended {
+            node,
+            dispatch: None,
+            handled: None,
+            done,
+            memories: StoredMemories::new(),
+        });
         finished.extend(edits);
         finished.sort_by_key(|task| {
             (task.dispatch.is_some(), if task.dispatch.is_some() { 0 } else { task.node })
         });
         let (mut acting, mut handled, mut done) = (Frontier::default(), Vec::new(), Vec::new());
         for (index, task) in (0..).zip(finished) {
+            self.note_memories(index, task.memories);
             match task.dispatch {
                 Some(dispatch) => acting.dispatched.push(dispatch),
                 None => acting.pull(task.node),
@@ -153,22 +166,35 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             let Some(result) = self.left_over.remove(&id).and_then(|left| left.result) else { continue };
             let (step, edits) = finished_step(core, &journal.codec, &journal.thread, &result)?;
             let edits = proposed(core, &journal.thread, edits)?;
+            self.joins.inside.extend(stuck_in(&journal.thread, &result)?);
             let handled = handled(all, index as u32).map(Handled::copy);
             let (node, _) = self.frontier.task(index);
             let at = index.checked_sub(self.frontier.pulled.len());
             let dispatch = at.map(|at| self.frontier.dispatched[at].clone());
             let actor = handled.as_ref().map_or(node, |by| by.handler);
-            ended.push(Ended { node, dispatch, handled, done: resolve(core, actor, step, edits)? });
+            let memories = memories_of(&result)?;
+            let done = resolve(core, actor, step, edits)?;
+            ended.push(Ended { node, dispatch, handled, done, memories });
         }
         Ok(ended)
     }
 
     /// What these tasks wrote.
     fn finished_updates(&mut self, behind: Option<Behind<'_>>) -> Result<Vec<S::Update>, Error> {
-        let finished = self.finished_beside(behind)?.into_iter();
-        let mut done: Vec<_> = finished.map(|task| Some(task.done)).collect();
+        let mut done = Vec::new();
+        for (index, task) in (0..).zip(self.finished_beside(behind)?) {
+            self.note_memories(index, task.memories);
+            done.push(Some(task.done));
+        }
         keep_overwrites(&self.core, &mut done);
         Ok(done.into_iter().flatten().filter_map(|done| done.update).collect())
+    }
+
+    /// A task is merged with the edit: what its calls remembered counts.
+    fn note_memories(&self, index: u32, memories: StoredMemories) {
+        if let Some(named) = self.journal.as_ref().and_then(|journal| journal.memories.as_ref()) {
+            named.ended(index, memories);
+        }
     }
 
     /// Lets tasks that have called subgraphs go on with these calls under their new ids.

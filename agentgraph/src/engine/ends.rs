@@ -8,10 +8,11 @@ use std::sync::Arc;
 
 use crate::checkpoint::PendingWrite;
 use crate::checkpoint::codec::Codec;
-use crate::checkpoint::format::Bytes;
+use crate::checkpoint::format::{Bytes, StoredMemories, StoredStuck};
 use crate::context::{RunShared, TaskId};
 use crate::engine::done::Done;
 use crate::engine::execute::{Ledger, NotDone};
+use crate::engine::fields::kinds_of;
 use crate::engine::journal::Journal;
 use crate::engine::plan::{Actors, Frontier, Handled, StepPlace, add_handled, handled, handler_id, task_id};
 use crate::engine::stored::{FAILED, OF_RUN, SESSIONS, StoredStep, StoredTarget, to_bytes};
@@ -29,6 +30,8 @@ pub(super) struct Ends<S: State> {
     pub(super) not_done: Vec<(u32, NotDone)>,
     /// Whose record, or request, is in the store.
     pub(super) stored: Vec<bool>,
+    /// Those of which the store has an error of an earlier call.
+    pub(super) had_error: Vec<u32>,
     /// Done, and perhaps to be stored.
     fresh: Vec<u32>,
     /// Those that failed and have a handler, until the superstep is merged.
@@ -41,6 +44,7 @@ impl<S: State> Default for Ends<S> {
             done: Vec::new(),
             not_done: Vec::new(),
             stored: Vec::new(),
+            had_error: Vec::new(),
             fresh: Vec::new(),
             handled: Vec::new(),
         }
@@ -56,6 +60,7 @@ impl<S: State> Ends<S> {
         self.stored.clear();
         self.stored.resize(tasks, false);
         self.fresh.clear();
+        self.had_error.clear();
     }
 }
 
@@ -114,7 +119,9 @@ impl<S: State> Ledger<S> for SuperstepLedger<'_, S> {
                         id_of(self.core, journal.step_place(), self.frontier, &self.ends.handled, *index);
                     let actors = Actors { frontier: self.frontier, handled: &self.ends.handled };
                     let node = self.core.name(actors.node(*index as usize));
-                    let write = result_write(self.core, journal, task, done);
+                    let handles = handled(&self.ends.handled, *index).is_some();
+                    let stuck = self.shared.stuck_inside(*index, handles);
+                    let write = result_write(self.core, journal, (task, *index), done, stuck);
                     writes.push(write.map_err(|error| error.at_node(node))?);
                 }
             }
@@ -138,15 +145,20 @@ pub(super) fn sessions_write(sessions: &Sessions) -> Result<Option<PendingWrite>
     Ok(Some(PendingWrite { task: OF_RUN, slot: SESSIONS, bytes: to_bytes(&sessions.encode()?)? }))
 }
 
-/// The record of a finished task.
+/// The record of a finished task, the one at `index`.
 pub(super) fn result_write<S: State>(
     core: &RunGraph<S>,
     journal: &Journal<S>,
-    task: TaskId,
+    (task, index): (TaskId, u32),
     done: &Done<S>,
+    stuck: Vec<StoredStuck>,
 ) -> Result<PendingWrite, Error> {
-    let bytes = stored_step(core, &journal.codec, done, true)?.to_bytes()?;
-    Ok(PendingWrite { task, slot: 0, bytes })
+    let mut step = stored_step(core, &journal.codec, done, true)?;
+    if let Some(memories) = &journal.memories {
+        step.memories = memories.of_task(index);
+    }
+    step.stuck = stuck;
+    Ok(PendingWrite { task, slot: 0, bytes: step.to_bytes()? })
 }
 
 /// A finished task as it is stored, with its temporary edits or without.
@@ -157,16 +169,20 @@ pub(super) fn stored_step<S: State>(
     with_edits: bool,
 ) -> Result<StoredStep, Error> {
     let update = done.update.as_ref().map(|update| (codec.encode_update)(&core.schema, update));
+    let update = update.transpose()?;
     let targets =
         done.targets().iter().map(|target| StoredTarget::new(target.name(core), target.input.as_ref()));
     let edits = done.edits().iter().filter(|_| with_edits).map(|one| one.edit.clone());
     Ok(StoredStep {
         version: core.migrations.version,
-        update: update.transpose()?.map(Bytes),
+        kinds: update.as_ref().map(|update| kinds_of(core, update)).unwrap_or_default(),
+        update: update.map(Bytes),
         targets: targets.collect::<Result<_, Error>>()?,
         replaces_edges: done.replaces_edges(),
         turn: None,
         edits: edits.collect(),
+        memories: StoredMemories::new(),
+        stuck: Vec::new(),
     })
 }
 

@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 
 use futures_util::stream::FuturesUnordered;
 
-use crate::context::{Inside, Request, RunShared, Standing, TaskId, TaskRequest};
+use crate::context::{Asks, Inside, Refusal, RunShared, Standing, TaskId, TaskRequest};
 use crate::edits::{EditError, Edits};
 use crate::engine::done::{Done, resolve};
 use crate::engine::halt::{Cut, Halt};
@@ -30,12 +30,9 @@ use crate::step::{Command, Goto, InputValue, Step, ToParent};
 
 /// Why a task is not done.
 pub(crate) enum NotDone {
-    Waits(Request),
-    /// Its n-th answer had the wrong type.
-    Refused {
-        n: u32,
-        problem: String,
-    },
+    Waits(Asks),
+    /// An answer had the wrong type.
+    Refused(Box<Refusal>),
     Failed(Error),
     /// The run inside it did not come to its end.
     Inside(Inside),
@@ -44,24 +41,33 @@ pub(crate) enum NotDone {
 }
 
 impl NotDone {
+    /// Whether the call fails with it.
+    pub(super) fn is_failure(&self) -> bool {
+        matches!(self, NotDone::Failed(_) | NotDone::Refused { .. } | NotDone::Inside(Inside::Broken(_)))
+    }
+
     /// What it is that a task said to the outside.
     pub(super) fn of(standing: Standing, node: &str) -> Self {
         match standing {
-            Standing::Waits(request) => NotDone::Waits(request),
-            Standing::Unencodable(problem) => {
-                let text = format!("what it asked with `interrupt` cannot be turned into JSON: {problem}");
-                NotDone::Failed(Error::new(Code::Encode, text).at_node(node))
-            }
-            Standing::Refused { n, problem } => NotDone::Refused { n, problem },
+            Standing::Waits(asks) => NotDone::Waits(asks),
+            Standing::Unaskable(why) => NotDone::Failed(why.error().at_node(node)),
+            Standing::Refused(refusal) => NotDone::Refused(Box::new(refusal)),
             Standing::Inside(inside) => NotDone::Inside(inside),
         }
     }
 }
 
+/// A node that voids an answer each time it runs asks for ever, which somebody should see.
+pub(crate) fn log_voided(node: &str, asks: &Asks) {
+    if !asks.voided.is_empty() {
+        tracing::warn!(target: "agentgraph", node, answers = asks.voided.len(), "answers are void: the node asks something else");
+    }
+}
+
 /// The error of an answer that its task could not read.
-pub(super) fn bad_answer_to(task: TaskId, n: u32, problem: &str) -> Error {
-    let id = InterruptId { task, n };
-    Error::new(Code::BadAnswer, bad_answer(&format!(" to interrupt {id}"), problem))
+pub(super) fn bad_answer_to(task: TaskId, refusal: &Refusal) -> Error {
+    let id = InterruptId { task, n: refusal.n };
+    Error::new(Code::BadAnswer, bad_answer(&format!(" to interrupt {id}"), &refusal.problem))
 }
 
 fn bad_answer(to: &str, problem: &str) -> String {
@@ -134,6 +140,14 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
         }
     }
 
+    /// Tells which answers a task has voided, since it asks something else.
+    fn announce_voided(&self, request: TaskRequest, asks: &Asks) {
+        log_voided(self.core.name(request.node), asks);
+        if let Some(events) = self.events.filter(|events| events.views.tasks) {
+            events.push_voided(request, self.core.name(request.node), asks);
+        }
+    }
+
     fn announce_end(&self, request: TaskRequest, end: TaskEnd) {
         if let Some(events) = self.events.filter(|events| events.views.tasks) {
             let node = self.core.name(request.node).to_owned();
@@ -147,6 +161,10 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
         let node = self.core.entry(request.node)?;
         let handler = self.core.handler(request.node).filter(|_| !request.handles)?;
         self.shared.control.hand_over(request.index);
+        if let Some(nest) = &self.shared.nest {
+            nest.memories.forget(request.index);
+            nest.put_stuck((request.step, request.index, false), Vec::new());
+        }
         let failure = Failure::of(self.core.name(request.node), error, &node.keeps);
         Some((handler, Arc::new(failure)))
     }
@@ -165,13 +183,16 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
         let ended = self.judge(request, result);
         match &ended {
             Ok(done) => self.announce(request, done),
-            Err(NotDone::Waits(_) | NotDone::Inside(Inside::Waits(..))) => {
+            Err(NotDone::Waits(asks)) => {
+                self.announce_voided(request, asks);
                 self.announce_end(request, TaskEnd::Interrupted);
             }
+            Err(NotDone::Inside(Inside::Waits(..))) => self.announce_end(request, TaskEnd::Interrupted),
             Err(NotDone::Inside(Inside::Stopped(_))) => self.announce_end(request, TaskEnd::Stopped),
             Err(NotDone::Leaves(_)) => self.announce_end(request, TaskEnd::Done),
-            Err(NotDone::Refused { problem, .. }) => {
-                self.announce_end(request, TaskEnd::Failed(Code::BadAnswer, bad_answer("", problem)));
+            Err(NotDone::Refused(refusal)) => {
+                let problem = bad_answer("", &refusal.problem);
+                self.announce_end(request, TaskEnd::Failed(Code::BadAnswer, problem));
             }
             Err(NotDone::Failed(error) | NotDone::Inside(Inside::Broken(error))) => {
                 self.announce_end(request, TaskEnd::Failed(error.code(), error.message().to_owned()));
@@ -197,7 +218,10 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
             false => Vec::new(),
         };
         let done = result.map_err(node_error).and_then(|step| resolve(self.core, request.node, step, edits));
-        done.map_err(|error| NotDone::Failed(error.at_node(self.core.name(request.node))))
+        done.map_err(|error| {
+            let attempts = self.shared.control.attempts(request.index);
+            NotDone::Failed(error.at_node(self.core.name(request.node)).on_attempt(attempts))
+        })
     }
 
     fn leave(&self, request: TaskRequest, command: Command<S>) -> NotDone {
@@ -393,10 +417,7 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
                     handlers.push(Handling { request, failure });
                     return false;
                 }
-                let failed = matches!(
-                    why,
-                    NotDone::Failed(_) | NotDone::Refused { .. } | NotDone::Inside(Inside::Broken(_))
-                );
+                let failed = why.is_failure();
                 ledger.not_done(request.index, why);
                 failed
             }

@@ -20,12 +20,13 @@ use crate::checkpoint::delta::DeltaWriter;
 use crate::checkpoint::fold::{Folded, Value as FieldValue};
 use crate::checkpoint::format::{Header, StoredLimits};
 use crate::context::{
-    Answer, CheckpointId, Control, Request, RunId, RunShared, Spending, Standing, TaskRequest, Visible,
+    CheckpointId, Control, Interrupted, Refusal, RunId, RunShared, Spending, Spot, Standing, TaskRequest,
+    Visible,
 };
 use crate::edits::{Desk, GraphEdit};
 use crate::engine::Loop;
 use crate::engine::execute::{OwnError, make_edits, node_error};
-use crate::engine::stored::StoredStep;
+use crate::engine::stored::{StoredStep, from_bytes, to_bytes};
 use crate::error::{BoxError, Code, Error};
 use crate::extract::Task;
 use crate::failure::Failure;
@@ -143,8 +144,10 @@ pub struct TaskCall {
     /// What it handles.
     #[serde(default)]
     failure: Option<Failure>,
-    /// The answers to its interrupts so far.
-    answers: Vec<(u32, Value)>,
+    /// What it asked so far, with the answers, as MessagePack: in another format a number may come out as another one, and the
+    /// question with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    asked: Vec<u8>,
     /// The temporary edits that the graph of the run has.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     edits: Vec<GraphEdit>,
@@ -156,11 +159,11 @@ pub struct TaskCall {
 /// Without the state, which may hold secrets.
 impl fmt::Debug for TaskCall {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let TaskCall { run, thread, step, max_supersteps, node, answers, edits, kept, .. } = self;
+        let TaskCall { run, thread, step, max_supersteps, node, edits, kept, .. } = self;
         let mut parts = out.debug_struct("TaskCall");
         parts.field("run", run).field("thread", thread).field("step", step);
-        parts.field("max_supersteps", max_supersteps).field("node", node).field("answers", answers);
-        parts.field("edits", edits).field("kept", kept).finish_non_exhaustive()
+        parts.field("max_supersteps", max_supersteps).field("node", node).field("edits", edits);
+        parts.field("kept", kept).finish_non_exhaustive()
     }
 }
 
@@ -171,15 +174,49 @@ pub struct TaskReply(Reply);
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 enum Reply {
     Done(Vec<u8>),
-    Waits { n: u32, value: Value, schema: Option<Value> },
-    Refused { n: u32, problem: String },
-    Failed { code: String, problem: String },
+    /// The questions that have no answer, as MessagePack.
+    Waits(Vec<u8>),
+    /// The n-th answer could not be taken, with the schema that is asked with now.
+    Refused {
+        n: u32,
+        problem: String,
+        schema: Option<Value>,
+    },
+    Failed {
+        code: String,
+        problem: String,
+    },
 }
 
 /// A node failed where the host ran it; only its text came back.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{0}")]
 struct RemoteFailure(String);
+
+/// A question of a task that ran elsewhere: where it asked it, what, and with which schema.
+type Question = (Spot, Value, Option<Value>);
+
+/// Notes what a task that ran elsewhere asks. Which answers it voids, and the ids, follow from what is known here.
+fn take_questions(
+    shared: &RunShared,
+    request: TaskRequest,
+    questions: &[u8],
+) -> Result<Interrupted, OwnError> {
+    let questions: Vec<Question> =
+        from_bytes(questions).map_err(|error| damaged("a task reply", "what it asks", &error))?;
+    if questions.is_empty() {
+        let problem = "a host said that a task waits, and for nothing";
+        return Err(OwnError(Error::new(Code::Host, problem)));
+    }
+    for (spot, value, schema) in questions {
+        shared.control.put_question(request, spot, value, schema);
+    }
+    Ok(Interrupted)
+}
+
+fn damaged(whose: &str, part: &str, error: &Error) -> Error {
+    Error::new(Code::Host, format!("{part} in {whose} is damaged: {}", error.message()))
+}
 
 /// Joins a [`Host`] to the loop.
 pub(crate) struct HostRunner<S: State> {
@@ -209,20 +246,30 @@ impl<S: State> TaskRunner<S> for HostRunner<S> {
             })?;
             match reply.0 {
                 Reply::Done(bytes) => {
-                    let mut step = StoredStep::from_bytes(&bytes).map_err(OwnError)?;
+                    let mut step = StoredStep::from_bytes(&bytes).map_err(unreadable_reply)?;
                     for edit in std::mem::take(&mut step.edits) {
                         shared.submit(request, edit, None)?;
                     }
                     Ok(step.into_step(&codec, &schema).map_err(OwnError)?)
                 }
                 Reply::Failed { code, problem } => Err(OwnError(remote_error(&code, problem)).into()),
-                Reply::Waits { n, value, schema } => {
-                    Err(shared.control.put_request(request, Request { n, value, schema }).into())
+                Reply::Waits(questions) => Err(take_questions(&shared, request, &questions)?.into()),
+                Reply::Refused { n, problem, schema } => {
+                    if shared.control.asked(request.index).iter().all(|asked| asked.n != n) {
+                        let problem = "a host refused an answer that its task was not given";
+                        return Err(OwnError(Error::new(Code::Host, problem)).into());
+                    }
+                    Err(shared.control.put_refusal(request, n, problem, schema).into())
                 }
-                Reply::Refused { n, problem } => Err(shared.control.put_refusal(request, n, problem).into()),
             }
         })
     }
+}
+
+/// The host brought bytes back that are no step. Nothing that is stored is damaged.
+fn unreadable_reply(error: Error) -> OwnError {
+    let problem = format!("the host's reply cannot be read: {}", error.message());
+    OwnError(Error::new(Code::Host, problem).with_source(error))
 }
 
 /// The error of a node that failed elsewhere. The other side may know codes that this one does not.
@@ -239,7 +286,7 @@ impl<S: State> HostRunner<S> {
         for (at, _) in channels.iter().enumerate().filter(|(_, channel)| channel.is_stored()) {
             (self.codec.record_channel)(task.state, &core.schema, at, &mut state)?;
         }
-        let answers = task.shared.control.answers(task.request.index);
+        let asked = task.shared.control.asked(task.request.index);
         let kept = task.shared.visible().kept;
         Ok(TaskCall {
             run: task.shared.run,
@@ -251,7 +298,7 @@ impl<S: State> HostRunner<S> {
             input: task.input.map(InputValue::encode).transpose()?,
             limits: task.input.and_then(InputValue::stored_limits),
             failure: task.failure.map(|failure| Failure::clone(failure)),
-            answers: answers.into_iter().map(|answer| (answer.n, answer.value)).collect(),
+            asked: if asked.is_empty() { Vec::new() } else { to_bytes(&asked)? },
             edits: core.log().to_vec(),
             kept: kept.iter().map(|node| core.name(*node).to_owned()).collect(),
         })
@@ -283,8 +330,9 @@ impl<S: StoredState> CompiledGraph<S> {
         let request = TaskRequest { step: call.step, node, index: 0, attempt: 1, handles };
         let control = Control::default();
         control.begin_step(call.step);
-        if !call.answers.is_empty() {
-            control.answer(0, call.answers.into_iter().map(|(n, value)| Answer { n, value }).collect());
+        if !call.asked.is_empty() {
+            let damaged = |error| damaged("a task call", "what it asked", &error);
+            control.recall(0, from_bytes(&call.asked).map_err(damaged)?);
         }
         let shared = Arc::new(RunShared {
             graph: Arc::clone(&self.shared),
@@ -312,13 +360,16 @@ impl<S: StoredState> CompiledGraph<S> {
         let result = CatchPanic::new(|| LocalRunner.call(core, &task)).await;
         let result = make_edits(&shared, request, result);
         let reply = match (shared.control.standing(0), result) {
-            (Some(Standing::Waits(request)), _) => {
-                Reply::Waits { n: request.n, value: request.value, schema: request.schema }
+            (Some(Standing::Waits(asks)), _) => {
+                let questions = asks.requests.into_iter().map(|one| (one.spot, one.value, one.schema));
+                Reply::Waits(to_bytes(&questions.collect::<Vec<Question>>())?)
             }
-            (Some(Standing::Refused { n, problem }), _) => Reply::Refused { n, problem },
-            (Some(Standing::Unencodable(problem)), _) => {
-                let problem = format!("what it asked with `interrupt` cannot be turned into JSON: {problem}");
-                Reply::Failed { code: Code::Encode.as_str().to_owned(), problem }
+            (Some(Standing::Refused(Refusal { n, problem, asked })), _) => {
+                Reply::Refused { n, problem, schema: asked.and_then(|asked| asked.schema) }
+            }
+            (Some(Standing::Unaskable(why)), _) => {
+                let error = why.error();
+                Reply::Failed { code: error.code().as_str().to_owned(), problem: error.message().to_owned() }
             }
             (Some(Standing::Inside(_)), _) => {
                 let problem =

@@ -24,6 +24,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// Gives the tasks that call subgraphs their ids, before they begin. Other tasks need none.
     pub(super) fn announce_calls(&self) {
         let Some(nest) = &self.shared.nest else { return };
+        nest.memories.forget_all();
         let mut calls = HashMap::new();
         let again = nest.resumed && self.scratch.step == 1;
         for index in 0..self.frontier.len() {
@@ -102,6 +103,14 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             journal.saver.put_writes(PutWrites::new(place, at, &[told(&stops)?])).await?;
         }
         Ok(())
+    }
+
+    /// Takes over which joins were still waiting when runs inside ended, of supersteps that were merged. A run without supersteps
+    /// does that task by task.
+    pub(crate) fn gather_stuck(&mut self) {
+        if let Some(nest) = self.shared.nest.as_ref().filter(|_| self.eager.is_none()) {
+            self.joins.inside.extend(nest.take_stuck(self.scratch.merged));
+        }
     }
 
     pub(super) fn close_trace(&mut self) -> Result<(), Error> {

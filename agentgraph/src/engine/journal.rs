@@ -1,8 +1,9 @@
 //! The journal of a run: one record a superstep, its size that of the change.
 //!
 //! A [`Journal`] belongs to one run on one thread. It decides between delta and full: a full is written when what a
-//! reader would have to replay passes twice the live bytes plus 64 KiB, and whenever the graph differs from the one that
-//! wrote the record before. It folds every 1,024 deltas into a segment.
+//! reader would have to replay passes twice the live bytes plus 64 KiB; when the state is small and the deltas since the last
+//! full weigh as much as a full; and whenever the graph differs from the one that wrote the record before. It folds every 1,024
+//! deltas into a segment. `docs/architecture.md` shows why reading and writing are bounded by this.
 
 mod header;
 mod waiting;
@@ -13,13 +14,14 @@ use std::sync::Arc;
 
 use crate::checkpoint::behind::Behind;
 use crate::checkpoint::codec::Codec;
-use crate::checkpoint::delta::DeltaWriter;
+use crate::checkpoint::delta::{DeltaWriter, Weight, whole_size};
 use crate::checkpoint::fold::Folded;
-use crate::checkpoint::format::{Source, StoredCall, micros, open};
+use crate::checkpoint::format::{Pairs, Source, StoredCall, micros, open};
 use crate::checkpoint::{Checkpointer, PendingWrite, Place, Put, PutWrites, RowKind, unreadable};
-use crate::context::{CheckpointId, RunId, Spent};
+use crate::context::{CheckpointId, Memories, RunId, Spent};
 use crate::engine::eager::Flow;
-use crate::engine::journal::header::Repeat;
+use crate::engine::fields::UnknownField;
+use crate::engine::journal::header::{Repeat, constants, constants_with};
 use crate::engine::journal::waiting::Waiting;
 use crate::engine::load::{Replayed, Restored};
 use crate::engine::plan::{Frontier, StepPlace};
@@ -38,8 +40,12 @@ const SEGMENT: u32 = 1024;
 /// What may be replayed beyond twice the live bytes.
 const SLACK: u64 = 64 * 1024;
 
-/// A value of at least so many bytes that did not change since it was stored is referred to, not repeated.
-const LARGE: u64 = 4 * 1024;
+/// What the header of a full says at least beside its constants: its run, its time, its joins and what is next.
+const LEAST_BESIDE: u64 = 56;
+
+/// A state of fewer live bytes is written anew as soon as the deltas since the last full weigh as much as the next one would.
+/// No value of such a state is [`LARGE`](crate::checkpoint::delta::LARGE), so reading it is reading one full and few deltas.
+const SMALL: u64 = 4 * 1024;
 
 /// Writes the checkpoints of one run.
 pub(crate) struct Journal<S: State> {
@@ -55,12 +61,20 @@ pub(crate) struct Journal<S: State> {
     pub(crate) delta: DeltaWriter,
     /// The bytes that reading the head takes.
     pub(crate) replay: u64,
+    /// The bytes of the deltas since the newest full, headers included.
+    since_full: u64,
+    /// A full is not weighed against them before they are so many.
+    weigh_at: u64,
     /// The deltas after the newest full or segment.
     pub(crate) deltas: u32,
     /// The next record must be a full.
     pub(crate) must_be_full: bool,
     /// Pending writes stand on the head.
     pub(crate) has_writes: bool,
+    /// Stored fields that the state does not have, which come after its channels.
+    carried_fields: Vec<UnknownField>,
+    /// What every full says of the graph, if it says more fields than the graph has.
+    own_constants: Option<Pairs>,
     /// What older records said that this release does not know.
     pub(crate) unknown: Vec<(String, Vec<u8>)>,
     /// The head says that joins are half full.
@@ -70,6 +84,8 @@ pub(crate) struct Journal<S: State> {
     /// How many temporary edits the head says, and which nodes it says are skipped.
     edits: usize,
     skips: Vec<String>,
+    /// How many joins of subgraphs the head says are stuck.
+    stuck: usize,
     /// The edits that the head says are those of a run before.
     foreign_edits: bool,
     /// How many of the edits the newest full or segment says, if it says those of this run and was written in this call.
@@ -78,6 +94,8 @@ pub(crate) struct Journal<S: State> {
     pub(crate) ahead: u64,
     /// Whose call this run is, if another run holds it.
     pub(crate) call: Option<StoredCall>,
+    /// The memories that the run names; none if its graph has no subgraphs and its thread no memories.
+    pub(crate) memories: Option<Arc<Memories>>,
     /// The sum of the updates that the next record merges, if the record must say it.
     pub(crate) wrote: Option<Vec<u8>>,
     /// The checkpoint that the branch began at.
@@ -140,18 +158,24 @@ impl<S: State> Journal<S> {
             run,
             delta: DeltaWriter::new(channels),
             replay: 0,
+            since_full: 0,
+            weigh_at: 0,
             deltas: 0,
             must_be_full: true,
             has_writes: false,
+            carried_fields: Vec::new(),
+            own_constants: None,
             unknown: Vec::new(),
             had_open_joins: false,
             had_deferred: false,
             edits: 0,
             skips: Vec::new(),
+            stuck: 0,
             foreign_edits: false,
             folded_edits: None,
             ahead: 0,
             call: None,
+            memories: None,
             wrote: None,
             parent: None,
             forks: false,
@@ -175,19 +199,37 @@ impl<S: State> Journal<S> {
         self.head = Some(replayed.id.step);
         self.run = header.run;
         self.replay = replayed.replay;
+        self.since_full = replayed.since_full;
         self.deltas = replayed.deltas;
         self.must_be_full = !restored.same_fields || header.fingerprint != core.fingerprint;
         self.has_writes = has_writes;
         self.had_open_joins = !header.joins.is_empty();
         self.had_deferred = !header.deferred.is_empty();
         (self.edits, self.skips) = (header.overlay.len(), header.skips.clone());
+        self.stuck = header.stuck.len();
         self.ahead = header.ahead;
         self.call = header.call;
+        let named = Some(&header.memories).filter(|named| !named.is_empty());
+        self.memories = named.map(|named| Arc::new(Memories::of(named.clone())));
         self.parent = header.parent.map(|(branch, step)| CheckpointId::new(branch, step));
         self.unknown.clone_from(&header.unknown);
         for (channel, weight) in restored.weights.iter().enumerate() {
             self.delta.set_weight(channel, *weight);
         }
+        for (channel, field) in (restored.weights.len()..).zip(&restored.unknown) {
+            let live = whole_size(channel, field.value.len() as u64);
+            self.delta.set_weight(channel, Weight { live, whole_at: field.whole_at });
+        }
+        if !restored.unknown.is_empty() {
+            self.carried_fields.clone_from(&restored.unknown);
+            let carried = restored.unknown.iter().map(|field| &*field.name);
+            self.own_constants = Some(constants_with(core, carried));
+        }
+    }
+
+    /// What every full says of the graph.
+    fn constants<'a>(&'a self, core: &'a GraphCore<S>) -> &'a Pairs {
+        self.own_constants.as_ref().unwrap_or_else(|| constants(core))
     }
 
     /// A new run begins: the next record says its temporary edits, whatever the head says.
@@ -249,7 +291,7 @@ impl<S: State> Journal<S> {
     }
 
     pub(crate) fn next_id(&self) -> CheckpointId {
-        CheckpointId::new(self.branch, self.head.map_or(0, |head| head + 1))
+        CheckpointId::new(self.branch, self.head.map_or(0, |head| head.saturating_add(1)))
     }
 
     /// Makes the record of what the merge wrote, to be committed next.
@@ -262,23 +304,55 @@ impl<S: State> Journal<S> {
         commit: &Commit<'_, S>,
     ) -> Result<Prepared, Error> {
         let id = self.next_id();
-        let would_replay = self.replay + self.delta.bytes().len() as u64;
-        let full = self.must_be_full || would_replay > 2 * self.delta.live() + SLACK;
-        let replay = match full {
-            true => self.record_whole(core, state, id)? + self.delta.bytes().len() as u64,
-            false => would_replay,
-        };
         let time = micros(services.now());
         let mut record = std::mem::take(&mut self.record);
-        let repeat = if full { Repeat::Everything } else { Repeat::Changes };
-        let encoded = self.encode(&mut record, core, time, commit, repeat);
+        let written = self.write_record(&mut record, core, state, time, commit);
         self.record = record;
-        encoded?;
+        let (full, replay) = written?;
         // Pruning may have left more.
         let folds = !full && self.deltas + 1 >= SEGMENT;
         let Commit { source, abandoned, sessions_used, .. } = *commit;
         let halt = Vec::new();
         Ok(Prepared { id, full, folds, replay, time, source, abandoned, halt, sessions_used })
+    }
+
+    /// Writes the record, as a full or a delta. Says which, and how many bytes reading it will take.
+    fn write_record(
+        &mut self,
+        record: &mut Vec<u8>,
+        core: &RunGraph<S>,
+        state: &S,
+        time: u64,
+        commit: &Commit<'_, S>,
+    ) -> Result<(bool, u64), Error> {
+        let (changes, live) = (self.delta.bytes().len() as u64, self.delta.live());
+        let mut replay = self.replay + changes;
+        let mut full = self.must_be_full || replay > 2 * live + SLACK;
+        if full {
+            self.encode(record, core, time, commit, Repeat::Everything)?;
+        } else if live < SMALL
+            && self.since_full + changes
+                >= self.weigh_at.max(self.constants(core).len() + live + LEAST_BESIDE)
+        {
+            self.encode(record, core, time, commit, Repeat::Everything)?;
+            full = self.outweighs(record.len() as u64 + live, changes);
+        }
+        if full {
+            let referred = self.record_whole(core, state)?;
+            replay = referred + self.delta.bytes().len() as u64;
+        } else {
+            self.encode(record, core, time, commit, Repeat::Changes)?;
+        }
+        record.extend_from_slice(self.delta.bytes());
+        Ok((full, replay))
+    }
+
+    /// Whether the deltas since the last full, with this one, weigh as much as a full that takes so many bytes. If they do
+    /// not, it is not weighed again before they may, or are twice as much: what a full says beside the state may become less.
+    fn outweighs(&mut self, full: u64, changes: u64) -> bool {
+        let deltas = self.since_full + changes;
+        self.weigh_at = full.min(2 * deltas);
+        deltas >= full
     }
 
     /// Commits it if the store needs no await for it. Most commits end here, without an async function.
@@ -335,12 +409,19 @@ impl<S: State> Journal<S> {
     fn stands(&mut self, core: &RunGraph<S>, prepared: &Prepared, commit: &Commit<'_, S>) {
         self.replay = prepared.replay;
         self.deltas = if prepared.full || prepared.folds { 0 } else { self.deltas + 1 };
+        (self.since_full, self.weigh_at) = match prepared.full {
+            true => (0, 0),
+            false => (self.since_full + self.record.len() as u64, self.weigh_at),
+        };
         self.head = Some(prepared.id.step);
         self.must_be_full = false;
         self.forks = false;
         self.has_writes = !self.carried.is_empty();
         self.carried.clear();
         self.wrote = None;
+        if let Some(memories) = &self.memories {
+            memories.said();
+        }
         self.foreign_edits = false;
         self.edits = core.log().len();
         if prepared.full || prepared.folds {
@@ -350,22 +431,27 @@ impl<S: State> Journal<S> {
             self.skips = commit.skips.iter().map(|node| (*node).to_owned()).collect();
         }
         self.had_open_joins = commit.joins.any_open();
+        self.stuck = commit.joins.inside.len();
         self.had_deferred = !commit.frontier.deferred.is_empty();
     }
 
     /// Replaces the operations by those of a full record. Returns the bytes that stand in other records.
-    fn record_whole(&mut self, core: &RunGraph<S>, state: &S, id: CheckpointId) -> Result<u64, Error> {
+    fn record_whole(&mut self, core: &RunGraph<S>, state: &S) -> Result<u64, Error> {
+        let id = self.next_id();
         self.delta.begin(id);
         let mut referred = 0;
-        let channels = S::channels(&core.schema).iter().enumerate();
-        for (channel, _) in channels.filter(|(_, channel)| channel.is_stored()) {
-            let weight = self.delta.weight_of(channel);
-            match weight.whole_at {
-                Some(record) if weight.live >= LARGE && record != id => {
-                    self.delta.channel(channel).refer(record);
-                    referred += weight.live;
-                }
-                _ => (self.codec.record_channel)(state, &core.schema, channel, &mut self.delta)?,
+        let channels = S::channels(&core.schema);
+        let stored = channels.iter().enumerate().filter(|(_, channel)| channel.is_stored());
+        for (channel, _) in stored {
+            match self.delta.refer_if_large(channel, id) {
+                0 => (self.codec.record_channel)(state, &core.schema, channel, &mut self.delta)?,
+                live => referred += live,
+            }
+        }
+        for (channel, field) in (channels.len()..).zip(&self.carried_fields) {
+            match self.delta.refer_if_large(channel, id) {
+                0 => self.delta.channel(channel).set_encoded(&field.value),
+                live => referred += live,
             }
         }
         Ok(referred)
@@ -420,6 +506,14 @@ impl<S: State> Journal<S> {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Stores a write on the checkpoint that the store has, also in a call that stores at its end.
+    pub(crate) async fn put_write_now(&mut self, write: PendingWrite) -> Result<(), Error> {
+        let Some(at) = self.checkpoint() else { return Ok(()) };
+        self.saver.put_writes(PutWrites::new(self.place(), at, &[write])).await?;
+        self.has_writes = true;
+        Ok(())
     }
 
     /// Stores with the next commit what tasks have left behind on it.

@@ -5,18 +5,25 @@ use std::sync::Arc;
 use crate::checkpoint::codec::Codec;
 use crate::checkpoint::delta::{Weight, whole_size};
 use crate::checkpoint::fold::{Folded, Value};
-use crate::checkpoint::format::{FormatError, Header, StoredState, open, value_length};
-use crate::checkpoint::{PendingWrite, Place, RowKind, Tail, corrupt, unreadable};
-use crate::context::{Answer, CheckpointId, Spent};
+use crate::checkpoint::format::{
+    FormatError, Header, StoredJoin, StoredState, StoredStuck, damaged, open, value_length,
+};
+use crate::checkpoint::{
+    Checkpointer, IMPOSSIBLE, PendingWrite, Place, RowKind, Tail, corrupt, is_possible, unreadable,
+};
+use crate::context::{CheckpointId, Spent};
 use crate::edits::{EditError, GraphEdit};
 use crate::engine::eager::record::left_in_header;
 use crate::engine::eager::{Eager, Flow};
+use crate::engine::failed::read_failure;
+use crate::engine::fields::{Misfit, UnknownField, fit, is_unknown, migrated, refuse};
 use crate::engine::plan::{Dispatched, Frontier, LeftOver};
 use crate::engine::stored::{
-    CALL, FAILED, OF_RUN, SESSIONS, SPENT, StoredAnswer, StoredRequest, StoredStep, TOLD, from_bytes,
+    CALL, ERROR, FAILED, FAILURE, OF_RUN, SESSIONS, SPENT, StoredAnswer, StoredRequest, StoredStep, TOLD,
+    from_bytes,
 };
 use crate::error::{Code, Error};
-use crate::graph::joins::Joins;
+use crate::graph::joins::{Join, Joins};
 use crate::graph::run_graph::{Proposed, RunGraph};
 use crate::graph::{GraphCore, Persistence};
 use crate::migrate::StoredFields;
@@ -33,6 +40,8 @@ pub(crate) struct Replayed {
     pub(crate) folded: Folded,
     /// The bytes that were read.
     pub(crate) replay: u64,
+    /// Those of them that stand behind the full.
+    pub(crate) since_full: u64,
     /// The deltas that were read.
     pub(crate) deltas: u32,
 }
@@ -43,6 +52,16 @@ pub(crate) struct Restored<S> {
     pub(crate) weights: Vec<Weight>,
     /// The record was written by a graph with the same channels.
     pub(crate) same_fields: bool,
+    /// What is stored beside them and was not let go.
+    pub(crate) unknown: Vec<UnknownField>,
+}
+
+impl<S> Restored<S> {
+    /// Refuses to go on where that would lose what is stored.
+    pub(crate) fn check(&self, keeps: bool, place: Place<'_>) -> Result<(), Error> {
+        let lost = self.unknown.iter().filter(|_| !keeps);
+        refuse(place, "the thread", lost.map(|field| &*field.name))
+    }
 }
 
 /// Reads the checkpoint that a tail ends in.
@@ -51,19 +70,30 @@ pub(crate) async fn replay<S: State>(
     place: Place<'_>,
     tail: &Tail,
 ) -> Result<Replayed, Error> {
+    replay_from(&*persistence.saver, place, tail).await
+}
+
+/// [`replay`] from a store, whatever the state.
+pub(crate) async fn replay_from(
+    saver: &dyn Checkpointer,
+    place: Place<'_>,
+    tail: &Tail,
+) -> Result<Replayed, Error> {
     let mut replayed = Replayed {
         id: CheckpointId::default(),
         header: Header::default(),
         folded: Folded::default(),
         replay: 0,
+        since_full: 0,
         deltas: 0,
     };
     for row in &tail.rows {
         apply_row(&mut replayed, row.id, row.kind, &row.record)
             .map_err(|error| unreadable(place, row.id, error))?;
         replayed.replay += row.record.len() as u64;
+        replayed.since_full += if row.kind == RowKind::Full { 0 } else { row.record.len() as u64 };
     }
-    fill_references(persistence, place, &mut replayed).await?;
+    fill_from(saver, place, &mut replayed).await?;
     Ok(replayed)
 }
 
@@ -74,6 +104,9 @@ pub(crate) fn apply_row(
     kind: RowKind,
     record: &[u8],
 ) -> Result<(), FormatError> {
+    if !is_possible(id) {
+        return Err(damaged(IMPOSSIBLE));
+    }
     let view = open(record)?;
     if kind == RowKind::Full {
         // It says everything anew; what it leaves out is over.
@@ -102,8 +135,12 @@ pub(crate) async fn fill_references<S: State>(
     place: Place<'_>,
     replayed: &mut Replayed,
 ) -> Result<(), Error> {
+    fill_from(&*persistence.saver, place, replayed).await
+}
+
+async fn fill_from(saver: &dyn Checkpointer, place: Place<'_>, replayed: &mut Replayed) -> Result<(), Error> {
     for (field, id) in replayed.folded.elsewhere() {
-        let row = persistence.saver.row(place, id).await?;
+        let row = saver.row(place, id).await?;
         let row = row.ok_or_else(|| {
             corrupt(place, replayed.id, format!("it refers to checkpoint {id}, which is gone"))
         })?;
@@ -118,7 +155,7 @@ pub(crate) async fn fill_references<S: State>(
     Ok(())
 }
 
-/// Builds the typed state. Fields that the state no longer has are dropped; new ones have their initial values.
+/// Builds the typed state. Fields that the state no longer has are beside it; new ones have their initial values.
 pub(crate) fn restore<S: State>(
     core: &GraphCore<S>,
     persistence: &Persistence<S>,
@@ -138,7 +175,21 @@ pub(crate) fn restore<S: State>(
             .map_err(|error| unfit(place, replayed.id, &bytes, &error))?;
         weights[at] = Weight { live, whole_at };
     }
-    Ok(Restored { state, weights, same_fields: stored.same_fields })
+    let unknown = stored.unknown(core, place, replayed)?;
+    Ok(Restored { state, weights, same_fields: stored.same_fields, unknown })
+}
+
+/// Whether going on with what is stored would lose some of it.
+pub(crate) fn check_fields<S: State>(
+    core: &GraphCore<S>,
+    place: Place<'_>,
+    replayed: &Replayed,
+) -> Result<(), Error> {
+    if core.unknown_fields.keeps || !replayed.header.fields.iter().any(|name| is_unknown(core, name)) {
+        return Ok(());
+    }
+    let unknown = StoredValues::read(core, place, replayed)?.unknown(core, place, replayed)?;
+    refuse(place, "the thread", unknown.iter().map(|field| &*field.name))
 }
 
 /// A state that is kept in a header since no checkpoint holds it.
@@ -149,11 +200,7 @@ pub(crate) fn restore_kept<S: State>(
     kept: &StoredState,
 ) -> Result<S, Error> {
     let at = |error: Error| error.on_thread(Some(place.thread));
-    let values = kept.channels.iter().map(|(name, value)| (name.clone(), value.0.clone()));
-    let mut fields = StoredFields::of_state(values.collect::<Vec<_>>());
-    if kept.version != core.migrations.version {
-        core.migrations.state(kept.version, &mut fields).map_err(at)?;
-    }
+    let fields = migrated(core, kept).map_err(at)?;
     let mut state = S::initial(&core.schema);
     for (channel, described) in
         S::channels(&core.schema).iter().enumerate().filter(|(_, one)| one.is_stored())
@@ -202,8 +249,38 @@ impl<'a> StoredValues<'a> {
             return Ok(StoredValues { names, same_fields: false, migrated: Some(fields) });
         }
         let same = |(name, channel): (&&str, &Channel)| *name == channel.name;
-        let same_fields = names.len() == channels.len() && names.iter().zip(channels).all(same);
+        let begins_same = names.len() >= channels.len() && names.iter().zip(channels).all(same);
+        // What was carried on comes after the channels.
+        let carried = names.iter().enumerate().skip(channels.len());
+        let same_fields = begins_same
+            && carried.clone().all(|(at, name)| is_unknown(core, name) && replayed.folded.is_written(at));
         Ok(StoredValues { names, same_fields, migrated: None })
+    }
+
+    /// What is stored of fields that the state does not have.
+    fn unknown<S: State>(
+        &self,
+        core: &GraphCore<S>,
+        place: Place<'_>,
+        replayed: &Replayed,
+    ) -> Result<Vec<UnknownField>, Error> {
+        if let Some(fields) = &self.migrated {
+            let unknown = fields.names().filter(|name| is_unknown(core, name));
+            let unknown = unknown.filter_map(|name| Some((name, fields.value(name)?)));
+            let unknown = unknown.map(|(name, value)| (name.to_owned(), value.to_vec()));
+            return Ok(unknown.map(|(name, value)| UnknownField { name, value, whole_at: None }).collect());
+        }
+        // A table of the same length has no room for more.
+        if self.same_fields && self.names.len() == S::channels(&core.schema).len() {
+            return Ok(Vec::new());
+        }
+        let unknown = self.names.iter().enumerate().filter(|(_, name)| is_unknown(core, name));
+        let values = unknown.map(|(field, name)| {
+            let whole_at = replayed.folded.whole_at(field).filter(|_| self.same_fields);
+            let value = value_of(place, replayed, field)?;
+            Ok(value.map(|value| UnknownField { name: (*name).to_owned(), value, whole_at }))
+        });
+        values.filter_map(Result::transpose).collect()
     }
 
     /// Whether this thread can be one of this graph's.
@@ -366,6 +443,7 @@ fn id_of<S: State>(core: &RunGraph<S>, name: &str, gone: &mut Vec<String>) -> u3
 
 fn stored_joins<S: State>(core: &RunGraph<S>, header: &Header, gone: &mut Vec<String>) -> Joins {
     let mut joins = Joins::of(&core.topology);
+    joins.inside.clone_from(&header.stuck);
     let pruned = core.overlay().into_iter().flat_map(|overlay| overlay.pruned());
     for (join, place) in pruned {
         joins.prune(&core.topology, join, place);
@@ -378,8 +456,7 @@ fn stored_joins<S: State>(core: &RunGraph<S>, header: &Header, gone: &mut Vec<St
                 && join.sources.iter().all(|source| wanted.contains(core.name(*source)))
         });
         let Some(found) = found else {
-            let to = if stored.to == END { "END" } else { &stored.to };
-            gone.push(format!("the join {} -> `{to}`", stored.sources.join(" + ")));
+            gone.push(gone_join(core, stored));
             continue;
         };
         let sources = &core.topology.joins[found].sources;
@@ -389,6 +466,54 @@ fn stored_joins<S: State>(core: &RunGraph<S>, header: &Header, gone: &mut Vec<St
         joins.restore(&core.topology, found as u32, &places, stored.fired, stored.due);
     }
     joins
+}
+
+/// A join that the graph does not have, and what it has instead: one of the same target that waits for other sources.
+fn gone_join<S: State>(core: &RunGraph<S>, stored: &StoredJoin) -> String {
+    let to = if stored.to == END { "END" } else { &stored.to };
+    let sources = |join: &Join| join.sources.iter().map(|source| core.name(*source)).collect::<Vec<_>>();
+    let mut joins =
+        core.topology.joins.iter().filter(|join| core.name(join.target) == stored.to).map(sources);
+    let today = joins.find(|sources| sources.iter().any(|name| stored.sources.iter().any(|old| old == name)));
+    let today = today.map(|sources| format!(" (today it waits for {})", sources.join(" + ")));
+    format!("the join {} -> `{to}`{}", stored.sources.join(" + "), today.unwrap_or_default())
+}
+
+/// The joins that were still waiting when the run of a header ended: those of its graph by the names that were stored, then
+/// those of subgraphs.
+pub(crate) fn stuck_at_end<S: State>(
+    core: &Arc<GraphCore<S>>,
+    namespace: &str,
+    header: &Header,
+) -> Vec<StoredStuck> {
+    let core = RunGraph::restore(core, header, &mut Vec::new());
+    let pruned: Vec<(&str, &str)> = core
+        .overlay()
+        .into_iter()
+        .flat_map(|overlay| overlay.pruned())
+        .filter_map(|(join, place)| {
+            let join = core.topology.joins.get(join as usize)?;
+            Some((core.name(join.target), core.name(*join.sources.get(place as usize)?)))
+        })
+        .collect();
+    let stuck = header.joins.iter().filter(|join| !join.fired).map(|join| {
+        let waits = |source: &&String| {
+            !join.arrived.contains(source) && !pruned.contains(&(join.to.as_str(), source.as_str()))
+        };
+        StoredStuck {
+            namespace: namespace.to_owned(),
+            to: join.to.clone(),
+            arrived: join.arrived.clone(),
+            missing: join.sources.iter().filter(waits).cloned().collect(),
+        }
+    });
+    stuck.chain(header.stuck.iter().cloned()).collect()
+}
+
+/// What the pending write of a finished task says of joins in the subgraph that it called.
+pub(crate) fn stuck_in(thread: &str, record: &[u8]) -> Result<Vec<StoredStuck>, Error> {
+    let step = StoredStep::from_bytes(record).map_err(|error| error.on_thread(Some(thread)))?;
+    Ok(step.stuck)
 }
 
 /// The edits of a finished task, with the nodes that they add.
@@ -417,15 +542,36 @@ pub(crate) fn finished_step<S: State>(
     thread: &str,
     record: &[u8],
 ) -> Result<(Step<S>, Vec<GraphEdit>), Error> {
+    finished(core, codec, thread, record, Misfit::Refuse)
+}
+
+/// [`finished_step`], without what the state of today has no place for.
+pub(crate) fn shown_step<S: State>(
+    core: &GraphCore<S>,
+    codec: &Codec<S>,
+    thread: &str,
+    record: &[u8],
+) -> Result<(Step<S>, Vec<GraphEdit>), Error> {
+    finished(core, codec, thread, record, Misfit::LeaveOut)
+}
+
+fn finished<S: State>(
+    core: &GraphCore<S>,
+    codec: &Codec<S>,
+    thread: &str,
+    record: &[u8],
+    misfit: Misfit,
+) -> Result<(Step<S>, Vec<GraphEdit>), Error> {
     let step = StoredStep::from_bytes(record).and_then(|step| step.migrated(&core.migrations)).and_then(
         |mut step| {
+            fit(core, thread, &mut step, misfit)?;
             let edits = std::mem::take(&mut step.edits);
             Ok((step.into_step(codec, &core.schema)?, edits))
         },
     );
     step.map_err(|error| {
         let (code, remedy) = match error.code() {
-            Code::SchemaVersion => return error.on_thread(Some(thread)),
+            Code::SchemaVersion | Code::GraphChanged => return error.on_thread(Some(thread)),
             Code::UnknownChannel => {
                 (Code::GraphChanged, "bring the channel back, or make its name an alias of the new one")
             }
@@ -457,7 +603,7 @@ pub(crate) fn left_behind<S: State>(
     let (of_run, of_tasks): (Vec<&PendingWrite>, _) = writes.iter().partition(|write| write.task == OF_RUN);
     let core = RunGraph::restore(core, header, &mut Vec::new());
     let handler_of = |failed: &str| Some(core.name(core.handler(core.id_of_any(failed)?)?).to_owned());
-    let before = left_in_header(place, header, id, &handler_of);
+    let before = left_in_header(place, header, id, &handler_of)?;
     let mut left = LeftBehind { tasks: left_over(place, before, &of_tasks)?, ..LeftBehind::default() };
     let at = |error: Error| error.on_thread(Some(place.thread));
     for write in of_run {
@@ -465,6 +611,11 @@ pub(crate) fn left_behind<S: State>(
             TOLD => left.told = true,
             SESSIONS => left.sessions = Some(from_bytes(&write.bytes).map_err(at)?),
             SPENT => left.spent = Some(from_bytes(&write.bytes).map_err(at)?),
+            FAILURE => {
+                if let Some(failure) = read_failure(&write.bytes).map_err(at)? {
+                    left.tasks.entry(OF_RUN).or_default().error = Some(failure);
+                }
+            }
             _ => {}
         }
     }
@@ -480,20 +631,18 @@ fn left_over(place: Place<'_>, mut left: LeftOver, writes: &[&PendingWrite]) -> 
             0 => task.result = Some(write.bytes.clone()),
             CALL => task.call = Some(from_bytes(&write.bytes).map_err(at)?),
             FAILED => task.failure = Some(from_bytes(&write.bytes).map_err(at)?),
+            ERROR => task.error = read_failure(&write.bytes).map_err(at)?,
+            // Of a later release.
+            PendingWrite::SPECIAL.. => {}
+            1.. if !PendingWrite::can_be_asked(n) => {
+                let problem = format!("a pending write is of request {n}, and no task can ask so often");
+                return Err(at(Error::new(Code::CorruptCheckpoint, problem)));
+            }
             slot if slot % 2 == 1 => {
-                task.requests.retain(|(asked, _)| *asked != n);
-                task.requests.push((n, from_bytes::<StoredRequest>(&write.bytes).map_err(at)?));
+                task.request(n, from_bytes::<StoredRequest>(&write.bytes).map_err(at)?);
             }
-            _ => {
-                task.answers.retain(|answer| answer.n != n);
-                if let StoredAnswer(Some(value)) = from_bytes(&write.bytes).map_err(at)? {
-                    task.answers.push(Answer { n, value });
-                }
-            }
+            _ => task.take(n, StoredAnswer::from_bytes(&write.bytes).map_err(at)?),
         }
-    }
-    for task in left.values_mut() {
-        task.requests.sort_by_key(|(n, _)| *n);
     }
     Ok(left)
 }

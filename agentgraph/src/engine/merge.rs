@@ -28,6 +28,17 @@ pub(crate) struct Merge<'a, S: State> {
     pub(crate) now: u64,
 }
 
+/// When a task arrives at the joins that it is a source of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arrival {
+    /// In one with the edits of its superstep.
+    WithEdits,
+    /// After its edits, by itself: there are no supersteps.
+    Alone,
+    /// Not now: its dispatches are a group, which arrives when it is done.
+    Later,
+}
+
 impl<S: State> Merge<'_, S> {
     /// Merges the only task of a superstep if it returned an update and nothing else: by value, and past everything that
     /// its node does not have.
@@ -80,39 +91,51 @@ impl<S: State> Merge<'_, S> {
 
     /// Merges the only task of a superstep.
     pub(crate) fn single(&mut self, state: &mut S, node: u32, done: Done<S>) -> Result<(), Error> {
-        self.one(state, node, done, true)?;
+        self.one(state, node, done, Arrival::WithEdits)?;
         self.settle();
         Ok(())
     }
 
     /// Merges one task and finds where it leads. Its routers look after its update was applied, except when they may yet
-    /// fail: then they look first, so that a failure leaves the state as it was. `arrives`: at the joins it is a source of.
+    /// fail: then they look first, so that a failure leaves the state as it was.
     pub(crate) fn one(
         &mut self,
         state: &mut S,
         node: u32,
         mut done: Done<S>,
-        arrives: bool,
+        arrival: Arrival,
     ) -> Result<(), Error> {
         let replaces_edges = done.replaces_edges();
         let routes_first = !replaces_edges && self.core.exits(node).fallible_routers;
+        let mut goes = done.goes.take();
         if routes_first {
+            self.follow_targets(node, goes.take());
             self.route_on_own_update(state, node, &mut done)?;
         }
-        self.prune_joins();
+        let pruned = self.prune_joins();
+        if pruned && arrival != Arrival::WithEdits {
+            self.fire_joins();
+        }
         if let Some(update) = done.update {
             self.apply(state, update).map_err(|error| error.at_node(self.core.name(node)))?;
         }
         if !replaces_edges {
             self.follow_plain_edges(node);
-            if arrives && self.core.exits(node).joins {
-                self.arrive(node);
-            }
-            if !routes_first && self.core.exits(node).routers {
-                self.ask_routers(node, state)?;
+            if self.core.exits(node).joins {
+                match arrival {
+                    Arrival::WithEdits if pruned => self.gather(node),
+                    Arrival::WithEdits | Arrival::Alone => self.arrive(node),
+                    Arrival::Later => {}
+                }
             }
         }
-        self.follow_targets(node, done.goes);
+        self.follow_targets(node, goes);
+        if !replaces_edges && !routes_first && self.core.exits(node).routers {
+            self.ask_routers(node, state)?;
+        }
+        if pruned && arrival == Arrival::WithEdits {
+            self.fire_joins();
+        }
         Ok(())
     }
 
@@ -129,19 +152,25 @@ impl<S: State> Merge<'_, S> {
         for (index, done) in tasks.iter_mut().enumerate() {
             let Some(done) = done else { continue };
             let node = actors.node(index);
-            match done.replaces_edges() {
+            let replaces_edges = done.replaces_edges();
+            self.follow_targets(node, done.goes.take());
+            match replaces_edges {
                 true => replaces.push(index),
                 false => self.route_on_own_update(state, node, done)?,
             }
-            self.follow_targets(node, done.goes.take());
         }
         self.prune_joins();
         let mut replaces = replaces.into_iter().peekable();
         for (index, done) in tasks.iter().enumerate() {
             if replaces.next_if_eq(&index).is_none() && done.is_some() {
-                self.follow_edges(actors.node(index));
+                let node = actors.node(index);
+                self.follow_plain_edges(node);
+                if self.core.exits(node).joins {
+                    self.gather(node);
+                }
             }
         }
+        self.fire_joins();
         uses.discard_overwritten(self.core, tasks);
         for (index, done) in tasks.iter_mut().enumerate() {
             if let Some(Done { update: Some(update), .. }) = done.take() {
@@ -276,7 +305,7 @@ impl<S: State> Merge<'_, S> {
         }
     }
 
-    /// Lets a source arrive at its joins.
+    /// Lets a source arrive at its joins, alone.
     pub(crate) fn arrive(&mut self, node: u32) {
         let topology: &Topology = &self.core.topology;
         for (join, place) in topology.join_sources.row(node) {
@@ -291,28 +320,40 @@ impl<S: State> Merge<'_, S> {
         }
     }
 
-    /// Lets joins know of the sources that the edits of this superstep took from them, and of targets that are gone. One that
-    /// has only waited for these fires.
-    fn prune_joins(&mut self) {
-        let Some(staged) = self.core.edited.as_ref().and_then(|edited| edited.staged()) else { return };
+    /// Adds a source to the arrivals of this superstep, which are one set for each join.
+    fn gather(&mut self, node: u32) {
+        let topology: &Topology = &self.core.topology;
+        for (join, place) in topology.join_sources.row(node) {
+            if !self.core.is_removed(topology.joins[*join as usize].target) {
+                self.joins.gather(topology, *join, *place);
+            }
+        }
+    }
+
+    /// Takes from the joins the sources that the edits of this superstep took from them, and ends the rounds of those whose
+    /// targets are gone. True if one may fire for it: [`fire_joins`](Self::fire_joins) looks.
+    fn prune_joins(&mut self) -> bool {
+        let Some(staged) = self.core.edited.as_ref().and_then(|edited| edited.staged()) else { return false };
         let topology: &Topology = &self.core.topology;
         for node in staged.removed() {
             self.joins.end_rounds_into(topology, *node);
         }
-        let mut touched = Vec::new();
+        let mut pruned = false;
         for (join, place) in staged.pruned() {
             self.joins.prune(topology, join, place);
-            touched.push(join);
+            pruned = true;
         }
-        touched.sort_unstable();
-        touched.dedup();
-        for join in touched {
-            let target = topology.joins[join as usize].target;
-            let fires = self.joins.fires_without(topology, join);
-            if fires && target != END_ID && !self.core.is_removed(target) {
-                self.next.pull(target);
+        pruned
+    }
+
+    /// Fires the joins that what was gathered has filled, and those that have only waited for sources that edits took.
+    fn fire_joins(&mut self) {
+        let (core, next) = (self.core, &mut *self.next);
+        self.joins.fire_touched(&core.topology, self.now, |target| {
+            if target != END_ID && !core.is_removed(target) {
+                next.pull(target);
             }
-        }
+        });
     }
 
     fn ask_routers(&mut self, node: u32, state: &S) -> Result<(), Error> {

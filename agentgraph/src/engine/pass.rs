@@ -20,7 +20,7 @@ use futures_util::stream::FuturesUnordered;
 
 use crate::checkpoint::PendingWrite;
 use crate::checkpoint::format::Source;
-use crate::context::{Answer, TaskId, TaskPlace};
+use crate::context::{Asked, TaskId, TaskPlace};
 use crate::dependency::deps::Slot;
 use crate::dependency::edits::{Desk, Made, Op, Transaction};
 use crate::dependency::outputs::{Outputs, OutputsUpdate};
@@ -35,9 +35,10 @@ use crate::engine::host::LocalRunner;
 use crate::engine::load::finished_step;
 use crate::engine::plan::{LeftOver, TaskLeft};
 use crate::engine::running::{Running, beside, next};
-use crate::engine::stored::{StoredAnswer, StoredRequest, StoredStep, StoredTurn, to_bytes};
+use crate::engine::stored::{StoredStep, StoredTurn};
 use crate::engine::{Loop, Pause, STEPS_WITHOUT_YIELD, cut_off, nowhere, yield_now};
 use crate::error::{Code, Error};
+use crate::failure::Failure;
 use crate::policy::Siblings;
 use crate::run::{Interrupt, InterruptId, StopReason};
 use crate::state::State;
@@ -196,7 +197,11 @@ fn bare<O: Output, S: PassInput>(
     run: &mut Loop<Outputs<O, S>, LocalRunner>,
 ) -> Result<Pause, Error> {
     let outputs = Arc::make_mut(&mut run.state);
-    inline::run(wiring, outputs).map_err(|(node, error)| node_error(error).at_node(outputs.name(node)))?;
+    inline::run(wiring, outputs).map_err(|(node, error)| {
+        let error = node_error(error).at_node(outputs.name(node));
+        let failure = Failure::of(outputs.name(node), &error, &[]);
+        error.with_failures(vec![failure])
+    })?;
     Ok(Pause::Finished)
 }
 
@@ -230,11 +235,14 @@ where
     writes: Vec<PendingWrite>,
     /// Something became ready by what is not stored.
     must_store: bool,
-    /// What tasks of earlier calls were answered.
-    answers: HashMap<u32, Vec<Answer>>,
+    /// What nodes asked in earlier calls, with the answers.
+    answers: HashMap<u32, Vec<Asked>>,
     /// What tasks wait for, by the order in which nodes are declared.
     asked: Vec<(u32, Interrupt)>,
-    failed: Option<Error>,
+    /// The nodes that have failed, in the order in which they ended.
+    failed: Vec<(u32, Error)>,
+    /// Tasks of which the store has an error of an earlier call.
+    had_error: HashSet<TaskId>,
     /// Why no further node starts.
     stopped: Option<StopReason>,
     sources: Vec<u32>,
@@ -274,7 +282,8 @@ where
             must_store: false,
             answers: HashMap::new(),
             asked: Vec::new(),
-            failed: None,
+            failed: Vec::new(),
+            had_error: HashSet::new(),
             stopped: None,
             sources: Vec::new(),
             began_with: HashMap::new(),
@@ -286,6 +295,7 @@ where
     /// Takes over what earlier calls have left.
     fn go_through(&mut self) -> Result<(), Error> {
         let left_over = std::mem::take(&mut self.run.left_over);
+        self.run.note_failure_of(&left_over);
         let mut done = Vec::new();
         let mut open = Vec::new();
         for (task, left) in left_over {
@@ -295,6 +305,7 @@ where
                 let turn = step.turn.ok_or_else(|| self.not_of_a_pass())?;
                 done.push((turn, result.clone()));
             } else {
+                self.had_error.extend(left.error.is_some().then_some(task));
                 open.push((task, left));
             }
         }
@@ -328,22 +339,15 @@ where
 
     /// A task that is not done and has asked.
     fn take_open(&mut self, task: TaskId, node: u32, left: TaskLeft) {
-        match left.open() {
-            None => {
-                self.began_with.insert(node, self.sources_of(node, &left));
-                self.answers.insert(node, left.answers);
-                self.desk.pass().plan.start_again(node);
-            }
-            Some((n, request)) => {
-                let asked = crate::context::Request {
-                    n: *n,
-                    value: request.value.clone(),
-                    schema: request.schema.clone(),
-                };
-                let id = InterruptId { task, n: *n };
-                self.asked.push((node, Interrupt::asked(id, request.node.clone(), asked)));
-            }
+        if left.waits() {
+            let name = self.name(node).to_owned();
+            let asked = left.asks().requests.into_iter();
+            self.asked.extend(asked.map(|request| (node, Interrupt::asked(task, name.clone(), request))));
+            return;
         }
+        self.began_with.insert(node, self.sources_of(node, &left));
+        self.answers.insert(node, left.asked());
+        self.desk.pass().plan.start_again(node);
     }
 
     /// What a node that has asked had of the nodes it depends on.
@@ -395,7 +399,7 @@ where
             if self.store().await? {
                 continue;
             }
-            let cancels = self.failed.is_some() && self.run.siblings == Siblings::Cancel;
+            let cancels = !self.failed.is_empty() && self.run.siblings == Siblings::Cancel;
             if self.running.is_empty() || cancels {
                 let held_up = self.run.events.as_ref().is_some_and(|events| !events.has_room());
                 if !held_up || cancels || self.is_over() {
@@ -416,12 +420,12 @@ where
 
     /// Whether nothing can start any more.
     fn is_over(&self) -> bool {
-        self.failed.is_some() || self.stopped.is_some() || !self.desk.pass().plan.has_next()
+        !self.failed.is_empty() || self.stopped.is_some() || !self.desk.pass().plan.has_next()
     }
 
     /// Whether another node may begin. A reader who is behind holds it up.
     fn may_start(&self) -> bool {
-        self.failed.is_none()
+        self.failed.is_empty()
             && self.stopped.is_none()
             && self.running.len() < self.run.max_concurrency
             && self.run.events.as_ref().is_none_or(|events| events.has_room())
@@ -510,14 +514,14 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
             self.running.iter().map(|task| self.name(task.request.node).to_owned()).collect();
         self.running.clear();
         self.report();
-        let over = cut.is_none() && self.failed.is_none() && self.asked.is_empty() && self.stopped.is_none();
+        let over = cut.is_none() && self.failed.is_empty() && self.asked.is_empty() && self.stopped.is_none();
         if over {
             return self.commit().await;
         }
         self.run.end_waiting().await?;
         self.store().await?;
         let asked = std::mem::take(&mut self.asked);
-        match (self.failed.take(), cut) {
+        match (self.take_failed(), cut) {
             (Some(error), _) => Err(error),
             (None, Some(cut)) => cut_off(cut, late.iter().map(String::as_str)),
             (None, None) if !asked.is_empty() => {
@@ -525,6 +529,20 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
             }
             (None, None) => Ok(Pause::Stopped(self.stopped.unwrap_or(StopReason::Limit))),
         }
+    }
+
+    /// The first error, with all nodes that have failed in the order in which they are declared.
+    fn take_failed(&mut self) -> Option<Error> {
+        let mut failed = std::mem::take(&mut self.failed);
+        let mut failures: Vec<_> =
+            failed.iter().map(|(node, error)| (*node, self.failure_of(*node, error))).collect();
+        failures.sort_by_key(|(node, _)| *node);
+        let failures = failures.into_iter().map(|(_, failure)| failure).collect();
+        (!failed.is_empty()).then(|| failed.swap_remove(0).1.with_failures(failures))
+    }
+
+    fn failure_of(&self, node: u32, error: &Error) -> Failure {
+        Failure::of(self.name(node), error, &[])
     }
 
     /// Says what did not run.
@@ -571,10 +589,11 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
 impl<S: State, R> Loop<S, R> {
     /// The interrupts that an unfinished pass waits for.
     pub(super) fn open_in_pass(&self) -> Vec<InterruptId> {
-        let open = self.left_over.iter().filter_map(|(task, left)| {
-            let (n, request) = left.open()?;
-            let node = self.core.by_name.get(&*request.node).copied();
-            Some((node.unwrap_or(u32::MAX), InterruptId { task: *task, n: *n }))
+        let open = self.left_over.iter().flat_map(|(task, left)| {
+            left.open().map(|(n, request)| {
+                let node = self.core.by_name.get(&*request.node).copied();
+                (node.unwrap_or(u32::MAX), InterruptId { task: *task, n: *n })
+            })
         });
         let mut open: Vec<_> = open.collect();
         open.sort_unstable();

@@ -1,15 +1,16 @@
 //! A superstep that cannot be committed: what its tasks leave behind, and what the caller is told.
 
-use crate::checkpoint::PendingWrite;
-use crate::context::{Inside, Request, TaskId};
+use crate::context::{Inside, TaskId};
+use crate::engine::asks::{asks_writes, refusal_writes};
 use crate::engine::ends::{failure_write, id_of, result_write, sessions_write};
 use crate::engine::execute::{Left, NotDone, bad_answer_to};
+use crate::engine::failed::{error_write, no_error};
 use crate::engine::host::TaskRunner;
-use crate::engine::plan::{Actors, Handled};
-use crate::engine::stored::{StoredAnswer, StoredRequest, to_bytes};
+use crate::engine::plan::{Actors, Handled, handled};
 use crate::engine::{Loop, Pause};
 use crate::error::{Code, Error};
-use crate::run::{Interrupt, InterruptId};
+use crate::failure::Failure;
+use crate::run::Interrupt;
 use crate::state::State;
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
@@ -23,7 +24,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
         let mut writes = Vec::new();
         let mut interrupts = Vec::new();
-        let (mut failed, mut stopped) = (None, None);
+        let (mut failed, mut broken, mut stopped, mut failures) = (None, None, None, Vec::new());
         let mut finished = false;
         if let Some(journal) = &self.journal {
             for handled in ends.handled.iter().filter(|handled| !handled.stored) {
@@ -33,24 +34,38 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 let Some(done) = done else { continue };
                 let task = self.acting_among(&ends.handled, index);
                 let node = self.core.name(self.node_at(&ends.handled, index));
-                let write = result_write(&self.core, journal, task, done);
+                let handles = handled(&ends.handled, index as u32).is_some();
+                let stuck = self.shared.stuck_inside(index as u32, handles);
+                let write = result_write(&self.core, journal, (task, index as u32), done, stuck);
                 writes.push(write.map_err(|error| error.at_node(node))?);
                 finished = true;
             }
         }
         for (index, why) in ends.not_done {
             let index = index as usize;
+            let is_over = ends.had_error.contains(&(index as u32)) && !why.is_failure();
+            if is_over && let Some(task) = self.stored_id(&ends.handled, index) {
+                writes.push(no_error(task));
+            }
             match why {
-                NotDone::Waits(request) => {
-                    if !ends.stored[index] {
-                        writes.extend(self.request_write(&ends.handled, index, &request)?);
+                NotDone::Waits(asks) => {
+                    let (task, node) =
+                        (self.acting_among(&ends.handled, index), self.actor_name(&ends.handled, index));
+                    if self.journal.is_some() && !ends.stored[index] {
+                        writes.extend(asks_writes(task, &node, &asks, None)?);
                     }
-                    interrupts.push(self.interrupt(&ends.handled, index, request));
+                    let asked = |request| Interrupt::asked(task, node.clone(), request);
+                    interrupts.extend(asks.requests.into_iter().map(asked));
                 }
-                NotDone::Refused { n, problem } => {
-                    writes.extend(self.void_answer(&ends.handled, index, n)?);
-                    let refused = bad_answer_to(self.acting_among(&ends.handled, index), n, &problem);
-                    failed.get_or_insert(refused.at_node(&self.actor_name(&ends.handled, index)));
+                NotDone::Refused(refusal) => {
+                    let (task, node) =
+                        (self.acting_among(&ends.handled, index), self.actor_name(&ends.handled, index));
+                    if self.journal.is_some() {
+                        writes.extend(refusal_writes(task, &node, &refusal, None)?);
+                    }
+                    let refused = bad_answer_to(task, &refusal).at_node(&node);
+                    failures.push(self.failure_at(&ends.handled, index, &refused));
+                    failed.get_or_insert(refused);
                 }
                 NotDone::Inside(Inside::Waits(asked, untold)) => {
                     interrupts.extend(asked);
@@ -59,10 +74,19 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 NotDone::Inside(Inside::Stopped(reason)) => {
                     stopped.get_or_insert(reason);
                 }
-                NotDone::Failed(error) | NotDone::Inside(Inside::Broken(error)) => {
-                    failed.get_or_insert_with(|| {
-                        error.at_node(self.core.name(self.node_at(&ends.handled, index)))
-                    });
+                NotDone::Failed(error) => {
+                    let error = error.at_node(self.core.name(self.node_at(&ends.handled, index)));
+                    let failure = self.failure_at(&ends.handled, index, &error);
+                    if let Some(task) = self.stored_id(&ends.handled, index) {
+                        writes.push(error_write(task, &failure)?);
+                    }
+                    failures.push(failure);
+                    failed.get_or_insert(error);
+                }
+                NotDone::Inside(Inside::Broken(error)) => {
+                    let error = error.at_node(self.core.name(self.node_at(&ends.handled, index)));
+                    failures.push(self.failure_at(&ends.handled, index, &error));
+                    broken.get_or_insert(error);
                 }
                 NotDone::Leaves(_) => {}
             }
@@ -73,43 +97,25 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         if let Some(journal) = &mut self.journal {
             journal.put_writes(&writes).await?;
         }
-        match (failed, stopped) {
-            (Some(error), _) => Err(error),
+        // What ends the run counts more than what a node failed with.
+        match (broken.or(failed), stopped) {
+            (Some(error), _) => Err(error.with_failures(failures)),
             (None, Some(reason)) if interrupts.is_empty() => Ok(Pause::Stopped(reason)),
             (None, _) => Ok(Pause::Interrupted(interrupts)),
         }
     }
 
-    fn request_write(
-        &self,
-        handled: &[Handled],
-        index: usize,
-        request: &Request,
-    ) -> Result<Option<PendingWrite>, Error> {
-        if self.journal.is_none() {
-            return Ok(None);
-        }
-        let node = self.actor_name(handled, index);
-        let stored = StoredRequest::new(node, request.value.clone(), request.schema.clone());
-        let (task, slot) = (self.acting_among(handled, index), 1 + 2 * request.n);
-        Ok(Some(PendingWrite { task, slot, bytes: to_bytes(&stored)? }))
-    }
-
-    fn void_answer(&self, handled: &[Handled], index: usize, n: u32) -> Result<Option<PendingWrite>, Error> {
-        if self.journal.is_none() {
-            return Ok(None);
-        }
-        let (task, slot) = (self.acting_among(handled, index), 2 + 2 * n);
-        Ok(Some(PendingWrite { task, slot, bytes: to_bytes(&StoredAnswer(None))? }))
-    }
-
-    fn interrupt(&self, handled: &[Handled], index: usize, request: Request) -> Interrupt {
-        let task = self.acting_among(handled, index);
-        Interrupt::asked(InterruptId { task, n: request.n }, self.actor_name(handled, index), request)
-    }
-
     fn acting_among(&self, handled: &[Handled], index: usize) -> TaskId {
         id_of(&self.core, self.step_place(), &self.frontier, handled, index as u32)
+    }
+
+    /// The id of whoever acts at `index`, if something is stored.
+    fn stored_id(&self, handled: &[Handled], index: usize) -> Option<TaskId> {
+        self.journal.as_ref().map(|_| self.acting_among(handled, index))
+    }
+
+    fn failure_at(&self, handled: &[Handled], index: usize, error: &Error) -> Failure {
+        self.failure_of(self.node_at(handled, index), error)
     }
 
     fn actor_name(&self, handled: &[Handled], index: usize) -> String {
@@ -123,10 +129,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
 /// The command that leaves the graph, if all others did not fail. It counts more than what they ask: nobody will go on here.
 fn take_left(not_done: &mut Vec<(u32, NotDone)>) -> Result<Option<Left>, Error> {
-    let fails = |why: &NotDone| {
-        matches!(why, NotDone::Failed(_) | NotDone::Refused { .. } | NotDone::Inside(Inside::Broken(_)))
-    };
-    if not_done.iter().any(|(_, why)| fails(why)) {
+    if not_done.iter().any(|(_, why)| why.is_failure()) {
         return Ok(None);
     }
     let mut leaving = not_done.extract_if(.., |(_, why)| matches!(why, NotDone::Leaves(_)));

@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
-use crate::context::{Request, RunId, TaskRequest};
+use crate::context::{RunId, TaskRequest};
 use crate::engine::done::resolve;
 use crate::engine::ends::{SuperstepLedger, id_of};
 use crate::engine::execute::{Ledger, NotDone, ToRun};
 use crate::engine::host::TaskRunner;
 use crate::engine::journal::Journal;
 use crate::engine::lifetimes::{begin_merge, writes_ephemeral};
-use crate::engine::load::{finished_step, proposed};
+use crate::engine::load::{finished_step, proposed, stuck_in};
 use crate::engine::merge::Merge;
 use crate::engine::plan::{Actors, Handled, StepPlace, handled};
 use crate::engine::recorder::Recorder;
+use crate::engine::stored::memories_of;
 use crate::engine::{Loop, Pause, cut_off, now, nowhere};
 use crate::error::Error;
 use crate::state::State;
@@ -86,6 +87,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             return Ok(None);
         }
         let mut left_over = std::mem::take(&mut self.left_over);
+        self.note_failure_of(&left_over);
         let mut to_run = Vec::with_capacity(self.frontier.len());
         for index in 0..self.frontier.len() {
             let Some(left) = self.task_id(index).and_then(|id| left_over.remove(&id)) else {
@@ -94,17 +96,29 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             };
             let node = self.actors().node(index);
             let ends = &mut self.scratch.ends;
+            if left.error.is_some() {
+                ends.had_error.push(index as u32);
+            }
             if let (Some(result), Some(journal)) = (&left.result, &self.journal) {
                 let (step, edits) = finished_step(&self.core, &journal.codec, &journal.thread, result)?;
                 let edits = proposed(&self.core, &journal.thread, edits)?;
                 ends.done[index] = Some(resolve(&self.core, node, step, edits)?);
                 ends.stored[index] = true;
-            } else if let Some((n, request)) = left.open() {
-                let request = Request { n: *n, value: request.value.clone(), schema: request.schema.clone() };
-                ends.not_done.push((index as u32, NotDone::Waits(request)));
+                if let Some(memories) = &journal.memories {
+                    memories.ended(index as u32, memories_of(result)?);
+                }
+                if let Some(nest) = &self.shared.nest {
+                    let handles = handled(&ends.handled, index as u32).is_some();
+                    nest.put_stuck(
+                        (self.scratch.step, index as u32, handles),
+                        stuck_in(&journal.thread, result)?,
+                    );
+                }
+            } else if left.waits() {
+                ends.not_done.push((index as u32, NotDone::Waits(left.asks())));
                 ends.stored[index] = true;
             } else {
-                self.shared.control.answer(index as u32, left.answers);
+                self.shared.control.recall(index as u32, left.asked());
                 to_run.push(index as u32);
             }
         }
@@ -191,7 +205,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// Those of another run on this branch, whose tasks' ids are made of `parent`.
     pub(crate) fn adopt_failures_of(&mut self, run: RunId, parent: u64, thread: Option<&str>) {
         if self.eager.is_some() {
-            return self.adopt_left_of(run);
+            return self.adopt_left_of(run, thread);
         }
         let tasks = if self.left_over.is_empty() { 0 } else { self.frontier.len() };
         for index in 0..tasks {

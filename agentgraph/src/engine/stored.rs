@@ -1,13 +1,17 @@
 //! A task's result as bytes: what a pending write holds, and what a host sends back.
 
-use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
 use crate::checkpoint::PendingWrite;
 use crate::checkpoint::codec::Codec;
 use crate::checkpoint::delta;
-use crate::checkpoint::format::{Bytes, NEEDS_KEY, SEALED, StoredLimits};
-use crate::context::TaskId;
+use crate::checkpoint::format::{
+    Bytes, NEEDS_KEY, SEALED, StoredLimits, StoredMemories, StoredSpot, StoredStuck,
+};
+use crate::context::{Request, Spot, TaskId};
 use crate::dependency::outputs::StoredDropped;
 use crate::edits::GraphEdit;
 use crate::error::{Code, Error};
@@ -34,6 +38,15 @@ pub(crate) struct StoredStep {
     /// Its temporary edits.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) edits: Vec<GraphEdit>,
+    /// Where memories stand after its calls.
+    #[serde(default, skip_serializing_if = "StoredMemories::is_empty")]
+    pub(crate) memories: StoredMemories,
+    /// Joins of the subgraph that it called, which were still waiting when that ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) stuck: Vec<StoredStuck>,
+    /// The kinds of the reducers that the update was written for, in its order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) kinds: Vec<Cow<'static, str>>,
 }
 
 /// What is said of a node that is done in a pass, so that the pass can be gone through again.
@@ -80,6 +93,13 @@ pub(crate) const SESSIONS: u32 = 1;
 /// Slot of [`OF_RUN`]: what the run has used up.
 pub(crate) const SPENT: u32 = 2;
 
+/// Slot of [`OF_RUN`]: what the superstep failed with, if that was none of its tasks. Empty: that is over.
+pub(crate) const FAILURE: u32 = 3;
+
+/// Slot of a task that failed and is open: its [`Failure`](crate::Failure). Empty: that is over. An even number, so that
+/// earlier releases take it for an answer to no question.
+pub(crate) const ERROR: u32 = u32::MAX - 3;
+
 /// Slot of a task that calls a subgraph: the task whose call it goes on with, as it was before the checkpoint was edited.
 pub(crate) const CALL: u32 = u32::MAX - 1;
 
@@ -96,11 +116,32 @@ pub(crate) struct StoredRequest {
     /// What it had of the nodes it depends on, in a pass and where it does not wait for all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) sources: Option<Vec<String>>,
+    #[serde(default, skip_serializing_if = "StoredSpot::follows_from_the_number")]
+    pub(crate) spot: StoredSpot,
 }
 
 impl StoredRequest {
-    pub(crate) fn new(node: String, value: Value, schema: Option<Value>) -> Self {
-        StoredRequest { node, value, schema, sources: None }
+    pub(crate) fn new(node: String, request: Request) -> Self {
+        let Request { n, spot, value, schema, replaces } = request;
+        let (nth, key) = match spot {
+            Spot::Nth(nth) => (Some(nth).filter(|nth| *nth != n), None),
+            Spot::Key(key) => (None, Some(key)),
+        };
+        StoredRequest { node, value, schema, sources: None, spot: StoredSpot { nth, key, replaces } }
+    }
+
+    /// The request with that number.
+    pub(crate) fn request(&self, n: u32) -> Request {
+        let StoredRequest { value, schema, spot: StoredSpot { replaces, .. }, .. } = self.clone();
+        Request { n, spot: self.spot(n), value, schema, replaces }
+    }
+
+    /// A request without a key and a place is the n-th.
+    pub(crate) fn spot(&self, n: u32) -> Spot {
+        match &self.spot.key {
+            Some(key) => Spot::Key(key.clone()),
+            None => Spot::Nth(self.spot.nth.unwrap_or(n)),
+        }
     }
 }
 
@@ -132,9 +173,49 @@ pub(crate) fn told(stops: &[StoredStop]) -> Result<PendingWrite, Error> {
     Ok(PendingWrite { task: OF_RUN, slot: TOLD, bytes: to_bytes(stops)? })
 }
 
-/// An answer, as a pending write; `None` if it was refused after it was stored.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct StoredAnswer(pub(crate) Option<Value>);
+/// What became of a request, as a pending write.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum StoredAnswer {
+    Given(Value),
+    /// It was refused after it was stored, so its request is open.
+    Refused,
+    /// It is delivered to nobody: its task asks something else.
+    Voided,
+}
+
+/// An answer is its MessagePack, and nil one that was refused, by which stores know that the request is open. The others are
+/// bytes, which no answer is: none for one that was voided, and the MessagePack of an answer that is null itself.
+impl Serialize for StoredAnswer {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            StoredAnswer::Given(Value::Null) => serializer.serialize_bytes(&[NIL]),
+            StoredAnswer::Given(value) => value.serialize(serializer),
+            StoredAnswer::Refused => serializer.serialize_unit(),
+            StoredAnswer::Voided => serializer.serialize_bytes(&[]),
+        }
+    }
+}
+
+/// Nil in MessagePack.
+const NIL: u8 = 0xc0;
+
+impl StoredAnswer {
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
+        if let Ok(Bytes(inner)) = delta::decode::<Bytes>(bytes) {
+            return match inner[..] {
+                [] => Ok(StoredAnswer::Voided),
+                _ => from_bytes(&inner).map(StoredAnswer::Given),
+            };
+        }
+        let answer: Option<Value> = from_bytes(bytes)?;
+        Ok(answer.map_or(StoredAnswer::Refused, StoredAnswer::Given))
+    }
+
+    /// The write that says so of the n-th request of a task.
+    pub(crate) fn write(&self, task: TaskId, n: u32) -> Result<PendingWrite, Error> {
+        Ok(PendingWrite { task, slot: PendingWrite::answer_slot(n), bytes: to_bytes(self)? })
+    }
+}
 
 impl StoredStep {
     pub(crate) fn of_step<S: State>(
@@ -173,12 +254,34 @@ impl StoredStep {
             replaces_edges,
             turn: None,
             edits: Vec::new(),
+            memories: StoredMemories::new(),
+            stuck: Vec::new(),
+            kinds: Vec::new(),
         })
+    }
+
+    /// A step of an encoded update alone.
+    pub(crate) fn of_update(version: u32, update: Vec<u8>) -> Self {
+        StoredStep {
+            version,
+            update: Some(Bytes(update)),
+            targets: Vec::new(),
+            replaces_edges: false,
+            turn: None,
+            edits: Vec::new(),
+            memories: StoredMemories::new(),
+            stuck: Vec::new(),
+            kinds: Vec::new(),
+        }
     }
 
     /// The same step, written for the version that the migrations lead to.
     pub(crate) fn migrated(mut self, migrations: &Migrations) -> Result<Self, Error> {
         if let Some(Bytes(update)) = &mut self.update {
+            if self.version != migrations.version {
+                // What becomes of a write of another version is for the migrations to say.
+                self.kinds.clear();
+            }
             *update = migrations.update(self.version, std::mem::take(update))?;
         }
         Ok(StoredStep { version: migrations.version, ..self })
@@ -205,6 +308,11 @@ impl StoredStep {
     pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
         from_bytes(bytes)
     }
+}
+
+/// Where memories stand after the calls of a task whose record this is.
+pub(crate) fn memories_of(record: &[u8]) -> Result<StoredMemories, Error> {
+    Ok(StoredStep::from_bytes(record)?.memories)
 }
 
 fn is_zero(version: &u32) -> bool {

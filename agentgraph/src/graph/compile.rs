@@ -1,12 +1,14 @@
 //! From the builder's notes to a checked graph, in four passes: names, edges, reachability, dense arrays.
 
+mod exclusive;
 mod fingerprint;
+mod inputs;
 mod names;
 mod resolve;
 mod shape;
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::compiled::{CompiledGraph, GraphCore, NodeEntry, Router};
@@ -15,12 +17,15 @@ use super::template::{Defaults, Template, Templates};
 use super::{DeclaredNode, Name, Place, StateGraph};
 use crate::context::Deps;
 use crate::context::GraphShared;
+use crate::engine::fields::UnknownFields;
+use crate::extract::RequirementKind;
 use crate::migrate::{Migrate, Migrations};
 use crate::policy::{OnEnd, Policies};
 use crate::services::SystemServices;
 use crate::session::SessionKind;
 use crate::state::{Lifetime, State};
 use crate::subgraph::Memory;
+use inputs::check_inputs;
 use names::{Names, Problems, check_nodes};
 use resolve::{
     CommandTargets, resolve_breaks, resolve_command_targets, resolve_edges, resolve_handlers, resolve_routers,
@@ -44,6 +49,8 @@ pub(super) fn compile<S: State>(graph: StateGraph<S>) -> Result<CompiledGraph<S>
         on_error,
         version,
         migrations,
+        drops,
+        keeps_unknown_fields,
         templates,
     } = graph;
     let mut problems = Problems::default();
@@ -55,12 +62,15 @@ pub(super) fn compile<S: State>(graph: StateGraph<S>) -> Result<CompiledGraph<S>
     let declared_breaks = breaks;
     let breaks = resolve_breaks(&names, &declared_breaks, &mut problems);
     let on_limit = on_limit.and_then(|(name, place)| {
-        names.node("on_limit", &name).map_err(|kind| problems.add(kind, place)).ok()
+        let node = names.node("on_limit", &name).map_err(|kind| problems.add(kind, place)).ok();
+        node.map(|node| (node, place))
     });
+    check_inputs(&names, &nodes, (&edges, &routes, on_limit), &mut problems);
     let deferred = deferred(&nodes);
     let default_handler = default_handler(&names, on_error, &mut problems);
     let handlers = resolve_handlers(&names, &nodes, default_handler, &mut problems);
     let migrations = check_migrations(version, migrations, &mut problems);
+    let drops = check_drops::<S>(&schema, drops, &mut problems);
     let templates = check_templates(templates, &mut problems);
     let shape = Shape {
         names: &names,
@@ -68,7 +78,7 @@ pub(super) fn compile<S: State>(graph: StateGraph<S>) -> Result<CompiledGraph<S>
         routes: &routes,
         targets: &targets,
         deferred: &deferred,
-        on_limit,
+        on_limit: on_limit.map(|(node, _)| node),
         handlers: &handlers,
         eager,
         templates: templates.keys().collect(),
@@ -121,17 +131,19 @@ pub(super) fn compile<S: State>(graph: StateGraph<S>) -> Result<CompiledGraph<S>
         awaited_at_end,
         has_graphs: graphs.iter().any(Option::is_some) || !templates.is_empty(),
         siblings,
-        on_limit,
+        on_limit: on_limit.map(|(node, _)| node),
         stuck_fails,
         eager,
         detached,
         migrations,
+        unknown_fields: UnknownFields { drops, keeps: keeps_unknown_fields },
         drawing,
         discipline: None,
         templates,
         defaults: Defaults { policies, on_error: default_handler },
         keeps_outputs,
         secrets,
+        constants: OnceLock::new(),
     };
     let shared = GraphShared { names, deps, sessions: sessions.into(), services: Arc::new(SystemServices) };
     Ok(CompiledGraph { core: Arc::new(core), shared: Arc::new(shared), persistence: None, host: None })
@@ -147,10 +159,14 @@ fn check_requirements<S: State>(
     for node in nodes {
         for need in &node.node.settings.requirements {
             let (node_name, name) = (node.name.to_string(), need.name);
-            if need.is_session && !sessions.iter().any(|kind| kind.id == need.id) {
-                problems.add(ProblemKind::MissingSession { node: node_name, session: name }, node.place);
-            } else if !need.is_session && !deps.contains_key(&need.id) {
-                problems.add(ProblemKind::MissingDep { node: node_name, dep: name }, node.place);
+            match need.kind {
+                RequirementKind::Session if !sessions.iter().any(|kind| kind.id == need.id) => {
+                    problems.add(ProblemKind::MissingSession { node: node_name, session: name }, node.place);
+                }
+                RequirementKind::Dep if !deps.contains_key(&need.id) => {
+                    problems.add(ProblemKind::MissingDep { node: node_name, dep: name }, node.place);
+                }
+                RequirementKind::Session | RequirementKind::Dep | RequirementKind::Input => {}
             }
         }
     }
@@ -230,6 +246,22 @@ fn check_migrations(
         migrations.steps.push((from, migrate));
     }
     migrations
+}
+
+fn check_drops<S: State>(
+    schema: &S::Schema,
+    declared: Vec<(Name, Place)>,
+    problems: &mut Problems,
+) -> Vec<Name> {
+    let channels = S::channels(schema);
+    let mut drops = Vec::new();
+    for (field, place) in declared {
+        match channels.iter().any(|channel| channel.is_called(&field)) {
+            true => problems.add(ProblemKind::DropsChannel { field: field.into_owned() }, place),
+            false => drops.push(field),
+        }
+    }
+    drops
 }
 
 fn default_handler(names: &Names, declared: Option<(Name, Place)>, problems: &mut Problems) -> Option<u32> {

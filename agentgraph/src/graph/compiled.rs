@@ -11,9 +11,11 @@ use super::template::{Defaults, Templates};
 use super::topology::{END_ID, Topology};
 use crate::checkpoint::behind::{self, Behind};
 use crate::checkpoint::codec::Codec;
+use crate::checkpoint::format::Pairs;
 use crate::checkpoint::refused::Refused;
 use crate::checkpoint::{Checkpointer, Place, Retention};
 use crate::context::GraphShared;
+use crate::engine::fields::UnknownFields;
 use crate::engine::host::{Host, HostRunner};
 use crate::engine::pass::Discipline;
 use crate::error::{Code, Error};
@@ -64,6 +66,7 @@ pub(crate) struct GraphCore<S: State> {
     /// The detached nodes; empty if there are none.
     pub(crate) detached: Vec<bool>,
     pub(crate) migrations: Migrations,
+    pub(crate) unknown_fields: UnknownFields,
     pub(crate) drawing: super::draw::Drawing,
     /// Who runs next, if that is not a matter of supersteps.
     pub(crate) discipline: Option<Arc<dyn Discipline<S>>>,
@@ -74,6 +77,8 @@ pub(crate) struct GraphCore<S: State> {
     pub(crate) keeps_outputs: bool,
     /// The secret channels that are stored, its own and those of the graphs in it.
     pub(crate) secrets: Vec<String>,
+    /// What the header of every full says of the graph and its channels.
+    pub(crate) constants: OnceLock<Pairs>,
 }
 
 pub(crate) struct NodeEntry<S: State> {
@@ -226,12 +231,15 @@ impl<S: State> CompiledGraph<S> {
         RunBuilder::invoke(self.clone(), input.into())
     }
 
-    /// Goes on with an answer to the one open interrupt of a thread.
+    /// Goes on with an answer to the one open interrupt of a thread. The answer is delivered if the node still asks the same; otherwise
+    /// the outcome has the new question, whose [`replaces`](crate::Interrupt::replaces) says so. See
+    /// [`Ctx::interrupt`](crate::Ctx::interrupt).
     pub fn resume(&self, answer: impl serde::Serialize) -> RunBuilder<S> {
         RunBuilder::resume(self.clone(), answer)
     }
 
-    /// Goes on with answers to interrupts by their ids.
+    /// Goes on with answers to interrupts by their ids, of all that are open or some. A node runs again when none of its questions
+    /// is open.
     pub fn resume_many<A: serde::Serialize>(
         &self,
         answers: impl IntoIterator<Item = (crate::InterruptId, A)>,
@@ -391,8 +399,9 @@ impl<S: State> CompiledGraph<S> {
     /// go on with them, and whatever the first one still does is not stored. 30 seconds if not set; at least 10 milliseconds.
     /// Has to come after [`checkpointer`](Self::checkpointer).
     ///
-    /// A run that was dropped gives its thread back at once, and the savers of this crate notice by themselves when a process
-    /// was killed. So the time matters for processes that stand still, and for machines that were cut off.
+    /// A run that was dropped gives its thread back at once. With [`Durability::Async`](crate::Durability::Async) that is when all that
+    /// it had handed over is stored, by a task of its own: until then the thread is busy. The savers of this crate notice by
+    /// themselves when a process was killed. So the time matters for processes that stand still, and for machines that were cut off.
     #[must_use]
     pub fn lease(mut self, length: Duration) -> Self {
         if let Some(persistence) = &mut self.persistence {

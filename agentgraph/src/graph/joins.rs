@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use super::topology::Topology;
+use crate::checkpoint::format::StoredStuck;
 
 /// A join: its target, its sources, when it fires, and where its bits stand in the run's table.
 #[derive(Clone, Debug)]
@@ -21,12 +22,17 @@ pub(crate) struct Join {
 /// How far the joins of one run have come. Two allocations for a graph with joins, none for one without.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Joins {
+    /// A bit for each source that arrived in the round, then as many bits for the superstep that is being merged.
     arrived: Vec<u64>,
     rounds: Vec<Round>,
+    /// The joins that the superstep that is being merged may fire: sources arrive at them, or were taken from them.
+    touched: Vec<u32>,
     /// Those whose round has begun, so that a commit looks at no other.
     open: Vec<u32>,
     /// The sources that are not waited for, by join and place: temporary edits took them away.
     pruned: HashMap<u32, Vec<u32>>,
+    /// Joins of subgraphs that were still waiting when these ended, in the order of their calls.
+    pub(crate) inside: Vec<StoredStuck>,
 }
 
 /// The round of one join.
@@ -52,14 +58,17 @@ pub(crate) struct OpenRound<'a> {
 impl Joins {
     pub(crate) fn of(topology: &Topology) -> Self {
         Joins {
-            arrived: vec![0; topology.join_words as usize],
+            arrived: vec![0; 2 * topology.join_words as usize],
             rounds: topology.joins.iter().map(Round::of).collect(),
+            touched: Vec::new(),
             open: Vec::new(),
             pruned: HashMap::new(),
+            inside: Vec::new(),
         }
     }
 
-    /// Notes that a source arrived at `now` microseconds. True if the join fires.
+    /// Lets one source arrive alone, at `now` microseconds: in an eager run, or in a superstep of one task. True if the
+    /// join fires.
     pub(crate) fn arrive(&mut self, topology: &Topology, join: u32, place: u32, now: u64) -> bool {
         let shape = &topology.joins[join as usize];
         if !self.pruned.is_empty() && self.is_pruned(join, place) {
@@ -75,13 +84,68 @@ impl Joins {
             // A source of a round that has fired, for the second time: the next round begins with it.
             self.end_round(shape, join);
         }
-        if self.rounds[join as usize].missing == shape.sources.len() as u32 {
-            self.open.push(join);
-            self.rounds[join as usize].due = shape.timeout.map(|limit| due(now, limit));
-        }
         self.arrived[word] |= bit;
-        self.rounds[join as usize].missing -= 1;
+        self.add(shape, join, 1, now);
         self.judge(shape, join)
+    }
+
+    /// Adds a source to the set of those that arrive in this superstep. [`fire_touched`](Self::fire_touched) lets the set in.
+    pub(crate) fn gather(&mut self, topology: &Topology, join: u32, place: u32) {
+        if !self.pruned.is_empty() && self.is_pruned(join, place) {
+            return;
+        }
+        let first = (topology.join_words + topology.joins[join as usize].first_word) as usize;
+        let word = &mut self.arrived[first + place as usize / 64];
+        if *word == 0 {
+            self.touched.push(join);
+        }
+        *word |= 1 << (place % 64);
+    }
+
+    /// Lets in what was gathered, each join's sources as one set, and fires the joins that wait for nothing more.
+    pub(crate) fn fire_touched(&mut self, topology: &Topology, now: u64, mut fire: impl FnMut(u32)) {
+        let mut touched = std::mem::take(&mut self.touched);
+        touched.sort_unstable();
+        touched.dedup();
+        for join in touched.drain(..) {
+            let shape = &topology.joins[join as usize];
+            self.let_in(topology, shape, join, now);
+            let has_begun = self.rounds[join as usize].missing < shape.sources.len() as u32;
+            if has_begun && self.judge(shape, join) {
+                fire(shape.target);
+            }
+        }
+        self.touched = touched;
+    }
+
+    fn let_in(&mut self, topology: &Topology, shape: &Join, join: u32, now: u64) {
+        let words = shape.first_word as usize..shape.first_word as usize + shape.words();
+        let (arrived, gathered) = self.arrived.split_at(topology.join_words as usize);
+        let repeats = words.clone().any(|word| arrived[word] & gathered[word] != 0);
+        if repeats && self.rounds[join as usize].fired && !shape.deferred {
+            // A source of a round that has fired, for the second time: the next round begins with the whole set.
+            self.end_round(shape, join);
+        }
+        let (arrived, gathered) = self.arrived.split_at_mut(topology.join_words as usize);
+        let mut new = 0;
+        for word in words {
+            let set = std::mem::take(&mut gathered[word]);
+            new += (set & !arrived[word]).count_ones();
+            arrived[word] |= set;
+        }
+        if new > 0 {
+            self.add(shape, join, new, now);
+        }
+    }
+
+    /// Counts sources whose bits were set. The round begins with the first of them.
+    fn add(&mut self, shape: &Join, join: u32, new: u32, now: u64) {
+        let round = &mut self.rounds[join as usize];
+        if round.missing == shape.sources.len() as u32 {
+            self.open.push(join);
+            round.due = shape.timeout.map(|limit| due(now, limit));
+        }
+        round.missing -= new;
     }
 
     /// Whether a join fires with what has arrived; ends its round if that was all.
@@ -102,13 +166,14 @@ impl Joins {
         self.pruned.get(&join).is_some_and(|places| places.contains(&place))
     }
 
-    /// Does not wait for a source any more, and forgets that it has arrived.
+    /// Does not wait for a source any more, and forgets that it has arrived. The join may fire for it.
     pub(crate) fn prune(&mut self, topology: &Topology, join: u32, place: u32) {
         if self.is_pruned(join, place) {
             return;
         }
         let shape = &topology.joins[join as usize];
         self.pruned.entry(join).or_default().push(place);
+        self.touched.push(join);
         let word = &mut self.arrived[(shape.first_word + place / 64) as usize];
         let bit = 1_u64 << (place % 64);
         let all = shape.sources.len() as u32;
@@ -119,13 +184,6 @@ impl Joins {
         if self.rounds[join as usize].missing == all {
             self.end_round(shape, join);
         }
-    }
-
-    /// Whether a join that sources were taken from has waited for nobody else, and fires.
-    pub(crate) fn fires_without(&mut self, topology: &Topology, join: u32) -> bool {
-        let shape = &topology.joins[join as usize];
-        let begun = self.rounds[join as usize].missing < shape.sources.len() as u32;
-        begun && self.judge(shape, join)
     }
 
     /// Ends the rounds of joins into a node that is gone.
@@ -205,7 +263,7 @@ impl Joins {
     fn end_round(&mut self, shape: &Join, join: u32) {
         self.open.retain(|open| *open != join);
         self.rounds[join as usize] = Round::of(shape);
-        self.arrived[shape.first_word as usize..][..shape.sources.len().div_ceil(64)].fill(0);
+        self.arrived[shape.first_word as usize..][..shape.words()].fill(0);
     }
 
     /// Whether any round has begun.
@@ -225,6 +283,13 @@ impl Joins {
             });
             OpenRound { at, join, arrived: arrived.collect(), fired: round.fired, due: round.due }
         })
+    }
+}
+
+impl Join {
+    /// How many words its bits take.
+    fn words(&self) -> usize {
+        self.sources.len().div_ceil(64)
     }
 }
 

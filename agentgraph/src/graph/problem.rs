@@ -125,6 +125,31 @@ pub enum ProblemKind {
         /// The type.
         session: &'static str,
     },
+    /// An edge, a join or a route leads to a node that takes an input, and carries none.
+    #[error(
+        "{} leads to `{node}` without an input, and `{node}` takes an `Input<{input}>`: dispatch to it (`Dispatch::new`, or \
+         a route variant with a payload), or let it take an `Option<Input<{input}>>`",
+        with_article(.what)
+    )]
+    NoInput {
+        /// What leads to it: `edge`, `join`, `route` or `on_limit`.
+        what: &'static str,
+        /// The node.
+        node: String,
+        /// The type of the input.
+        input: &'static str,
+    },
+    /// A node of a dependency graph takes an input.
+    #[error(
+        "node `{node}` takes an `Input<{input}>`, and no node of a dependency graph gets one: let it take `Deps` or \
+         the input of the pass"
+    )]
+    InputInPass {
+        /// The node.
+        node: String,
+        /// The type of the input.
+        input: &'static str,
+    },
     /// A migration that can never be asked for, or that is not the only one.
     #[error("the migration from version {from} of the state {problem}")]
     BadMigration {
@@ -132,6 +157,12 @@ pub enum ProblemKind {
         from: u32,
         /// What is wrong with it.
         problem: &'static str,
+    },
+    /// A field that is let go, and that the state has.
+    #[error("`.drops(\"{field}\")` lets a stored field go that the state has a channel for")]
+    DropsChannel {
+        /// The field.
+        field: String,
     },
     /// A detached node where none can be.
     #[error("node `{node}` is detached, {problem}")]
@@ -204,6 +235,21 @@ pub enum WarningKind {
         to: String,
         /// The source that cannot run.
         source_node: String,
+    },
+    /// A join that waits for branches of which a route takes one.
+    #[error(
+        "the join into `{to}` can never fire: the route of `{route}` leads to `{first}` or to `{second}`, never to both; \
+         let the join wait for `any` of its sources, or give each an edge of its own"
+    )]
+    ExclusiveSources {
+        /// The join's target.
+        to: String,
+        /// The node, or START, whose route decides.
+        route: String,
+        /// A target of the route that one source of the join hangs on.
+        first: String,
+        /// Another one that another source hangs on.
+        second: String,
     },
     /// A node that returns commands and does not say where they go.
     #[error(

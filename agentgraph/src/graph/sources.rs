@@ -66,7 +66,8 @@ pub fn all<T: Into<Name>>(sources: impl IntoIterator<Item = T>) -> Sources {
 }
 
 /// A join that fires with the first of these. The others of the round are absorbed; the round is over when all have
-/// arrived, or when one arrives a second time, which begins the next.
+/// arrived, or when one arrives a second time, which begins the next. Sources of one superstep arrive together: if one of
+/// them has arrived before, all of them are of the next round.
 ///
 /// ```
 /// # use agentgraph::prelude::*;

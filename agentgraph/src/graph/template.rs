@@ -15,6 +15,7 @@ use super::run_graph::{Proposed, Temporary};
 use crate::context::{RunShared, TaskRequest};
 use crate::edits::{Desk, GraphEdit, Made, Rejection};
 use crate::error::nearest;
+use crate::extract::RequirementKind;
 use crate::node::{IntoNode, Node};
 use crate::policy::{Policies, panic_of};
 use crate::state::State;
@@ -116,11 +117,15 @@ impl<S: State> GraphCore<S> {
         let unfit = |problem: String| Err(Rejection::Unfit(problem));
         for need in &node.settings.requirements {
             let (deps, sessions) = (&shared.graph.deps, &shared.graph.sessions);
-            if need.is_session && !sessions.iter().any(|kind| kind.id == need.id) {
-                return unfit(format!("it takes a `Session<{}>` and the graph declares none", need.name));
-            }
-            if !need.is_session && !deps.contains_key(&need.id) {
-                return unfit(format!("it takes a `Dep<{}>` and the graph has none", need.name));
+            match need.kind {
+                RequirementKind::Session if !sessions.iter().any(|kind| kind.id == need.id) => {
+                    return unfit(format!("it takes a `Session<{}>` and the graph declares none", need.name));
+                }
+                RequirementKind::Dep if !deps.contains_key(&need.id) => {
+                    return unfit(format!("it takes a `Dep<{}>` and the graph has none", need.name));
+                }
+                // Only a dispatch can reach a temporary node that takes an input; another task fails by its name.
+                RequirementKind::Session | RequirementKind::Dep | RequirementKind::Input => {}
             }
         }
         if node.settings.graph.is_some() && shared.nest.is_none() {

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::checkpoint::format::Bytes;
-use crate::checkpoint::{ListQuery, PendingWrite, Place};
+use crate::checkpoint::{ListQuery, PendingWrite, Place, page};
 use crate::context::{CheckpointId, RunId, Spent};
 use crate::engine::eager::order::Order;
+use crate::engine::fields::{check_kept_states, check_results};
 use crate::engine::journal::Journal;
 use crate::engine::load::{LeftBehind, LookedUp, Replayed, left_behind, look_up, replay, restore};
 use crate::engine::plan::{Frontier, LeftOver};
@@ -40,7 +41,7 @@ pub(super) struct Thread<'a, S: State> {
     /// The run that is undone.
     rolled_back: Option<RolledBack>,
     /// The thread that this is a copy of, for an edit that makes what its tasks left behind the copy's.
-    pub(super) copied_from: Option<Arc<str>>,
+    copied_from: Option<Arc<str>>,
 }
 
 struct Found {
@@ -108,19 +109,36 @@ impl<'a, S: State> Thread<'a, S> {
         Ok(Thread { rolled_back: newest, ..found })
     }
 
+    /// Says of which thread it is a copy. What tasks left behind has the ids that they have there.
+    pub(super) fn is_copy_of(&mut self, core: &Arc<GraphCore<S>>, original: &Arc<str>) -> Result<(), Error> {
+        self.copied_from = Some(Arc::clone(original));
+        let Some(Found { replayed, left, writes, .. }) = &mut self.found else { return Ok(()) };
+        let place = Place { thread: original, ..self.persistence.place(&self.name) };
+        *left = left_behind(core, place, (replayed.id, &replayed.header), writes)?;
+        Ok(())
+    }
+
     /// The step of the checkpoint that the call goes on from.
     pub(super) fn head(&self) -> u64 {
         self.found.as_ref().map_or(0, |found| found.replayed.id.step)
     }
 
-    /// What subgraphs of its unfinished superstep ask.
-    pub(super) async fn open_inside(&self, core: &Arc<GraphCore<S>>) -> Result<Vec<OpenRequest>, Error> {
+    /// What subgraphs of its unfinished superstep ask. `goes_on` with them: then they must hold nothing that this would lose.
+    pub(super) async fn open_inside(
+        &self,
+        core: &Arc<GraphCore<S>>,
+        goes_on: bool,
+    ) -> Result<Vec<OpenRequest>, Error> {
         let mut open = Vec::new();
         let Some(Found { replayed, left, .. }) = &self.found else { return Ok(open) };
         let place = self.persistence.place(&self.name);
         let core = &RunGraph::restore(core, &replayed.header, &mut Vec::new());
         for task in tasks(core, place, &replayed.header, replayed.id, &left.tasks) {
-            open.extend(inside_of(core, &*self.persistence.saver, place, &task).await?.requests);
+            let inside = inside_of(core, &*self.persistence.saver, place, &task).await?;
+            match inside.refused {
+                Some(refused) if goes_on => return Err(refused),
+                _ => open.extend(inside.requests),
+            }
         }
         Ok(open)
     }
@@ -133,7 +151,7 @@ async fn next_branch<S: State>(
     from: CheckpointId,
 ) -> Result<Option<u32>, Error> {
     let newest = ListQuery { limit: Some(1), ..ListQuery::default() };
-    let newest = persistence.saver.list(place, newest).await?.first().map(|row| row.id);
+    let newest = page(&*persistence.saver, place, newest).await?.first().map(|row| row.id);
     let newest = newest.filter(|newest| *newest != from);
     newest.map(|id| id.branch.checked_add(1).ok_or_else(|| unknown_checkpoint(place, from))).transpose()
 }
@@ -227,6 +245,16 @@ impl<S: State> Begun<S> {
         };
         let place = persistence.place(&name);
         let restored = restore(core, persistence, place, &replayed)?;
+        // A copy is to hold what the thread holds, whatever its program knows of it.
+        let keeps = core.unknown_fields.keeps || copied_from.is_some();
+        restored.check(keeps, place)?;
+        if !keeps && !matches!(start, Start::Invoke(_)) {
+            check_kept_states(core, place, &replayed.header.eager.kept)?;
+        }
+        let begins_anew = matches!(start, Start::Invoke(_) | Start::Edit(Edit::AsStart(_)));
+        if copied_from.is_none() && forks.is_none() && !begins_anew {
+            check_results(core, &persistence.codec, place, &left.tasks)?;
+        }
         journal.go_on(core, &replayed, &restored, !writes.is_empty());
         if let Some(branch) = forks {
             journal.fork(branch);
@@ -343,7 +371,7 @@ fn run_unfinished(replayed: &Replayed, left_over: &LeftOver, inside: &[OpenReque
     let next: Vec<&str> = replayed.header.next.iter().map(|activation| &*activation.node).collect();
     let mut open: Vec<String> = left_over
         .iter()
-        .filter_map(|(task, left)| left.open().map(|(n, _)| InterruptId { task: *task, n: *n }.to_string()))
+        .flat_map(|(task, left)| left.open().map(|(n, _)| InterruptId { task: *task, n: *n }.to_string()))
         .collect();
     open.extend(inside.iter().filter_map(|request| request.interrupt.id).map(|id| id.to_string()));
     open.sort();

@@ -15,6 +15,8 @@ pub enum Durability {
     /// and history shows one checkpoint a call.
     ///
     /// A graph in the place of a node stores when its own call ends, and an answer to it when it is given. So a kill after
-    /// that leaves the thread's own state as the call found it, and what its subgraphs had come to stays.
+    /// that leaves the thread's own state as the call found it, and what its subgraphs had come to stays. A memory for the
+    /// thread ([`Memory::PerThread`](crate::Memory::PerThread)) stands where the thread's checkpoint says, so nothing of such a call
+    /// is remembered.
     Exit,
 }

@@ -26,8 +26,8 @@ use crate::state::State;
 /// async fn write() -> LetterUpdate {
 ///     Letter::update().text(["Dear all,"])
 /// }
-/// async fn send(ctx: Ctx, letter: Snapshot<Letter>) -> Result<LetterUpdate> {
-///     let sent = ctx.interrupt(format!("send {:?}?", letter.text))?;
+/// async fn send(ctx: Ctx) -> Result<LetterUpdate> {
+///     let sent = ctx.interrupt("send it?")?;
 ///     Ok(Letter::update().sent(sent))
 /// }
 ///
@@ -93,7 +93,8 @@ impl<S: State> StateEdit<S> {
     }
 
     /// Changes the state and nothing else: what is to run next, what waits for an answer and what siblings have finished
-    /// stays (only on the newest checkpoint; answers and finished siblings belong to it). Open interrupts get new ids.
+    /// stays (only on the newest checkpoint; answers and finished siblings belong to it). Open interrupts get new ids. They show what
+    /// was asked before the edit: if the node asks something else on the edited state, the answer is voided, and it asks that.
     ///
     /// Without this and the others the edit is a copy: a fork of the checkpoint.
     pub fn update(mut self, update: impl Into<S::Update>) -> Self {

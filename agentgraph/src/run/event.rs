@@ -16,7 +16,7 @@ use crate::context::{CheckpointId, RunId, TaskId};
 use crate::edits::{DroppedEdits, EditError, GraphEdit};
 use crate::error::{Code, Error};
 use crate::extract::Snapshot;
-use crate::run::Outcome;
+use crate::run::{Outcome, Replaced};
 use crate::state::{Hidden, Shown, State};
 
 /// Something that happened in a run, in the order in which it happened.
@@ -85,6 +85,17 @@ pub enum EventKind<S: State> {
         node: String,
         /// How.
         end: TaskEnd,
+    },
+    /// View *tasks*: an answer was voided, since its task asked something else when it ran again. It is delivered to no question,
+    /// and neither are answers to the questions without a key that came after. Comes before the task's end; the outcome
+    /// has the id of the new question.
+    AnswerVoided {
+        /// The node.
+        node: String,
+        /// The question that was answered.
+        question: Replaced,
+        /// What is asked instead.
+        asks: serde_json::Value,
     },
     /// View *checkpoints*: a checkpoint was committed, or handed over to be by [`Durability::Async`](crate::Durability::Async).
     Checkpoint {
@@ -180,6 +191,10 @@ where
             }
             EventKind::TaskEnded { node, end } => {
                 out.debug_struct("TaskEnded").field("node", node).field("end", end).finish()
+            }
+            EventKind::AnswerVoided { node, question, asks } => {
+                let mut parts = out.debug_struct("AnswerVoided");
+                parts.field("node", node).field("question", question).field("asks", asks).finish()
             }
             EventKind::Checkpoint { id, source, next } => {
                 let mut parts = out.debug_struct("Checkpoint");

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-use crate::context::{InvalidId, Request, TaskId};
+use crate::context::{InvalidId, Replaces, Request, Spot, TaskId};
 
 /// Something a run waits for.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,22 +24,93 @@ pub struct Interrupt {
     pub value: Value,
     /// The JSON schema of the answer, if the node gave one.
     pub schema: Option<Value>,
+    /// The key that the node gave the question, if it has one.
+    pub key: Option<String>,
+    /// The question in whose place the node asks this one, if an answer to that was voided. A node that asks something else
+    /// each time it runs shows here, since [`times`](Replaced::times) grows.
+    pub replaces: Option<Replaced>,
+}
+
+/// A question whose answer was voided: its task ran again and asked something else in its place, or in the place of a question
+/// before it. See [`Ctx::interrupt`](crate::Ctx::interrupt).
+///
+/// ```
+/// # use agentgraph::prelude::*;
+/// # use serde::{Deserialize, Serialize};
+/// # use std::sync::atomic::{AtomicU32, Ordering};
+/// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+/// # struct Payment { paid: u32 }
+/// static PRICE: AtomicU32 = AtomicU32::new(10);
+///
+/// async fn pay(ctx: Ctx) -> Result<PaymentUpdate> {
+///     let price = PRICE.load(Ordering::Relaxed);
+///     let yes: bool = ctx.interrupt(format!("Pay {price}?"))?;
+///     Ok(Payment::update().paid(if yes { price } else { 0 }))
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<()> {
+/// let graph = StateGraph::new().node("pay", pay).edge(START, "pay").compile()?.checkpointer(MemorySaver::new());
+/// graph.invoke(Payment::update()).thread("t-1").await?;
+///
+/// PRICE.store(9_999, Ordering::Relaxed);
+/// let asked = graph.resume(true).thread("t-1").await?;
+/// let again = &asked.interrupts()[0];
+/// let before = again.replaces.as_ref().unwrap();
+/// assert_eq!((&again.value, &before.value, before.times), (&"Pay 9999?".into(), &"Pay 10?".into(), 1));
+/// assert_ne!(again.id, Some(before.id));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Replaced {
+    /// Its id, which is open no more.
+    pub id: InterruptId,
+    /// What it asked.
+    pub value: Value,
+    /// How many answers were voided in this place of the task, its own included.
+    pub times: u32,
+}
+
+impl Replaced {
+    pub(crate) fn of(task: TaskId, question: Replaces) -> Self {
+        let Replaces { n, value, times } = question;
+        Replaced { id: InterruptId { task, n }, value, times }
+    }
 }
 
 impl Interrupt {
     pub(crate) fn fixed(node: String, kind: InterruptKind) -> Self {
-        Interrupt { id: None, node, namespace: String::new(), kind, value: Value::Null, schema: None }
-    }
-
-    pub(crate) fn asked(id: InterruptId, node: String, request: Request) -> Self {
         Interrupt {
-            id: Some(id),
+            id: None,
             node,
             namespace: String::new(),
-            kind: InterruptKind::Asked,
-            value: request.value,
-            schema: request.schema,
+            kind,
+            value: Value::Null,
+            schema: None,
+            key: None,
+            replaces: None,
         }
+    }
+
+    /// The node, and whether it asks something else than was answered.
+    pub(crate) fn place(&self) -> String {
+        match self.replaces {
+            None => format!("`{}`", self.node),
+            Some(_) => format!("`{}`, which asks something else than was answered", self.node),
+        }
+    }
+
+    pub(crate) fn asked(task: TaskId, node: String, request: Request) -> Self {
+        let Request { n, spot, value, schema, replaces } = request;
+        let key = match spot {
+            Spot::Nth(_) => None,
+            Spot::Key(key) => Some(key),
+        };
+        let id = Some(InterruptId { task, n });
+        let replaces = replaces.map(|question| Replaced::of(task, question));
+        Interrupt { value, schema, key, replaces, id, ..Interrupt::fixed(node, InterruptKind::Asked) }
     }
 }
 
@@ -47,7 +118,7 @@ impl Interrupt {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum InterruptKind {
-    /// The node called [`Ctx::interrupt`](crate::Ctx::interrupt).
+    /// The node called [`Ctx::interrupt`](crate::Ctx::interrupt), or one of the methods like it.
     Asked,
     /// The graph stops before the node.
     Before,
@@ -55,8 +126,8 @@ pub enum InterruptKind {
     After,
 }
 
-/// The id of a request: its task, and which of the task's requests it is. The same in every process; as text it is
-/// the task's id, a dash and the number.
+/// The id of a request: its task, and which of the task's requests it is. The same in every process, and never given to another
+/// question. As text it is the task's id, a dash and the number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct InterruptId {
     pub(crate) task: TaskId,

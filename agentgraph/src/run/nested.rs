@@ -3,24 +3,28 @@
 //! It is driven by the task's own future, so whatever drops or cuts off the task does that to it, too. It is kept on the
 //! saver of the run around it, in a namespace made of the task's id: a call that is made again finds itself there.
 
+mod ground;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use crate::checkpoint::codec::Codec;
-use crate::checkpoint::format::{Bytes, Header, Source, StoredCall, open};
+use crate::checkpoint::format::{Bytes, Header, Source, StoredCall, StoredMemories, StoredStuck, open};
 use crate::checkpoint::{Checkpointer, ListQuery, PendingWrite, Place, RowKind, page, unreadable};
 use crate::context::{
     Call, CheckpointId, Control, Inside, Nest, Outer, RunId, RunShared, Sink, Spending, TaskId, TaskRequest,
 };
 use crate::edits::Desk;
 use crate::engine::execute::{Left, OwnError};
+use crate::engine::fields::{Misfit, fit};
 use crate::engine::host::{LocalRunner, TaskRunner};
 use crate::engine::journal::Journal;
-use crate::engine::load::{LeftBehind, LookedUp, Replayed, Restored, left_behind, look_up, replay, restore};
+use crate::engine::load::{LeftBehind, LookedUp, Replayed, Restored, look_up, stuck_at_end};
 use crate::engine::plan::{Frontier, LeftOver};
 use crate::engine::recorder::{Trace, add_step};
 use crate::engine::reuse::KeptOutputs;
+use crate::engine::stored::StoredStep;
 use crate::engine::{Eager, Loop, Pause, Scratch};
 use crate::error::{BoxError, Code, Error};
 use crate::graph::joins::Joins;
@@ -28,6 +32,7 @@ use crate::graph::run_graph::RunGraph;
 use crate::graph::{CompiledGraph, GraphCore, Persistence};
 use crate::policy::Heartbeats;
 use crate::run::event::{EventQueue, Inside as HeardInside};
+use crate::run::nested::ground::{Found, Ground};
 use crate::run::{Durability, Interrupt};
 use crate::session::{Sessions, StoredSessions};
 use crate::state::State;
@@ -98,10 +103,9 @@ pub(crate) async fn enter<C: State>(
     let call = nest.and_then(|nest| nest.call(request)).unwrap_or(nowhere);
     let node = &*outer.name_of(request.node);
     let name: Arc<str> = Arc::from(namespace(outer.namespace(), node, callee.memory, call.task));
-    let _memory = match callee.memory {
-        Memory::PerThread => Some(MemoryGuard::take(&outer, &name, call.shares_memory)?),
-        Memory::PerCall | Memory::None => None,
-    };
+    if callee.memory == Memory::PerThread && (call.shares_memory || !outer.claim_memory(request, &name)) {
+        return Err(called_twice().into());
+    }
     let saver = nest.and_then(|nest| nest.saver.clone()).filter(|_| callee.memory != Memory::None);
     let kept = saver
         .zip(outer.thread.clone())
@@ -113,11 +117,17 @@ pub(crate) async fn enter<C: State>(
         return Err(outer.control.put_inside(request, broken).into());
     }
     let updates = begin.state.is_some();
-    let stored = StoredCall { task: call.task, updates };
+    let is_named = callee.memory == Memory::PerThread;
+    let stored = StoredCall { task: call.task, updates, is_named, unnamed: None };
     let entry = Entry { callee, outer: &outer, request, namespace: name, call: stored, kept };
     let may_be_there = call.again || callee.memory == Memory::PerThread;
     match entry.run(begin, may_be_there).await {
-        Ok(end) => Ok(end),
+        Ok((end, stand)) => {
+            if let Some(nest) = &outer.nest {
+                nest.memories.ended(request.index, stand);
+            }
+            Ok(end)
+        }
         Err(NotEnded::Stands(inside)) => Err(outer.control.put_inside(request, inside).into()),
         Err(NotEnded::Failed(error)) => Err(error.into()),
     }
@@ -134,35 +144,35 @@ enum NotEnded {
 impl From<Error> for NotEnded {
     /// What nodes fail with is for the policies of the task around; what is wrong with a store or an answer is not.
     fn from(error: Error) -> Self {
-        match error.code() {
-            Code::BadAnswer
-            | Code::Store
-            | Code::Stale
-            | Code::CorruptCheckpoint
-            | Code::UnknownFormat
-            | Code::SecretNeedsKey
-            | Code::UnknownKey
-            | Code::WrongKey
-            | Code::SealBroken
-            | Code::NotEncrypted
-            | Code::GraphChanged
-            | Code::SchemaVersion => NotEnded::Stands(Inside::Broken(error)),
-            _ => NotEnded::Failed(error),
+        match error.code().ends_the_run() {
+            true => NotEnded::Stands(Inside::Broken(error)),
+            false => NotEnded::Failed(error),
         }
     }
 }
 
 impl<C: State> Entry<'_, C> {
-    async fn run(&self, begin: Begin<C>, may_be_there: bool) -> Result<End<C>, NotEnded> {
-        let found = match &self.kept {
-            Some((persistence, thread)) if may_be_there => self.look(persistence, thread).await?,
-            _ => None,
+    /// Comes to its end, and says where memories stand then.
+    async fn run(&self, begin: Begin<C>, may_be_there: bool) -> Result<(End<C>, StoredMemories), NotEnded> {
+        let ground = match &self.kept {
+            Some((persistence, thread)) if may_be_there => self.ground(persistence, thread).await?,
+            _ => Ground::default(),
         };
-        let standing = match found {
-            None => self.fresh(begin, self.journal()),
-            Some(found) if !found.is(self.call) => self.anew(begin, found)?,
-            Some(found) if found.has_ended() => return Ok(self.stored_end(found).await?),
+        let standing = match ground.found {
+            Some(found) if !found.is(self.call) => self.anew(begin, found, ground.branch, ground.unnamed)?,
+            Some(found) if found.has_ended() => {
+                let core = &self.callee.graph.core;
+                self.tell_stuck(stuck_at_end(core, &self.namespace, &found.replayed.header));
+                return Ok(self.stored_end(found).await?);
+            }
             Some(found) => self.go_on(found).await?,
+            None => {
+                let mut journal = self.journal(ground.unnamed);
+                if let (Some(journal), Some(branch)) = (&mut journal, ground.branch) {
+                    journal.branch = branch;
+                }
+                self.fresh(begin, journal)
+            }
         };
         match self.callee.graph.host.clone() {
             None => self.drive(standing, LocalRunner).await,
@@ -170,22 +180,17 @@ impl<C: State> Entry<'_, C> {
         }
     }
 
-    async fn look(&self, persistence: &Persistence<C>, thread: &str) -> Result<Option<Found<C>>, Error> {
-        let place = persistence.place(thread);
-        let Some(tail) = persistence.saver.get(place, None).await? else { return Ok(None) };
-        let replayed = replay(persistence, place, &tail).await?;
-        let restored = restore(&self.callee.graph.core, persistence, place, &replayed)?;
-        let core = &self.callee.graph.core;
-        let left = left_behind(core, place, (replayed.id, &replayed.header), &tail.writes)?;
-        Ok(Some(Found { replayed, restored, left, writes: tail.writes }))
-    }
-
-    fn journal(&self) -> Option<Journal<C>> {
+    fn journal(&self, unnamed: Option<CheckpointId>) -> Option<Journal<C>> {
         let (persistence, thread) = self.kept.as_ref()?;
         let channels = C::channels(&self.callee.graph.core.schema).len();
         let mut journal = Journal::new(persistence, Arc::clone(thread), self.outer.run, channels);
-        journal.call = Some(self.call);
+        journal.call = Some(self.call_after(unnamed));
         Some(journal)
+    }
+
+    /// The call as its records say it, in a memory in which an earlier release left that checkpoint.
+    fn call_after(&self, unnamed: Option<CheckpointId>) -> StoredCall {
+        StoredCall { unnamed: unnamed.map(|id| (id.branch, id.step)), ..self.call }
     }
 
     fn fresh(&self, begin: Begin<C>, journal: Option<Journal<C>>) -> Standing<C> {
@@ -206,16 +211,28 @@ impl<C: State> Entry<'_, C> {
         }
     }
 
-    /// A new run on what the last one left.
-    fn anew(&self, begin: Begin<C>, found: Found<C>) -> Result<Standing<C>, Error> {
+    /// A new run on what another one left, on a branch of its own if that is not the newest.
+    fn anew(
+        &self,
+        begin: Begin<C>,
+        found: Found<C>,
+        branch: Option<u32>,
+        unnamed: Option<CheckpointId>,
+    ) -> Result<Standing<C>, Error> {
         let Found { replayed, restored, writes, .. } = found;
         let mut journal = self.journal_behind(&replayed, &restored, &writes);
         let input = begin.input;
         let remembered = begin.state.is_none().then(|| Arc::new(restored.state));
         let abandoned = (!replayed.header.next.is_empty()).then_some(replayed.header.run);
         if let Some(journal) = &mut journal {
-            (journal.run, journal.call) = (self.outer.run, Some(self.call));
+            if let Some(branch) = branch {
+                journal.fork(branch);
+            }
+            (journal.run, journal.call) = (self.outer.run, Some(self.call_after(unnamed)));
             journal.forget_edits();
+            if let Some(memories) = &journal.memories {
+                memories.begin_call();
+            }
             // A state that is not the one that was stored.
             journal.must_be_full |= remembered.is_none();
         }
@@ -230,7 +247,7 @@ impl<C: State> Entry<'_, C> {
         restored: &Restored<C>,
         writes: &[PendingWrite],
     ) -> Option<Journal<C>> {
-        let mut journal = self.journal()?;
+        let mut journal = self.journal(None)?;
         journal.go_on(&self.callee.graph.core, replayed, restored, !writes.is_empty());
         Some(journal)
     }
@@ -258,12 +275,22 @@ impl<C: State> Entry<'_, C> {
         })
     }
 
-    /// The end of a call that had come to it before.
-    async fn stored_end(&self, found: Found<C>) -> Result<End<C>, Error> {
-        match self.call.updates {
-            true => Ok(End::Updates(self.stored_total(&found).await?)),
-            false => Ok(End::State(found.restored.state)),
+    /// The end of a call that had come to it before, and where memories stood then.
+    async fn stored_end(&self, found: Found<C>) -> Result<(End<C>, StoredMemories), Error> {
+        let stand = self.stand(found.replayed.header.memories.clone(), Some(found.replayed.id));
+        let end = match self.call.updates {
+            true => End::Updates(self.stored_total(&found).await?),
+            false => End::State(found.restored.state),
+        };
+        Ok((end, stand))
+    }
+
+    /// Where memories stand after the call: those that it has called, and its own.
+    fn stand(&self, mut called: StoredMemories, own: Option<CheckpointId>) -> StoredMemories {
+        if let Some(own) = own.filter(|_| self.call.is_named) {
+            called.insert(self.namespace.to_string(), (own.branch, own.step));
         }
+        called
     }
 
     /// The sum of the updates that the records of the call hold.
@@ -277,7 +304,9 @@ impl<C: State> Entry<'_, C> {
         for Written { version, update } in
             written(&*persistence.saver, self.place(), found.replayed.id).await?
         {
-            let update = core.migrations.update(version, update)?;
+            let mut step = StoredStep::of_update(version, update).migrated(&core.migrations)?;
+            fit(core, self.place().thread, &mut step, Misfit::Refuse)?;
+            let Some(Bytes(update)) = step.update else { continue };
             let update = (persistence.codec.decode_update)(schema, &update)?;
             add_step::<C>(schema, &mut total, update)?;
         }
@@ -289,7 +318,11 @@ impl<C: State> Entry<'_, C> {
         Place { thread, namespace: &self.namespace }
     }
 
-    async fn drive<R: TaskRunner<C>>(&self, standing: Standing<C>, runner: R) -> Result<End<C>, NotEnded> {
+    async fn drive<R: TaskRunner<C>>(
+        &self,
+        standing: Standing<C>,
+        runner: R,
+    ) -> Result<(End<C>, StoredMemories), NotEnded> {
         let mut run = self.make_loop(standing.journal, &standing.left, standing.sessions, runner)?;
         (run.state, run.frontier, run.joins) = (standing.state, standing.frontier, standing.joins);
         run.kept = KeptOutputs::of(&standing.graph, standing.outputs);
@@ -309,11 +342,21 @@ impl<C: State> Entry<'_, C> {
                 run.go_on().await
             }
         };
+        let paused = match run.may_keep_failure(&paused) {
+            true => Box::pin(run.keep_failure(paused)).await,
+            false => paused,
+        };
+        run.gather_stuck();
         let waits = run.journal.as_ref().is_some_and(Journal::waits);
         let paused = if waits { Box::pin(run.settle(paused)).await } else { paused };
         match paused {
             Ok(pause) => match run.stuck_error(&pause) {
-                None => self.end(run, pause),
+                None => {
+                    let named = run.journal.as_ref().and_then(|journal| journal.memories.as_ref());
+                    let named = named.map(|memories| memories.named()).unwrap_or_default();
+                    let stand = self.stand(named, run.journal.as_ref().and_then(Journal::checkpoint));
+                    Ok((self.end(run, pause)?, stand))
+                }
                 Some(error) => Err(error.with_state(run.state).into()),
             },
             Err(error) if run.scratch.merging => Err(error.into()),
@@ -339,7 +382,10 @@ impl<C: State> Entry<'_, C> {
         let nest = graph.core.has_graphs.then(|| {
             let saver = journal.as_ref().map(|journal| Arc::clone(&journal.saver));
             let resumed = journal.as_ref().is_some_and(|journal| journal.head.is_some());
-            Box::new(Nest::new(saver, durability, max_concurrency, None, resumed))
+            let memories =
+                journal.as_mut().map(|journal| Arc::clone(journal.memories.get_or_insert_default()));
+            let memories = memories.unwrap_or_default();
+            Box::new(Nest::new(saver, durability, max_concurrency, None, resumed, memories))
         });
         let root = match &outer.outer {
             None => Arc::clone(outer),
@@ -406,6 +452,14 @@ impl<C: State> Entry<'_, C> {
     }
 
     fn end<R: TaskRunner<C>>(&self, run: Loop<C, R>, pause: Pause) -> Result<End<C>, NotEnded> {
+        match &pause {
+            Pause::Finished => {
+                self.tell_stuck(run.stuck().map(|stuck| stuck.within(&self.namespace)).collect())
+            }
+            // Its own joins are left with it.
+            Pause::Left(_) => self.tell_stuck(run.joins.inside.clone()),
+            Pause::Interrupted(_) | Pause::Stopped(_) => {}
+        }
         match pause {
             Pause::Finished => Ok(match run.trace {
                 Some(trace) => End::Updates(trace.into_total()),
@@ -422,6 +476,14 @@ impl<C: State> Entry<'_, C> {
                 let named = interrupts.into_iter().map(|interrupt| self.named(interrupt)).collect();
                 Err(NotEnded::Stands(Inside::Waits(named, run.scratch.untold)))
             }
+        }
+    }
+
+    /// Says to the run around which joins were still waiting at the end.
+    fn tell_stuck(&self, joins: Vec<StoredStuck>) {
+        if let Some(nest) = &self.outer.nest {
+            let TaskRequest { step, index, handles, .. } = self.request;
+            nest.put_stuck((step, index, handles), joins);
         }
     }
 
@@ -447,22 +509,10 @@ pub(super) fn moves_from<S: State>(core: &GraphCore<S>, random: impl FnOnce() ->
     }
 }
 
-/// What the namespace of a call holds.
-struct Found<C: State> {
-    replayed: Replayed,
-    restored: Restored<C>,
-    left: LeftBehind,
-    writes: Vec<PendingWrite>,
-}
-
-impl<C: State> Found<C> {
-    fn is(&self, call: StoredCall) -> bool {
-        self.replayed.header.call.is_some_and(|stored| stored.task == call.task)
-    }
-
-    fn has_ended(&self) -> bool {
-        self.replayed.header.next.is_empty()
-    }
+fn called_twice() -> OwnError {
+    let problem = "two parallel tasks call this subgraph, which has one memory for the thread: call it from one at a time, add \
+                   it as two nodes, or give it `Memory::PerCall`";
+    OwnError(Error::new(Code::ConcurrentSubgraph, problem))
 }
 
 /// Rows read at a time.
@@ -526,30 +576,4 @@ async fn version_at(saver: &dyn Checkpointer, place: Place<'_>, id: CheckpointId
         read.map_err(|error| unreadable(place, row.id, error))?;
     }
     Ok(header.schema)
-}
-
-/// A memory that only one call has at a time.
-struct MemoryGuard {
-    root: Arc<RunShared>,
-    namespace: Arc<str>,
-}
-
-impl MemoryGuard {
-    fn take(outer: &Arc<RunShared>, namespace: &Arc<str>, shared: bool) -> Result<Self, OwnError> {
-        let root = outer.outer.as_ref().map_or(outer, |further| &further.root);
-        if shared || root.nest.as_ref().is_some_and(|nest| !nest.take_memory(namespace)) {
-            let problem = "two parallel tasks call this subgraph, which has one memory for the thread: call it from one at a \
-                           time, add it as two nodes, or give it `Memory::PerCall`";
-            return Err(OwnError(Error::new(Code::ConcurrentSubgraph, problem)));
-        }
-        Ok(MemoryGuard { root: Arc::clone(root), namespace: Arc::clone(namespace) })
-    }
-}
-
-impl Drop for MemoryGuard {
-    fn drop(&mut self) {
-        if let Some(nest) = &self.root.nest {
-            nest.give_memory_back(&self.namespace);
-        }
-    }
 }

@@ -3,15 +3,18 @@
 use async_trait::async_trait;
 
 use crate::checkpoint::format::{Header, open};
-use crate::checkpoint::{Checkpointer, Place, unreadable};
-use crate::context::{CheckpointId, Request, TaskId};
+use crate::checkpoint::{Checkpointer, Place, Tail, check_id, unreadable};
+use crate::context::{CheckpointId, TaskId};
 use crate::engine::eager::record::stored_id;
-use crate::engine::load::left_behind;
+use crate::engine::fields::{check_kept_states, check_results, is_unknown};
+use crate::engine::load::{check_fields, left_behind, replay_from};
 use crate::engine::plan::{Dispatched, Frontier, LeftOver, StepPlace, TaskLeft, handler_id, task_id};
+use crate::engine::stored::OF_RUN;
 use crate::error::Error;
+use crate::failure::Failure;
 use crate::graph::run_graph::RunGraph;
+use crate::run::Interrupt;
 use crate::run::nested::Callee;
-use crate::run::{Interrupt, InterruptId};
 use crate::state::State;
 use crate::step::InputValue;
 use crate::subgraph::{Memory, namespace};
@@ -40,6 +43,10 @@ pub(crate) struct Open {
     pub(crate) requests: Vec<OpenRequest>,
     /// The outer ones first.
     pub(crate) children: Vec<OpenChild>,
+    /// What tasks failed with, in task order, and then what failed as a whole.
+    pub(crate) failures: Vec<Failure>,
+    /// Why the call cannot be gone on with, if it would lose what is stored.
+    pub(crate) refused: Option<Error>,
 }
 
 /// A graph of whatever state that is a node.
@@ -88,8 +95,12 @@ impl<C: State> AnyGraph for Callee<C> {
         let (mut header, mut id) = (Header::default(), CheckpointId::default());
         for row in &tail.rows {
             id = row.id;
+            check_id(place, id)?;
             let read = open(&row.record).and_then(|view| header.update(view.header));
             read.map_err(|error| unreadable(place, row.id, error))?;
+        }
+        if header.call.is_some_and(|stored| stored.task == call) {
+            found.refused = self.check(saver, place, &header, &tail).await.err();
         }
         if header.next.is_empty() || header.call.is_none_or(|stored| stored.task != call) {
             return Ok(found);
@@ -97,17 +108,43 @@ impl<C: State> AnyGraph for Callee<C> {
         found.children.push(OpenChild { node: node.to_owned(), namespace: place.namespace.to_owned() });
         let graph = RunGraph::restore(&self.graph.core, &header, &mut Vec::new());
         let left = left_behind(&self.graph.core, place, (id, &header), &tail.writes)?.tasks;
+        if found.refused.is_none() {
+            found.refused = check_results(&self.graph.core, &self.codec, place, &left).err();
+        }
         for task in tasks(&graph, place, &header, id, &left) {
-            if let Some(request) = task.left.and_then(TaskLeft::open) {
-                let interrupt = interrupt(place, &task, request);
-                found.requests.push(OpenRequest { interrupt, at: id });
+            found.failures.extend(task.failure(place));
+            if task.left.is_some_and(TaskLeft::waits) {
+                let asked = interrupts(place, &task);
+                found.requests.extend(asked.map(|interrupt| OpenRequest { interrupt, at: id }));
             } else {
                 let inside = inside_of(&graph, saver, place, &task).await?;
                 found.requests.extend(inside.requests);
                 found.children.extend(inside.children);
+                found.failures.extend(inside.failures);
+                found.refused = found.refused.or(inside.refused);
             }
         }
+        found.failures.extend(failure_of_all(place, &left));
         Ok(found)
+    }
+}
+
+impl<C: State> Callee<C> {
+    /// Whether going on with the call would lose what it has stored.
+    async fn check(
+        &self,
+        saver: &dyn Checkpointer,
+        place: Place<'_>,
+        header: &Header,
+        tail: &Tail,
+    ) -> Result<(), Error> {
+        let core = &self.graph.core;
+        check_kept_states(core, place, &header.eager.kept)?;
+        // Its values are not read for nothing.
+        match header.fields.iter().any(|name| is_unknown(core, name)) {
+            true => check_fields(core, place, &replay_from(saver, place, tail).await?),
+            false => Ok(()),
+        }
     }
 }
 
@@ -116,6 +153,18 @@ pub(crate) struct OpenTask<'a> {
     pub(crate) id: TaskId,
     pub(crate) node: String,
     pub(crate) left: Option<&'a TaskLeft>,
+}
+
+impl OpenTask<'_> {
+    /// What it failed with when it was last called.
+    pub(crate) fn failure(&self, place: Place<'_>) -> Option<Failure> {
+        Some(self.left?.failed()?.clone().within(place.namespace))
+    }
+}
+
+/// What a superstep failed with that was none of its tasks.
+pub(crate) fn failure_of_all(place: Place<'_>, left: &LeftOver) -> Option<Failure> {
+    Some(left.get(&OF_RUN)?.error.clone()?.within(place.namespace))
 }
 
 /// The tasks of a stored frontier that are not done, in task order.
@@ -227,16 +276,14 @@ pub(crate) async fn inside_of<S: State>(
     graph.open(saver, Place { thread: place.thread, namespace: &namespace }, &task.node, call).await
 }
 
-/// The interrupt of a request that was stored.
-pub(crate) fn interrupt(
-    place: Place<'_>,
-    task: &OpenTask<'_>,
-    (n, request): &(u32, crate::engine::stored::StoredRequest),
-) -> Interrupt {
-    let request = Request { n: *n, value: request.value.clone(), schema: request.schema.clone() };
-    let mut interrupt = Interrupt::asked(InterruptId { task: task.id, n: *n }, task.node.clone(), request);
-    place.namespace.clone_into(&mut interrupt.namespace);
-    interrupt
+/// The interrupts of a task's open requests.
+pub(crate) fn interrupts(place: Place<'_>, task: &OpenTask<'_>) -> impl Iterator<Item = Interrupt> {
+    let requests = task.left.map_or_else(Vec::new, |left| left.asks().requests);
+    requests.into_iter().map(move |request| {
+        let mut interrupt = Interrupt::asked(task.id, task.node.clone(), request);
+        place.namespace.clone_into(&mut interrupt.namespace);
+        interrupt
+    })
 }
 
 /// Who handles the failures of a node today.

@@ -1,10 +1,12 @@
 //! What a call came to.
 
+use std::any::Any;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::checkpoint::format::StoredStuck;
 use crate::context::{CheckpointId, RunId};
 use crate::edits::DroppedEdits;
 use crate::engine::host::TaskRunner;
@@ -22,7 +24,7 @@ pub enum Outcome<O> {
     Finished {
         /// The last state.
         output: O,
-        /// Joins that were still waiting for some of their sources.
+        /// Joins that were still waiting for some of their sources, those of subgraphs among them.
         stuck: Vec<StuckJoin>,
         /// The nodes of [detached](crate::IntoNode::detached) tasks that the end cut off, in the order in which they were
         /// reached.
@@ -74,7 +76,7 @@ impl<S: State> Outcome<S> {
     pub(super) fn of<R: TaskRunner<S>>(run: Loop<S, R>, pause: Pause) -> Self {
         let checkpoint = run.journal.as_ref().and_then(Journal::checkpoint);
         let id = run.shared.run;
-        let stuck = StuckJoin::of(&run);
+        let stuck = run.stuck().collect();
         let spent = run.spent().units;
         let cancelled = run.scratch.cancelled;
         let dropped = run.scratch.dropped;
@@ -119,19 +121,60 @@ impl<O> Outcome<O> {
         }
     }
 
-    /// The state of a finished run.
+    /// The state of a finished run in which no join still waits.
     ///
     /// # Errors
-    /// [`NotFinished`] if it was interrupted or stopped.
-    pub fn into_finished(self) -> Result<O, NotFinished> {
-        match self {
-            Outcome::Finished { output, .. } => Ok(output),
-            Outcome::Interrupted { interrupts, .. } => {
-                let nodes: Vec<String> = interrupts.into_iter().map(|interrupt| interrupt.node).collect();
-                Err(NotFinished(format!("is interrupted at {}", nodes.join(", "))))
+    /// [`NotFinished`], with the state inside: [`Code::StuckJoin`] if the run is over and a join still waits,
+    /// [`Code::NotFinished`] if it was interrupted or stopped. Match on the outcome to go on with a state all the same.
+    ///
+    /// ```
+    /// # use agentgraph::prelude::*;
+    /// # use agentgraph::Code;
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # struct Words { #[reduce(append)] seen: Vec<String> }
+    /// # async fn note(ctx: Ctx) -> WordsUpdate { Words::update().seen([ctx.node()]) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let graph = StateGraph::new()
+    ///     .node("search", note)
+    ///     .node("ask", note)
+    ///     .node("report", note)
+    ///     .branch(START, |_: &Words| "search", ["search", "ask"])
+    ///     .edge(["search", "ask"], "report") // `ask` never runs
+    ///     .compile()?;
+    /// let error = graph.invoke(Words::update()).await?.into_finished().unwrap_err();
+    /// assert_eq!(error.code(), Code::StuckJoin);
+    /// assert_eq!(error.state::<Words>().unwrap().seen, ["search"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn into_finished(self) -> Result<O, NotFinished>
+    where
+        O: Any + Send + Sync,
+    {
+        let (error, output) = match self {
+            Outcome::Finished { output, stuck, .. } => match stuck_joins(&stuck) {
+                None => return Ok(output),
+                Some(error) => (error, output),
+            },
+            Outcome::Interrupted { output, interrupts, .. } => {
+                let nodes: Vec<String> = interrupts.iter().map(Interrupt::place).collect();
+                let problem = format!(
+                    "the run is interrupted at {}: match on `Outcome::Interrupted`, and go on with `resume(..)` or \
+                     `proceed()`",
+                    nodes.join(", ")
+                );
+                (Error::new(Code::NotFinished, problem), output)
             }
-            Outcome::Stopped { reason, .. } => Err(NotFinished(format!("was stopped: {reason}"))),
-        }
+            Outcome::Stopped { output, reason, .. } => {
+                let problem = format!(
+                    "the run was stopped: {reason}; match on `Outcome::Stopped`, and go on with `proceed()`"
+                );
+                (Error::new(Code::NotFinished, problem), output)
+            }
+        };
+        Err(NotFinished(error.with_state(Arc::new(output))))
     }
 
     /// What the run waits for; empty unless it was interrupted.
@@ -177,10 +220,28 @@ impl<O> Outcome<O> {
     }
 }
 
-/// A run that was expected to be finished is not.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the run {0}")]
-pub struct NotFinished(String);
+/// A run that was expected to be finished is not, or joins of it still wait.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct NotFinished(Error);
+
+impl NotFinished {
+    /// The stable code: [`Code::NotFinished`] or [`Code::StuckJoin`].
+    pub fn code(&self) -> Code {
+        self.0.code()
+    }
+
+    /// The state that the outcome shows. `None` if `O` is another type than the outcome's.
+    pub fn state<O: Any + Send + Sync>(&self) -> Option<&O> {
+        self.0.state()
+    }
+}
+
+impl From<NotFinished> for Error {
+    fn from(not_finished: NotFinished) -> Self {
+        not_finished.0
+    }
+}
 
 /// Why a run was stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -214,6 +275,8 @@ impl fmt::Display for StopReason {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StuckJoin {
+    /// The subgraph that it is in, as checkpoints call it; empty for the graph that was run.
+    pub namespace: String,
     /// The node behind it.
     pub to: String,
     /// The sources that arrived.
@@ -228,17 +291,27 @@ impl<S: State, R> Loop<S, R> {
         if !self.core.stuck_fails || !matches!(pause, Pause::Finished) {
             return None;
         }
-        let stuck = StuckJoin::of(self);
-        let list: Vec<String> = stuck.iter().map(ToString::to_string).collect();
-        (!list.is_empty()).then(|| {
-            let problem = format!(
-                "the run is over and {}: see that every source runs, or let the join wait for fewer with `any`, `n_of` or a \
-                 timeout",
-                list.join("; ")
-            );
-            Error::new(Code::StuckJoin, problem)
-        })
+        stuck_joins(&self.stuck().collect::<Vec<_>>())
     }
+
+    /// The joins that still wait, those of subgraphs that were called after those of the graph itself.
+    pub(super) fn stuck(&self) -> impl Iterator<Item = StuckJoin> {
+        let inside = self.joins.inside.iter().cloned().map(StuckJoin::from);
+        StuckJoin::of(self).into_iter().chain(inside)
+    }
+}
+
+/// The error for joins that still wait, if there are any.
+fn stuck_joins(stuck: &[StuckJoin]) -> Option<Error> {
+    let list: Vec<String> = stuck.iter().map(ToString::to_string).collect();
+    (!list.is_empty()).then(|| {
+        let problem = format!(
+            "the run is over and {}: see that every source runs, or let the join wait for fewer with `any`, `n_of` or a \
+             timeout",
+            list.join("; ")
+        );
+        Error::new(Code::StuckJoin, problem)
+    })
 }
 
 impl fmt::Display for StuckJoin {
@@ -246,11 +319,28 @@ impl fmt::Display for StuckJoin {
         let names =
             |names: &[String]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
         write!(out, "the join into `{}` still waits for {}", self.to, names(&self.missing))?;
-        write!(out, " after {}", names(&self.arrived))
+        write!(out, " after {}", names(&self.arrived))?;
+        match self.namespace.is_empty() {
+            true => Ok(()),
+            false => write!(out, " in the subgraph `{}`", self.namespace),
+        }
+    }
+}
+
+impl From<StoredStuck> for StuckJoin {
+    fn from(StoredStuck { namespace, to, arrived, missing }: StoredStuck) -> Self {
+        StuckJoin { namespace, to, arrived, missing }
     }
 }
 
 impl StuckJoin {
+    /// As it is stored: one of the graph itself is in that namespace.
+    pub(super) fn within(self, namespace: &str) -> StoredStuck {
+        let StuckJoin { namespace: own, to, arrived, missing } = self;
+        let namespace = if own.is_empty() { namespace.to_owned() } else { own };
+        StoredStuck { namespace, to, arrived, missing }
+    }
+
     fn of<S: State, R>(run: &Loop<S, R>) -> Vec<StuckJoin> {
         let name = |node: u32| run.core.name(node).to_owned();
         let open = run.joins.open(&run.core.topology).filter(|round| !round.fired);
@@ -262,7 +352,8 @@ impl StuckJoin {
                 places.partition(|place| round.arrived.contains(place));
             let names =
                 |places: Vec<u32>| places.iter().map(|place| name(join.sources[*place as usize])).collect();
-            StuckJoin { to: name(join.target), arrived: names(here), missing: names(missing) }
+            let namespace = String::new();
+            StuckJoin { namespace, to: name(join.target), arrived: names(here), missing: names(missing) }
         })
         .collect()
     }

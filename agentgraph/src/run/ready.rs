@@ -82,7 +82,10 @@ impl<S: State> RunBuilder<S> {
             let saver = begun.journal.as_ref().map(|journal| Arc::clone(&journal.saver));
             let resumed = !matches!(begun.next, Next::Input { .. } | Next::Fork);
             let drain = self.limits.drain.clone();
-            let mut nest = Nest::new(saver, self.durability, self.max_concurrency, drain, resumed);
+            let memories =
+                begun.journal.as_mut().map(|journal| Arc::clone(journal.memories.get_or_insert_default()));
+            let memories = memories.unwrap_or_default();
+            let mut nest = Nest::new(saver, self.durability, self.max_concurrency, drain, resumed, memories);
             let heard = events.as_ref().filter(|_| self.subgraphs);
             nest.hears = heard.map(|events| Arc::clone(events) as Arc<dyn Hears>);
             Box::new(nest)
@@ -143,8 +146,11 @@ impl<S: State> RunBuilder<S> {
 impl<S: State, R: TaskRunner<S>> Ready<S, R> {
     /// Nodes' panics are caught where they run. What is left are routes, reducers and values that serialise themselves.
     pub(super) async fn drive_to_the_end(&mut self) -> Result<Pause, Error> {
-        let driven = AssertUnwindSafe(self.drive()).catch_unwind().await;
-        driven.unwrap_or_else(|payload| Err(panicked(&*payload)))
+        match AssertUnwindSafe(self.drive()).catch_unwind().await {
+            Ok(driven) => driven,
+            Err(payload) if self.is_edit => Err(panicked(&*payload)),
+            Err(payload) => self.run.keep_panic(panicked(&*payload)).await,
+        }
     }
 
     async fn drive(&mut self) -> Result<Pause, Error> {
@@ -162,6 +168,9 @@ impl<S: State, R: TaskRunner<S>> Ready<S, R> {
                 }
             },
         };
+        if run.may_keep_failure(&paused) {
+            paused = Box::pin(run.keep_failure(paused)).await;
+        }
         if !run.scratch.untold.is_empty() && matches!(paused, Ok(Pause::Interrupted(_))) {
             paused = match Box::pin(run.tell_inside()).await {
                 Ok(()) => paused,
@@ -198,7 +207,8 @@ impl<S: State, R: TaskRunner<S>> Ready<S, R> {
     }
 
     pub(super) fn outcome(self, driven: Result<Pause, Error>) -> Result<Outcome<S>, Error> {
-        let run = self.run;
+        let mut run = self.run;
+        run.gather_stuck();
         match driven {
             // An edit is no run's end: its joins may yet be filled.
             Ok(pause) if self.is_edit => Ok(Outcome::of(run, pause)),

@@ -11,7 +11,7 @@ use super::problem::ThreadProblem;
 use super::view::no_checkpointer;
 use crate::checkpoint::format::Header;
 use crate::checkpoint::prune::{prune_place, remove_place};
-use crate::checkpoint::{Checkpointer, Leased, Place, Retention, unreadable};
+use crate::checkpoint::{Checkpointer, Leased, Place, Retention, check_id, unreadable};
 use crate::context::{CheckpointId, TaskId};
 use crate::engine::load::left_behind;
 use crate::error::{Code, Error};
@@ -126,14 +126,17 @@ pub(crate) async fn prune_thread<S: State>(
     let now = graph.shared.services.now();
     let root = Place::root(thread);
     let open = open_tasks(&graph.core, saver, root).await?;
-    let mut removed = prune_place(saver, root, retention, now).await?;
+    // First the root's: what its checkpoints name stays until they are gone.
+    let (mut removed, named) = prune_place(saver, root, retention, now, None).await?;
     for namespace in saver.namespaces(thread).await? {
         let place = Place { thread, namespace: &namespace };
         match (namespace.is_empty(), call_of(&namespace), &open) {
             (true, ..) => {}
             // What the tasks of an open superstep have begun is theirs, whatever the policy.
             (_, None, Some(_)) => {}
-            (_, None, None) => removed += prune_place(saver, place, retention, now).await?,
+            (_, None, None) => {
+                removed += prune_place(saver, place, retention, now, named.get(&namespace)).await?.0;
+            }
             (_, Some(call), Some(open)) if open.iter().any(|task| task.to_string() == call) => {}
             (_, Some(_), _) => remove_place(saver, place).await?,
         }
@@ -158,6 +161,7 @@ async fn open_tasks<S: State>(
     let (mut header, mut id) = (Header::default(), CheckpointId::default());
     for row in &tail.rows {
         id = row.id;
+        check_id(place, id)?;
         let read = crate::checkpoint::format::open(&row.record).and_then(|view| header.update(view.header));
         read.map_err(|error| unreadable(place, row.id, error))?;
     }

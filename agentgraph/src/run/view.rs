@@ -1,6 +1,6 @@
 //! Looking at a thread: its newest state, and its history.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
@@ -8,22 +8,23 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use crate::checkpoint::format::Source;
-use crate::checkpoint::{ListQuery, Place, RowKind, Tail, page};
+use crate::checkpoint::{ListQuery, PendingWrite, Place, RowKind, Tail, page};
 use crate::context::{CheckpointId, RunId};
 use crate::edits::GraphEdit;
 use crate::engine::done::Done;
 use crate::engine::load::{
-    Replayed, apply_row, fill_references, finished_step, graph_changed, left_behind, replay, restore,
+    Replayed, apply_row, fill_references, graph_changed, left_behind, replay, restore, shown_step,
 };
 use crate::engine::pass::Discipline;
 use crate::engine::plan::{LeftOver, TaskLeft};
-use crate::engine::stored::StoredStep;
+use crate::engine::stored::{OF_RUN, StoredStep};
 use crate::engine::uses::keep_overwrites;
 use crate::error::{Code, Error};
+use crate::failure::Failure;
 use crate::graph::run_graph::RunGraph;
-use crate::graph::{CompiledGraph, GraphTopology, Persistence};
+use crate::graph::{CompiledGraph, GraphCore, GraphTopology, Persistence};
 use crate::run::Interrupt;
-use crate::run::open::{OpenChild, OpenTask, done, inside_of, interrupt, tasks};
+use crate::run::open::{OpenChild, OpenTask, done, failure_of_all, inside_of, interrupts, tasks};
 use crate::state::{Shown, State};
 use crate::step::Step;
 
@@ -50,6 +51,35 @@ pub struct Checkpoint<S> {
     /// The interrupts that wait for answers, in task order, those in subgraphs with their tasks; only for the newest
     /// checkpoint.
     pub interrupts: Vec<Interrupt>,
+    /// What tasks that are still to run failed with when they were last called, in task order, those in subgraphs after the
+    /// task that called them. A failure of the superstep as a whole (two nodes that wrote one field, say) comes last; its
+    /// node is empty unless one node is to blame. Gone with the next commit.
+    ///
+    /// ```
+    /// # use agentgraph::prelude::*;
+    /// # use agentgraph::Code;
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # struct Trip { city: String }
+    /// async fn book() -> Result<()> {
+    ///     Err("no seat".into())
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let graph = StateGraph::<Trip>::new().node("book", book).edge(START, "book").compile()?;
+    /// let graph = graph.checkpointer(MemorySaver::new());
+    /// assert!(graph.invoke(Trip::update()).thread("t-1").await.is_err());
+    ///
+    /// // Later, perhaps in another process.
+    /// let failures = graph.state("t-1").await?.unwrap().failures;
+    /// let failure = &failures[0];
+    /// assert_eq!((failure.node(), failure.code(), failure.attempt()), ("book", Code::NodeFailed, 1));
+    /// assert_eq!(failure.message(), "no seat");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub failures: Vec<Failure>,
     /// Subgraphs that have begun and not come to their ends, at any depth; only for the newest checkpoint.
     pub children: Vec<OpenChild>,
     /// The run that was given up when this one began.
@@ -58,17 +88,26 @@ pub struct Checkpoint<S> {
     pub edits: Vec<GraphEdit>,
     /// Nodes that are skipped when they are reached next.
     pub skips: Vec<String>,
+    /// The checkpoint that each memory of the thread goes on from, by its [namespace](CompiledGraph::namespace): see
+    /// [`Memory::PerThread`](crate::Memory::PerThread).
+    pub memories: BTreeMap<String, CheckpointId>,
 }
 
 impl<S: State + fmt::Debug> fmt::Debug for Checkpoint<S> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Checkpoint { id, parent, run, source, created, values, next, deferred, .. } = self;
-        let Checkpoint { interrupts, children, abandoned, edits, skips, .. } = self;
+        let Checkpoint { interrupts, failures, children, abandoned, edits, skips, memories, .. } = self;
         let mut parts = out.debug_struct("Checkpoint");
         parts.field("id", id).field("parent", parent).field("run", run).field("source", source);
         parts.field("created", created).field("values", &Shown(values)).field("next", next);
-        parts.field("deferred", deferred).field("interrupts", interrupts).field("children", children);
-        parts.field("abandoned", abandoned).field("edits", edits).field("skips", skips).finish()
+        parts.field("deferred", deferred).field("interrupts", interrupts).field("failures", failures);
+        parts.field("children", children);
+        parts
+            .field("abandoned", abandoned)
+            .field("edits", edits)
+            .field("skips", skips)
+            .field("memories", memories)
+            .finish()
     }
 }
 
@@ -106,7 +145,9 @@ pub(crate) async fn state_at<S: State>(
     let place = persistence.place(thread);
     let Some(tail) = persistence.saver.get(place, Some(id)).await? else { return Ok(None) };
     let replayed = replay(persistence, place, &tail).await?;
-    checkpoint(graph, persistence, place, &replayed).map(Some)
+    let mut found = checkpoint(graph, persistence, place, &replayed)?;
+    found.failures = failures(graph, persistence, place, &replayed, &tail.writes).await?;
+    Ok(Some(found))
 }
 
 pub(crate) async fn topology_at<S: State>(
@@ -147,6 +188,9 @@ fn checkpoint<S: State>(
         Some(discipline) => discipline.edits(&values),
         None => (header.overlay.clone(), header.skips.clone()),
     };
+    let memories = header.memories.iter();
+    let memories =
+        memories.map(|(memory, (branch, step))| (memory.clone(), CheckpointId::new(*branch, *step)));
     Ok(Checkpoint {
         id: replayed.id,
         parent: parent(replayed),
@@ -157,10 +201,12 @@ fn checkpoint<S: State>(
         next: header.next.iter().map(|activation| activation.node.clone()).collect(),
         deferred: header.deferred.clone(),
         interrupts: Vec::new(),
+        failures: Vec::new(),
         children: Vec::new(),
         abandoned: header.abandoned,
         edits,
         skips,
+        memories: memories.collect(),
     })
 }
 
@@ -180,7 +226,7 @@ async fn add_left_over<S: State>(
     }
     let core = &RunGraph::restore(&graph.core, header, &mut Vec::new());
     let finished = done(core, place, header, replayed.id, &left).map(|result| {
-        let (step, _) = finished_step(core, &persistence.codec, place.thread, result)?;
+        let (step, _) = shown_step(core, &persistence.codec, place.thread, result)?;
         Ok(Some(Done { update: update_of(step), goes: None }))
     });
     let mut finished: Vec<_> = finished.collect::<Result<_, Error>>()?;
@@ -190,16 +236,57 @@ async fn add_left_over<S: State>(
     }
     checkpoint.next.clear();
     for task in tasks(core, place, header, replayed.id, &left) {
-        if let Some(request) = task.left.and_then(TaskLeft::open) {
-            checkpoint.interrupts.push(interrupt(place, &task, request));
+        checkpoint.failures.extend(task.failure(place));
+        if task.left.is_some_and(TaskLeft::waits) {
+            checkpoint.interrupts.extend(interrupts(place, &task));
         } else if core.has_graphs {
             let inside = inside_of(core, &*persistence.saver, place, &task).await?;
             checkpoint.interrupts.extend(inside.requests.into_iter().map(|request| request.interrupt));
             checkpoint.children.extend(inside.children);
+            checkpoint.failures.extend(inside.failures);
         }
         checkpoint.next.push(task.node);
     }
+    checkpoint.failures.extend(failure_of_all(place, &left));
     Ok(())
+}
+
+/// What the open tasks of a checkpoint failed with.
+async fn failures<S: State>(
+    graph: &CompiledGraph<S>,
+    persistence: &Persistence<S>,
+    place: Place<'_>,
+    replayed: &Replayed,
+    writes: &[PendingWrite],
+) -> Result<Vec<Failure>, Error> {
+    let header = &replayed.header;
+    if header.next.is_empty() {
+        return Ok(Vec::new());
+    }
+    let left = left_behind(&graph.core, place, (replayed.id, header), writes)?.tasks;
+    if graph.core.discipline.is_some() {
+        return Ok(failures_of_pass(&graph.core, place, &left));
+    }
+    let core = &RunGraph::restore(&graph.core, header, &mut Vec::new());
+    let mut found = Vec::new();
+    for task in tasks(core, place, header, replayed.id, &left) {
+        found.extend(task.failure(place));
+        if core.has_graphs && !task.left.is_some_and(TaskLeft::waits) {
+            found.extend(inside_of(core, &*persistence.saver, place, &task).await?.failures);
+        }
+    }
+    found.extend(failure_of_all(place, &left));
+    Ok(found)
+}
+
+/// In the order in which the nodes are declared.
+fn failures_of_pass<S: State>(core: &GraphCore<S>, place: Place<'_>, left: &LeftOver) -> Vec<Failure> {
+    let tasks = left.iter().filter(|(task, _)| **task != OF_RUN);
+    let mut found: Vec<Failure> = tasks.filter_map(|(_, left)| left.failed().cloned()).collect();
+    let at = |failure: &Failure| core.by_name.get(failure.node()).copied().unwrap_or(u32::MAX);
+    found.sort_by(|a, b| (at(a), a.node()).cmp(&(at(b), b.node())));
+    found.extend(failure_of_all(place, left));
+    found
 }
 
 /// Adds what an unfinished pass has come to.
@@ -218,7 +305,7 @@ fn add_pass<S: State>(
             Ok(step) => step.turn?,
             Err(error) => return Some(Err(error.on_thread(Some(place.thread)))),
         };
-        let step = finished_step(core, &persistence.codec, place.thread, result);
+        let step = shown_step(core, &persistence.codec, place.thread, result);
         Some(step.map(|(step, _)| (turn, update_of(step))))
     });
     let mut done = done.collect::<Result<Vec<_>, Error>>()?;
@@ -227,12 +314,13 @@ fn add_pass<S: State>(
     checkpoint.next = Arc::clone(&discipline).upcoming(place.thread, &mut checkpoint.values, done, &asked)?;
     (checkpoint.edits, checkpoint.skips) = discipline.edits(&checkpoint.values);
     for (task, left) in left {
-        let Some(request) = left.open() else { continue };
-        let task = OpenTask { id: *task, node: request.1.node.clone(), left: Some(left) };
-        checkpoint.interrupts.push(interrupt(place, &task, request));
+        let Some((_, request)) = left.open().next() else { continue };
+        let task = OpenTask { id: *task, node: request.node.clone(), left: Some(left) };
+        checkpoint.interrupts.extend(interrupts(place, &task));
     }
     let at = |interrupt: &Interrupt| core.by_name.get(&*interrupt.node).copied().unwrap_or(u32::MAX);
     checkpoint.interrupts.sort_by_key(|interrupt| (at(interrupt), interrupt.id));
+    checkpoint.failures = failures_of_pass(core, place, left);
     Ok(())
 }
 
@@ -303,15 +391,18 @@ impl<S: State> History<S> {
             None => (self.branch, None),
             Some(id) => self.older_than(id).await?,
         };
+        // Pending writes stand on the last checkpoint of a branch only.
+        let mut may_be_last = self.before.is_none_or(|id| branch != Some(id.branch));
         while found.len() < limit {
             let page = if self.tests.is_empty() { limit - found.len() } else { PAGE };
             let mut query = ListQuery::default();
             (query.branch, query.before, query.limit) = (branch, before, Some(page));
-            let read = self.page(query).await?;
+            let read = self.page(query, may_be_last).await?;
             let Some(oldest) = read.last() else { break };
-            let next = oldest.parent;
+            let (next, last_branch) = (oldest.parent, oldest.id.branch);
             found.extend(read.into_iter().filter(|one| self.tests.iter().all(|test| test(one))));
             let Some(next) = next else { break };
+            may_be_last = next.branch != last_branch;
             (branch, before) = (Some(next.branch), next.step.checked_add(1));
         }
         found.truncate(limit);
@@ -333,7 +424,7 @@ impl<S: State> History<S> {
     }
 
     /// The checkpoints of one branch, newest first.
-    async fn page(&self, query: ListQuery) -> Result<Vec<Checkpoint<S>>, Error> {
+    async fn page(&self, query: ListQuery, may_be_last: bool) -> Result<Vec<Checkpoint<S>>, Error> {
         let persistence = self.graph.persistence.as_ref().ok_or_else(no_checkpointer)?;
         persistence.settle(&self.thread).await;
         let place = persistence.place(&self.thread);
@@ -343,16 +434,37 @@ impl<S: State> History<S> {
         // The oldest one wanted is read as a checkpoint, the rest follow from it row by row.
         let tail = persistence.saver.get(place, Some(first.id)).await?.unwrap_or_default();
         let mut replayed = replay(persistence, place, &tail).await?;
-        let mut found = vec![checkpoint(&self.graph, persistence, place, &replayed)?];
+        let mut found = vec![self.checkpoint(persistence, place, &replayed)?];
         for row in rows {
             apply_row(&mut replayed, row.id, row.kind, &row.record)
                 .map_err(|error| crate::checkpoint::unreadable(place, row.id, error))?;
             if row.kind == RowKind::Full {
                 fill_references(persistence, place, &mut replayed).await?;
             }
-            found.push(checkpoint(&self.graph, persistence, place, &replayed)?);
+            found.push(self.checkpoint(persistence, place, &replayed)?);
+        }
+        if let Some(newest) = found.last_mut().filter(|newest| may_be_last && !newest.next.is_empty()) {
+            let tail = persistence.saver.get(place, Some(newest.id)).await?.unwrap_or_default();
+            newest.failures = failures(&self.graph, persistence, place, &replayed, &tail.writes).await?;
         }
         found.reverse();
+        Ok(found)
+    }
+
+    /// One of them, with the failures that its record itself says.
+    fn checkpoint(
+        &self,
+        persistence: &Persistence<S>,
+        place: Place<'_>,
+        replayed: &Replayed,
+    ) -> Result<Checkpoint<S>, Error> {
+        let mut found = checkpoint(&self.graph, persistence, place, replayed)?;
+        if self.graph.core.eager {
+            let left = left_behind(&self.graph.core, place, (replayed.id, &replayed.header), &[])?.tasks;
+            let core = &RunGraph::restore(&self.graph.core, &replayed.header, &mut Vec::new());
+            let tasks = tasks(core, place, &replayed.header, replayed.id, &left);
+            found.failures = tasks.filter_map(|task| task.failure(place)).collect();
+        }
         Ok(found)
     }
 }

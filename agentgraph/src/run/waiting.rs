@@ -8,11 +8,10 @@ use std::sync::Arc;
 use super::problem::ThreadProblem;
 use super::view::no_checkpointer;
 use crate::checkpoint::{Checkpointer, Waiting, WaitingQuery};
-use crate::context::Request;
 use crate::engine::stored::{StoredRequest, StoredStop, from_bytes};
 use crate::error::Error;
 use crate::graph::CompiledGraph;
-use crate::run::{Interrupt, InterruptId};
+use crate::run::Interrupt;
 use crate::state::State;
 
 /// A question about all threads of a store: `graph.waiting().limit(50).await?` gives those that wait for somebody, in
@@ -156,10 +155,9 @@ impl Found {
                 continue;
             }
             found.asks_inside |= !namespace.is_empty();
-            let StoredRequest { node, value, schema, .. } = from_bytes(&request.bytes)?;
-            let n = request.slot / 2;
-            let id = InterruptId { task: request.task, n };
-            found.asked.push(Interrupt::asked(id, node, Request { n, value, schema }));
+            let stored: StoredRequest = from_bytes(&request.bytes)?;
+            let asked = stored.request(request.slot / 2);
+            found.asked.push(Interrupt::asked(request.task, stored.node, asked));
         }
         Ok(found)
     }

@@ -1,6 +1,8 @@
 //! Threads that hold what format 1 can say since it has join policies, deferred nodes, handlers, budgets, branches and
 //! subgraphs.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use agentgraph::prelude::*;
@@ -76,9 +78,46 @@ pub fn nested(saver: impl Checkpointer) -> CompiledGraph<Story> {
     kept(graph, saver)
 }
 
-/// The two threads as they are stored by this release.
-pub async fn recorded() -> [(&'static str, Tape); 2] {
-    let [first, second] = [Recorder::default(), Recorder::default()];
+/// Waits for an answer to its second question without a key, which it asks in the place of another one since it ran for the second
+/// time, and has one to a question with a key. `runs` says how often it ran before.
+pub fn asked(saver: impl Checkpointer, eager: bool, runs: u32) -> CompiledGraph<Story> {
+    let runs = Arc::new(AtomicU32::new(runs));
+    let ask = move |ctx: Ctx| {
+        let later = runs.fetch_add(1, Ordering::Relaxed) > 0;
+        async move {
+            let paid = ctx.interrupt_as::<String>("tea", "pay 3 for tea?");
+            let first: Option<String> = ctx.interrupt(serde_json::json!({ "question": 1, "price": 0.1 }))?;
+            let second: String = ctx.interrupt(if later { "mallory?" } else { "the baker?" })?;
+            let answers = [paid?, first.unwrap_or_default(), second];
+            Ok::<_, agentgraph::BoxError>(Story::update().lines(answers))
+        }
+    };
+    let graph = StateGraph::new().node("ask", ask).edge(START, "ask");
+    kept(if eager { graph.eager() } else { graph }, saver)
+}
+
+/// Asks and answers up to there; in the eager graph the record of a commit says it, elsewhere the writes beside one.
+async fn ask_and_answer(saver: Recorder, eager: bool) {
+    let ids =
+        |outcome: Outcome<Story>| outcome.interrupts().iter().map(|one| one.id.unwrap()).collect::<Vec<_>>();
+    let graph = asked(saver.clone(), eager, 0);
+    let both = ids(graph.invoke(Story::update().title("asked")).thread("t").await.unwrap());
+    let answers = [(both[0], serde_json::json!("yes")), (both[1], serde_json::Value::Null)];
+    // The second run asks for the second thing in another way than the first would have.
+    let baker = ids(asked(saver.clone(), eager, 0).resume_many(answers).thread("t").await.unwrap());
+    assert_eq!(baker.len(), 1);
+    graph.resume("yes").thread("t").await.unwrap();
+    if eager {
+        graph.update_state("t").update(Story::update().count(1)).await.unwrap();
+    }
+}
+
+/// The threads as they are stored by this release. The file `nested` has the second one from a release that named no
+/// memories.
+pub async fn recorded() -> [(&'static str, Tape); 4] {
+    let [first, second, third, fourth] = std::array::from_fn(|_| Recorder::default());
+    ask_and_answer(third.clone(), false).await;
+    ask_and_answer(fourth.clone(), true).await;
     let graph = handled(first.clone());
     graph.invoke(Story::update().title("handled")).thread("t").await.unwrap();
     let begin = graph.history("t").await.unwrap().pop().unwrap().id;
@@ -87,5 +126,10 @@ pub async fn recorded() -> [(&'static str, Tape); 2] {
     let graph = nested(second.clone());
     graph.invoke(Story::update().title("first")).thread("t").await.unwrap().into_finished().unwrap();
     graph.invoke(Story::update().title("nested")).thread("t").await.unwrap();
-    [("handled", first.tape()), ("nested", second.tape())]
+    [
+        ("handled", first.tape()),
+        ("named", second.tape()),
+        ("asked", third.tape()),
+        ("asked_eager", fourth.tape()),
+    ]
 }

@@ -5,6 +5,7 @@ pub mod clock;
 pub mod later_stories;
 pub mod pass_story;
 pub mod poll;
+#[cfg(feature = "encryption")]
 pub mod reading;
 pub mod saver;
 pub mod stories;

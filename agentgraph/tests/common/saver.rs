@@ -28,9 +28,11 @@ struct Notes {
     marked: HashSet<Vec<u8>>,
     puts: u64,
     put_bytes: u64,
-    writes: Vec<PendingWrite>,
+    /// By call.
+    writes: Vec<Vec<PendingWrite>>,
     fail_puts: u32,
     fail_writes: u32,
+    writes_before_that: u32,
     fail_rewrites: u32,
     rewrites_before_that: u32,
     /// The threads whose leases were renewed.
@@ -85,6 +87,11 @@ impl NotingSaver {
 
     /// Every pending write that was stored, in order.
     pub fn writes(&self) -> Vec<PendingWrite> {
+        self.notes.lock().unwrap().writes.concat()
+    }
+
+    /// The same, with those together that were stored by one call.
+    pub fn writes_by_call(&self) -> Vec<Vec<PendingWrite>> {
         self.notes.lock().unwrap().writes.clone()
     }
 
@@ -95,7 +102,14 @@ impl NotingSaver {
 
     /// Lets the next `count` calls that store pending writes fail.
     pub fn fail_writes(&self, count: u32) {
-        self.notes.lock().unwrap().fail_writes = count;
+        let mut notes = self.notes.lock().unwrap();
+        (notes.fail_writes, notes.writes_before_that) = (count, 0);
+    }
+
+    /// Lets the call that stores pending writes fail that comes after so many others.
+    pub fn fail_writes_after(&self, others: u32) {
+        let mut notes = self.notes.lock().unwrap();
+        (notes.fail_writes, notes.writes_before_that) = (1, others);
     }
 
     /// Lets the call that rewrites rows fail that comes after so many others.
@@ -190,11 +204,17 @@ impl Checkpointer for NotingSaver {
     async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), Error> {
         let writes = put.writes;
         self.breathe().await;
-        fails(&mut self.notes.lock().unwrap().fail_writes)?;
+        {
+            let mut notes = self.notes.lock().unwrap();
+            match notes.writes_before_that.checked_sub(1) {
+                Some(left) => notes.writes_before_that = left,
+                None => fails(&mut notes.fail_writes)?,
+            }
+        }
         self.inner.put_writes(put).await?;
         {
             let mut notes = self.notes.lock().unwrap();
-            notes.writes.extend(writes.iter().cloned());
+            notes.writes.push(writes.to_vec());
             writes.iter().filter(|write| write.slot == 0).for_each(|write| notes.keep(&write.bytes));
         }
         self.breathe().await;

@@ -28,7 +28,7 @@ pub struct Graph {
     pub skips: BTreeSet<String>,
     /// Names that temporary nodes have had or have.
     pub temporary: BTreeSet<String>,
-    /// Joins that lost a source and may fire for it.
+    /// Joins that may fire: a source arrived, or one is not waited for any more.
     pub touched: BTreeSet<usize>,
 }
 
@@ -130,6 +130,7 @@ impl Graph {
         }
     }
 
+    /// What a node leads to. Its arrivals at joins are let in with those of its whole superstep.
     fn follow(&mut self, node: &str, next: &mut BTreeSet<String>) {
         let targets = self.edges.iter().filter(|(from, to)| from == node && to != END);
         next.extend(targets.map(|(_, to)| to.clone()));
@@ -137,7 +138,7 @@ impl Graph {
             let join = &mut self.joins[at];
             if !join.is_dead && join.sources.iter().any(|source| source == node) {
                 join.arrived.insert(node.to_owned());
-                self.judge(at, next);
+                self.touched.insert(at);
             }
         }
     }
@@ -149,6 +150,9 @@ pub fn run(mut graph: Graph, scripts: &Scripts, steps: usize) -> Came {
     let (mut kept, mut visits) = (BTreeMap::<String, String>::new(), BTreeMap::<String, usize>::new());
     let mut next = BTreeSet::new();
     graph.follow(START, &mut next);
+    for at in std::mem::take(&mut graph.touched) {
+        graph.judge(at, &mut next);
+    }
     for _ in 0..steps {
         let frontier: Vec<String> = graph.nodes.iter().filter(|node| next.contains(*node)).cloned().collect();
         if frontier.is_empty() {
@@ -190,9 +194,6 @@ pub fn run(mut graph: Graph, scripts: &Scripts, steps: usize) -> Came {
             graph.skips.remove(&node);
         }
         next = BTreeSet::new();
-        for at in std::mem::take(&mut graph.touched) {
-            graph.judge(at, &mut next);
-        }
         for (node, words) in said {
             // The node that ran may be another one by now than that of its name.
             let still = graph.has(&node)
@@ -204,6 +205,9 @@ pub fn run(mut graph: Graph, scripts: &Scripts, steps: usize) -> Came {
                 kept.insert(node, words.clone());
             }
             came.seen.push(words);
+        }
+        for at in std::mem::take(&mut graph.touched) {
+            graph.judge(at, &mut next);
         }
         next.retain(|node| graph.has(node));
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use agentgraph::checkpoint::{Claim, LeaseTerms, Place, PostgresSaver, SqliteSaver};
+use agentgraph::checkpoint::{Claim, LeaseTerms, Place, SqliteSaver};
 use agentgraph::prelude::*;
 use agentgraph::{Checkpoint, Code, Durability, Error, RunBuilder, WhenBusy};
 use serde::{Deserialize, Serialize};
@@ -47,7 +47,11 @@ pub struct Orders {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Store {
     Sqlite(PathBuf),
-    Postgres { url: String, schema: String },
+    #[cfg(feature = "postgres")]
+    Postgres {
+        url: String,
+        schema: String,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -76,9 +80,13 @@ impl Store {
                 let saver = SqliteSaver::builder(path).busy_timeout(Duration::from_secs(60));
                 Ok(Arc::new(saver.open().await?))
             }
+            #[cfg(feature = "postgres")]
             Store::Postgres { url, schema } => {
                 // Nothing but a kill ends a connection here.
-                let saver = PostgresSaver::builder(url).schema(schema).connections(4).grace(Duration::ZERO);
+                let saver = agentgraph::PostgresSaver::builder(url)
+                    .schema(schema)
+                    .connections(4)
+                    .grace(Duration::ZERO);
                 Ok(Arc::new(saver.connect().await?))
             }
         }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use agentgraph::prelude::*;
-use agentgraph::{BoxError, Failure, Node};
+use agentgraph::{BoxError, Failure, Memory, Node};
 use serde::{Deserialize, Serialize};
 
 use super::faults::Fault;
@@ -35,6 +35,8 @@ pub enum Story {
     Questions,
     /// A subgraph that asks.
     QuestionInside,
+    /// A subgraph that remembers its calls, three in a run.
+    Memory,
     /// A node that always fails and its handler, beside another one.
     Handler,
     /// A node that fails once in every process, and the call with it, beside others.
@@ -46,13 +48,14 @@ pub enum Story {
 }
 
 impl Story {
-    pub const ALL: [Story; 9] = [
+    pub const ALL: [Story; 10] = [
         Story::Chain,
         Story::Join,
         Story::Dispatches,
         Story::Subgraph,
         Story::Questions,
         Story::QuestionInside,
+        Story::Memory,
         Story::Handler,
         Story::Stumble,
         Story::Loop,
@@ -71,6 +74,7 @@ impl Story {
             Story::Subgraph => around(world, world.subgraph(world.acts("2.sub.3", "last"))),
             Story::Questions => questions(world),
             Story::QuestionInside => around(world, world.subgraph(asks("2.sub.3", world))),
+            Story::Memory => memory(world),
             Story::Handler => handler(world),
             Story::Stumble => stumble(world),
             Story::Loop => looped(world, 6),
@@ -229,6 +233,41 @@ fn around(world: &World, inside: CompiledGraph<Ledger>) -> StateGraph<Ledger> {
         .node("end", world.acts("3", "end"));
     let graph = graph.edge(START, "a").edge("a", "inside").edge("a", "beside");
     graph.edge(["inside", "beside"], "end")
+}
+
+/// Each call adds 14 to what the subgraph remembers, and the thread shows the marks of each call: whatever was killed, they say
+/// 14, 28 and 42. A call that was undone and left a trace makes it more.
+fn memory(world: &World) -> StateGraph<Ledger> {
+    let remembers = |world: &World, step: u32, name: &'static str| {
+        let world = world.clone();
+        move |ctx: Ctx, ledger: Snapshot<Ledger>| {
+            let world = world.clone();
+            async move {
+                pending_for(1).await;
+                let total = ledger.round + 7;
+                let call = total.div_ceil(14);
+                let mark = Mark::new(format_args!("{call}.sub.{step}"), format_args!("{name}_{total}"));
+                world.act(&ctx, &mark);
+                Ledger::update().marks([mark]).round(total)
+            }
+        }
+    };
+    let child = StateGraph::new()
+        .node("half", remembers(world, 1, "half"))
+        .node("whole", remembers(world, 2, "whole"))
+        .edge(START, "half")
+        .edge("half", "whole")
+        .compile()
+        .unwrap();
+    let sub = child.embed(
+        |_: Snapshot<Ledger>| Ledger::update(),
+        |child: Ledger| {
+            let earlier = child.marks.len().saturating_sub(2);
+            Ledger::update().round(child.round).marks(child.marks.into_iter().skip(earlier))
+        },
+    );
+    let graph = StateGraph::new().node("memory", sub.memory(Memory::PerThread)).edge(START, "memory");
+    graph.branch("memory", |ledger: &Ledger| if ledger.round < 42 { "memory" } else { END }, ["memory", END])
 }
 
 fn questions(world: &World) -> StateGraph<Ledger> {

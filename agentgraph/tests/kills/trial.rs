@@ -3,7 +3,6 @@
 use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
@@ -16,7 +15,6 @@ use super::mark::Mark;
 use super::points::Fate;
 use super::stories::Story;
 use crate::folder::Folder;
-use crate::postgres_server::PostgresServer;
 
 /// Under this name a process finds what it is told.
 pub const ORDERS: &str = "AGENTGRAPH_TEST_ORDERS";
@@ -26,7 +24,8 @@ pub const ORDERS: &str = "AGENTGRAPH_TEST_ORDERS";
 pub enum Home {
     /// In a file of their own.
     Sqlite,
-    Postgres(Arc<PostgresServer>),
+    #[cfg(feature = "postgres")]
+    Postgres(std::sync::Arc<crate::postgres_server::PostgresServer>),
 }
 
 impl Home {
@@ -34,6 +33,7 @@ impl Home {
     pub fn name(&self) -> &'static str {
         match self {
             Home::Sqlite => "SQLite",
+            #[cfg(feature = "postgres")]
             Home::Postgres(_) => "Postgres",
         }
     }
@@ -58,6 +58,7 @@ impl Trial {
         let folder = Folder::new();
         let store = match home {
             Home::Sqlite => Store::Sqlite(folder.file("threads.db")),
+            #[cfg(feature = "postgres")]
             Home::Postgres(server) => Store::Postgres { url: server.url(), schema: "killed".into() },
         };
         let orders = Orders {
@@ -73,7 +74,7 @@ impl Trial {
             most_bytes: None,
             lease: None,
             // The server needs a moment to see that a process is gone.
-            queues: matches!(home, Home::Postgres(_)),
+            queues: !matches!(home, Home::Sqlite),
         };
         Trial { orders, kills: 0, folder }
     }

@@ -8,22 +8,20 @@ use std::path::Path;
 use std::sync::Arc;
 
 use agentgraph::checkpoint::{
-    Checkpointer, ListQuery, PendingWrite, Place, PostgresSaver, Put, PutWrites, Rewrite, RowKind,
-    SqliteSaver,
+    Checkpointer, ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, RowKind, SqliteSaver,
 };
 use agentgraph::{CheckpointId, MemorySaver, TaskId};
 use proptest::prelude::*;
 use rusqlite::Connection;
 use sha2::{Digest, Sha256};
 
-use super::postgres_server::PostgresServer;
 use super::sqlite_folder::Folder;
 
 /// From so many bytes on a record is large here.
-const FROM: usize = 8;
+pub(crate) const FROM: usize = 8;
 
 #[derive(Clone, Debug)]
-enum Call {
+pub(crate) enum Call {
     Put {
         thread: usize,
         branch: u32,
@@ -66,7 +64,7 @@ fn record(number: usize) -> Vec<u8> {
     bytes
 }
 
-fn calls() -> impl Strategy<Value = Vec<Call>> {
+pub(crate) fn calls() -> impl Strategy<Value = Vec<Call>> {
     let (thread, branch, number) = (0..THREADS.len(), 0..3_u32, 0..54_usize);
     let call = prop_oneof![
         6 => (thread.clone(), branch.clone(), number.clone(), proptest::option::of(number.clone()), any::<bool>())
@@ -119,11 +117,11 @@ impl Thread {
 }
 
 #[derive(Default)]
-struct Model(BTreeMap<usize, Thread>);
+pub(crate) struct Model(BTreeMap<usize, Thread>);
 
 impl Model {
     /// Makes the call on the model and on the store.
-    async fn make(&mut self, store: &dyn Checkpointer, call: &Call) {
+    pub(crate) async fn make(&mut self, store: &dyn Checkpointer, call: &Call) {
         match call {
             Call::Put { thread, branch, record: number, segment, clears } => {
                 let (record, segment) = (record(*number), segment.map(record));
@@ -223,7 +221,7 @@ impl Model {
     }
 
     /// Everything that the model holds is in the store as it was given, and its large values are there once.
-    async fn check(&self, store: &dyn Checkpointer) {
+    pub(crate) async fn check(&self, store: &dyn Checkpointer) {
         let mut large: Vec<&Vec<u8>> = Vec::new();
         for (thread, held) in &self.0 {
             let place = Place::root(THREADS[*thread]);
@@ -265,7 +263,7 @@ impl Model {
     }
 }
 
-fn run<F: Future<Output = ()>>(work: F) {
+pub(crate) fn run<F: Future<Output = ()>>(work: F) {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work);
 }
 
@@ -292,25 +290,6 @@ proptest! {
     }
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn values_are_there_as_long_as_something_holds_them_in_postgres(calls in calls()) {
-        run(async {
-            let server = PostgresServer::get();
-            let schema = server.fresh_schema();
-            let store = postgres(&server, &schema, FROM).await;
-            let mut model = Model::default();
-            for call in &calls {
-                model.make(&store, call).await;
-            }
-            model.check(&store).await;
-            assert_postgres_is_consistent(&server, &schema).await;
-        });
-    }
-}
-
 /// Every reference resolves, every value is held by something and is what its hash says, every row knows its pieces.
 pub(crate) fn assert_sqlite_is_consistent(path: &Path) {
     let connection = Connection::open(path).unwrap();
@@ -329,7 +308,7 @@ pub(crate) fn assert_sqlite_is_consistent(path: &Path) {
     }
 }
 
-const INVARIANTS: [(&str, &str); 5] = [
+pub(crate) const INVARIANTS: [(&str, &str); 5] = [
     ("a value that nothing holds", "SELECT count(*) FROM blob WHERE NOT EXISTS (SELECT 1 FROM piece WHERE piece.blob = BLOB)"),
     ("a piece of no value", "SELECT count(*) FROM piece WHERE NOT EXISTS (SELECT 1 FROM blob WHERE piece.blob = BLOB)"),
     (
@@ -348,21 +327,3 @@ const INVARIANTS: [(&str, &str); 5] = [
          - (SELECT coalesce(sum(pieces), 0) FROM pending)",
     ),
 ];
-
-pub(crate) async fn assert_postgres_is_consistent(server: &PostgresServer, schema: &str) {
-    for (what, query) in INVARIANTS {
-        let query = query.replace("OF_ROW", "piece.owner = set_byte('\\x00'::bytea, 0, checkpoint.part)");
-        let write =
-            "piece.owner = '\\x02'::bytea || pending.task || substring(int8send(pending.slot) FROM 5)";
-        let query = query.replace("OF_WRITE", write).replace("BLOB", "blob.hash");
-        let found = server.sql(&format!("SET search_path = {schema}; {query}")).await;
-        assert_eq!(found, "0", "{what}");
-    }
-    let wrong = "SELECT count(*) FROM blob WHERE sha256(bytes) <> hash";
-    assert_eq!(server.sql(&format!("SET search_path = {schema}; {wrong}")).await, "0");
-}
-
-pub(crate) async fn postgres(server: &PostgresServer, schema: &str, from: usize) -> PostgresSaver {
-    let saver = PostgresSaver::builder(server.url()).schema(schema).connections(6);
-    saver.share_values_from(from).connect().await.unwrap()
-}

@@ -1,6 +1,7 @@
 //! What several do to one thread, or to one value, at the same moment. Who comes when is decided by locks of the test's own.
 
 use std::future::IntoFuture;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use agentgraph::checkpoint::{Claim, Place, PostgresSaver, Put};
@@ -72,6 +73,98 @@ impl Stage {
         let saver = Arc::clone(&self.saver);
         tokio::spawn(async move { saver.put(put).await })
     }
+}
+
+/// How many savers meet at one new schema.
+const CROWD: usize = 8;
+
+/// So many savers connect to one schema at once; each stores in it, and finds what all others stored.
+async fn all_connect(url: &str, schema: &str, count: usize) {
+    let connecting = (0..count).map(|_| {
+        let builder = PostgresSaver::builder(url).schema(schema).connections(1);
+        tokio::spawn(async move { builder.connect().await.unwrap() })
+    });
+    let mut savers = Vec::new();
+    for saver in connecting.collect::<Vec<_>>() {
+        savers.push(saver.await.unwrap());
+    }
+    let process = std::process::id();
+    let mut threads: Vec<String> = (0..count).map(|saver| format!("{process}.{saver}")).collect();
+    for (saver, thread) in savers.iter().zip(&threads) {
+        saver.put(row(thread, "", 0)).await.unwrap();
+    }
+    threads.sort();
+    for saver in &savers {
+        let found = saver.threads().await.unwrap();
+        assert!(threads.iter().all(|thread| found.contains(thread)), "{found:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn savers_that_connect_at_once_to_a_new_schema_all_get_it() {
+    let server = PostgresServer::get();
+    for isolation in ["", "?options=-c%20default_transaction_isolation=serializable"] {
+        let url = server.url() + isolation;
+        for _ in 0..10 {
+            all_connect(&url, &server.fresh_schema(), CROWD).await;
+        }
+        // Where the schema is there and its tables are not.
+        let given = server.fresh_schema();
+        server.sql(&format!("CREATE SCHEMA {given}")).await;
+        all_connect(&url, &given, CROWD).await;
+    }
+}
+
+/// None of them can make the schema until all of them have seen that it is not there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn savers_that_all_found_no_schema_all_get_it() {
+    let stage = Stage::new().await;
+    stage.other("BEGIN; LOCK TABLE pg_catalog.pg_namespace IN SHARE MODE").await;
+    let url = stage.server.url_of(&stage.database);
+    let connecting = tokio::spawn(async move { all_connect(&url, "new", CROWD).await });
+    stage.waits(&connecting, CROWD).await;
+    assert!(!connecting.is_finished());
+    stage.other("ROLLBACK").await;
+    connecting.await.unwrap();
+}
+
+/// The URL and the schema of a process that connects beside another.
+const BESIDE: &str = "AGENTGRAPH_TEST_CONNECTS_BESIDE";
+
+#[tokio::test]
+async fn processes_that_connect_at_once_to_a_new_schema_all_get_it() {
+    let server = PostgresServer::get();
+    for _ in 0..5 {
+        let orders = format!("{} {}", server.url(), server.fresh_schema());
+        let start = || {
+            Command::new(std::env::current_exe().unwrap())
+                .args(["--exact", "at_once::a_process_that_connects_beside_another"])
+                .env(BESIDE, &orders)
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .spawn()
+                .unwrap()
+        };
+        let mut processes = [start(), start()];
+        // Each waits for the end of its input.
+        for process in &mut processes {
+            drop(process.stdin.take());
+        }
+        for process in processes {
+            let output = process.wait_with_output().unwrap();
+            let shown = String::from_utf8_lossy(&output.stdout);
+            assert!(output.status.success() && shown.contains("1 passed"), "{shown}");
+        }
+    }
+}
+
+/// Does nothing unless the test above starts it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_that_connects_beside_another() {
+    let Ok(orders) = std::env::var(BESIDE) else { return };
+    let (url, schema) = orders.split_once(' ').unwrap();
+    std::io::copy(&mut std::io::stdin(), &mut std::io::sink()).unwrap();
+    all_connect(url, schema, CROWD / 2).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

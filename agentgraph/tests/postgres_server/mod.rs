@@ -1,39 +1,34 @@
-//! A private Postgres for the tests of one process: its own folder, port and user, gone with the last who holds it.
+//! A private Postgres for the tests of one process: its own folder, port and user. It ends with the process, however that
+//! ends, and never before: a test may drop what it holds of the server while another part of it is at work.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpListener;
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 pub(crate) struct PostgresServer {
-    folder: PathBuf,
     port: u16,
-    process: Child,
+    /// Its input is the sign that this process is alive.
+    _process: Child,
 }
 
-static RUNNING: Mutex<Weak<PostgresServer>> = Mutex::new(Weak::new());
+static RUNNING: OnceLock<Arc<PostgresServer>> = OnceLock::new();
 
 impl PostgresServer {
     /// Whether there is a program to start.
     pub(crate) fn is_installed() -> bool {
-        find("initdb").is_some()
+        folder_of_programs().is_some()
     }
 
     /// The one that runs, or a new one.
     pub(crate) fn get() -> Arc<Self> {
-        let mut running = RUNNING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if let Some(server) = running.upgrade() {
-            return server;
-        }
-        let server = Arc::new(Self::start());
-        *running = Arc::downgrade(&server);
-        server
+        Arc::clone(RUNNING.get_or_init(|| Arc::new(Self::start())))
     }
 
     pub(crate) fn url(&self) -> String {
@@ -82,46 +77,58 @@ impl PostgresServer {
     }
 
     fn start() -> Self {
-        // The one before may still be ending.
-        static COUNT: AtomicUsize = AtomicUsize::new(0);
-        let (process, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let folder = std::env::temp_dir().join(format!("agentgraph-postgres-{process}-{count}"));
-        let _ = fs::remove_dir_all(&folder);
-        fs::create_dir_all(&folder).unwrap();
-        let user = unprivileged();
-        if let Some((uid, gid)) = user {
-            chown(&folder, Some(uid), Some(gid)).unwrap();
-        }
-        let data = folder.join("data");
-        let mut init = command(&program("initdb"), user);
-        init.args(["--auth=trust", "--username=agent", "--encoding=UTF8", "--locale=C", "--no-sync", "-D"]);
-        let made = init.arg(&data).output().expect("initdb runs");
-        assert!(made.status.success(), "initdb: {}", String::from_utf8_lossy(&made.stderr));
         // The port is free now and may not be in a moment, so several are tried.
-        for _ in 0..10 {
+        let mut log = String::new();
+        for attempt in 0..10 {
+            let folder =
+                std::env::temp_dir().join(format!("agentgraph-postgres-{}-{attempt}", std::process::id()));
+            let user = unprivileged();
+            let data = make_data(&folder, user);
             let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-            if let Some(process) = serve(&data, &folder, port, user) {
-                return PostgresServer { folder, port, process };
+            match serve(&data, &folder, port, user) {
+                Ok(process) => return PostgresServer { port, _process: process },
+                Err(told) => log = told,
             }
         }
-        panic!("Postgres does not start: {}", fs::read_to_string(folder.join("log")).unwrap_or_default());
+        panic!("Postgres does not start: {log}");
     }
 }
 
-impl Drop for PostgresServer {
-    fn drop(&mut self) {
-        // The shell ends the server when nobody holds its input any more.
-        drop(self.process.stdin.take());
-        let _ = self.process.wait();
-        let _ = fs::remove_dir_all(&self.folder);
+/// A new folder for a server, which may write to it.
+fn make_data(folder: &Path, user: Option<(u32, u32)>) -> PathBuf {
+    let _ = fs::remove_dir_all(folder);
+    fs::create_dir_all(folder).unwrap();
+    if let Some((uid, gid)) = user {
+        chown(folder, Some(uid), Some(gid)).unwrap();
     }
+    let data = folder.join("data");
+    let mut init = command(&program("initdb"), user);
+    init.args(["--auth=trust", "--username=agent", "--encoding=UTF8", "--locale=C", "--no-sync", "-D"]);
+    let made = init.arg(&data).output().expect("initdb runs");
+    assert!(made.status.success(), "initdb: {}", String::from_utf8_lossy(&made.stderr));
+    data
 }
 
-fn serve(data: &Path, folder: &Path, port: u16, user: Option<(u32, u32)>) -> Option<Child> {
-    let script = r#""$@" >"$LOG" 2>&1 & server=$!; (cat >/dev/null; kill -QUIT $server 2>/dev/null) <&3 & wait $server"#;
-    let script = format!("exec 3<&0; {script}");
+/// Runs a server, and beside it a shell that reads its input. When that ends, with the process that holds the other end, the shell
+/// ends the server and removes the folder.
+const SERVE: &str = r#"
+    exec 3<&0
+    "$@" >"$FOLDER/log" 2>&1 &
+    server=$!
+    (
+        trap '' HUP INT TERM
+        cat >/dev/null
+        kill -QUIT $server 2>/dev/null
+        while kill -0 $server 2>/dev/null; do sleep 0.05; done
+        rm -rf "$FOLDER"
+    ) <&3 &
+    wait $server
+"#;
+
+/// The shell that runs the server, or what the server said when it did not start.
+fn serve(data: &Path, folder: &Path, port: u16, user: Option<(u32, u32)>) -> Result<Child, String> {
     let mut shell = command(Path::new("sh"), user);
-    shell.args(["-c", &script, "sh"]).arg(program("postgres")).arg("-D").arg(data);
+    shell.args(["-c", SERVE, "sh"]).arg(program("postgres")).arg("-D").arg(data);
     for setting in [
         format!("port={port}"),
         "listen_addresses=127.0.0.1".into(),
@@ -132,25 +139,24 @@ fn serve(data: &Path, folder: &Path, port: u16, user: Option<(u32, u32)>) -> Opt
     ] {
         shell.arg("-c").arg(setting);
     }
-    shell.env("LOG", folder.join("log")).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    shell.env("FOLDER", folder).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut process = shell.spawn().expect("a shell");
-    for _ in 0..600 {
+    let log = || fs::read_to_string(folder.join("log")).unwrap_or_default();
+    for _ in 0..2_400 {
         if process.try_wait().unwrap().is_some() {
-            return None;
+            return Err(log());
         }
-        if TcpStream::connect(("127.0.0.1", port)).is_ok() && is_ready(port) {
-            return Some(process);
+        if is_ready(data) {
+            return Ok(process);
         }
         std::thread::sleep(Duration::from_millis(50));
     }
-    None
+    Err(log())
 }
 
-fn is_ready(port: u16) -> bool {
-    let mut asks = Command::new(program("pg_isready"));
-    asks.args(["-q", "-h", "127.0.0.1", "-p", &port.to_string()])
-        .status()
-        .is_ok_and(|status| status.success())
+/// By the file that the server keeps, since another one may have got the port.
+fn is_ready(data: &Path) -> bool {
+    fs::read_to_string(data.join("postmaster.pid")).is_ok_and(|file| file.contains("ready"))
 }
 
 /// Postgres refuses to run as root, so it runs as somebody who may do less.
@@ -181,14 +187,30 @@ fn command(program: &Path, user: Option<(u32, u32)>) -> Command {
 }
 
 fn program(name: &str) -> PathBuf {
-    find(name).unwrap_or_else(|| panic!("`{name}` is not there: install Postgres (`.ci/run` does)"))
+    let folder = folder_of_programs();
+    folder.unwrap_or_else(|| panic!("no PostgreSQL server is installed: `.ci/test` installs one")).join(name)
 }
 
-/// In the path, or where Debian puts the servers.
-fn find(name: &str) -> Option<PathBuf> {
+/// The folder with the programs of a server: in the path, or where systems keep it out of the path, as `.ci/machine` has them.
+fn folder_of_programs() -> Option<PathBuf> {
     let paths = std::env::var_os("PATH").unwrap_or_default();
     let mut folders: Vec<PathBuf> = std::env::split_paths(&paths).collect();
-    let debian = fs::read_dir("/usr/lib/postgresql").into_iter().flatten();
-    folders.extend(debian.filter_map(|version| Some(version.ok()?.path().join("bin"))));
-    folders.into_iter().map(|folder| folder.join(name)).find(|path| path.is_file())
+    if let Ok(said) = Command::new("pg_config").arg("--bindir").output() {
+        folders.push(String::from_utf8_lossy(&said.stdout).trim().into());
+    }
+    for (parent, prefix, programs) in [
+        ("/usr/lib/postgresql", "", "bin"),
+        ("/usr/lib", "postgresql", "bin"),
+        ("/usr", "pgsql-", "bin"),
+        ("/usr/libexec", "postgresql", ""),
+        ("/opt/homebrew/opt", "postgresql", "bin"),
+        ("/usr/local/opt", "postgresql", "bin"),
+        ("/home/linuxbrew/.linuxbrew/opt", "postgresql", "bin"),
+        ("/usr/local", "pgsql", "bin"),
+    ] {
+        let found = fs::read_dir(parent).into_iter().flatten().flatten();
+        let found = found.filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix));
+        folders.extend(found.map(|entry| entry.path().join(programs)));
+    }
+    folders.into_iter().find(|folder| ["initdb", "postgres"].iter().all(|name| folder.join(name).is_file()))
 }

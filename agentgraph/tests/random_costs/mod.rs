@@ -198,6 +198,29 @@ pub fn calls() -> impl Strategy<Value = Vec<Call>> {
     proptest::collection::vec(call(), 1..12)
 }
 
+/// Calls that leave the state small, or nearly so.
+pub fn small_calls() -> impl Strategy<Value = Vec<Call>> {
+    let size = || prop_oneof![8 => 0..40_usize, 1 => 0..1_500_usize];
+    let write = prop_oneof![
+        4 => size().prop_map(Write::Draft),
+        2 => size().prop_map(Write::Line),
+        2 => size().prop_map(Write::Lines),
+        2 => (0..6_u8, size()).prop_map(|(id, length)| Write::Note(id, length)),
+        2 => (0..6_u8).prop_map(Write::DropNote),
+        1 => (0..4_usize, size()).prop_map(|(count, length)| Write::PopAndPush(count, length)),
+        1 => (0..6_usize).prop_map(Write::Pop),
+    ];
+    let how =
+        prop_oneof![6 => Just(How::Sync), 1 => Just(How::Exit), 1 => (0..1000_usize).prop_map(How::Fork)];
+    // A state of nearly the limit, and many deltas that are as short as can be.
+    let most = (2_000..4_000_usize, 200..600_usize).prop_map(|(page, steps)| {
+        [vec![Write::Page(page), Write::Lines(0)], vec![Write::Pop(0); steps]].concat()
+    });
+    let writes = prop_oneof![4 => proptest::collection::vec(write, 1..150), 1 => most];
+    let call = (how, any::<bool>(), writes).prop_map(|(how, anew, writes)| Call { how, anew, writes });
+    proptest::collection::vec(call, 1..10)
+}
+
 /// What is known of a checkpoint without a look into the store.
 pub struct Known {
     pub id: CheckpointId,

@@ -8,7 +8,7 @@ use super::behaviour::{
     Attempt, Called, Going, answer, attempt, child_input, child_output, is_exclusive, routed, time_at,
 };
 use super::events::{Happening, OfTask, add};
-use super::rounds::Rounds;
+use super::rounds::{Arrivals, Rounds};
 use super::shape::{Child, Edit, From, Shape, Target, name};
 use super::told::{Came, Seen, Status, Told};
 use super::world::{Channel, Item, World, Write, Writes, given, key};
@@ -57,6 +57,14 @@ struct Left<'a> {
     inner: Option<Box<Model<'a>>>,
 }
 
+/// Where the nodes of a superstep lead.
+#[derive(Default)]
+struct Leaving {
+    /// What routes and commands name, in their order.
+    next: Vec<Task>,
+    arrivals: Arrivals,
+}
+
 #[derive(Clone, Debug)]
 struct Checkpoint {
     id: CheckpointId,
@@ -68,6 +76,8 @@ struct Checkpoint {
     rounds: Rounds,
     /// The static interrupt after these nodes stopped the run here.
     halted: Vec<usize>,
+    /// What graphs with a memory for the thread had in it. A call that is given up leaves nothing there.
+    memories: BTreeMap<String, World>,
 }
 
 impl Left<'_> {
@@ -231,8 +241,12 @@ impl<'a> Model<'a> {
             self.left.clear();
             self.told = false;
         }
+        let is_given_up = at != self.head || matches!(act.what, What::Invoke(_));
         self.base = at;
         let Some(checkpoint) = at.map(|at| self.stored[at].clone()) else { return };
+        if is_given_up {
+            self.memories = checkpoint.memories;
+        }
         self.world = checkpoint.world;
         self.next = checkpoint.next;
         self.deferred = checkpoint.deferred;
@@ -306,11 +320,12 @@ impl<'a> Model<'a> {
         self.world.flash.clear();
         apply(&mut self.world, &[input]);
         (self.rounds, self.deferred) = (Rounds::default(), BTreeSet::new());
-        let mut next = Vec::new();
-        if let Err(code) = self.leave(None, &self.world.clone(), &mut next) {
+        let mut left = Leaving::default();
+        if let Err(code) = self.leave(None, &self.world.clone(), &mut left) {
             self.world = before;
             return Err(code);
         }
+        let next = self.reached(left);
         self.forget_superstep();
         self.wrote.clear();
         self.settle(next, self.now);
@@ -540,14 +555,15 @@ impl<'a> Model<'a> {
     fn enter(&self, node: usize, child: &'a Child, input: Option<u64>) -> Box<Model<'a>> {
         let mut inner = Box::new(Model::new(&child.shape, false));
         inner.path = format!("{}{}/", self.path, name(node));
-        let mut next = Vec::new();
         if child.embedded {
             let memory = self.memories.get(&inner.path).filter(|_| child.memory == Memory::PerThread);
             inner.world = memory.cloned().unwrap_or_default();
             inner.begin_with(child_input(&self.world, input)).expect("nothing leads nowhere");
         } else {
             inner.world = self.world.clone();
-            inner.leave(None, &self.world, &mut next).expect("nothing leads nowhere");
+            let mut left = Leaving::default();
+            inner.leave(None, &self.world, &mut left).expect("nothing leads nowhere");
+            let next = inner.reached(left);
             inner.settle(next, 0);
         }
         inner
@@ -611,23 +627,21 @@ impl<'a> Model<'a> {
         if conflicts(ended.iter().map(|(_, writes, _)| writes)) {
             return Err("E_CONCURRENT_UPDATE");
         }
-        let (rounds, now) = (self.rounds.clone(), self.now_at());
+        let now = self.now_at();
         let mut world = World { flash: Vec::new(), ..self.world.clone() };
-        let mut next = Vec::new();
+        let mut left = Leaving::default();
         let mut updates = Vec::new();
         for (node, writes, going) in ended {
             let (replaces, targets) = going.unwrap_or_default();
+            targets.into_iter().for_each(|target| go(target, &mut left.next));
             if !replaces {
                 let mut own = world.clone();
                 apply(&mut own, &writes);
-                if let Err(code) = self.leave(Some(node), &own, &mut next) {
-                    self.rounds = rounds;
-                    return Err(code);
-                }
+                self.leave(Some(node), &own, &mut left)?;
             }
-            targets.into_iter().for_each(|target| go(target, &mut next));
             updates.extend(writes);
         }
+        let next = self.reached(left);
         apply(&mut world, &updates);
         self.wrote.push(updates);
         self.world = world;
@@ -636,23 +650,26 @@ impl<'a> Model<'a> {
     }
 
     /// Follows what leaves a node: edges, joins, routers.
-    fn leave(&mut self, from: From, seen: &World, next: &mut Vec<Task>) -> Result<(), &'static str> {
-        for (at, edge) in self.shape.edges.iter().enumerate().filter(|(_, edge)| edge.from.contains(&from)) {
-            if self.rounds.arrive(self.shape, at, from, self.now_at()) {
-                next.extend(edge.to.map(|to| (to, None)));
-            }
-        }
+    fn leave(&self, from: From, seen: &World, left: &mut Leaving) -> Result<(), &'static str> {
+        let edges = self.shape.edges.iter().enumerate().filter(|(_, edge)| edge.from.contains(&from));
+        left.arrivals.extend(edges.map(|(at, _)| (at, from)));
         for (slot, router) in self.shape.routers.iter().enumerate().filter(|(_, router)| router.from == from)
         {
             for target in routed(&router.options, seen, from, slot) {
                 match target {
                     (Target::Ghost, _) if router.typed => {}
                     (Target::Ghost, _) => return Err("E_UNKNOWN_TARGET"),
-                    known => go(known, next),
+                    known => go(known, &mut left.next),
                 }
             }
         }
         Ok(())
+    }
+
+    /// What runs next: what routes and commands named, and the targets of the edges that fire.
+    fn reached(&mut self, left: Leaving) -> Vec<Task> {
+        let fired = self.rounds.arrive(self.shape, &left.arrivals, self.now_at());
+        left.next.into_iter().chain(fired.into_iter().map(|node| (node, None))).collect()
     }
 
     /// The wall clock: tasks set it to the time of the state they see.
@@ -717,7 +734,8 @@ impl<'a> Model<'a> {
         if self.has_committed && self.stores_at_end {
             self.stored.pop();
         }
-        self.stored.push(Checkpoint { id, parent, source, world, next, deferred, rounds, halted });
+        let memories = self.memories.clone();
+        self.stored.push(Checkpoint { id, parent, source, world, next, deferred, rounds, halted, memories });
         self.head = Some(self.stored.len() - 1);
         (self.base, self.has_committed, self.told) = (self.head, true, false);
         let next = self.next.iter().map(|(node, _)| name(*node)).collect();

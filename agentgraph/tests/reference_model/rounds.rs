@@ -18,23 +18,33 @@ struct Round {
 /// A join that waits: its target, who arrived, who did not.
 pub type Stuck = (&'static str, Vec<&'static str>, Vec<&'static str>);
 
+/// The sources that arrive in one superstep, each with the edge that it arrives at.
+pub type Arrivals = BTreeSet<(usize, From)>;
+
 impl Rounds {
-    /// A source arrived. True if the edge fires.
-    pub fn arrive(&mut self, shape: &Shape, at: usize, from: From, now: u64) -> bool {
+    /// Lets in the sources of one superstep. Gives the targets of the edges that fire.
+    pub fn arrive(&mut self, shape: &Shape, arrivals: &Arrivals, now: u64) -> Vec<usize> {
+        let edges: BTreeSet<usize> = arrivals.iter().map(|(edge, _)| *edge).collect();
+        let of = |edge| arrivals.iter().filter(move |(at, _)| *at == edge).map(|(_, from)| *from).collect();
+        let fired: Vec<usize> =
+            edges.into_iter().filter(|edge| self.let_in(shape, *edge, of(*edge), now)).collect();
+        fired.into_iter().filter_map(|edge| shape.edges[edge].to).collect()
+    }
+
+    /// True if the edge fires.
+    fn let_in(&mut self, shape: &Shape, at: usize, set: BTreeSet<From>, now: u64) -> bool {
         let edge = &shape.edges[at];
-        let is_held = |round: &Round| !round.fired || leads_to_deferred(shape, edge);
-        if let Some(round) = self.0.get(&at).filter(|round| round.arrived.contains(&from)) {
-            if is_held(round) {
-                return false;
-            }
+        let deferred = leads_to_deferred(shape, edge);
+        let is_over = |round: &Round| round.fired && !round.arrived.is_disjoint(&set);
+        if !deferred && self.0.get(&at).is_some_and(is_over) {
             self.0.remove(&at);
         }
         let due = edge.timeout.map(|limit| now + limit);
         let round = self.0.entry(at).or_insert_with(|| Round { due, ..Round::default() });
-        round.arrived.insert(from);
+        round.arrived.extend(set);
         let fires = !round.fired && round.arrived.len() >= edge.needed;
         round.fired |= fires;
-        if round.arrived.len() == edge.from.len() && !leads_to_deferred(shape, edge) {
+        if !deferred && round.arrived.len() == edge.from.len() {
             self.0.remove(&at);
         }
         fires

@@ -186,7 +186,11 @@ impl Checkpointer for Faulty {
             _ => false,
         };
         let fence = self.fence(put.place.thread, put.fence, unchecked);
-        let put = Put { place, record: &record, fence, ..put };
+        let id = match self.kind {
+            Kind::CountsStepsInFourBytes => CheckpointId::new(put.id.branch, put.id.step & 0xffff_ffff),
+            _ => put.id,
+        };
+        let put = Put { place, id, record: &record, fence, ..put };
         let number = {
             let mut memory = self.memory();
             memory.puts += 1;
@@ -206,10 +210,13 @@ impl Checkpointer for Faulty {
             self.memory().lost = true;
         }
         self.dawdle(&[Kind::LetsBothWin]).await;
-        let clears_writes = put.clears_writes && !self.has(Kind::NeverClearsWrites);
+        let clears_writes = put.clears_writes
+            && !self.has(Kind::NeverClearsWrites)
+            && !(self.has(Kind::NeverClearsWithASegment) && put.segment.is_some());
         let (mut parent, mut writes) = (put.parent, put.writes);
         match self.kind {
             Kind::FollowsNobody => parent = None,
+            Kind::FollowsNobodyWithASegment if put.segment.is_some() => parent = None,
             Kind::LosesWritesOfCommits => writes = &[],
             Kind::StoresWritesOfTheRefused if put.fence == 0 => {
                 self.inner.put_writes(put.own_writes()).await?;
@@ -222,6 +229,13 @@ impl Checkpointer for Faulty {
                 if error.code() == Code::Stale =>
             {
                 Ok(())
+            }
+            (Kind::TakesTheSameAgain, Err(error)) => {
+                let there = self.inner.row(put.place, put.id).await?;
+                match there.is_some_and(|row| row.record == put.record) {
+                    true => Ok(()),
+                    false => Err(error),
+                }
             }
             (_, Ok(())) => {
                 self.memory().last_written = Some(put.id);
@@ -241,6 +255,7 @@ impl Checkpointer for Faulty {
                 let stored = self.inner.try_put(put)?;
                 Some(stored.or(Ok(())))
             }
+            Kind::FollowsNobodyAtOnce => self.inner.try_put(&Put { parent: None, ..*put }),
             _ => None,
         }
     }
@@ -319,6 +334,17 @@ impl Checkpointer for Faulty {
             rows = self.inner.list(place, ListQuery::default()).await?;
             rows.reverse();
             rows.truncate(query.limit.unwrap_or(usize::MAX));
+        }
+        match self.kind {
+            Kind::ListsBranchesWithoutLimit if query.branch.is_some() => {
+                let mut unlimited = query;
+                unlimited.limit = None;
+                rows = self.inner.list(place, unlimited).await?;
+            }
+            Kind::ListsAPageOfABranch if query.branch.is_some() && query.limit.is_none() => {
+                rows.truncate(1_000)
+            }
+            _ => {}
         }
         if self.has(Kind::WrapsLargeNumbers) && query.before.is_some_and(|before| before > i64::MAX as u64) {
             rows.clear();
@@ -477,6 +503,9 @@ impl Checkpointer for Faulty {
     }
 
     async fn usage(&self) -> Result<Usage, Error> {
+        if self.has(Kind::CountsNothing) {
+            return Ok(Usage::default());
+        }
         let mut usage = self.inner.usage().await?;
         let (values, bytes) = self.memory().kept;
         usage.values += values;

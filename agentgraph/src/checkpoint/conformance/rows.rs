@@ -157,6 +157,73 @@ pub(super) const CASES: &[(&str, &str)] = &[
          =>",
     ),
     (
+        "a commit with a segment follows and clears as one without",
+        "put t 0.0 full a
+         => ok
+         writes t 0.0 1:0=w
+         => ok
+         put t 0.1 delta b segment=s after=0.7 clears
+         => E_STALE
+         put t 1.1 full b segment=s after=0.7 clears
+         => E_STALE
+         get t
+         => full 0.0 a, write 1:0 w
+         put t 0.1 delta b segment=ab after=0.0 clears
+         => ok
+         get t 0.0
+         => full 0.0 a
+         get t
+         => full 0.0 a, segment 0.1 ab",
+    ),
+    (
+        "a checkpoint that comes again is stale, even with the same bytes",
+        "put t 0.0 full a
+         => ok
+         put t 0.0 full a
+         => E_STALE
+         put t 0.1 delta b segment=b after=0.0
+         => ok
+         put t 0.1 delta b segment=b after=0.0
+         => E_STALE
+         put t 0.1 delta b
+         => E_STALE
+         get t
+         => full 0.0 a, segment 0.1 b",
+    ),
+    (
+        "steps are numbers of 64 bits",
+        "put t 0.1 full a
+         => ok
+         put t 0.4294967297 delta b after=0.1
+         => ok
+         put t 0.1099511627776 delta c segment=bc after=0.4294967297
+         => ok
+         put t 0.4294967298 delta d
+         => E_STALE
+         writes t 0.1099511627776 1:0=w
+         => ok
+         get t
+         => full 0.1 a, segment 0.1099511627776 bc, write 1:0 w
+         get t 0.4294967297
+         => full 0.1 a, delta 0.4294967297 b
+         get t 0.1
+         => full 0.1 a
+         row t 0.4294967297
+         => delta 0.4294967297 b
+         row t 0.0
+         => nothing
+         list t before=1099511627776
+         => delta 0.4294967297 b, full 0.1 a
+         rewrite t full=0.1099511627776:abc gone=0:0..1099511627776
+         => ok
+         list t
+         => full 0.1099511627776 abc
+         copy t u
+         => ok
+         get u
+         => full 0.1099511627776 abc, write 1:0 w",
+    ),
+    (
         "pending writes that come with a commit are stored with it or not at all",
         "put t 0.0 full a
          => ok
@@ -342,6 +409,31 @@ pub(super) const CASES: &[(&str, &str)] = &[
          =>
          list t before=18446744073709551615 limit=18446744073709551615
          => delta 0.2 c, delta 0.1 b, full 0.0 a",
+    ),
+    (
+        "a list of a named branch begins and ends where it is told, too",
+        "put t 0.0 full a
+         => ok
+         put t 0.1 delta b
+         => ok
+         put t 0.2 delta c
+         => ok
+         put t 1.1 full d
+         => ok
+         put t 1.2 delta e
+         => ok
+         list t branch=0 limit=2
+         => delta 0.2 c, delta 0.1 b
+         list t branch=0 before=2
+         => delta 0.1 b, full 0.0 a
+         list t branch=0 before=2 limit=1
+         => delta 0.1 b
+         list t branch=1 limit=1
+         => delta 1.2 e
+         list t branch=1 before=1
+         =>
+         list t branch=0 limit=0
+         =>",
     ),
     (
         "of pending writes with one task and slot in one call the last is kept, large or small",

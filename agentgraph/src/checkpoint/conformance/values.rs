@@ -219,9 +219,15 @@ async fn at_once(store: Store) -> Result<(), String> {
             None => store.put(put).await.map_err(said)?,
             Some(stored) => stored.map_err(said)?,
         }
-        let again = store.try_put(&full(place, step, b"late"));
-        if let Some(Ok(())) = again {
-            return Err(format!("`try_put` stored step {step} twice"));
+        for again in [&full(place, step, b"late"), &put] {
+            if let Some(Ok(())) = store.try_put(again) {
+                return Err(format!("`try_put` stored step {step} twice"));
+            }
+        }
+        let parent = Some(CheckpointId::new(0, step + 7));
+        let follows = store.try_put(&Put { parent, ..full(place, step + 1, b"late") });
+        if let Some(Ok(())) = follows {
+            return Err("`try_put` stored a row behind one that is not there".to_owned());
         }
         let lost = store.try_put(&Put { fence: u64::MAX, ..full(place, step + 1, b"late") });
         if let Some(Ok(())) = lost {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Bytes, FormatError, Header, HeaderWriter, StoredActivation, StoredLimits, damaged, read};
-use crate::context::TaskId;
+use crate::context::{Replaces, TaskId};
 use crate::failure::Failure;
 
 /// An activation of an eager run.
@@ -50,14 +50,42 @@ pub(crate) struct StoredLeft {
     pub(crate) requests: Vec<(u32, String, Value, Option<Value>)>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) answers: Vec<(u32, Value)>,
+    /// Where requests were asked and in whose place, of those where that does not follow from their numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) spots: Vec<(u32, StoredSpot)>,
+    /// The requests whose answers are delivered to nobody.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) voided: Vec<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) failure: Option<Failure>,
+    /// The error of its last call, if no handler has taken over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) error: Option<Failure>,
     /// The task whose call of a subgraph it goes on with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) call: Option<TaskId>,
     /// The caller was told of the static interrupt that held it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) told: bool,
+}
+
+/// Where a task asked a request, and in whose place.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct StoredSpot {
+    /// Its place among the questions without a key, if its number is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) nth: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) key: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) replaces: Option<Replaces>,
+}
+
+impl StoredSpot {
+    /// Whether it is that of a request without a key, at the place of its number.
+    pub(crate) fn follows_from_the_number(&self) -> bool {
+        *self == StoredSpot::default()
+    }
 }
 
 /// One commit of an eager run, as a replay needs it.

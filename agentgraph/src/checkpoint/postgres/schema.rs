@@ -5,6 +5,7 @@
 use deadpool_postgres::{GenericClient, Object, Transaction};
 
 use super::fault::Fault;
+use super::rows;
 use crate::error::{Code, Error};
 
 /// What brings a schema from each version to the next. Steps are added and never changed.
@@ -82,8 +83,8 @@ pub(super) async fn bring_up_to_date(client: &mut Object, schema: &str) -> Resul
     if version(client, schema).await? == Some(MIGRATIONS.len()) {
         return Ok(());
     }
-    let transaction = client.transaction().await?;
-    // One process at a time: the lock is held until the transaction ends.
+    let transaction = rows::begin(client).await?;
+    // One saver at a time, also of several processes: the lock is held until the transaction ends.
     transaction
         .execute("SELECT pg_advisory_xact_lock(hashtext($1))", &[&format!("agentgraph {schema}")])
         .await?;
@@ -103,14 +104,24 @@ pub(super) async fn bring_up_to_date(client: &mut Object, schema: &str) -> Resul
     Ok(())
 }
 
+/// Reads the catalogue itself. A connection that did not find a name may go on without it for the rest of its transaction:
+/// `to_regclass` and `to_regnamespace` look into a cache.
+const HAS_TABLES: &str = "
+SELECT EXISTS (
+    SELECT FROM pg_catalog.pg_class AS class JOIN pg_catalog.pg_namespace AS schema ON schema.oid = class.relnamespace
+    WHERE class.relname = 'migration' AND schema.nspname = $1::text
+)";
+const HAS_SCHEMA: &str = "SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = $1::text)";
+
 /// How far the tables have come; none if there are none.
 async fn version(client: &impl GenericClient, schema: &str) -> Result<Option<usize>, Fault> {
-    let table = format!("\"{schema}\".migration");
-    let found = client.query_one("SELECT to_regclass($1::text) IS NOT NULL", &[&table]).await?;
+    let found = client.query_one(HAS_TABLES, &[&schema]).await?;
     if !found.try_get::<_, bool>(0)? {
         return Ok(None);
     }
-    let version = client.query_one("SELECT coalesce(max(version), 0) FROM migration", &[]).await?;
+    // By its full name: one who may not use the schema is told so.
+    let newest = format!("SELECT coalesce(max(version), 0) FROM \"{schema}\".migration");
+    let version = client.query_one(&newest, &[]).await?;
     let version = usize::try_from(version.try_get::<_, i32>(0)?).unwrap_or(0);
     if version > MIGRATIONS.len() {
         let problem = format!(
@@ -125,10 +136,10 @@ async fn version(client: &impl GenericClient, schema: &str) -> Result<Option<usi
 
 /// Who may not make schemas may be given one.
 async fn create(transaction: &Transaction<'_>, schema: &str) -> Result<(), Fault> {
-    let quoted = format!("\"{schema}\"");
-    let found = transaction.query_one("SELECT to_regnamespace($1::text) IS NOT NULL", &[&quoted]).await?;
+    let found = transaction.query_one(HAS_SCHEMA, &[&schema]).await?;
     if !found.try_get::<_, bool>(0)? {
-        transaction.batch_execute(&format!("CREATE SCHEMA {quoted}")).await?;
+        // Someone may make it by hand meanwhile.
+        transaction.batch_execute(&format!("CREATE SCHEMA IF NOT EXISTS \"{schema}\"")).await?;
     }
     transaction.batch_execute("CREATE TABLE migration (version INT PRIMARY KEY)").await?;
     Ok(())

@@ -45,16 +45,17 @@ macro_rules! asks {
     };
 }
 
+/// Threads are counted in one pass over what is found, however wrong the server's idea is of how much that is.
 const FEW: &str = concat!(
     "WITH asks AS (
-        SELECT place.thread, place.namespace, asks.* FROM pending AS asks JOIN place ON place.id = asks.place
+        SELECT place.thread, place.namespace, asks.*, dense_rank() OVER (ORDER BY place.thread) AS nth
+        FROM pending AS asks JOIN place ON place.id = asks.place
         WHERE place.thread >= $2 AND ",
     is_open!(),
     ")
     SELECT thread, namespace, ",
     asks!(),
-    " FROM asks WHERE thread IN (SELECT DISTINCT thread FROM asks ORDER BY thread LIMIT $3)
-    ORDER BY thread, namespace, task, slot"
+    " FROM asks WHERE nth <= $3 ORDER BY thread, namespace, task, slot"
 );
 
 /// The last thread of a page, if it is full. A limit within keeps the server to the order.

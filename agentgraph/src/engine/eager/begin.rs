@@ -7,13 +7,14 @@ use crate::checkpoint::delta::DeltaWriter;
 use crate::checkpoint::fold::{Folded, Value};
 use crate::checkpoint::format::{Bytes, StoredState};
 use crate::checkpoint::{Place, corrupt};
-use crate::context::{Answer, CheckpointId, TaskId};
+use crate::context::{CheckpointId, TaskId};
 use crate::engine::Loop;
 use crate::engine::eager::Eager;
 use crate::engine::eager::flow::{Flow, Handler, Key, Phase};
 use crate::engine::host::TaskRunner;
 use crate::engine::journal::Journal;
 use crate::engine::load::{replay, restore, restore_kept, unknown_read};
+use crate::engine::stored::StoredAnswer;
 use crate::error::Error;
 use crate::graph::Persistence;
 use crate::run::InterruptId;
@@ -31,6 +32,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     pub(in crate::engine) fn adopt_left(&mut self) {
         let told = std::mem::take(&mut self.past_breaks);
         let mut left_over = std::mem::take(&mut self.left_over);
+        self.note_failure_of(&left_over);
         let open: Vec<Key> = self.eager.iter().flat_map(|eager| eager.flow.open.keys().copied()).collect();
         for key in open {
             if told {
@@ -52,10 +54,13 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             }
             let Some(eager) = &mut self.eager else { return };
             if let Some(activation) = eager.flow.open.get_mut(&key) {
-                if left.open().is_some() {
+                if left.waits() {
                     activation.phase = Phase::Waits;
                 }
-                activation.left = Some(Box::new(left));
+                activation.error = left.error.take().map(Arc::new);
+                if !left.is_bare() || activation.error.is_none() {
+                    activation.left = Some(Box::new(left));
+                }
                 eager.flow.change(key);
             }
         }
@@ -79,22 +84,22 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     pub(in crate::engine) fn open_in_flow(&self, tasks: &HashMap<TaskId, Key>) -> Vec<InterruptId> {
         let mut open: Vec<(Key, InterruptId)> = Vec::new();
         for (task, key) in tasks {
-            let left = self.activation(*key).and_then(|activation| activation.left.as_ref());
-            open.extend(
-                left.and_then(|left| left.open()).map(|(n, _)| (*key, InterruptId { task: *task, n: *n })),
-            );
+            let Some(left) = self.activation(*key).and_then(|activation| activation.left.as_ref()) else {
+                continue;
+            };
+            open.extend(left.open().map(|(n, _)| (*key, InterruptId { task: *task, n: *n })));
         }
-        open.sort_unstable_by_key(|(key, _)| *key);
+        open.sort_by_key(|(key, _)| *key);
         open.into_iter().map(|(_, id)| id).collect()
     }
 
     /// Gives an activation its answer, so that it can go on.
-    pub(in crate::engine) fn answer_in_flow(&mut self, key: Key, answer: Answer) {
+    pub(in crate::engine) fn answer_in_flow(&mut self, key: Key, n: u32, answer: serde_json::Value) {
         let Some(eager) = &mut self.eager else { return };
         if let Some(activation) = eager.flow.open.get_mut(&key) {
             let left = activation.left_mut();
-            left.answers.push(answer);
-            if left.open().is_none() {
+            left.take(n, StoredAnswer::Given(answer));
+            if !left.waits() {
                 activation.phase = Phase::Ready;
             }
             eager.flow.change(key);

@@ -4,14 +4,17 @@ use std::collections::HashSet;
 
 use crate::checkpoint::PendingWrite;
 use crate::checkpoint::format::Source;
-use crate::context::Request;
+use crate::context::{Asks, Refusal, TaskId};
+use crate::engine::asks::refusal_writes;
 use crate::engine::eager::course::{Course, Stop};
 use crate::engine::eager::flow::{Activation, Key, Phase};
+use crate::engine::failed::{error_write, no_error};
 use crate::engine::host::TaskRunner;
 use crate::engine::stored::{StoredAnswer, StoredRequest, StoredStop, to_bytes, told};
 use crate::engine::{Loop, Pause};
 use crate::error::Error;
-use crate::run::{Interrupt, InterruptId, InterruptKind, StopReason};
+use crate::failure::Failure;
+use crate::run::{Interrupt, InterruptKind, StopReason};
 use crate::state::State;
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
@@ -21,7 +24,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             Some(Stop::Failed(error)) => {
                 course.drop_unless(|_| false);
                 self.leave_behind().await?;
-                return Err(error);
+                return Err(error.with_failures(self.failures(course)));
             }
             Some(Stop::Left(left)) => return Ok(Some(Pause::Left(left))),
             Some(Stop::Hard(reason)) => {
@@ -63,11 +66,11 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             let Some(activation) = self.activation(key) else { continue };
             if let Some(asked) = course.inside.remove(&key) {
                 interrupts.extend(asked);
-            } else if let Some((n, request)) = activation.left.as_ref().and_then(|left| left.open()) {
-                let request = Request { n: *n, value: request.value.clone(), schema: request.schema.clone() };
-                let node = self.core.name(activation.actor()).to_owned();
-                let id = self.activation_id(key).map(|task| InterruptId { task, n: *n });
-                interrupts.extend(id.map(|id| Interrupt::asked(id, node, request)));
+            } else if let Some(left) = activation.left.as_ref().filter(|left| left.waits()) {
+                let Some(task) = self.activation_id(key) else { continue };
+                let node = self.core.name(activation.actor());
+                let asked = |request| Interrupt::asked(task, node.to_owned(), request);
+                interrupts.extend(left.asks().requests.into_iter().map(asked));
             } else if let Some(stop) = self.fixed(activation).filter(|stop| !fixed.contains(stop)) {
                 fixed.push(stop);
             }
@@ -148,54 +151,97 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         self.commit(source, None).await
     }
 
-    /// Stores what open tasks asked, if no record says it yet, and what they wait for in any case: whoever asks a store which
-    /// threads wait looks at pending writes.
+    /// Stores what open tasks asked and voided, if no record says it yet, and what they wait for in any case.
     async fn leave_behind(&mut self) -> Result<(), Error> {
         self.end_waiting().await?;
         let Some(eager) = &self.eager else { return Ok(()) };
         let unsaid: HashSet<Key> = eager.flow.unsaid.begun.iter().copied().collect();
-        let mut writes = Vec::new();
-        for (key, activation) in &eager.flow.open {
-            let (Some(left), Some(task)) = (&activation.left, self.activation_id(*key)) else { continue };
-            let open = left.open().map(|(n, _)| *n);
-            for (n, request) in left.requests.iter().filter(|(n, _)| unsaid.contains(key) || open == Some(*n))
-            {
-                writes.push(PendingWrite { task, slot: 1 + 2 * n, bytes: to_bytes(request)? });
-            }
-        }
+        let mut writes = self.errors_unsaid(&unsaid)?;
+        writes.extend(self.asked_in_flow(&unsaid)?);
         match &mut self.journal {
             Some(journal) if !writes.is_empty() => journal.put_writes(&writes).await,
             _ => Ok(()),
         }
     }
 
-    /// Notes what a task asks, which holds what comes after it.
-    pub(super) fn hold(&mut self, key: Key, request: Request) {
+    /// What open tasks failed with, and which of them have not any more, where no record says it yet.
+    fn errors_unsaid(&self, unsaid: &HashSet<Key>) -> Result<Vec<PendingWrite>, Error> {
+        let mut writes = Vec::new();
+        for (key, activation) in self.eager.iter().flat_map(|eager| &eager.flow.open) {
+            let Some(task) = self.activation_id(*key).filter(|_| unsaid.contains(key)) else { continue };
+            match &activation.error {
+                Some(failure) => writes.push(error_write(task, failure)?),
+                None if activation.error_is_over => writes.push(no_error(task)),
+                None => {}
+            }
+        }
+        Ok(writes)
+    }
+
+    /// What tasks failed with in this call, in the order in which their activations were made.
+    fn failures(&self, course: &mut Course<S>) -> Vec<Failure> {
+        course.failed.sort_unstable_by_key(|(key, _)| *key);
+        course.failed.drain(..).map(|(_, failure)| Failure::clone(&failure)).collect()
+    }
+
+    /// What open tasks wait for, as pending writes, since whoever asks a store which threads wait looks at those; of `unsaid` ones
+    /// all that they asked.
+    pub(in crate::engine) fn asked_in_flow(&self, unsaid: &HashSet<Key>) -> Result<Vec<PendingWrite>, Error> {
+        let mut writes = Vec::new();
+        for (key, activation) in self.eager.iter().flat_map(|eager| &eager.flow.open) {
+            let (Some(left), Some(task)) = (&activation.left, self.activation_id(*key)) else { continue };
+            let open: Vec<u32> = left.open().map(|(n, _)| *n).collect();
+            let unsaid = unsaid.contains(key);
+            for (n, request) in left.requests.iter().filter(|(n, _)| unsaid || open.contains(n)) {
+                let slot = PendingWrite::request_slot(*n);
+                writes.push(PendingWrite { task, slot, bytes: to_bytes(request)? });
+                // A store takes a request for open beside which nothing says otherwise.
+                let answer = left.answers.get(n).map(|answer| StoredAnswer::Given(answer.clone()));
+                let answer = answer.or_else(|| left.voided.contains(n).then_some(StoredAnswer::Voided));
+                if let Some(answer) = answer {
+                    writes.push(answer.write(task, *n)?);
+                }
+            }
+        }
+        Ok(writes)
+    }
+
+    /// Notes what a task asks, which holds what comes after it, and which answers it voids by that.
+    pub(super) fn hold(&mut self, key: Key, asks: Asks) {
         let Some(eager) = &mut self.eager else { return };
         let Some(activation) = eager.flow.open.get_mut(&key) else { return };
         let node = self.core.name(activation.actor()).to_owned();
-        let stored = StoredRequest::new(node, request.value, request.schema);
         let left = activation.left_mut();
-        left.requests.retain(|(n, _)| *n != request.n);
-        left.requests.push((request.n, stored));
+        for request in asks.requests {
+            left.request(request.n, StoredRequest::new(node.clone(), request));
+        }
+        for n in asks.voided {
+            left.take(n, StoredAnswer::Voided);
+        }
         activation.phase = Phase::Waits;
+        activation.forget_error();
         eager.flow.change(key);
     }
 
     /// Takes an answer back that its task could not read, so that the interrupt stays open.
-    pub(super) async fn void_stored_answer(&mut self, key: Key, n: u32) -> Result<(), Error> {
-        let task = self.activation_id(key);
+    pub(super) async fn take_answer_back(
+        &mut self,
+        key: Key,
+        task: TaskId,
+        refusal: &Refusal,
+    ) -> Result<(), Error> {
         let Some(eager) = &mut self.eager else { return Ok(()) };
-        if let Some(activation) = eager.flow.open.get_mut(&key) {
-            activation.left_mut().answers.retain(|answer| answer.n != n);
-            eager.flow.change(key);
+        let Some(activation) = eager.flow.open.get_mut(&key) else { return Ok(()) };
+        let node = self.core.name(activation.actor());
+        let left = activation.left_mut();
+        if let Some(asked) = &refusal.asked {
+            left.request(refusal.n, StoredRequest::new(node.to_owned(), asked.clone()));
         }
-        match (&mut self.journal, task) {
-            (Some(journal), Some(task)) => {
-                let bytes = to_bytes(&StoredAnswer(None))?;
-                journal.put_writes(&[PendingWrite { task, slot: 2 + 2 * n, bytes }]).await
-            }
-            _ => Ok(()),
+        left.take(refusal.n, StoredAnswer::Refused);
+        eager.flow.change(key);
+        match &mut self.journal {
+            Some(journal) => journal.put_writes(&refusal_writes(task, node, refusal, None)?).await,
+            None => Ok(()),
         }
     }
 }

@@ -93,6 +93,8 @@ pub(super) struct Course<S: State> {
     /// In the order in which they ended.
     ended: VecDeque<(u32, End<S>)>,
     pub(super) stop: Option<Stop>,
+    /// What tasks failed with, in the order in which they ended.
+    pub(super) failed: Vec<(Key, Arc<Failure>)>,
     /// What runs inside of tasks ask.
     pub(super) inside: BTreeMap<Key, Vec<Interrupt>>,
     /// The times that tasks may take, oldest first, if they are limited.
@@ -110,6 +112,7 @@ impl<S: State> Course<S> {
             normal: 0,
             ended: VecDeque::new(),
             stop: None,
+            failed: Vec::new(),
             inside: BTreeMap::new(),
             limits: VecDeque::new(),
             ending: None,
@@ -256,6 +259,13 @@ impl<S: State> Course<S> {
             (None | Some(Stop::Soft(_)), _) => self.stop = Some(stop),
             (Some(Stop::Left(_)), Stop::Failed(_)) => self.stop = Some(stop),
             _ => {}
+        }
+    }
+
+    /// Notes an error that ends the run. It counts more than what a task failed with.
+    pub(super) fn break_off(&mut self, error: Error) {
+        if !matches!(self.stop, Some(Stop::Hard(_))) {
+            self.stop = Some(Stop::Failed(error));
         }
     }
 }

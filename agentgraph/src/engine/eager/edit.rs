@@ -2,6 +2,7 @@
 //! node concerns that node, and everything else that is open stays.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use crate::checkpoint::format::Source;
 use crate::context::RunId;
@@ -14,14 +15,14 @@ use crate::error::Error;
 use crate::state::State;
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
-    /// [`adopt_left`](Self::adopt_left) where the ids of tasks are those of the run before.
-    pub(in crate::engine) fn adopt_left_of(&mut self, run: RunId) {
-        let Some(now) = self.journal.as_mut().map(|journal| std::mem::replace(&mut journal.run, run)) else {
-            return;
-        };
+    /// [`adopt_left`](Self::adopt_left) where the ids of tasks are those of the run before, on that thread.
+    pub(in crate::engine) fn adopt_left_of(&mut self, run: RunId, thread: Option<&str>) {
+        let Some(journal) = &mut self.journal else { return };
+        let thread = thread.map_or_else(|| Arc::clone(&journal.thread), Arc::from);
+        let now = (std::mem::replace(&mut journal.run, run), std::mem::replace(&mut journal.thread, thread));
         self.adopt_left();
         if let Some(journal) = &mut self.journal {
-            journal.run = now;
+            (journal.run, journal.thread) = now;
         }
     }
 

@@ -38,6 +38,10 @@ pub(crate) struct Activation {
     pub(crate) left: Option<Box<TaskLeft>>,
     /// It failed, and this one stands in its place.
     pub(crate) handler: Option<Handler>,
+    /// What it failed with when it was last called.
+    pub(crate) error: Option<Arc<Failure>>,
+    /// Such an error is over, and a pending write may still say it.
+    pub(crate) error_is_over: bool,
     pub(crate) phase: Phase,
     /// It was open in an earlier call.
     pub(crate) again: bool,
@@ -75,6 +79,11 @@ impl Activation {
 
     pub(crate) fn is_dispatched(&self) -> bool {
         self.input.is_some()
+    }
+
+    /// Forgets what it failed with.
+    pub(crate) fn forget_error(&mut self) {
+        self.error_is_over |= self.error.take().is_some();
     }
 
     pub(crate) fn left_mut(&mut self) -> &mut TaskLeft {
@@ -171,6 +180,8 @@ impl Flow {
                 told: false,
                 left: None,
                 handler: None,
+                error: None,
+                error_is_over: false,
                 phase: Phase::Ready,
                 again: false,
             };

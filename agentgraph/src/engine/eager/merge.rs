@@ -9,7 +9,7 @@ use crate::engine::eager::Eager;
 use crate::engine::eager::flow::{Activation, Flow, Key, Merged, Phase, Upcoming};
 use crate::engine::host::TaskRunner;
 use crate::engine::lifetimes::writes_ephemeral;
-use crate::engine::merge::Merge;
+use crate::engine::merge::{Arrival, Merge};
 use crate::error::{Code, Error};
 use crate::graph::run_graph::RunGraph;
 use crate::state::{State, WriteKind};
@@ -42,7 +42,8 @@ impl Flow {
             if let Some(update) = &done.update {
                 Flow::watched(core, update, &mut writes);
             }
-            merge.one(state, actor, done, !dispatched)?;
+            let arrival = if dispatched { Arrival::Later } else { Arrival::Alone };
+            merge.one(state, actor, done, arrival)?;
         }
         let arrived = match ending {
             Some((key, node)) => self.end(key, core.is_detached(node), arrives),

@@ -6,7 +6,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use crate::checkpoint::format::{Header, Source, StoredMerge, open};
-use crate::checkpoint::{Checkpointer, ListQuery, Place, unreadable};
+use crate::checkpoint::{Checkpointer, ListQuery, Place, page, unreadable};
 use crate::context::CheckpointId;
 use crate::engine::Loop;
 use crate::engine::eager::course::{Course, End, Started};
@@ -52,7 +52,7 @@ impl Order {
         let mut before = None;
         loop {
             let query = ListQuery { branch: Some(after.branch), before, limit: Some(PAGE) };
-            let rows = saver.list(place, query).await?;
+            let rows = page(saver, place, query).await?;
             let newer = rows.iter().filter(|row| row.id.step > after.step);
             for row in newer {
                 let mut header = Header::default();

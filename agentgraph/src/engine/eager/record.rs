@@ -1,12 +1,12 @@
 //! An eager run's part of a record, and back.
 
 use crate::START;
-use crate::checkpoint::Place;
 use crate::checkpoint::format::{
     Bytes, Header, HeaderWriter, StoredActivation, StoredEager, StoredGroup, StoredLeft, StoredMerge,
     StoredWritten,
 };
-use crate::context::{Answer, CheckpointId, TaskId};
+use crate::checkpoint::{PendingWrite, Place, corrupt};
+use crate::context::{CheckpointId, TaskId};
 use crate::engine::eager::flow::{Activation, Flow, Key, Phase, Written};
 use crate::engine::plan::{LeftOver, StepPlace, TaskLeft, activation_id, handler_id};
 use crate::engine::stored::StoredRequest;
@@ -119,6 +119,8 @@ impl Flow {
                 told: eager.left.as_ref().is_some_and(|left| left.told),
                 left: None,
                 handler: None,
+                error: None,
+                error_is_over: false,
                 phase: Phase::Ready,
                 again: true,
             };
@@ -173,9 +175,15 @@ fn stored_left(activation: &Activation) -> Option<StoredLeft> {
                 .collect()
         }),
         answers: left.map_or_else(Vec::new, |left| {
-            left.answers.iter().map(|answer| (answer.n, answer.value.clone())).collect()
+            left.answers.iter().map(|(n, answer)| (*n, answer.clone())).collect()
         }),
+        spots: left.map_or_else(Vec::new, |left| {
+            let spots = left.requests.iter().map(|(n, asked)| (*n, asked.spot.clone()));
+            spots.filter(|(_, spot)| !spot.follows_from_the_number()).collect()
+        }),
+        voided: left.map_or_else(Vec::new, |left| left.voided.iter().copied().collect()),
         failure: activation.handler.as_ref().map(|handler| (*handler.failure).clone()),
+        error: activation.error.as_deref().cloned(),
         call: left.and_then(|left| left.call),
         told: activation.told,
     };
@@ -188,31 +196,40 @@ pub(crate) fn left_in_header(
     header: &Header,
     id: CheckpointId,
     handler_of: &dyn Fn(&str) -> Option<String>,
-) -> LeftOver {
+) -> Result<LeftOver, Error> {
     let mut left_over = LeftOver::new();
     for activation in &header.next {
         let Some(left) = activation.eager.as_ref().and_then(|eager| eager.left.as_ref()) else { continue };
-        let Some((task, place, key)) = stored_id(place, header, id, activation) else { continue };
-        let requests = left.requests.iter().map(|(n, node, value, schema)| {
-            (*n, StoredRequest::new(node.clone(), value.clone(), schema.clone()))
-        });
-        let own = TaskLeft {
-            requests: requests.collect(),
-            answers: left.answers.iter().map(|(n, value)| Answer { n: *n, value: value.clone() }).collect(),
+        let Some((task, step_place, key)) = stored_id(place, header, id, activation) else { continue };
+        let asked = left.requests.iter().map(|(n, ..)| n);
+        let answered = left.answers.iter().map(|(n, _)| n).chain(&left.voided);
+        if asked.chain(answered).any(|n| !PendingWrite::can_be_asked(*n)) {
+            return Err(corrupt(place, id, "a task cannot have asked so often"));
+        }
+        let mut own = TaskLeft {
+            answers: left.answers.iter().cloned().collect(),
+            voided: left.voided.iter().copied().collect(),
+            error: left.error.clone(),
             call: left.call,
             ..TaskLeft::default()
         };
+        for (n, node, value, schema) in &left.requests {
+            let spot = left.spots.iter().find(|(of, _)| of == n).map(|(_, spot)| spot.clone());
+            let (node, value, schema) = (node.clone(), value.clone(), schema.clone());
+            let spot = spot.unwrap_or_default();
+            own.request(*n, StoredRequest { node, value, schema, sources: None, spot });
+        }
         let handler = left.failure.as_ref().and_then(|_| handler_of(&activation.node));
         let actor = match &handler {
             None => task,
-            Some(handler) => handler_id(place, &activation.node, key.index as usize, handler),
+            Some(handler) => handler_id(step_place, &activation.node, key.index as usize, handler),
         };
         left_over.insert(actor, own);
         if left.failure.is_some() {
             left_over.entry(task).or_default().failure.clone_from(&left.failure);
         }
     }
-    left_over
+    Ok(left_over)
 }
 
 /// The id of a stored activation, and what else it is made of.

@@ -130,9 +130,9 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let Some(activation) = self.activation_mut(key) else { return };
         activation.phase = Phase::Runs;
         let node = activation.node;
-        let answers = activation.left.as_mut().map(|left| left.answers.clone()).unwrap_or_default();
-        if !answers.is_empty() {
-            self.shared.control.answer(index, answers);
+        let asked = activation.left.as_ref().map(|left| left.asked()).unwrap_or_default();
+        if !asked.is_empty() {
+            self.shared.control.recall(index, asked);
         }
         let (detached, awaited) = (self.core.is_detached(node), self.awaited(node));
         course.begin(index, Started { key, detached, awaited });

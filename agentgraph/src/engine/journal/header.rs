@@ -1,10 +1,12 @@
 //! What the header of a record says, and how much it repeats of earlier ones.
 
 use crate::checkpoint::delta::{encode, text};
-use crate::checkpoint::format::{Bytes, Header, HeaderWriter, Source, StoredDispatch, StoredJoin};
+use crate::checkpoint::format::{Bytes, Header, HeaderWriter, Pairs, Source, StoredDispatch, StoredJoin};
+use crate::context::Memories;
 use crate::engine::journal::{Commit, Journal};
 use crate::engine::plan::Frontier;
 use crate::error::{Code, Error};
+use crate::graph::GraphCore;
 use crate::graph::joins::Joins;
 use crate::graph::run_graph::RunGraph;
 use crate::state::State;
@@ -21,6 +23,7 @@ pub(super) enum Repeat {
 }
 
 impl<S: State> Journal<S> {
+    /// The record without its operations.
     pub(super) fn encode(
         &self,
         record: &mut Vec<u8>,
@@ -67,22 +70,41 @@ impl<S: State> Journal<S> {
         if !changes || self.had_open_joins || commit.joins.any_open() {
             header.value("joins", &stored_joins(core, commit.joins));
         }
+        if !commit.joins.inside.is_empty() {
+            self.encode_stuck(&mut header, commit, changes && commit.source == Source::Loop);
+        }
         if !commit.frontier.deferred.is_empty() || (changes && self.had_deferred) {
             let names = commit.frontier.deferred.iter().map(|node| core.name(*node));
             header.value("deferred", &names.collect::<Vec<_>>());
         }
         self.encode_edits(&mut header, core, commit, repeat);
+        if let Some(memories) = &self.memories {
+            encode_memories(&mut header, memories, repeat);
+        }
         if !commit.sessions.is_empty() && (!changes || commit.sessions_used) {
             header.value("session", &commit.sessions.encode()?);
         }
         if repeat == Repeat::Everything {
-            write_constants::<S>(&mut header, core, &self.unknown);
+            header.pairs(self.constants(core));
+            for (key, value) in &self.unknown {
+                header.raw(key, |bytes| bytes.extend_from_slice(value));
+            }
             if let Some(parent) = self.parent {
                 header.value("parent", &(parent.branch, parent.step));
             }
         }
-        header.finish(if repeat == Repeat::Run { &[] } else { self.delta.bytes() });
+        header.finish(&[]);
         Ok(())
+    }
+
+    /// The joins of subgraphs that are stuck: all of them, or those that the head does not say.
+    fn encode_stuck(&self, header: &mut HeaderWriter<'_>, commit: &Commit<'_, S>, adds: bool) {
+        let stuck = &commit.joins.inside;
+        match stuck.get(self.stuck..).filter(|_| adds) {
+            None => header.value("stuck", stuck),
+            Some([]) => {}
+            Some(more) => header.value("also_stuck", more),
+        }
     }
 
     fn encode_edits(
@@ -116,22 +138,45 @@ impl<S: State> Journal<S> {
     }
 }
 
-fn write_constants<S: State>(
-    header: &mut HeaderWriter<'_>,
-    core: &RunGraph<S>,
-    unknown: &[(String, Vec<u8>)],
-) {
-    let defaults = Header::default();
-    let fields: Vec<&str> = S::channels(&core.schema).iter().map(|channel| &*channel.name).collect();
-    header.value("fields", &fields);
-    header.value("fingerprint", &core.fingerprint);
-    header.value("discipline", core.discipline());
-    header.value("schema", &core.migrations.version);
-    header.value("fence", &defaults.fence);
-    header.value("codec", &defaults.codec);
-    for (key, value) in unknown {
-        header.raw(key, |bytes| bytes.extend_from_slice(value));
+fn encode_memories(header: &mut HeaderWriter<'_>, memories: &Memories, repeat: Repeat) {
+    let changes = match repeat {
+        Repeat::Changes => memories.changes(),
+        Repeat::Run | Repeat::Everything => None,
+    };
+    match changes {
+        Some(changed) if changed.is_empty() => {}
+        Some(changed) => header.value("remembered", &changed),
+        None => {
+            let named = memories.named();
+            // A full begins with none, other records with those of the records before.
+            if !named.is_empty() || (repeat != Repeat::Everything && memories.was_foreign()) {
+                header.value("memories", &named);
+            }
+        }
     }
+}
+
+/// What every full says of the graph.
+pub(super) fn constants<S: State>(core: &GraphCore<S>) -> &Pairs {
+    core.constants.get_or_init(|| constants_with(core, std::iter::empty()))
+}
+
+/// [`constants`], with fields that come after the channels.
+pub(super) fn constants_with<'a, S: State>(
+    core: &'a GraphCore<S>,
+    carried: impl Iterator<Item = &'a str>,
+) -> Pairs {
+    let channels = S::channels(&core.schema).iter().map(|channel| &*channel.name);
+    let fields: Vec<&str> = channels.chain(carried).collect();
+    Pairs::of(|header| {
+        let defaults = Header::default();
+        header.value("fields", &fields);
+        header.value("fingerprint", &core.fingerprint);
+        header.value("discipline", core.discipline());
+        header.value("schema", &core.migrations.version);
+        header.value("fence", &defaults.fence);
+        header.value("codec", &defaults.codec);
+    })
 }
 
 /// The frontier as a list of names; a dispatch is a map. Written by hand: it is in every record.

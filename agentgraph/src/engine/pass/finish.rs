@@ -3,18 +3,20 @@
 use crate::dependency::{Output, PassInput};
 use std::sync::Arc;
 
-use super::{DroppedEdits, GraphEdit, Pass, StoredAnswer, StoredRequest, StoredStep, StoredTurn, to_bytes};
+use super::{DroppedEdits, GraphEdit, Pass, StoredStep, StoredTurn};
 use crate::checkpoint::PendingWrite;
-use crate::checkpoint::format::Bytes;
-use crate::context::{Inside, Request, Standing, TaskRequest};
+use crate::checkpoint::format::{Bytes, StoredMemories};
+use crate::context::{Asks, Inside, Standing, TaskRequest};
 use crate::dependency::deps::Slot;
 use crate::dependency::outputs::{Outputs, OutputsUpdate, StoredDropped};
-use crate::engine::execute::{NotDone, bad_answer_to, node_error};
+use crate::engine::asks::{asks_writes, refusal_writes};
+use crate::engine::execute::{NotDone, bad_answer_to, log_voided, node_error};
+use crate::engine::failed::{error_write, no_error};
 use crate::error::Error;
 use crate::extract::Snapshot;
 use crate::node::NodeResult;
+use crate::run::Interrupt;
 use crate::run::event::{EventKind, TaskEnd};
-use crate::run::{Interrupt, InterruptId};
 use crate::step::Step;
 
 impl<O: Output, S: PassInput> Pass<'_, O, S> {
@@ -33,7 +35,8 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
             // No other step comes from a node of a dependency graph.
             (None, Ok(_)) => self.finish(request, None),
             (None, Err(error)) => {
-                let error = node_error(error).at_node(self.name(request.node));
+                let attempts = self.run.shared.control.attempts(request.index);
+                let error = node_error(error).at_node(self.name(request.node)).on_attempt(attempts);
                 self.not_done(request, NotDone::Failed(error))
             }
             (Some(standing), _) => self.waits(request, standing),
@@ -49,20 +52,31 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
     fn not_done(&mut self, request: TaskRequest, why: NotDone) -> Result<(), Error> {
         self.desk.give_up(request.index);
         match why {
-            NotDone::Waits(asked) => {
+            NotDone::Waits(asks) => {
+                log_voided(self.name(request.node), &asks);
+                if let Some(events) = self.run.events.as_ref().filter(|events| events.views.tasks) {
+                    events.push_voided(request, self.name(request.node), &asks);
+                }
                 self.announce_end(request, || TaskEnd::Interrupted);
-                self.ask(request, asked)?;
+                self.ask(request, asks)?;
             }
-            NotDone::Refused { n, problem } => {
+            NotDone::Refused(refusal) => {
                 let task = self.task_id(request.node);
                 if self.run.journal.is_some() {
-                    let bytes = to_bytes(&StoredAnswer(None))?;
-                    self.writes.push(PendingWrite { task, slot: 2 + 2 * n, bytes });
+                    let (node, sources) = (self.name(request.node), self.sources_asked_with(request.node));
+                    let writes = refusal_writes(task, node, &refusal, sources.as_ref())?;
+                    self.writes.extend(writes);
                 }
-                let error = bad_answer_to(task, n, &problem).at_node(self.name(request.node));
+                let error = bad_answer_to(task, &refusal).at_node(self.name(request.node));
                 self.fail(request, error);
             }
-            NotDone::Failed(error) | NotDone::Inside(Inside::Broken(error)) => self.fail(request, error),
+            NotDone::Failed(error) | NotDone::Inside(Inside::Broken(error)) => {
+                if self.run.journal.is_some() {
+                    let failure = self.failure_of(request.node, &error);
+                    self.writes.push(error_write(self.task_id(request.node), &failure)?);
+                }
+                self.fail(request, error);
+            }
             // Only a graph that is a node, or a command, ends so; here are neither.
             NotDone::Inside(_) | NotDone::Leaves(_) => {}
         }
@@ -71,22 +85,30 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
 
     fn fail(&mut self, request: TaskRequest, error: Error) {
         self.announce_end(request, || TaskEnd::Failed(error.code(), error.message().to_owned()));
-        self.failed.get_or_insert(error);
+        self.failed.push((request.node, error));
     }
 
-    fn ask(&mut self, request: TaskRequest, asked: Request) -> Result<(), Error> {
+    fn ask(&mut self, request: TaskRequest, asks: Asks) -> Result<(), Error> {
         let (node, task) = (self.name(request.node).to_owned(), self.task_id(request.node));
         if self.run.journal.is_some() {
-            let began_with = self.began_with.get(&request.node);
-            let names = |nodes: &Vec<u32>| nodes.iter().map(|node| self.name(*node).to_owned()).collect();
-            let mut stored = StoredRequest::new(node.clone(), asked.value.clone(), asked.schema.clone());
-            stored.sources = began_with.map(names);
-            self.writes.push(PendingWrite { task, slot: 1 + 2 * asked.n, bytes: to_bytes(&stored)? });
+            let sources = self.sources_asked_with(request.node);
+            let writes = asks_writes(task, &node, &asks, sources.as_ref())?;
+            self.writes.extend(writes);
+            if self.had_error.remove(&task) {
+                self.writes.push(no_error(task));
+            }
         }
-        let id = InterruptId { task, n: asked.n };
         let at = self.asked.partition_point(|(other, _)| *other < request.node);
-        self.asked.insert(at, (request.node, Interrupt::asked(id, node, asked)));
+        let asked = asks.requests.into_iter();
+        let asked = asked.map(|asked| (request.node, Interrupt::asked(task, node.clone(), asked)));
+        self.asked.splice(at..at, asked);
         Ok(())
+    }
+
+    /// The nodes whose outputs a node had when it asked, if others could be done when it runs again.
+    fn sources_asked_with(&self, node: u32) -> Option<Vec<String>> {
+        let began_with = self.began_with.get(&node)?;
+        Some(began_with.iter().map(|node| self.name(*node).to_owned()).collect())
     }
 
     /// A node that was skipped: its last output is the one of this pass.
@@ -172,6 +194,9 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
             targets: Vec::new(),
             replaces_edges: false,
             edits: Vec::new(),
+            memories: StoredMemories::new(),
+            stuck: Vec::new(),
+            kinds: Vec::new(),
             turn: Some(StoredTurn { node: name.to_owned(), place: self.done, edits, dropped }),
         };
         if let (Some(output), Some(journal)) = (output, &self.run.journal) {

@@ -33,8 +33,8 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         if self.is_skipped(node) {
             return self.skipped(request);
         }
-        if let Some(answers) = self.answers.remove(&node) {
-            self.run.shared.control.answer(index, answers);
+        if let Some(asked) = self.answers.remove(&node) {
+            self.run.shared.control.recall(index, asked);
         }
         match self.entry(node) {
             Called::Plain(output) => {

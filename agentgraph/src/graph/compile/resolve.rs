@@ -124,6 +124,9 @@ pub(super) struct RouteShape {
     /// Target and whether it is dispatched.
     pub(super) targets: Vec<(u32, bool)>,
     pub(super) word: &'static str,
+    /// One call may pick several targets.
+    pub(super) picks_several: bool,
+    pub(super) place: Place,
 }
 
 pub(super) fn resolve_routers<S: State>(
@@ -139,7 +142,13 @@ pub(super) fn resolve_routers<S: State>(
             (id.unwrap_or(END_ID), target.dispatches)
         });
         let targets = targets.collect();
-        routes.push(RouteShape { from: from.unwrap_or(END_ID), targets, word: router.word });
+        routes.push(RouteShape {
+            from: from.unwrap_or(END_ID),
+            targets,
+            word: router.word,
+            picks_several: router.picks_several,
+            place: router.place,
+        });
     }
     routes
 }

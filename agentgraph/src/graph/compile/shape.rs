@@ -6,6 +6,7 @@ use std::sync::Arc;
 use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::{Dfs, Reversed};
 
+use super::exclusive::exclusive_sources;
 use super::names::{Names, Problems};
 use super::resolve::{CommandTargets, Edge, RouteShape};
 use crate::graph::draw::{Drawing, Line, LineKind};
@@ -129,6 +130,7 @@ impl Shape<'_> {
                 warnings.push(Warning { kind, place: Some(edge.place) });
             }
         }
+        warnings.extend(exclusive_sources(self));
         warnings
     }
 

@@ -11,6 +11,7 @@ use crate::checkpoint::format::Source;
 use crate::context::{CheckpointId, RunId};
 use crate::edits::{DroppedEdits, EditError, GraphEdit};
 use crate::graph::json;
+use crate::run::Replaced;
 use crate::state::State;
 
 /// Who hears what happens in subgraphs: the queue of the graph that is streamed.
@@ -41,6 +42,7 @@ pub(crate) enum HeardKind {
     Update { node: String, update: Option<Value> },
     TaskStarted { node: String, input: Option<Value> },
     TaskEnded { node: String, end: TaskEnd },
+    AnswerVoided { node: String, question: Replaced, asks: Value },
     Checkpoint { id: CheckpointId, source: Source, next: Vec<String> },
     Message { node: String, piece: Value },
     Custom { node: String, value: Value },
@@ -56,6 +58,9 @@ impl HeardKind {
             HeardKind::Update { node, update } => EventKind::UpdateInside { node, update },
             HeardKind::TaskStarted { node, input } => EventKind::TaskStarted { node, input },
             HeardKind::TaskEnded { node, end } => EventKind::TaskEnded { node, end },
+            HeardKind::AnswerVoided { node, question, asks } => {
+                EventKind::AnswerVoided { node, question, asks }
+            }
             HeardKind::Checkpoint { id, source, next } => EventKind::Checkpoint { id, source, next },
             HeardKind::Message { node, piece } => EventKind::Message { node, piece },
             HeardKind::Custom { node, value } => EventKind::Custom { node, value },
@@ -103,6 +108,9 @@ impl<C: State> Inside<C> {
             EventKind::UpdateInside { node, update } => HeardKind::Update { node, update },
             EventKind::TaskStarted { node, input } => HeardKind::TaskStarted { node, input },
             EventKind::TaskEnded { node, end } => HeardKind::TaskEnded { node, end },
+            EventKind::AnswerVoided { node, question, asks } => {
+                HeardKind::AnswerVoided { node, question, asks }
+            }
             EventKind::Checkpoint { id, source, next } => HeardKind::Checkpoint { id, source, next },
             EventKind::Message { node, piece } => HeardKind::Message { node, piece },
             EventKind::Custom { node, value } => HeardKind::Custom { node, value },

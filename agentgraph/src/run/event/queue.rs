@@ -7,8 +7,9 @@ use std::task::{Context, Poll, Waker};
 
 use super::inside::{Heard, Hears, Inside};
 use super::{Event, EventKind, TaskRef, Views};
-use crate::context::{RunId, Sink, TaskId, TaskRequest};
+use crate::context::{Asks, RunId, Sink, TaskId, TaskRequest};
 use crate::edits::EditError;
+use crate::run::Replaced;
 use crate::state::State;
 
 /// The queue between a run and its stream.
@@ -122,6 +123,18 @@ impl<S: State> EventQueue<S> {
     /// Adds what belongs to a task.
     pub(crate) fn push_of(&self, task: TaskRequest, kind: EventKind<S>) {
         self.add(task.step, Some(task), kind);
+    }
+
+    /// Adds which answers a task has voided by what it asks.
+    pub(crate) fn push_voided(&self, task: TaskRequest, node: &str, asks: &Asks) {
+        let Some((id, _)) = self.inner().task(task) else { return };
+        for request in &asks.requests {
+            let replaced = request.replaces.as_ref().filter(|replaced| asks.voided.contains(&replaced.n));
+            let Some(replaced) = replaced else { continue };
+            let question = Replaced::of(id, replaced.clone());
+            let (node, asks) = (node.to_owned(), request.value.clone());
+            self.push_of(task, EventKind::AnswerVoided { node, question, asks });
+        }
     }
 
     fn add(&self, step: u64, task: Option<TaskRequest>, kind: EventKind<S>) {

@@ -17,6 +17,10 @@ use crate::state::State;
 
 /// The events of a run. The run makes progress while the stream is polled and is cancelled when it is dropped.
 ///
+/// A run is ahead of its reader by up to [`stream_capacity`](crate::RunBuilder::stream_capacity) events. So a stream that is dropped
+/// after an event may have run nodes, and stored checkpoints, whose events were never read. With a capacity of 1 the run goes one event
+/// at a time. To end a run at a certain point, let it stop there: with `max_supersteps`, a drain, or `interrupt_after`.
+///
 /// While nobody polls it, the run stands still. Its lease is renewed all the same, and the stores of this crate keep nothing for it then
 /// that others wait for.
 ///

@@ -1,0 +1,165 @@
+//! Where the memories of a run stand: the checkpoint that each of them goes on from.
+//!
+//! A memory is a namespace that subgraphs with [`Memory::PerThread`](crate::Memory) keep for a whole thread. Its records alone do
+//! not say which of them count: a call may have stored some and then been undone with its task. So the records of the run
+//! around it name one checkpoint for each memory, and a name moves in the same commit as the result of the call.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::{CheckpointId, RunShared, TaskRequest};
+use crate::checkpoint::format::StoredMemories;
+
+/// The memories that a run names.
+#[derive(Default)]
+pub(crate) struct Memories(Mutex<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    /// What the last commit names, or the next one if a superstep is merged and not committed.
+    named: StoredMemories,
+    /// Those that the head does not name so.
+    unsaid: BTreeSet<String>,
+    /// The head names those of an earlier call.
+    foreign: bool,
+    /// Whether that was so at the beginning of the run.
+    was_foreign: bool,
+    /// What the tasks that are not merged have called, by their indexes, and where it stands after calls that have ended.
+    called: HashMap<u32, BTreeMap<String, Option<(u32, u64)>>>,
+}
+
+impl Memories {
+    /// Those that a record names.
+    pub(crate) fn of(named: StoredMemories) -> Self {
+        Memories(Mutex::new(Inner { named, ..Inner::default() }))
+    }
+
+    /// A call begins in a place that an earlier one has left: what that one named is the matter of the run around it.
+    pub(crate) fn begin_call(&self) {
+        let mut inner = self.inner();
+        let named = std::mem::take(&mut inner.named);
+        inner.foreign |= !named.is_empty();
+        inner.was_foreign |= inner.foreign;
+    }
+
+    /// All of them.
+    pub(crate) fn named(&self) -> StoredMemories {
+        self.inner().named.clone()
+    }
+
+    /// Notes where memories stand after the calls of a task that has come to its end, to be named when it is merged.
+    pub(crate) fn ended(&self, index: u32, stand: StoredMemories) {
+        if !stand.is_empty() {
+            let ended = stand.into_iter().map(|(memory, at)| (memory, Some(at)));
+            self.inner().called.entry(index).or_default().extend(ended);
+        }
+    }
+
+    /// Where memories stand after the calls of a task.
+    pub(crate) fn of_task(&self, index: u32) -> StoredMemories {
+        let inner = self.inner();
+        let called = inner.called.get(&index).into_iter().flatten();
+        called.filter_map(|(memory, at)| Some((memory.clone(), (*at)?))).collect()
+    }
+
+    /// A task failed, or waits: its calls are not merged.
+    pub(crate) fn forget(&self, index: u32) {
+        self.inner().called.remove(&index);
+    }
+
+    /// No task of the superstep is merged.
+    pub(crate) fn forget_all(&self) {
+        self.inner().called.clear();
+    }
+
+    /// Names where memories stand after the calls of all tasks of the superstep, which is merged.
+    pub(crate) fn merge_all(&self) {
+        let mut inner = self.inner();
+        for called in std::mem::take(&mut inner.called).into_values() {
+            inner.merge(called);
+        }
+    }
+
+    /// [`merge_all`](Self::merge_all) for a task that is of no superstep.
+    pub(crate) fn merge(&self, index: u32) {
+        let mut inner = self.inner();
+        if let Some(called) = inner.called.remove(&index) {
+            inner.merge(called);
+        }
+    }
+
+    /// The memories whose names have changed since the last commit, for a delta; `None` if it has to say all of them.
+    pub(crate) fn changes(&self) -> Option<StoredMemories> {
+        let inner = self.inner();
+        let at = |memory: &String| Some((memory.clone(), *inner.named.get(memory)?));
+        (!inner.foreign).then(|| inner.unsaid.iter().filter_map(at).collect())
+    }
+
+    /// Whether a record that stands for several has to say which memories are named, even if none is.
+    pub(crate) fn was_foreign(&self) -> bool {
+        self.inner().was_foreign
+    }
+
+    /// A record that says all of it is committed.
+    pub(crate) fn said(&self) {
+        let mut inner = self.inner();
+        inner.unsaid.clear();
+        inner.foreign = false;
+    }
+
+    /// Takes a memory for a task. False if another task that is not merged has called it.
+    fn claim(&self, index: u32, memory: &str) -> bool {
+        let mut inner = self.inner();
+        if inner.called.iter().any(|(other, called)| *other != index && called.contains_key(memory)) {
+            return false;
+        }
+        inner.called.entry(index).or_default().entry(memory.to_owned()).or_insert(None);
+        true
+    }
+
+    fn get(&self, memory: &str) -> Option<(u32, u64)> {
+        self.inner().named.get(memory).copied()
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    fn merge(&mut self, called: BTreeMap<String, Option<(u32, u64)>>) {
+        for (memory, at) in called {
+            let Some(at) = at else { continue };
+            if self.named.get(&memory) != Some(&at) {
+                self.unsaid.insert(memory.clone());
+                self.named.insert(memory, at);
+            }
+        }
+    }
+}
+
+impl RunShared {
+    /// The checkpoint at which a memory stands for the tasks of this run: as this run names it, or the one around it.
+    pub(crate) fn memory(&self, memory: &str) -> Option<CheckpointId> {
+        let mut shared = self;
+        loop {
+            if let Some((branch, step)) = shared.nest.as_ref().and_then(|nest| nest.memories.get(memory)) {
+                return Some(CheckpointId::new(branch, step));
+            }
+            shared = &shared.outer.as_ref()?.shared;
+        }
+    }
+
+    /// Takes a memory for a task, and for those around it. False if a task beside one of them has called it: two calls that
+    /// begin on one checkpoint could not both be what is remembered.
+    pub(crate) fn claim_memory(&self, request: TaskRequest, memory: &str) -> bool {
+        let (mut shared, mut index) = (self, request.index);
+        loop {
+            if shared.nest.as_ref().is_some_and(|nest| !nest.memories.claim(index, memory)) {
+                return false;
+            }
+            let Some(outer) = &shared.outer else { return true };
+            (shared, index) = (&outer.shared, outer.request.index);
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! The questions of one task: those of earlier calls with their answers, and those of the attempt that runs.
+//!
+//! An answer belongs to a *spot* (the n-th question without a key, or the question of a key) and to the value that was
+//! asked there. It is delivered to a question at the same spot with an equal value, and to no other.
+
+use std::collections::HashSet;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::control::Interrupted;
+use crate::checkpoint::PendingWrite;
+use crate::error::{Code, Error};
+
+/// Where a task asks a question.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) enum Spot {
+    /// Its n-th question without a key, counted from 0.
+    Nth(u32),
+    Key(String),
+}
+
+impl Spot {
+    /// Whether a question at this spot voids the answer at the other one if it asks something else.
+    fn voids(&self, other: &Spot) -> bool {
+        match (self, other) {
+            (Spot::Nth(changed), Spot::Nth(other)) => other >= changed,
+            (changed, other) => changed == other,
+        }
+    }
+}
+
+/// How the caller of [`Questions::ask`] names the spot.
+#[derive(Debug)]
+pub(crate) enum Which {
+    /// The next one without a key.
+    Next,
+    Key(InterruptKey),
+}
+
+/// The key of a question: see [`Ctx::interrupt_as`](crate::Ctx::interrupt_as). Made of text, by `into()`.
+///
+/// ```
+/// use agentgraph::InterruptKey;
+/// let key = InterruptKey::new("order-7").for_any_value();
+/// assert_eq!(key.as_str(), "order-7");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct InterruptKey {
+    name: String,
+    any_value: bool,
+}
+
+impl InterruptKey {
+    /// A key. An answer to it is delivered to a question with an equal value.
+    pub fn new(name: impl Into<String>) -> Self {
+        InterruptKey { name: name.into(), any_value: false }
+    }
+
+    /// Delivers the answer to the question of this key whatever the question asks. For values that differ each time and do
+    /// not change what is decided, such as the time of the question.
+    pub fn for_any_value(mut self) -> Self {
+        self.any_value = true;
+        self
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.name
+    }
+}
+
+impl<T: Into<String>> From<T> for InterruptKey {
+    fn from(name: T) -> Self {
+        InterruptKey::new(name)
+    }
+}
+
+/// A question that was asked in an earlier call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Asked {
+    /// Its number among all questions of the task, which makes its id.
+    pub(crate) n: u32,
+    pub(crate) spot: Spot,
+    pub(crate) value: Value,
+    pub(crate) schema: Option<Value>,
+    /// How many answers were voided at its spot before it was asked.
+    pub(crate) voided_before: u32,
+    pub(crate) answer: Answered,
+}
+
+/// What became of a question.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) enum Answered {
+    NotYet,
+    With(Value),
+    /// Its answer is delivered to nobody.
+    Voided,
+}
+
+/// A question that waits for its answer.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Request {
+    pub(crate) n: u32,
+    pub(crate) spot: Spot,
+    pub(crate) value: Value,
+    pub(crate) schema: Option<Value>,
+    pub(crate) replaces: Option<Replaces>,
+}
+
+/// The question at the same spot whose answer was voided last.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Replaces {
+    pub(crate) n: u32,
+    pub(crate) value: Value,
+    /// How many answers were voided at the spot, this one included.
+    pub(crate) times: u32,
+}
+
+/// What a task waits for, and the answers that it voids by asking that.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Asks {
+    pub(crate) requests: Vec<Request>,
+    pub(crate) voided: Vec<u32>,
+}
+
+/// An answer that its task could not take.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Refusal {
+    pub(crate) n: u32,
+    pub(crate) problem: String,
+    /// The question as it is asked now, if that is with another schema.
+    pub(crate) asked: Option<Request>,
+}
+
+/// A question that cannot be asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Unaskable {
+    NotJson(String),
+    SameKey(String),
+    TooMany,
+}
+
+impl Unaskable {
+    pub(crate) fn error(&self) -> Error {
+        let (code, problem) = match self {
+            Unaskable::NotJson(problem) => (
+                Code::Encode,
+                format!("what it asked with `interrupt` cannot be turned into JSON: {problem}"),
+            ),
+            Unaskable::SameKey(key) => {
+                let problem = format!(
+                    "it asked two questions with the key {key:?} in one attempt, so an answer could go to either: give each \
+                     question a key of its own"
+                );
+                (Code::SameKey, problem)
+            }
+            Unaskable::TooMany => (
+                Code::CorruptCheckpoint,
+                "the numbers of its stored questions leave no room for another one".into(),
+            ),
+        };
+        Error::new(code, problem)
+    }
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Questions {
+    asked: Vec<Asked>,
+    /// How many questions without a key the attempt has asked.
+    next: u32,
+    /// The keys that it has used.
+    keys: HashSet<String>,
+    asks: Asks,
+    refused: Option<Refusal>,
+    unaskable: Option<Unaskable>,
+}
+
+impl Questions {
+    pub(crate) fn of(asked: Vec<Asked>) -> Self {
+        Questions { asked, ..Questions::default() }
+    }
+
+    /// What was asked in earlier calls.
+    pub(crate) fn asked(&self) -> &[Asked] {
+        &self.asked
+    }
+
+    /// Another attempt asks from the beginning.
+    pub(crate) fn begin_attempt(&mut self) {
+        self.next = 0;
+        self.keys.clear();
+    }
+
+    /// Whether the task waits or cannot go on, so that it must not be called again.
+    pub(crate) fn are_closed(&self) -> bool {
+        !self.asks.requests.is_empty() || self.is_broken()
+    }
+
+    fn is_broken(&self) -> bool {
+        self.refused.is_some() || self.unaskable.is_some()
+    }
+
+    pub(crate) fn asks(&self) -> Option<&Asks> {
+        Some(&self.asks).filter(|asks| !asks.requests.is_empty())
+    }
+
+    pub(crate) fn refused(&self) -> Option<&Refusal> {
+        self.refused.as_ref()
+    }
+
+    pub(crate) fn unaskable(&self) -> Option<&Unaskable> {
+        self.unaskable.as_ref()
+    }
+
+    fn cannot_ask(&mut self, why: Unaskable) -> Interrupted {
+        self.unaskable.get_or_insert(why);
+        Interrupted
+    }
+
+    /// Asks. Gives the answer with the number of its question, if there is one for this question.
+    pub(crate) fn ask(
+        &mut self,
+        which: Which,
+        value: Result<Value, serde_json::Error>,
+        schema: Option<Value>,
+    ) -> Result<(u32, Value), Interrupted> {
+        if self.is_broken() {
+            return Err(Interrupted);
+        }
+        let (spot, any_value) = self.take_spot(which)?;
+        let value = value.map_err(|error| self.cannot_ask(Unaskable::NotJson(error.to_string())))?;
+        let live = self.live(&spot);
+        if let Some(Asked { n, value: asked, schema: shown, answer: Answered::With(answer), .. }) = live
+            && (any_value || *asked == value)
+        {
+            let (n, answer) = (*n, answer.clone());
+            return match misfit(shown.as_ref(), schema.as_ref(), &answer) {
+                None => Ok((n, answer)),
+                Some(problem) => Err(self.refuse(n, problem, schema)),
+            };
+        }
+        Err(self.open(spot, value, schema))
+    }
+
+    /// Where the next question of the attempt is.
+    fn take_spot(&mut self, which: Which) -> Result<(Spot, bool), Interrupted> {
+        match which {
+            // The ones after it are asked when it is answered.
+            Which::Next if self.waits_in_line() => Err(Interrupted),
+            Which::Next => {
+                let spot = Spot::Nth(self.next);
+                self.next = self.next.saturating_add(1);
+                Ok((spot, false))
+            }
+            Which::Key(InterruptKey { name, .. }) if self.keys.contains(&name) => {
+                Err(self.cannot_ask(Unaskable::SameKey(name)))
+            }
+            Which::Key(InterruptKey { name, any_value }) => {
+                self.keys.insert(name.clone());
+                Ok((Spot::Key(name), any_value))
+            }
+        }
+    }
+
+    /// Whether a question without a key is open.
+    fn waits_in_line(&self) -> bool {
+        self.asks.requests.iter().any(|request| matches!(request.spot, Spot::Nth(_)))
+    }
+
+    /// The question of earlier calls that is at a spot now.
+    fn live(&self, spot: &Spot) -> Option<&Asked> {
+        self.asked.iter().find(|asked| asked.spot == *spot && asked.answer != Answered::Voided)
+    }
+
+    /// Opens a question that has no answer. An answer to another question at its spot is voided.
+    pub(crate) fn open(&mut self, spot: Spot, value: Value, schema: Option<Value>) -> Interrupted {
+        if self.asks.requests.iter().any(|request| request.spot == spot) {
+            return Interrupted;
+        }
+        let still_open =
+            self.live(&spot).filter(|live| live.answer == Answered::NotYet && live.value == value);
+        if let Some(Asked { n, .. }) = still_open {
+            self.asks.requests.push(Request { n: *n, replaces: self.replaced(&spot), spot, value, schema });
+            return Interrupted;
+        }
+        let Some(n) = self.next_number() else { return self.cannot_ask(Unaskable::TooMany) };
+        if self.live(&spot).is_some() {
+            for asked in self.asked.iter_mut().filter(|asked| spot.voids(&asked.spot)) {
+                if asked.answer != Answered::Voided {
+                    asked.answer = Answered::Voided;
+                    self.asks.voided.push(asked.n);
+                }
+            }
+        }
+        self.asks.requests.push(Request { n, replaces: self.replaced(&spot), spot, value, schema });
+        Interrupted
+    }
+
+    /// The question at a spot that was voided last.
+    fn replaced(&self, spot: &Spot) -> Option<Replaces> {
+        let voided = |asked: &&Asked| asked.spot == *spot && asked.answer == Answered::Voided;
+        let last = self.asked.iter().filter(voided).max_by_key(|asked| asked.n)?;
+        let times = last.voided_before.saturating_add(1);
+        Some(Replaces { n: last.n, value: last.value.clone(), times })
+    }
+
+    /// A number that no question of the task has or had.
+    fn next_number(&self) -> Option<u32> {
+        let asked = self.asked.iter().map(|asked| asked.n);
+        let last = asked.chain(self.asks.requests.iter().map(|request| request.n)).max();
+        let next = last.map_or(Some(0), |last| last.checked_add(1))?;
+        PendingWrite::can_be_asked(next).then_some(next)
+    }
+
+    /// Takes an answer back that the task could not take, so that its question stays open.
+    pub(crate) fn refuse(&mut self, n: u32, problem: String, schema: Option<Value>) -> Interrupted {
+        let asked = self.asked.iter().find(|asked| asked.n == n).filter(|asked| asked.schema != schema);
+        let asked = asked.cloned().map(|asked| Request {
+            n,
+            replaces: self.replaced(&asked.spot),
+            spot: asked.spot,
+            value: asked.value,
+            schema,
+        });
+        self.refused.get_or_insert(Refusal { n, problem, asked });
+        Interrupted
+    }
+}
+
+/// Why an answer that fitted the schema it was given for does not fit the one of today.
+#[cfg(feature = "validate")]
+fn misfit(given_for: Option<&Value>, now: Option<&Value>, answer: &Value) -> Option<String> {
+    let schema = now.filter(|_| given_for != now)?;
+    crate::engine::answer_schema::problem(schema, answer)
+}
+
+/// Whether it can be read as the type that the node asks for decides.
+#[cfg(not(feature = "validate"))]
+fn misfit(_: Option<&Value>, _: Option<&Value>, _: &Value) -> Option<String> {
+    None
+}

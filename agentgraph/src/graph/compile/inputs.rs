@@ -1,0 +1,40 @@
+//! Edges, joins and routes that carry no input, into nodes that take one.
+
+use super::names::{Names, Problems};
+use super::resolve::{Edge, RouteShape};
+use crate::extract::RequirementKind;
+use crate::graph::problem::ProblemKind;
+use crate::graph::{DeclaredNode, Place};
+use crate::state::State;
+
+/// Adds a problem for each call that leads to a node without the input that the node takes.
+///
+/// A `branch` and a command may dispatch, so where they lead is not known here. A handler reads the input of the task that
+/// failed, which is not known either.
+pub(super) fn check_inputs<S: State>(
+    names: &Names,
+    nodes: &[DeclaredNode<S>],
+    (edges, routes, on_limit): (&[Edge], &[RouteShape], Option<(u32, Place)>),
+    problems: &mut Problems,
+) {
+    let input_of = |node: u32| {
+        let needs = &nodes.get(node as usize)?.node.settings.requirements;
+        needs.iter().find(|need| need.kind == RequirementKind::Input).map(|need| need.name)
+    };
+    let mut check = |what, node, place| {
+        if let Some(input) = input_of(node) {
+            problems.add(ProblemKind::NoInput { what, node: names.name(node).to_owned(), input }, place);
+        }
+    };
+    for edge in edges {
+        check(if edge.is_join() { "join" } else { "edge" }, edge.target, edge.place);
+    }
+    for route in routes.iter().filter(|route| route.word == "route") {
+        for (target, _) in route.targets.iter().filter(|(_, dispatches)| !dispatches) {
+            check("route", *target, route.place);
+        }
+    }
+    if let Some((node, place)) = on_limit {
+        check("on_limit", node, place);
+    }
+}

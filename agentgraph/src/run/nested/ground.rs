@@ -1,0 +1,138 @@
+//! What a call of a subgraph begins on: its own records, those of the call before it in a memory, or nothing.
+
+use super::Entry;
+use crate::checkpoint::format::{Header, Source, StoredCall, open};
+use crate::checkpoint::{Checkpointer, PendingWrite, Place, Tail, unreadable};
+use crate::context::CheckpointId;
+use crate::engine::fields::{check_kept_states, check_results};
+use crate::engine::load::{LeftBehind, Replayed, Restored, left_behind, replay, restore};
+use crate::error::{Code, Error};
+use crate::graph::Persistence;
+use crate::run::begin::unknown_checkpoint;
+use crate::state::State;
+
+/// What the namespace of a call holds.
+pub(super) struct Found<C: State> {
+    pub(super) replayed: Replayed,
+    pub(super) restored: Restored<C>,
+    pub(super) left: LeftBehind,
+    pub(super) writes: Vec<PendingWrite>,
+}
+
+impl<C: State> Found<C> {
+    pub(super) fn is(&self, call: StoredCall) -> bool {
+        is_of(&self.replayed, call)
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.replayed.header.next.is_empty()
+    }
+}
+
+/// What a call begins on.
+pub(super) struct Ground<C: State> {
+    /// None if there is nothing yet that counts.
+    pub(super) found: Option<Found<C>>,
+    /// The branch that it begins, if there is something newer.
+    pub(super) branch: Option<u32>,
+    /// The newest checkpoint from a release that named none.
+    pub(super) unnamed: Option<CheckpointId>,
+}
+
+impl<C: State> Default for Ground<C> {
+    fn default() -> Self {
+        Ground { found: None, branch: None, unnamed: None }
+    }
+}
+
+impl<C: State> Entry<'_, C> {
+    /// What the call begins on. Its own records, if there are any: they are the newest of their place. A memory otherwise
+    /// begins where the run around it says, on a branch of its own if that is not the newest.
+    pub(super) async fn ground(
+        &self,
+        persistence: &Persistence<C>,
+        thread: &str,
+    ) -> Result<Ground<C>, Error> {
+        let place = persistence.place(thread);
+        let Some(tail) = persistence.saver.get(place, None).await? else { return Ok(Ground::default()) };
+        let newest = replay(persistence, place, &tail).await?;
+        let own = is_of(&newest, self.call);
+        if own || !self.call.is_named {
+            let found = Some(self.found(persistence, place, newest, tail)?);
+            return Ok(Ground { found, ..Ground::default() });
+        }
+        let newest_call = newest.header.call.filter(|call| call.is_named);
+        // What an earlier release has left counts, whoever asks.
+        let unnamed = match newest_call {
+            None => Some(newest.id),
+            Some(call) => call.unnamed.map(|(branch, step)| CheckpointId::new(branch, step)),
+        };
+        let named = self.outer.memory(&self.namespace).filter(|_| newest_call.is_some()).or(unnamed);
+        let named = match named {
+            Some(named) if named != newest.id => Some(with_edits(&*persistence.saver, place, named).await?),
+            named => named,
+        };
+        if named == Some(newest.id) {
+            let found = Some(self.found(persistence, place, newest, tail)?);
+            return Ok(Ground { found, branch: None, unnamed });
+        }
+        let branch = newest.id.branch.checked_add(1).ok_or_else(|| unknown_checkpoint(place, newest.id))?;
+        let found = match named {
+            None => None,
+            Some(named) => {
+                let tail = persistence.saver.get(place, Some(named)).await?;
+                let tail = tail.ok_or_else(|| gone(place, named))?;
+                let replayed = replay(persistence, place, &tail).await?;
+                Some(self.found(persistence, place, replayed, tail)?)
+            }
+        };
+        Ok(Ground { found, branch: Some(branch), unnamed })
+    }
+
+    fn found(
+        &self,
+        persistence: &Persistence<C>,
+        place: Place<'_>,
+        replayed: Replayed,
+        tail: Tail,
+    ) -> Result<Found<C>, Error> {
+        let core = &self.callee.graph.core;
+        let restored = restore(core, persistence, place, &replayed)?;
+        let left = left_behind(core, place, (replayed.id, &replayed.header), &tail.writes)?;
+        restored.check(core.unknown_fields.keeps, place)?;
+        check_kept_states(core, place, &replayed.header.eager.kept)?;
+        check_results(core, &self.callee.codec, place, &left.tasks)?;
+        Ok(Found { replayed, restored, left, writes: tail.writes })
+    }
+}
+
+fn is_of(replayed: &Replayed, call: StoredCall) -> bool {
+    replayed.header.call.is_some_and(|stored| stored.task == call.task)
+}
+
+/// The checkpoint with the edits that were made on it, as far as they follow it.
+async fn with_edits(
+    saver: &dyn Checkpointer,
+    place: Place<'_>,
+    mut id: CheckpointId,
+) -> Result<CheckpointId, Error> {
+    loop {
+        let Some(step) = id.step.checked_add(1) else { return Ok(id) };
+        let Some(row) = saver.row(place, CheckpointId::new(id.branch, step)).await? else { return Ok(id) };
+        let mut header = Header::default();
+        let read = open(&row.record).and_then(|view| header.update(view.header));
+        read.map_err(|error| unreadable(place, row.id, error))?;
+        match header.source {
+            Source::Update | Source::Fork => id = row.id,
+            Source::Input | Source::Loop => return Ok(id),
+        }
+    }
+}
+
+fn gone(place: Place<'_>, id: CheckpointId) -> Error {
+    let problem = format!(
+        "the thread goes on from checkpoint {id} of the memory `{}`, which the store does not have any more: go on from a          later checkpoint of the thread, or begin another thread",
+        place.namespace
+    );
+    Error::new(Code::UnknownCheckpoint, problem).on_thread(Some(place.thread))
+}

@@ -1,0 +1,79 @@
+//! Graphs that were run in LangGraph 1.2.22 come to the same here: values, frontiers, questions, half-full joins, limits.
+//!
+//! The graphs are random and their course is recorded, so this needs no Python. `beside_langgraph/run.sh` makes up new ones and runs
+//! them in both; the file is what `graphs.py --seed 1 --count 500 --short` wrote.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod beside_langgraph;
+
+use std::collections::{BTreeMap, HashSet};
+
+use beside_langgraph::differs;
+use beside_langgraph::record::{End, Record};
+
+fn recorded() -> Vec<Record> {
+    Record::read(include_str!("fixtures/langgraph-1.2.22.jsonl")).unwrap()
+}
+
+#[tokio::test]
+async fn every_recorded_graph_comes_to_what_it_came_to_there() {
+    let mut differing = Vec::new();
+    for record in recorded() {
+        if let Some(what) = differs(&record).await {
+            differing.push(format!("{}: {what}", record.number));
+        }
+    }
+    assert!(differing.is_empty(), "{differing:#?}");
+}
+
+#[tokio::test]
+async fn a_record_that_says_anything_else_is_found() {
+    let records = recorded();
+    let of = |wanted: fn(&Record) -> bool| records.iter().find(|record| wanted(record)).unwrap().clone();
+    let mut hash = of(|record| record.steps.len() > 3);
+    hash.steps[2].1 = "0".repeat(16);
+    let mut next = of(|record| record.steps.len() > 3);
+    next.steps[1].0.push_str(" n0");
+    let mut shorter = of(|record| record.steps.len() > 3);
+    shorter.steps.pop();
+    let mut stuck = of(|record| matches!(&record.acts[0].end, End::Finished { stuck } if !stuck.is_empty()));
+    stuck.acts[0].end = End::Finished { stuck: Vec::new() };
+    let mut asks = of(|record| matches!(record.acts[0].end, End::Asks { .. }));
+    asks.acts[0].end = End::Limit;
+    for record in [hash, next, shorter, stuck, asks] {
+        assert!(differs(&record).await.is_some(), "{record:?}");
+    }
+}
+
+/// The file would say little if most graphs ended after a step.
+#[test]
+fn the_recorded_graphs_have_what_can_go_wrong() {
+    let mut found = BTreeMap::<&str, usize>::new();
+    for record in recorded() {
+        let nodes = |step: &str| step.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let steps: Vec<Vec<String>> = record.steps.iter().map(|(next, _)| nodes(next)).collect();
+        let crowded = |step: &Vec<String>| step.iter().collect::<HashSet<_>>().len() < step.len();
+        let crowd =
+            |source: &String| steps.iter().any(|step| step.iter().filter(|node| *node == source).count() > 1);
+        let again = |node: &String| steps.iter().filter(|step| step.contains(node)).count() > 1;
+        let ends = |wanted: fn(&End) -> bool| record.acts.iter().any(|act| wanted(&act.end));
+        let mut note = |what, is: bool| *found.entry(what).or_default() += usize::from(is);
+        note("dispatches", steps.iter().any(crowded));
+        note("a source of a join runs several times in a superstep", {
+            record.joins.iter().any(|(sources, _)| sources.iter().any(crowd))
+        });
+        note("a join is reached in a loop", {
+            record.joins.iter().any(|(sources, to)| again(to) && sources.iter().all(again))
+        });
+        note("deferred nodes", record.nodes.iter().any(|node| node.defers));
+        note("commands", record.nodes.iter().any(|node| node.command.is_some()));
+        note("routes", !record.routers.is_empty());
+        note("several runs", record.acts.iter().filter(|act| act.input.is_some()).count() > 1);
+        note("a half-full join", ends(|end| matches!(end, End::Finished { stuck } if !stuck.is_empty())));
+        note("questions", ends(|end| matches!(end, End::Asks { .. })));
+        note("a limit", ends(|end| *end == End::Limit));
+        note("a clash", ends(|end| *end == End::Conflict));
+    }
+    assert!(found.values().all(|times| *times >= 10), "{found:#?}");
+}

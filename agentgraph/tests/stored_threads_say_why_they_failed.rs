@@ -1,0 +1,487 @@
+//! A stored thread says why it failed, also later and in another process: which of its open tasks failed, with which code and
+//! text, in which attempt. A result or a question of the task takes that back.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use agentgraph::prelude::*;
+use agentgraph::{
+    BoxError, CheckpointId, Code, DependencyGraph, Durability, Failure, Memory, Siblings, State,
+};
+use common::words::{Words, WordsUpdate, says};
+use serde::{Deserialize, Serialize};
+
+/// How often nodes still fail, and with what.
+#[derive(Clone, Default)]
+struct Fails(Arc<AtomicU32>);
+
+impl Fails {
+    fn times(times: u32) -> Self {
+        Fails(Arc::new(AtomicU32::new(times)))
+    }
+
+    fn fails(&self) -> bool {
+        self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok()
+    }
+
+    /// A node that fails as long as it shall.
+    fn node(
+        &self,
+        name: &'static str,
+    ) -> impl Fn() -> std::future::Ready<Result<WordsUpdate>> + Clone + Send + Sync + 'static {
+        let fails = self.clone();
+        move || {
+            std::future::ready(match fails.fails() {
+                true => Err(format!("{name} broke").into()),
+                false => Ok(Words::update().seen([name])),
+            })
+        }
+    }
+}
+
+fn line(failure: &Failure) -> String {
+    let within = if failure.namespace().is_empty() { "" } else { " inside" };
+    let (node, code, message) = (failure.node(), failure.code(), failure.message());
+    format!("{node}{within}: {code} {message} ({})", failure.attempt())
+}
+
+async fn failures<S: State>(graph: &CompiledGraph<S>) -> Vec<String> {
+    graph.state("t").await.unwrap().unwrap().failures.iter().map(line).collect()
+}
+
+/// Those of the whole history, by checkpoint, where there are any.
+async fn in_history<S: State>(graph: &CompiledGraph<S>) -> Vec<(CheckpointId, Vec<String>)> {
+    let history = graph.history("t").await.unwrap().into_iter();
+    let lines = history.map(|one| (one.id, one.failures.iter().map(line).collect::<Vec<_>>()));
+    lines.filter(|(_, lines)| !lines.is_empty()).collect()
+}
+
+async fn fail(graph: &CompiledGraph<Words>, durability: Durability) -> agentgraph::Error {
+    graph.invoke(Words::update()).thread("t").durability(durability).await.unwrap_err()
+}
+
+const ALL: [Durability; 3] = [Durability::Sync, Durability::Async, Durability::Exit];
+
+/// `a`, then `b` and `c`, which fail beside `d`, which does not.
+fn branches(fails: &Fails) -> StateGraph<Words> {
+    StateGraph::new()
+        .node("a", says("a"))
+        .node("b", fails.node("b"))
+        .node("c", fails.node("c"))
+        .node("d", says("d"))
+        .edge(START, "a")
+        .edge("a", "b")
+        .edge("a", "c")
+        .edge("a", "d")
+}
+
+#[tokio::test]
+async fn every_failed_task_is_listed_in_task_order_by_the_error_and_the_thread() {
+    for durability in ALL {
+        for eager in [false, true] {
+            let saver = Arc::new(MemorySaver::new());
+            let fails = Fails::times(2);
+            let make = || {
+                let graph = branches(&fails);
+                let graph = if eager { graph.eager() } else { graph };
+                graph.compile().unwrap().checkpointer(Arc::clone(&saver))
+            };
+            let error = fail(&make(), durability).await;
+            let expected = ["b: E_NODE_FAILED b broke (1)", "c: E_NODE_FAILED c broke (1)"];
+            let listed: Vec<_> = error.failures().iter().map(line).collect();
+            assert_eq!(listed, expected, "{durability:?}, eager: {eager}");
+            assert_eq!((error.node(), error.code()), (Some("b"), Code::NodeFailed));
+            assert_eq!(error.to_string(), "E_NODE_FAILED: node `b`: b broke (thread `t`)");
+
+            // Another process has another graph and the same store.
+            let later = make();
+            assert_eq!(failures(&later).await, expected, "{durability:?}, eager: {eager}");
+            let newest = later.state("t").await.unwrap().unwrap().id;
+            let history = in_history(&later).await;
+            assert_eq!(history.first().unwrap(), &(newest, expected.map(str::to_owned).to_vec()));
+            let at = later.state_at("t", newest).await.unwrap().unwrap();
+            assert_eq!(at.failures.iter().map(line).collect::<Vec<_>>(), expected);
+
+            let mut done = later.proceed().thread("t").await.unwrap().into_finished().unwrap().seen;
+            done.sort();
+            assert_eq!(done, ["a", "b", "c", "d"]);
+            assert!(failures(&later).await.is_empty(), "the commit took them back");
+            assert_eq!(later.history("t").limit(1).await.unwrap()[0].failures, []);
+        }
+    }
+}
+
+#[tokio::test]
+async fn one_failed_task_is_listed_too() {
+    for durability in ALL {
+        for eager in [false, true] {
+            let fails = Fails::times(1);
+            let graph = StateGraph::new().node("a", says("a")).node("b", fails.node("b"));
+            let graph = graph.edge(START, "a").edge("a", "b");
+            let graph = if eager { graph.eager() } else { graph };
+            let graph = graph.compile().unwrap().checkpointer(MemorySaver::new());
+            let error = fail(&graph, durability).await;
+            assert_eq!(error.to_string(), "E_NODE_FAILED: node `b`: b broke (thread `t`)");
+            assert_eq!(error.failures().len(), 1);
+            assert_eq!(failures(&graph).await, ["b: E_NODE_FAILED b broke (1)"]);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn codes_and_attempts_are_kept() {
+    let always = || async { Err::<(), BoxError>("no".into()) };
+    let retried = RetryPolicy::attempts(3).initial(Duration::from_millis(1));
+    for eager in [false, true] {
+        let graph = StateGraph::<Words>::new()
+            .node("tries", always.retry(retried.clone()))
+            .node("late", (|| std::future::pending::<()>()).timeout(Duration::from_secs(5)))
+            .node("panics", || async {
+                if true {
+                    panic!("oh")
+                }
+            })
+            .node("asks", |_: Dep<String>| async {})
+            .dep("text".to_owned());
+        let graph =
+            ["tries", "late", "panics", "asks"].iter().fold(graph, |graph, node| graph.edge(START, *node));
+        let graph = if eager { graph.eager() } else { graph };
+        let graph = graph.compile().unwrap().checkpointer(MemorySaver::new());
+        let graph = graph.services(common::clock::TokioClock::default());
+        fail(&graph, Durability::Sync).await;
+        let found = failures(&graph).await;
+        let codes = ["tries: E_NODE_FAILED no (3)", "late: E_NODE_TIMEOUT", "panics: E_NODE_PANICKED"];
+        assert_eq!(found.len(), 3, "{found:?}");
+        for (found, code) in found.iter().zip(codes) {
+            assert!(found.starts_with(code), "{found}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_task_that_is_done_since_or_asks_since_has_not_failed_any_more() {
+    for eager in [false, true] {
+        let fails = Fails::times(3);
+        let (first, second) = (fails.clone(), fails.clone());
+        let b = move || {
+            let fails = first.clone();
+            async move {
+                if fails.fails() {
+                    Err::<WordsUpdate, BoxError>("b".into())
+                } else {
+                    Ok(Words::update().seen(["b"]))
+                }
+            }
+        };
+        let c = move |ctx: Ctx| {
+            let fails = second.clone();
+            async move {
+                if fails.fails() {
+                    return Err::<WordsUpdate, BoxError>("c".into());
+                }
+                let answer: String = ctx.interrupt("?")?;
+                Ok(Words::update().seen([answer]))
+            }
+        };
+        let graph = StateGraph::new().node("b", b).node("c", c).edge(START, "b").edge(START, "c");
+        let graph = if eager { graph.eager() } else { graph };
+        let graph = graph.compile().unwrap().checkpointer(MemorySaver::new());
+        fail(&graph, Durability::Sync).await;
+        assert_eq!(failures(&graph).await, ["b: E_NODE_FAILED b (1)", "c: E_NODE_FAILED c (1)"]);
+        // `b` fails once more, and `c` asks.
+        graph.proceed().thread("t").await.unwrap_err();
+        let state = graph.state("t").await.unwrap().unwrap();
+        assert_eq!((state.failures.len(), state.interrupts.len()), (1, 1), "eager: {eager}, {state:?}");
+        assert_eq!(state.failures[0].node(), "b");
+        // Now `b` is done, and `c` still asks.
+        let waits = graph.resume("c").thread("t").max_supersteps(9).await;
+        let _ = waits.unwrap().into_finished().unwrap();
+        assert!(failures(&graph).await.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn an_error_before_a_question_is_over_when_the_question_was_answered() {
+    for eager in [false, true] {
+        let fails = Fails::times(1);
+        let also = fails.clone();
+        let asks = move |ctx: Ctx| {
+            let fails = also.clone();
+            async move {
+                if fails.fails() {
+                    return Err::<WordsUpdate, BoxError>("at first".into());
+                }
+                let answer: String = ctx.interrupt("?")?;
+                match &*answer {
+                    "wait" => std::future::pending().await,
+                    _ => Ok(Words::update().seen([answer])),
+                }
+            }
+        };
+        let graph = StateGraph::new().node("asks", asks).edge(START, "asks");
+        let graph = if eager { graph.eager() } else { graph };
+        let graph = graph.compile().unwrap().checkpointer(MemorySaver::new());
+        fail(&graph, Durability::Sync).await;
+        assert_eq!(failures(&graph).await.len(), 1);
+        graph.proceed().thread("t").await.unwrap();
+        assert!(failures(&graph).await.is_empty(), "it waits");
+        // A call that is dropped while the task runs again.
+        let cut = Box::pin(std::future::IntoFuture::into_future(graph.resume("wait").thread("t")));
+        assert!(common::poll::at_most(cut, 5).await.is_none());
+        assert!(failures(&graph).await.is_empty(), "eager: {eager}: it has not failed since it was answered");
+    }
+}
+
+#[tokio::test]
+async fn a_cancelled_sibling_keeps_the_error_that_it_had() {
+    let (fails, once) = (Fails::times(3), Fails::times(1));
+    let then_hangs = move || {
+        let once = once.clone();
+        async move {
+            if once.fails() { Err::<(), BoxError>("first".into()) } else { std::future::pending().await }
+        }
+    };
+    let graph = StateGraph::new().node("b", fails.node("b")).node("c", then_hangs);
+    let graph = graph.edge(START, "b").edge(START, "c").compile().unwrap().checkpointer(MemorySaver::new());
+    fail(&graph, Durability::Sync).await;
+    let error = graph.proceed().thread("t").siblings(Siblings::Cancel).await.unwrap_err();
+    assert_eq!(error.failures().len(), 1);
+    assert_eq!(failures(&graph).await.len(), 2);
+}
+
+#[tokio::test]
+async fn the_error_of_a_handler_is_its_own() {
+    for eager in [false, true] {
+        let fails = Fails::times(2);
+        let graph = StateGraph::new()
+            .node("b", fails.node("b").on_error("fix"))
+            .node("fix", fails.node("fix"))
+            .edge(START, "b");
+        let graph = if eager { graph.eager() } else { graph };
+        let graph = graph.compile().unwrap().checkpointer(MemorySaver::new());
+        let error = fail(&graph, Durability::Sync).await;
+        assert_eq!(
+            error.failures().iter().map(line).collect::<Vec<_>>(),
+            ["fix: E_NODE_FAILED fix broke (1)"]
+        );
+        assert_eq!(failures(&graph).await, ["fix: E_NODE_FAILED fix broke (1)"]);
+        let done = graph.proceed().thread("t").await.unwrap().into_finished().unwrap();
+        assert_eq!(done.seen, ["fix"]);
+        assert!(failures(&graph).await.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn what_failed_inside_of_a_subgraph_is_listed_with_its_namespace() {
+    for memory in [Memory::PerCall, Memory::PerThread] {
+        for eager in [false, true] {
+            let fails = Fails::times(2);
+            let child = StateGraph::new().node("x", fails.node("x")).node("y", fails.node("y"));
+            let child = child.edge(START, "x").edge(START, "y");
+            let child = if eager { child.eager() } else { child };
+            let graph = StateGraph::new()
+                .node("sub", child.compile().unwrap().memory(memory))
+                .node("beside", says("beside"))
+                .edge(START, "sub")
+                .edge(START, "beside")
+                .compile()
+                .unwrap()
+                .checkpointer(MemorySaver::new());
+            let error = fail(&graph, Durability::Sync).await;
+            assert_eq!(error.failures().len(), 1);
+            let found = failures(&graph).await;
+            assert!(found[0].starts_with("sub: E_NODE_FAILED E_NODE_FAILED: node `x`: x broke"), "{found:?}");
+            let inside = ["x inside: E_NODE_FAILED x broke (1)", "y inside: E_NODE_FAILED y broke (1)"];
+            assert_eq!(found[1..], inside, "{memory:?}, eager: {eager}");
+            assert_eq!(in_history(&graph).await[0].1, found);
+            graph.proceed().thread("t").await.unwrap().into_finished().unwrap();
+            assert!(failures(&graph).await.is_empty());
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_pass_of_a_dependency_graph_lists_its_failed_nodes() {
+    for durability in ALL {
+        let fails = Fails::times(2);
+        let node = |name: &'static str| {
+            let fails = fails.clone();
+            move || if fails.fails() { Err::<String, BoxError>(name.into()) } else { Ok(name.to_owned()) }
+        };
+        let graph = DependencyGraph::<String>::new()
+            .node("a", || Ok::<_, BoxError>("a".to_owned()))
+            .node("late", node("late"))
+            .node("early", node("early"))
+            .edge("a", "late")
+            .edge("a", "early")
+            .compile()
+            .unwrap();
+        let graph = graph.checkpointer(MemorySaver::new());
+        // One after the other, so that only the first of them runs.
+        let error = graph.invoke(()).thread("t").durability(durability).max_concurrency(1).await.unwrap_err();
+        assert_eq!(error.failures().iter().map(line).collect::<Vec<_>>(), ["late: E_NODE_FAILED late (1)"]);
+        let state = graph.state("t").await.unwrap().unwrap();
+        assert_eq!(state.failures.iter().map(line).collect::<Vec<_>>(), ["late: E_NODE_FAILED late (1)"]);
+        let history = graph.history("t").await.unwrap();
+        assert_eq!(history[0].failures, state.failures);
+        graph.proceed().thread("t").await.unwrap_err();
+        assert_eq!(graph.state("t").await.unwrap().unwrap().failures, state.failures, "again");
+        graph.proceed().thread("t").await.unwrap();
+        assert!(graph.state("t").await.unwrap().unwrap().failures.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_pass_that_nothing_keeps_lists_its_failed_node_too() {
+    let graph = DependencyGraph::<String>::new().node("a", || Err::<String, BoxError>("no".into()));
+    let error = graph.compile().unwrap().invoke(()).await.unwrap_err();
+    assert_eq!(error.failures().iter().map(line).collect::<Vec<_>>(), ["a: E_NODE_FAILED no (1)"]);
+}
+
+#[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+struct One {
+    value: u32,
+}
+
+#[tokio::test]
+async fn what_failed_and_was_no_task_is_kept_as_well() {
+    for durability in ALL {
+        let writes = || async { One::update().value(1) };
+        let graph = StateGraph::new()
+            .node("first", writes)
+            .node("a", writes)
+            .node("b", writes)
+            .edge(START, "first")
+            .edge("first", "a")
+            .edge("first", "b")
+            .compile()
+            .unwrap()
+            .checkpointer(MemorySaver::new());
+        let error = graph.invoke(One::update()).thread("t").durability(durability).await.unwrap_err();
+        assert_eq!((error.code(), error.failures().len()), (Code::ConcurrentUpdate, 0));
+        let state = graph.state("t").await.unwrap().unwrap();
+        assert_eq!(state.failures.len(), 1, "{durability:?}");
+        assert_eq!(state.failures[0].code(), Code::ConcurrentUpdate);
+        assert!(state.failures[0].message().contains("`value`"));
+        assert_eq!(graph.history("t").await.unwrap()[0].failures, state.failures);
+        graph.update_state("t").as_end(One::update()).await.unwrap();
+        assert!(graph.state("t").await.unwrap().unwrap().failures.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_failure_stays_with_its_branch_and_goes_with_edits_that_move_nothing() {
+    let fails = Fails::times(2);
+    let graph = branches(&fails).compile().unwrap().checkpointer(MemorySaver::new());
+    fail(&graph, Durability::Sync).await;
+    let failed_at = graph.state("t").await.unwrap().unwrap().id;
+    graph.update_state("t").update(Words::update().seen(["edit"])).await.unwrap();
+    assert_eq!(failures(&graph).await.len(), 2, "nothing has run since");
+    // A branch of its own, on which everything is well.
+    graph.proceed().thread("t").from(CheckpointId::new(0, 0)).await.unwrap();
+    assert!(failures(&graph).await.is_empty());
+    let old = graph.history("t").branch(0).await.unwrap();
+    assert_eq!((old[0].failures.len(), old[1].id), (2, failed_at));
+}
+
+#[tokio::test]
+async fn a_copy_says_it_too() {
+    let fails = Fails::times(2);
+    let graph = branches(&fails).compile().unwrap().checkpointer(MemorySaver::new());
+    fail(&graph, Durability::Sync).await;
+    graph.copy_thread("t", "copy").await.unwrap();
+    assert_eq!(graph.state("copy").await.unwrap().unwrap().failures.len(), 2);
+}
+
+#[tokio::test]
+async fn a_run_that_does_not_fail_stores_nothing_for_it() {
+    use agentgraph::checkpoint::{Checkpointer, Place};
+    let saver = Arc::new(MemorySaver::new());
+    let graph = branches(&Fails::default()).compile().unwrap().checkpointer(Arc::clone(&saver));
+    graph.invoke(Words::update()).thread("t").await.unwrap();
+    assert!(saver.get(Place::root("t"), None).await.unwrap().unwrap().writes.is_empty());
+}
+
+#[cfg(feature = "encryption")]
+#[tokio::test]
+async fn an_encrypted_store_holds_no_word_of_it_in_clear() {
+    use agentgraph::checkpoint::{Checkpointer, EncryptedSaver, EncryptionKey, KeyRing, Place};
+    let inner = Arc::new(MemorySaver::new());
+    let keys = KeyRing::new("k", EncryptionKey::from_bytes([7; 32])).unwrap();
+    let fails = Fails::times(2);
+    let saver = EncryptedSaver::new(Arc::clone(&inner), keys);
+    let graph = branches(&fails).compile().unwrap().checkpointer(saver);
+    fail(&graph, Durability::Sync).await;
+    assert_eq!(failures(&graph).await.len(), 2);
+    let writes = inner.get(Place::root("t"), None).await.unwrap().unwrap().writes;
+    let text = |bytes: &[u8]| bytes.windows(5).any(|part| part == b"broke");
+    assert!(writes.len() >= 3 && !writes.iter().any(|write| text(&write.bytes)));
+}
+
+fn explode(old: &mut u32, new: u32) {
+    assert!(new < 2, "too much");
+    *old = new;
+}
+
+#[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+struct Fragile {
+    #[reduce(with = explode)]
+    value: u32,
+}
+
+#[tokio::test]
+async fn a_panic_outside_of_nodes_is_kept_as_well() {
+    for durability in ALL {
+        let graph = StateGraph::new()
+            .node("one", || async { Fragile::update().value(1) })
+            .node("two", || async { Fragile::update().value(2) })
+            .edge(START, "one")
+            .edge("one", "two")
+            .compile()
+            .unwrap()
+            .checkpointer(MemorySaver::new());
+        graph.update_state("t").as_start(Fragile::update()).await.unwrap();
+        let error = graph.proceed().thread("t").durability(durability).await.unwrap_err();
+        assert_eq!(error.code(), Code::NodePanicked);
+        let state = graph.state("t").await.unwrap().unwrap();
+        let next = if durability == Durability::Exit { "one" } else { "two" };
+        assert_eq!(state.next, [next], "{durability:?}");
+        assert_eq!(state.failures.len(), 1, "{durability:?}");
+        assert!(state.failures[0].message().contains("too much"), "{:?}", state.failures);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_superstep_that_took_too_long_is_kept_until_a_task_asks() {
+    let hangs = Arc::new(AtomicU32::new(1));
+    let node = {
+        let hangs = Arc::clone(&hangs);
+        move |ctx: Ctx| {
+            let hangs = Arc::clone(&hangs);
+            async move {
+                if hangs.load(Ordering::SeqCst) == 1 {
+                    std::future::pending::<()>().await;
+                }
+                let answer: String = ctx.interrupt("?")?;
+                Ok::<_, BoxError>(Words::update().seen([answer]))
+            }
+        }
+    };
+    let graph = StateGraph::new().node("slow", node).edge(START, "slow").compile().unwrap();
+    let graph = graph.checkpointer(MemorySaver::new()).services(common::clock::TokioClock::default());
+    let limit = Duration::from_secs(1);
+    let error = graph.invoke(Words::update()).thread("t").step_timeout(limit).await.unwrap_err();
+    assert_eq!(error.code(), Code::StepTimeout);
+    let kept = graph.state("t").await.unwrap().unwrap().failures;
+    assert_eq!((kept.len(), kept[0].code()), (1, Code::StepTimeout));
+    hangs.store(0, Ordering::SeqCst);
+    graph.proceed().thread("t").await.unwrap();
+    let waits = graph.state("t").await.unwrap().unwrap();
+    assert_eq!((waits.failures.len(), waits.interrupts.len()), (0, 1));
+    graph.resume("done").thread("t").await.unwrap().into_finished().unwrap();
+}

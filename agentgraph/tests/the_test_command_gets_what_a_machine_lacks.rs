@@ -1,0 +1,141 @@
+//! `.ci/test` on machines of other kinds: with which line it installs what is missing, and when it only prints that line.
+//!
+//! The package managers, `sudo`, `id` and `uname` are stand-ins that write down how they were called.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A machine on which there is nothing but what a test puts there.
+struct Machine(PathBuf);
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+impl Machine {
+    fn new(system: &str, user: u32, managers: &[&str]) -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let (process, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let machine =
+            Machine(Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("machine-{process}-{count}")));
+        let _ = fs::remove_dir_all(&machine.0);
+        fs::create_dir_all(&machine.0).unwrap();
+        symlink("/bin/sh", machine.0.join("sh")).unwrap();
+        machine.program("uname", &format!("echo {system}"));
+        machine.program("id", &format!("echo {user}"));
+        for manager in managers {
+            machine.program(manager, r#"echo "${0##*/} $*" >>"${0%/*}/called""#);
+        }
+        machine
+    }
+
+    fn program(&self, name: &str, body: &str) {
+        let path = self.0.join(name);
+        fs::write(&path, format!("#!/bin/sh\n{body}\n")).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    /// A `sudo` that asks for no password.
+    fn with_free_sudo(self) -> Self {
+        let log = r#"[ "$1" != -n ] || exit 0; echo "sudo $*" >>"${0%/*}/called"; exec "$@""#;
+        self.program("sudo", log);
+        self
+    }
+
+    /// A `sudo` that would ask for one.
+    fn with_sudo(self) -> Self {
+        self.program("sudo", r#"[ "$1" != -n ] || exit 1; echo "sudo $*" >>"${0%/*}/called"; exit 1"#);
+        self
+    }
+
+    /// Whether it was installed, what was said, and what was called.
+    fn installs(&self, missing: &str) -> (bool, String, Vec<String>) {
+        let script = format!("set -eu; . ./machine; install_missing {missing}");
+        let output = Command::new("/bin/sh")
+            .args(["-c", &script])
+            .env_clear()
+            .env("PATH", &self.0)
+            .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.ci"))
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        let called = fs::read_to_string(self.0.join("called")).unwrap_or_default();
+        (
+            output.status.success(),
+            String::from_utf8_lossy(&said).into_owned(),
+            called.lines().map(str::to_owned).collect(),
+        )
+    }
+}
+
+#[test]
+fn the_superuser_installs_with_the_manager_that_is_there() {
+    for (manager, expected) in [
+        ("apt-get", &["apt-get update -q", "apt-get install -y -q gcc libc6-dev postgresql"][..]),
+        ("dnf", &["dnf install -y gcc postgresql-server"]),
+        ("apk", &["apk add build-base postgresql"]),
+        ("brew", &["brew install gcc postgresql@17"]),
+    ] {
+        let (done, said, called) = Machine::new("Linux", 0, &[manager]).installs("c postgres");
+        assert!(done, "{manager}: {said}");
+        assert_eq!(called, expected);
+        assert!(said.starts_with("Missing: a C compiler, a PostgreSQL server. Installing: "), "{said}");
+    }
+}
+
+#[test]
+fn a_manager_of_the_system_comes_before_brew() {
+    let (done, _, called) = Machine::new("Linux", 0, &["brew", "apk"]).installs("c++");
+    assert_eq!((done, called), (true, vec!["apk add build-base".to_owned()]));
+}
+
+#[test]
+fn another_user_takes_a_sudo_that_asks_for_nothing() {
+    let (done, said, called) =
+        Machine::new("Linux", 1000, &["apt-get"]).with_free_sudo().installs("postgres");
+    assert!(done, "{said}");
+    let expected = [
+        "sudo apt-get update -q",
+        "apt-get update -q",
+        "sudo apt-get install -y -q postgresql",
+        "apt-get install -y -q postgresql",
+    ];
+    assert_eq!(called, expected);
+}
+
+#[test]
+fn where_nobody_can_be_asked_for_a_password_the_line_is_printed() {
+    let machines = [Machine::new("Linux", 1000, &["dnf"]), Machine::new("Linux", 1000, &["dnf"]).with_sudo()];
+    for machine in machines {
+        let (done, said, called) = machine.installs("c postgres");
+        assert_eq!((done, called), (false, vec![]), "{said}");
+        assert!(said.contains("Run this as the superuser"), "{said}");
+        assert!(said.contains("\n    dnf install -y gcc postgresql-server\n"), "{said}");
+    }
+}
+
+#[test]
+fn an_install_that_fails_is_a_failure() {
+    let machine = Machine::new("Linux", 0, &["apt-get"]);
+    machine.program("apt-get", "exit 100");
+    assert!(!machine.installs("postgres").0);
+}
+
+#[test]
+fn what_no_known_manager_can_install_is_named() {
+    let (done, said, _) = Machine::new("Linux", 0, &[]).installs("c postgres");
+    assert!(!done && said.contains("Missing: a C compiler, a PostgreSQL server."), "{said}");
+    // Homebrew has the server; the compiler there is Apple's.
+    let (done, said, called) = Machine::new("Darwin", 501, &["brew", "apt-get"]).installs("c postgres");
+    assert!(!done && called.is_empty() && said.contains("xcode-select --install"), "{said}");
+    let (done, said, called) = Machine::new("Darwin", 501, &["brew", "apt-get"]).installs("postgres");
+    assert_eq!((done, called), (true, vec!["brew install postgresql@17".to_owned()]), "{said}");
+}

@@ -1,0 +1,260 @@
+//! A lost lease, a failing store and stored bytes that cannot be used end the run with their own code, however deep inside of
+//! subgraphs they come up. No retry and no handler of a node sees them.
+#![cfg(feature = "sqlite")]
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+mod sqlite_folder;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, SystemTime};
+
+use agentgraph::checkpoint::{LeaseTerms, ListQuery, Place, Put, PutWrites, Row, SqliteSaver, Tail};
+use agentgraph::prelude::*;
+use agentgraph::{
+    BoxError, CheckpointId, Checkpointer, Code, Durability, Error, Host, Memory, OnEnd, RetryPolicy,
+};
+use agentgraph::{TaskCall, TaskReply};
+use common::poll::pending_for;
+use common::words::{Words, WordsUpdate, says, text};
+use sqlite_folder::Folder;
+
+/// How often it was called.
+#[derive(Clone, Default)]
+struct Count(Arc<AtomicU32>);
+
+impl Count {
+    fn up(&self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn get(&self) -> u32 {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// Two connections to one store, of each kind.
+async fn stores(folder: &Folder) -> Vec<[Arc<dyn Checkpointer>; 2]> {
+    let memory: Arc<dyn Checkpointer> = Arc::new(MemorySaver::new());
+    let path = folder.fresh();
+    let open = async || Arc::new(SqliteSaver::open(&path).await.unwrap()) as Arc<dyn Checkpointer>;
+    vec![[Arc::clone(&memory), memory], [open().await, open().await]]
+}
+
+/// Takes the thread from the run, as another process does, and then goes on as if nothing had happened.
+fn loses(other: Arc<dyn Checkpointer>, calls: Count) -> impl IntoNode<Words, agentgraph::IsNode> {
+    let node = move || {
+        let other = Arc::clone(&other);
+        calls.up();
+        async move {
+            let now = SystemTime::now();
+            let terms = LeaseTerms { now, until: now + Duration::from_secs(3600), seize: true };
+            other.acquire("t", terms).await?;
+            Ok::<_, BoxError>(Words::update().seen(["lost"]))
+        }
+    };
+    node.into_node()
+}
+
+fn chain(first: impl IntoNode<Words, agentgraph::IsNode>) -> CompiledGraph<Words> {
+    let graph = StateGraph::new().node("first", first.into_node()).node("second", says("second"));
+    graph.edge(START, "first").edge("first", "second").compile().unwrap()
+}
+
+/// A graph around it in which everything stands ready that could hide what happened.
+fn around(
+    graph: StateGraph<Words>,
+    sub: CompiledGraph<Words>,
+    memory: Memory,
+    handled: &Count,
+) -> StateGraph<Words> {
+    let handled = handled.clone();
+    let handle = move || {
+        handled.up();
+        std::future::ready(Words::update().seen(["handled"]))
+    };
+    let sub = sub.memory(memory).retry(RetryPolicy::attempts(4).initial(Duration::ZERO)).on_error("handle");
+    graph.node("sub", sub).node("handle", handle).edge(START, "sub")
+}
+
+const MODES: [Durability; 3] = [Durability::Sync, Durability::Async, Durability::Exit];
+
+#[tokio::test]
+async fn a_lease_lost_in_a_subgraph_ends_the_run_in_every_mode_and_depth() {
+    let folder = Folder::new();
+    for [own, other] in stores(&folder).await {
+        for mode in MODES {
+            for (eager, memory, deep) in [
+                (false, Memory::PerCall, false),
+                (false, Memory::PerThread, false),
+                (false, Memory::PerCall, true),
+                (true, Memory::PerCall, true),
+            ] {
+                let (calls, handled) = (Count::default(), Count::default());
+                let discipline = |graph: StateGraph<Words>| if eager { graph.eager() } else { graph };
+                let mut sub = chain(loses(Arc::clone(&other), calls.clone()));
+                if deep {
+                    sub = around(discipline(StateGraph::new()), sub, memory, &handled).compile().unwrap();
+                }
+                let graph = around(discipline(StateGraph::new()), sub, memory, &handled);
+                let graph = graph.compile().unwrap().checkpointer(Arc::clone(&own));
+                let run = graph.invoke(Words::update().seen(["i"])).thread("t").durability(mode);
+                let case = format!("{mode:?} {memory:?} deep {deep} eager {eager}");
+                let error = run.await.expect_err(&case);
+                assert_eq!((error.code(), error.thread()), (Code::LeaseLost, Some("t")), "{case}: {error}");
+                assert_eq!((calls.get(), handled.get()), (1, 0), "{case}");
+                other.delete_thread("t").await.unwrap();
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn it_counts_more_than_what_a_sibling_failed_with() {
+    async fn fails() -> Result<WordsUpdate> {
+        Err("the well is dry".into())
+    }
+    for eager in [false, true] {
+        let saver: Arc<dyn Checkpointer> = Arc::new(MemorySaver::new());
+        let (calls, handled) = (Count::default(), Count::default());
+        let sub = chain(loses(Arc::clone(&saver), calls.clone()));
+        let graph = if eager { StateGraph::new().eager() } else { StateGraph::new() };
+        // It fails before the subgraph does, and comes before it in the order of tasks.
+        let graph = around(graph.node("fails", fails).edge(START, "fails"), sub, Memory::PerCall, &handled);
+        let graph = graph.compile().unwrap().checkpointer(Arc::clone(&saver));
+        let error = graph.invoke(Words::update()).thread("t").await.unwrap_err();
+        assert_eq!(
+            (error.code(), calls.get(), handled.get()),
+            (Code::LeaseLost, 1, 0),
+            "eager {eager}: {error}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_failure_of_a_detached_task_is_its_own_and_a_lost_lease_is_not() {
+    async fn slow() -> WordsUpdate {
+        pending_for(50).await;
+        Words::update().seen(["slow"])
+    }
+    // Nothing else would be stored after it.
+    let saver = FailsInside { inner: Arc::new(MemorySaver::new()), code: Code::LeaseLost };
+    let sub = chain(says("inside").into_node());
+    let sub = sub.memory(Memory::PerCall).detached().on_end(OnEnd::Await(Duration::MAX));
+    let graph = StateGraph::new().eager().node("sub", sub).node("slow", slow);
+    let graph = graph.edge(START, "sub").edge(START, "slow").compile().unwrap().checkpointer(saver);
+    let error = graph.invoke(Words::update()).thread("t").await.unwrap_err();
+    assert_eq!(error.code(), Code::LeaseLost, "{error}");
+}
+
+#[tokio::test]
+async fn it_ends_the_run_from_a_subgraph_whose_tasks_run_elsewhere() {
+    struct Elsewhere(CompiledGraph<Words>);
+    #[async_trait::async_trait]
+    impl Host for Elsewhere {
+        async fn run(&self, call: TaskCall) -> Result<TaskReply, BoxError> {
+            Ok(self.0.run_task(call).await?)
+        }
+    }
+    let saver: Arc<dyn Checkpointer> = Arc::new(MemorySaver::new());
+    let (calls, handled) = (Count::default(), Count::default());
+    let sub = chain(loses(Arc::clone(&saver), calls.clone()));
+    let sub = sub.clone().host(Elsewhere(sub));
+    let graph = around(StateGraph::new(), sub, Memory::PerCall, &handled).compile().unwrap();
+    let error = graph.checkpointer(saver).invoke(Words::update()).thread("t").await.unwrap_err();
+    assert_eq!((error.code(), calls.get(), handled.get()), (Code::LeaseLost, 1, 0), "{error}");
+}
+
+/// A store that fails with that code whenever something of a subgraph is to be stored.
+struct FailsInside {
+    inner: Arc<dyn Checkpointer>,
+    code: Code,
+}
+
+impl FailsInside {
+    fn check(&self, place: Place<'_>) -> Result<(), Error> {
+        match place.namespace {
+            "" => Ok(()),
+            _ => Err(Error::new(self.code, "this store fails inside")),
+        }
+    }
+}
+
+#[async_trait::async_trait]
+impl Checkpointer for FailsInside {
+    async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, Error> {
+        self.inner.get(place, at).await
+    }
+
+    async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, Error> {
+        self.inner.row(place, id).await
+    }
+
+    async fn put(&self, put: Put<'_>) -> Result<(), Error> {
+        self.check(put.place)?;
+        self.inner.put(put).await
+    }
+
+    async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), Error> {
+        self.check(put.place)?;
+        self.inner.put_writes(put).await
+    }
+
+    async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, Error> {
+        self.inner.list(place, query).await
+    }
+
+    async fn threads(&self) -> Result<Vec<String>, Error> {
+        self.inner.threads().await
+    }
+
+    async fn delete_thread(&self, thread: &str) -> Result<(), Error> {
+        self.inner.delete_thread(thread).await
+    }
+}
+
+/// What a store may answer, whatever it is asked.
+const OF_STORES: [Code; 11] = [
+    Code::Store,
+    Code::Stale,
+    Code::LeaseLost,
+    Code::ThreadBusy,
+    Code::CorruptCheckpoint,
+    Code::UnknownFormat,
+    Code::UnknownKey,
+    Code::WrongKey,
+    Code::SealBroken,
+    Code::NotEncrypted,
+    Code::UnknownCheckpoint,
+];
+
+#[tokio::test]
+async fn every_answer_of_a_store_ends_the_run_with_its_own_code() {
+    for code in OF_STORES {
+        let (calls, handled) = (Count::default(), Count::default());
+        let counting = calls.clone();
+        let first = move || {
+            counting.up();
+            std::future::ready(Words::update().seen(["first"]))
+        };
+        let graph = around(StateGraph::new(), chain(first.into_node()), Memory::PerCall, &handled);
+        let saver = FailsInside { inner: Arc::new(MemorySaver::new()), code };
+        let graph = graph.compile().unwrap().checkpointer(saver);
+        let error = graph.invoke(Words::update()).thread("t").await.unwrap_err();
+        // The record that it began could not be stored, so no node inside was called.
+        assert_eq!((error.code(), calls.get(), handled.get()), (code, 0, 0), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn what_nodes_inside_fail_with_is_still_for_the_policies_around_them() {
+    async fn fails() -> Result<WordsUpdate> {
+        Err("the well is dry".into())
+    }
+    let handled = Count::default();
+    let graph = around(StateGraph::new(), chain(fails.into_node()), Memory::PerCall, &handled);
+    let graph = graph.compile().unwrap().checkpointer(MemorySaver::new());
+    let outcome = graph.invoke(Words::update()).thread("t").await.unwrap();
+    assert_eq!((text(outcome.output()), handled.get()), ("handled".into(), 1));
+}
