@@ -14,7 +14,7 @@ use std::sync::Arc;
 use agentgraph::checkpoint::{ListQuery, Place, RowKind};
 use agentgraph::prelude::*;
 use agentgraph::{Code, MemorySaver, Source};
-use common::later_stories::{self, asked, handled, nested};
+use common::later_stories::{self, asked, failed, handled, nested};
 use common::stories::{Story, large, long, long_step, paused, person, recorded};
 use common::tape::{Tape, hex, unhex};
 
@@ -179,6 +179,29 @@ async fn questions_with_keys_one_whose_answer_is_void_and_one_that_was_answered_
         let end = graph.resume("no").thread("t").await.unwrap().into_finished().unwrap();
         assert_eq!(end.lines, ["yes", "", "no"], "{name}");
     }
+}
+
+#[tokio::test]
+async fn why_a_task_has_failed_and_joins_of_subgraphs_that_wait_in_vain() {
+    let tape = fixture("failed").await;
+    let hold = |key: &[u8]| {
+        let records = tape.commits.iter().map(|commit| unhex(&commit.record));
+        records.filter(|record| record.windows(key.len()).any(|part| part == key)).count()
+    };
+    assert!(hold(b"\xa5stuck") > 0 && hold(b"\xaaalso_stuck") > 0, "all at once, and what is added");
+
+    let saver = stored("failed").await;
+    let failures = failed(Arc::clone(&saver), false).state("t").await.unwrap().unwrap().failures;
+    let told: Vec<_> = failures.iter().map(|one| (one.node(), one.message())).collect();
+    assert_eq!(told, [("tear", "the page is torn")]);
+
+    let Outcome::Finished { stuck, .. } = failed(saver, true).proceed().thread("t").await.unwrap() else {
+        panic!("it is mended")
+    };
+    let told =
+        stuck.iter().map(|join| (join.namespace.split(':').next().unwrap(), &*join.to, &join.missing[..]));
+    let missing = &["absent".to_owned()][..];
+    assert_eq!(told.collect::<Vec<_>>(), [("one", "both", missing), ("two", "both", missing)]);
 }
 
 /// A record with one more key in its header.

@@ -112,12 +112,28 @@ async fn ask_and_answer(saver: Recorder, eager: bool) {
     }
 }
 
+/// Fails, unless it is mended, on a branch that begins between two calls of a subgraph, each of which ended with a join that waits.
+pub fn failed(saver: impl Checkpointer, mended: bool) -> CompiledGraph<Story> {
+    let tear = move || std::future::ready(if mended { Ok(()) } else { Err("the page is torn") });
+    let half = StateGraph::new()
+        .node("here", line("here"))
+        .node("absent", line("absent"))
+        .node("both", line("both"));
+    let half = half.edge(START, "here").edge(["here", "absent"], "both").compile().unwrap();
+    let graph = StateGraph::new().node("one", half.clone()).node("two", half).node("tear", tear);
+    kept(graph.edge(START, "one").edge("one", "two").edge("two", "tear"), saver)
+}
+
 /// The threads as they are stored by this release. The file `nested` has the second one from a release that named no
 /// memories.
-pub async fn recorded() -> [(&'static str, Tape); 4] {
-    let [first, second, third, fourth] = std::array::from_fn(|_| Recorder::default());
+pub async fn recorded() -> [(&'static str, Tape); 5] {
+    let [first, second, third, fourth, fifth] = std::array::from_fn(|_| Recorder::default());
     ask_and_answer(third.clone(), false).await;
     ask_and_answer(fourth.clone(), true).await;
+    let graph = failed(fifth.clone(), false);
+    graph.invoke(Story::update().title("failed")).thread("t").await.unwrap_err();
+    let behind_one = graph.history("t").await.unwrap().remove(1).id;
+    graph.proceed().thread("t").from(behind_one).await.unwrap_err();
     let graph = handled(first.clone());
     graph.invoke(Story::update().title("handled")).thread("t").await.unwrap();
     let begin = graph.history("t").await.unwrap().pop().unwrap().id;
@@ -131,5 +147,6 @@ pub async fn recorded() -> [(&'static str, Tape); 4] {
         ("named", second.tape()),
         ("asked", third.tape()),
         ("asked_eager", fourth.tape()),
+        ("failed", fifth.tape()),
     ]
 }

@@ -168,9 +168,9 @@ fn told(outcome: Result<Outcome<World>, agentgraph::Error>) -> Told {
     let (output, coins) = (Some(outcome.output().clone()), Some(outcome.spent("coins")));
     let came = match outcome {
         Outcome::Finished { stuck, .. } => {
-            // The model follows the joins of the graph that is run; those of subgraphs have tests of their own.
-            let own = stuck.iter().filter(|join| join.namespace.is_empty());
-            let stuck = own.map(|join| (known(&join.to), names(&join.arrived), names(&join.missing)));
+            let stuck = stuck.iter().map(|join| {
+                (path(&join.namespace), known(&join.to), names(&join.arrived), names(&join.missing))
+            });
             Came::Finished { stuck: stuck.collect() }
         }
         Outcome::Interrupted { interrupts, .. } if interrupts[0].id.is_none() => {
@@ -185,6 +185,12 @@ fn told(outcome: Result<Outcome<World>, agentgraph::Error>) -> Told {
 
 fn asked(interrupt: &Interrupt) -> (&'static str, u64) {
     (known(&interrupt.node), interrupt.value.as_u64().unwrap())
+}
+
+/// The nodes that a namespace leads through, without the calls.
+fn path(namespace: &str) -> String {
+    let parts = namespace.split('|').filter(|part| !part.is_empty());
+    parts.map(|part| format!("{}/", part.split(':').next().unwrap())).collect()
 }
 
 fn names(names: &[String]) -> Vec<&'static str> {

@@ -8,7 +8,7 @@ use super::behaviour::{
     Attempt, Called, Going, answer, attempt, child_input, child_output, is_exclusive, routed, time_at,
 };
 use super::events::{Happening, OfTask, add};
-use super::rounds::{Arrivals, Rounds};
+use super::rounds::{Arrivals, Rounds, Stuck};
 use super::shape::{Child, Edit, From, Shape, Target, name};
 use super::told::{Came, Seen, Status, Told};
 use super::world::{Channel, Item, World, Write, Writes, given, key};
@@ -53,6 +53,8 @@ struct Left<'a> {
     /// What it asks and has no answer to.
     open: Option<u64>,
     done: Option<(Vec<Writes>, Option<Going>)>,
+    /// The joins that the graph which is the node ended with.
+    stuck: Vec<Stuck>,
     /// The run of a graph that is the node.
     inner: Option<Box<Model<'a>>>,
 }
@@ -74,6 +76,7 @@ struct Checkpoint {
     next: Vec<Task>,
     deferred: BTreeSet<usize>,
     rounds: Rounds,
+    stuck_inside: Vec<Stuck>,
     /// The static interrupt after these nodes stopped the run here.
     halted: Vec<usize>,
     /// What graphs with a memory for the thread had in it. A call that is given up leaves nothing there.
@@ -119,6 +122,8 @@ pub struct Model<'a> {
     next: Vec<Task>,
     deferred: BTreeSet<usize>,
     rounds: Rounds,
+    /// The joins that graphs ended with whose calls this run has merged.
+    stuck_inside: Vec<Stuck>,
     halted: Vec<usize>,
     base: Option<usize>,
     has_committed: bool,
@@ -151,6 +156,7 @@ impl<'a> Model<'a> {
             next: Vec::new(),
             deferred: BTreeSet::new(),
             rounds: Rounds::default(),
+            stuck_inside: Vec::new(),
             halted: Vec::new(),
             base: None,
             has_committed: false,
@@ -251,6 +257,7 @@ impl<'a> Model<'a> {
         self.next = checkpoint.next;
         self.deferred = checkpoint.deferred;
         self.rounds = checkpoint.rounds;
+        self.stuck_inside = checkpoint.stuck_inside;
         self.halted = if self.told { Vec::new() } else { checkpoint.halted };
     }
 
@@ -320,6 +327,7 @@ impl<'a> Model<'a> {
         self.world.flash.clear();
         apply(&mut self.world, &[input]);
         (self.rounds, self.deferred) = (Rounds::default(), BTreeSet::new());
+        self.stuck_inside.clear();
         let mut left = Leaving::default();
         if let Err(code) = self.leave(None, &self.world.clone(), &mut left) {
             self.world = before;
@@ -351,6 +359,7 @@ impl<'a> Model<'a> {
                     let (node, input) = self.next[*at];
                     input.is_some() || self.left[at].failure.is_some() || !acts(node)
                 });
+                self.take_stuck(ended.iter().map(|(at, _)| *at).collect());
                 let place = |(at, ended)| match self.next[at] {
                     (node, None) => ((false, node), ended),
                     (_, Some(_)) => ((true, 0), ended),
@@ -364,6 +373,7 @@ impl<'a> Model<'a> {
             }
             Edit::Start(writes) => self.begin(writes)?,
             Edit::End(writes) => {
+                self.take_stuck(self.finished().iter().map(|(at, _)| *at).collect());
                 let finished: Vec<_> =
                     self.finished().into_iter().flat_map(|(_, (_, writes, _))| writes).collect();
                 apply(&mut self.world, &finished);
@@ -393,6 +403,12 @@ impl<'a> Model<'a> {
         self.told = told;
     }
 
+    /// What the calls at these places of the open superstep ended with counts for the run from now on.
+    fn take_stuck(&mut self, merged: Vec<usize>) {
+        let stuck = merged.iter().filter_map(|at| self.left.get(at)).flat_map(|left| left.stuck.clone());
+        self.stuck_inside.extend(stuck);
+    }
+
     fn forget_superstep(&mut self) {
         self.left.clear();
         self.halted.clear();
@@ -405,7 +421,8 @@ impl<'a> Model<'a> {
         }
         loop {
             if self.next.is_empty() {
-                return Came::Finished { stuck: self.rounds.stuck(self.shape) };
+                let own = self.rounds.stuck(self.shape, &self.path);
+                return Came::Finished { stuck: own.into_iter().chain(self.stuck_inside.clone()).collect() };
             }
             let nodes: Vec<usize> = self.next.iter().map(|(node, _)| *node).collect();
             let breaks = stops(&among(&nodes, &self.shape.before), true);
@@ -462,6 +479,7 @@ impl<'a> Model<'a> {
         if let Err(code) = self.merge(ended) {
             return Some(Came::Failed(code));
         }
+        self.take_stuck(self.left.keys().copied().collect());
         self.forget_superstep();
         if !self.next.is_empty() {
             self.halted = among(&actors, &self.shape.after);
@@ -531,7 +549,8 @@ impl<'a> Model<'a> {
         let twice = self.next.iter().filter(|(other, _)| *other == node).count() > 1;
         self.is_unclear |= inner.is_unclear || (twice && child.has_memory());
         let told = match came {
-            Came::Finished { .. } => {
+            Came::Finished { stuck } => {
+                left.stuck = stuck;
                 let writes = if child.embedded { vec![child_output(&inner.world)] } else { inner.sum() };
                 left.done = Some((writes, None));
                 OfTask::Done
@@ -734,8 +753,19 @@ impl<'a> Model<'a> {
         if self.has_committed && self.stores_at_end {
             self.stored.pop();
         }
-        let memories = self.memories.clone();
-        self.stored.push(Checkpoint { id, parent, source, world, next, deferred, rounds, halted, memories });
+        let (memories, stuck_inside) = (self.memories.clone(), self.stuck_inside.clone());
+        self.stored.push(Checkpoint {
+            id,
+            parent,
+            source,
+            world,
+            next,
+            deferred,
+            rounds,
+            stuck_inside,
+            halted,
+            memories,
+        });
         self.head = Some(self.stored.len() - 1);
         (self.base, self.has_committed, self.told) = (self.head, true, false);
         let next = self.next.iter().map(|(node, _)| name(*node)).collect();

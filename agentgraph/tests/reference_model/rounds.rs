@@ -15,8 +15,8 @@ struct Round {
     due: Option<u64>,
 }
 
-/// A join that waits: its target, who arrived, who did not.
-pub type Stuck = (&'static str, Vec<&'static str>, Vec<&'static str>);
+/// A join that waits: the path of its graph, its target, who arrived, who did not.
+pub type Stuck = (String, &'static str, Vec<&'static str>, Vec<&'static str>);
 
 /// The sources that arrive in one superstep, each with the edge that it arrives at.
 pub type Arrivals = BTreeSet<(usize, From)>;
@@ -66,15 +66,15 @@ impl Rounds {
         self.0.retain(|at, round| !round.fired || shape.edges[*at].to != Some(node));
     }
 
-    /// Those that wait for a source.
-    pub fn stuck(&self, shape: &Shape) -> Vec<Stuck> {
+    /// Those that wait for a source, in the graph of this path.
+    pub fn stuck(&self, shape: &Shape, path: &str) -> Vec<Stuck> {
         let waiting = self.0.iter().filter(|(_, round)| !round.fired);
         let stuck = waiting.map(|(at, round)| {
             let edge = &shape.edges[*at];
             let (here, missing): (Vec<From>, Vec<From>) =
                 edge.from.iter().partition(|from| round.arrived.contains(from));
             let names = |from: Vec<From>| from.into_iter().map(source_name).collect();
-            (target_name(edge.to), names(here), names(missing))
+            (path.to_owned(), target_name(edge.to), names(here), names(missing))
         });
         stuck.collect()
     }
