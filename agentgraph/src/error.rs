@@ -299,8 +299,8 @@ impl Error {
         self.0.thread.as_deref()
     }
 
-    /// The tasks that failed, in task order, the one of this error among them. Empty where no task failed but
-    /// something else: the store, say, or the merge of what tasks have written.
+    /// The tasks that failed, in task order, the one of this error among them. Empty where no task of the frontier failed but
+    /// something else: the store, say, the merge of what tasks have written, or the node for the limit.
     ///
     /// ```
     /// # use agentgraph::prelude::*;

@@ -337,6 +337,40 @@ async fn two_tasks_beside_each_other_cannot_both_be_remembered_though_one_comes_
     assert!(error.to_string().contains("E_CONCURRENT_SUBGRAPH"), "{error}");
 }
 
+/// Without supersteps a call can begin while another one waits, at any depth.
+#[tokio::test]
+async fn a_memory_whose_call_waits_is_not_called_by_another_task_of_an_eager_run() {
+    async fn asks(ctx: Ctx, words: Snapshot<Words>) -> Result<WordsUpdate> {
+        let answer: String = ctx.interrupt(format!("question {}", words.seen.len()))?;
+        Ok(Words::update().seen([answer]))
+    }
+    async fn slow() {
+        pending_for(20).await;
+    }
+    let asking = StateGraph::new().node("ask", asks).edge(START, "ask").compile().unwrap();
+    let asking =
+        asking.embed(|_: Snapshot<Words>| Words::update(), |words: Words| Words::update().seen(words.seen));
+    let part =
+        StateGraph::new().node("m", asking.memory(Memory::PerThread)).edge(START, "m").compile().unwrap();
+    let graph = StateGraph::new().eager().node("part", part).node("slow", slow);
+    let graph = graph.edge(START, "part").edge(START, "slow").edge("slow", "part").compile().unwrap();
+    let graph = graph.checkpointer(MemorySaver::new());
+
+    let error = graph.invoke(Words::update()).thread("t").await.unwrap_err();
+    assert!(error.to_string().contains("E_CONCURRENT_SUBGRAPH"), "{error}");
+    let open = graph.state("t").await.unwrap().unwrap().interrupts;
+    assert_eq!(open.iter().map(|one| one.value.as_str().unwrap()).collect::<Vec<_>>(), ["question 0"]);
+
+    // The task that was refused is tried again beside the one that has its answer now.
+    let error = graph.resume("first").thread("t").await.unwrap_err();
+    assert!(error.to_string().contains("E_CONCURRENT_SUBGRAPH"), "{error}");
+    let asks = graph.proceed().thread("t").await.unwrap();
+    let open: Vec<_> = asks.interrupts().iter().map(|one| one.value.as_str().unwrap()).collect();
+    assert_eq!(open, ["question 1"], "the second call begins behind the first one");
+    let done = graph.resume("second").thread("t").await.unwrap().into_finished().unwrap();
+    assert_eq!(done.seen, ["first", "first", "second"]);
+}
+
 /// A memory in a memory, beside one in a call that remembers nothing.
 fn deep(eager: bool, saver: impl Checkpointer) -> CompiledGraph<Words> {
     let once = |name: &'static str, node: Node<Words>| {
@@ -538,6 +572,42 @@ async fn a_segment_names_the_memories_as_the_deltas_that_it_folds_do() {
     assert_eq!(graph.state("t").await.unwrap().unwrap().memories["diary"], CheckpointId::new(0, 1));
     let outcome = graph.invoke(Words::update().seen(["b"])).thread("t").await.unwrap();
     assert!(outcome.output().seen.contains(&"a+b".to_owned()));
+}
+
+/// The segment covers deltas of several calls, and the last of them has named none.
+#[tokio::test]
+async fn a_segment_of_a_call_that_names_no_memories_says_so() {
+    /// What the call was told, and not what it has added since.
+    fn told(words: &Words) -> &str {
+        words.seen.iter().rev().find(|word| *word != "spin").map_or("", |word| word)
+    }
+    async fn asks(ctx: Ctx, words: Snapshot<Words>) -> Result<()> {
+        if told(&words) == "c" { Ok(ctx.interrupt("go on?")?) } else { Ok(()) }
+    }
+    let spins = |words: &Words| {
+        let spun = words.seen.iter().filter(|word| *word == "spin").count();
+        if told(words) == "c" && spun < 1_100 { "spin" } else { "second" }
+    };
+    let outer = StateGraph::new().node("first", asks).node("spin", says("spin")).node("second", asks);
+    let outer = outer.node("diary", diary(notes())).edge(START, "first").edge("second", "diary");
+    let outer = outer.branch("first", spins, ["spin", "second"]).branch("spin", spins, ["spin", "second"]);
+    let outer = outer.compile().unwrap().embed(
+        |words: Snapshot<Words>| Words::update().seen(words.seen.last().cloned()),
+        |words: Words| Words::update().seen(words.seen.last().cloned()),
+    );
+    let graph = StateGraph::new().node("outer", outer.memory(Memory::PerThread)).edge(START, "outer");
+    let graph = graph.compile().unwrap().checkpointer(MemorySaver::new());
+
+    let call = |word: String| graph.invoke(Words::update().seen([word])).thread("t").max_supersteps(2_000);
+    call("a ".repeat(10_000)).await.unwrap().into_finished().unwrap();
+    // What is kept is a full, which names the memory inside.
+    graph.prune(Retention::keep_last(1)).await.unwrap();
+    call("b".to_owned()).await.unwrap().into_finished().unwrap();
+    assert_eq!(call("c".to_owned()).await.unwrap().interrupts().len(), 1);
+    let asks_again = graph.resume(()).thread("t").max_supersteps(2_000).await.unwrap();
+    assert_eq!(asks_again.interrupts().len(), 1);
+    let end = graph.resume(()).thread("t").await.unwrap().into_finished().unwrap();
+    assert!(end.seen.last().unwrap().ends_with("+b+spin"), "the second call is remembered");
 }
 
 #[tokio::test]

@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use agentgraph::checkpoint::Retention;
 use agentgraph::prelude::*;
-use agentgraph::{BoxError, Code, Durability, Error, Memory, NotFinished, Outcome};
+use agentgraph::{BoxError, Code, Durability, Error, Memory, NotFinished, Outcome, RetryPolicy};
+use common::clock::Clock;
 use common::poll::{at_most, pending_for};
 use common::words::{Words, WordsUpdate, says, text};
 
@@ -305,6 +306,72 @@ async fn a_root_that_allows_none_fails_with_those_of_its_subgraphs() {
         let error = graph.invoke(Words::update()).await.unwrap_err();
         assert_eq!(error.code(), Code::StuckJoin, "{shape:?}");
         assert!(error.state::<Words>().is_some());
+    }
+}
+
+#[tokio::test]
+async fn a_subgraph_that_allows_none_fails_again_when_it_is_tried_again() {
+    for shape in shapes() {
+        let child = waits_in_vain().fail_on_stuck_joins();
+        let child = if shape.eager_inside { child.eager() } else { child }.compile().unwrap();
+        let sub = child.memory(shape.memory).retry(RetryPolicy::attempts(3));
+        let graph = StateGraph::new().node("sub", sub).node("after", says("after"));
+        let graph = if shape.eager { graph.eager() } else { graph };
+        let graph = graph.edge(START, "sub").edge("sub", "after").compile().unwrap();
+        let graph = graph.checkpointer(MemorySaver::new()).services(Clock::default());
+        let first = graph.invoke(Words::update()).thread("t").await.unwrap_err().to_string();
+        assert!(first.contains("E_STUCK_JOIN"), "{shape:?}: {first}");
+        for _ in 0..2 {
+            let again = graph.proceed().thread("t").await.unwrap_err().to_string();
+            assert_eq!(again, first, "{shape:?}");
+        }
+    }
+}
+
+/// Asks in the place of what it did before.
+async fn asks(ctx: Ctx) -> Result<WordsUpdate> {
+    let answer: String = ctx.interrupt("?")?;
+    Ok(Words::update().seen([answer]))
+}
+
+#[tokio::test]
+async fn a_call_of_a_memory_does_not_say_what_the_call_before_it_left() {
+    for shape in shapes() {
+        let middle = shape.root().node("asks", asks);
+        let way = |words: &Words| if words.seen.len() == 1 { "sub" } else { "asks" };
+        let middle = middle.branch(START, way, ["sub", "asks"]).compile().unwrap().embed(
+            // Too long to be stored whole again and again.
+            |words: Snapshot<Words>| {
+                Words::update().seen(words.seen.is_empty().then(|| "long ".repeat(2_000)))
+            },
+            |_: Words| Words::update().seen(["called"]),
+        );
+        let graph = StateGraph::new().node("outer", middle.memory(Memory::PerThread)).edge(START, "outer");
+        let again = |words: &Words| if words.seen.len() < 2 { "outer" } else { END };
+        let graph = graph.branch("outer", again, ["outer", END]);
+        let graph = if shape.eager { graph.eager() } else { graph }.compile().unwrap();
+        let graph = graph.checkpointer(MemorySaver::new());
+        let waits = graph.invoke(Words::update()).thread("t").await.unwrap();
+        assert_eq!(waits.interrupts().len(), 1, "{shape:?}");
+        let done = graph.resume("x").thread("t").await.unwrap();
+        assert_eq!(stuck(&done), ["outer/sub c after a lacks b"], "{shape:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_edit_in_the_place_of_a_call_takes_what_it_left_away() {
+    for memory in [Memory::PerCall, Memory::PerThread, Memory::None] {
+        let child = waits_in_vain().compile().unwrap();
+        let graph =
+            StateGraph::new().node("sub", child.memory(memory)).node("asks", asks).node("end", says("end"));
+        let graph =
+            graph.edge(START, "sub").edge(START, "asks").edge(["sub", "asks"], "end").compile().unwrap();
+        let graph = graph.checkpointer(MemorySaver::new());
+        graph.invoke(Words::update()).thread("t").await.unwrap();
+        let edit = graph.update_state("t").as_node("sub", Words::update());
+        edit.as_node("asks", Words::update()).await.unwrap();
+        let done = graph.proceed().thread("t").await.unwrap();
+        assert_eq!(stuck(&done), Vec::<String>::new(), "{memory:?}");
     }
 }
 

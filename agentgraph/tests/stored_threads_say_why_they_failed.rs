@@ -456,6 +456,65 @@ async fn a_panic_outside_of_nodes_is_kept_as_well() {
     }
 }
 
+/// A run that fails before it has stored anything leaves no trace on what the run before it has stored.
+#[tokio::test]
+async fn the_run_before_has_not_failed() {
+    for durability in ALL {
+        let wrote = Arc::new(AtomicU32::new(1));
+        let writes = Arc::clone(&wrote);
+        let write = move || std::future::ready(Fragile::update().value(writes.load(Ordering::Relaxed)));
+        let graph = StateGraph::new().node("write", write).edge(START, "write").compile().unwrap();
+        let graph = graph.checkpointer(MemorySaver::new());
+        let run =
+            |value| graph.invoke(Fragile::update().value(value)).thread("t").durability(durability).abandon();
+        run(0).await.unwrap().into_finished().unwrap();
+        let first = graph.state("t").await.unwrap().unwrap().id;
+
+        // The input breaks a reducer.
+        assert_eq!(run(2).await.unwrap_err().code(), Code::NodePanicked);
+        assert_eq!(run(2).from(CheckpointId::new(0, 0)).await.unwrap_err().code(), Code::NodePanicked);
+        let state = graph.state("t").await.unwrap().unwrap();
+        assert_eq!((state.id, state.failures.len()), (first, 0), "{durability:?}");
+        // A branch of the number that the fork would have had begins clean.
+        run(0).from(CheckpointId::new(0, 0)).await.unwrap().into_finished().unwrap();
+        assert!(in_history(&graph).await.is_empty(), "{durability:?}");
+
+        // The first superstep does.
+        let before = graph.state("t").await.unwrap().unwrap().id;
+        wrote.store(2, Ordering::Relaxed);
+        assert_eq!(run(0).await.unwrap_err().code(), Code::NodePanicked);
+        let state = graph.state("t").await.unwrap().unwrap();
+        match durability {
+            Durability::Exit => assert_eq!((state.id, state.failures.len()), (before, 0)),
+            _ => assert_eq!((&state.next[..], state.failures.len()), (&["write".to_owned()][..], 1)),
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_a_subgraph_cannot_read_is_a_failure_of_its_task() {
+    async fn asks(ctx: Ctx) -> Result<WordsUpdate> {
+        let yes: bool = ctx.interrupt("yes?")?;
+        Ok(Words::update().seen([yes.to_string()]))
+    }
+    for eager in [false, true] {
+        let child = StateGraph::new().node("asks", asks).edge(START, "asks").compile().unwrap();
+        let graph = StateGraph::new().node("child", child).edge(START, "child");
+        let graph = if eager { graph.eager() } else { graph }.compile().unwrap();
+        let graph = graph.checkpointer(MemorySaver::new());
+        graph.invoke(Words::update()).thread("t").await.unwrap();
+        let error = graph.resume("maybe").thread("t").await.unwrap_err();
+        let failed: Vec<_> = error.failures().iter().map(|one| (one.node(), one.code())).collect();
+        assert_eq!(
+            (error.code(), failed),
+            (Code::BadAnswer, vec![("child", Code::BadAnswer)]),
+            "eager: {eager}"
+        );
+        let open = graph.state("t").await.unwrap().unwrap();
+        assert_eq!((open.failures.len(), open.interrupts.len()), (0, 1), "the question is open again");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_superstep_that_took_too_long_is_kept_until_a_task_asks() {
     let hangs = Arc::new(AtomicU32::new(1));

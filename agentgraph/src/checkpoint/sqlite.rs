@@ -157,12 +157,12 @@ impl SqliteSaver {
 
     fn new(home: Home, options: &SqliteSaverBuilder, connection: Connection) -> Self {
         let written = match &home {
-            Home::File(path) if !options.read_only => Some(path.as_path()),
+            Home::File(path) if !options.read_only => Some(open::opened(&connection, path)),
             Home::File(_) | Home::Memory => None,
         };
         SqliteSaver {
-            owner: Owner::new(written),
-            anchor: Anchor::of(written),
+            owner: Owner::new(written.as_deref()),
+            anchor: Anchor::of(written.as_deref()),
             home,
             released: Notify::new(),
             busy_timeout: options.busy_timeout,
@@ -333,6 +333,7 @@ impl Checkpointer for SqliteSaver {
     }
 
     async fn delete_thread(&self, thread: &str) -> Result<(), Error> {
+        self.check_files().map_err(|error| error.on_thread(Some(thread)))?;
         let deleted = self.attempt(|connection| upkeep::delete_thread(connection, thread)).await;
         self.released.notify_waiters();
         if deleted.is_ok() {

@@ -22,8 +22,6 @@ struct Inner {
     unsaid: BTreeSet<String>,
     /// The head names those of an earlier call.
     foreign: bool,
-    /// Whether that was so at the beginning of the run.
-    was_foreign: bool,
     /// What the tasks that are not merged have called, by their indexes, and where it stands after calls that have ended.
     called: HashMap<u32, BTreeMap<String, Option<(u32, u64)>>>,
 }
@@ -39,7 +37,6 @@ impl Memories {
         let mut inner = self.inner();
         let named = std::mem::take(&mut inner.named);
         inner.foreign |= !named.is_empty();
-        inner.was_foreign |= inner.foreign;
     }
 
     /// All of them.
@@ -62,7 +59,7 @@ impl Memories {
         called.filter_map(|(memory, at)| Some((memory.clone(), (*at)?))).collect()
     }
 
-    /// A task failed, or waits: its calls are not merged.
+    /// A task is over without a result, or another one stands in its place: its calls are given up.
     pub(crate) fn forget(&self, index: u32) {
         self.inner().called.remove(&index);
     }
@@ -93,11 +90,6 @@ impl Memories {
         let inner = self.inner();
         let at = |memory: &String| Some((memory.clone(), *inner.named.get(memory)?));
         (!inner.foreign).then(|| inner.unsaid.iter().filter_map(at).collect())
-    }
-
-    /// Whether a record that stands for several has to say which memories are named, even if none is.
-    pub(crate) fn was_foreign(&self) -> bool {
-        self.inner().was_foreign
     }
 
     /// A record that says all of it is committed.

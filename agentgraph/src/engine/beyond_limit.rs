@@ -65,6 +65,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         self.scratch.merged = self.scratch.step;
         if let Some(nest) = &self.shared.nest {
             nest.memories.merge(request.index);
+            self.joins.inside.extend(nest.take_stuck_of(request.index));
         }
         Ok(None)
     }

@@ -156,12 +156,12 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 }
                 Err(error) if self.scratch.merging => Err(error),
                 Err(error) => {
-                    self.forget_calls(index);
+                    self.forget_calls_of_detached(index, detached);
                     self.fail(course, key, detached, error).await
                 }
             },
             End::NotDone(why) => {
-                self.forget_calls(index);
+                self.forget_calls_of_detached(index, detached);
                 self.take_not_done(course, key, detached, why).await
             }
         }
@@ -208,8 +208,10 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             }
             // Also where the task is detached: it is the run that cannot go on.
             NotDone::Inside(Inside::Broken(error)) => {
+                let error = error.at_node(self.core.name(node));
                 self.stands(key, Phase::Stands);
-                course.break_off(error.at_node(self.core.name(node)));
+                course.failed.push((key, Arc::new(self.failure_of(node, &error))));
+                course.break_off(error);
                 if self.siblings == Siblings::Cancel {
                     course.drop_unless(|_| false);
                 }
@@ -310,9 +312,10 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
-    /// Others may call the memories that the task has called.
-    fn forget_calls(&self, index: u32) {
-        if let Some(nest) = &self.shared.nest {
+    /// Others may call the memories that a task has called which is over with its failure. Any other one that is not done goes on with
+    /// its calls, in this run or a later one.
+    fn forget_calls_of_detached(&self, index: u32, detached: bool) {
+        if let Some(nest) = self.shared.nest.as_ref().filter(|_| detached) {
             nest.memories.forget(index);
         }
     }

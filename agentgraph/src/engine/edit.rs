@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use crate::checkpoint::PendingWrite;
-use crate::checkpoint::format::{Source, StoredMemories};
+use crate::checkpoint::format::{Source, StoredMemories, StoredStuck};
 use crate::engine::done::{Done, node_to_act_as, resolve};
 use crate::engine::ends::id_of;
 use crate::engine::host::TaskRunner;
@@ -35,6 +35,8 @@ struct Ended<S: State> {
     done: Done<S>,
     /// Where memories stand after its calls.
     memories: StoredMemories,
+    /// The joins that subgraphs ended with which it has called.
+    stuck: Vec<StoredStuck>,
 }
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
@@ -132,6 +134,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             handled: None,
             done,
             memories: StoredMemories::new(),
+            stuck: Vec::new(),
         });
         finished.extend(edits);
         finished.sort_by_key(|task| {
@@ -140,6 +143,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let (mut acting, mut handled, mut done) = (Frontier::default(), Vec::new(), Vec::new());
         for (index, task) in (0..).zip(finished) {
             self.note_memories(index, task.memories);
+            self.joins.inside.extend(task.stuck);
             match task.dispatch {
                 Some(dispatch) => acting.dispatched.push(dispatch),
                 None => acting.pull(task.node),
@@ -166,7 +170,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             let Some(result) = self.left_over.remove(&id).and_then(|left| left.result) else { continue };
             let (step, edits) = finished_step(core, &journal.codec, &journal.thread, &result)?;
             let edits = proposed(core, &journal.thread, edits)?;
-            self.joins.inside.extend(stuck_in(&journal.thread, &result)?);
+            let stuck = stuck_in(&journal.thread, &result)?;
             let handled = handled(all, index as u32).map(Handled::copy);
             let (node, _) = self.frontier.task(index);
             let at = index.checked_sub(self.frontier.pulled.len());
@@ -174,7 +178,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             let actor = handled.as_ref().map_or(node, |by| by.handler);
             let memories = memories_of(&result)?;
             let done = resolve(core, actor, step, edits)?;
-            ended.push(Ended { node, dispatch, handled, done, memories });
+            ended.push(Ended { node, dispatch, handled, done, memories, stuck });
         }
         Ok(ended)
     }
@@ -184,6 +188,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let mut done = Vec::new();
         for (index, task) in (0..).zip(self.finished_beside(behind)?) {
             self.note_memories(index, task.memories);
+            self.joins.inside.extend(task.stuck);
             done.push(Some(task.done));
         }
         keep_overwrites(&self.core, &mut done);

@@ -43,8 +43,9 @@ impl<S: State, R> Loop<S, R> {
         self.scratch.had_failure = self.head().filter(|_| said);
     }
 
+    /// The checkpoint that the run goes on from; none before it has stored one.
     fn head(&self) -> Option<CheckpointId> {
-        self.journal.as_ref().and_then(Journal::checkpoint)
+        self.journal.as_ref().filter(|journal| journal.has_begun()).and_then(Journal::checkpoint)
     }
 }
 
@@ -87,14 +88,11 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 
     async fn store_failure(&mut self, write: PendingWrite) -> Result<(), Error> {
-        if self.journal.is_none() {
-            return Ok(());
-        }
         // After a failed merge there is no state that could be committed.
         if !self.scratch.merging {
             self.end_waiting().await?;
         }
-        match &mut self.journal {
+        match self.journal.as_mut().filter(|journal| journal.has_begun()) {
             Some(journal) => journal.put_write_now(write).await,
             None => Ok(()),
         }

@@ -100,6 +100,8 @@ pub(crate) struct Journal<S: State> {
     pub(crate) wrote: Option<Vec<u8>>,
     /// The checkpoint that the branch began at.
     parent: Option<CheckpointId>,
+    /// The head is a run's before this one.
+    begins: bool,
     /// Nothing stands on the branch yet.
     forks: bool,
     /// What tasks have left behind on the checkpoint that is committed next.
@@ -178,6 +180,7 @@ impl<S: State> Journal<S> {
             memories: None,
             wrote: None,
             parent: None,
+            begins: false,
             forks: false,
             carried: Vec::new(),
             waiting: None,
@@ -232,7 +235,19 @@ impl<S: State> Journal<S> {
         self.own_constants.as_ref().unwrap_or_else(|| constants(core))
     }
 
-    /// A new run begins: the next record says its temporary edits, whatever the head says.
+    /// A new run begins on what another one has left.
+    pub(crate) fn begin_run(&mut self, run: RunId) {
+        self.run = run;
+        self.begins = true;
+        self.forget_edits();
+    }
+
+    /// Whether the head is a record of the run, which can be told what became of it.
+    pub(crate) fn has_begun(&self) -> bool {
+        !self.begins && !self.forks
+    }
+
+    /// The next record says the temporary edits of the run, whatever the head says.
     pub(crate) fn forget_edits(&mut self) {
         self.foreign_edits |= self.edits > 0 || !self.skips.is_empty();
         self.folded_edits = None;
@@ -415,7 +430,7 @@ impl<S: State> Journal<S> {
         };
         self.head = Some(prepared.id.step);
         self.must_be_full = false;
-        self.forks = false;
+        (self.begins, self.forks) = (false, false);
         self.has_writes = !self.carried.is_empty();
         self.carried.clear();
         self.wrote = None;

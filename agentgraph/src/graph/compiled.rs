@@ -464,6 +464,9 @@ impl<S: State> CompiledGraph<S> {
     /// [`Checkpoint::children`](crate::Checkpoint::children) and [`Interrupt::namespace`](crate::Interrupt) name. Has to come
     /// after [`checkpointer`](Self::checkpointer). It is the graph around it that goes on from an edited state.
     ///
+    /// The newest checkpoint of a memory ([`Memory::PerThread`](crate::Memory::PerThread)) may be one of a call that was given up. The
+    /// one that counts is named by [`Checkpoint::memories`](crate::Checkpoint::memories), and an edit counts if it follows that one.
+    ///
     /// ```
     /// # use agentgraph::prelude::*;
     /// # use serde::{Deserialize, Serialize};

@@ -266,8 +266,7 @@ impl<S: State> Begun<S> {
             if unfinished && !gives_up && forks.is_none() {
                 return Err(run_unfinished(&replayed, &left.tasks, &inside));
             }
-            journal.run = new_run;
-            journal.forget_edits();
+            journal.begin_run(new_run);
             return Ok(Begun {
                 state,
                 outputs: replayed.header.outputs,

@@ -33,6 +33,7 @@ use crate::graph::{CompiledGraph, GraphCore, Persistence};
 use crate::policy::Heartbeats;
 use crate::run::event::{EventQueue, Inside as HeardInside};
 use crate::run::nested::ground::{Found, Ground};
+use crate::run::outcome::stored_stuck_error;
 use crate::run::{Durability, Interrupt};
 use crate::session::{Sessions, StoredSessions};
 use crate::state::State;
@@ -160,11 +161,7 @@ impl<C: State> Entry<'_, C> {
         };
         let standing = match ground.found {
             Some(found) if !found.is(self.call) => self.anew(begin, found, ground.branch, ground.unnamed)?,
-            Some(found) if found.has_ended() => {
-                let core = &self.callee.graph.core;
-                self.tell_stuck(stuck_at_end(core, &self.namespace, &found.replayed.header));
-                return Ok(self.stored_end(found).await?);
-            }
+            Some(found) if found.has_ended() => return self.ended_before(found).await,
             Some(found) => self.go_on(found).await?,
             None => {
                 let mut journal = self.journal(ground.unnamed);
@@ -228,8 +225,8 @@ impl<C: State> Entry<'_, C> {
             if let Some(branch) = branch {
                 journal.fork(branch);
             }
-            (journal.run, journal.call) = (self.outer.run, Some(self.call_after(unnamed)));
-            journal.forget_edits();
+            journal.begin_run(self.outer.run);
+            journal.call = Some(self.call_after(unnamed));
             if let Some(memories) = &journal.memories {
                 memories.begin_call();
             }
@@ -276,6 +273,19 @@ impl<C: State> Entry<'_, C> {
     }
 
     /// The end of a call that had come to it before, and where memories stood then.
+    /// The end of a call that was stored when the task around it was cut off, or tried again.
+    async fn ended_before(&self, found: Found<C>) -> Result<(End<C>, StoredMemories), NotEnded> {
+        let core = &self.callee.graph.core;
+        let header = &found.replayed.header;
+        if core.stuck_fails
+            && let Some(error) = stored_stuck_error(stuck_at_end(core, "", header))
+        {
+            return Err(error.with_state(Arc::new(found.restored.state)).into());
+        }
+        self.tell_stuck(stuck_at_end(core, &self.namespace, header));
+        Ok(self.stored_end(found).await?)
+    }
+
     async fn stored_end(&self, found: Found<C>) -> Result<(End<C>, StoredMemories), Error> {
         let stand = self.stand(found.replayed.header.memories.clone(), Some(found.replayed.id));
         let end = match self.call.updates {

@@ -301,6 +301,11 @@ impl<S: State, R> Loop<S, R> {
     }
 }
 
+/// [`Loop::stuck_error`] for a run that was over before.
+pub(crate) fn stored_stuck_error(stuck: Vec<StoredStuck>) -> Option<Error> {
+    stuck_joins(&stuck.into_iter().map(StuckJoin::from).collect::<Vec<_>>())
+}
+
 /// The error for joins that still wait, if there are any.
 fn stuck_joins(stuck: &[StuckJoin]) -> Option<Error> {
     let list: Vec<String> = stuck.iter().map(ToString::to_string).collect();

@@ -53,7 +53,8 @@ pub struct Checkpoint<S> {
     pub interrupts: Vec<Interrupt>,
     /// What tasks that are still to run failed with when they were last called, in task order, those in subgraphs after the
     /// task that called them. A failure of the superstep as a whole (two nodes that wrote one field, say) comes last; its
-    /// node is empty unless one node is to blame. Gone with the next commit.
+    /// node is empty unless one node is to blame. Gone with the next commit; in an eager
+    /// graph, when the task is done or runs again.
     ///
     /// ```
     /// # use agentgraph::prelude::*;

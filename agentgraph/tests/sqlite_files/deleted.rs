@@ -34,6 +34,7 @@ async fn stores_nothing_more(saver: &SqliteSaver) {
         saver.put_writes(writes).await.unwrap_err(),
         saver.acquire("t", terms).await.unwrap_err(),
         saver.copy_thread("t", "v").await.unwrap_err(),
+        saver.delete_thread("t").await.unwrap_err(),
     ] {
         assert!(error.to_string().contains("was deleted, moved or replaced"), "{error}");
     }

@@ -261,6 +261,12 @@ pub(super) fn in_memory() -> Result<SqliteSaver, Error> {
     Ok(SqliteSaver::new(home, &options, connection))
 }
 
+/// Where the open file is, whatever directory the process changes to. SQLite follows links, and its log lies beside the file itself.
+pub(super) fn opened(connection: &Connection, path: &Path) -> PathBuf {
+    let known = connection.path().filter(|path| !path.is_empty()).map(PathBuf::from);
+    known.or_else(|| std::path::absolute(path).ok()).unwrap_or_else(|| path.to_owned())
+}
+
 /// The path, absolute: SQLite gives a meaning of its own to relative ones such as `:memory:` and `file:...`.
 fn absolute(path: &Path, home: &Home) -> Result<PathBuf, Fault> {
     let absolute = std::path::absolute(path);

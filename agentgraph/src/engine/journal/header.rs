@@ -70,7 +70,7 @@ impl<S: State> Journal<S> {
         if !changes || self.had_open_joins || commit.joins.any_open() {
             header.value("joins", &stored_joins(core, commit.joins));
         }
-        if !commit.joins.inside.is_empty() {
+        if !commit.joins.inside.is_empty() || (changes && self.stuck > 0) {
             self.encode_stuck(&mut header, commit, changes && commit.source == Source::Loop);
         }
         if !commit.frontier.deferred.is_empty() || (changes && self.had_deferred) {
@@ -148,8 +148,8 @@ fn encode_memories(header: &mut HeaderWriter<'_>, memories: &Memories, repeat: R
         Some(changed) => header.value("remembered", &changed),
         None => {
             let named = memories.named();
-            // A full begins with none, other records with those of the records before.
-            if !named.is_empty() || (repeat != Repeat::Everything && memories.was_foreign()) {
+            // A full begins with none, other records with those of the records before, which may be another call's.
+            if !named.is_empty() || repeat != Repeat::Everything {
                 header.value("memories", &named);
             }
         }

@@ -118,12 +118,13 @@ async fn with_edits(
 ) -> Result<CheckpointId, Error> {
     loop {
         let Some(step) = id.step.checked_add(1) else { return Ok(id) };
-        let Some(row) = saver.row(place, CheckpointId::new(id.branch, step)).await? else { return Ok(id) };
+        let next = CheckpointId::new(id.branch, step);
+        let Some(row) = saver.row(place, next).await? else { return Ok(id) };
         let mut header = Header::default();
         let read = open(&row.record).and_then(|view| header.update(view.header));
         read.map_err(|error| unreadable(place, row.id, error))?;
         match header.source {
-            Source::Update | Source::Fork => id = row.id,
+            Source::Update | Source::Fork => id = next,
             Source::Input | Source::Loop => return Ok(id),
         }
     }
@@ -131,7 +132,8 @@ async fn with_edits(
 
 fn gone(place: Place<'_>, id: CheckpointId) -> Error {
     let problem = format!(
-        "the thread goes on from checkpoint {id} of the memory `{}`, which the store does not have any more: go on from a          later checkpoint of the thread, or begin another thread",
+        "the thread goes on from checkpoint {id} of the memory `{}`, which the store does not have any more: \
+         go on from a later checkpoint of the thread, or begin another thread",
         place.namespace
     );
     Error::new(Code::UnknownCheckpoint, problem).on_thread(Some(place.thread))
