@@ -6,6 +6,7 @@
 mod at_once;
 mod common;
 mod postgres_server;
+mod two_processes;
 
 use std::sync::Arc;
 use std::task::Poll;

@@ -14,6 +14,7 @@ mod opened_at_once;
 #[path = "sqlite_files/read_only.rs"]
 mod read_only;
 mod sqlite_folder;
+mod two_processes;
 
 use std::error::Error as _;
 use std::path::Path;

@@ -1,7 +1,6 @@
 //! What several do to one thread, or to one value, at the same moment. Who comes when is decided by locks of the test's own.
 
 use std::future::IntoFuture;
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use agentgraph::checkpoint::{Claim, Place, PostgresSaver, Put};
@@ -11,7 +10,7 @@ use tokio::task::JoinHandle;
 
 use super::common::words::{Words, says, text};
 use super::postgres_server::PostgresServer;
-use super::{HOUR, open, row, terms};
+use super::{HOUR, open, row, terms, two_processes};
 
 /// A database that nobody else has, and somebody in it who writes SQL by hand.
 struct Stage {
@@ -128,42 +127,20 @@ async fn savers_that_all_found_no_schema_all_get_it() {
     connecting.await.unwrap();
 }
 
-/// The URL and the schema of a process that connects beside another.
-const BESIDE: &str = "AGENTGRAPH_TEST_CONNECTS_BESIDE";
-
 #[tokio::test]
 async fn processes_that_connect_at_once_to_a_new_schema_all_get_it() {
     let server = PostgresServer::get();
     for _ in 0..5 {
         let orders = format!("{} {}", server.url(), server.fresh_schema());
-        let start = || {
-            Command::new(std::env::current_exe().unwrap())
-                .args(["--exact", "at_once::a_process_that_connects_beside_another"])
-                .env(BESIDE, &orders)
-                .stdin(Stdio::piped())
-                .stdout(Stdio::piped())
-                .spawn()
-                .unwrap()
-        };
-        let mut processes = [start(), start()];
-        // Each waits for the end of its input.
-        for process in &mut processes {
-            drop(process.stdin.take());
-        }
-        for process in processes {
-            let output = process.wait_with_output().unwrap();
-            let shown = String::from_utf8_lossy(&output.stdout);
-            assert!(output.status.success() && shown.contains("1 passed"), "{shown}");
-        }
+        two_processes::run("at_once::a_process_that_connects_beside_another", orders);
     }
 }
 
 /// Does nothing unless the test above starts it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_process_that_connects_beside_another() {
-    let Ok(orders) = std::env::var(BESIDE) else { return };
-    let (url, schema) = orders.split_once(' ').unwrap();
-    std::io::copy(&mut std::io::stdin(), &mut std::io::sink()).unwrap();
+    let Some(orders) = two_processes::orders() else { return };
+    let (url, schema) = orders.to_str().unwrap().split_once(' ').unwrap();
     all_connect(url, schema, CROWD / 2).await;
 }
 

@@ -1,13 +1,12 @@
 //! A file that is not there yet, and is opened by many at the same moment.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
 use std::time::Duration;
 
 use agentgraph::checkpoint::{Checkpointer, SqliteSaver};
 
-use super::put;
 use super::sqlite_folder::Folder;
+use super::{put, two_processes};
 
 /// How many savers meet at one new file.
 const CROWD: usize = 8;
@@ -42,40 +41,18 @@ async fn a_new_file_may_be_opened_by_many_at_once() {
     }
 }
 
-/// The file of a process that opens it beside another.
-const BESIDE: &str = "AGENTGRAPH_TEST_OPENS_BESIDE";
-
 #[test]
 fn a_new_file_may_be_opened_by_many_of_several_processes_at_once() {
     let folder = Folder::new();
     for file in 0..5 {
         let path = folder.file(&format!("{file}/threads.db"));
-        let start = || {
-            Command::new(std::env::current_exe().unwrap())
-                .args(["--exact", "opened_at_once::a_process_that_opens_beside_another"])
-                .env(BESIDE, &path)
-                .stdin(Stdio::piped())
-                .stdout(Stdio::piped())
-                .spawn()
-                .unwrap()
-        };
-        let mut processes = [start(), start()];
-        // Each waits for the end of its input.
-        for process in &mut processes {
-            drop(process.stdin.take());
-        }
-        for process in processes {
-            let output = process.wait_with_output().unwrap();
-            let shown = String::from_utf8_lossy(&output.stdout);
-            assert!(output.status.success() && shown.contains("1 passed"), "{shown}");
-        }
+        two_processes::run("opened_at_once::a_process_that_opens_beside_another", path);
     }
 }
 
 /// Does nothing unless the test above starts it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_process_that_opens_beside_another() {
-    let Some(path) = std::env::var_os(BESIDE).map(PathBuf::from) else { return };
-    std::io::copy(&mut std::io::stdin(), &mut std::io::sink()).unwrap();
-    all_open(&path, CROWD / 2).await;
+    let Some(path) = two_processes::orders() else { return };
+    all_open(Path::new(&path), CROWD / 2).await;
 }
