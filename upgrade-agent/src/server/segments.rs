@@ -26,8 +26,9 @@ pub(super) fn global(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
     let world = &core.world;
     let all = world.segments_in_order().into_iter().rev();
     let global = all.filter(|segment| segment.kind == SegmentKind::GlobalExclude);
-    let shown =
-        global.map(|s| with(segment_view::whole(world, s), [("status", json!(segment_usage::EXCLUDED))]));
+    let shown = global.map(|s| {
+        with(segment_view::whole(world, s), [("status", json!(segment_usage::excluded(world.dialect)))])
+    });
     Ok(shown.collect())
 }
 
