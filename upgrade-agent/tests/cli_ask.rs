@@ -71,6 +71,7 @@ fn the_simulator_tells_its_address_first_and_answers() {
     let client = UpgradeClient::builder(&simulator.url).build().unwrap();
     let health = tokio::runtime::Runtime::new().unwrap().block_on(client.health()).unwrap();
     assert_eq!(health.version, "6.5.0");
+    assert!(simulator.url.ends_with("/api"), "{}", simulator.url);
     let turn = ask(&folder, &["--url", &simulator.url], "which contexts are there?");
     assert!(reply(&turn).contains("assign-prog, mathstream"), "{turn}");
 }
@@ -110,6 +111,7 @@ fn the_simulator_refuses_what_it_cannot_be() {
         (&["--seed", "1", "--data-file", "data.db"], "cannot be used with"),
         (&["--dialect", "7"], "there are 6.5 and 6.2"),
         (&["--require-token"], "E_CONFIG_VALUE: UPGRADE_TOKEN"),
+        (&["--cors-origin", "*.example.org"], "name one host"),
     ];
     for (args, told) in cases {
         let ran = run(&folder, &[&["simulator", "--port", "0"], args].concat(), "");

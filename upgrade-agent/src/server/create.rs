@@ -95,23 +95,25 @@ fn check_lists(body: &Value) -> Result<(), Fault> {
 fn check_parts(world: &World, body: &Value) -> Result<(), Fault> {
     let what = "conditions, decision points, conditionPayloads and queries";
     let message = format!("Error in creating {what} \"addExperimentInDB\"");
+    let kinds = [
+        ("conditions", "ExperimentConditionRepository", "insertConditions", "conditionDocs"),
+        ("partitions", "DecisionPointRepository", "insertPartitions", "partitionsDocs"),
+    ];
+    for (field, class, function, parts) in kinds {
+        if body::entries(body, field).next().is_none() {
+            return Err(Fault::no_parts(class, function, parts, &message));
+        }
+    }
     let known = world.experiments.values();
     let known: HashSet<&str> = known
         .flat_map(|e| e.conditions.iter().map(|c| &c.id).chain(e.partitions.iter().map(|p| &p.id)))
         .map(String::as_str)
         .collect();
-    for (field, class, function, parts) in [
-        ("conditions", "ExperimentConditionRepository", "insertConditions", "conditionDocs"),
-        ("partitions", "DecisionPointRepository", "insertPartitions", "partitionsDocs"),
-    ] {
-        let is_free = |id: &Value| {
-            validate::is_uuid(id) && id.as_str().is_some_and(|id| !known.contains(id.to_lowercase().as_str()))
-        };
-        let mut ids = body::entries(body, field).map(|entry| &entry["id"]).peekable();
-        if ids.peek().is_none() {
-            return Err(Fault::no_parts(class, function, parts, &message));
-        }
-        if !ids.all(is_free) {
+    let is_free = |id: &Value| {
+        validate::is_uuid(id) && id.as_str().is_some_and(|id| !known.contains(id.to_lowercase().as_str()))
+    };
+    for (field, class, function, _) in kinds {
+        if !body::entries(body, field).map(|entry| &entry["id"]).all(is_free) {
             return Err(Fault::repository(class, function, &message));
         }
     }

@@ -25,10 +25,7 @@ pub(super) fn paginated(core: &mut Core, asked: &Asked) -> Result<Value, Fault> 
     found.retain(|experiment| matches(experiment, &body["searchParams"]));
     found.sort_by(|a, b| a.columns.id.cmp(&b.columns.id));
     let filtered = found.len();
-    let mut page = paging::cut(found, body)?;
-    if core.world.dialect != Dialect::V62 && takes_none(body) {
-        page.clear();
-    }
+    let mut page = paging::cut_to(core.world.dialect, found, body)?;
     sort(&mut page, &body["sortParams"]);
     let nodes = page.into_iter().map(|experiment| view::node(&core.world, experiment)).collect();
     if core.world.dialect != Dialect::V62 {
@@ -36,11 +33,6 @@ pub(super) fn paginated(core: &mut Core, asked: &Asked) -> Result<Value, Fault> 
     }
     let all = core.world.experiments.values().count();
     Ok(with(paging::page(all, nodes, body), [("filtered", json!(filtered))]))
-}
-
-/// Whether a page of no experiments is asked for, which up to 6.2 was one of all.
-fn takes_none(body: &Value) -> bool {
-    body["take"].as_f64().is_some_and(|taken| taken.round() == 0.0)
 }
 
 /// A state is found by its whole name, in either vocabulary. What has not the form of an id is

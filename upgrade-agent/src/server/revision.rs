@@ -39,7 +39,9 @@ pub(super) fn stamp(dialect: Dialect, body: &Value, old: &Columns, new: &Columns
     let was = &old.stamp;
     let made = instant(body, "createdAt").filter(|made| *made != was.created_at);
     let written = instant(body, "updatedAt").filter(|written| *written != was.updated_at);
-    let version = body.get("versionNumber").and_then(number).filter(|version| *version != was.version_number);
+    // To the original digits are never the number that is stored.
+    let is_other = |version: &i64| body["versionNumber"].is_string() || *version != was.version_number;
+    let version = body.get("versionNumber").and_then(number).filter(is_other);
     let is_set = made.is_some() || written.is_some() || version.is_some();
     // A factor that is none counts as another none.
     let unties = body.get("stratificationFactor").is_some();

@@ -42,7 +42,7 @@ pub(super) fn paginated(core: &mut Core, asked: &Asked) -> Result<Value, Fault> 
     let mut found = world.segments_in_order();
     found.retain(|segment| segment.kind == SegmentKind::Public && matches(segment, &body["searchParams"]));
     let total = found.len();
-    let mut page = paging::cut(found, body)?;
+    let mut page = paging::cut_to(world.dialect, found, body)?;
     sort(&mut page, &body["sortParams"]);
     Ok(paging::page(total, Usage::of(world, &page).answer, body))
 }

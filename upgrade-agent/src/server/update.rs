@@ -4,7 +4,7 @@
 //! Of a part that stays, only some columns are replaced, so that a payload keeps its type and its place.
 //! Unlike a change of state by itself, an update that starts an experiment leaves out nobody.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
@@ -44,7 +44,7 @@ pub(super) fn update(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     strata::wanted(&core.world, body)?;
     factorial::check(&core.world, body, Some(&id))?;
     let new = rewrite(core, body, &old);
-    check_parts(core.world.dialect, body, &old, &new)?;
+    check_parts(body, &new)?;
     drop_enrollments_of_removed_parts(core, &old, &new);
     let at = key(&[&id]);
     let kept = |list: &str| new.inclusion.iter().chain(&new.exclusion).any(|tie| tie.segment_id == list);
@@ -62,7 +62,7 @@ pub(super) fn update(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 
 /// What the original leaves to its database to refuse: ids that are none, and payloads of
 /// nothing.
-fn check_parts(dialect: Dialect, body: &Value, old: &Experiment, new: &Experiment) -> Result<(), Fault> {
+fn check_parts(body: &Value, new: &Experiment) -> Result<(), Fault> {
     let ids = |field| body::entries(body, field).map(|entry| &entry["id"]);
     if !ids("conditions").chain(ids("partitions")).all(validate::is_uuid) {
         let (class, function) = if ids("conditions").all(validate::is_uuid) {
@@ -73,18 +73,13 @@ fn check_parts(dialect: Dialect, body: &Value, old: &Experiment, new: &Experimen
         let message = "Error in creating conditions, decision points, queries \"updateExperimentInDB\"";
         return Err(Fault::repository(class, function, message));
     }
-    let known: HashSet<&str> = ids("conditions").chain(ids("partitions")).filter_map(Value::as_str).collect();
-    let is_kept = |entry: &Value| old.payloads.iter().any(|payload| entry["id"] == payload.id.as_str());
-    let is_tied = |entry: &Value| {
-        let tied = |field: &str| entry[field].as_str().is_none_or(|id| known.contains(id));
-        is_kept(entry)
-            || (validate::is_uuid(&entry["id"]) && tied("parentCondition") && tied("decisionPoint"))
+    let is_condition = |id: &str| new.conditions.iter().any(|condition| condition.id == id);
+    let is_point = |id: &str| new.partitions.iter().any(|point| point.id == id);
+    let is_tied = |payload: &ConditionPayload| {
+        let is_placed = payload.decision_point.as_deref().is_none_or(is_point);
+        validate::is_uuid(&json!(payload.id)) && is_condition(&payload.parent_condition) && is_placed
     };
-    // From 6.3 on a payload of nothing is not written at all.
-    let is_written = |entry: &&Value| {
-        dialect == Dialect::V62 || new.payloads.iter().any(|payload| entry["id"] == payload.id.as_str())
-    };
-    if body::entries(body, "conditionPayloads").filter(is_written).all(is_tied) {
+    if new.payloads.iter().all(is_tied) {
         return Ok(());
     }
     let message = "Error in creating conditionPayloads \"updateExperimentInDB\"";
@@ -115,7 +110,7 @@ fn rewrite(core: &mut Core, body: &Value, old: &Experiment) -> Experiment {
     let conditions = conditions(body, old, &now);
     let partitions = partitions(body, old, &now);
     let payloads = match dialect {
-        Dialect::V62 => given_payloads(body, old, &partitions, &now),
+        Dialect::V62 => given_payloads(body, old, (&conditions, &partitions), &now),
         _ => every_payload(core, body, old, (&conditions, &partitions), &now),
     };
     let moved = dialect != Dialect::V62 && columns.context.first() != old.columns.context.first();
@@ -242,26 +237,27 @@ fn is_same_point(old: &Partition, new: &Partition) -> bool {
     old.id == new.id && old.site == new.site && old.target == new.target
 }
 
+/// The conditions and the points that an update leaves.
+type Parts<'a> = (&'a [Condition], &'a [Partition]);
+
 /// The payloads of the body, as up to 6.2.
-fn given_payloads(
-    body: &Value,
-    old: &Experiment,
-    partitions: &[Partition],
-    now: &str,
-) -> Vec<ConditionPayload> {
-    body::entries(body, "conditionPayloads").map(|entry| payload(entry, old, partitions, now)).collect()
+fn given_payloads(body: &Value, old: &Experiment, new: Parts<'_>, now: &str) -> Vec<ConditionPayload> {
+    body::entries(body, "conditionPayloads").map(|entry| payload(entry, old, new, now)).collect()
 }
 
 /// A payload that is there and whose condition and point stay gets a new value and nothing else.
-fn payload(entry: &Value, old: &Experiment, partitions: &[Partition], now: &str) -> ConditionPayload {
+fn payload(entry: &Value, old: &Experiment, new: Parts<'_>, now: &str) -> ConditionPayload {
     let id = body::text(entry, "id").unwrap_or_default();
     let given = body::payload(entry);
     let stays = |payload: &&ConditionPayload| {
-        let point = |id: &str| {
+        let is_point = |id: &str| {
             let was = old.partitions.iter().find(|point| point.id == id);
-            was.is_some_and(|was| partitions.iter().any(|new| is_same_point(was, new)))
+            was.is_some_and(|was| new.1.iter().any(|new| is_same_point(was, new)))
         };
-        payload.id == id && payload.decision_point.as_deref().is_none_or(point)
+        let is_condition = |id: &str| new.0.iter().any(|condition| condition.id == id);
+        payload.id == id
+            && is_condition(&payload.parent_condition)
+            && payload.decision_point.as_deref().is_none_or(is_point)
     };
     match old.payloads.iter().find(stays) {
         Some(old) => ConditionPayload {
@@ -285,12 +281,12 @@ fn every_payload(
     core: &mut Core,
     body: &Value,
     old: &Experiment,
-    (conditions, partitions): (&[Condition], &[Partition]),
+    new: Parts<'_>,
     now: &str,
 ) -> Vec<ConditionPayload> {
     let given: Vec<&Value> = body::entries(body, "conditionPayloads").collect();
     let mut payloads = Vec::new();
-    for (point, condition) in partitions.iter().flat_map(|p| conditions.iter().map(move |c| (p, c))) {
+    for (point, condition) in new.1.iter().flat_map(|p| new.0.iter().map(move |c| (p, c))) {
         let is_here = |entry: &&&Value| {
             entry["decisionPoint"] == point.id.as_str() && entry["parentCondition"] == condition.id.as_str()
         };
@@ -304,7 +300,7 @@ fn every_payload(
             });
             continue;
         };
-        let mut payload = payload(entry, old, partitions, now);
+        let mut payload = payload(entry, old, new, now);
         let was = old.conditions.iter().find(|was| was.id == condition.id);
         if was.is_some_and(|was| was.condition_code == payload.payload.value) {
             payload.payload.value.clone_from(&condition.condition_code);

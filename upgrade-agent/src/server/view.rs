@@ -148,8 +148,19 @@ fn whole(world: &World, experiment: &Experiment, inclusion: Value, exclusion: Va
     )
 }
 
+/// An experiment whose parts stand in their order.
+fn in_order(experiment: &Experiment) -> Experiment {
+    let mut ordered = experiment.clone();
+    ordered.conditions.sort_by_key(|condition| condition.order);
+    ordered.partitions.sort_by_key(|point| point.order);
+    ordered.factors.sort_by_key(|factor| factor.order);
+    ordered.factors.iter_mut().for_each(|factor| factor.levels.sort_by_key(|level| level.order));
+    ordered
+}
+
 /// `GET /experiments/single/:id`.
 pub(super) fn single(world: &World, experiment: &Experiment) -> Value {
+    let experiment = &in_order(experiment);
     let lists = |lists| segment_view::typed_lists(world, lists, &experiment.columns.id);
     let whole = whole(world, experiment, lists(&experiment.inclusion), lists(&experiment.exclusion));
     with(whole, [("stratificationFactor", factor(world, experiment))])
@@ -200,7 +211,8 @@ pub(super) fn node(world: &World, experiment: &Experiment) -> Value {
 
 /// `GET /experiments/conditions/:id`.
 pub(super) fn conditions(experiment: &Experiment) -> Value {
-    experiment.conditions.iter().map(|condition| whole_condition(experiment, condition)).collect()
+    let experiment = in_order(experiment);
+    experiment.conditions.iter().map(|condition| whole_condition(&experiment, condition)).collect()
 }
 
 /// The answer of a create: states by their stored names, only the parts that this body made, and
@@ -248,6 +260,19 @@ pub(super) fn updated(world: &World, body: &Value, old: &Experiment, new: &Exper
     )
 }
 
+/// Columns that an update which counts answers as nothing if the body does not name them, whatever they
+/// hold.
+const MAY_BE_NULL: [&str; 8] = [
+    "startOn",
+    "consistencyRule",
+    "enrollmentCompleteCondition",
+    "endOn",
+    "revertTo",
+    "tags",
+    "group",
+    "conditionOrder",
+];
+
 fn updated_columns(dialect: Dialect, body: &Value, old: &Experiment, new: &Experiment) -> Value {
     let columns = &new.columns;
     let mut answer = with(
@@ -262,6 +287,9 @@ fn updated_columns(dialect: Dialect, body: &Value, old: &Experiment, new: &Exper
         answer["filterMode"] = json!(columns.filter_mode);
     }
     if row(&columns.stamp) != row(&old.columns.stamp) {
+        for column in MAY_BE_NULL.into_iter().filter(|column| body.get(column).is_none()) {
+            answer[column] = Value::Null;
+        }
         answer["updatedAt"] = json!(columns.stamp.updated_at);
         answer["versionNumber"] = json!(columns.stamp.version_number);
     }
