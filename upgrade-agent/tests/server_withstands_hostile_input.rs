@@ -245,9 +245,6 @@ async fn pages_of_this_machine_may_call_and_those_of_others_may_not() {
             assert_eq!(answer.headers()["access-control-allow-credentials"], "true");
             let varies = if status == 204 { "Origin, Access-Control-Request-Headers" } else { "Origin" };
             assert_eq!(answer.headers()["vary"], varies);
-            if status == 204 {
-                assert_eq!(answer.headers()["content-length"], "0");
-            }
         }
     }
     for page in ["http://evil.example", "http://localhost.evil.example", "http://notlocalhost", "null"] {

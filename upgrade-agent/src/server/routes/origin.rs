@@ -6,8 +6,7 @@ use std::sync::Arc;
 
 use axum::http::header::{
     ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
-    ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS, CONTENT_LENGTH,
-    ORIGIN, VARY,
+    ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS, ORIGIN, VARY,
 };
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -41,8 +40,6 @@ impl Origin {
         let headers = response.headers_mut();
         headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(METHODS));
         headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static(FOR_HOW_LONG));
-        // Some browsers wait for a body unless they are told that there is none.
-        headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
         headers.insert(VARY, HeaderValue::from_static("Access-Control-Request-Headers"));
         if let Some(wanted) = &self.wanted {
             headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, wanted.clone());
