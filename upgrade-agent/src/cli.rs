@@ -25,7 +25,7 @@ mod wrap;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::format::FmtSpan;
 
@@ -106,7 +106,7 @@ enum ThreadsCommand {
 
 /// Runs the program.
 pub(crate) fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::from_arg_matches(&command().get_matches()).unwrap_or_else(|error| error.exit());
     let screen = Screen::new(cli.color);
     log_if_asked();
     let runtime = match tokio::runtime::Runtime::new() {
@@ -117,6 +117,15 @@ pub(crate) fn main() -> ExitCode {
     // A thread may still wait for the next line of the keyboard.
     runtime.shutdown_background();
     code
+}
+
+/// The command line. The help of the simulator leaves out the settings of the agent, which mean nothing to it.
+fn command() -> clap::Command {
+    let mut command = Cli::command();
+    command.build();
+    command.mut_subcommand("simulator", |simulator| {
+        simulator.mut_args(|arg| if arg.is_global_set() { arg.hide(true) } else { arg })
+    })
 }
 
 async fn run(cli: Cli, screen: Screen) -> Result<ExitCode, Failure> {
@@ -188,8 +197,6 @@ fn log_if_asked() {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]

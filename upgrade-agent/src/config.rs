@@ -60,7 +60,7 @@ const SURENESS: Key =
 /// Settings that flags can give.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct Flags {
-    /// The API of an UpGrade server, such as http://localhost:3030/api [env: UPGRADE_API_URL] [default: an embedded server]
+    /// The API of an UpGrade server, such as http://localhost:3030/api: it mostly ends in /api [env: UPGRADE_API_URL] [default: an embedded server]
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) url: Option<String>,
     /// Let keys and tokens go over http to other machines, where whoever carries the traffic can read them [env: UPGRADE_AGENT_ALLOW_PLAIN_HTTP]

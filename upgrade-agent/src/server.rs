@@ -75,6 +75,7 @@ mod preview;
 mod queries;
 mod queue;
 mod random;
+mod revision;
 mod routes;
 mod segment;
 mod segment_files;

@@ -3,6 +3,7 @@
 
 mod shell;
 
+use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 
 use serde_json::{Value, json};
@@ -71,6 +72,7 @@ fn the_simulator_tells_its_address_first_and_answers() {
     let client = UpgradeClient::builder(&simulator.url).build().unwrap();
     let health = tokio::runtime::Runtime::new().unwrap().block_on(client.health()).unwrap();
     assert_eq!(health.version, "6.5.0");
+    assert!(simulator.url.ends_with("/api"), "{}", simulator.url);
     let turn = ask(&folder, &["--url", &simulator.url], "which contexts are there?");
     assert!(reply(&turn).contains("assign-prog, mathstream"), "{turn}");
 }
@@ -100,6 +102,39 @@ fn the_simulator_serves_the_contexts_of_a_file() {
 }
 
 #[test]
+fn the_help_of_the_simulator_shows_its_own_options_only() {
+    let folder = Folder::new();
+    let help = run(&folder, &["simulator", "--help"], "").good().out();
+    for own in
+        ["--port", "--dialect", "--data-file", "--contexts", "--seed", "--require-token", "--cors-origin"]
+    {
+        assert!(help.contains(own), "{own} is not in {help}");
+    }
+    for other in ["--url", "--model", "--thread", "--data-dir", "--confidence", "--color"] {
+        assert!(!help.contains(other), "{other} is in {help}");
+    }
+    let whole = run(&folder, &["--help"], "").good().out();
+    assert!(whole.contains("--model") && whole.contains("mostly ends in /api"), "{whole}");
+}
+
+/// The URL of the API comes first, alone on its line; which one is for what is told beside it.
+#[test]
+fn the_simulator_tells_the_url_for_upgrades_own_clients_too() {
+    let folder = Folder::new();
+    let mut command = agent(&folder, &["simulator", "--port", "0", "--cors-origin", "127.0.0.1"]);
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let mut simulator = command.spawn().unwrap();
+    let mut told = String::new();
+    let mut beside = String::new();
+    BufReader::new(simulator.stdout.take().unwrap()).read_line(&mut told).unwrap();
+    BufReader::new(simulator.stderr.take().unwrap()).read_line(&mut beside).unwrap();
+    simulator.kill().unwrap();
+    simulator.wait().unwrap();
+    let host = told.trim_end().strip_suffix("/api").unwrap();
+    assert!(beside.contains("client libraries") && beside.trim_end().ends_with(host), "{told}{beside}");
+}
+
+#[test]
 fn the_simulator_refuses_what_it_cannot_be() {
     let folder = Folder::new();
     let empty = folder.file("empty.json");
@@ -110,6 +145,7 @@ fn the_simulator_refuses_what_it_cannot_be() {
         (&["--seed", "1", "--data-file", "data.db"], "cannot be used with"),
         (&["--dialect", "7"], "there are 6.5 and 6.2"),
         (&["--require-token"], "E_CONFIG_VALUE: UPGRADE_TOKEN"),
+        (&["--cors-origin", "*.example.org"], "name one host"),
     ];
     for (args, told) in cases {
         let ran = run(&folder, &[&["simulator", "--port", "0"], args].concat(), "");
@@ -156,6 +192,7 @@ fn a_server_that_is_not_there_is_told_and_the_open_question_stays() {
         "{}",
         ran.err()
     );
+    assert!(ran.err().contains(&nowhere), "the URL that was tried is not in {}", ran.err());
     let done = ask(&folder, &["--url", &simulator.url], "yes");
     assert!(reply(&done).contains("was created"), "{done}");
     assert_eq!(simulator.experiments().len(), 1);
@@ -166,12 +203,14 @@ fn an_address_that_is_none_or_another_servers_is_told() {
     let folder = Folder::new();
     let ran = run(&folder, &["ask", "hi", "--url", "localhost:3030"], "");
     assert_eq!(ran.code(), 2);
-    assert!(ran.err().contains("E_UPGRADE_CONFIG") && ran.err().contains("http://"), "{}", ran.err());
+    assert!(ran.err().contains("E_UPGRADE_CONFIG"), "{}", ran.err());
+    assert!(ran.err().contains("such as http://localhost:3030/api;"), "{}", ran.err());
     let simulator = Simulator::start(&folder);
     let wrong = simulator.url.replace("/api", "/other");
     let ran = run(&folder, &["ask", "hi", "--url", &wrong], "");
     assert_eq!(ran.code(), 1);
-    assert!(ran.err().contains("E_UPGRADE_") && ran.err().contains("/api"), "{}", ran.err());
+    assert!(ran.err().contains("E_UPGRADE_PROTOCOL") && ran.err().contains("/api"), "{}", ran.err());
+    assert!(ran.err().contains(&wrong), "the URL that was tried is not in {}", ran.err());
 }
 
 #[test]
@@ -183,7 +222,7 @@ fn a_login_that_is_refused_is_told_without_the_token() {
     let ran = finish(command, "");
     assert_eq!(ran.code(), 1);
     assert!(
-        ran.out().contains("E_UPGRADE_AUTH") && ran.out().contains("give a valid token"),
+        ran.out().contains("E_UPGRADE_AUTH") && ran.out().contains("give a valid token (UPGRADE_TOKEN)"),
         "{}",
         ran.out()
     );
@@ -275,7 +314,7 @@ fn a_file_of_threads_that_is_damaged_is_told_and_left_alone() {
     // The head is whole, so that it is a database; the tables are not.
     bytes[4096..].fill(0xAA);
     std::fs::write(&file, &bytes).unwrap();
-    for args in [&["ask", "hi"][..], &["threads"]] {
+    for args in [&["ask", "hi"][..], &["threads"], &["threads", "delete", "default"]] {
         let ran = run(&folder, args, "");
         assert_eq!(ran.code(), 1, "{args:?}");
         for part in ["E_STORE", "threads.db", "damaged", "restore a backup", "--data-dir"] {

@@ -4,7 +4,7 @@
 mod shell;
 
 use serde_json::{Value, json};
-use shell::{Folder, Simulator, agent, ask, create, embedded_experiments, finish, run};
+use shell::{Folder, Simulator, agent, ask, create, embedded_experiments, finish, reply, run};
 
 fn lines(text: &str) -> Vec<Value> {
     text.lines()
@@ -95,6 +95,11 @@ fn a_conversation_that_cannot_be_read_does_not_hide_the_others() {
         assert!(ran.err().contains(part), "{part:?} is not in {}", ran.err());
     }
     assert!(run(&folder, &["threads"], "").good().out().contains("torn"), "it is left as it is");
+    let deleted = run(&folder, &["threads", "delete", "torn"], "").good().out();
+    assert!(deleted.contains("Thread torn is deleted."), "{deleted}");
+    let left = run(&folder, &["threads"], "").good().out();
+    assert!(left.contains("sound   1 turn") && !left.contains("torn"), "{left}");
+    assert!(reply(&ask(&folder, &["--thread", "torn"], "hello")).starts_with("Hello"));
 }
 
 #[test]

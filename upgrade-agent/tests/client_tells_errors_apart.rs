@@ -160,6 +160,44 @@ async fn a_server_that_is_not_upgrade_is_told_as_that() {
     }
 }
 
+/// The health call is the first: whoever fails there is not the server that was meant, and the URL says which that was.
+#[tokio::test]
+async fn what_fails_at_first_names_the_url_and_what_to_do() {
+    let cases = [
+        (Says::Nothing(404), "E_UPGRADE_PROTOCOL", "ends in /api"),
+        (Says::Json(404, json!({ "message": "no such page" })), "E_UPGRADE_PROTOCOL", "ends in /api"),
+        (Says::Nothing(400), "E_UPGRADE_PROTOCOL", "ends in /api"),
+        (Says::Waits, "E_UPGRADE_TIMEOUT", "allow it more time (--timeout)"),
+    ];
+    for (answer, code, advice) in cases {
+        let server = Scripted::new(vec![answer]).await;
+        let client = builder(server.url()).retries(0).timeout(Duration::from_millis(200)).build().unwrap();
+        let failure = client.connect().await.unwrap_err();
+        let told = failure.to_string();
+        assert_eq!(failure.code(), code, "{told}");
+        assert!(told.contains(server.url()) && told.contains(advice), "{told}");
+        assert!(!told.contains("the server may have acted"), "{told}");
+    }
+}
+
+#[test]
+fn an_address_without_a_scheme_is_shown_with_one() {
+    let cases = [
+        ("localhost:3030", "such as http://localhost:3030/api;"),
+        ("127.0.0.1:3030/api", "such as http://127.0.0.1:3030/api;"),
+        ("upgrade.example.org", "such as https://upgrade.example.org/api;"),
+        ("ada:hunter2@example.org/api", "http:// or https://;"),
+        ("example.org/api?token=hunter2", "http:// or https://;"),
+        ("", "http:// or https://;"),
+    ];
+    for (url, told) in cases {
+        let failure = UpgradeClient::builder(url).build().unwrap_err();
+        assert_eq!(failure.code(), "E_UPGRADE_CONFIG");
+        let shown = failure.to_string();
+        assert!(shown.contains(told) && !shown.contains("hunter2"), "{url}: {shown}");
+    }
+}
+
 #[tokio::test]
 async fn an_answer_that_does_not_come_is_a_timeout() {
     let server = script([Says::Waits]).await;

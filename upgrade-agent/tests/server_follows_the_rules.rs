@@ -196,8 +196,33 @@ async fn a_stale_copy_is_accepted() {
     stage.client.update(&made.id, &rename).await.unwrap();
     stale["description"] = json!("from the past");
     let answer = stage.raw("PUT", &format!("/api/experiments/{}", made.id), &stale).await;
-    assert_eq!((answer.status, &answer.body["versionNumber"]), (200, &json!(3)));
+    // The count is the copy's too.
+    assert_eq!((answer.status, &answer.body["versionNumber"]), (200, &json!(1)));
     assert_eq!(stage.client.experiment(&made.id).await.unwrap().name, "stale");
+}
+
+/// Only a change of state by itself looks who was there before.
+#[tokio::test]
+async fn an_update_leaves_out_no_early_visitors() {
+    for by_update in [true, false] {
+        let stage = Stage::new().await;
+        stage.student("ada").await;
+        stage.client.mark("ada", &Mark::new(SITE, TARGET)).await.unwrap();
+        let made = stage.client.create(&plain("early")).await.unwrap();
+        let mut body = stage.single(&made.id).await;
+        body["partitions"][0]["excludeIfReached"] = json!(true);
+        body["state"] = json!(if by_update { "running" } else { "inactive" });
+        let path = format!("/api/experiments/{}", made.id);
+        assert_eq!(stage.raw("PUT", &path, &body).await.status, 200);
+        if !by_update {
+            stage.client.set_state(&made.id, &ExperimentState::Enrolling).await.unwrap();
+        }
+        assert_eq!(stage.code("ada").await.is_some(), by_update);
+        // Nor does one on an experiment that runs.
+        let again = stage.single(&made.id).await;
+        assert_eq!(stage.raw("PUT", &path, &again).await.status, 200);
+        assert_eq!(stage.code("ada").await.is_some(), by_update);
+    }
 }
 
 #[tokio::test]
@@ -283,7 +308,7 @@ async fn dates_are_given_back_in_utc() {
 }
 
 #[tokio::test]
-async fn pages_of_no_length_hold_all_and_those_before_the_first_are_refused() {
+async fn pages_of_no_length_hold_nothing_and_those_before_the_first_are_refused() {
     let stage = Stage::new().await;
     stage.client.create(&plain("a")).await.unwrap();
     stage.client.create(&plain("b")).await.unwrap();
@@ -291,7 +316,7 @@ async fn pages_of_no_length_hold_all_and_those_before_the_first_are_refused() {
         stage.raw("POST", "/api/experiments/paginated", &json!({ "skip": skip, "take": take })).await
     };
     let length = |body: &Value| body["nodes"].as_array().map(Vec::len);
-    for (skip, take, found) in [(0.0, 0.0, 2), (1.0, 0.0, 1), (0.0, 1.0, 1), (0.0, 0.6, 1), (9.0, 9.0, 0)] {
+    for (skip, take, found) in [(0.0, 0.0, 0), (1.0, 0.0, 0), (0.0, 1.0, 1), (0.0, 0.6, 1), (9.0, 9.0, 0)] {
         let body = page(skip, take).await.body;
         assert_eq!((length(&body), &body["total"]), (Some(found), &json!(2)), "{skip} {take}");
     }
@@ -334,7 +359,8 @@ async fn version_and_conditions_have_routes_of_their_own() {
     assert_eq!(codes, ["control", "variant"]);
     let both = json!({ "experimentIds": [made.id, "00000000-0000-4000-8000-000000000000"] });
     let answer = stage.raw("POST", "/api/stats/enrollment", &both).await.body;
-    assert_eq!(answer, json!([{ "id": made.id, "users": 0, "groups": 0 }]));
+    let row = |id: &str| json!({ "id": id, "users": 0, "groups": 0 });
+    assert_eq!(answer, json!([row(&made.id), row("00000000-0000-4000-8000-000000000000")]));
 }
 
 #[tokio::test]

@@ -97,11 +97,12 @@ async fn settings_are_kept_and_count_their_changes() {
     let stage = Stage::new().await;
     let first = stage.ok("GET", "/api/setting", &Value::Null).await;
     assert_eq!((&first["id"], &first["toCheckAuth"]), (&json!(1), &json!(false)));
+    assert_eq!(first["toFilterMetric"], true, "each start of the original switches it on");
     let same = json!({ "toCheckAuth": false });
     assert_eq!(stage.ok("POST", "/api/setting", &same).await["versionNumber"], 1);
-    let other = json!({ "toCheckAuth": false, "toFilterMetric": true });
+    let other = json!({ "toCheckAuth": false, "toFilterMetric": false });
     let changed = stage.ok("POST", "/api/setting", &other).await;
-    assert_eq!((&changed["versionNumber"], &changed["toFilterMetric"]), (&json!(2), &json!(true)));
+    assert_eq!((&changed["versionNumber"], &changed["toFilterMetric"]), (&json!(2), &json!(false)));
     assert_eq!(stage.status("POST", "/api/setting", &json!({})).await, 400);
 }
 

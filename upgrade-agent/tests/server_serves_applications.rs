@@ -387,6 +387,8 @@ async fn metrics_are_declared_where_others_are_refused_and_shown_as_a_tree() {
                        { "metric": "grade", "datatype": "categorical", "allowedValues": ["A", "B"] }],
     });
     let body = json!({ "metricUnit": [quiz], "context": ["assign-prog"] });
+    let unfiltered = json!({ "toCheckAuth": false, "toFilterMetric": false });
+    assert_eq!(class.ask("POST", "setting", unfiltered).await.status, 200);
     let free = class.ask("POST", "metric/save", body.clone()).await;
     assert_eq!(why(&free), (500, "Metrics filter not enabled", "Invalid token"));
     let filtered = json!({ "toCheckAuth": false, "toFilterMetric": true });

@@ -181,8 +181,26 @@ async fn errors_are_sent_as_they_are() {
         ("PUT", path.as_str(), body(), 500, json!({})),
         ("POST", "/api/experiments/state", moved, 500, json!({})),
         ("POST", "/api/stats/enrollment/detail", unknown, 500, json!({})),
-        ("POST", "/api/experiments", with("conditions", json!([])), 500, json!({})),
-        ("POST", "/api/experiments", with("partitions", json!([])), 500, json!({})),
+        (
+            "POST",
+            "/api/experiments",
+            with("conditions", json!([])),
+            500,
+            json!({
+                "type": "Query Failed", "className": "ExperimentConditionRepository",
+                "functionName": "insertConditions", "parameters": { "conditionDocs": false },
+            }),
+        ),
+        (
+            "POST",
+            "/api/experiments",
+            with("partitions", json!([])),
+            500,
+            json!({
+                "type": "Query Failed", "className": "DecisionPointRepository",
+                "functionName": "insertPartitions", "parameters": { "partitionsDocs": false },
+            }),
+        ),
         (
             "POST",
             "/api/experiments",
@@ -234,7 +252,7 @@ async fn the_ids_of_parts_are_kept_and_cannot_be_had_twice() {
     let made = stage.call("POST", "/api/experiments", None, &body()).await.body;
     assert_eq!(made["conditions"][0]["id"], body()["conditions"][0]["id"]);
     let again = stage.call("POST", "/api/experiments", None, &body()).await;
-    assert_eq!((again.status, again.body), (500, json!({})));
+    assert_eq!((again.status, &again.body["functionName"]), (500, &json!("insertConditions")));
     let all = stage.call("GET", "/api/experiments/names", None, &Value::Null).await.body;
     assert_eq!(all.as_array().unwrap().len(), 1, "a refused create leaves nothing");
 }

@@ -243,6 +243,8 @@ async fn pages_of_this_machine_may_call_and_those_of_others_may_not() {
             assert_eq!(answer.status(), status);
             assert_eq!(answer.headers()["access-control-allow-origin"], page);
             assert_eq!(answer.headers()["access-control-allow-credentials"], "true");
+            let varies = if status == 204 { "Origin, Access-Control-Request-Headers" } else { "Origin" };
+            assert_eq!(answer.headers()["vary"], varies);
         }
     }
     for page in ["http://evil.example", "http://localhost.evil.example", "http://notlocalhost", "null"] {
@@ -254,6 +256,32 @@ async fn pages_of_this_machine_may_call_and_those_of_others_may_not() {
     }
     let (status, _, body) = call(&server, "OPTIONS", "/api/nothing", &[]).await;
     assert_eq!((status, body), (204, json!("")));
+}
+
+/// A site stands for its subdomains; an address is one. What is given stands in place of `localhost`.
+#[tokio::test]
+async fn pages_of_the_sites_that_are_named_may_call_and_no_others() {
+    let sites = ["example.org", "127.0.0.1", "http://Intranet:80"];
+    let server = EmbeddedServer::builder().cors_origins(sites).start().await.unwrap();
+    let cases = [
+        ("https://example.org", true),
+        ("https://school.example.org:8443", true),
+        ("http://127.0.0.1:5500", true),
+        ("http://intranet", true),
+        ("http://localhost:4200", false),
+        ("http://10.0.0.1", false),
+        ("https://example.org.evil.test", false),
+        ("https://notexample.org", false),
+        ("http://[::1]", false),
+        ("null", false),
+    ];
+    for (page, may_call) in cases {
+        let request = http().request(reqwest::Method::OPTIONS, server.url()).header("origin", page);
+        let answer = request.send().await.unwrap();
+        assert_eq!(answer.status(), if may_call { 204 } else { 500 }, "{page}");
+        let allowed = answer.headers().get("access-control-allow-origin");
+        assert_eq!(allowed.map(|allowed| allowed.to_str().unwrap()), may_call.then_some(page));
+    }
 }
 
 #[tokio::test]

@@ -36,7 +36,10 @@ pub(super) enum Failure {
         "E_OUTPUT: the reply could not be written; if it asks something, that is asked again before a yes counts"
     )]
     Output,
-    #[error("{0}\nThe file is left as it is; to talk on meanwhile, choose another folder with --data-dir")]
+    #[error(
+        "{0}\nThe file is left as it is; to talk on meanwhile, choose another folder with --data-dir. Moving the file away gives \
+         up all conversations in it"
+    )]
     Store(#[from] EngineError),
     #[error(
         "E_UNKNOWN_THREAD: there is no conversation {name}{}; `upgrade-agent threads` lists them",

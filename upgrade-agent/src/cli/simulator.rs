@@ -41,6 +41,19 @@ pub(super) struct Options {
     /// of UPGRADE_CLIENT_KEY, signed with UPGRADE_CLIENT_SECRET, while the setting toCheckAuth holds
     #[arg(long)]
     require_token: bool,
+    /// Let web pages of this site call, with its subdomains and on every port; may be given more than once.
+    /// The sites that are given stand in place of the default
+    #[arg(long, value_name = "SITE", default_value = "localhost", value_parser = site)]
+    cors_origin: Vec<String>,
+}
+
+/// A host, which may come as the origin of a page.
+fn site(name: &str) -> Result<String, String> {
+    let name = name.trim();
+    match name.is_empty() || name.contains(['*', ',']) || name.chars().any(char::is_whitespace) {
+        true => Err("name one host, such as localhost, 127.0.0.1 or example.org".to_owned()),
+        false => Ok(name.to_owned()),
+    }
 }
 
 fn dialect(version: &str) -> Result<Dialect, String> {
@@ -54,6 +67,7 @@ fn dialect(version: &str) -> Result<Dialect, String> {
 impl Options {
     fn builder(self, env: impl Fn(&str) -> Option<String>) -> Result<EmbeddedServerBuilder, Failure> {
         let mut builder = EmbeddedServer::builder().port(self.port).dialect(self.dialect);
+        builder = builder.cors_origins(self.cors_origin);
         if let Some(path) = self.data_file {
             builder = builder.data_file(path);
         }
@@ -93,6 +107,11 @@ pub(super) async fn run(options: Options, screen: Screen) -> Result<(), Failure>
     let server = builder.start().await?;
     let _note = data_file.map(|path| Note::leave(&path, server.url()));
     screen.line(server.url());
+    screen.warn(&format!(
+        "The first line is the URL for `upgrade-agent --url` and other callers of the API; UpGrade's client libraries want \
+         the one before /api: {}",
+        server.host_url()
+    ));
     ended.await;
     server.shutdown().await;
     Ok(())

@@ -206,7 +206,11 @@ impl fmt::Debug for UpgradeClientBuilder {
 }
 
 fn base_url(text: &str) -> Result<Url, ClientError> {
-    let url = Url::parse(text.trim()).map_err(|why| refused(format!("bad URL: {why}")))?;
+    let text = text.trim();
+    if !text.contains("://") {
+        return Err(refused(without_scheme(text)));
+    }
+    let url = Url::parse(text).map_err(|why| refused(format!("bad URL: {why}")))?;
     if !matches!(url.scheme(), "http" | "https") || url.cannot_be_a_base() || !url.has_host() {
         return Err(refused("the URL must begin with http:// or https:// and name a host"));
     }
@@ -217,4 +221,19 @@ fn base_url(text: &str) -> Result<Url, ClientError> {
         return Err(refused("the URL must not have a query or a fragment; a token is given by itself"));
     }
     Ok(url)
+}
+
+/// Shows the URL that was meant, if there can be no password in it.
+fn without_scheme(text: &str) -> String {
+    let told = "the URL must begin with http:// or https://";
+    let meant = ["http", "https"].map(|scheme| Url::parse(&format!("{scheme}://{text}")));
+    let [Ok(plain), Ok(safe)] = meant else { return told.to_owned() };
+    if text.contains('@') || !plain.has_host() || plain.query().is_some() || plain.fragment().is_some() {
+        return told.to_owned();
+    }
+    let mut url = if is_loopback(&plain) { plain } else { safe };
+    if url.path() == "/" {
+        url.set_path("/api");
+    }
+    format!("{told}, such as {url}")
 }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use reqwest::Url;
+
 use super::draft::ExperimentPatch;
 
 /// The kinds of trouble, each with a stable code.
@@ -53,18 +55,22 @@ impl ErrorKind {
             Self::Config => "correct the settings of the client",
             Self::Connect => "check that the server runs and that the URL is right",
             Self::Timeout => "read the experiment before trying again: the server may have acted",
-            Self::Auth => "give a valid token",
+            Self::Auth => "give a valid token (UPGRADE_TOKEN) or a service account (--service-account)",
             Self::BadRequest => "correct the request",
             Self::NotFound => "check the id against the list of experiments",
             Self::Conflict => "read the experiment that is there; then choose another id, or update it",
             Self::Unfinished => "update the experiment with what is missing; what is done stays",
             Self::Server => "see the server's log",
-            Self::Protocol => "check that the URL is that of an UpGrade API (it ends in /api)",
+            Self::Protocol => "check that the URL is that of an UpGrade API (it mostly ends in /api)",
         }
     }
 }
 
 const ADVICE_FOR_STUDENTS: &str = "check the student's id, or make him known first by initializing the user";
+
+const ADVICE_FOR_APPLICATIONS: &str =
+    "give the server's client key and its secret (UPGRADE_CLIENT_KEY and UPGRADE_CLIENT_SECRET)";
+const ADVICE_FOR_READERS: &str = "try again later, or allow it more time (--timeout)";
 
 /// A failed call: what was asked, how it failed, what the server said.
 ///
@@ -73,6 +79,8 @@ const ADVICE_FOR_STUDENTS: &str = "check the student's id, or make him known fir
 pub struct ClientError {
     kind: ErrorKind,
     call: String,
+    /// Where the server should be, if that is in doubt.
+    place: Option<String>,
     status: Option<u16>,
     message: String,
     maybe_done: bool,
@@ -95,6 +103,7 @@ impl ClientError {
         Self {
             kind,
             call: call.into(),
+            place: None,
             status: None,
             message: message.into(),
             maybe_done: false,
@@ -108,6 +117,22 @@ impl ClientError {
         let experiment_id = experiment_id.to_owned();
         let unfinished = Some(Box::new(Unfinished { experiment_id, missing }));
         Self { kind: ErrorKind::Unfinished, message, unfinished, ..self }
+    }
+
+    /// Names the URL of the API, if the failure leaves in doubt whether the server is there.
+    pub(super) fn at(mut self, url: &Url) -> Self {
+        if matches!(self.kind, ErrorKind::Connect | ErrorKind::Timeout | ErrorKind::Protocol) {
+            self.place = Some(url.to_string());
+        }
+        self
+    }
+
+    /// This failure of a call that every UpGrade server answers: whoever does not know it is none.
+    pub(super) fn of_health(mut self) -> Self {
+        if matches!(self.kind, ErrorKind::NotFound | ErrorKind::BadRequest) {
+            self.kind = ErrorKind::Protocol;
+        }
+        self
     }
 
     /// Says that the server was reached and may have done what was asked.
@@ -165,6 +190,16 @@ impl ClientError {
             && ["user not found", "user not defined"].iter().any(|words| said.contains(words))
     }
 
+    fn advice(&self) -> &'static str {
+        let is_of_student = self.call.contains(" /v6/") || self.call.contains(" /v5/");
+        match self.kind {
+            _ if self.lacks_student() => ADVICE_FOR_STUDENTS,
+            ErrorKind::Auth if is_of_student => ADVICE_FOR_APPLICATIONS,
+            ErrorKind::Timeout if self.call.starts_with("GET ") => ADVICE_FOR_READERS,
+            kind => kind.advice(),
+        }
+    }
+
     /// What the server said, or what this client found wrong.
     pub fn message(&self) -> &str {
         &self.message
@@ -173,12 +208,15 @@ impl ClientError {
 
 impl fmt::Display for ClientError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}: {}", self.code(), self.call, self.message)?;
+        write!(f, "{}: {}", self.code(), self.call)?;
+        if let Some(place) = &self.place {
+            write!(f, " at {place}")?;
+        }
+        write!(f, ": {}", self.message)?;
         if let Some(status) = self.status {
             write!(f, " (HTTP {status})")?;
         }
-        let advice = if self.lacks_student() { ADVICE_FOR_STUDENTS } else { self.kind.advice() };
-        write!(f, "; {advice}")
+        write!(f, "; {}", self.advice())
     }
 }
 

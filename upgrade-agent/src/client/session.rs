@@ -104,8 +104,11 @@ impl UpgradeClient {
 
     async fn ask_health(&self, dialect: Option<Dialect>) -> Result<Health, ClientError> {
         let call = Call::health();
-        let reply = self.transport.send(dialect, &call).await?;
-        wire::health(&wire::success(reply)?).ok_or_else(|| not_upgrade(&call.name()))
+        let asked = async {
+            let reply = self.transport.send(dialect, &call).await?;
+            wire::health(&wire::success(reply)?).ok_or_else(|| not_upgrade(&call.name()))
+        };
+        asked.await.map_err(|why: ClientError| why.of_health().at(self.transport.base()))
     }
 
     /// Makes a call and hands back the body of a good answer; nothing (204) reads as `null`.
@@ -116,7 +119,7 @@ impl UpgradeClient {
     /// Makes a call and hands back the answer, whatever it is.
     pub(super) async fn send(&self, call: &Call) -> Result<Reply, ClientError> {
         let dialect = self.dialect().await?;
-        self.transport.send(Some(dialect), call).await
+        self.transport.send(Some(dialect), call).await.map_err(|why| why.at(self.transport.base()))
     }
 }
 

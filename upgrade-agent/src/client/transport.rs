@@ -143,6 +143,11 @@ impl Transport {
         Ok(Reply { call: name, status, body: Body::of(&bytes), asked_wait, sent: authorization })
     }
 
+    /// The URL of the API.
+    pub(super) fn base(&self) -> &Url {
+        &self.settings.base
+    }
+
     fn url(&self, path: &[String]) -> Url {
         let mut url = self.settings.base.clone();
         if let Ok(mut segments) = url.path_segments_mut() {

@@ -14,7 +14,7 @@ use super::error::ServerError;
 use super::gate::Gate;
 use super::handle::ServerHandle;
 use super::journal::Journal;
-use super::routes::Face;
+use super::routes::{Face, Sites};
 use super::sources::{self, Clock, Ids};
 use super::world::World;
 use crate::client::{ContextMetadata, Dialect};
@@ -35,6 +35,7 @@ impl EmbeddedServer {
             contexts: None,
             dialect: Dialect::V65,
             lasting: false,
+            sites: vec!["localhost".to_owned()],
             gate: Gate::default(),
         }
     }
@@ -49,6 +50,7 @@ pub struct EmbeddedServerBuilder {
     contexts: Option<ContextMetadata>,
     dialect: Dialect,
     lasting: bool,
+    sites: Vec<String>,
     gate: Gate,
 }
 
@@ -136,6 +138,23 @@ impl EmbeddedServerBuilder {
         self
     }
 
+    /// The sites whose web pages may call the server, instead of `localhost` alone: a name such as
+    /// `example.org` stands for its subdomains, every scheme and every port too, as in the setting
+    /// `CORS_WHITELIST` of UpGrade; an address stands for itself. Callers that are no pages are not asked.
+    ///
+    /// ```
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// use upgrade_agent::server::EmbeddedServer;
+    ///
+    /// let server = EmbeddedServer::builder().cors_origins(["localhost", "127.0.0.1"]).start().await?;
+    /// assert_eq!(format!("{}/api", server.host_url()), server.url());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    pub fn cors_origins(mut self, sites: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.sites = sites.into_iter().map(Into::into).collect();
+        self
+    }
+
     /// Starts the server on the current tokio runtime.
     ///
     /// # Errors
@@ -147,8 +166,9 @@ impl EmbeddedServerBuilder {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(failed)?;
         let addr = listener.local_addr().map_err(failed)?;
         let (dialect, lasting) = (self.dialect, self.lasting);
+        let sites = Sites::of(&self.sites);
         let core = Shared::new(self.core()?);
-        let face = Face { core, dialect, breaks: dialect == Dialect::V62 && !lasting };
+        let face = Face { core, dialect, breaks: dialect == Dialect::V62 && !lasting, sites };
         Ok(ServerHandle::serve(listener, addr, &face))
     }
 

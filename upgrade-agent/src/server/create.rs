@@ -42,6 +42,7 @@ pub(super) fn check(core: &Core, body: &Value) -> Result<(), Fault> {
     check_columns(body)?;
     body::check_columns(body)?;
     if core.world.dialect == Dialect::V62 {
+        check_lists(body)?;
         check_parts(&core.world, body)?;
     }
     strata::wanted(&core.world, body)?;
@@ -82,24 +83,38 @@ fn check_columns(body: &Value) -> Result<(), Fault> {
     }
 }
 
+/// Up to 6.2 an experiment has one list of each kind, and an array is none.
+fn check_lists(body: &Value) -> Result<(), Fault> {
+    if body["experimentSegmentInclusion"].is_array() || body["experimentSegmentExclusion"].is_array() {
+        return Err(Fault::no_list_to_add());
+    }
+    Ok(())
+}
+
 /// Up to 6.2 the ids of the parts are the body's, and there must be some of each kind.
 fn check_parts(world: &World, body: &Value) -> Result<(), Fault> {
-    let refused = || {
-        let what = "conditions, decision points, conditionPayloads and queries";
-        Fault::database(format!("Error in creating {what} \"addExperimentInDB\""))
-    };
+    let what = "conditions, decision points, conditionPayloads and queries";
+    let message = format!("Error in creating {what} \"addExperimentInDB\"");
+    let kinds = [
+        ("conditions", "ExperimentConditionRepository", "insertConditions", "conditionDocs"),
+        ("partitions", "DecisionPointRepository", "insertPartitions", "partitionsDocs"),
+    ];
+    for (field, class, function, parts) in kinds {
+        if body::entries(body, field).next().is_none() {
+            return Err(Fault::no_parts(class, function, parts, &message));
+        }
+    }
     let known = world.experiments.values();
     let known: HashSet<&str> = known
         .flat_map(|e| e.conditions.iter().map(|c| &c.id).chain(e.partitions.iter().map(|p| &p.id)))
         .map(String::as_str)
         .collect();
-    for field in ["conditions", "partitions"] {
-        let is_free = |id: &Value| {
-            validate::is_uuid(id) && id.as_str().is_some_and(|id| !known.contains(id.to_lowercase().as_str()))
-        };
-        let mut ids = body::entries(body, field).map(|entry| &entry["id"]).peekable();
-        if ids.peek().is_none() || !ids.all(is_free) {
-            return Err(refused());
+    let is_free = |id: &Value| {
+        validate::is_uuid(id) && id.as_str().is_some_and(|id| !known.contains(id.to_lowercase().as_str()))
+    };
+    for (field, class, function, _) in kinds {
+        if !body::entries(body, field).map(|entry| &entry["id"]).all(is_free) {
+            return Err(Fault::repository(class, function, &message));
         }
     }
     Ok(())
@@ -132,13 +147,12 @@ fn make(core: &mut Core, body: &Value) -> Experiment {
     }
 }
 
-/// From 6.3 on places are counted from 1, whatever the body says.
+/// Places are counted from 1, whatever the body says.
 fn conditions(core: &mut Core, body: &Value, now: &str, ids: &mut HashMap<String, String>) -> Vec<Condition> {
     let entries = body::entries(body, "conditions").zip(1..);
     let condition = |(entry, order)| {
         let id = renamed(core, entry, ids);
-        let condition = body::condition(entry, id, Stamp::new(now));
-        Condition { order: place(core, condition.order, order), ..condition }
+        Condition { order, ..body::condition(entry, id, Stamp::new(now)) }
     };
     entries.map(condition).collect()
 }
@@ -149,13 +163,9 @@ fn partitions(core: &mut Core, body: &Value, now: &str, ids: &mut HashMap<String
         let id = renamed(core, entry, ids);
         let partition = body::partition(entry, id, Stamp::new(now));
         let description = Some(partition.description.unwrap_or_default());
-        Partition { order: place(core, partition.order, order), description, ..partition }
+        Partition { order, description, ..partition }
     };
     entries.map(partition).collect()
-}
-
-fn place(core: &Core, given: i64, counted: i64) -> i64 {
-    if core.world.dialect == Dialect::V62 { given } else { counted }
 }
 
 /// The id of a part: up to 6.2 the body's, from then on a new one.

@@ -48,6 +48,12 @@ impl ServerHandle {
         &self.url
     }
 
+    /// What UpGrade's own client libraries want as the URL of the host: the one of the API without `/api`,
+    /// which they add.
+    pub fn host_url(&self) -> &str {
+        self.url.trim_end_matches("/api")
+    }
+
     /// The address that it listens on.
     pub fn addr(&self) -> SocketAddr {
         self.addr

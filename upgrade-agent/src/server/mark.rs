@@ -88,7 +88,11 @@ fn experiment_at(
         Some(id) => here.iter().find(|(experiment, _)| experiment.columns.id == id),
         None => here.get((random::first(&user.id) * here.len() as f64) as usize),
     };
-    let (experiment, partition) = chosen.ok_or_else(|| Fault::shared_point(&user.id))?;
+    let unknown = || match report.experiment_id {
+        Some(_) => Fault::not_at_point(&user.id),
+        None => Fault::shared_point(&user.id),
+    };
+    let (experiment, partition) = chosen.ok_or_else(unknown)?;
     Ok(Some(((*experiment).clone(), (*partition).to_owned())))
 }
 

@@ -31,7 +31,7 @@ pub(super) use students::{
 pub(super) struct Stamp {
     pub(super) created_at: String,
     pub(super) updated_at: String,
-    pub(super) version_number: u64,
+    pub(super) version_number: i64,
 }
 
 impl Stamp {

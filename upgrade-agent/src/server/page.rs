@@ -2,14 +2,15 @@
 
 use std::cmp::Ordering;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::core::{Asked, Core};
 use super::fault::Fault;
 use super::model::Experiment;
 use super::paging;
 use super::validate::{self, is_uuid};
-use super::view;
+use super::view::{self, with};
+use crate::client::Dialect;
 
 const STATES: [&str; 8] =
     ["inactive", "preview", "scheduled", "enrolling", "enrollmentComplete", "cancelled", "archived", "draft"];
@@ -23,11 +24,15 @@ pub(super) fn paginated(core: &mut Core, asked: &Asked) -> Result<Value, Fault> 
     let mut found: Vec<&Experiment> = core.world.experiments.values().collect();
     found.retain(|experiment| matches(experiment, &body["searchParams"]));
     found.sort_by(|a, b| a.columns.id.cmp(&b.columns.id));
-    let total = found.len();
-    let mut page = paging::cut(found, body)?;
+    let filtered = found.len();
+    let mut page = paging::cut_to(core.world.dialect, found, body)?;
     sort(&mut page, &body["sortParams"]);
     let nodes = page.into_iter().map(|experiment| view::node(&core.world, experiment)).collect();
-    Ok(paging::page(total, nodes, body))
+    if core.world.dialect != Dialect::V62 {
+        return Ok(paging::page(filtered, nodes, body));
+    }
+    let all = core.world.experiments.values().count();
+    Ok(with(paging::page(all, nodes, body), [("filtered", json!(filtered))]))
 }
 
 /// A state is found by its whole name, in either vocabulary. What has not the form of an id is

@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use super::fault::Fault;
+use crate::client::Dialect;
 
 /// The rows that a page holds. As in the original, no row is no limit, and what makes no sense is left
 /// to the database to refuse.
@@ -25,6 +26,19 @@ fn count(asked: &Value, field: &str, word: &str) -> Result<usize, Fault> {
         return Err(Fault::unwatched("bigint out of range"));
     }
     Ok(number as usize)
+}
+
+/// The same where the original, from 6.3 on, takes no row for none.
+pub(super) fn cut_to<T>(
+    dialect: Dialect,
+    rows: impl IntoIterator<Item = T>,
+    asked: &Value,
+) -> Result<Vec<T>, Fault> {
+    let mut page = cut(rows, asked)?;
+    if dialect != Dialect::V62 && asked["take"].as_f64().is_some_and(|taken| taken.round() == 0.0) {
+        page.clear();
+    }
+    Ok(page)
 }
 
 /// A page of so many in all, with what was asked.

@@ -27,6 +27,8 @@ use super::core::{Answer, Asked, Shared};
 use super::fault::Fault;
 use super::gate::Caller;
 use crate::client::Dialect;
+pub(super) use origin::Sites;
+
 use origin::Origin;
 use paths::{Found, Paths};
 use reading::read;
@@ -59,6 +61,8 @@ pub(super) struct Face {
     pub(super) dialect: Dialect,
     /// Whether a bad answer ends the connection.
     pub(super) breaks: bool,
+    /// The sites whose pages may call.
+    pub(super) sites: Sites,
 }
 
 /// The routes of a dialect. Up to 6.2 an experiment's lists have none of their own.
@@ -73,7 +77,9 @@ pub(super) fn routes(face: &Face) -> Router {
 async fn serve(face: Face, paths: Arc<Paths>, request: Request) -> Response {
     let breaker = request.extensions().get::<ConnectInfo<Breaker>>().cloned();
     let origin = Origin::of(request.headers());
-    let mut response = match origin.stranger() {
+    let stranger = origin.stranger(&face.sites);
+    let is_welcome = stranger.is_none();
+    let mut response = match stranger {
         Some(page) => refuse(face.dialect, &Fault::stranger(&page), &endpoint(&request), &Value::Null),
         None if request.method() == Method::OPTIONS => origin.invitation(),
         None => respond_to(&face, &paths, request).await,
@@ -82,7 +88,9 @@ async fn serve(face: Face, paths: Arc<Paths>, request: Request) -> Response {
     if let Some(ConnectInfo(breaker)) = breaker.filter(|_| face.breaks && is_bad) {
         breaker.break_after_answer();
     }
-    origin.admit(&mut response);
+    if is_welcome {
+        origin.admit(&mut response);
+    }
     response
 }
 

@@ -11,9 +11,25 @@ use super::segment_view;
 use super::side::Side;
 use super::view::{outward, with};
 use super::world::World;
-use crate::client::ExperimentState;
+use crate::client::{Dialect, ExperimentState};
 
-pub(super) const EXCLUDED: &str = "excluded";
+/// Whether a segment is used, in the words of the dialect.
+fn status(dialect: Dialect, is_used: bool) -> &'static str {
+    match (dialect, is_used) {
+        (Dialect::V62, true) => "Used",
+        (Dialect::V62, false) => "Unused",
+        (Dialect::V65, true) => "used",
+        (Dialect::V65, false) => "unused",
+    }
+}
+
+/// The status of a global list.
+pub(super) fn excluded(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::V62 => "Excluded",
+        Dialect::V65 => "excluded",
+    }
+}
 
 /// Segments with their status and all that is used anywhere.
 pub(super) struct Usage {
@@ -24,11 +40,12 @@ impl Usage {
     pub(super) fn of(world: &World, segments: &[&Segment]) -> Self {
         let parents = parents(world);
         let used = used(world, segments, &parents);
-        let shown = segments.iter().map(|s| with_status(s, segment_view::whole(world, s), &used));
+        let shown =
+            segments.iter().map(|s| with_status(world.dialect, s, segment_view::whole(world, s), &used));
         let parents = parents.iter().map(|(parent, lists)| {
             let lists = lists.iter().map(|list| with_columns_of_subs(world, list));
             let shown = with(segment_view::columns(parent), [("subSegments", lists.collect())]);
-            with_status(parent, shown, &used)
+            with_status(world.dialect, parent, shown, &used)
         });
         let answer = json!({
             "segmentsData": shown.collect::<Vec<_>>(),
@@ -42,11 +59,10 @@ impl Usage {
     }
 }
 
-fn with_status(segment: &Segment, shown: Value, used: &HashSet<String>) -> Value {
+fn with_status(dialect: Dialect, segment: &Segment, shown: Value, used: &HashSet<String>) -> Value {
     let status = match segment.kind {
-        SegmentKind::GlobalExclude => EXCLUDED,
-        _ if used.contains(&segment.id) => "used",
-        _ => "unused",
+        SegmentKind::GlobalExclude => excluded(dialect),
+        _ => self::status(dialect, used.contains(&segment.id)),
     };
     with(shown, [("status", json!(status))])
 }

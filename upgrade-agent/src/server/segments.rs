@@ -26,8 +26,9 @@ pub(super) fn global(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
     let world = &core.world;
     let all = world.segments_in_order().into_iter().rev();
     let global = all.filter(|segment| segment.kind == SegmentKind::GlobalExclude);
-    let shown =
-        global.map(|s| with(segment_view::whole(world, s), [("status", json!(segment_usage::EXCLUDED))]));
+    let shown = global.map(|s| {
+        with(segment_view::whole(world, s), [("status", json!(segment_usage::excluded(world.dialect)))])
+    });
     Ok(shown.collect())
 }
 
@@ -41,7 +42,7 @@ pub(super) fn paginated(core: &mut Core, asked: &Asked) -> Result<Value, Fault> 
     let mut found = world.segments_in_order();
     found.retain(|segment| segment.kind == SegmentKind::Public && matches(segment, &body["searchParams"]));
     let total = found.len();
-    let mut page = paging::cut(found, body)?;
+    let mut page = paging::cut_to(world.dialect, found, body)?;
     sort(&mut page, &body["sortParams"]);
     Ok(paging::page(total, Usage::of(world, &page).answer, body))
 }

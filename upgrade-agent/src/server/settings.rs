@@ -37,11 +37,20 @@ pub(super) fn setting(world: &World) -> Option<&Setting> {
     world.settings.get(&at())
 }
 
-/// Sees that there is a setting.
+/// Sees that there is a setting. Whatever it was, each start of the original lets declared metrics only be
+/// taken.
 pub(super) fn found_setting(core: &mut Core) {
     let stamp = Stamp::new(&core.now());
-    let setting = Setting { stamp, id: 1, to_check_auth: false, to_filter_metric: false };
+    let setting = Setting { stamp, id: 1, to_check_auth: false, to_filter_metric: true };
     core.world.settings.insert_first(at(), setting);
+    let now = core.now();
+    let off = |setting: &Setting| !setting.to_filter_metric;
+    if core.world.settings.get(&at()).is_some_and(off)
+        && let Some(setting) = core.world.settings.get_mut(&at())
+    {
+        setting.to_filter_metric = true;
+        setting.stamp.touch(&now);
+    }
 }
 
 fn at() -> String {

@@ -13,17 +13,17 @@ use super::validate;
 use super::world::World;
 use crate::client::AssignmentUnit;
 
-/// `POST /stats/enrollment`: experiments that do not exist are left out.
+/// `POST /stats/enrollment`: one row for each id, be it of nothing.
 pub(super) fn enrollment(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     validate::counted(&asked.body)?;
     let ids = entries(&asked.body, "experimentIds").filter_map(Value::as_str).map(str::to_lowercase);
-    let known = ids.filter_map(|id| core.world.experiments.get(&key(&[&id])));
-    Ok(known
-        .map(|experiment| {
-            let (users, groups) = counts(&core.world, experiment, |_, _| true);
-            json!({ "id": experiment.columns.id, "users": users, "groups": groups })
-        })
-        .collect())
+    let row = |id: String| {
+        let experiment = core.world.experiments.get(&key(&[&id]));
+        let (users, groups) =
+            experiment.map_or((0, 0), |experiment| counts(&core.world, experiment, |_, _| true));
+        json!({ "id": id, "users": users, "groups": groups })
+    };
+    Ok(ids.map(row).collect())
 }
 
 /// `POST /stats/enrollment/detail`.

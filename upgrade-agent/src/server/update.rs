@@ -1,7 +1,10 @@
 //! `PUT /experiments/:id`: conditions, points and payloads are replaced by id, columns by name; lists
 //! in the body count up to 6.2 and for nothing since, and nobody asks for the version it was made from.
+//!
+//! Of a part that stays, only some columns are replaced, so that a payload keeps its type and its place.
+//! Unlike a change of state by itself, an update that starts an experiment leaves out nobody.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
@@ -15,8 +18,8 @@ use super::model::{
     Columns, Condition, ConditionPayload, Experiment, Partition, Payload, Stamp, StateTimeLog,
 };
 use super::queries;
+use super::revision;
 use super::segment;
-use super::state;
 use super::strata;
 use super::table::key;
 use super::validate;
@@ -37,11 +40,11 @@ pub(super) fn update(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
         return Err(Fault::reads_nothing("undefined", "reduce"));
     }
     body::check_columns(body)?;
-    check_parts(body)?;
+    revision::check(body)?;
     strata::wanted(&core.world, body)?;
     factorial::check(&core.world, body, Some(&id))?;
     let new = rewrite(core, body, &old);
-    state::shut_out_early_visitors(&mut core.world, &id, &new.columns.state);
+    check_parts(body, &new)?;
     drop_enrollments_of_removed_parts(core, &old, &new);
     let at = key(&[&id]);
     let kept = |list: &str| new.inclusion.iter().chain(&new.exclusion).any(|tie| tie.segment_id == list);
@@ -51,7 +54,7 @@ pub(super) fn update(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     if core.world.dialect == Dialect::V62 {
         rewrite_lists(core, body, &new);
     }
-    let answer = view::updated(&core.world, &new);
+    let answer = view::updated(&core.world, body, &old, &new);
     audit::updated(core, &new.columns);
     core.world.experiments.insert(at, new);
     Ok(answer)
@@ -59,21 +62,28 @@ pub(super) fn update(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 
 /// What the original leaves to its database to refuse: ids that are none, and payloads of
 /// nothing.
-fn check_parts(body: &Value) -> Result<(), Fault> {
+fn check_parts(body: &Value, new: &Experiment) -> Result<(), Fault> {
     let ids = |field| body::entries(body, field).map(|entry| &entry["id"]);
-    if !ids("conditions").chain(ids("partitions")).chain(ids("conditionPayloads")).all(validate::is_uuid) {
+    if !ids("conditions").chain(ids("partitions")).all(validate::is_uuid) {
+        let (class, function) = if ids("conditions").all(validate::is_uuid) {
+            ("DecisionPointRepository", "upsertExperimentPartition")
+        } else {
+            ("ExperimentConditionRepository", "upsertExperimentCondition")
+        };
         let message = "Error in creating conditions, decision points, queries \"updateExperimentInDB\"";
-        return Err(Fault::database(message));
+        return Err(Fault::repository(class, function, message));
     }
-    let known: HashSet<&str> = ids("conditions").chain(ids("partitions")).filter_map(Value::as_str).collect();
-    let is_tied = |entry: &Value| {
-        let tied = |field: &str| entry[field].as_str().is_none_or(|id| known.contains(id));
-        tied("parentCondition") && tied("decisionPoint")
+    let is_condition = |id: &str| new.conditions.iter().any(|condition| condition.id == id);
+    let is_point = |id: &str| new.partitions.iter().any(|point| point.id == id);
+    let is_tied = |payload: &ConditionPayload| {
+        let is_placed = payload.decision_point.as_deref().is_none_or(is_point);
+        validate::is_uuid(&json!(payload.id)) && is_condition(&payload.parent_condition) && is_placed
     };
-    if body::entries(body, "conditionPayloads").all(is_tied) {
+    if new.payloads.iter().all(is_tied) {
         return Ok(());
     }
-    Err(Fault::database("Error in creating conditionPayloads \"updateExperimentInDB\""))
+    let message = "Error in creating conditionPayloads \"updateExperimentInDB\"";
+    Err(Fault::repository("ConditionPayloadRepository", "upsertConditionPayload", message))
 }
 
 /// Up to 6.2 the lists of the body are the experiment's from now on, under their old names.
@@ -96,13 +106,13 @@ fn rewrite_lists(core: &mut Core, body: &Value, new: &Experiment) {
 fn rewrite(core: &mut Core, body: &Value, old: &Experiment) -> Experiment {
     let now = core.now();
     let dialect = core.world.dialect;
-    let mut columns = columns(dialect, body, old, &now);
+    let mut columns = columns(dialect, body, old);
     let conditions = conditions(body, old, &now);
     let partitions = partitions(body, old, &now);
-    let mut payloads = payloads(body, old, &now);
-    if dialect != Dialect::V62 {
-        fill_payloads(core, &conditions, &partitions, &mut payloads, &now);
-    }
+    let payloads = match dialect {
+        Dialect::V62 => given_payloads(body, old, (&conditions, &partitions), &now),
+        _ => every_payload(core, body, old, (&conditions, &partitions), &now),
+    };
     let moved = dialect != Dialect::V62 && columns.context.first() != old.columns.context.first();
     let (mut inclusion, mut exclusion) = (old.inclusion.clone(), old.exclusion.clone());
     if moved {
@@ -110,16 +120,7 @@ fn rewrite(core: &mut Core, body: &Value, old: &Experiment) -> Experiment {
         exclusion.clear();
         columns.filter_mode = FilterMode::ExcludeAll;
     }
-    let mut log = old.log.clone();
-    if columns.state != old.columns.state {
-        log.push(StateTimeLog {
-            stamp: Stamp::new(&now),
-            id: core.new_id(),
-            from_state: old.columns.state.clone(),
-            to_state: columns.state.clone(),
-            time_log: now.clone(),
-        });
-    }
+    columns.stamp = revision::stamp(dialect, body, &old.columns, &columns, &now);
     Experiment {
         factors: factorial::factors(core, body, &now),
         elements: factorial::elements(core, body, &now, &HashMap::new()),
@@ -128,48 +129,81 @@ fn rewrite(core: &mut Core, body: &Value, old: &Experiment) -> Experiment {
             None => old.stratification_factor.clone(),
             Some(_) => strata::wanted(&core.world, body).unwrap_or_default(),
         },
+        log: log(core, body, old, &columns, &now),
         columns,
         conditions,
         partitions,
         payloads,
         inclusion,
         exclusion,
-        log,
         ..old.clone()
     }
 }
 
+/// The log as the body has it, if it has one: an entry that it leaves out is lost, one that it adds is not
+/// taken. A change of state is logged after that.
+fn log(core: &mut Core, body: &Value, old: &Experiment, new: &Columns, now: &str) -> Vec<StateTimeLog> {
+    let is_named = |log: &&StateTimeLog| match body.get("stateTimeLogs") {
+        None => true,
+        Some(_) => body::entries(body, "stateTimeLogs").any(|entry| entry["id"] == log.id.as_str()),
+    };
+    let mut log: Vec<StateTimeLog> = old.log.iter().filter(is_named).cloned().collect();
+    if new.state != old.columns.state {
+        log.push(StateTimeLog {
+            stamp: Stamp::new(now),
+            id: core.new_id(),
+            from_state: old.columns.state.clone(),
+            to_state: new.state.clone(),
+            time_log: now.to_owned(),
+        });
+    }
+    log
+}
+
 /// A column that the body does not name stays.
-fn columns(dialect: Dialect, body: &Value, old: &Experiment, now: &str) -> Columns {
-    let mut stamp = old.columns.stamp.clone();
-    stamp.touch(now);
-    let mut new = body::columns(dialect, body, old.columns.id.clone(), stamp);
+fn columns(dialect: Dialect, body: &Value, old: &Experiment) -> Columns {
+    let old = &old.columns;
+    let mut new = body::columns(dialect, body, old.id.clone(), old.stamp.clone());
     let stays = |field: &str| body.get(field).is_none();
     if stays("description") {
-        new.description.clone_from(&old.columns.description);
+        new.description.clone_from(&old.description);
     }
     if stays("startOn") {
-        new.start_on.clone_from(&old.columns.start_on);
+        new.start_on.clone_from(&old.start_on);
     }
     if stays("endOn") {
-        new.end_on.clone_from(&old.columns.end_on);
+        new.end_on.clone_from(&old.end_on);
     }
     if stays("revertTo") {
-        new.revert_to.clone_from(&old.columns.revert_to);
+        new.revert_to.clone_from(&old.revert_to);
     }
     if stays("group") {
-        new.group.clone_from(&old.columns.group);
+        new.group.clone_from(&old.group);
     }
     if stays("enrollmentCompleteCondition") {
-        let old = &old.columns.enrollment_complete_condition;
-        new.enrollment_complete_condition.clone_from(old);
+        new.enrollment_complete_condition.clone_from(&old.enrollment_complete_condition);
     }
+    if stays("consistencyRule") {
+        new.consistency_rule.clone_from(&old.consistency_rule);
+    }
+    if stays("conditionOrder") {
+        new.condition_order.clone_from(&old.condition_order);
+    }
+    if stays("assignmentAlgorithm") {
+        new.assignment_algorithm.clone_from(&old.assignment_algorithm);
+    }
+    new.backend_version = body::text(body, "backendVersion").unwrap_or_else(|| old.backend_version.clone());
     new
+}
+
+/// When a part was made that is new.
+fn made(now: &str) -> Stamp {
+    Stamp::new(now)
 }
 
 /// Parts keep when they were made; that they were written again is all that their stamp tells.
 fn stamp(old: Option<&Stamp>, now: &str) -> Stamp {
-    let old = old.cloned().unwrap_or_else(|| Stamp::new(now));
+    let old = old.cloned().unwrap_or_else(|| made(now));
     Stamp { updated_at: now.to_owned(), ..old }
 }
 
@@ -177,7 +211,9 @@ fn conditions(body: &Value, old: &Experiment, now: &str) -> Vec<Condition> {
     let condition = |entry: &Value| {
         let id = body::text(entry, "id").unwrap_or_default();
         let old = old.conditions.iter().find(|condition| condition.id == id);
-        body::condition(entry, id, stamp(old.map(|condition| &condition.stamp), now))
+        let new = body::condition(entry, id, stamp(old.map(|condition| &condition.stamp), now));
+        let label = old.map_or(new.two_character_id, |old| old.two_character_id.clone());
+        Condition { two_character_id: label, ..new }
     };
     body::entries(body, "conditions").map(condition).collect()
 }
@@ -185,52 +221,93 @@ fn conditions(body: &Value, old: &Experiment, now: &str) -> Vec<Condition> {
 fn partitions(body: &Value, old: &Experiment, now: &str) -> Vec<Partition> {
     let partition = |entry: &Value| {
         let id = body::text(entry, "id").unwrap_or_default();
-        let old = old.partitions.iter().find(|partition| partition.id == id);
-        body::partition(entry, id, stamp(old.map(|partition| &partition.stamp), now))
+        let new = body::partition(entry, id, made(now));
+        let Some(old) = old.partitions.iter().find(|old| is_same_point(old, &new)) else { return new };
+        Partition {
+            stamp: stamp(Some(&old.stamp), now),
+            two_character_id: old.two_character_id.clone(),
+            ..new
+        }
     };
     body::entries(body, "partitions").map(partition).collect()
 }
 
-fn payloads(body: &Value, old: &Experiment, now: &str) -> Vec<ConditionPayload> {
-    let payload = |entry: &Value| {
-        let id = body::text(entry, "id").unwrap_or_default();
-        let old = old.payloads.iter().find(|payload| payload.id == id);
-        ConditionPayload {
-            stamp: stamp(old.map(|payload| &payload.stamp), now),
+/// A point that moves to another place is a new one under the old id.
+fn is_same_point(old: &Partition, new: &Partition) -> bool {
+    old.id == new.id && old.site == new.site && old.target == new.target
+}
+
+/// The conditions and the points that an update leaves.
+type Parts<'a> = (&'a [Condition], &'a [Partition]);
+
+/// The payloads of the body, as up to 6.2.
+fn given_payloads(body: &Value, old: &Experiment, new: Parts<'_>, now: &str) -> Vec<ConditionPayload> {
+    body::entries(body, "conditionPayloads").map(|entry| payload(entry, old, new, now)).collect()
+}
+
+/// A payload that is there and whose condition and point stay gets a new value and nothing else.
+fn payload(entry: &Value, old: &Experiment, new: Parts<'_>, now: &str) -> ConditionPayload {
+    let id = body::text(entry, "id").unwrap_or_default();
+    let given = body::payload(entry);
+    let stays = |payload: &&ConditionPayload| {
+        let is_point = |id: &str| {
+            let was = old.partitions.iter().find(|point| point.id == id);
+            was.is_some_and(|was| new.1.iter().any(|new| is_same_point(was, new)))
+        };
+        let is_condition = |id: &str| new.0.iter().any(|condition| condition.id == id);
+        payload.id == id
+            && is_condition(&payload.parent_condition)
+            && payload.decision_point.as_deref().is_none_or(is_point)
+    };
+    match old.payloads.iter().find(stays) {
+        Some(old) => ConditionPayload {
+            stamp: Stamp { updated_at: now.to_owned(), ..old.stamp.clone() },
+            payload: Payload { value: given.value, ..old.payload.clone() },
+            ..old.clone()
+        },
+        None => ConditionPayload {
+            stamp: made(now),
             id,
             parent_condition: body::text(entry, "parentCondition").unwrap_or_default(),
             decision_point: body::text(entry, "decisionPoint"),
-            payload: body::payload(entry),
-        }
-    };
-    body::entries(body, "conditionPayloads").map(payload).collect()
+            payload: given,
+        },
+    }
 }
 
-/// Every condition gets a payload at every point, its own code if the body gives none.
-fn fill_payloads(
+/// From 6.3 on every condition has a payload at every point: the last that the body gives them, or the
+/// condition's code. One that is the condition's old code becomes its new one.
+fn every_payload(
     core: &mut Core,
-    conditions: &[Condition],
-    partitions: &[Partition],
-    payloads: &mut Vec<ConditionPayload>,
+    body: &Value,
+    old: &Experiment,
+    new: Parts<'_>,
     now: &str,
-) {
-    for (condition, point) in
-        conditions.iter().flat_map(|condition| partitions.iter().map(move |point| (condition, point)))
-    {
-        let is_given = payloads.iter().any(|payload| {
-            payload.parent_condition == condition.id && payload.decision_point.as_ref() == Some(&point.id)
-        });
-        if is_given {
+) -> Vec<ConditionPayload> {
+    let given: Vec<&Value> = body::entries(body, "conditionPayloads").collect();
+    let mut payloads = Vec::new();
+    for (point, condition) in new.1.iter().flat_map(|p| new.0.iter().map(move |c| (p, c))) {
+        let is_here = |entry: &&&Value| {
+            entry["decisionPoint"] == point.id.as_str() && entry["parentCondition"] == condition.id.as_str()
+        };
+        let Some(entry) = given.iter().rev().find(is_here) else {
+            payloads.push(ConditionPayload {
+                stamp: made(now),
+                id: core.new_id(),
+                parent_condition: condition.id.clone(),
+                decision_point: Some(point.id.clone()),
+                payload: Payload { kind: "string".into(), value: condition.condition_code.clone() },
+            });
             continue;
+        };
+        let mut payload = payload(entry, old, new, now);
+        let was = old.conditions.iter().find(|was| was.id == condition.id);
+        if was.is_some_and(|was| was.condition_code == payload.payload.value) {
+            payload.payload.value.clone_from(&condition.condition_code);
         }
-        payloads.push(ConditionPayload {
-            stamp: Stamp::new(now),
-            id: core.new_id(),
-            parent_condition: condition.id.clone(),
-            decision_point: Some(point.id.clone()),
-            payload: Payload { kind: "string".into(), value: condition.condition_code.clone() },
-        });
+        payloads.push(payload);
     }
+    payloads
 }
 
 /// A point that moves to another place is a new one under the old id.

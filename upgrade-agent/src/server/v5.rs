@@ -84,5 +84,5 @@ fn word<'a>(asked: &'a Asked, field: &str) -> &'a str {
 
 fn known(core: &Core, asked: &Asked, field: &str) -> Result<User, Fault> {
     let id = word(asked, field);
-    core.world.user(id).cloned().ok_or_else(|| Fault::not_found(format!("Experiment User not found: {id}")))
+    core.world.user(id).cloned().ok_or_else(|| Fault::no_experiment_user(id))
 }

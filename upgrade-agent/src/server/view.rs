@@ -73,24 +73,44 @@ fn read_payloads(experiment: &Experiment) -> Value {
     payloads(&shown)
 }
 
-/// A condition with its payloads in the database's own columns.
+/// A condition with its payloads; those of a factorial design stand with its points.
 fn whole_condition(experiment: &Experiment, condition: &Condition) -> Value {
     let shown = with_elements(experiment, condition);
     if is_factorial(experiment) {
         return shown;
     }
     let own = experiment.payloads.iter().filter(|payload| payload.parent_condition == condition.id);
-    let own = own.map(|entry| {
-        with(
-            row(&entry.stamp),
-            [
-                ("id", json!(entry.id)),
-                ("payloadValue", json!(entry.payload.value)),
-                ("payloadType", json!(entry.payload.kind)),
-            ],
-        )
-    });
-    with(shown, [("conditionPayloads", own.collect())])
+    with(shown, [("conditionPayloads", own.map(stored_payload).collect())])
+}
+
+/// Points as reading shows them: those of a factorial design with their payloads, and these with their
+/// conditions.
+fn whole_partitions(experiment: &Experiment) -> Value {
+    if !is_factorial(experiment) {
+        return partitions(&experiment.partitions);
+    }
+    let payload = |entry: &ConditionPayload| {
+        let condition = experiment.conditions.iter().find(|c| c.id == entry.parent_condition);
+        with(stored_payload(entry), [("parentCondition", condition.map_or(Value::Null, row))])
+    };
+    let point = |point: &Partition| {
+        let is_here = |entry: &&ConditionPayload| entry.decision_point.as_ref() == Some(&point.id);
+        let own = experiment.payloads.iter().filter(is_here).map(payload);
+        with(row(point), [("conditionPayloads", own.collect())])
+    };
+    experiment.partitions.iter().map(point).collect()
+}
+
+/// A payload in the database's own columns.
+fn stored_payload(entry: &ConditionPayload) -> Value {
+    with(
+        row(&entry.stamp),
+        [
+            ("id", json!(entry.id)),
+            ("payloadValue", json!(entry.payload.value)),
+            ("payloadType", json!(entry.payload.kind)),
+        ],
+    )
 }
 
 fn with_elements(experiment: &Experiment, condition: &Condition) -> Value {
@@ -117,7 +137,7 @@ fn whole(world: &World, experiment: &Experiment, inclusion: Value, exclusion: Va
         columns(dialect, &experiment.columns),
         [
             ("conditions", conditions.collect()),
-            ("partitions", partitions(&experiment.partitions)),
+            ("partitions", whole_partitions(experiment)),
             ("factors", factorial::shown_factors(&experiment.factors)),
             ("queries", queries::shown(world, &experiment.queries)),
             ("stateTimeLogs", state_logs(dialect, &experiment.log)),
@@ -128,8 +148,19 @@ fn whole(world: &World, experiment: &Experiment, inclusion: Value, exclusion: Va
     )
 }
 
+/// An experiment whose parts stand in their order.
+fn in_order(experiment: &Experiment) -> Experiment {
+    let mut ordered = experiment.clone();
+    ordered.conditions.sort_by_key(|condition| condition.order);
+    ordered.partitions.sort_by_key(|point| point.order);
+    ordered.factors.sort_by_key(|factor| factor.order);
+    ordered.factors.iter_mut().for_each(|factor| factor.levels.sort_by_key(|level| level.order));
+    ordered
+}
+
 /// `GET /experiments/single/:id`.
 pub(super) fn single(world: &World, experiment: &Experiment) -> Value {
+    let experiment = &in_order(experiment);
     let lists = |lists| segment_view::typed_lists(world, lists, &experiment.columns.id);
     let whole = whole(world, experiment, lists(&experiment.inclusion), lists(&experiment.exclusion));
     with(whole, [("stratificationFactor", factor(world, experiment))])
@@ -153,9 +184,18 @@ fn factor(world: &World, experiment: &Experiment) -> Value {
     strata::shown(world, experiment.stratification_factor.as_deref())
 }
 
-/// A node of `POST /experiments/paginated`.
+/// A node of `POST /experiments/paginated`: up to 6.2 all but the log, from 6.3 on little, and a log that
+/// is always empty.
 pub(super) fn node(world: &World, experiment: &Experiment) -> Value {
     let dialect = world.dialect;
+    if dialect == Dialect::V62 {
+        let factor = [("stratificationFactor", factor(world, experiment))];
+        let mut node = with(listed(world, experiment), factor);
+        if let Some(columns) = node.as_object_mut() {
+            columns.remove("stateTimeLogs");
+        }
+        return node;
+    }
     with(
         columns(dialect, &experiment.columns),
         [
@@ -164,14 +204,15 @@ pub(super) fn node(world: &World, experiment: &Experiment) -> Value {
                 "experimentSegmentInclusion",
                 segment_view::ties(dialect, &experiment.inclusion, &experiment.columns.id),
             ),
-            ("stateTimeLogs", state_logs(dialect, &experiment.log)),
+            ("stateTimeLogs", json!([])),
         ],
     )
 }
 
 /// `GET /experiments/conditions/:id`.
 pub(super) fn conditions(experiment: &Experiment) -> Value {
-    experiment.conditions.iter().map(row).collect()
+    let experiment = in_order(experiment);
+    experiment.conditions.iter().map(|condition| whole_condition(&experiment, condition)).collect()
 }
 
 /// The answer of a create: states by their stored names, only the parts that this body made, and
@@ -197,27 +238,78 @@ pub(super) fn created(world: &World, made: &Experiment, merged: bool) -> Value {
     answer
 }
 
-/// The answer of an update.
-pub(super) fn updated(world: &World, experiment: &Experiment) -> Value {
-    let id = &experiment.columns.id;
+/// The answer of an update: the columns as the body has them, with the count of the change if there was
+/// one. The log is the body's too, without the change of state that was logged.
+pub(super) fn updated(world: &World, body: &Value, old: &Experiment, new: &Experiment) -> Value {
+    let (dialect, id) = (world.dialect, &new.columns.id);
     let tied = |part: Value| with(part, [("experimentId", json!(id))]);
-    let conditions = experiment.conditions.iter();
-    let conditions = conditions.map(|condition| tied(written_condition(experiment, condition)));
-    let points = experiment.partitions.iter().map(|point| tied(row(point)));
+    let conditions = new.conditions.iter();
+    let conditions = conditions.map(|condition| tied(written_condition(new, condition)));
+    let points = new.partitions.iter().map(|point| tied(row(point)));
     with(
-        columns(world.dialect, &experiment.columns),
+        updated_columns(dialect, body, old, new),
         [
-            ("stateTimeLogs", state_logs(world.dialect, &experiment.log)),
-            ("stratificationFactor", factor(world, experiment)),
             ("conditions", conditions.collect()),
             ("partitions", points.collect()),
-            ("factors", factorial::shown_factors(&experiment.factors)),
-            ("conditionPayloads", payloads(&experiment.payloads)),
-            ("queries", queries::updated(world, &experiment.queries, id)),
-            ("experimentSegmentInclusion", segment_view::typed_lists(world, &experiment.inclusion, id)),
-            ("experimentSegmentExclusion", segment_view::typed_lists(world, &experiment.exclusion, id)),
+            ("factors", factorial::shown_factors(&new.factors)),
+            ("conditionPayloads", payloads(&new.payloads)),
+            ("queries", queries::updated(world, &new.queries, id)),
+            ("experimentSegmentInclusion", segment_view::typed_lists(world, &new.inclusion, id)),
+            ("experimentSegmentExclusion", segment_view::typed_lists(world, &new.exclusion, id)),
         ],
     )
+}
+
+/// Columns that an update which counts answers as nothing if the body does not name them, whatever they
+/// hold.
+const MAY_BE_NULL: [&str; 8] = [
+    "startOn",
+    "consistencyRule",
+    "enrollmentCompleteCondition",
+    "endOn",
+    "revertTo",
+    "tags",
+    "group",
+    "conditionOrder",
+];
+
+fn updated_columns(dialect: Dialect, body: &Value, old: &Experiment, new: &Experiment) -> Value {
+    let columns = &new.columns;
+    let mut answer = with(
+        body.clone(),
+        [
+            ("id", json!(columns.id)),
+            ("context", json!(columns.context)),
+            ("state", json!(outward(dialect, &columns.state))),
+        ],
+    );
+    if columns.context != old.columns.context && dialect != Dialect::V62 {
+        answer["filterMode"] = json!(columns.filter_mode);
+    }
+    if row(&columns.stamp) != row(&old.columns.stamp) {
+        for column in MAY_BE_NULL.into_iter().filter(|column| body.get(column).is_none()) {
+            answer[column] = Value::Null;
+        }
+        answer["updatedAt"] = json!(columns.stamp.updated_at);
+        answer["versionNumber"] = json!(columns.stamp.version_number);
+    }
+    if dialect != Dialect::V62 {
+        answer["stateTimeLogs"] = given_logs(&body["stateTimeLogs"]);
+    }
+    answer
+}
+
+/// The log of a body, by the names under which states go out.
+fn given_logs(given: &Value) -> Value {
+    let outward = |state: &Value| match state.as_str() {
+        Some(name) => json!(outward(Dialect::V65, &ExperimentState::from(name))),
+        None => state.clone(),
+    };
+    let entry = |log: &Value| {
+        let names = [("fromState", outward(&log["fromState"])), ("toState", outward(&log["toState"]))];
+        with(log.clone(), names)
+    };
+    given.as_array().into_iter().flatten().map(entry).collect()
 }
 
 /// The answer of a change of state: the experiment as it was, but for the state, and the last log

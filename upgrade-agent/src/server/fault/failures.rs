@@ -17,6 +17,45 @@ impl Fault {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "QueryFailedError", message).kind("Query Failed")
     }
 
+    /// The original's database refuses to have nothing in a column of experiments.
+    pub(in crate::server) fn null_column(column: &str) -> Self {
+        let fault = Self::database(format!(
+            "null value in column \"{column}\" of relation \"experiment\" violates not-null constraint"
+        ));
+        fault.raw(Raw::Fields(Box::new(json!({
+            "code": "23502",
+            "column": column,
+            "details": "Error in updating experiment document \"updateExperimentInDB\"",
+            "table": "experiment",
+            "type": "Query Failed",
+        }))))
+    }
+
+    /// The original's database refuses a part of an experiment; the error names where that was.
+    pub(in crate::server) fn repository(class: &str, function: &str, message: &str) -> Self {
+        let fields = json!({ "className": class, "functionName": function, "type": "Query Failed" });
+        Self::database(message).raw(Raw::Fields(Box::new(fields)))
+    }
+
+    /// The original makes a list of what is none.
+    pub(in crate::server) fn no_list_to_add() -> Self {
+        let details = "Error in adding segment in DB";
+        let fields = json!({ "details": details, "type": "Query Failed" });
+        Self::query(details).raw(Raw::Fields(Box::new(fields)))
+    }
+
+    /// An experiment up to 6.2 has no parts of a kind. The original gives nothing to its database, and
+    /// says so.
+    pub(in crate::server) fn no_parts(class: &str, function: &str, parts: &str, message: &str) -> Self {
+        let fields = json!({
+            "className": class,
+            "functionName": function,
+            "parameters": { parts: false },
+            "type": "Query Failed",
+        });
+        Self::database(message).raw(Raw::Fields(Box::new(fields)))
+    }
+
     /// The original's database refuses a value of a statement that nobody watches.
     pub(in crate::server) fn unwatched(message: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "QueryFailedError", message)

@@ -6,6 +6,7 @@ use super::{Fault, INVALID_TOKEN, NO_USER, Raw, SHAPE};
 
 const NO_CONDITION: &str = "Condition not found";
 const SHARED: &str = "Experiment ID not provided for shared Decision Point";
+const NOT_THERE: &str = "Experiment ID provided is invalid for shared Decision Point";
 
 impl Fault {
     pub(in crate::server) fn not_found(message: impl Into<String>) -> Self {
@@ -30,6 +31,16 @@ impl Fault {
     pub(in crate::server) fn unknown_user(id: &str) -> Self {
         let message = format!("User not found: {id}");
         Self::new(StatusCode::NOT_FOUND, "Error", message).kind(NO_USER).raw(Raw::Typed(NO_USER))
+    }
+
+    /// The same to older applications.
+    pub(in crate::server) fn no_experiment_user(id: &str) -> Self {
+        Self::not_found(format!("Experiment User not found: {id}")).raw(Raw::Nameless)
+    }
+
+    /// A visit names an experiment that is not at its place.
+    pub(in crate::server) fn not_at_point(user: &str) -> Self {
+        Self::shared_point(user).raw(Raw::Typed(NOT_THERE))
     }
 
     pub(in crate::server) fn shared_point(user: &str) -> Self {

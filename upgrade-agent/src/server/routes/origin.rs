@@ -1,5 +1,8 @@
-//! Which web pages may call: those that this machine serves itself. Whoever is no page says nothing of
-//! where he comes from, and may call.
+//! Which web pages may call: those of some sites, by default those that this machine serves itself. A caller
+//! that is no page says nothing of where it comes from, and may call.
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
 
 use axum::http::header::{
     ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
@@ -26,9 +29,9 @@ impl Origin {
     }
 
     /// The page, if it is one that may not call.
-    pub(super) fn stranger(&self) -> Option<String> {
+    pub(super) fn stranger(&self, sites: &Sites) -> Option<String> {
         let page = String::from_utf8_lossy(self.page.as_ref()?.as_bytes()).into_owned();
-        (!page.is_empty() && !is_local(&page)).then_some(page)
+        (!page.is_empty() && !sites.hold(&page)).then_some(page)
     }
 
     /// The answer to a page that asks whether it may call.
@@ -37,6 +40,7 @@ impl Origin {
         let headers = response.headers_mut();
         headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(METHODS));
         headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static(FOR_HOW_LONG));
+        headers.insert(VARY, HeaderValue::from_static("Access-Control-Request-Headers"));
         if let Some(wanted) = &self.wanted {
             headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, wanted.clone());
         }
@@ -49,16 +53,49 @@ impl Origin {
         let headers = response.headers_mut();
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, page);
         headers.insert(ACCESS_CONTROL_ALLOW_CREDENTIALS, HeaderValue::from_static("true"));
-        headers.insert(VARY, HeaderValue::from_static("Origin"));
+        let varies = match headers.get(VARY) {
+            Some(_) => HeaderValue::from_static("Origin, Access-Control-Request-Headers"),
+            None => HeaderValue::from_static("Origin"),
+        };
+        headers.insert(VARY, varies);
     }
 }
 
-fn is_local(page: &str) -> bool {
+/// Whose pages may call: sites, as the original's setting `CORS_WHITELIST` names them.
+#[derive(Clone, Debug)]
+pub(in crate::server) struct Sites(Arc<[String]>);
+
+impl Sites {
+    pub(in crate::server) fn of(names: &[String]) -> Self {
+        Self(names.iter().map(|name| site(host(name)).to_lowercase()).collect())
+    }
+
+    /// Scheme, port and what stands before the site's own name do not count.
+    fn hold(&self, page: &str) -> bool {
+        let site = site(host(page)).to_lowercase();
+        self.0.contains(&site)
+    }
+}
+
+fn host(page: &str) -> &str {
     let host = page.strip_prefix("https://").or_else(|| page.strip_prefix("http://")).unwrap_or(page);
     let host = host.split('/').next().unwrap_or_default();
-    let host = match host.rsplit_once(':') {
+    match host.rsplit_once(':') {
         Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
         _ => host,
-    };
-    host == "localhost" || host.ends_with(".localhost")
+    }
+}
+
+/// The last two words of a name, or `localhost` alone. The original takes an address apart like a name; here
+/// it is one.
+fn site(host: &str) -> &str {
+    if host.parse::<Ipv4Addr>().is_ok() {
+        return host;
+    }
+    let mut dots = host.rmatch_indices('.').map(|(at, _)| at + 1);
+    match dots.next() {
+        Some(last) if &host[last..] == "localhost" => &host[last..],
+        Some(_) => dots.next().map_or(host, |at| &host[at..]),
+        None => host,
+    }
 }
