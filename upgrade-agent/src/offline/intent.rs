@@ -10,6 +10,7 @@ mod mood;
 mod simulations;
 mod topics;
 
+use super::beyond;
 use super::knowledge;
 use super::language;
 use super::lexicon::{self, Concept as C};
@@ -46,7 +47,12 @@ pub(super) fn understand(text: &Text) -> Meaning {
         Reader::question,
         Reader::named,
     ];
-    readings.into_iter().find_map(|reading| reading(&reader)).unwrap_or_else(unclear)
+    let meaning = readings.into_iter().find_map(|reading| reading(&reader)).unwrap_or_else(unclear);
+    match meaning.ask {
+        // How something is done that cannot be done here, or a wish for it that is no order of ours.
+        Ask::HowTo(_) | Ask::Schema(_) | Ask::Unclear if beyond::wish(text).is_some() => surely(Ask::Beyond),
+        _ => meaning,
+    }
 }
 
 struct Reader<'a> {

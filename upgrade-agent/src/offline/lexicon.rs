@@ -300,6 +300,24 @@ pub(super) fn phrases(text: &Text) -> Vec<(usize, Concept)> {
     found
 }
 
+/// The same with the place of the particle.
+pub(super) fn particles(text: &Text) -> Vec<(usize, usize, Concept)> {
+    let verbs = phrases(text);
+    let particle = |(at, concept): (usize, Concept)| {
+        let verb = text.words.get(at)?;
+        let fits = |place: &usize| {
+            text.words.get(*place).is_some_and(|word| {
+                let known = |(known, particle, other): &(&str, &str, Concept)| {
+                    *other == concept && *particle == word.low && is_form_of(verb, known)
+                };
+                !word.quoted && PHRASES.iter().any(known)
+            })
+        };
+        (at + 1..text.words.len()).find(fits).map(|place| (at, place, concept))
+    };
+    verbs.into_iter().filter_map(particle).collect()
+}
+
 fn is_form_of(word: &Word, verb: &str) -> bool {
     word.low == verb || word.stem == stem(verb)
 }

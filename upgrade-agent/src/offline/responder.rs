@@ -104,7 +104,7 @@ impl Responder<'_> {
             Ask::Enrollment => self.enrollment(),
             Ask::Health => tell::health(self.gathered("upgrade_health")),
             Ask::Undo => UNDO.to_owned(),
-            Ask::Do(_) | Ask::Unclear | Ask::OtherLanguage => self.clarification(ask),
+            Ask::Do(_) | Ask::Beyond | Ask::Unclear | Ask::OtherLanguage => self.clarification(ask),
         }
     }
 

@@ -53,6 +53,15 @@ pub(in super::super) fn place(text: &Text) -> Option<Place> {
     number.map(|number| Place::At(number - 1)).or_else(|| (0..text.words.len()).find_map(word))
 }
 
+/// The places of the words that say which: "the second one", "number 2".
+pub(in super::super) fn words(text: &Text) -> Vec<usize> {
+    let says = |(at, word): (usize, &Word)| {
+        let after_number = at > 0 && text.words[at - 1].is(&["number", "no", "nr"]);
+        (is_word(word) || word.is(&["last", "number", "no", "nr", "one"]) || after_number).then_some(at)
+    };
+    text.words.iter().enumerate().filter_map(says).collect()
+}
+
 /// What stands at this place among the experiments that a text reads out; none if it names fewer than two.
 pub(in super::super) fn in_list(place: Place, said: &str, known: &[Named]) -> Option<Named> {
     let mut rest = format!(" {} ", folded(said));

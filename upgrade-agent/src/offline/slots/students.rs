@@ -221,6 +221,14 @@ fn number(text: &Text, at: usize, word: &Word) -> Option<u32> {
     }
 }
 
+/// Whether a word is a part of a number of students: "two", "hundred", "1k".
+pub(in super::super) fn is_number(text: &Text, at: usize) -> bool {
+    let Some(word) = text.words.get(at) else { return false };
+    NUMBERS.iter().any(|(name, _)| word.low == *name)
+        || word.low.strip_suffix('k').is_some_and(|digits| digits.parse::<u32>().is_ok())
+        || word.is(&["a", "single", "some"])
+}
+
 /// The groups that a message names, by kind: "class c1", "schools s1 and s2", "classId=c1".
 pub(in super::super) fn groups(text: &Text, kinds: &[String]) -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> = Vec::new();
