@@ -59,6 +59,7 @@ const YES: &[&str] = &[
     "correct",
     "go for it",
     "please do",
+    "please do it",
     "by all means",
     "sounds good",
 ];

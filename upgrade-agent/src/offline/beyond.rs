@@ -112,6 +112,19 @@ pub(super) fn wish(text: &Text) -> Option<&'static Topic> {
     TOPICS.iter().find(|topic| text.words.iter().filter(plain).any(|word| is_of(topic, word)))
 }
 
+/// The first of the things in TOPICS up to conversations that a message speaks of outside of quotes and names.
+pub(super) fn thing(text: &Text, is_name: impl Fn(&str) -> bool) -> Option<(&'static Topic, String)> {
+    text.words.iter().filter(|word| !word.quoted && !word.is_capital() && !is_name(&word.low)).find_map(
+        |word| {
+            let topic = TOPICS.iter().take(THINGS).find(|topic| is_of(topic, word))?;
+            Some((topic, word.raw.clone()))
+        },
+    )
+}
+
+/// How many of the topics are things of UpGrade that no other word of an order can be mistaken for.
+const THINGS: usize = 7;
+
 /// Whether what is left over is an order of its own.
 pub(super) fn is_another_order(left: &[String]) -> bool {
     let orders = |word: &Word| {

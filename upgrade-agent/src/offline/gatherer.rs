@@ -152,6 +152,11 @@ impl Gatherer<'_> {
     }
 
     fn begin(&self, ask: &Ask) -> Next<Step> {
+        if matches!(ask, Ask::Details | Ask::Experiments | Ask::Enrollment | Ask::OfContext(_))
+            && let Some(step) = self.speaks_of_things_beyond()?
+        {
+            return Ok(step);
+        }
         match ask {
             Ask::Do(action) => self.act(*action, None),
             Ask::Refused | Ask::No => {
@@ -172,6 +177,12 @@ impl Gatherer<'_> {
             Ask::OfContext(part) => self.of_context(*part),
             Ask::Experiments => {
                 self.need("get_all_experiments", json!({}))?;
+                if let Some(guess) = points::named_context(self.text) {
+                    let contexts = self.contexts()?;
+                    if self.named_context(&contexts).is_none() {
+                        return Err(self.unknown_context(&guess, &contexts));
+                    }
+                }
                 Ok(done())
             }
             Ask::Health => {
@@ -248,6 +259,9 @@ impl Gatherer<'_> {
     }
 
     fn act(&self, action: Action, draft: Option<&Draft>) -> Next<Step> {
+        if let Some(step) = self.orders_things_beyond(action, draft)? {
+            return Ok(step);
+        }
         let (params, missing) = match action {
             Action::Create => self.create(draft)?,
             Action::Update => self.update(draft)?,

@@ -259,7 +259,7 @@ impl Reader<'_> {
 
     /// "Add a condition", "remove the tag", "make it 70/30": a part of an experiment is the object, not the experiment.
     fn changes_a_part(&self, verb: &Hit) -> bool {
-        if lists::is_about(self.text, verb.at) {
+        if lists::is_about(self.text, verb.at) || verb.low == "make" && self.makes_a_setting() {
             return true;
         }
         let parts = [C::Condition, C::Point, C::Tag, C::Weight, C::Description, C::Status];
@@ -274,6 +274,14 @@ impl Reader<'_> {
                     && (slots::has_weights(self.text) || self.target().is_some())
             }
         }
+    }
+
+    /// "Make Foo take everybody", "make the consistency rule of Foo group".
+    fn makes_a_setting(&self) -> bool {
+        let all = "everybody|everyone|anyone|nobody|all";
+        let takes = format!("take|takes|include|includes|accept|accepts|admit|admits|exclude|excludes {all}");
+        self.text.has_phrase(&takes)
+            || self.text.has_phrase("consistency|post-experiment|post rule of|for|in")
     }
 
     fn change(&self) -> Action {

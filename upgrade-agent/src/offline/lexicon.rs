@@ -276,6 +276,22 @@ pub(super) fn is_slip_of_base(word: &Word) -> bool {
     !known && ENTRIES.iter().any(|entry| is_slip_of(&word.low, entry.low))
 }
 
+/// Whether what a word stands for is certain enough to take an order by it: not by one other letter in a short word.
+pub(super) fn is_sure(word: &Word) -> bool {
+    let letters = |low: &str| {
+        let mut all: Vec<char> = low.chars().collect();
+        all.sort_unstable();
+        all
+    };
+    let near = |entry: &Entry| entry.stem == word.stem || letters(entry.low) == letters(&word.low);
+    is_exact(word) || word.low.chars().count() > 4 || ENTRIES.iter().any(near)
+}
+
+/// Whether a word stands for something by its spelling or its stem, and not as a slip of another.
+pub(super) fn is_known(word: &Word) -> bool {
+    !is_plain(word) && ENTRIES.iter().any(|entry| entry.low == word.low || entry.stem == word.stem)
+}
+
 /// Whether a word is no slip of any other.
 pub(super) fn is_plain(word: &Word) -> bool {
     is_function(word) || LOOKALIKE_WORDS.contains(word.low.as_str())

@@ -162,7 +162,7 @@ impl Reader<'_> {
         let named = word.is_capital() && !self.shouts;
         !named && (is_in(GRAMMAR, word) || is_polite_slip(word))
             || self.is_number(at, word)
-            || (!named || word.leads) && self.is_of_the_order(word)
+            || (!named || word.leads) && self.is_of_the_order(at, word)
     }
 
     /// A value that the action got, word for word.
@@ -229,7 +229,10 @@ impl Reader<'_> {
             let known = self.taken.names.iter().any(|name| folded(name) == folded(code));
             return known && share.trim_end_matches('%').parse().is_ok_and(is);
         }
-        let counted = || self.has("num_users") && students::is_number(self.text, at);
+        let counted = || {
+            let wanted = self.taken.params.get("num_users").and_then(Value::as_u64);
+            wanted.is_some_and(|wanted| students::counts(self.text, at, wanted))
+        };
         let fraction = || {
             shares
                 && word.is(&[
@@ -327,11 +330,10 @@ impl Reader<'_> {
     }
 
     /// What a word stands for, or a word that belongs to what the order sets.
-    fn is_of_the_order(&self, word: &Word) -> bool {
-        let concepts = lexicon::concepts(word);
-        if concepts.iter().any(|concept| self.fits(*concept))
-            || slots::is_insisting(word) && self.may_insist()
-        {
+    fn is_of_the_order(&self, at: usize, word: &Word) -> bool {
+        let concepts = if lexicon::is_sure(word) { lexicon::concepts(word) } else { Vec::new() };
+        let fits = |concept: &C| self.fits(*concept) && (*concept != C::Start || self.starts(at));
+        if concepts.iter().any(fits) || slots::is_insisting(word) && self.may_insist() {
             return true;
         }
         let known = |words: &str| is_in(words, word);
@@ -339,10 +341,7 @@ impl Reader<'_> {
         match self.taken.action {
             Action::Status(_) => {
                 self.status().is_some() && slots::status_of(word) == self.status()
-                    || known(
-                        "students users learners pupils kids enrolling enrolment rolling moving motion underway ground hold ice \
-                        close halt complete it's",
-                    )
+                    || known("students users learners pupils kids")
             }
             Action::Delete => known("permanently completely forever entirely totally gone rid"),
             Action::Create | Action::Update => {
@@ -403,6 +402,15 @@ impl Reader<'_> {
                 is_in(SIMULATIONS, word) || known("class classes school schools steps step")
             }
         }
+    }
+
+    /// A new experiment is not started: "run an A/B test" and "running at X" create it, "and start it" does not.
+    fn starts(&self, at: usize) -> bool {
+        let acts = |word: &Word| lexicon::concepts(word).first().is_some_and(|concept| *concept <= C::Mark);
+        let next = self.text.words.get(at + 1);
+        self.taken.action != Action::Create
+            || next.is_some_and(|next| next.is(&["in", "at", "on"]))
+            || !self.text.words[..at].iter().any(acts)
     }
 
     fn may_insist(&self) -> bool {
@@ -487,10 +495,6 @@ fn cover(text: &Text, phrase: &str, open: &mut [bool]) {
 
 /// Words that are open as they stand in the message, with the grammar between and before them.
 fn runs(text: &Text, open: &[bool]) -> Vec<String> {
-    const LEADS: [&str; 19] = [
-        "in", "on", "at", "for", "from", "to", "with", "of", "by", "until", "till", "before", "after", "as",
-        "into", "every", "the", "a", "my",
-    ];
     let mut found = Vec::new();
     let mut at = 0;
     while at < open.len() {
@@ -499,7 +503,11 @@ fn runs(text: &Text, open: &[bool]) -> Vec<String> {
             continue;
         }
         let mut from = at;
-        while from > 0 && !text.words[from].new_clause && text.words[from - 1].is(&LEADS) && from + 3 > at {
+        let leads = |word: &Word| {
+            let joins = word.is(&["and", "or", "so", "please", "now", "also", "it", "them", "me"]);
+            is_in(GRAMMAR, word) && !joins && !word.quoted
+        };
+        while from > 0 && !text.words[from].new_clause && leads(&text.words[from - 1]) && from + 5 > at {
             from -= 1;
         }
         let mut end = at + 1;
@@ -513,6 +521,11 @@ fn runs(text: &Text, open: &[bool]) -> Vec<String> {
                 break;
             }
             end = next + 1;
+        }
+        // "After 200 students": what is counted belongs to its number.
+        if text.words[end - 1].raw.parse::<f64>().is_ok() {
+            let counted = |next: &Word| !next.new_clause && students::is_person(next);
+            end += usize::from(text.words.get(end).is_some_and(counted));
         }
         found.push(text.words[from..end].iter().map(|word| word.raw.as_str()).collect::<Vec<_>>().join(" "));
         at = end;

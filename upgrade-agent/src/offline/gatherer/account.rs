@@ -50,6 +50,40 @@ impl Gatherer<'_> {
         Ok(step)
     }
 
+    /// An order about something that the agent cannot do: whatever else it says, none of it is taken.
+    pub(super) fn orders_things_beyond(&self, action: Action, draft: Option<&Draft>) -> Next<Option<Step>> {
+        let free = ["name", "description"];
+        let asked = draft.is_some_and(|draft| draft.asked.iter().any(|name| free.contains(&name.as_str())));
+        let previews = slots::status_word(self.text) == Some("preview")
+            || slots::settings::is_set(self.text, &free)
+            || slots::settings::renames(self.text);
+        match asked || previews || tags::given(self.text).is_some_and(|tags| !tags.is_empty()) {
+            true => Ok(None),
+            false => self.things_beyond(Some(action)),
+        }
+    }
+
+    /// The same of a question.
+    pub(super) fn speaks_of_things_beyond(&self) -> Next<Option<Step>> {
+        self.things_beyond(None)
+    }
+
+    fn things_beyond(&self, action: Option<Action>) -> Next<Option<Step>> {
+        if beyond::thing(self.text, |_| false).is_none() {
+            return Ok(None);
+        }
+        let known = wire::names(self.need("get_experiment_names", json!({}))?);
+        let new = action.filter(|action| *action == Action::Create).and_then(|_| slots::new_name(self.text));
+        let is_name = |word: &str| {
+            known.iter().any(|named| names::has_word(&named.name, word))
+                || new.as_ref().is_some_and(|name| names::has_word(name, word))
+        };
+        let found = beyond::thing(self.text, is_name);
+        Ok(found.map(|(topic, word)| {
+            told(&format!("{} (You said '{word}'.) Nothing was changed.", topic.refusal()))
+        }))
+    }
+
     /// A wish for something that the agent cannot do.
     pub(super) fn beyond(&self) -> Step {
         match beyond::wish(self.text) {
@@ -78,6 +112,10 @@ impl Gatherer<'_> {
         let id = params.get("experiment_id").and_then(Value::as_str);
         let subject = known.iter().find(|named| Some(named.id.as_str()) == id);
         if let Some(subject) = subject {
+            let option = format!("{} (id {}", subject.name, subject.id.get(..8).unwrap_or_default());
+            if self.facts.message.trim().starts_with(&option) {
+                taken.places.extend(0..self.text.words.len());
+            }
             taken.names.push(subject.name.clone());
             taken.words.push(subject.id.clone());
             taken.words.extend(self.short_id(&subject.id));
