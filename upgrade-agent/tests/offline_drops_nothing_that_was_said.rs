@@ -2,6 +2,10 @@
 //! Sentences with what is wanted are in `fixtures/sentences.txt`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use std::sync::LazyLock;
+
+use proptest::prelude::*;
+use tokio::runtime::Runtime;
 use upgrade_agent::agent::{Turn, UpgradeAgent};
 use upgrade_agent::client::{ExperimentState, NewExperiment, UpgradeClient};
 use upgrade_agent::offline::OfflineModel;
@@ -100,4 +104,134 @@ async fn every_sentence_of_the_table_is_heard_as_it_is_meant() {
     }
     desk.server.shutdown().await;
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), rows.len(), wrong.join("\n"));
+}
+
+const ORDERS: &[&str] = &[
+    "start Foo",
+    "please stop Running Test",
+    "archive Old Study",
+    "delete Foo",
+    "rename Foo to \"Bar\"",
+    "set the weights of Foo to 70/30",
+    "tag Foo with algebra",
+    "exclude user bob from Foo",
+    "include class c1 in Foo",
+    "initialize user ada",
+    "mark SelectSection / absolute_value_plot_equality for user ada",
+    "let student ada visit SelectSection / absolute_value_plot_equality in assign-prog",
+    "test the balance of Foo with 50 users",
+    "simulate a journey of 20 users through Foo",
+    "create experiment Bar in assign-prog at SelectSection / absolute_value_plot_equality, 50/50, for everybody",
+];
+
+/// Words that no order of ours has a use for, and in no order a name, a value or a filler.
+const STRANGE: &[&str] = &[
+    "bananas",
+    "winter",
+    "quickfix",
+    "ohio",
+    "mallory",
+    "turbo",
+    "silently",
+    "carefully",
+    "backwards",
+    "zebra",
+    "budget",
+    "teacher",
+    "colour",
+    "velvet",
+    "2031-05-09",
+    "17:45",
+    "99",
+    "1e3",
+    "seventeenth",
+    "christmas",
+    "not",
+    "never",
+    "except",
+    "unless",
+    "until",
+    "tomorrow",
+    "minutes",
+    "hours",
+    "payload",
+    "segment",
+    "globally",
+    "flag",
+    "metric",
+    "export",
+    "dry-ish",
+    "principal",
+    "twice",
+    "quarterly",
+    "pineapple",
+    "mittens",
+    "http://example.org",
+    "#77",
+    "wednesday",
+    "lunch",
+    "grandmother",
+    "halfway",
+    "encrypted",
+];
+
+const JOINTS: &[&str] =
+    &["", "on", "for", "with", "and", "but", "in", "by", "from", "to the", "at the", "because of no"];
+
+fn strange_phrase() -> impl Strategy<Value = (String, Vec<String>)> {
+    let coined = "zq[a-z]{3,7}x".prop_map(String::from);
+    let word = prop_oneof![4 => prop::sample::select(STRANGE).prop_map(str::to_owned), 1 => coined];
+    (prop::sample::select(JOINTS), prop::collection::vec(word, 1..3))
+        .prop_map(|(joint, words)| (format!("{joint} {}", words.join(" ")).trim().to_owned(), words))
+}
+
+/// As a reply names it: what stands round a word is punctuation.
+fn named(word: &str) -> String {
+    word.trim_matches(|sign: char| !sign.is_alphanumeric()).to_owned()
+}
+
+/// Few in CI; a soak sets the number of cases.
+fn config() -> ProptestConfig {
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(60);
+    ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases) }
+}
+
+/// One server for all cases, since nothing is done on it.
+static DESK: LazyLock<(Runtime, Desk)> = LazyLock::new(|| {
+    let runtime = Runtime::new().unwrap();
+    let desk = runtime.block_on(Desk::new());
+    (runtime, desk)
+});
+
+/// What is said where nothing was understood, or all of it and refused.
+const REFUSALS: &[&str] = &[
+    "one experiment at a time",
+    "I change a status at once",
+    "no experiment called",
+    "I left it alone",
+    "nothing is done",
+    "I did not understand that",
+];
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn a_phrase_that_no_order_has_is_named_and_nothing_is_asked_for_without_it(
+        order in prop::sample::select(ORDERS),
+        (phrase, words) in strange_phrase(),
+        before in any::<bool>(),
+        thread in any::<u128>(),
+    ) {
+        let (runtime, desk) = &*DESK;
+        let text = if before { format!("{phrase}, {order}") } else { format!("{order} {phrase}") };
+        let thread = thread.to_string();
+        let turn = runtime.block_on(desk.last(&thread, &text));
+        let state = runtime.block_on(desk.agent.conversation(&thread)).unwrap().unwrap();
+        prop_assert!(state.execution_log.is_empty(), "{:?} was done: {}", text, turn.reply);
+        prop_assert!(!turn.asks_for_a_yes(), "{:?} brought {}", text, turn.reply);
+        let is_told = words.iter().any(|word| turn.reply.contains(&named(word)))
+            || REFUSALS.iter().any(|known| turn.reply.contains(known));
+        prop_assert!(is_told, "{:?} brought {}", text, turn.reply);
+    }
 }

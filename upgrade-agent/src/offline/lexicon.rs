@@ -283,7 +283,10 @@ pub(super) fn is_sure(word: &Word) -> bool {
         all.sort_unstable();
         all
     };
-    let near = |entry: &Entry| entry.stem == word.stem || letters(entry.low) == letters(&word.low);
+    let near = |entry: &Entry| {
+        let long = entry.low.len() > 4 && is_slip_of(&word.low, entry.low);
+        entry.stem == word.stem || letters(entry.low) == letters(&word.low) || long
+    };
     is_exact(word) || word.low.chars().count() > 4 || ENTRIES.iter().any(near)
 }
 

@@ -450,9 +450,12 @@ impl Reader<'_> {
 
     /// "Because it is broken": why something is wanted does not change what is wanted.
     fn cover_reasons(&self, open: &mut [bool]) {
-        let Some(from) = self.text.words.iter().position(|word| word.is(&["because", "cuz", "coz"])) else {
-            return;
+        let subjects = ["it", "we", "i", "they", "this", "that", "there", "he", "she"];
+        let reason = |at: &usize| {
+            let follows = self.text.words.get(at + 1).is_some_and(|next| next.is(&subjects));
+            self.text.words[*at].is(&["because", "cuz", "coz"]) && follows
         };
+        let Some(from) = (0..open.len()).find(reason) else { return };
         let end = (from + 1..open.len()).find(|at| self.text.words[*at].new_clause).unwrap_or(open.len());
         let orders = |word: &Word| {
             let action = lexicon::concepts(word).iter().any(|concept| *concept <= C::Mark);

@@ -12,6 +12,12 @@ pub(in super::super) fn users(text: &Text) -> Vec<String> {
         let skip = ["id", "ids", "with", "named", "called", "whose", "is", "are", "the"];
         let from = text.words[at + 1..].iter().take_while(|word| word.is(&skip)).count() + at + 1;
         let ids = listed(text, from);
+        // "A user jounrey" is a slip and names nobody.
+        let any = at > 0 && text.words[at - 1].is(&["a", "an", "each", "every"]);
+        if any && text.words.get(from).is_some_and(|word| !word.quoted && !lexicon::concepts(word).is_empty())
+        {
+            continue;
+        }
         // "20 learners walk" names nobody, "the two students ann and bob" does.
         let counted = counted_before(text, at);
         if counted.is_some_and(|count| count != ids.len() || count == 1) {
@@ -271,8 +277,16 @@ pub(in super::super) fn is_announced(text: &Text, at: usize) -> bool {
     let ends = next.is_none_or(|next| next.new_clause || next.is(&after));
     let led = text.words.first().is_some_and(|word| word.is(&["let", "have", "make"]));
     let article = at > 1 && text.words[at - 2].is(&["a", "an", "the", "each", "every", "per"]);
-    let certain = !lexicon::is_function(word) && !lexicon::is_known(word);
+    // "A user jounrey" names nobody.
+    let slip = article && !lexicon::concepts(word).is_empty();
+    let certain = !lexicon::is_function(word) && !lexicon::is_known(word) && !slip;
     noun && !stops() && !counted && (certain && !plural || !article && (ends || led && !plural))
+}
+
+/// The ids that follow "user" or "student".
+pub(in super::super) fn announced(text: &Text) -> Vec<String> {
+    let places = (0..text.words.len()).filter(|at| is_announced(text, *at));
+    places.map(|at| text.words[at].raw.clone()).collect()
 }
 
 /// "Alice and mark from Foo": what stands between an "and" and where the list ends.
