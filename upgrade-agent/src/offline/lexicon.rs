@@ -219,7 +219,7 @@ const FUNCTION: &str = "a/b current exact actual overall latest recent main full
     put quick quickly really right same say she shall should so some something soon sort still such \
     sure take than thank thanks that the their them then there these they thing things this those \
     through to today together too two under until up us use used using very want wants was way we \
-    well permanently forever completely entirely immediately anymore asap were what when where whether which while who whole whose why will wish with within without \
+    well permanently pls plz thx cheers kindly urgently whenever forever completely entirely immediately anymore asap were what when where whether which while who whole whose why will wish with within without \
     word words work works would yes yet you your";
 
 /// Words that are near to others in spelling and mean something else.

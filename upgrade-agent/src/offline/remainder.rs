@@ -76,7 +76,20 @@ const PHRASES: &[&str] = &[
     "if it|that is ok|okay|possible|fine|alright",
     "when you can",
     "when you get|have a chance|moment|minute",
-    "when you have time",
+    "when you have time|a",
+    "whenever you can|like|want|have",
+    "whenever you get a chance|moment|minute",
+    "it|this|that is urgent|important",
+    "urgent|urgently",
+    "i said|meant|mean|told you",
+    "i|we said|meant|mean",
+    "we are done|finished|through with|here|now",
+    "we are done|finished|through",
+    "our|the|my|this pilot|study|experiment|trial|test|one is over|done|finished|complete|completed",
+    "it is over|done|finished|complete|completed|broken|useless|obsolete",
+    "we have enough data|students|results",
+    "not needed any more|longer",
+    "not needed anymore|now",
     "when you are ready",
     "would|do you mind",
     "you mind",
@@ -141,8 +154,13 @@ const SIMULATIONS: &str = "really actually truly indeed true correct accurate ho
     users student students learner learners pupil pupils kid kids children people persons participants test-users journey \
     journeys walkthrough eyes shoes perspective viewpoint view role impersonate act behave pretending pose log guide lead direct \
     each other them their conditions condition weights weight experiment experiments expected ones many much number touching \
-    changing writing enrolling without anything anybody twice again where place places somewhere decision point points site target \
-    then afterwards next finally first look back return returns returning while new some";
+    changing writing enrolling without anything anybody again where place places somewhere decision point points site target \
+    look back return returns returning while new some";
+
+/// The same of one visit.
+const VISITS: &str = "visits visit visiting arrives arrive lands goes reach reaches enters opens see sees simulate simulated simulation \
+    pretend pretending act acting behave impersonate walk walks send sends bring guide lead log decision point points site target where \
+    place places somewhere test role eyes shoes through";
 
 struct Reader<'a> {
     text: &'a Text,
@@ -160,7 +178,8 @@ impl Reader<'_> {
             return false;
         }
         let named = word.is_capital() && !self.shouts;
-        !named && (is_in(GRAMMAR, word) || is_polite_slip(word))
+        let ours = word.is(&["a/b", "ab", "upgrade", "ok"]);
+        ours || !named && (is_in(GRAMMAR, word) || is_polite_slip(word))
             || self.is_number(at, word)
             || (!named || word.leads) && self.is_of_the_order(at, word)
     }
@@ -393,13 +412,15 @@ impl Reader<'_> {
             }
             Action::Init | Action::Mark | Action::Visit => {
                 known("class classes school schools user student register visited visits decision point")
-                    || self.taken.action == Action::Visit && is_in(SIMULATIONS, word)
+                    || self.taken.action == Action::Visit && is_in(VISITS, word)
             }
             Action::Assign => known(
                 "class classes school schools user student what which how condition conditions see sees",
             ),
             Action::Balance | Action::Journey => {
-                is_in(SIMULATIONS, word) || known("class classes school schools steps step")
+                is_in(SIMULATIONS, word)
+                    || known("class classes school schools steps step")
+                    || self.has("steps") && known("then afterwards next finally first once")
             }
         }
     }
@@ -423,6 +444,7 @@ impl Reader<'_> {
                 &["do|does|should|must|shall|may|can not", "no longer", "not|never"]
             }
             Action::Status(_) => &[
+                "new|more|further students|users|learners|pupils|participants|people",
                 "from inactive|draft|preview|scheduled|enrolling|running|paused|cancelled|archived",
                 "the|my|our \
                 inactive|running|enrolling|paused|stopped|cancelled|completed|finished",

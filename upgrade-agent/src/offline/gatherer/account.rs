@@ -127,6 +127,14 @@ impl Gatherer<'_> {
                 taken.places.extend(ordinals::words(self.text));
             }
         }
+        // "Stop Foo in assign-prog": where it runs is said, and is so.
+        if let (Some(named), Some(id)) = (self.named_context(&contexts), id)
+            && action != Action::Create
+            && wire::context_of(self.need("get_experiment_details", json!({ "experiment_id": id }))?).as_ref()
+                == Some(&named.name)
+        {
+            taken.names.push(named.name.clone());
+        }
         if matches!(action, Action::Assign | Action::Visit | Action::Mark)
             && let Subject::One(named) = self.subject()?
         {

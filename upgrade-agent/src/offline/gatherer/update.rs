@@ -76,7 +76,7 @@ impl Gatherer<'_> {
 
     /// "Rename A to B", "call it B", "change its name to B".
     fn take_new_name(&self, params: &mut Params, asked: Option<&str>) -> bool {
-        let renames = self.text.has(&["rename", "renamed", "renaming"])
+        let renames = slots::settings::renames(self.text)
             || self.text.has_phrase("call it|that|this")
             || (self.text.has(&["name", "title"]) && self.text.has(&["to", "into"]))
             || slots::settings::is_set(self.text, &["name", "title"]);

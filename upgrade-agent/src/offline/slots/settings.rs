@@ -1,7 +1,7 @@
 //! A setting that is said with its name: "the name should be Epsilon", "description: for the pilot", "rename Foo to Bar".
 
 use super::super::lexicon::{self, Concept as C};
-use super::super::text::{Text, Word};
+use super::super::text::{Text, Word, is_slip_of};
 
 /// Words that lead to the value.
 const TO: [&str; 7] = ["to", "into", "as", "be", "is", "it", "="];
@@ -22,12 +22,15 @@ pub(in super::super) fn is_set(text: &Text, nouns: &[&str]) -> bool {
 
 /// Whether an experiment is to get another name.
 pub(in super::super) fn renames(text: &Text) -> bool {
-    text.has(&["rename", "renamed", "renaming"])
+    let slip = |word: &Word| !word.quoted && !word.is_capital() && is_slip_of(&word.low, "rename");
+    text.has(&["rename", "renamed", "renaming"]) || text.words.iter().any(slip)
 }
 
 /// The message up to the new name.
 pub(in super::super) fn before_the_new_name(text: &Text) -> Text {
-    let end = text.words.iter().position(|word| word.is(&["to", "into", "as"])).unwrap_or(text.words.len());
+    let from = verb(text);
+    let to = text.words[from..].iter().position(|word| !word.quoted && word.is(&["to", "into", "as"]));
+    let end = to.map_or(text.words.len(), |far| from + far);
     let words = text.words[..end].to_vec();
     let within = |quote: &&String| {
         let first = quote.split_whitespace().next().unwrap_or_default();
@@ -43,7 +46,13 @@ pub(in super::super) fn name(text: &Text) -> Option<String> {
         .filter(|at| text.words.get(at + 1).is_some_and(|next| next.new_clause))
     {
         Some(at) => at + 1,
-        None => text.words.iter().rposition(|word| !word.quoted && word.is(&TO))? + 1,
+        None => {
+            let to = |word: &Word| !word.quoted && word.is(&["to", "into"]);
+            let leads = |word: &Word| !word.quoted && word.is(&TO);
+            let from = verb(text);
+            let place = text.words[from..].iter().position(to).map(|far| from + far);
+            place.or_else(|| text.words.iter().rposition(leads))? + 1
+        }
     };
     let rest = text.words.get(from..)?;
     if rest.first()?.quoted {
@@ -63,6 +72,13 @@ pub(in super::super) fn name(text: &Text) -> Option<String> {
     }
     let words: Vec<&str> = rest[..end].iter().map(|word| word.raw.as_str()).collect();
     (!words.is_empty()).then(|| words.join(" "))
+}
+
+/// Where a wish for another name begins: "I want to rename ...".
+fn verb(text: &Text) -> usize {
+    let names =
+        |word: &Word| word.is(&["name", "title"]) || is_slip_of(&word.low, "rename") || word.stem == "renam";
+    text.words.iter().position(|word| !word.quoted && names(word)).unwrap_or_default()
 }
 
 /// The description as it was written, without quotes: after a colon, or after "to" and "be".
