@@ -106,6 +106,44 @@ async fn every_sentence_of_the_table_is_heard_as_it_is_meant() {
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), rows.len(), wrong.join("\n"));
 }
 
+#[tokio::test]
+async fn experiments_of_one_name_are_told_apart_and_chosen() {
+    let desk = Desk::new().await;
+    let client = UpgradeClient::builder(desk.server.url()).build().unwrap();
+    let mut ids = Vec::new();
+    for _ in 0..2 {
+        let new = NewExperiment::new("Twin", "assign-prog")
+            .point("SelectSection", "absolute_value_plot_equality")
+            .condition("control", 50.0)
+            .condition("variant", 50.0)
+            .include_all();
+        ids.push(client.create(&new).await.unwrap().id);
+    }
+    let listed = desk.last("list", "list the experiments").await.reply;
+    for (at, id) in ids.iter().enumerate() {
+        let short = &id[..8];
+        assert!(listed.contains(&format!("- Twin (id {short}, created 20")), "{listed}");
+        let thread = format!("twin {at}");
+        let asked = desk.last(&thread, "delete Twin").await;
+        let option = asked.suggested.iter().find(|option| option.contains(short)).unwrap().clone();
+        assert!(option.starts_with("Twin (id ") && option.contains("assign-prog, created 20"), "{option}");
+        let chosen = desk.last(&thread, &option).await;
+        assert!(chosen.asks_for_a_yes() && chosen.reply.contains(id.as_str()), "{}", chosen.reply);
+        let by_id = desk.last(&format!("id {at}"), &format!("start {short}")).await;
+        assert!(by_id.asks_for_a_yes(), "{}", by_id.reply);
+        let line = listed
+            .lines()
+            .filter(|line| line.starts_with("- "))
+            .position(|line| line.contains(short))
+            .unwrap();
+        let place = ["first", "second", "third", "fourth", "fifth", "sixth", "seventh"][line];
+        let by_place =
+            desk.last(&thread, &format!("cancel;;list the experiments;;delete the {place} one")).await;
+        assert!(by_place.asks_for_a_yes() && by_place.reply.contains(id.as_str()), "{}", by_place.reply);
+    }
+    desk.server.shutdown().await;
+}
+
 const ORDERS: &[&str] = &[
     "start Foo",
     "please stop Running Test",
