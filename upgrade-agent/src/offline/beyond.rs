@@ -142,10 +142,8 @@ fn is_of(topic: &Topic, word: &Word) -> bool {
 fn is_date(word: &Word) -> bool {
     let parts: Vec<&str> = word.low.split(['-', '/', '.', ':']).collect();
     let digits = |part: &&str| !part.is_empty() && part.chars().all(|sign| sign.is_ascii_digit());
-    let date = parts.len() == 3
-        && parts.iter().all(|part| digits(&part))
-        && parts.iter().any(|part| part.len() == 4);
-    let clock = parts.len() == 2 && word.low.contains(':') && parts.iter().all(|part| digits(&part));
+    let date = parts.len() == 3 && parts.iter().all(digits) && parts.iter().any(|part| part.len() == 4);
+    let clock = parts.len() == 2 && word.low.contains(':') && parts.iter().all(digits);
     let hour = ["pm", "am"]
         .iter()
         .any(|half| word.low.strip_suffix(half).is_some_and(|hour| hour.parse::<u8>().is_ok()));
