@@ -86,14 +86,40 @@ impl UpgradeAgent {
         // The message has come now, whenever the future is polled.
         let arrival = self.threads.arrive(thread);
         async move {
-            let (run, recovered, _held) = self.begin(arrival, thread, text).await?;
+            let (run, recovered, _held) = self.begin(arrival, thread, text, None).await?;
             Ok(self.given(thread, self.ended(run.await?)?.recovering(recovered)))
         }
     }
 
     /// The same turn as a stream of what happens in it. Dropping the stream stops the turn; the next one ends it.
     pub fn turn_stream(&self, thread: &str, text: &str) -> TurnStream {
-        TurnStream::new(self.clone(), thread.to_owned(), text.to_owned())
+        TurnStream::new(self.clone(), thread.to_owned(), text.to_owned(), None)
+    }
+
+    /// The same where several programs speak on one thread, each with a screen of its own: `shown` is the last turn whose reply
+    /// this one showed ([`Turn::number`], or the `turns` of a [`conversation`](Self::conversation)), 0 if it showed none. A yes to a
+    /// question of a later turn is not taken, and the question is put again.
+    ///
+    /// ```
+    /// # use futures_util::StreamExt;
+    /// # use upgrade_agent::{UpgradeAgent, agent::TurnEvent, client::UpgradeClient, offline::OfflineModel, server::EmbeddedServer};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let server = EmbeddedServer::builder().start().await?;
+    /// # let client = UpgradeClient::builder(server.url()).build()?;
+    /// let agent = UpgradeAgent::builder().model(OfflineModel::new()).client(client).build()?;
+    /// let asked = agent.turn("t", "initialize user ada").await?;
+    /// // A window that shows the turn before says yes to something else.
+    /// let mut events = agent.turn_stream_after("t", asked.number - 1, "yes");
+    /// while let Some(event) = events.next().await {
+    ///     if let TurnEvent::Done(turn) = event {
+    ///         assert!(turn?.asks_for_a_yes());
+    ///     }
+    /// }
+    /// # server.shutdown().await;
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    pub fn turn_stream_after(&self, thread: &str, shown: u64, text: &str) -> TurnStream {
+        TurnStream::new(self.clone(), thread.to_owned(), text.to_owned(), Some(shown))
     }
 
     /// Ends an unfinished turn of a thread; `None` if there is none.
@@ -161,14 +187,20 @@ impl UpgradeAgent {
     }
 
     /// Everything before the first node: the lock, the unfinished turn, the input.
-    async fn begin(&self, arrival: Arrival, thread: &str, text: &str) -> Result<Begun, AgentError> {
+    async fn begin(
+        &self,
+        arrival: Arrival,
+        thread: &str,
+        text: &str,
+        shown: Option<u64>,
+    ) -> Result<Begun, AgentError> {
         if text.trim().is_empty() {
             return Err(AgentError::Empty);
         }
         let held = arrival.hold().await;
         let recovered = self.end_unfinished(thread).await?.map(|turn| turn.reply);
         let input = ConversationState::update().user_input(text).history([Message::user(text)]).turns(1);
-        let mut input = input.said_early(held.waited || recovered.is_some());
+        let mut input = input.said_early(held.waited || recovered.is_some()).read_up_to(shown);
         if let Some(turn) = self.threads.given(thread) {
             input = input.heard(turn);
         }

@@ -3,11 +3,12 @@
 //! It sees what every model sees, the messages, the system prompt and the tools' schemas, and remembers nothing between two
 //! calls. It answers the same to the same request. What it does not understand it says.
 //!
-//! Inside, `text` and `lexicon` know words, `intent` what a message asks for, `slots` what it names; `analyzer`, `gatherer`
-//! and `responder` are the three nodes that ask a model; `facts` and `wire` read requests; `knowledge` is what it knows by
+//! Inside, `text` and `lexicon` know words, `intent` what a message asks for, `slots` what it names, `remainder` what of it was
+//! not understood and `beyond` what cannot be done; `analyzer`, `gatherer` and `responder` are the three nodes that ask a model; `facts` and `wire` read requests; `knowledge` is what it knows by
 //! heart.
 
 mod analyzer;
+mod beyond;
 mod facts;
 mod gatherer;
 mod insistence;
@@ -15,6 +16,7 @@ mod intent;
 mod knowledge;
 mod language;
 mod lexicon;
+mod remainder;
 mod responder;
 mod slots;
 mod text;

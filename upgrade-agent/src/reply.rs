@@ -27,6 +27,8 @@ pub enum Verdict {
     Modify,
     /// A yes in the wrong words: the question stays open.
     NotTheWord,
+    /// "Why?", "are you sure?": wants an answer, and the question stays open.
+    Doubt,
     /// Something else: the question is not open any more.
     Other,
 }
@@ -34,7 +36,33 @@ pub enum Verdict {
 /// The word for [`ConfirmKind::TypeDelete`].
 pub const DELETE_WORD: &str = "DELETE";
 
-const YES: &[&str] = &["yes", "y", "ok", "okay", "sure", "confirm", "proceed", "go ahead", "do it"];
+const YES: &[&str] = &[
+    "yes",
+    "y",
+    "ok",
+    "okay",
+    "sure",
+    "confirm",
+    "proceed",
+    "go ahead",
+    "do it",
+    "yeah",
+    "yea",
+    "yep",
+    "yup",
+    "of course",
+    "sure thing",
+    "certainly",
+    "absolutely",
+    "definitely",
+    "affirmative",
+    "correct",
+    "go for it",
+    "please do",
+    "please do it",
+    "by all means",
+    "sounds good",
+];
 const NO: &[&str] = &["no", "n", "nope"];
 const MODIFY: &[&str] = &["modify", "change", "edit", "modify it", "change it", "edit it"];
 const CANCEL: &[&str] = &[
@@ -73,6 +101,34 @@ const MISTYPED_CANCEL: &[&str] = &[
     "cacel",
 ];
 const ALMOST_DELETE: &[&str] = &["delete", "delete it"];
+/// What is typed to pick the first of several answers. A word that is to be typed is not picked.
+const PICKS: &[&str] = &[
+    "one", "two", "first", "second", "1st", "2nd", "option", "answer", "number", "choice", "no", "nr", "the",
+    "pick", "take", "choose",
+];
+/// Doubts that want an answer and leave the question open.
+const DOUBTS: &[&str] = &[
+    "why",
+    "why not",
+    "how come",
+    "what",
+    "really",
+    "seriously",
+    "are you sure",
+    "are you certain",
+    "are you really sure",
+    "is that safe",
+    "is this safe",
+    "is it safe",
+    "why do you ask",
+    "why are you asking",
+    "what do you mean",
+    "what does that mean",
+    "what does this mean",
+    "what happens then",
+    "what will happen",
+    "what would happen",
+];
 /// What is said before one makes up one's mind.
 const HESITANT: &[&str] =
     &["hm", "hmm", "hmmm", "um", "uh", "er", "oh", "ah", "well", "actually", "sorry", "wait"];
@@ -92,11 +148,14 @@ pub fn read(text: &str, kind: ConfirmKind) -> Verdict {
     if kind == ConfirmKind::TypeDelete && unquoted(text) == DELETE_WORD {
         return Verdict::Yes;
     }
+    if is_doubt(text) {
+        return Verdict::Doubt;
+    }
     let Some(words) = words(text) else { return Verdict::Other };
     let says = |phrases: &[&[&str]]| is_made_of(&words, phrases);
     match kind {
         ConfirmKind::YesNo if says(&[YES]) && is_plain(text) => Verdict::Yes,
-        ConfirmKind::TypeDelete if says(&[YES, ALMOST_DELETE]) => Verdict::NotTheWord,
+        ConfirmKind::TypeDelete if says(&[YES, ALMOST_DELETE]) || is_pick(&words) => Verdict::NotTheWord,
         _ if says(&[NO, CANCEL]) || is_refusal(&words) => Verdict::No,
         _ if says(&[MODIFY]) => Verdict::Modify,
         _ => Verdict::Other,
@@ -122,6 +181,24 @@ pub fn is_cancel(text: &str) -> bool {
 /// Whether a message is a no and nothing else, where something was asked that is no question of yes or no.
 pub(crate) fn is_no(text: &str) -> bool {
     words(text).is_some_and(|words| is_refusal(&words))
+}
+
+/// "1", "#1", "option 1", "the first": the number of an answer, as it is chosen where answers have numbers.
+fn is_pick(words: &[String]) -> bool {
+    let counts = |word: &String| {
+        word.chars().all(|c| c.is_ascii_digit())
+            || ["one", "two", "first", "second", "1st", "2nd"].contains(&word.as_str())
+    };
+    let small =
+        |word: &String| counts(word) || PICKS.contains(&word.as_str()) || POLITE.contains(&word.as_str());
+    words.iter().any(counts) && words.iter().all(small)
+}
+
+/// A question mark is a part of it, and no doubt is a yes or a no.
+fn is_doubt(text: &str) -> bool {
+    let Some(words) = words(&text.replace('?', " ")) else { return false };
+    let firm: Vec<String> = words.into_iter().filter(|word| !HESITANT.contains(&word.as_str())).collect();
+    DOUBTS.contains(&firm.join(" ").as_str())
 }
 
 /// A no may be hesitant ("no, wait"): it runs nothing. A yes may not.

@@ -61,6 +61,9 @@ pub struct ConversationState {
     /// Whether that was said before the person could have read what is asked: it is no yes.
     #[channel(run)]
     pub said_early: bool,
+    /// The last turn whose reply was shown where that was said, if that is known: a yes to a later question is none.
+    #[channel(run)]
+    pub read_up_to: Option<u64>,
     /// What the analyzer made of it.
     #[channel(run)]
     pub analysis: Option<Analysis>,

@@ -3,7 +3,7 @@
 
 mod shell;
 
-use shell::{Folder, Running, agent, create, embedded_experiments, run};
+use shell::{Folder, Running, Simulator, agent, ask, create, embedded_experiments, reply, run};
 
 #[test]
 fn a_fresh_folder_is_made_and_a_whole_session_runs_through_a_pipe() {
@@ -254,4 +254,60 @@ fn a_thread_is_chosen_by_its_number_in_the_list() {
     let script = "hello\n/thread second\nhello\n/threads\n/thread 2\nthanks\n";
     let out = run(&folder, &[], script).good().out();
     assert!(out.contains("Thread default, where we were:\n[you] hello"), "{out}");
+}
+
+#[test]
+fn a_yes_counts_only_for_what_its_own_process_printed() {
+    let folder = Folder::new();
+    let simulator = Simulator::start(&folder);
+    let url = ["--url", simulator.url.as_str()];
+    for (program, idle) in [(&["chat"][..], ("/help", "leave")), (&["chat", "--json"], ("{}", "E_CHAT_LINE"))]
+    {
+        // A turn has ended, with all that is stored of it, when the next line is answered.
+        let settle = |chat: &mut Running| {
+            chat.say(idle.0);
+            chat.expect(idle.1);
+        };
+        let args = [&url[..], program].concat();
+        let start = || {
+            let mut chat = Running::start(agent(&folder, &args));
+            chat.say("hello");
+            chat.expect("Hello!");
+            settle(&mut chat);
+            chat
+        };
+        let (mut one, mut other) = (start(), start());
+        one.say(&create("Foo"));
+        one.expect("Create experiment 'Foo'");
+        settle(&mut one);
+        other.say("hello again");
+        other.expect("Hello!");
+        settle(&mut other);
+        one.say("initialize user ada");
+        one.expect("Initialize user 'ada' for experiment simulation?");
+        settle(&mut one);
+        other.say("yes");
+        other.expect("This was asked elsewhere and not here");
+        other.expect("Initialize user 'ada' for experiment simulation?");
+        other.say("no");
+        other.expect("Nothing was changed");
+        assert!(simulator.experiments().is_empty());
+    }
+}
+
+#[test]
+fn a_question_that_another_process_put_again_is_answered_there() {
+    let folder = Folder::new();
+    let mut one = Running::start(agent(&folder, &["chat"]));
+    one.say("hello");
+    one.expect("Hello!");
+    one.kill();
+    ask(&folder, &[], &create("Foo"));
+    assert!(
+        reply(&ask(&folder, &[], "yes")).contains("'Foo' was created"),
+        "one question at a time, each a process"
+    );
+    ask(&folder, &[], "delete Foo");
+    let out = run(&folder, &[], "DELETE\n").good().out();
+    assert!(out.contains("That question is still open.") && out.contains("was deleted"), "{out}");
 }

@@ -319,3 +319,26 @@ fn an_answer_to_an_open_question_waits_for_a_server_that_is_gone() {
     let open = run(&folder, &["threads"], "").good().out();
     assert!(open.contains("waits for an answer: Create experiment 'Foo'"), "{open}");
 }
+
+#[test]
+fn a_word_that_is_to_be_typed_is_not_chosen_by_a_number() {
+    let folder = Folder::new();
+    let simulator = Simulator::start(&folder);
+    run(&folder, &["--url", &simulator.url, "--thread", "made"], &format!("{}\nyes\n", create("Foo"))).good();
+    let mut chat = chat(&folder, &["--url", &simulator.url]);
+    chat.say("delete Foo");
+    chat.until("Type DELETE to do it, or cancel.");
+    chat.until_prompt();
+    assert!(!chat.shown().contains("1)"), "{}", chat.shown());
+    for (times, pick) in ["1", "1)", "the first"].into_iter().enumerate() {
+        chat.say(pick);
+        chat.until_screen("the hint", |shown| {
+            shown.matches("type the word DELETE in capitals").count() == times + 1
+        });
+        chat.until_prompt();
+    }
+    assert_eq!(simulator.experiments().len(), 1);
+    chat.say("DELETE");
+    chat.until("was deleted");
+    assert!(simulator.experiments().is_empty());
+}

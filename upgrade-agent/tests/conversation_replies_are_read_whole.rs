@@ -21,6 +21,23 @@ fn the_table_of_yes_and_no_holds() {
         go ahead | Yes
         Go-ahead | Yes
         do it | Yes
+        yeah | Yes
+        Yup! | Yes
+        yep, of course | Yes
+        of course, please | Yes
+        sounds good, go for it | Yes
+        of | Other
+        by all | Other
+        yeah no | Other
+        yeah right | Other
+        why? | Doubt
+        Why | Doubt
+        are you sure? | Doubt
+        Hmm, are you sure?? | Doubt
+        what happens then? | Doubt
+        are you sure it is Foo? | Other
+        sure? | Other
+        1 | Other
         yes please | Yes
         Yes, please! | Yes
         please, yes, thank you | Yes
@@ -129,6 +146,19 @@ fn the_table_of_delete_holds() {
         ("no", Verdict::No),
         ("No, thanks", Verdict::No),
         ("modify", Verdict::Modify),
+        ("1", Verdict::NotTheWord),
+        ("1)", Verdict::NotTheWord),
+        ("#1", Verdict::NotTheWord),
+        ("the first one", Verdict::NotTheWord),
+        ("option 1, please", Verdict::NotTheWord),
+        ("2", Verdict::NotTheWord),
+        ("yeah", Verdict::NotTheWord),
+        ("of course", Verdict::NotTheWord),
+        ("why?", Verdict::Doubt),
+        ("are you sure?", Verdict::Doubt),
+        ("the one", Verdict::NotTheWord),
+        ("the", Verdict::Other),
+        ("1 DELETE", Verdict::Other),
         ("don't delete it", Verdict::Other),
         ("no, do not delete!", Verdict::Other),
         ("DELETE Foo", Verdict::Other),

@@ -39,10 +39,10 @@ pub enum TurnEvent {
 pub struct TurnStream(Pin<Box<dyn Stream<Item = TurnEvent> + Send>>);
 
 impl TurnStream {
-    pub(super) fn new(agent: UpgradeAgent, thread: String, text: String) -> Self {
+    pub(super) fn new(agent: UpgradeAgent, thread: String, text: String, shown: Option<u64>) -> Self {
         let arrival = agent.threads.arrive(&thread);
         let begin = async move {
-            match agent.begin(arrival, &thread, &text).await {
+            match agent.begin(arrival, &thread, &text, shown).await {
                 Err(error) => stream::iter([TurnEvent::Done(Err(error))]).boxed(),
                 Ok((run, recovered, held)) => {
                     let first = recovered.clone().map(TurnEvent::Recovered);

@@ -7,7 +7,7 @@ mod turn;
 use std::time::SystemTime;
 
 use agentgraph_llm::{Message, Role};
-use upgrade_agent::state::{ConversationState, Pending};
+use upgrade_agent::state::{ConfirmKind, ConversationState, Pending, PendingSummary};
 
 use super::failure::Failure;
 use super::interrupts::Interrupts;
@@ -37,6 +37,7 @@ pub(super) async fn run(config: &Config, thread: String, screen: Screen) -> Resu
         answers: Vec::new(),
         listed: Vec::new(),
         waits_for_yes: false,
+        shown: 0,
         questions: keyboard.questions(),
         is_unread: false,
     };
@@ -60,6 +61,8 @@ struct Chat {
     listed: Vec<String>,
     /// Whether the next message may be a yes.
     waits_for_yes: bool,
+    /// The last turn of the thread whose reply stands on this screen; another process may have gone on with it since.
+    shown: u64,
     questions: Questions,
     /// Whether a reply could not be printed.
     is_unread: bool,
@@ -212,6 +215,7 @@ impl Chat {
     async fn open_thread(&mut self) {
         self.answers.clear();
         self.waits_for_yes = false;
+        self.shown = 0;
         match self.world.agent.recover(&self.thread).await {
             Ok(Some(turn)) => {
                 self.screen.line(&format!("Thread {}.", self.thread));
@@ -241,13 +245,16 @@ impl Chat {
         if state.pending.summary().is_some() {
             self.screen.line("That question is still open.");
             self.expect_yes(matches!(state.pending, Pending::Confirm(_)));
-            self.offer(state.suggested.clone());
+            if !wants_a_word(state.pending.summary().as_ref()) {
+                self.offer(state.suggested.clone());
+            }
         }
     }
 
-    /// Notes that what was asked so far came out: a yes to it counts in every process.
+    /// Notes that what was asked so far came out: a yes to it counts here, and in every process that has shown nothing yet.
     async fn heard(&mut self, turn: u64) {
         self.is_unread |= self.screen.has_lost();
+        self.shown = turn;
         if self.waits_for_yes && !self.is_unread {
             // What is not kept is asked again by another process, and known by this one.
             let _ = self.world.agent.heard(&self.thread, turn).await;
@@ -268,6 +275,11 @@ impl Chat {
         }
         self.answers = answers;
     }
+}
+
+/// Whether a word is to be typed: it is not offered as an answer with a number, and a number is no answer to it.
+fn wants_a_word(pending: Option<&PendingSummary>) -> bool {
+    matches!(pending, Some(PendingSummary::Confirmation { answer: ConfirmKind::TypeDelete, .. }))
 }
 
 /// The item with this number, counted from 1.

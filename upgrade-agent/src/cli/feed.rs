@@ -1,5 +1,6 @@
 //! The chat for programs: a message a line in, events as JSON lines out.
 
+use std::collections::HashMap;
 use std::process::ExitCode;
 
 use futures_util::StreamExt;
@@ -64,13 +65,15 @@ struct Feed {
     broken: bool,
     /// The thread of the turn that runs.
     under_way: Option<String>,
+    /// The last turn of each thread whose reply was printed here.
+    shown: HashMap<String, u64>,
 }
 
 /// Until the input ends, or an interrupt.
 pub(super) async fn run(config: &Config, thread: String, screen: Screen) -> Result<ExitCode, Failure> {
     let mut interrupts = Interrupts::listen()?;
     let world = World::open(config).await?;
-    let mut feed = Feed { world, thread, screen, broken: false, under_way: None };
+    let mut feed = Feed { world, thread, screen, broken: false, under_way: None, shown: HashMap::new() };
     let end = tokio::select! {
         end = feed.run() => end,
         () = interrupts.next() => {
@@ -109,21 +112,24 @@ impl Feed {
         }
     }
 
-    async fn ready(&self) -> Result<(), Failure> {
+    async fn ready(&mut self) -> Result<(), Failure> {
         let told = |error| Failure::Turn(self.world.told(&error, &self.thread));
         let recovered = self.world.agent.recover(&self.thread).await.map_err(told)?.map(|turn| turn.reply);
         let state = self.world.agent.conversation(&self.thread).await.map_err(told)?.unwrap_or_default();
         let pending = state.pending.summary();
         let suggested = if pending.is_some() { state.suggested } else { Vec::new() };
         answer::print(self.screen, &Event::Ready { thread: &self.thread, recovered, pending, suggested });
-        self.heard(&self.thread, state.turns).await
+        let thread = self.thread.clone();
+        self.heard(&thread, state.turns).await
     }
 
-    /// A question that is printed can be answered, here or by another process; nobody answers what could not be printed.
-    async fn heard(&self, thread: &str, turn: u64) -> Result<(), Failure> {
+    /// A question that is printed can be answered, here or by a process that has printed nothing yet; what could not be printed
+    /// is not answered.
+    async fn heard(&mut self, thread: &str, turn: u64) -> Result<(), Failure> {
         if self.screen.has_lost() {
             return Err(Failure::Output);
         }
+        self.shown.insert(thread.to_owned(), turn);
         // What is not kept is asked again by another process, and known by this one.
         let _ = self.world.agent.heard(thread, turn).await;
         Ok(())
@@ -150,7 +156,8 @@ impl Feed {
     }
 
     async fn told(&self, thread: &str, text: &str) -> Result<Turn, AgentError> {
-        let mut events = self.world.agent.turn_stream(thread, text);
+        let shown = self.shown.get(thread).copied().unwrap_or_default();
+        let mut events = self.world.agent.turn_stream_after(thread, shown, text);
         while let Some(event) = events.next().await {
             match &event {
                 TurnEvent::Node(name) => answer::print(self.screen, &Event::Node { name }),

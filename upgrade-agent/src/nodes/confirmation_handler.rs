@@ -63,12 +63,26 @@ fn ask_again(
 
 /// Why a yes is none: nobody says yes to what he has not read.
 fn not_read(asked: &Confirmation, state: &ConversationState) -> Option<String> {
+    let elsewhere = state.read_up_to.is_some_and(|turn| turn < asked.asked_turn());
     let why = match state.heard < asked.asked_turn() {
         _ if state.said_early => "I asked that after your message came in, so I have not taken it as a yes.",
+        _ if elsewhere => "This was asked elsewhere and not here, so I have not taken your message as a yes.",
         true => "My question may not have reached you before, so I have not taken your message as a yes.",
         false => return None,
     };
     Some(format!("{why}\n{}", asked.text()))
+}
+
+/// What is said to a doubt: "why?", "are you sure?".
+fn reassurance(asked: &Confirmation) -> String {
+    let warned = match asked.proposal().warnings.is_empty() {
+        true => "I see nothing that speaks against it, but that is for you to judge.",
+        false => "What speaks against it stands below; that is for you to judge.",
+    };
+    format!(
+        "You asked for this, and I ask before I change anything on the server. Nothing has been done yet. {warned}\n{}",
+        asked.text()
+    )
 }
 
 /// Reads the answer. A confirmation that this is not the next message to is dropped like one that was not answered.
@@ -104,6 +118,7 @@ fn settle(
             );
             ask_again(update, asked, state.turns, text)
         }
+        Verdict::Doubt => ask_again(update, asked, state.turns, reassurance(asked)),
         Verdict::Other => {
             let action = &asked.proposal().action;
             let note = format!("I have set aside the question whether to {title}; nothing was changed.");
@@ -126,6 +141,9 @@ fn settle_step(
         && let Some(text) = not_read(asked, state)
     {
         return ask_again(update, asked, state.turns, text);
+    }
+    if verdict == Verdict::Doubt {
+        return ask_again(update, asked, state.turns, reassurance(asked));
     }
     let update = update.pending(Pending::Nothing);
     match verdict {

@@ -72,6 +72,7 @@ fn intent(ask: &Ask) -> &'static str {
         | Ask::StatusOf
         | Ask::Enrollment
         | Ask::Health
+        | Ask::Beyond
         | Ask::Do(_) => "needs_info",
     }
 }

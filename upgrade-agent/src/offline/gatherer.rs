@@ -3,6 +3,7 @@
 //! Every round begins anew with all answers of the rounds before. A step asks for an answer with `need`; if it is not there
 //! yet, that call is the next step. Thus the code reads as if the answers were always there.
 
+mod account;
 mod create;
 mod lists;
 mod simulations;
@@ -65,7 +66,7 @@ impl Draft {
 
 impl Gatherer<'_> {
     fn run(&self) -> Next<Step> {
-        let settled = ["set_action_needed", "add_error", "update_action_params"];
+        let settled = ["set_action_needed", "add_error", "update_action_params", "set_missing_params"];
         if settled.iter().any(|tool| self.facts.was_called(tool)) {
             return Ok(Step::Done("That is all.".to_owned()));
         }
@@ -99,6 +100,7 @@ impl Gatherer<'_> {
                 | Ask::Thanks
                 | Ask::Farewell
                 | Ask::Undo
+                | Ask::Beyond
                 | Ask::No
                 | Ask::Refused => false,
                 // A name may be a word of any language.
@@ -150,6 +152,11 @@ impl Gatherer<'_> {
     }
 
     fn begin(&self, ask: &Ask) -> Next<Step> {
+        if matches!(ask, Ask::Details | Ask::Experiments | Ask::Enrollment | Ask::OfContext(_))
+            && let Some(step) = self.speaks_of_things_beyond()?
+        {
+            return Ok(step);
+        }
         match ask {
             Ask::Do(action) => self.act(*action, None),
             Ask::Refused | Ask::No => {
@@ -170,12 +177,19 @@ impl Gatherer<'_> {
             Ask::OfContext(part) => self.of_context(*part),
             Ask::Experiments => {
                 self.need("get_all_experiments", json!({}))?;
+                if let Some(guess) = points::named_context(self.text) {
+                    let contexts = self.contexts()?;
+                    if self.named_context(&contexts).is_none() {
+                        return Err(self.unknown_context(&guess, &contexts));
+                    }
+                }
                 Ok(done())
             }
             Ask::Health => {
                 self.need("check_upgrade_health", json!({}))?;
                 Ok(done())
             }
+            Ask::Beyond => Ok(self.beyond()),
             Ask::Details | Ask::StatusOf => self.about_one(&["get_experiment_details"]),
             Ask::Enrollment => self.about_one(&["get_experiment_details", "get_enrollment_details"]),
             _ => Ok(done()),
@@ -245,6 +259,9 @@ impl Gatherer<'_> {
     }
 
     fn act(&self, action: Action, draft: Option<&Draft>) -> Next<Step> {
+        if let Some(step) = self.orders_things_beyond(action, draft)? {
+            return Ok(step);
+        }
         let (params, missing) = match action {
             Action::Create => self.create(draft)?,
             Action::Update => self.update(draft)?,
@@ -257,7 +274,7 @@ impl Gatherer<'_> {
             Action::Balance => self.balance(draft)?,
             Action::Journey => self.journey(draft)?,
         };
-        Ok(self.propose(action, params, missing, draft.is_none()))
+        self.account(action, params, missing, draft)
     }
 
     /// Writes down what was found out, all in one round.

@@ -10,6 +10,7 @@ mod mood;
 mod simulations;
 mod topics;
 
+use super::beyond;
 use super::knowledge;
 use super::language;
 use super::lexicon::{self, Concept as C};
@@ -46,7 +47,12 @@ pub(super) fn understand(text: &Text) -> Meaning {
         Reader::question,
         Reader::named,
     ];
-    readings.into_iter().find_map(|reading| reading(&reader)).unwrap_or_else(unclear)
+    let meaning = readings.into_iter().find_map(|reading| reading(&reader)).unwrap_or_else(unclear);
+    match meaning.ask {
+        // How something is done that cannot be done here, or a wish for it that is no order of ours.
+        Ask::HowTo(_) | Ask::Schema(_) | Ask::Unclear if beyond::wish(text).is_some() => surely(Ask::Beyond),
+        _ => meaning,
+    }
 }
 
 struct Reader<'a> {
@@ -253,7 +259,7 @@ impl Reader<'_> {
 
     /// "Add a condition", "remove the tag", "make it 70/30": a part of an experiment is the object, not the experiment.
     fn changes_a_part(&self, verb: &Hit) -> bool {
-        if lists::is_about(self.text, verb.at) {
+        if lists::is_about(self.text, verb.at) || verb.low == "make" && self.makes_a_setting() {
             return true;
         }
         let parts = [C::Condition, C::Point, C::Tag, C::Weight, C::Description, C::Status];
@@ -268,6 +274,14 @@ impl Reader<'_> {
                     && (slots::has_weights(self.text) || self.target().is_some())
             }
         }
+    }
+
+    /// "Make Foo take everybody", "make the consistency rule of Foo group".
+    fn makes_a_setting(&self) -> bool {
+        let all = "everybody|everyone|anyone|nobody|all";
+        let takes = format!("take|takes|include|includes|accept|accepts|admit|admits|exclude|excludes {all}");
+        self.text.has_phrase(&takes)
+            || self.text.has_phrase("consistency|post-experiment|post rule of|for|in")
     }
 
     fn change(&self) -> Action {

@@ -219,7 +219,7 @@ const FUNCTION: &str = "a/b current exact actual overall latest recent main full
     put quick quickly really right same say she shall should so some something soon sort still such \
     sure take than thank thanks that the their them then there these they thing things this those \
     through to today together too two under until up us use used using very want wants was way we \
-    well permanently forever completely entirely immediately anymore asap were what when where whether which while who whole whose why will wish with within without \
+    well permanently pls plz thx cheers kindly urgently whenever forever completely entirely immediately anymore asap were what when where whether which while who whole whose why will wish with within without \
     word words work works would yes yet you your";
 
 /// Words that are near to others in spelling and mean something else.
@@ -276,6 +276,25 @@ pub(super) fn is_slip_of_base(word: &Word) -> bool {
     !known && ENTRIES.iter().any(|entry| is_slip_of(&word.low, entry.low))
 }
 
+/// Whether what a word stands for is certain enough to take an order by it: not by one other letter in a short word.
+pub(super) fn is_sure(word: &Word) -> bool {
+    let letters = |low: &str| {
+        let mut all: Vec<char> = low.chars().collect();
+        all.sort_unstable();
+        all
+    };
+    let near = |entry: &Entry| {
+        let long = entry.low.len() > 4 && is_slip_of(&word.low, entry.low);
+        entry.stem == word.stem || letters(entry.low) == letters(&word.low) || long
+    };
+    is_exact(word) || word.low.chars().count() > 4 || ENTRIES.iter().any(near)
+}
+
+/// Whether a word stands for something by its spelling or its stem, and not as a slip of another.
+pub(super) fn is_known(word: &Word) -> bool {
+    !is_plain(word) && ENTRIES.iter().any(|entry| entry.low == word.low || entry.stem == word.stem)
+}
+
 /// Whether a word is no slip of any other.
 pub(super) fn is_plain(word: &Word) -> bool {
     is_function(word) || LOOKALIKE_WORDS.contains(word.low.as_str())
@@ -298,6 +317,24 @@ pub(super) fn phrases(text: &Text) -> Vec<(usize, Concept)> {
         found.extend(PHRASES.iter().find(fits).map(|(_, _, concept)| (at, *concept)));
     }
     found
+}
+
+/// The same with the place of the particle.
+pub(super) fn particles(text: &Text) -> Vec<(usize, usize, Concept)> {
+    let verbs = phrases(text);
+    let particle = |(at, concept): (usize, Concept)| {
+        let verb = text.words.get(at)?;
+        let fits = |place: &usize| {
+            text.words.get(*place).is_some_and(|word| {
+                let known = |(known, particle, other): &(&str, &str, Concept)| {
+                    *other == concept && *particle == word.low && is_form_of(verb, known)
+                };
+                !word.quoted && PHRASES.iter().any(known)
+            })
+        };
+        (at + 1..text.words.len()).find(fits).map(|place| (at, place, concept))
+    };
+    verbs.into_iter().filter_map(particle).collect()
 }
 
 fn is_form_of(word: &Word, verb: &str) -> bool {

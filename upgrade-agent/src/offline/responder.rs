@@ -104,7 +104,7 @@ impl Responder<'_> {
             Ask::Enrollment => self.enrollment(),
             Ask::Health => tell::health(self.gathered("upgrade_health")),
             Ask::Undo => UNDO.to_owned(),
-            Ask::Do(_) | Ask::Unclear | Ask::OtherLanguage => self.clarification(ask),
+            Ask::Do(_) | Ask::Beyond | Ask::Unclear | Ask::OtherLanguage => self.clarification(ask),
         }
     }
 
@@ -183,7 +183,10 @@ impl Responder<'_> {
         let value = gathered.filter(|value| !wire::experiments(value).is_empty());
         let all = wire::experiments(value.unwrap_or_else(|| self.stored("get_stored_experiments")));
         let status = slots::status_word(self.text);
-        tell::list(&all, status, slots::status_is_denied(self.text))
+        let listed: Vec<String> = all.iter().filter_map(|one| wire::context_of(one)).collect();
+        let context = slots::names::word_of(self.text, listed.iter().map(String::as_str)).map(str::to_owned);
+        let context = context.or_else(|| slots::points::named_context(self.text));
+        tell::list(&all, status, slots::status_is_denied(self.text), context.as_deref())
     }
 
     fn experiment(&self, ask: &Ask) -> String {

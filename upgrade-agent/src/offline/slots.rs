@@ -8,6 +8,7 @@ pub(super) mod membership;
 pub(super) mod names;
 pub(super) mod ordinals;
 pub(super) mod points;
+pub(super) mod settings;
 pub(super) mod several;
 pub(super) mod students;
 pub(super) mod tags;
@@ -28,12 +29,84 @@ const STATUSES: &[(&str, &[&str])] = &[
 
 /// Words at which a name ends.
 const STOPS: &[&str] = &[
-    "in", "with", "for", "using", "on", "from", "to", "of", "by", "and", "or", "but", "having", "where",
-    "that", "which", "has", "have", "is", "are", "be", "was", "as", "at", "so", "now", "please", "right",
-    "should", "needs", "need", "must", "into", "within", "under", "then", "because", "if", "when", "can",
-    "will", "called", "named", "titled", "doing", "away", "off", "out", "down", "up", "live", "today",
-    "again", "instead", "forever", "entirely", "anymore", "asap", "does", "do", "did", "gets", "get", "like",
-    "we", "i", "you", "me", "about",
+    "in",
+    "with",
+    "for",
+    "using",
+    "on",
+    "from",
+    "to",
+    "of",
+    "by",
+    "and",
+    "or",
+    "but",
+    "having",
+    "where",
+    "that",
+    "which",
+    "has",
+    "have",
+    "is",
+    "are",
+    "be",
+    "was",
+    "as",
+    "at",
+    "so",
+    "now",
+    "please",
+    "right",
+    "should",
+    "needs",
+    "need",
+    "must",
+    "into",
+    "within",
+    "under",
+    "then",
+    "because",
+    "if",
+    "when",
+    "can",
+    "will",
+    "called",
+    "named",
+    "titled",
+    "doing",
+    "away",
+    "off",
+    "out",
+    "down",
+    "up",
+    "live",
+    "today",
+    "again",
+    "instead",
+    "forever",
+    "entirely",
+    "anymore",
+    "asap",
+    "does",
+    "do",
+    "did",
+    "gets",
+    "get",
+    "like",
+    "we",
+    "i",
+    "you",
+    "me",
+    "about",
+    "plz",
+    "pls",
+    "thanks",
+    "thank",
+    "thx",
+    "kindly",
+    "cheers",
+    "immediately",
+    "urgently",
 ];
 
 /// How a thing is done, which is no part of its name either.
@@ -162,12 +235,6 @@ pub(super) fn new_name(text: &Text) -> Option<String> {
     quoted.or_else(|| after_called(text)).or_else(beside).or_else(|| capitals(text))
 }
 
-/// What follows a word like "to" at the end of a wish for another name or description.
-pub(super) fn text_after(text: &Text, words: &[&str]) -> Option<String> {
-    let at = text.words.iter().rposition(|word| !word.quoted && word.is(words))?;
-    joined(text.words.iter().skip(at + 1))
-}
-
 fn after_called(text: &Text) -> Option<String> {
     let at = text.words.iter().position(|word| word.is(&["called", "named", "titled"]))?;
     let first = text.words.get(at + 1)?;
@@ -287,7 +354,10 @@ pub(super) fn user(text: &Text) -> Option<String> {
             .skip(at + 1)
             .find(|next| !next.is(&["id", "with", "named", "called", "whose", "is"]))?;
         let noun = lexicon::concepts(word).contains(&C::User) && !word.low.ends_with('s');
-        (noun && (is_free(next) || starts_upper(next)) && !next.new_clause).then(|| next.raw.clone())
+        let announced = || students::is_announced(text, at + 1) && text.words[at + 1].raw == next.raw;
+        let known = lexicon::is_function(next) || lexicon::is_known(next);
+        let free = is_free(next) || starts_upper(next) || !known;
+        (noun && (free || announced()) && !next.new_clause).then(|| next.raw.clone())
     })
 }
 

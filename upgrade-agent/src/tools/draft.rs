@@ -15,6 +15,7 @@ pub(crate) struct Draft {
     action: Option<ActionKind>,
     given: Params,
     missing: Vec<String>,
+    left_over: Option<String>,
     touched: bool,
     anew: bool,
 }
@@ -68,6 +69,16 @@ impl Draft {
     pub(crate) fn ask_for(&mut self, missing: Vec<String>) {
         self.missing = missing;
         self.touched = true;
+    }
+
+    /// Notes what of the message was not understood: no action is proposed in this turn.
+    pub(crate) fn leave_over(&mut self, words: String) {
+        self.left_over = Some(words);
+    }
+
+    /// What of the message was not understood.
+    pub(crate) fn left_over(&self) -> Option<&str> {
+        self.left_over.as_deref()
     }
 
     /// Whether this turn said anything about an action.

@@ -129,6 +129,7 @@ fn line(experiment: &Experiment) -> Value {
         "name": experiment.name,
         "context": experiment.context,
         "status": experiment.state,
+        "created_at": experiment.created_at,
     })
 }
 

@@ -33,7 +33,12 @@ struct ActionParams {
 #[derive(Deserialize, JsonSchema)]
 struct MissingParams {
     /// Names of parameters that the person still has to give.
+    #[serde(default)]
     missing_params: Vec<String>,
+    /// What of the message you could make nothing of, in a sentence for the person with the words themselves. Nothing is
+    /// proposed then.
+    #[serde(default)]
+    not_understood: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -87,9 +92,17 @@ pub(super) fn tools(desk: &Arc<Desk>) -> Vec<FnTool> {
         tool(
             desk,
             "set_missing_params",
-            "Names the parameters that the person still has to give.",
+            "Names the parameters that the person still has to give, and what of the message you could make nothing of: then \
+             no action is proposed and the person is told.",
             async |desk: Arc<Desk>, call: MissingParams| {
-                note(&desk, |draft| draft.ask_for(call.missing_params))
+                note(&desk, |draft| {
+                    if !call.missing_params.is_empty() || call.not_understood.is_none() {
+                        draft.ask_for(call.missing_params);
+                    }
+                    if let Some(words) = call.not_understood {
+                        draft.leave_over(words);
+                    }
+                })
             },
         ),
         tool(

@@ -12,7 +12,7 @@ use super::super::harmless::harmless_line;
 use super::super::screen::{Screen, Style};
 use super::super::status::Status;
 use super::super::wrap::{Wrap, wrapped};
-use super::{Chat, recovered};
+use super::{Chat, recovered, wants_a_word};
 
 /// How fast the spinner turns.
 const TICK: Duration = Duration::from_millis(100);
@@ -44,7 +44,7 @@ impl Chat {
     /// What the turn leaves open.
     pub(super) fn settle(&mut self, turn: &Turn) {
         self.expect_yes(turn.asks_for_a_yes());
-        self.offer(turn.suggested.clone());
+        self.offer(if wants_a_word(turn.pending.as_ref()) { Vec::new() } else { turn.suggested.clone() });
     }
 
     /// Ends a plan that was stopped.
@@ -60,7 +60,7 @@ impl Chat {
             let ready = self.world.is_ready(&self.thread).await;
             ready.map_err(|error| TurnFault::Unasked(error.to_string()))?;
         }
-        let mut events = self.world.agent.turn_stream(&self.thread, text);
+        let mut events = self.world.agent.turn_stream_after(&self.thread, self.shown, text);
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         loop {

@@ -71,7 +71,8 @@ impl Confirmation {
     pub(super) fn suggested(&self) -> Vec<String> {
         let words: &[&str] = match self.kind {
             ConfirmKind::YesNo => &["Yes", "No", "Modify"],
-            ConfirmKind::TypeDelete => &[DELETE_WORD, "Cancel"],
+            // The word is to be typed, so it is no answer to pick.
+            ConfirmKind::TypeDelete => &["Cancel"],
         };
         words.iter().map(|&word| word.to_owned()).collect()
     }

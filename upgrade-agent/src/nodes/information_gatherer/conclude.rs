@@ -24,6 +24,8 @@ pub(super) struct Outcome {
     end: End,
     /// An action that was left half-done for this one.
     left: Option<Left>,
+    /// What of the message was not understood, where the rest of it was taken.
+    left_over: Option<String>,
     /// The experiment that the turn was about, if it was about exactly one.
     about: Option<ExperimentRef>,
 }
@@ -33,12 +35,18 @@ enum End {
     Facts,
     Errors(Vec<TurnError>),
     Ask(Missing),
+    /// Something of the message was not understood, and what waited waits on.
+    LeftOver(String),
     Propose(Box<Proposal>),
     /// A balance that was computed: nothing has to be run for it.
     Balance(Box<LogEntry>, Box<BalanceReport>),
 }
 
 impl Outcome {
+    fn alone(end: End, about: Option<ExperimentRef>) -> Self {
+        Outcome { end, left: None, left_over: None, about }
+    }
+
     pub(super) fn write(
         self,
         update: ConversationStateUpdate,
@@ -55,6 +63,17 @@ impl Outcome {
                 .preset(Some(Preset::new(ResponseKind::Question, missing.question.clone())))
                 .suggested(missing.options.clone())
                 .pending(Pending::Missing(missing)),
+            End::LeftOver(words) => match &state.pending {
+                Pending::Missing(missing) => update
+                    .preset(Some(Preset::new(
+                        ResponseKind::Question,
+                        format!("{words}\n{}", missing.question),
+                    )))
+                    .suggested(missing.options.clone()),
+                _ => update
+                    .preset(Some(Preset::new(ResponseKind::Clarification, words)))
+                    .pending(Pending::Nothing),
+            },
             End::Balance(entry, report) => update
                 .preset(Some(Preset::new(ResponseKind::Answer, entry.summary.clone())))
                 .balance(Some(*report))
@@ -65,6 +84,7 @@ impl Outcome {
         if let Some(left) = self.left {
             update = update.notes([format!("I will not {}, then; nothing was changed.", in_words(&left))]);
         }
+        update = update.notes(self.left_over);
         if repeats {
             update = update.notes(["I could not take that as an answer.".to_owned()]);
         }
@@ -100,10 +120,14 @@ pub(super) async fn conclude(
     let noted = if noted.is_empty() && found_nothing(desk, &draft) { misses } else { noted };
     if !noted.is_empty() {
         let error = |(class, message)| TurnError { class, message, node: node.to_owned() };
-        return Outcome { end: End::Errors(noted.into_iter().map(error).collect()), left: None, about };
+        return Outcome::alone(End::Errors(noted.into_iter().map(error).collect()), about);
+    }
+    let left_over = draft.left_over().map(str::to_owned);
+    if let Some(words) = left_over.clone().filter(|_| draft.missing().is_empty()) {
+        return Outcome::alone(End::LeftOver(words), about);
     }
     if !draft.is_touched() {
-        return Outcome { end: End::Facts, left: None, about };
+        return Outcome::alone(End::Facts, about);
     }
     let left = draft.left();
     match prepare(desk, state, settings, &draft).await {
@@ -113,9 +137,9 @@ pub(super) async fn conclude(
                 End::Balance(entry, _) => entry.experiment.clone(),
                 _ => about,
             };
-            Outcome { end, left, about }
+            Outcome { end, left, left_over, about }
         }
-        Err(trouble) => Outcome { end: End::Errors(trouble.errors(node)), left, about },
+        Err(trouble) => Outcome { left, ..Outcome::alone(End::Errors(trouble.errors(node)), about) },
     }
 }
 

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::actions::half::{self, Half};
 use crate::actions::{self, ActionKind};
-use crate::client::Context;
+use crate::client::{Context, Experiment, ExperimentName};
 use crate::state::{ConversationState, Params};
 use crate::tools::Desk;
 
@@ -117,7 +117,14 @@ async fn options(desk: &Desk, name: &str, params: &Params) -> Vec<String> {
     match name {
         "experiment_id" => {
             let names = desk.names().await.unwrap_or_default();
-            names.into_iter().take(OPTIONS).map(|known| known.name).collect()
+            let names: Vec<ExperimentName> = names.into_iter().take(OPTIONS).collect();
+            let twins = names.windows(2).any(|pair| pair[0].name == pair[1].name);
+            let all = if twins { desk.client().experiments().await.unwrap_or_default() } else { Vec::new() };
+            let label = |known: &ExperimentName| {
+                let alike = names.iter().filter(|other| other.name == known.name).count() > 1;
+                if alike { told_apart(known, &all) } else { known.name.clone() }
+            };
+            names.iter().map(label).collect()
         }
         "status" => ["enrolling", "enrollmentComplete", "cancelled"].map(str::to_owned).to_vec(),
         "context" => match desk.contexts().await {
@@ -135,6 +142,17 @@ async fn options(desk: &Desk, name: &str, params: &Params) -> Vec<String> {
         "group_type" => of_context(desk, params, |context| context.group_types.clone()).await,
         _ => Vec::new(),
     }
+}
+
+/// What tells an experiment from another of the same name; the id in it is enough for an answer.
+fn told_apart(known: &ExperimentName, all: &[Experiment]) -> String {
+    let id = known.id.get(..8).unwrap_or(&known.id);
+    let one = all.iter().find(|one| one.id == known.id);
+    let context =
+        one.and_then(|one| one.context.first()).map_or_else(String::new, |name| format!(", {name}"));
+    let made = one.and_then(|one| one.created_at.as_deref()).and_then(|at| at.get(..10));
+    let made = made.map_or_else(String::new, |date| format!(", created {date}"));
+    format!("{} (id {id}{context}{made})", known.name)
 }
 
 async fn of_context(desk: &Desk, params: &Params, part: fn(&Context) -> Vec<String>) -> Vec<String> {

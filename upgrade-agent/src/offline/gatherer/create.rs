@@ -54,7 +54,7 @@ impl Gatherer<'_> {
             let whole = self.facts.message.trim().trim_end_matches(['.', '!']);
             (asked == Some("name")).then(|| after_lead(whole).to_owned())
         };
-        let renamed = || slots::text_after(self.text, &["to", "it", "as", "is"]).filter(|_| renames);
+        let renamed = || slots::settings::name(self.text).filter(|_| renames);
         let name =
             if asked == Some("name") { self.text.quotes.first().cloned().or_else(answer) } else { None };
         let name = name.or_else(|| {
@@ -183,7 +183,8 @@ impl Gatherer<'_> {
             .last()
             .filter(|_| described)
             .filter(|quote| params.get("name").and_then(Value::as_str) != Some(quote.as_str()));
-        if let Some(description) = quoted {
+        let said = || slots::settings::description(self.text, &self.facts.message);
+        if let Some(description) = quoted.cloned().or_else(said) {
             params.insert("description".into(), json!(description));
         }
     }

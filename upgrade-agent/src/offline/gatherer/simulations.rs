@@ -161,7 +161,8 @@ impl Gatherer<'_> {
             experiment || is_place(contexts, id) || students::kind_of(id, &kinds).is_some()
         };
         let mut named = students::users(self.text);
-        named.retain(|id| !other(id));
+        let announced = students::announced(self.text);
+        named.retain(|id| !other(id) || announced.contains(id));
         if named.is_empty() {
             let led = students::after_a_lead(self.text);
             named = led.map(|(at, _)| students::listed(self.text, at)).unwrap_or_default();

@@ -80,6 +80,10 @@ impl Gatherer<'_> {
         }
         let subject = match draft {
             Some(_) => self.answered()?,
+            None if slots::settings::renames(self.text) => {
+                // "Rename Foo to Hints": what comes after "to" is no experiment.
+                self.subject_in(&slots::settings::before_the_new_name(self.text))?
+            }
             None => match self.without_members()? {
                 Some(text) => self.subject_in(&text)?,
                 None => self.subject()?,

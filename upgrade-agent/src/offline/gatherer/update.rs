@@ -76,9 +76,10 @@ impl Gatherer<'_> {
 
     /// "Rename A to B", "call it B", "change its name to B".
     fn take_new_name(&self, params: &mut Params, asked: Option<&str>) -> bool {
-        let renames = self.text.has(&["rename", "renamed", "renaming"])
+        let renames = slots::settings::renames(self.text)
             || self.text.has_phrase("call it|that|this")
-            || (self.text.has(&["name", "title"]) && self.text.has(&["to", "into"]));
+            || (self.text.has(&["name", "title"]) && self.text.has(&["to", "into"]))
+            || slots::settings::is_set(self.text, &["name", "title"]);
         if !renames && asked == Some("name") {
             params.insert("name".into(), json!(self.answer_in_full()));
             return true;
@@ -89,7 +90,8 @@ impl Gatherer<'_> {
         let quoted = (self.text.quotes.len() > 1).then(|| self.text.quotes.last().cloned()).flatten();
         let last =
             self.text.words.last().filter(|word| word.quoted).and_then(|_| self.text.quotes.last().cloned());
-        let name = quoted.or(last).or_else(|| slots::text_after(self.text, &["to", "into", "it", "as"]));
+        let set = || slots::settings::name(self.text);
+        let name = quoted.or(last).or_else(set);
         params.extend(name.map(|name| ("name".to_owned(), json!(name))));
         true
     }
@@ -198,9 +200,21 @@ impl Gatherer<'_> {
         if let Some(at) = self.text.words.iter().position(|word| !word.quoted && word.is(&["consistency"])) {
             let rules = ["individual", "group", "experiment"];
             let named = |word: &&Word| word.is(&rules);
-            let after = self.text.words[at + 1..].iter().take(4).find(named);
+            let rest = &self.text.words[at + 1..];
+            let clause = rest.iter().position(|word| word.new_clause).unwrap_or(rest.len());
+            // "The consistency rule of experiment Foo to group": what it shall be comes last.
+            let to = rest[..clause]
+                .windows(2)
+                .find(|pair| pair[0].is(&["to", "be", "as", "is"]) && named(&&pair[1]));
+            let near = || rest.iter().take(2).find(named);
+            let last = || rest[..clause].iter().rfind(|word| named(word) && word.low != "experiment");
             let before = || at.checked_sub(1).and_then(|at| self.text.words.get(at)).filter(named);
-            let rule = after.or_else(before).map(|word| word.low.clone());
+            let rule = to
+                .map(|pair| &pair[1])
+                .or_else(near)
+                .or_else(last)
+                .or_else(before)
+                .map(|word| word.low.clone());
             params.extend(rule.map(|rule| ("consistency_rule".to_owned(), json!(rule))));
         }
     }

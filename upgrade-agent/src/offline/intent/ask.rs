@@ -90,6 +90,8 @@ pub(in super::super) enum Ask {
     Health,
     Report,
     Do(Action),
+    /// Something that UpGrade can do and the agent cannot.
+    Beyond,
     Unclear,
 }
 

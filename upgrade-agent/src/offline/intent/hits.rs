@@ -1,7 +1,7 @@
 //! The words of a message that stand for something, less those in names and under a negation.
 
 use super::super::lexicon::{self, Concept as C};
-use super::super::slots::{self, lists::Side, membership};
+use super::super::slots::{self, lists::Side, membership, students};
 use super::super::text::{Text, Word};
 use super::simulations;
 
@@ -51,7 +51,8 @@ impl Hits {
         for (at, word) in text.words.iter().enumerate().filter(|(_, word)| !word.quoted) {
             let whole = phrases.iter().find(|(place, _)| *place == at).map(|(_, concept)| *concept);
             let concepts = whole.map_or_else(|| lexicon::concepts(word), |concept| vec![concept]);
-            let masked = word.is_capital() || names.is_some_and(|from| at >= from);
+            let masked =
+                word.is_capital() || names.is_some_and(|from| at >= from) || students::is_announced(text, at);
             hits.extend(concepts.into_iter().map(|concept| Hit {
                 at,
                 concept,

@@ -44,7 +44,8 @@ impl Mood {
             needs: text.has(&["need", "needed", "needs", "must", "required", "takes", "take"]),
             lists: text.words.first().is_some_and(|word| word.is(&["list", "show", "any", "all", "every"])),
             wishes: (requests || wishes(text)) && !how_to,
-            wishes_for: (wishes(text) || text.has(&["be", "get", "getting"])) && !how_to,
+            wishes_for: (wishes(text) || text.has(&["be", "get", "getting"]) || text.has_phrase("you mind"))
+                && !how_to,
             requests,
             imperative,
         }

@@ -229,24 +229,37 @@ pub(super) fn details(experiment: &Value) -> String {
 }
 
 /// The experiments in alphabetical order, those that have or have not one status if one is asked for.
-pub(super) fn list(all: &[&Value], wanted: Option<&str>, denied: bool) -> String {
-    let fits = |one: &&&Value| wanted.is_none_or(|wanted| (wire::status(one) == wanted) != denied);
+pub(super) fn list(all: &[&Value], wanted: Option<&str>, denied: bool, context: Option<&str>) -> String {
+    let here = |one: &Value| context.is_none_or(|context| wire::context_of(one).as_deref() == Some(context));
+    let fits =
+        |one: &&&Value| here(one) && wanted.is_none_or(|wanted| (wire::status(one) == wanted) != denied);
     let mut fitting: Vec<&&Value> = all.iter().filter(fits).collect();
     fitting.sort_by_key(|one| wire::text(one, &["name"]).unwrap_or_default().to_lowercase());
     let of = wanted.map_or_else(String::new, |status| {
         let verb = if fitting.len() == 1 { "is" } else { "are" };
         format!(" that {verb}{} {status}", if denied { " not" } else { "" })
     });
+    let of = context.map_or(of.clone(), |context| format!("{of} in {context}"));
     if fitting.is_empty() {
         return format!("There are no experiments{}.", if of.is_empty() { " yet".to_owned() } else { of });
     }
     let line = |one: &&&Value| {
         let context = wire::context_of(one).map_or_else(String::new, |context| format!(" in {context}"));
-        format!("- {} ({}{context})", wire::name(one), wire::status(one))
+        let twins = all.iter().filter(|other| wire::name(other) == wire::name(one)).count() > 1;
+        let which = if twins { told_apart(one) } else { String::new() };
+        format!("- {} ({which}{}{context})", wire::name(one), wire::status(one))
     };
     let (verb, noun) = if fitting.len() == 1 { ("is", "experiment") } else { ("are", "experiments") };
     let head = format!("There {verb} {} {noun}{of}:", fitting.len());
     std::iter::once(head).chain(fitting.iter().map(line)).collect::<Vec<_>>().join("\n")
+}
+
+/// What tells an experiment from another of the same name.
+fn told_apart(experiment: &Value) -> String {
+    let id = wire::text(experiment, &["id"]).and_then(|id| id.get(..8)).unwrap_or_default();
+    let made = wire::text(experiment, &["created_at", "createdAt"]).and_then(|at| at.get(..10));
+    let made = made.map_or_else(String::new, |date| format!("created {date}, "));
+    format!("id {id}, {made}")
 }
 
 pub(super) fn enrollment(enrollment: &Value) -> String {

@@ -150,7 +150,8 @@ fn change(text: &Text, kinds: &[String], known: &dyn Fn(&str) -> bool) -> Option
     let groups = students::groups(text, kinds);
     let mut users = students::users(text);
     let in_group = |id: &String| groups.iter().any(|(_, group)| group == id);
-    users.retain(|id| !known(id) && !in_group(id));
+    let announced = students::announced(text);
+    users.retain(|id| (!known(id) || announced.contains(id)) && !in_group(id));
     if users.is_empty() {
         users = bare(text, kinds, known);
         users.retain(|id| !in_group(id));

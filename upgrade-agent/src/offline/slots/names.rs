@@ -26,7 +26,7 @@ pub(in super::super) enum Match {
 pub(in super::super) fn resolve(text: &Text, mention: Option<&str>, known: &[Named]) -> Match {
     let message: Vec<String> = text.words.iter().flat_map(|word| split(&word.low)).collect();
     let by_id = known.iter().find(|named| text.words.iter().any(|word| word.low == named.id.to_lowercase()));
-    if let Some(named) = by_id {
+    if let Some(named) = by_id.or_else(|| by_short_id(text, known)) {
         return Match::One(named.clone());
     }
     let mention = mention.map(folded);
@@ -44,6 +44,22 @@ pub(in super::super) fn resolve(text: &Text, mention: Option<&str>, known: &[Nam
         (_, None) => Match::None,
     }
 }
+
+/// The first signs of an id, as lists tell it where experiments have the same name; enough of them are no word.
+fn by_short_id<'k>(text: &Text, known: &'k [Named]) -> Option<&'k Named> {
+    let short = |low: &str| {
+        let hexadecimal = low.chars().all(|sign| sign.is_ascii_hexdigit() || sign == '-');
+        low.len() >= SHORT_ID && hexadecimal && low.contains(|sign: char| sign.is_ascii_digit())
+    };
+    let written = text.words.iter().map(|word| word.low.as_str()).filter(|low| short(low));
+    written.into_iter().find_map(|low| {
+        let mut found = known.iter().filter(|named| named.id.to_lowercase().starts_with(low));
+        found.next().filter(|_| found.next().is_none())
+    })
+}
+
+/// How many signs of an id are told.
+const SHORT_ID: usize = 8;
 
 /// Whether a name has this word.
 pub(in super::super) fn has_word(name: &str, word: &str) -> bool {

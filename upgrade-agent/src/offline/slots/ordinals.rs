@@ -53,8 +53,24 @@ pub(in super::super) fn place(text: &Text) -> Option<Place> {
     number.map(|number| Place::At(number - 1)).or_else(|| (0..text.words.len()).find_map(word))
 }
 
+/// The places of the words that say which: "the second one", "number 2".
+pub(in super::super) fn words(text: &Text) -> Vec<usize> {
+    let says = |(at, word): (usize, &Word)| {
+        let after_number = at > 0 && text.words[at - 1].is(&["number", "no", "nr"]);
+        (is_word(word) || word.is(&["last", "number", "no", "nr", "one"]) || after_number).then_some(at)
+    };
+    text.words.iter().enumerate().filter_map(says).collect()
+}
+
 /// What stands at this place among the experiments that a text reads out; none if it names fewer than two.
 pub(in super::super) fn in_list(place: Place, said: &str, known: &[Named]) -> Option<Named> {
+    if let Some(listed) = in_lines(said, known) {
+        let at = match place {
+            Place::At(at) => at,
+            Place::Last => listed.len() - 1,
+        };
+        return listed.get(at).map(|named| (*named).clone());
+    }
     let mut rest = format!(" {} ", folded(said));
     let mut names: Vec<(String, &Named)> =
         known.iter().map(|named| (format!(" {} ", folded(&named.name)), named)).collect();
@@ -80,6 +96,24 @@ pub(in super::super) fn in_list(place: Place, said: &str, known: &[Named]) -> Op
         Place::Last => seen.len() - 1,
     };
     seen.get(at).map(|named| (*named).clone())
+}
+
+/// The experiments of a list with a line each, "- Foo (inactive in assign-prog)"; none if it has fewer than two. Of two with the
+/// same name the line tells the first signs of the id.
+fn in_lines<'k>(said: &str, known: &'k [Named]) -> Option<Vec<&'k Named>> {
+    let of_line = |line: &str| {
+        let line = line.strip_prefix("- ")?;
+        let named =
+            |one: &&Named| line.strip_prefix(one.name.as_str()).is_some_and(|rest| rest.starts_with(" ("));
+        let mut same: Vec<&Named> = known.iter().filter(named).collect();
+        let told = |one: &&Named| one.id.get(..8).is_some_and(|id| line.contains(id));
+        if same.len() > 1 {
+            same.retain(told);
+        }
+        same.first().copied()
+    };
+    let listed: Vec<&Named> = said.lines().filter_map(of_line).collect();
+    (listed.len() > 1).then_some(listed)
 }
 
 #[cfg(test)]

@@ -38,6 +38,36 @@ pub(in super::super) fn context_guess(text: &Text) -> Option<String> {
     })
 }
 
+/// The context that a question about experiments is limited to: "in mathstream". What only looks like one is none.
+pub(in super::super) fn named_context(text: &Text) -> Option<String> {
+    let idle = [
+        "total",
+        "general",
+        "detail",
+        "details",
+        "progress",
+        "short",
+        "brief",
+        "particular",
+        "place",
+        "use",
+        "order",
+        "upgrade",
+        "production",
+        "existence",
+        "english",
+        "parallel",
+        "sum",
+        "words",
+        "numbers",
+        "alphabetical",
+        "full",
+        "table",
+    ];
+    let guess = context_guess(text).filter(|guess| !idle.contains(&guess.to_lowercase().as_str()))?;
+    Some(guess)
+}
+
 fn looks_like_context(raw: &str) -> bool {
     raw.contains(['-', '_']) || folded(raw).contains("context")
 }

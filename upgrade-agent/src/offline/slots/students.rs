@@ -12,6 +12,12 @@ pub(in super::super) fn users(text: &Text) -> Vec<String> {
         let skip = ["id", "ids", "with", "named", "called", "whose", "is", "are", "the"];
         let from = text.words[at + 1..].iter().take_while(|word| word.is(&skip)).count() + at + 1;
         let ids = listed(text, from);
+        // "A user jounrey" is a slip and names nobody.
+        let any = at > 0 && text.words[at - 1].is(&["a", "an", "each", "every"]);
+        if any && text.words.get(from).is_some_and(|word| !word.quoted && !lexicon::concepts(word).is_empty())
+        {
+            continue;
+        }
         // "20 learners walk" names nobody, "the two students ann and bob" does.
         let counted = counted_before(text, at);
         if counted.is_some_and(|count| count != ids.len() || count == 1) {
@@ -51,7 +57,10 @@ pub(in super::super) fn enumerated(text: &Text, from: usize) -> (Vec<String>, us
             joined = true;
         } else if is_person(word) && joined && !ids.is_empty() {
             // "student ann and student bob"
-        } else if (joined || word.new_clause) && is_id(word) && !word.leads {
+        } else if (joined || word.new_clause)
+            && (is_id(word) || is_announced(text, at) || !ids.is_empty() && is_joined(text, at))
+            && !word.leads
+        {
             ids.push(word.raw.clone());
             joined = false;
             end = at + 1;
@@ -111,7 +120,9 @@ fn is_id(word: &Word) -> bool {
     let share = super::conditions::ratio(&word.raw).is_some();
     let rule = word.is(&["consistency", "post", "post-experiment", "rule"]);
     let other = doing || grammar || place || share || rule;
-    word.quoted || number || !other && (is_free(word) || word.is_capital())
+    let free = is_free(word)
+        || !lexicon::is_function(word) && !lexicon::is_known(word) && !super::stands_for_any(word);
+    word.quoted || number || !other && (free || word.is_capital())
 }
 
 pub(in super::super) fn is_person(word: &Word) -> bool {
@@ -219,6 +230,72 @@ fn number(text: &Text, at: usize, word: &Word) -> Option<u32> {
         None if text.words.get(at + 1).and_then(of).is_some_and(|next| next >= 100) => None,
         None => Some(own),
     }
+}
+
+/// Whether a word is a part of this number of students: "two hundred", "1k".
+pub(in super::super) fn counts(text: &Text, at: usize, wanted: u64) -> bool {
+    let numeral = |at: usize| {
+        text.words.get(at).is_some_and(|word| {
+            NUMBERS.iter().any(|(name, _)| word.low == *name)
+                || word.raw.parse::<u32>().is_ok()
+                || word.low.strip_suffix('k').is_some_and(|digits| digits.parse::<u32>().is_ok())
+        })
+    };
+    if text.words.get(at).is_some_and(|word| word.is(&["single"])) {
+        return wanted == 1;
+    }
+    if !numeral(at) {
+        return false;
+    }
+    let first = (0..=at).rev().take_while(|at| numeral(*at)).last().unwrap_or(at);
+    let last = (at..text.words.len()).take_while(|at| numeral(*at)).last().unwrap_or(at);
+    (first..=last)
+        .any(|at| number(text, at, &text.words[at]).is_some_and(|number| u64::from(number) == wanted))
+}
+
+/// Words that no id is, also where one is announced: "user from", "the student should".
+const NO_IDS: &str = "in from to of on at for into with without by who that which whose is are was were has have had should must shall \
+    can could would does do did get gets see sees visit visits the a an and or not never only please then now id ids named called \
+    simulation data account accounts list lists group groups journey journeys visits test-run";
+
+/// Whether the word at this place is the id of a student because it follows "user" or "student", whatever else it may mean:
+/// `mark`, `will` and `test` are names.
+pub(in super::super) fn is_announced(text: &Text, at: usize) -> bool {
+    let Some(word) = text.words.get(at).filter(|word| !word.new_clause) else { return false };
+    let noun = at.checked_sub(1).and_then(|at| text.words.get(at)).is_some_and(|noun| {
+        let nouns = ["user", "student", "learner", "pupil", "users", "students", "learners", "pupils"];
+        !noun.quoted && noun.is(&nouns)
+    });
+    let plural = at > 0 && text.words[at - 1].low.ends_with('s');
+    let counted = at > 1 && number(text, at - 2, &text.words[at - 2]).is_some();
+    let stops = || NO_IDS.split_whitespace().any(|stop| stop == word.low);
+    let next = text.words.get(at + 1);
+    let after = [
+        "from", "in", "to", "on", "for", "and", "or", "at", "off", "out", "into", "with", "get", "gets",
+        "see",
+    ];
+    let ends = next.is_none_or(|next| next.new_clause || next.is(&after));
+    let led = text.words.first().is_some_and(|word| word.is(&["let", "have", "make"]));
+    let article = at > 1 && text.words[at - 2].is(&["a", "an", "the", "each", "every", "per"]);
+    // "A user jounrey" names nobody.
+    let slip = article && !lexicon::concepts(word).is_empty();
+    let certain = !lexicon::is_function(word) && !lexicon::is_known(word) && !slip;
+    noun && !stops() && !counted && (certain && !plural || !article && (ends || led && !plural))
+}
+
+/// The ids that follow "user" or "student".
+pub(in super::super) fn announced(text: &Text) -> Vec<String> {
+    let places = (0..text.words.len()).filter(|at| is_announced(text, *at));
+    places.map(|at| text.words[at].raw.clone()).collect()
+}
+
+/// "Alice and mark from Foo": what stands between an "and" and where the list ends.
+fn is_joined(text: &Text, at: usize) -> bool {
+    let Some(word) = text.words.get(at) else { return false };
+    let joined = at > 0 && text.words[at - 1].is(&["and", "&", "or"]);
+    let ends =
+        text.words.get(at + 1).is_some_and(|next| next.is(&["from", "in", "to", "off", "into", "out"]));
+    joined && ends && !lexicon::is_function(word) && !is_person(word)
 }
 
 /// The groups that a message names, by kind: "class c1", "schools s1 and s2", "classId=c1".
