@@ -88,7 +88,7 @@ fn killed_as_soon_as_the_server_has_done_it_it_does_not_act_twice() {
         let mut chat = start_chat(&folder);
         chat.expect("a new one.");
         chat.say(wish);
-        chat.expect("1) ");
+        chat.expect(if yes == "DELETE" { "Type DELETE" } else { "1) Yes" });
         let before = size(&folder, "server.db-wal");
         chat.say(yes);
         while size(&folder, "server.db-wal") == before {

@@ -53,8 +53,6 @@ pub enum Warning {
         points: Vec<String>,
         /// At least how many such students there are.
         known: u64,
-        /// Whether the experiment is running already, so that those enrolled are among them.
-        running: bool,
     },
     /// Deleting the experiment takes its enrolments with it.
     EnrolmentsDeleted {
@@ -182,7 +180,7 @@ impl Warning {
                 shown(point),
                 listed(experiments.iter().map(String::as_str))
             ),
-            Warning::EarlierVisitors { points, known, running } => earlier_visitors(points, *known, *running),
+            Warning::EarlierVisitors { points, known } => earlier_visitors(points, *known),
             Warning::EnrolmentsDeleted { users, groups } => format!(
                 "{} enrolled in it; their enrolments are deleted with it. Cancelling and archiving it would keep them.",
                 are(*users, *groups)
@@ -279,19 +277,13 @@ fn assign(code: Option<&str>, now: bool, enrolled: Option<u64>) -> String {
     )
 }
 
-fn earlier_visitors(points: &[String], known: u64, running: bool) -> String {
+fn earlier_visitors(points: &[String], known: u64) -> String {
     let points = listed(points.iter().map(String::as_str));
     let known = match known {
         0 => "How many that are the server does not say.".to_owned(),
         count => format!("I know of at least {}.", counted(count, "such student")),
     };
-    match running {
-        false => format!("Starting it leaves out, for good, everybody who was at {points} before. {known}"),
-        true => format!(
-            "It leaves out early visitors of {points}, and UpGrade looks for them anew with each change of a running \
-             experiment: those enrolled by now count as early visitors, too. {known}"
-        ),
-    }
+    format!("Starting it leaves out, for good, everybody who was at {points} before. {known}")
 }
 
 fn enrolments_dropped(removed: &[String], users: u64) -> String {

@@ -173,7 +173,7 @@ impl Reader<'_> {
         if self.wants_to_compare() {
             return Some(likely(Ask::Do(Action::Create)));
         }
-        if self.gives_shares() {
+        if self.gives_shares() || self.gives_a_part() {
             return Some(surely(Ask::Do(Action::Update)));
         }
         let opens_doors =
@@ -200,6 +200,16 @@ impl Reader<'_> {
         let gives = self.mood.wishes || self.text.words.first().is_some_and(|word| word.is(&["give"]));
         let tests = self.hits.simulation().is_some();
         gives && !tests && slots::has_weights(self.text) && self.hits.actions().all(|hit| hit.describes)
+    }
+
+    /// "Give Foo a description", "clear the exclusion list of Foo": words that are no verbs of an order elsewhere.
+    fn gives_a_part(&self) -> bool {
+        let mut words = self.text.words.iter().skip_while(|word| word.is(&["please", "pls", "kindly"]));
+        let leads = words.next().is_some_and(|word| word.is(&["give", "clear", "empty"]));
+        let parts =
+            ["description", "name", "title", "tag", "tags", "list", "lists", "exclusions", "inclusions"];
+        let tests = self.hits.simulation().is_some();
+        leads && !tests && self.text.has(&parts) && self.hits.actions().all(|hit| hit.describes)
     }
 
     /// "I'd like to compare control and variant": that is what an experiment is for.

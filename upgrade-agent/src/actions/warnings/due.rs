@@ -2,7 +2,7 @@
 
 use super::Warning;
 use super::enrolments::{enrolled, enrolments_deleted, enrolments_dropped};
-use super::lists::{Lists, is_of_lists_alone, listed_twice};
+use super::lists::{Lists, listed_twice};
 use super::points::{default_payloads, early_visitors, new_places, place, shared_points};
 use crate::actions::decode::nearest;
 use crate::actions::{
@@ -98,9 +98,6 @@ fn of_update(update: &UpdateExperiment, facts: Facts<'_>, due: &mut Vec<Warning>
     let reweighs = update.conditions.as_ref().is_some_and(|conditions| changes_weights(conditions, old));
     due.extend((live && reweighs).then_some(Warning::WeightsOfRunning { enrolled }));
     due.extend(enrolments_dropped(update, old, facts));
-    if old.state == ExperimentState::Enrolling && !is_of_lists_alone(update) {
-        due.extend(early_visitors(old, true, facts));
-    }
     due.extend(default_payloads(update, old, facts));
     let context = update.context.as_deref().or_else(|| old.context.first().map(String::as_str));
     if let (Some(context), true) = (context, update.decision_points.is_some() || moved.is_some()) {
@@ -133,7 +130,7 @@ fn of_start(experiment: &Experiment, facts: Facts<'_>, due: &mut Vec<Warning>) {
     }
     // Going on after a pause leaves nobody out.
     if experiment.state != ExperimentState::EnrollmentComplete {
-        due.extend(early_visitors(experiment, false, facts));
+        due.extend(early_visitors(experiment, facts));
     }
     for context in &experiment.context {
         due.extend(global_groups(context, facts));

@@ -47,11 +47,11 @@ pub(super) fn shared_points<'a>(
 }
 
 /// Who was at the marked points before is left out when the server looks for him.
-pub(super) fn early_visitors(experiment: &Experiment, running: bool, facts: Facts<'_>) -> Option<Warning> {
+pub(super) fn early_visitors(experiment: &Experiment, facts: Facts<'_>) -> Option<Warning> {
     let marked = experiment.decision_points.iter().filter(|point| point.exclude_if_reached);
     let points: Vec<String> = marked.map(|point| format!("{} / {}", point.site, point.target)).collect();
     let known = facts.seen_before.unwrap_or(0);
-    (!points.is_empty()).then_some(Warning::EarlierVisitors { points, known, running })
+    (!points.is_empty()).then_some(Warning::EarlierVisitors { points, known })
 }
 
 /// The pairs of condition and decision point that the update's PUT fills, as the experiment will be then.

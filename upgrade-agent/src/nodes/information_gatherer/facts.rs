@@ -186,12 +186,8 @@ fn needs_enrollment(action: &Action, experiment: &Experiment) -> bool {
 
 /// Whether the server looks for early visitors when it is done.
 fn shuts_out(action: &Action, experiment: &Experiment) -> bool {
-    let starts = match action {
-        Action::UpdateExperiment(_) => experiment.state == ExperimentState::Enrolling,
-        _ => {
-            let resumes = experiment.state == ExperimentState::EnrollmentComplete;
-            actions::starts(action, experiment) && !resumes
-        }
-    };
-    starts && experiment.decision_points.iter().any(|point| point.exclude_if_reached)
+    let resumes = experiment.state == ExperimentState::EnrollmentComplete;
+    actions::starts(action, experiment)
+        && !resumes
+        && experiment.decision_points.iter().any(|point| point.exclude_if_reached)
 }
