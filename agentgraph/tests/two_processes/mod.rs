@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 const ORDERS: &str = "AGENTGRAPH_TEST_BESIDE_ANOTHER_PROCESS";
 
 /// Runs a test in two processes, which begin when both are there.
-pub fn run(test: &str, orders: impl AsRef<OsStr>) {
+pub(crate) fn run(test: &str, orders: impl AsRef<OsStr>) {
     let start = || {
         Command::new(std::env::current_exe().unwrap())
             .args(["--exact", test])
@@ -31,7 +31,7 @@ pub fn run(test: &str, orders: impl AsRef<OsStr>) {
 }
 
 /// The orders of one of the two, once it may begin; none where the test is run like any other.
-pub fn orders() -> Option<OsString> {
+pub(crate) fn orders() -> Option<OsString> {
     let orders = std::env::var_os(ORDERS)?;
     std::io::copy(&mut std::io::stdin(), &mut std::io::sink()).unwrap();
     Some(orders)

@@ -54,7 +54,7 @@ const GRAMMAR: &str = "a an the this that these those it its it's he she they th
     what all-right alright great good nice cool perfect fine again now immediately asap quickly really actually simply basically \
     instead rather down out off away back same about today currently ahead sorry hm hmm um uh er ah it'd gonna live happen happens \
     i'd look see thing things stuff kind sort yourself agent assistant bot dear everyone's et al folks guys team id ids still \
-    going gone getting finally kindly then some";
+    going gone getting finally kindly then some u ur ya k kk ty thnx tnx";
 
 /// Phrases that say nothing by themselves; `|` separates alternatives.
 const PHRASES: &[&str] = &[

@@ -292,10 +292,24 @@ pub(in super::super) fn announced(text: &Text) -> Vec<String> {
 /// "Alice and mark from Foo": what stands between an "and" and where the list ends.
 fn is_joined(text: &Text, at: usize) -> bool {
     let Some(word) = text.words.get(at) else { return false };
-    let joined = at > 0 && text.words[at - 1].is(&["and", "&", "or"]);
-    let ends =
-        text.words.get(at + 1).is_some_and(|next| next.is(&["from", "in", "to", "off", "into", "out"]));
-    joined && ends && !lexicon::is_function(word) && !is_person(word)
+    let joined = word.new_clause || at > 0 && text.words[at - 1].is(&["and", "&", "or"]);
+    let named = word.is(&["will", "may"]) || !lexicon::is_function(word);
+    joined && named && !is_person(word) && leads_to_a_place(text, at)
+}
+
+/// Whether nothing but further words of an enumeration stands between a word and what it is all done to: "from Foo".
+fn leads_to_a_place(text: &Text, at: usize) -> bool {
+    let mut rest = text.words.iter().skip(at + 1);
+    while let Some(next) = rest.next() {
+        if next.is(&["from", "in", "to", "off", "into", "out"]) {
+            return true;
+        }
+        let goes_on = next.new_clause || next.is(&["and", "&", "or"]) && rest.next().is_some();
+        if !goes_on {
+            return false;
+        }
+    }
+    false
 }
 
 /// The groups that a message names, by kind: "class c1", "schools s1 and s2", "classId=c1".
