@@ -283,10 +283,10 @@ pub(in super::super) fn is_announced(text: &Text, at: usize) -> bool {
     noun && !stops() && !counted && (certain && !plural || !article && (ends || led && !plural))
 }
 
-/// The ids that follow "user" or "student".
+/// The ids that follow "user" or "student", and those that are listed behind them.
 pub(in super::super) fn announced(text: &Text) -> Vec<String> {
     let places = (0..text.words.len()).filter(|at| is_announced(text, *at));
-    places.map(|at| text.words[at].raw.clone()).collect()
+    places.flat_map(|at| listed(text, at)).collect()
 }
 
 /// "Alice and mark from Foo": what stands between an "and" and where the list ends.
@@ -304,7 +304,7 @@ fn leads_to_a_place(text: &Text, at: usize) -> bool {
         if next.is(&["from", "in", "to", "off", "into", "out"]) {
             return true;
         }
-        let goes_on = next.new_clause || next.is(&["and", "&", "or"]) && rest.next().is_some();
+        let goes_on = if next.is(&["and", "&", "or"]) { rest.next().is_some() } else { next.new_clause };
         if !goes_on {
             return false;
         }
