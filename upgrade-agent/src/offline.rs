@@ -4,8 +4,8 @@
 //! calls. It answers the same to the same request. What it does not understand it says.
 //!
 //! Inside, `text` and `lexicon` know words, `intent` what a message asks for, `slots` what it names, `remainder` what of it was
-//! not understood and `beyond` what cannot be done; `analyzer`, `gatherer` and `responder` are the three nodes that ask a model; `facts` and `wire` read requests; `knowledge` is what it knows by
-//! heart.
+//! not understood and `beyond` what cannot be done; `analyzer`, `gatherer` and `responder` are the three nodes that ask a model;
+//! `facts` and `wire` read requests; `knowledge` is what it knows by heart.
 
 mod analyzer;
 mod beyond;
