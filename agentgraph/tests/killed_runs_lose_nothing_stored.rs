@@ -116,7 +116,9 @@ fn who_slept_past_his_lease_stores_nothing_any_more() {
             let trial = stopped_at(home, at, mode, None);
             let lines = trial.lines();
             let second = |line: &Line| line.by == 2 && matches!(line.event, Event::Ended { .. });
-            let ended = lines.iter().position(second).expect("the second process ends the run");
+            let Some(ended) = lines.iter().position(second) else {
+                panic!("{} {mode:?}, stopped {}: nobody ended the run: {lines:#?}", home.name(), passed[at])
+            };
             assert!(matches!(&lines[ended].event, Event::Ended { marks, .. } if *marks == end));
             let after = &lines[ended + 1..];
             let says = format!("{} {mode:?}, stopped {}: {lines:#?}", home.name(), passed[at]);

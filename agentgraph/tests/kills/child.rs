@@ -74,7 +74,8 @@ impl Mode {
 }
 
 impl Store {
-    async fn open(&self) -> Result<Arc<dyn Checkpointer>, Error> {
+    /// Opens it for a process that may stand still for a while.
+    async fn open(&self, stands: bool) -> Result<Arc<dyn Checkpointer>, Error> {
         match self {
             Store::Sqlite(path) => {
                 let saver = SqliteSaver::builder(path).busy_timeout(Duration::from_secs(60));
@@ -82,6 +83,7 @@ impl Store {
             }
             #[cfg(feature = "postgres")]
             Store::Postgres { url, schema } => {
+                let url = &if stands { ending_what_stands(url) } else { url.clone() };
                 // Nothing but a kill ends a connection here.
                 let saver = agentgraph::PostgresSaver::builder(url)
                     .schema(schema)
@@ -91,6 +93,14 @@ impl Store {
             }
         }
     }
+}
+
+/// The URL with which the server ends a transaction that stands open, as `docs/durability.md` advises. Who is stopped in the middle of
+/// one would otherwise keep its locks, and others wait for these no longer than a minute.
+#[cfg(feature = "postgres")]
+fn ending_what_stands(url: &str) -> String {
+    let more = if url.contains('?') { '&' } else { '?' };
+    format!("{url}{more}options=-c%20idle_in_transaction_session_timeout%3D10s")
 }
 
 /// Does what it is told.
@@ -140,7 +150,7 @@ async fn go_on(orders: &Orders, log: &Arc<Log>) -> Result<(), Error> {
 }
 
 async fn open(orders: &Orders, world: &World) -> Result<Arc<dyn Checkpointer>, Error> {
-    let mut store = orders.store.open().await?;
+    let mut store = orders.store.open(orders.lease.is_some()).await?;
     if orders.queues {
         until_nobody_has(&*store, &orders.thread).await?;
     }
