@@ -123,8 +123,11 @@ fn who_slept_past_his_lease_stores_nothing_any_more() {
             let after = &lines[ended + 1..];
             let says = format!("{} {mode:?}, stopped {}: {lines:#?}", home.name(), passed[at]);
             assert!(!after.iter().any(|line| matches!(line.event, Event::Stored { .. })), "{says}");
-            let refused =
-                |line: &Line| matches!(&line.event, Event::Failed { code, .. } if code == "E_LEASE_LOST");
+            // Or the server has ended the transaction in which it stood, and its connection with it.
+            let is_refusal = |code: &str, message: &str| {
+                code == "E_LEASE_LOST" || code == "E_STORE" && message.contains("connection closed")
+            };
+            let refused = |line: &Line| matches!(&line.event, Event::Failed { code, message } if is_refusal(code, message));
             assert!(after.iter().any(refused), "{says}");
         }
     }
