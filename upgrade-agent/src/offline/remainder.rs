@@ -124,8 +124,9 @@ impl Reader<'_> {
         let plain = plain.strip_prefix("n=").unwrap_or(&plain);
         if let Ok(number) = plain.parse::<f64>() {
             let thousands = |signs: &str| signs.chars().all(|sign| sign.is_ascii_digit() || sign == '.');
+            let below_zero = plain.strip_prefix('-').is_some_and(thousands) && self.has("num_users");
             let too_many = number >= f64::from(u32::MAX) && is(f64::from(u32::MAX));
-            return thousands(plain) && (is(number) || too_many);
+            return thousands(plain) && (is(number) || too_many) || below_zero && is(0.0);
         }
         let shares = self.has("conditions");
         let parts: Vec<&str> = word.raw.split(['=', ':']).collect();

@@ -214,8 +214,8 @@ fn number(text: &Text, at: usize, word: &Word) -> Option<u32> {
     }
     let digits = word.raw.replace([',', '\''], "");
     if let Ok(number) = digits.parse::<i64>() {
-        // Too many are left to the action to refuse; a number below zero counts nothing, and is asked back as it was written.
-        return (number >= 0).then(|| u32::try_from(number).unwrap_or(u32::MAX));
+        // Too few and too many are left to the action to refuse.
+        return Some(u32::try_from(number.max(0)).unwrap_or(u32::MAX));
     }
     if let Some(Ok(thousands)) = word.low.strip_suffix('k').map(str::parse::<u32>) {
         return Some(thousands.saturating_mul(1000));
@@ -389,7 +389,7 @@ mod tests {
             ("n=300", Some(300)),
             ("test the balance of Hints with 500", Some(500)),
             ("a single student", Some(1)),
-            ("-5 users", None),
+            ("-5 users", Some(0)),
             ("one million users", Some(1_000_000)),
             ("nine billion users", Some(u32::MAX)),
             ("99999999999 users", Some(u32::MAX)),
