@@ -417,9 +417,9 @@ async fn who_takes_part_can_be_changed_while_it_is_asked_about() {
 #[tokio::test]
 async fn numbers_of_students_are_what_was_said() {
     for (count, told) in [
-        ("-5", "num_users is 0, and it must be from 1 to 1000"),
+        ("-5", "num_users is -5, and it must be from 1 to 1000"),
         ("one million", "num_users is 1000000, and"),
-        ("99999999999", "and it must be from 1 to 1000"),
+        ("99999999999", "num_users is 99999999999, and it must be from 1 to 1000"),
     ] {
         let said = format!("test the balance of Running Test with {count} users");
         all_end_in(&[(&said, &[told, "!The split"])]).await;

@@ -45,7 +45,7 @@ pub struct TestConditionBalance {
     pub experiment_id: String,
     /// How many students to play, from 1 up, at most 1000 unless the agent was given another bound; 100 if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub num_users: Option<u32>,
+    pub num_users: Option<i64>,
     /// `offline` computes the draws from ids and weights and leaves nothing on the server; `live` starts the experiment if
     /// need be, plays the students and restores its status. If not given: offline for an experiment that is enrolling,
     /// since real students are in it, and live otherwise.
@@ -90,7 +90,7 @@ pub struct SimulateUserJourney {
     /// How many students with new ids, from 1 up, at most 1000 unless the agent was given another bound; one if not
     /// given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub num_users: Option<u32>,
+    pub num_users: Option<i64>,
     /// The experiment's id, a UUID: whose decision points are visited if no steps are given, and whose status `set_status`
     /// changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -138,7 +138,7 @@ pub enum JourneyStep {
 impl TestConditionBalance {
     /// How many students to play.
     pub(crate) fn students(&self) -> u32 {
-        self.num_users.unwrap_or(USUAL_STUDENTS)
+        self.num_users.map_or(USUAL_STUDENTS, |number| u32::try_from(number).unwrap_or(0))
     }
 }
 
@@ -146,7 +146,7 @@ impl SimulateUserJourney {
     /// How many students go on the journey.
     pub(crate) fn students(&self) -> usize {
         match self.user_ids.len() {
-            0 => self.num_users.unwrap_or(1) as usize,
+            0 => self.num_users.map_or(1, |number| usize::try_from(number).unwrap_or(0)),
             named => named,
         }
     }

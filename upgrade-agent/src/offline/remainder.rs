@@ -124,9 +124,8 @@ impl Reader<'_> {
         let plain = plain.strip_prefix("n=").unwrap_or(&plain);
         if let Ok(number) = plain.parse::<f64>() {
             let thousands = |signs: &str| signs.chars().all(|sign| sign.is_ascii_digit() || sign == '.');
-            let below_zero = plain.strip_prefix('-').is_some_and(thousands) && self.has("num_users");
-            let too_many = number >= f64::from(u32::MAX) && is(f64::from(u32::MAX));
-            return thousands(plain) && (is(number) || too_many) || below_zero && is(0.0);
+            let signed = plain.strip_prefix('-').filter(|_| self.has("num_users"));
+            return thousands(signed.unwrap_or(plain)) && is(number);
         }
         let shares = self.has("conditions");
         let parts: Vec<&str> = word.raw.split(['=', ':']).collect();
@@ -135,7 +134,7 @@ impl Reader<'_> {
             return known && share.trim_end_matches('%').parse().is_ok_and(is);
         }
         let counted = || {
-            let wanted = self.taken.params.get("num_users").and_then(Value::as_u64);
+            let wanted = self.taken.params.get("num_users").and_then(Value::as_i64);
             wanted.is_some_and(|wanted| students::counts(self.text, at, wanted))
         };
         let fraction = || {

@@ -4,6 +4,7 @@ mod tell;
 
 use serde_json::{Value, json};
 
+use super::beyond;
 use super::facts::Facts;
 use super::gatherer::Step;
 use super::intent::{Action, Ask, Part, understand};
@@ -75,8 +76,16 @@ impl Responder<'_> {
             return errors;
         }
         let unclear = self.facts.told("reply_kind") == "clarification";
+        let answer = if unclear { self.clarification(ask) } else { self.told(ask) };
+        let is_told = !unclear && ask.is_about_data();
+        match beyond::another_time(self.text).filter(|_| is_told) {
+            Some(time) => format!("{answer}\n\nThat is how things are now; I cannot tell it for '{time}'."),
+            None => answer,
+        }
+    }
+
+    fn told(&self, ask: &Ask) -> String {
         match ask {
-            _ if unclear => self.clarification(ask),
             Ask::Greeting => GREETING.to_owned(),
             Ask::Thanks => "You're welcome. Is there anything else?".to_owned(),
             Ask::Farewell => {

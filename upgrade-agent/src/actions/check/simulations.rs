@@ -7,7 +7,7 @@ use super::students::{check_groups, check_user};
 use super::words::check_known;
 use super::{check_ready, unusual};
 use crate::actions::shown::{listed, shown};
-use crate::actions::simulations::{MOST_STEPS, MOST_STUDENTS};
+use crate::actions::simulations::{MOST_STEPS, MOST_STUDENTS, USUAL_STUDENTS};
 use crate::actions::transitions::is_usual;
 use crate::actions::{
     Action, Facts, JourneyStep, SimulateUserJourney, TestConditionBalance, VisitDecisionPoint, is_offline,
@@ -30,7 +30,7 @@ pub(super) fn check_balance(
     facts: &Facts<'_>,
     found: &mut Vec<String>,
 ) {
-    check_number(test.students(), facts, found);
+    check_number(test.num_users.unwrap_or(i64::from(USUAL_STUDENTS)), facts, found);
     check_groups(test.group.as_ref(), test.working_group.as_ref(), found);
     if let Some(prefix) = &test.prefix {
         // An id is the prefix and a UUID of 36 signs.
@@ -139,7 +139,7 @@ pub(super) fn check_journey(journey: &SimulateUserJourney, facts: &Facts<'_>, fo
         ));
     }
     let named = journey.user_ids.len();
-    if journey.num_users.is_some_and(|number| named > 0 && number as usize != named) {
+    if journey.num_users.is_some_and(|number| named > 0 && usize::try_from(number) != Ok(named)) {
         found.push(format!(
             "{named} students are named, and num_users says otherwise: leave one of the two out"
         ));
@@ -224,9 +224,9 @@ fn check_step(
     }
 }
 
-fn check_number(students: u32, facts: &Facts<'_>, found: &mut Vec<String>) {
+fn check_number(students: i64, facts: &Facts<'_>, found: &mut Vec<String>) {
     let most = facts.max_students.unwrap_or(MOST_STUDENTS);
-    if !(1..=most).contains(&students) {
+    if !(1..=i64::from(most)).contains(&students) {
         found.push(format!("num_users is {students}, and it must be from 1 to {most}"));
     }
 }

@@ -95,6 +95,19 @@ pub(in super::super) enum Ask {
     Unclear,
 }
 
+impl Ask {
+    /// Whether it asks for how things are on the server.
+    pub(in super::super) fn is_about_data(&self) -> bool {
+        use Ask::{Contexts, Details, Do, Enrollment, Experiments, Health, OfContext, StatusOf};
+        let looks = matches!(self, Do(action) if *action == Action::Assign);
+        looks
+            || matches!(
+                self,
+                Contexts | OfContext(_) | Experiments | Details | StatusOf | Enrollment | Health
+            )
+    }
+}
+
 /// What a message asks for, and how sure that is.
 #[derive(Clone, Debug, PartialEq)]
 pub(in super::super) struct Meaning {

@@ -149,7 +149,7 @@ pub(in super::super) fn after_a_lead(text: &Text) -> Option<(usize, String)> {
 /// "Through the eyes of zoe".
 pub(in super::super) const VIEWS: [&str; 6] = ["eyes", "shoes", "perspective", "viewpoint", "view", "role"];
 
-const NUMBERS: &[(&str, u32)] = &[
+const NUMBERS: &[(&str, i64)] = &[
     ("one", 1),
     ("two", 2),
     ("three", 3),
@@ -180,12 +180,12 @@ const NUMBERS: &[(&str, u32)] = &[
 ];
 
 /// How many students: "200 users", "50 simulated students", "a hundred learners", "n=200", "with 200".
-pub(in super::super) fn count(text: &Text) -> Option<u32> {
+pub(in super::super) fn count(text: &Text) -> Option<i64> {
     let before_noun = |at: usize| {
         let near = text.words.iter().skip(at + 1).take(4);
         near.take_while(|word| !word.new_clause).position(|word| is_person(word) && word.low != "user id")
     };
-    let numbers: Vec<(usize, u32)> =
+    let numbers: Vec<(usize, i64)> =
         text.words.iter().enumerate().filter_map(|(at, word)| Some((at, number(text, at, word)?))).collect();
     // "Group Two with 50 users": of several numbers the nearest one counts.
     let near = numbers.iter().filter_map(|(at, number)| Some((before_noun(*at)?, *number)));
@@ -208,16 +208,16 @@ pub(in super::super) fn count(text: &Text) -> Option<u32> {
     counted.or_else(written).or_else(alone).or_else(a_person)
 }
 
-fn number(text: &Text, at: usize, word: &Word) -> Option<u32> {
+fn number(text: &Text, at: usize, word: &Word) -> Option<i64> {
     if word.quoted {
         return None;
     }
     let digits = word.raw.replace([',', '\''], "");
-    if let Ok(number) = digits.parse::<i64>() {
+    if let Ok(number) = digits.parse() {
         // Too few and too many are left to the action to refuse.
-        return Some(u32::try_from(number.max(0)).unwrap_or(u32::MAX));
+        return Some(number);
     }
-    if let Some(Ok(thousands)) = word.low.strip_suffix('k').map(str::parse::<u32>) {
+    if let Some(Ok(thousands)) = word.low.strip_suffix('k').map(str::parse::<i64>) {
         return Some(thousands.saturating_mul(1000));
     }
     let of = |word: &Word| NUMBERS.iter().find(|(name, _)| word.low == *name).map(|(_, number)| *number);
@@ -233,12 +233,12 @@ fn number(text: &Text, at: usize, word: &Word) -> Option<u32> {
 }
 
 /// Whether a word is a part of this number of students: "two hundred", "1k".
-pub(in super::super) fn counts(text: &Text, at: usize, wanted: u64) -> bool {
+pub(in super::super) fn counts(text: &Text, at: usize, wanted: i64) -> bool {
     let numeral = |at: usize| {
         text.words.get(at).is_some_and(|word| {
             NUMBERS.iter().any(|(name, _)| word.low == *name)
-                || word.raw.parse::<u32>().is_ok()
-                || word.low.strip_suffix('k').is_some_and(|digits| digits.parse::<u32>().is_ok())
+                || word.raw.parse::<i64>().is_ok()
+                || word.low.strip_suffix('k').is_some_and(|digits| digits.parse::<i64>().is_ok())
         })
     };
     if text.words.get(at).is_some_and(|word| word.is(&["single"])) {
@@ -249,8 +249,7 @@ pub(in super::super) fn counts(text: &Text, at: usize, wanted: u64) -> bool {
     }
     let first = (0..=at).rev().take_while(|at| numeral(*at)).last().unwrap_or(at);
     let last = (at..text.words.len()).take_while(|at| numeral(*at)).last().unwrap_or(at);
-    (first..=last)
-        .any(|at| number(text, at, &text.words[at]).is_some_and(|number| u64::from(number) == wanted))
+    (first..=last).any(|at| number(text, at, &text.words[at]).is_some_and(|number| number == wanted))
 }
 
 /// Words that no id is, also where one is announced: "user from", "the student should".
@@ -389,10 +388,10 @@ mod tests {
             ("n=300", Some(300)),
             ("test the balance of Hints with 500", Some(500)),
             ("a single student", Some(1)),
-            ("-5 users", Some(0)),
+            ("-5 users", Some(-5)),
             ("one million users", Some(1_000_000)),
-            ("nine billion users", Some(u32::MAX)),
-            ("99999999999 users", Some(u32::MAX)),
+            ("nine billion users", Some(9_000_000_000)),
+            ("99999999999 users", Some(99_999_999_999)),
             ("test the balance of Group Two with 50 users", Some(50)),
             ("test the balance of Unit 2 with fifty users", Some(50)),
             ("make it 70/30", None),
