@@ -138,6 +138,9 @@ impl Reader<'_> {
             }
         }
         let action = action?;
+        if self.asks_for_a_meaning() {
+            return None;
+        }
         if topics::asks_if_able(self.text) {
             return Some(surely(Ask::HowTo(action)));
         }
@@ -147,6 +150,13 @@ impl Reader<'_> {
         let asks_last =
             self.hits.first_in_later_sentence(self.text).is_some_and(|hit| hit.concept == C::Show);
         (self.mood.how_to && !asks_last).then(|| surely(Ask::HowTo(action)))
+    }
+
+    /// "What does completed mean?" asks for the word, and not how it is done.
+    fn asks_for_a_meaning(&self) -> bool {
+        let of_a_verb = |hit: &Hit| self.terms.iter().any(|term| (term.start..term.end).contains(&hit.at));
+        let means = self.text.has(&["mean", "means", "meant", "meaning"]) || self.hits.has(C::Difference);
+        means && self.hits.actions().any(of_a_verb)
     }
 
     fn shows(&self) -> bool {

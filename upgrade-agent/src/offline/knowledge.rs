@@ -209,7 +209,6 @@ pub(super) const TERMS: &[Term] = &[
             "enrollment complete",
             "paused",
             "cancelled",
-            "completed",
             "archived",
             "preview",
             "scheduled",
@@ -220,6 +219,14 @@ pub(super) const TERMS: &[Term] = &[
                gets the default. `archived`: put away. `preview` serves preview users only, `scheduled` waits for a \
                date. The usual way is inactive, enrolling, enrollmentComplete, and from there back to enrolling or on to \
                cancelled and archived.",
+    },
+    Term {
+        title: "Completed or finished",
+        aliases: &["complete", "completed", "completion", "finish", "finished"],
+        text: "To complete or finish an experiment can mean two things. `enrollmentComplete`, which UpGrade's screen calls \
+               paused: nobody new is enrolled, those enrolled fall under the post-experiment rule, and it can be started \
+               again. `cancelled`, which the screen calls completed: it is over, and everybody gets the default. If you say \
+               complete, finish or stop, I ask whether to do the first; say cancel for the second.",
     },
     Term {
         title: "Enrolment",

@@ -98,13 +98,8 @@ pub(in super::super) enum Ask {
 impl Ask {
     /// Whether it asks for how things are on the server.
     pub(in super::super) fn is_about_data(&self) -> bool {
-        use Ask::{Contexts, Details, Do, Enrollment, Experiments, Health, OfContext, StatusOf};
-        let looks = matches!(self, Do(action) if *action == Action::Assign);
-        looks
-            || matches!(
-                self,
-                Contexts | OfContext(_) | Experiments | Details | StatusOf | Enrollment | Health
-            )
+        use Ask::{Contexts, Details, Enrollment, Experiments, Health, OfContext, StatusOf};
+        matches!(self, Contexts | OfContext(_) | Experiments | Details | StatusOf | Enrollment | Health)
     }
 }
 

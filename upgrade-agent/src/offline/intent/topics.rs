@@ -179,7 +179,8 @@ pub(super) fn assignment(text: &Text, hits: &Hits) -> Option<Meaning> {
     let named = slots::user(text).is_some() || slots::assigned_user(text).is_some();
     let gets =
         hits.has(C::Assign) || (hits.has(C::Condition) && text.has(&["get", "gets", "got", "see", "sees"]));
-    let asks_get = text.has(&["what", "which"]) && text.has(&["get", "gets", "receive", "receives"]);
+    let asks_get =
+        text.has(&["what", "which"]) && text.has(&["get", "gets", "receive", "receives", "see", "sees"]);
     (named && (gets || asks_get)).then(|| surely(Ask::Do(Action::Assign)))
 }
 

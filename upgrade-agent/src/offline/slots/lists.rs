@@ -195,6 +195,10 @@ fn bare(text: &Text, kinds: &[String], known: &dyn Fn(&str) -> bool) -> Vec<Stri
     let verb = (0..text.words.len())
         .find(|at| begins(text, *at) || text.words.get(*at).is_some_and(|word| word.is(&LEADS)));
     let Some(verb) = verb else { return Vec::new() };
+    let next_is = |low: &str| text.words.get(verb + 1).is_some_and(|next| next.low == low);
+    if text.words[verb].is(&["take", "takes", "taking"]) && next_is("part") {
+        return Vec::new();
+    }
     let skip = |word: &&Word| word.is(&["only", "just", "the", "also", "please", "me", "out"]);
     let from = verb + 1 + text.words[verb + 1..].iter().take_while(skip).count();
     let ids = students::listed(text, from);
