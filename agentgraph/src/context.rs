@@ -1,6 +1,9 @@
 //! What a task knows of its run: [`Ctx`], for nodes, and the run's shared part behind it.
 
+#[cfg(feature = "validate")]
+pub(crate) mod answer_schema;
 mod control;
+pub(crate) mod edits;
 mod ids;
 mod memories;
 mod nest;
@@ -13,10 +16,9 @@ pub(crate) use ids::TaskPlace;
 pub use ids::{CheckpointId, InvalidId, RunId, TaskId};
 pub(crate) use memories::Memories;
 pub(crate) use nest::{Call, Nest, Outer};
-pub use questions::InterruptKey;
 use questions::Which;
-pub(crate) use questions::{Answered, Asked, Asks, Refusal, Replaces, Request, Spot};
-pub(crate) use spending::{Spending, Spent};
+pub(crate) use questions::{Asks, Refusal};
+pub(crate) use spending::Spending;
 
 use std::any::{Any, TypeId};
 use std::borrow::Cow;
@@ -29,11 +31,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::edits::{Desk, EditError, Edits, GraphEdit, Made};
+use crate::context::edits::{Desk, Edits, Made};
 use crate::graph::overlay::Overlay;
 use crate::policy::Heartbeats;
 use crate::services::Services;
 use crate::session::{SessionKind, Sessions};
+use crate::words::{EditError, GraphEdit, InterruptKey};
 
 /// Which task: a plain value, so that a task can run anywhere that knows the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,8 +3,6 @@
 //! *Plan* and *merge* are pure and know no runtime. Only *execute* awaits users' code, and only *commit* awaits storage.
 //! Everything is by dense ids; names appear where something leaves the process.
 
-#[cfg(feature = "validate")]
-pub(crate) mod answer_schema;
 mod answers;
 mod asks;
 mod beyond_limit;
@@ -46,7 +44,6 @@ use std::task::Poll;
 
 use crate::checkpoint::format::{Source, micros};
 use crate::context::{CheckpointId, RunShared, TaskId, Untold};
-use crate::edits::DroppedEdits;
 pub(crate) use crate::engine::eager::Eager;
 use crate::engine::ends::{Ends, id_of};
 use crate::engine::execute::{Executor, Left};
@@ -65,10 +62,10 @@ use crate::graph::joins::Joins;
 use crate::graph::run_graph::RunGraph;
 use crate::policy::{CatchPanic, Siblings};
 use crate::run::event::{EventKind, EventQueue};
-use crate::run::{Interrupt, InterruptKind, StopReason};
 use crate::services::yield_now;
 use crate::state::State;
 use crate::step::Goto;
+use crate::words::{DroppedEdits, Interrupt, InterruptKind, StopReason};
 
 /// One run in the making: what a step reads and changes.
 pub(crate) struct Loop<S: State, R> {

@@ -444,3 +444,8 @@ pub(crate) fn nearest<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> 
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, name)| name)
 }
+
+/// An error that the engine itself made where a node's error is expected. It keeps its code.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub(crate) struct OwnError(#[from] pub(crate) Error);

@@ -12,10 +12,10 @@ use serde::de::DeserializeOwned;
 use crate::checkpoint::delta;
 use crate::context::{Ctx, RunShared, TaskRequest};
 use crate::error::BoxError;
-use crate::failure::Failure;
-use crate::policy::Timeouts;
+use crate::failure::{Failure, NoFailure};
 use crate::state::State;
 use crate::step::{InputValue, Payload};
+use crate::words::Timeouts;
 
 /// One execution of a node, as extractors see it.
 pub struct Task<'a, S: State> {
@@ -330,5 +330,21 @@ impl<S: State, T: Send + Sync + 'static> FromTask<S> for Dep<T> {
 
     fn requirement() -> Option<Requirement> {
         Some(Requirement::dep::<T>())
+    }
+}
+
+impl<S: State> FromTask<S> for Failure {
+    type Error = NoFailure;
+
+    fn from_task(task: &Task<'_, S>) -> Result<Self, NoFailure> {
+        task.failure.map(|failure| Failure::clone(failure)).ok_or(NoFailure)
+    }
+}
+
+impl<S: State> FromTask<S> for Option<Failure> {
+    type Error = std::convert::Infallible;
+
+    fn from_task(task: &Task<'_, S>) -> Result<Self, Self::Error> {
+        Ok(task.failure.map(|failure| Failure::clone(failure)))
     }
 }

@@ -8,8 +8,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::{Code, Error, caused_by};
-use crate::extract::{FromTask, Task};
-use crate::state::State;
 
 /// What a node failed with. As an extractor it is for the node that handles it: see
 /// [`IntoNode::on_error`](crate::IntoNode::on_error). [`Error::failures`](crate::Error::failures) lists those of a run, and
@@ -163,19 +161,3 @@ impl KeptError {
     "the node asks for a `Failure` and was reached without one: take an `Option<Failure>`, or reach it by `.on_error(..)` only"
 )]
 pub struct NoFailure;
-
-impl<S: State> FromTask<S> for Failure {
-    type Error = NoFailure;
-
-    fn from_task(task: &Task<'_, S>) -> Result<Self, NoFailure> {
-        task.failure.map(|failure| Failure::clone(failure)).ok_or(NoFailure)
-    }
-}
-
-impl<S: State> FromTask<S> for Option<Failure> {
-    type Error = std::convert::Infallible;
-
-    fn from_task(task: &Task<'_, S>) -> Result<Self, Self::Error> {
-        Ok(task.failure.map(|failure| Failure::clone(failure)))
-    }
-}

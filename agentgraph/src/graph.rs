@@ -7,7 +7,6 @@ mod compile;
 mod compiled;
 mod draw;
 pub(crate) mod joins;
-pub(crate) mod json;
 mod narrow;
 pub(crate) mod overlay;
 mod problem;
@@ -36,9 +35,9 @@ use serde::de::DeserializeOwned;
 
 use crate::context::Deps;
 use crate::error::BoxError;
-use crate::migrate::{Migrate, StoredFields};
 use crate::node::{IntoNode, Node};
 use crate::policy::{Policies, RetryPolicy, Siblings};
+use crate::record::migrate::{Migrate, StoredFields};
 use crate::route::{IntoPicks, Pick, Route, RouteTarget};
 use crate::session::SessionKind;
 use crate::state::State;

@@ -11,10 +11,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::checkpoint::delta::{DeltaWriter, EncodeError};
-use crate::error::{BoxError, nearest};
+use crate::error::nearest;
 use crate::reduce::derived::{decode_fields, encode_field, encode_fields};
 use crate::state::{Channel, Lifetime, MASK, State, StateError, StoredState, WriteKind};
-use crate::step::{IntoStep, Step};
 
 /// A state of JSON values under keys that a [`JsonSchema`] lists.
 ///
@@ -282,12 +281,6 @@ impl TryFrom<Value> for JsonUpdate {
                 problem: "an update is a JSON object".into(),
             }),
         }
-    }
-}
-
-impl IntoStep<JsonState> for JsonUpdate {
-    fn into_step(self) -> Result<Step<JsonState>, BoxError> {
-        Ok(Step::Update(self))
     }
 }
 

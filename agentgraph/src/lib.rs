@@ -106,7 +106,6 @@
 pub mod checkpoint;
 mod context;
 mod dependency;
-mod edits;
 mod engine;
 mod error;
 mod extract;
@@ -114,10 +113,11 @@ mod failure;
 mod graph;
 pub mod json_state;
 mod layer;
-mod migrate;
 mod node;
+mod panic;
 mod policy;
 pub mod prelude;
+mod record;
 pub mod reduce;
 mod route;
 mod run;
@@ -126,6 +126,7 @@ mod session;
 mod state;
 mod step;
 mod subgraph;
+mod words;
 
 pub use agentgraph_macros::{Route, State, node};
 #[cfg(feature = "postgres")]
@@ -134,13 +135,13 @@ pub use checkpoint::PostgresSaver;
 pub use checkpoint::SqliteSaver;
 pub use checkpoint::format::Source;
 pub use checkpoint::{Checkpointer, MemorySaver};
-pub use context::{CheckpointId, Ctx, InterruptKey, Interrupted, InvalidId, RunId, TaskId};
+pub use context::edits::Edits;
+pub use context::{CheckpointId, Ctx, Interrupted, InvalidId, RunId, TaskId};
 pub use dependency::{
     BeforePass, CompiledDependencyGraph, DependencyGraph, DependencyNode, Deps, EditMark, Given,
     IntoDependencyNode, IntoOutput, IsAsync, IsConstant, IsDependencyNode, IsSync, Join, NoInput, NotRun,
     NotRunReason, Output, OutputTable, Outputs, OutputsUpdate, PassEdits, PassInput, Passes,
 };
-pub use edits::{DroppedEdits, EditError, Edits, GraphEdit, Rejection};
 pub use engine::host::{Host, TaskCall, TaskReply};
 pub use error::{BoxError, Code, Error, Result, Terminal};
 pub use extract::{Dep, FromTask, Input, InputError, MissingDep, Requirement, Snapshot, Task};
@@ -151,30 +152,27 @@ pub use graph::{
 };
 pub use json_state::JsonState;
 pub use layer::{NodeCall, NodeService};
-pub use migrate::StoredFields;
 pub use node::{IntoNode, IsNode, Node};
-pub use policy::{NodePanic, OnEnd, RetryPolicy, Siblings, Timeout, TimeoutKind};
+pub use panic::NodePanic;
+pub use policy::{OnEnd, RetryPolicy, Siblings, Timeout, TimeoutKind};
+pub use record::migrate::StoredFields;
 pub use reduce::{Keyed, KeyedWrite};
 pub use route::{IntoPicks, Pick, Route, RouteTarget};
-pub use run::event::{Event, EventKind, EventStream, TaskEnd, TaskRef, View};
+pub use run::event::{Event, EventKind, TaskEnd, TaskRef, View};
 pub use run::open::OpenChild;
+pub use run::stream::EventStream;
 pub use run::view::{Checkpoint, History};
-pub use run::{
-    Budget, Durability, Interrupt, InterruptId, InterruptKind, NotFinished, Outcome, Prune, Pruned, Replaced,
-    RunBuilder, StateEdit, StopReason, StuckJoin, ThreadProblem, WaitingThread, WaitingThreads, WhenBusy,
-};
+pub use run::{Prune, Pruned, RunBuilder, StateEdit, ThreadProblem, WaitingThread, WaitingThreads, WhenBusy};
 pub use services::{Services, SystemServices};
 pub use session::{MissingSession, Session};
 pub use state::{Channel, Lifetime, MASK, State, StateError, StoredState, WriteKind};
 pub use step::{Command, Dispatch, Goto, IntoGoto, IntoGotos, IntoStep, Step};
 pub use subgraph::{IsGraph, Memory, Subgraph, SubgraphInput};
 pub use tokio_util::sync::CancellationToken;
-
-/// Where every run begins. It has no incoming edges.
-pub const START: &str = "__start__";
-
-/// Where a branch ends. It has no outgoing edges.
-pub const END: &str = "__end__";
+pub use words::{
+    Budget, DroppedEdits, Durability, END, EditError, GraphEdit, Interrupt, InterruptId, InterruptKey,
+    InterruptKind, NotFinished, Outcome, Rejection, Replaced, START, StopReason, StuckJoin,
+};
 
 /// Compiles the example of the README.
 #[cfg(all(doctest, feature = "sqlite"))]

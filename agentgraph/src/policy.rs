@@ -10,21 +10,21 @@ mod siblings;
 mod timeout;
 
 pub use on_end::OnEnd;
-pub use panic::NodePanic;
-pub(crate) use panic::{CatchPanic, guarded, panic_of};
+pub(crate) use panic::{CatchPanic, guarded};
 pub use retry::RetryPolicy;
 pub use siblings::Siblings;
-pub(crate) use timeout::{Heartbeats, Timeouts};
+pub(crate) use timeout::Heartbeats;
 pub use timeout::{Timeout, TimeoutKind};
 
 use std::sync::Arc;
 
 use crate::context::TaskRequest;
-use crate::engine::execute::make_edits;
+use crate::context::edits::make_edits;
 use crate::extract::Task;
 use crate::layer::NodeCall;
 use crate::node::{ErasedNode, NodeFuture, NodeResult};
 use crate::state::State;
+use crate::words::Timeouts;
 
 /// The policies of a node: in its own settings, or by default for all nodes of a graph.
 #[derive(Clone, Debug, Default)]

@@ -2,9 +2,10 @@
 
 #[cfg(feature = "sqlite")]
 pub use crate::SqliteSaver;
+pub use crate::words::{END, START};
 pub use crate::{
     CancellationToken, Checkpointer, Command, CompiledGraph, Ctx, Dep, DependencyGraph, DependencyNode, Deps,
-    Dispatch, END, EventKind, FromTask, Given, Input, Interrupt, IntoNode, JsonState, Keyed, MemorySaver,
-    Outcome, PassEdits, Result, RetryPolicy, Route, START, Session, Snapshot, State, StateGraph, StopReason,
-    Task, Terminal, View, node,
+    Dispatch, EventKind, FromTask, Given, Input, Interrupt, IntoNode, JsonState, Keyed, MemorySaver, Outcome,
+    PassEdits, Result, RetryPolicy, Route, Session, Snapshot, State, StateGraph, StopReason, Task, Terminal,
+    View, node,
 };

@@ -55,7 +55,7 @@ impl RouteTarget {
     pub const fn name(&self) -> &'static str {
         match self {
             RouteTarget::Node(name) | RouteTarget::Dispatch(name) => name,
-            RouteTarget::End => crate::END,
+            RouteTarget::End => crate::words::END,
         }
     }
 }
@@ -128,7 +128,7 @@ pub(crate) mod derived {
     /// A route as a target by name.
     pub fn goto<R: Route>(route: R) -> Goto {
         let Pick { target, input } = route.pick();
-        let name = R::TARGETS.get(target).map_or(crate::END, |target| target.name());
+        let name = R::TARGETS.get(target).map_or(crate::words::END, |target| target.name());
         match input {
             None => Goto::Node(Cow::Borrowed(name)),
             Some(input) => Goto::Dispatch(Dispatch { node: Cow::Borrowed(name), input }),

@@ -1,29 +1,24 @@
 //! Runs: how a call is set up, and what comes out of it.
 
 mod begin;
-mod budget;
 mod busy;
-mod durability;
+mod calls;
 mod edit;
 pub(crate) mod event;
-mod interrupt;
 pub(crate) mod lease;
 pub(crate) mod nested;
 pub(crate) mod open;
 mod outcome;
 mod problem;
 mod ready;
+pub(crate) mod stream;
 mod upkeep;
 pub(crate) mod view;
 mod waiting;
 
-pub use budget::Budget;
 pub use busy::WhenBusy;
-pub use durability::Durability;
 pub(crate) use edit::Edit;
 pub use edit::StateEdit;
-pub use interrupt::{Interrupt, InterruptId, InterruptKind, Replaced};
-pub use outcome::{NotFinished, Outcome, StopReason, StuckJoin};
 pub use problem::ThreadProblem;
 pub use upkeep::{Prune, Pruned};
 pub use waiting::{WaitingThread, WaitingThreads};
@@ -41,7 +36,7 @@ use tracing::Instrument;
 
 use crate::checkpoint::Leased;
 use crate::context::CheckpointId;
-use crate::edits::{EditError, Edits};
+use crate::context::edits::Edits;
 use crate::engine::Answers;
 use crate::engine::halt::Limits;
 use crate::engine::host::{LocalRunner, TaskRunner};
@@ -49,11 +44,13 @@ use crate::error::{Code, Error};
 use crate::graph::CompiledGraph;
 use crate::policy::Siblings;
 use crate::run::begin::{Start, Thread};
-use crate::run::event::{EventQueue, EventStream, View, Views};
+use crate::run::event::{EventQueue, View, Views};
 use crate::run::lease::{Ground, Taken};
 use crate::run::ready::{OnThread, Ready};
+use crate::run::stream::EventStream;
 use crate::state::State;
 use crate::step::MakeEdits;
+use crate::words::{Budget, Durability, EditError, InterruptId, Outcome};
 
 /// The supersteps a call may take when nothing else is said.
 const MAX_SUPERSTEPS: u64 = 1000;

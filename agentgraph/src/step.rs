@@ -10,10 +10,11 @@ use serde::Serialize;
 
 use crate::checkpoint::delta;
 use crate::checkpoint::format::StoredLimits;
-use crate::edits::{EditError, Edits};
+use crate::context::edits::Edits;
 use crate::error::{BoxError, Code, Error};
-use crate::policy::Timeouts;
+use crate::json_state::{JsonState, JsonUpdate};
 use crate::state::State;
+use crate::words::{EditError, Timeouts};
 
 /// The result of one task, as the engine takes it.
 ///
@@ -495,5 +496,11 @@ impl fmt::Debug for InputValue {
             None => Ok(()),
             Some(limits) => write!(out, " within {limits:?}"),
         }
+    }
+}
+
+impl IntoStep<JsonState> for JsonUpdate {
+    fn into_step(self) -> Result<Step<JsonState>, BoxError> {
+        Ok(Step::Update(self))
     }
 }

@@ -13,7 +13,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::checkpoint::codec::Codec;
-use crate::engine::execute::{Left, OwnError};
+use crate::engine::execute::Left;
+use crate::error::OwnError;
 use crate::error::{BoxError, Code, Error};
 use crate::extract::{FromTask, Requirement, Task};
 use crate::graph::CompiledGraph;

@@ -51,7 +51,7 @@ use futures_util::future::BoxFuture;
 
 use super::Checkpointer;
 use crate::error::Error;
-use crate::policy::panic_of;
+use crate::panic::panic_of;
 
 /// One thing that a store has to do.
 #[derive(Clone, Copy)]

@@ -37,8 +37,8 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::delta::{encode, text, uint};
-use crate::context::{RunId, Spent, TaskId};
-use crate::edits::GraphEdit;
+use crate::context::{RunId, TaskId};
+use crate::words::{GraphEdit, Spent};
 
 /// The format this release writes, and the newest it reads.
 pub(crate) const FORMAT: u8 = 1;

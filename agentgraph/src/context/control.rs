@@ -11,14 +11,13 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::questions::{Asked, Asks, Questions, Refusal, Spot, Unaskable, Which};
+use super::questions::{Asks, Questions, Refusal, Unaskable, Which};
 use super::{CheckpointId, TaskRequest};
-use crate::edits::Rejection;
 use crate::engine::stored::StoredStop;
 use crate::error::Error;
 use crate::graph::overlay::Overlay;
 use crate::graph::run_graph::Proposed;
-use crate::run::{Interrupt, StopReason};
+use crate::words::{Asked, Interrupt, Rejection, Spot, StopReason};
 
 /// What [`Ctx::interrupt`](crate::Ctx::interrupt) returns while there is no answer. Return it with `?`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -9,8 +9,8 @@ use tokio_util::sync::CancellationToken;
 use super::{CheckpointId, Memories, RunShared, TaskId, TaskRequest};
 use crate::checkpoint::Checkpointer;
 use crate::checkpoint::format::StoredStuck;
-use crate::run::Durability;
 use crate::run::event::Hears;
+use crate::words::Durability;
 
 /// The task around a run.
 pub(crate) struct Outer {

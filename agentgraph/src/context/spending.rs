@@ -6,20 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use serde::{Deserialize, Serialize};
-
-use crate::run::Budget;
-
-/// What a run has used up, as a checkpoint holds it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Spent {
-    #[serde(default)]
-    pub(crate) supersteps: u64,
-    #[serde(default)]
-    pub(crate) micros: u64,
-    #[serde(default)]
-    pub(crate) units: BTreeMap<Cow<'static, str>, u64>,
-}
+use crate::words::{Budget, Spent};
 
 /// The meter of a run. It counts when there is a budget, or once a node has counted something.
 #[derive(Default)]

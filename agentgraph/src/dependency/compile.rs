@@ -13,13 +13,13 @@ use super::outputs::{OutputTable, Outputs};
 use super::wiring::{Entry, Wiring};
 use super::{Declared, DependencyGraph, Edge, Names, Place};
 use crate::context::GraphShared;
-use crate::engine::fields::UnknownFields;
 use crate::error::nearest;
 use crate::extract::RequirementKind;
 use crate::graph::template::{Defaults, Templates};
 use crate::graph::topology::{Rows, Topology};
 use crate::graph::{CompileError, CompiledGraph, Drawing, GraphCore, Problem, ProblemKind};
-use crate::migrate::Migrations;
+use crate::record::migrate::Migrations;
+use crate::record::migrate::UnknownFields;
 use crate::services::SystemServices;
 
 /// A name that no node was declared with.

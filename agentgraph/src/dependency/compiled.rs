@@ -15,9 +15,10 @@ use crate::checkpoint::Checkpointer;
 use crate::context::CheckpointId;
 use crate::error::Error;
 use crate::graph::{CompiledGraph, GraphTopology};
+use crate::run::RunBuilder;
 use crate::run::view::{Checkpoint, History};
-use crate::run::{InterruptId, RunBuilder};
 use crate::services::Services;
+use crate::words::InterruptId;
 
 /// A runnable dependency graph. [`DependencyGraph::compile`](crate::DependencyGraph::compile) makes it.
 pub struct CompiledDependencyGraph<O: Output, S: PassInput = ()> {

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use super::edits::{Desk, Transaction};
 use super::outputs::{Output, Outputs, PassInput};
 use super::wiring::Wiring;
-use crate::edits::GraphEdit;
 use crate::graph::{EdgeKind, GraphTopology, TopologyEdge, TopologyNode, escape};
+use crate::words::GraphEdit;
 
 /// Nodes get the ids `n0`, `n1`, .. so that a name may hold any character.
 pub(super) fn mermaid<O, S>(wiring: &Wiring<O, S>) -> String {

@@ -18,9 +18,11 @@ pub(crate) use desk::{Desk, Made, Transaction};
 
 use super::node::{DependencyNode, IntoDependencyNode};
 use super::outputs::Outputs;
-pub use crate::edits::EditMark;
-use crate::edits::{self, EditError, Edits, GraphEdit, Rejection};
+use crate::context::edits;
+pub use crate::context::edits::EditMark;
+use crate::context::edits::Edits;
 use crate::extract::{FromTask, Task};
+use crate::words::{EditError, GraphEdit, Rejection};
 
 /// One edit, and the node that it adds once that is known.
 pub(crate) struct Op<O, S> {

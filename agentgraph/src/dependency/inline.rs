@@ -9,7 +9,8 @@ use super::ready::ReadySet;
 use super::wiring::Wiring;
 use crate::dependency::outputs::{Output, PassInput};
 use crate::error::BoxError;
-use crate::policy::{NodePanic, guarded};
+use crate::panic::NodePanic;
+use crate::policy::guarded;
 
 /// A node that has not queued up.
 const NOWHERE: u32 = u32::MAX;

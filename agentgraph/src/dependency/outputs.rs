@@ -14,8 +14,8 @@ pub(crate) use report::{Report, StoredDropped};
 use super::deps::{Held, Slot};
 use super::edits::{Desk, Op};
 use crate::context::TaskRequest;
-use crate::edits::{DroppedEdits, GraphEdit};
 use crate::state::{Channel, Lifetime, State, StateError, WriteKind};
+use crate::words::{DroppedEdits, GraphEdit};
 
 /// The channel of what a pass is given.
 const INPUT: &str = "__input__";

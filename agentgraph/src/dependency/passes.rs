@@ -8,7 +8,8 @@ use std::sync::Arc;
 use super::compiled::CompiledDependencyGraph;
 use super::outputs::Outputs;
 use crate::error::Error;
-use crate::run::{Outcome, RunBuilder};
+use crate::run::RunBuilder;
+use crate::words::Outcome;
 
 /// How many passes are remembered.
 const HISTORY: usize = 16;

@@ -13,9 +13,9 @@ use crate::engine::load::finished_step;
 use crate::engine::plan::TaskLeft;
 use crate::engine::stored::StoredAnswer;
 use crate::error::{Code, Error};
-use crate::run::InterruptId;
 use crate::run::open::OpenRequest;
 use crate::state::State;
+use crate::words::InterruptId;
 
 /// What a caller answers.
 pub(crate) enum Answers {
@@ -155,7 +155,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 },
             };
             if let Some(schema) = schema {
-                super::answer_schema::check(*id, node, schema, answer)?;
+                crate::context::answer_schema::check(*id, node, schema, answer)?;
             }
         }
         Ok(())

@@ -9,8 +9,8 @@ use crate::engine::{Loop, Pause, cut_off};
 use crate::error::{Code, Error};
 use crate::extract::Task;
 use crate::policy::CatchPanic;
-use crate::run::StopReason;
 use crate::state::State;
+use crate::words::StopReason;
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// Runs `node` on the last state and commits what it writes. The frontier stays as it is, so the run goes on there.

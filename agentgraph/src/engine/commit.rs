@@ -2,15 +2,15 @@
 
 use crate::checkpoint::PendingWrite;
 use crate::checkpoint::format::Source;
-use crate::context::{RunId, Spent};
+use crate::context::RunId;
 use crate::engine::host::TaskRunner;
 use crate::engine::journal::{Commit, Journal, Prepared, Waited};
 use crate::engine::stored::{OF_RUN, SPENT, to_bytes};
 use crate::engine::{Loop, Pause};
 use crate::error::Error;
 use crate::run::event::EventKind;
-use crate::run::{Interrupt, InterruptKind};
 use crate::state::State;
+use crate::words::{Interrupt, InterruptKind, Spent};
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// What the run has used up, if that is counted.

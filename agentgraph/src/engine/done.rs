@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::edits::GraphEdit;
 use crate::error::{Code, Error, nearest};
 use crate::graph::run_graph::{Proposed, RunGraph};
 use crate::graph::topology::END_ID;
 use crate::state::State;
 use crate::step::{Goto, InputValue, Step};
-use crate::{END, START};
+use crate::words::{END, GraphEdit, START};
 
 /// A finished task: what it writes and where it goes, by dense ids.
 pub(crate) struct Done<S: State> {

@@ -16,8 +16,9 @@ use crate::engine::uses::keep_overwrites;
 use crate::engine::{Loop, Pause};
 use crate::error::Error;
 use crate::graph::joins::Joins;
-use crate::run::{Edit, Interrupt, InterruptKind};
+use crate::run::Edit;
 use crate::state::State;
+use crate::words::{Interrupt, InterruptKind};
 
 /// What the tasks of the edited checkpoint left behind, and where it stands.
 pub(crate) struct Behind<'a> {

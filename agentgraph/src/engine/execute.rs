@@ -10,23 +10,25 @@ use std::task::{Context, Poll};
 
 use futures_util::stream::FuturesUnordered;
 
+use crate::context::edits::make_edits;
 use crate::context::{Asks, Inside, Refusal, RunShared, Standing, TaskId, TaskRequest};
-use crate::edits::{EditError, Edits};
 use crate::engine::done::{Done, resolve};
 use crate::engine::halt::{Cut, Halt};
 use crate::engine::host::TaskRunner;
 use crate::engine::running::{Running, beside, next};
+use crate::error::OwnError;
 use crate::error::{BoxError, Code, Error, caused_by};
 use crate::extract::{InputError, MissingDep, Task};
 use crate::failure::Failure;
 use crate::graph::run_graph::RunGraph;
 use crate::node::{NodeFuture, NodeResult};
-use crate::policy::{CatchPanic, NodePanic, Siblings, Timeout, guarded};
-use crate::run::InterruptId;
+use crate::panic::NodePanic;
+use crate::policy::{CatchPanic, Siblings, Timeout, guarded};
 use crate::run::event::{EventKind, EventQueue, TaskEnd};
 use crate::session::MissingSession;
 use crate::state::State;
 use crate::step::{Command, Goto, InputValue, Step, ToParent};
+use crate::words::{EditError, InterruptId};
 
 /// Why a task is not done.
 pub(crate) enum NotDone {
@@ -424,27 +426,6 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
         }
     }
 }
-
-/// Makes the edits of a command that a node has returned. What is refused is the node's failure.
-pub(crate) fn make_edits<S: State>(
-    shared: &Arc<RunShared>,
-    request: TaskRequest,
-    result: NodeResult<S>,
-) -> NodeResult<S> {
-    let Ok(Step::Command(mut command)) = result else { return result };
-    if !command.edits.is_empty() {
-        let edits = Edits::new(Arc::clone(shared), request);
-        for edit in std::mem::take(&mut command.edits) {
-            edit(&edits)?;
-        }
-    }
-    Ok(Step::Command(command))
-}
-
-/// An error that the engine itself made where a node's error is expected. It keeps its code.
-#[derive(Debug, thiserror::Error)]
-#[error(transparent)]
-pub(crate) struct OwnError(#[from] pub(crate) Error);
 
 /// The error of a run for the error of a node.
 pub(crate) fn node_error(error: BoxError) -> Error {

@@ -14,24 +14,9 @@ use crate::engine::plan::LeftOver;
 use crate::engine::stored::StoredStep;
 use crate::error::{Code, Error};
 use crate::graph::GraphCore;
-use crate::migrate::StoredFields;
+use crate::record::migrate::StoredFields;
 use crate::reduce::derived::{decode_fields, encode_field, encode_fields};
 use crate::state::{Channel, State};
-
-/// What a graph does with stored fields that its state does not have.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct UnknownFields {
-    /// Those that are let go.
-    pub(crate) drops: Vec<Cow<'static, str>>,
-    /// All others are carried on.
-    pub(crate) keeps: bool,
-}
-
-impl UnknownFields {
-    fn drops(&self, name: &str) -> bool {
-        self.drops.iter().any(|dropped| dropped == name)
-    }
-}
 
 /// The stored value of a field that the state does not have.
 #[derive(Clone, Debug)]
@@ -220,9 +205,10 @@ fn other_reducer(thread: &str, name: &str, before: &str, now: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Command;
     use crate::graph::StateGraph;
     use crate::json_state::{JsonReducer, JsonSchema, JsonState};
-    use crate::{Command, START};
+    use crate::words::START;
 
     fn graph() -> StateGraph<JsonState> {
         let schema = JsonSchema::new().channel("title", serde_json::Value::Null, JsonReducer::Once);

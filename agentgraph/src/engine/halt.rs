@@ -10,8 +10,8 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
-use crate::run::StopReason;
 use crate::services::Services;
+use crate::words::StopReason;
 
 /// What a caller said about stopping.
 #[derive(Clone, Default)]

@@ -19,14 +19,15 @@ use crate::checkpoint::codec::Codec;
 use crate::checkpoint::delta::DeltaWriter;
 use crate::checkpoint::fold::{Folded, Value as FieldValue};
 use crate::checkpoint::format::{Header, StoredLimits};
+use crate::context::edits::Desk;
+use crate::context::edits::make_edits;
 use crate::context::{
-    CheckpointId, Control, Interrupted, Refusal, RunId, RunShared, Spending, Spot, Standing, TaskRequest,
-    Visible,
+    CheckpointId, Control, Interrupted, Refusal, RunId, RunShared, Spending, Standing, TaskRequest, Visible,
 };
-use crate::edits::{Desk, GraphEdit};
 use crate::engine::Loop;
-use crate::engine::execute::{OwnError, make_edits, node_error};
+use crate::engine::execute::node_error;
 use crate::engine::stored::{StoredStep, from_bytes, to_bytes};
+use crate::error::OwnError;
 use crate::error::{BoxError, Code, Error};
 use crate::extract::Task;
 use crate::failure::Failure;
@@ -37,6 +38,7 @@ use crate::policy::{self, CatchPanic, Heartbeats, Policies, call_with_policies};
 use crate::session::Sessions;
 use crate::state::{State, StoredState};
 use crate::step::InputValue;
+use crate::words::{GraphEdit, Spot};
 
 /// Calls tasks. The loop polls the future in place and catches what panics, here or in the future.
 pub(crate) trait TaskRunner<S: State>: Send + Sync {

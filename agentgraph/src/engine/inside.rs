@@ -6,7 +6,6 @@ use std::sync::atomic::Ordering;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::END;
 use crate::checkpoint::{PendingWrite, Place, PutWrites};
 use crate::context::{Call, RunShared, TaskId, Untold};
 use crate::engine::ends::{id_of, sessions_write};
@@ -16,9 +15,9 @@ use crate::engine::plan::handler_id;
 use crate::engine::stored::{OF_RUN, SPENT, StoredStop, to_bytes, told};
 use crate::engine::{Loop, Pause};
 use crate::error::Error;
-use crate::run::{Durability, StopReason};
 use crate::state::State;
 use crate::subgraph::Memory;
+use crate::words::{Durability, END, StopReason};
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// Gives the tasks that call subgraphs their ids, before they begin. Other tasks need none.

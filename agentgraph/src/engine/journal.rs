@@ -18,7 +18,7 @@ use crate::checkpoint::delta::{DeltaWriter, Weight, whole_size};
 use crate::checkpoint::fold::Folded;
 use crate::checkpoint::format::{Pairs, Source, StoredCall, micros, open};
 use crate::checkpoint::{Checkpointer, PendingWrite, Place, Put, PutWrites, RowKind, unreadable};
-use crate::context::{CheckpointId, Memories, RunId, Spent};
+use crate::context::{CheckpointId, Memories, RunId};
 use crate::engine::eager::Flow;
 use crate::engine::fields::UnknownField;
 use crate::engine::journal::header::{Repeat, constants, constants_with};
@@ -33,6 +33,7 @@ use crate::graph::{GraphCore, Persistence};
 use crate::services::Services;
 use crate::session::Sessions;
 use crate::state::State;
+use crate::words::Spent;
 
 /// Deltas between two folds.
 const SEGMENT: u32 = 1024;

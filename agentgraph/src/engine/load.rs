@@ -11,8 +11,7 @@ use crate::checkpoint::format::{
 use crate::checkpoint::{
     Checkpointer, IMPOSSIBLE, PendingWrite, Place, RowKind, Tail, corrupt, is_possible, unreadable,
 };
-use crate::context::{CheckpointId, Spent};
-use crate::edits::{EditError, GraphEdit};
+use crate::context::CheckpointId;
 use crate::engine::eager::record::left_in_header;
 use crate::engine::eager::{Eager, Flow};
 use crate::engine::failed::read_failure;
@@ -26,11 +25,11 @@ use crate::error::{Code, Error};
 use crate::graph::joins::{Join, Joins};
 use crate::graph::run_graph::{Proposed, RunGraph};
 use crate::graph::{GraphCore, Persistence};
-use crate::migrate::StoredFields;
+use crate::record::migrate::StoredFields;
 use crate::session::StoredSessions;
 use crate::state::{Channel, State, StateError};
 use crate::step::{InputValue, Step};
-use crate::{END, START};
+use crate::words::{END, EditError, GraphEdit, START, Spent};
 
 /// The fields and the header of a checkpoint, before anything of the graph is looked up.
 #[derive(Clone)]

@@ -20,14 +20,15 @@ use futures_util::stream::FuturesUnordered;
 
 use crate::checkpoint::PendingWrite;
 use crate::checkpoint::format::Source;
-use crate::context::{Asked, TaskId, TaskPlace};
+use crate::context::edits;
+use crate::context::edits::Collected;
+use crate::context::{TaskId, TaskPlace};
 use crate::dependency::deps::Slot;
 use crate::dependency::edits::{Desk, Made, Op, Transaction};
 use crate::dependency::outputs::{Outputs, OutputsUpdate};
 use crate::dependency::plan::{Missed, Status};
 use crate::dependency::wiring::Wiring;
 use crate::dependency::{NotRun, NotRunReason, inline};
-use crate::edits::{self, Collected, DroppedEdits, EditError, GraphEdit};
 use crate::engine::ends::sessions_write;
 use crate::engine::execute::node_error;
 use crate::engine::halt::Cut;
@@ -40,9 +41,9 @@ use crate::engine::{Loop, Pause, STEPS_WITHOUT_YIELD, cut_off, nowhere, yield_no
 use crate::error::{Code, Error};
 use crate::failure::Failure;
 use crate::policy::Siblings;
-use crate::run::{Interrupt, InterruptId, StopReason};
 use crate::state::State;
 use crate::step::Step;
+use crate::words::{Asked, DroppedEdits, EditError, GraphEdit, Interrupt, InterruptId, StopReason};
 use again::Again;
 
 /// How the runs of a graph go on, where that is not from superstep to superstep.

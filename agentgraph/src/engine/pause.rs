@@ -10,8 +10,8 @@ use crate::engine::plan::{Actors, Handled, handled};
 use crate::engine::{Loop, Pause};
 use crate::error::{Code, Error};
 use crate::failure::Failure;
-use crate::run::Interrupt;
 use crate::state::State;
+use crate::words::Interrupt;
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// A superstep that cannot be committed: stores what its tasks left behind, then says why.

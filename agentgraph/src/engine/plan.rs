@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::context::{Answered, Asked, Asks, RunId, TaskId, TaskPlace};
+use crate::context::{Asks, RunId, TaskId, TaskPlace};
 use crate::engine::stored::{StoredAnswer, StoredRequest};
 use crate::failure::Failure;
 use crate::step::InputValue;
+use crate::words::{Answered, Asked};
 
 /// What runs next: nodes whose trigger fired, and dispatches.
 ///

@@ -11,14 +11,13 @@ use crate::checkpoint::delta;
 use crate::checkpoint::format::{
     Bytes, NEEDS_KEY, SEALED, StoredLimits, StoredMemories, StoredSpot, StoredStuck,
 };
-use crate::context::{Request, Spot, TaskId};
+use crate::context::TaskId;
 use crate::dependency::outputs::StoredDropped;
-use crate::edits::GraphEdit;
 use crate::error::{Code, Error};
-use crate::migrate::Migrations;
-use crate::run::{Interrupt, InterruptKind};
+use crate::record::migrate::Migrations;
 use crate::state::State;
 use crate::step::{Command, Dispatch, Goto, InputValue, Step};
+use crate::words::{GraphEdit, Interrupt, InterruptKind, Request, Spot};
 
 /// A finished task's step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::context::TaskRequest;
-use crate::edits::{Collects, Desk, DroppedEdits, Edits, GraphEdit};
+use crate::context::edits::{Collects, Desk, Edits};
 use crate::engine::Loop;
 use crate::engine::done::Done;
 use crate::engine::host::TaskRunner;
@@ -12,6 +12,7 @@ use crate::graph::run_graph::LaidDown;
 use crate::run::event::EventKind;
 use crate::state::State;
 use crate::step::MakeEdits;
+use crate::words::{DroppedEdits, GraphEdit};
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// Makes the edits that the caller wants before the run begins, as START's. In a pass they are a part of its input.

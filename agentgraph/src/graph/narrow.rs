@@ -6,8 +6,9 @@ use std::marker::PhantomData;
 use serde::Serialize;
 
 use super::CompiledGraph;
-use crate::run::{InterruptId, RunBuilder};
+use crate::run::RunBuilder;
 use crate::state::State;
+use crate::words::InterruptId;
 
 /// A graph whose runs take an `I` and show an `O`: see [`CompiledGraph::narrow`].
 pub struct Narrow<S: State, I, O> {

@@ -11,9 +11,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::topology::{END_ID, Topology};
-use crate::edits::{GraphEdit, Rejection};
 use crate::error::nearest;
-use crate::{END, START};
+use crate::words::{END, GraphEdit, Rejection, START};
 
 /// What edits change of the layers below.
 #[derive(Clone, Debug, Default)]

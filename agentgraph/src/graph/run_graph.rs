@@ -10,8 +10,9 @@ use super::compiled::{GraphCore, NodeEntry};
 use super::overlay::{Layers, Overlay, TemporaryNode};
 use super::topology::{END_ID, Exits};
 use crate::checkpoint::format::Header;
-use crate::edits::{DroppedEdits, EditError, GraphEdit, Made, Rejection};
+use crate::context::edits::Made;
 use crate::state::State;
+use crate::words::{DroppedEdits, EditError, GraphEdit, Rejection};
 
 pub(crate) struct RunGraph<S: State> {
     pub(crate) core: Arc<GraphCore<S>>,

@@ -9,7 +9,7 @@ use super::overlay::Layers;
 use super::run_graph::RunGraph;
 use super::topology::END_ID;
 use crate::state::State;
-use crate::{END, START};
+use crate::words::{END, START};
 
 /// A graph as a run has it: the compiled one with its temporary edits. [`CompiledGraph::topology_at`] gives it, and
 /// [`CompiledDependencyGraph::topology_at`] that of a pass.

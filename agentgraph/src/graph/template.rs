@@ -12,13 +12,15 @@ use serde_json::Value;
 use super::compiled::{GraphCore, NodeEntry};
 use super::overlay::{Ground, Layers, Overlay, TemporaryNode};
 use super::run_graph::{Proposed, Temporary};
+use crate::context::edits::{Desk, Made};
 use crate::context::{RunShared, TaskRequest};
-use crate::edits::{Desk, GraphEdit, Made, Rejection};
 use crate::error::nearest;
 use crate::extract::RequirementKind;
 use crate::node::{IntoNode, Node};
-use crate::policy::{Policies, panic_of};
+use crate::panic::panic_of;
+use crate::policy::Policies;
 use crate::state::State;
+use crate::words::{GraphEdit, Rejection};
 
 /// Makes a node of arguments.
 pub(crate) type Template<S> = Arc<dyn Fn(&Value) -> Result<Node<S>, String> + Send + Sync>;

@@ -6,15 +6,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use crate::node::{NodeFuture, NodeResult};
+use crate::panic::{NodePanic, panic_of};
 use crate::state::State;
-
-/// A node panicked; the text is the panic's message.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("panicked: {message}")]
-pub struct NodePanic {
-    /// What it panicked with.
-    pub message: String,
-}
 
 /// Does `work`, in which a panic is the node's until the guard is lifted, and anybody's after that.
 ///
@@ -84,10 +77,4 @@ impl<S: State> Future for CatchPanic<S> {
             }
         }
     }
-}
-
-pub(crate) fn panic_of(payload: &(dyn std::any::Any + Send)) -> NodePanic {
-    let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    let message = text.or_else(|| payload.downcast_ref::<String>().cloned());
-    NodePanic { message: message.unwrap_or_else(|| "(no message)".into()) }
 }

@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::panic::NodePanic;
 use crate::error::{BoxError, Terminal, caused_by};
+use crate::panic::NodePanic;
 
 /// How often, when and for which errors a node is tried again.
 ///

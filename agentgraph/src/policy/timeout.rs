@@ -13,6 +13,7 @@ use crate::context::TaskRequest;
 use crate::node::NodeResult;
 use crate::services::Services;
 use crate::state::State;
+use crate::words::Timeouts;
 
 /// An attempt took longer than the node's timeout, or was silent for longer than its idle timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -46,13 +47,6 @@ impl TimeoutKind {
             ),
         }
     }
-}
-
-/// The timeouts of a node.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Timeouts {
-    pub(crate) run: Option<Duration>,
-    pub(crate) idle: Option<Duration>,
 }
 
 /// The signs of life of the tasks that are watched for them. Empty in a graph without idle timeouts.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::checkpoint::format::Bytes;
 use crate::checkpoint::{ListQuery, PendingWrite, Place, page};
-use crate::context::{CheckpointId, RunId, Spent};
+use crate::context::{CheckpointId, RunId};
 use crate::engine::eager::order::Order;
 use crate::engine::fields::{check_kept_states, check_results};
 use crate::engine::journal::Journal;
@@ -18,10 +18,10 @@ use crate::graph::run_graph::RunGraph;
 use crate::graph::{CompiledGraph, GraphCore, Persistence};
 use crate::run::Edit;
 use crate::run::busy::{RolledBack, newest_run};
-use crate::run::interrupt::InterruptId;
 use crate::run::open::{OpenRequest, inside_of, tasks};
 use crate::session::StoredSessions;
 use crate::state::State;
+use crate::words::{InterruptId, Spent};
 
 /// What the caller asks for.
 pub(crate) enum Start<S: State> {

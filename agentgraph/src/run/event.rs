@@ -2,22 +2,19 @@
 
 mod inside;
 mod queue;
-mod stream;
 
 pub(crate) use inside::{Hears, Inside};
 pub(crate) use queue::EventQueue;
-pub use stream::EventStream;
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::checkpoint::format::Source;
 use crate::context::{CheckpointId, RunId, TaskId};
-use crate::edits::{DroppedEdits, EditError, GraphEdit};
 use crate::error::{Code, Error};
 use crate::extract::Snapshot;
-use crate::run::{Outcome, Replaced};
 use crate::state::{Hidden, Shown, State};
+use crate::words::{DroppedEdits, EditError, GraphEdit, Outcome, Replaced};
 
 /// Something that happened in a run, in the order in which it happened.
 #[non_exhaustive]

@@ -12,11 +12,11 @@ use std::sync::{Arc, Mutex};
 use crate::checkpoint::codec::Codec;
 use crate::checkpoint::format::{Bytes, Header, Source, StoredCall, StoredMemories, StoredStuck, open};
 use crate::checkpoint::{Checkpointer, ListQuery, PendingWrite, Place, RowKind, page, unreadable};
+use crate::context::edits::Desk;
 use crate::context::{
     Call, CheckpointId, Control, Inside, Nest, Outer, RunId, RunShared, Sink, Spending, TaskId, TaskRequest,
 };
-use crate::edits::Desk;
-use crate::engine::execute::{Left, OwnError};
+use crate::engine::execute::Left;
 use crate::engine::fields::{Misfit, fit};
 use crate::engine::host::{LocalRunner, TaskRunner};
 use crate::engine::journal::Journal;
@@ -26,6 +26,7 @@ use crate::engine::recorder::{Trace, add_step};
 use crate::engine::reuse::KeptOutputs;
 use crate::engine::stored::StoredStep;
 use crate::engine::{Eager, Loop, Pause, Scratch};
+use crate::error::OwnError;
 use crate::error::{BoxError, Code, Error};
 use crate::graph::joins::Joins;
 use crate::graph::run_graph::RunGraph;
@@ -34,10 +35,10 @@ use crate::policy::Heartbeats;
 use crate::run::event::{EventQueue, Inside as HeardInside};
 use crate::run::nested::ground::{Found, Ground};
 use crate::run::outcome::stored_stuck_error;
-use crate::run::{Durability, Interrupt};
 use crate::session::{Sessions, StoredSessions};
 use crate::state::State;
 use crate::subgraph::{Memory, namespace};
+use crate::words::{Durability, Interrupt};
 
 /// A graph that is a node.
 pub(crate) struct Callee<C: State> {

@@ -13,11 +13,11 @@ use crate::engine::stored::OF_RUN;
 use crate::error::Error;
 use crate::failure::Failure;
 use crate::graph::run_graph::RunGraph;
-use crate::run::Interrupt;
 use crate::run::nested::Callee;
 use crate::state::State;
 use crate::step::InputValue;
 use crate::subgraph::{Memory, namespace};
+use crate::words::Interrupt;
 
 /// A subgraph that has begun and has not come to its end.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,10 +9,10 @@ use futures_util::FutureExt;
 use super::begin::{Begun, EditedFrom, Next, Start, Thread};
 use super::event::{EventQueue, Hears};
 use super::open::OpenRequest;
-use super::{Durability, Edit, Outcome, RunBuilder, nested};
+use super::{Edit, RunBuilder, nested};
 use crate::checkpoint::Leased;
+use crate::context::edits::Desk;
 use crate::context::{Control, Nest, RunShared, Sink, Spending};
-use crate::edits::Desk;
 use crate::engine::edit::Behind;
 use crate::engine::halt::Halt;
 use crate::engine::host::TaskRunner;
@@ -21,10 +21,12 @@ use crate::engine::recorder::Trace;
 use crate::engine::reuse::KeptOutputs;
 use crate::engine::{Loop, Pause, Scratch};
 use crate::error::{Code, Error};
-use crate::policy::{Heartbeats, NodePanic, panic_of};
+use crate::panic::{NodePanic, panic_of};
+use crate::policy::Heartbeats;
 use crate::session::Sessions;
 use crate::state::State;
 use crate::step::MakeEdits;
+use crate::words::{Durability, Outcome};
 
 /// It is made in one go, since what is held across an await is a part of the run's future, which is written and moved before
 /// the first node runs.

@@ -10,7 +10,6 @@ use std::time::SystemTime;
 use crate::checkpoint::format::Source;
 use crate::checkpoint::{ListQuery, PendingWrite, Place, RowKind, Tail, page};
 use crate::context::{CheckpointId, RunId};
-use crate::edits::GraphEdit;
 use crate::engine::done::Done;
 use crate::engine::load::{
     Replayed, apply_row, fill_references, graph_changed, left_behind, replay, restore, shown_step,
@@ -23,10 +22,10 @@ use crate::error::{Code, Error};
 use crate::failure::Failure;
 use crate::graph::run_graph::RunGraph;
 use crate::graph::{CompiledGraph, GraphCore, GraphTopology, Persistence};
-use crate::run::Interrupt;
 use crate::run::open::{OpenChild, OpenTask, done, failure_of_all, inside_of, interrupts, tasks};
 use crate::state::{Shown, State};
 use crate::step::Step;
+use crate::words::{GraphEdit, Interrupt};
 
 /// A checkpoint, as a reader sees it.
 #[derive(Clone)]

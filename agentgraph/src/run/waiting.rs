@@ -11,8 +11,8 @@ use crate::checkpoint::{Checkpointer, Waiting, WaitingQuery};
 use crate::engine::stored::{StoredRequest, StoredStop, from_bytes};
 use crate::error::Error;
 use crate::graph::CompiledGraph;
-use crate::run::Interrupt;
 use crate::state::State;
+use crate::words::Interrupt;
 
 /// A question about all threads of a store: `graph.waiting().limit(50).await?` gives those that wait for somebody, in
 /// alphabetical order: for answers to interrupts, or for a [`proceed`](CompiledGraph::proceed) past a static interrupt, which

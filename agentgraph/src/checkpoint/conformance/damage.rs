@@ -13,7 +13,7 @@ use crate::error::Code;
 use crate::extract::Snapshot;
 use crate::graph::{CompiledGraph, StateGraph};
 use crate::json_state::{JsonReducer, JsonSchema, JsonState, JsonUpdate};
-use crate::{END, START};
+use crate::words::{END, START};
 
 pub(super) const CLAUSES: [Clause; 4] = [
     Clause::code("a thread goes on where it stood, from its stored bytes", |store| goes_on(store).boxed()),

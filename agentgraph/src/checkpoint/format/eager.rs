@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Bytes, FormatError, Header, HeaderWriter, StoredActivation, StoredLimits, damaged, read};
-use crate::context::{Replaces, TaskId};
+use crate::context::TaskId;
 use crate::failure::Failure;
+use crate::words::Replaces;
 
 /// An activation of an eager run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

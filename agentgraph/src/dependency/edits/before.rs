@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{Op, from_template};
 use crate::dependency::node::IntoDependencyNode;
-use crate::edits::{EditError, GraphEdit};
+use crate::words::{EditError, GraphEdit};
 
 /// What is edited before a pass begins, as one transaction; see
 /// [`RunBuilder::for_this_pass`](crate::RunBuilder::for_this_pass). It is checked when the call looks at its thread: what is

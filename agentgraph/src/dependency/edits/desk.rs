@@ -5,15 +5,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Op;
 use super::judge::{Deed, Judge, Occasion};
+use crate::context::edits;
 use crate::context::{RunShared, TaskRequest};
 use crate::dependency::layer::Layer;
 use crate::dependency::node::DependencyNode;
 use crate::dependency::outputs::{Output, PassInput};
 use crate::dependency::plan::{Plan, Status};
 use crate::dependency::wiring::Wiring;
-use crate::edits::{self, EditError, GraphEdit, Rejection};
 use crate::error::nearest;
 use crate::graph::run_graph::lacking;
+use crate::words::{EditError, GraphEdit, Rejection};
 
 /// What the tasks of one pass share with its loop.
 pub(crate) struct Desk<O, S> {

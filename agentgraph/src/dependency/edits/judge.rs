@@ -7,8 +7,8 @@ use crate::dependency::base::{Join, Pair};
 use crate::dependency::cycle::{self, Verdict};
 use crate::dependency::layer::{Graph, Layer};
 use crate::dependency::plan::{Plan, Status};
-use crate::edits::{GraphEdit, Rejection};
 use crate::error::nearest;
+use crate::words::{GraphEdit, Rejection};
 
 /// What an edit does.
 pub(super) enum Deed {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::edits::{DroppedEdits, EditError, GraphEdit, Rejection};
+use crate::words::{DroppedEdits, EditError, GraphEdit, Rejection};
 
 /// A node that did not run in a pass.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -11,9 +11,9 @@ use super::{OutputTable, Outputs, OutputsUpdate};
 use crate::checkpoint::delta::{DeltaWriter, EncodeError, decode, encode};
 use crate::dependency::deps::Slot;
 use crate::dependency::edits::Op;
-use crate::edits::{EditError, GraphEdit, Rejection};
 use crate::reduce::derived::{decode_fields, encode_field, encode_fields};
 use crate::state::{State, StateError, StoredState};
+use crate::words::{EditError, GraphEdit, Rejection};
 
 /// The channel of a pass that is over.
 #[derive(Serialize)]

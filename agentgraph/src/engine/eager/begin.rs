@@ -17,8 +17,8 @@ use crate::engine::load::{replay, restore, restore_kept, unknown_read};
 use crate::engine::stored::StoredAnswer;
 use crate::error::Error;
 use crate::graph::Persistence;
-use crate::run::InterruptId;
 use crate::state::State;
+use crate::words::InterruptId;
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// Forgets what an earlier run had open.

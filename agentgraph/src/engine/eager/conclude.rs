@@ -14,8 +14,8 @@ use crate::engine::stored::{StoredAnswer, StoredRequest, StoredStop, to_bytes, t
 use crate::engine::{Loop, Pause};
 use crate::error::Error;
 use crate::failure::Failure;
-use crate::run::{Interrupt, InterruptKind, StopReason};
 use crate::state::State;
+use crate::words::{Interrupt, InterruptKind, StopReason};
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// Says what the call comes to; `None` if it goes on after all.

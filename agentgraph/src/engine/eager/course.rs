@@ -17,10 +17,10 @@ use crate::engine::halt::sleep;
 use crate::engine::running::{Ended, Running};
 use crate::error::Error;
 use crate::failure::Failure;
-use crate::run::{Interrupt, StopReason};
 use crate::services::Services;
 use crate::state::State;
 use crate::step::InputValue;
+use crate::words::{Interrupt, StopReason};
 
 /// How a task ended.
 pub(super) enum End<S: State> {

@@ -1,6 +1,5 @@
 //! An eager run's part of a record, and back.
 
-use crate::START;
 use crate::checkpoint::format::{
     Bytes, Header, HeaderWriter, StoredActivation, StoredEager, StoredGroup, StoredLeft, StoredMerge,
     StoredWritten,
@@ -14,6 +13,7 @@ use crate::error::Error;
 use crate::graph::run_graph::RunGraph;
 use crate::state::State;
 use crate::step::InputValue;
+use crate::words::START;
 
 impl Flow {
     /// Writes what the record has to say: `whole` as it is, otherwise what has changed.

@@ -17,10 +17,10 @@ use crate::engine::host::TaskRunner;
 use crate::engine::journal::Journal;
 use crate::engine::running::Running;
 use crate::policy::OnEnd;
-use crate::run::StopReason;
 use crate::run::event::EventQueue;
 use crate::state::State;
 use crate::subgraph::Memory;
+use crate::words::StopReason;
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// Starts what may start. Outside of tokio's cooperative budget: with more ready tasks than it allows, the rest would be

@@ -15,9 +15,9 @@ use crate::engine::failed::{error_write, no_error};
 use crate::error::Error;
 use crate::extract::Snapshot;
 use crate::node::NodeResult;
-use crate::run::Interrupt;
 use crate::run::event::{EventKind, TaskEnd};
 use crate::step::Step;
+use crate::words::Interrupt;
 
 impl<O: Output, S: PassInput> Pass<'_, O, S> {
     /// Judges what a node gave. The control cell is read first: a task that asked waits, whatever it returned.

@@ -17,7 +17,8 @@ use crate::engine::running::Running;
 use crate::error::{BoxError, Error};
 use crate::extract::Task;
 use crate::node::{ErasedNode, NodeFuture};
-use crate::policy::{CatchPanic, NodePanic, call_with_policies, guarded, invoke};
+use crate::panic::NodePanic;
+use crate::policy::{CatchPanic, call_with_policies, guarded, invoke};
 use crate::run::event::EventKind;
 use crate::step::Step;
 

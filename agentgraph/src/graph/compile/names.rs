@@ -8,7 +8,7 @@ use crate::graph::problem::{Problem, ProblemKind};
 use crate::graph::topology::END_ID;
 use crate::graph::{DeclaredNode, Place};
 use crate::state::State;
-use crate::{END, START};
+use crate::words::{END, START};
 
 #[derive(Default)]
 pub(super) struct Problems {

@@ -9,10 +9,9 @@ use super::{EventKind, TaskEnd, TaskRef, Views};
 use crate::checkpoint::codec::Codec;
 use crate::checkpoint::format::Source;
 use crate::context::{CheckpointId, RunId};
-use crate::edits::{DroppedEdits, EditError, GraphEdit};
-use crate::graph::json;
-use crate::run::Replaced;
+use crate::record::json;
 use crate::state::State;
+use crate::words::{DroppedEdits, EditError, GraphEdit, Replaced};
 
 /// Who hears what happens in subgraphs: the queue of the graph that is streamed.
 pub(crate) trait Hears: Send + Sync {

@@ -8,9 +8,8 @@ use std::task::{Context, Poll, Waker};
 use super::inside::{Heard, Hears, Inside};
 use super::{Event, EventKind, TaskRef, Views};
 use crate::context::{Asks, RunId, Sink, TaskId, TaskRequest};
-use crate::edits::EditError;
-use crate::run::Replaced;
 use crate::state::State;
+use crate::words::{EditError, Replaced};
 
 /// The queue between a run and its stream.
 pub(crate) struct EventQueue<S: State> {
@@ -167,7 +166,7 @@ impl<S: State> EventQueue<S> {
     }
 
     /// Nobody reads any more: whoever waits for room goes on, and what is added is dropped.
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         let mut inner = self.inner();
         inner.ended = true;
         inner.waiting.drain(..).for_each(Waker::wake);
@@ -183,12 +182,12 @@ impl<S: State> EventQueue<S> {
     }
 
     /// The superstep that runs.
-    pub(super) fn step(&self) -> u64 {
+    pub(crate) fn step(&self) -> u64 {
         self.inner().step
     }
 
     /// How many events were made and not read yet.
-    pub(super) fn unread(&self) -> usize {
+    pub(crate) fn unread(&self) -> usize {
         self.inner().events.len()
     }
 
@@ -225,7 +224,7 @@ impl<S: State> EventQueue<S> {
     }
 
     /// The next event; if there is none, `reader` is woken by the one that comes.
-    pub(super) fn pop(&self, reader: &Waker) -> Option<Event<S>> {
+    pub(crate) fn pop(&self, reader: &Waker) -> Option<Event<S>> {
         let mut inner = self.inner();
         let event = inner.events.pop_front();
         inner.reader = event.is_none().then(|| reader.clone());

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::GraphEdit;
+use super::edit::GraphEdit;
 use crate::error::Code;
 
 /// A temporary edit that was refused. It has left no trace, and the node can go on without it; returned by `?` it fails the

@@ -3,14 +3,14 @@
 use serde_json::Value;
 
 use crate::error::{Code, Error};
-use crate::run::InterruptId;
+use crate::words::InterruptId;
 
 /// Problems that are told of one answer.
 const MOST: usize = 3;
 
 /// # Errors
 /// [`Code::BadAnswer`], which says where and why, and does not repeat the answer.
-pub(super) fn check(id: InterruptId, node: &str, schema: &Value, answer: &Value) -> Result<(), Error> {
+pub(crate) fn check(id: InterruptId, node: &str, schema: &Value, answer: &Value) -> Result<(), Error> {
     let Some(problem) = problem(schema, answer) else { return Ok(()) };
     let problem = format!(
         "the answer to interrupt {id} does not fit its schema: {problem}; nothing was stored, and the interrupt stays open"

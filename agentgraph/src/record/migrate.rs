@@ -4,6 +4,7 @@
 //! the migrations between the two, as fields by name, before any type of today sees it. What is stored stays as it is:
 //! the next checkpoint is a full in the new version.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -238,5 +239,20 @@ impl Migrations {
             );
             Error::new(Code::SchemaVersion, problem).with_source(error)
         })
+    }
+}
+
+/// What a graph does with stored fields that its state does not have.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct UnknownFields {
+    /// Those that are let go.
+    pub(crate) drops: Vec<Cow<'static, str>>,
+    /// All others are carried on.
+    pub(crate) keeps: bool,
+}
+
+impl UnknownFields {
+    pub(crate) fn drops(&self, name: &str) -> bool {
+        self.drops.iter().any(|dropped| dropped == name)
     }
 }

@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{EditError, GraphEdit, Rejection};
 use crate::context::{RunShared, TaskRequest};
-use crate::node::IntoNode;
+use crate::node::{IntoNode, NodeResult};
 use crate::state::State;
+use crate::step::Step;
+use crate::words::{EditError, GraphEdit, Rejection};
 
 /// A node that is not data: a function that the caller handed over, as its discipline knows it.
 pub(crate) type Made = Arc<dyn Any + Send + Sync>;
@@ -229,4 +230,20 @@ impl std::fmt::Debug for Edits {
 pub struct EditMark {
     attempt: u32,
     edits: usize,
+}
+
+/// Makes the edits of a command that a node has returned. What is refused is the node's failure.
+pub(crate) fn make_edits<S: State>(
+    shared: &Arc<RunShared>,
+    request: TaskRequest,
+    result: NodeResult<S>,
+) -> NodeResult<S> {
+    let Ok(Step::Command(mut command)) = result else { return result };
+    if !command.edits.is_empty() {
+        let edits = Edits::new(Arc::clone(shared), request);
+        for edit in std::mem::take(&mut command.edits) {
+            edit(&edits)?;
+        }
+    }
+    Ok(Step::Command(command))
 }

@@ -1,23 +1,18 @@
 //! Temporary edits: changes of the graph that hold for one run.
 //!
-//! The words are the same in every discipline: [`GraphEdit`] is an edit as data, by names; [`Edits`] is what a task makes
-//! them with; [`EditError`] says why one was refused. What an edit *means*, and what it is checked against, is up to the
-//! [`Desk`] of the discipline that runs.
+//! The words are the same in every discipline: [`GraphEdit`] is an edit as data, by names; [`Edits`](crate::Edits) is what a task
+//! makes them with; [`EditError`] says why one was refused. What an edit *means*, and what it is checked against, is up to the
+//! discipline that runs.
 //!
 //! A compiled graph is never touched: edits go onto an overlay that belongs to the run. They are checked when they are
 //! called, kept until the attempt that made them has succeeded, and applied when its superstep is merged.
-
-mod handle;
-mod rejection;
-
-pub(crate) use handle::{Collected, Collects, Desk, Made};
-pub use handle::{EditMark, Edits};
-pub use rejection::{EditError, Rejection};
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use super::rejection::EditError;
 
 /// One temporary edit, by the names that the graph and its drawing use.
 ///

@@ -10,10 +10,11 @@ use std::task::{Context, Poll};
 
 use futures_util::Stream;
 
-use super::{Event, EventKind, EventQueue};
+use super::event::{Event, EventKind, EventQueue};
 use crate::error::{Code, Error};
-use crate::run::{Outcome, RunFuture};
+use crate::run::RunFuture;
 use crate::state::State;
+use crate::words::Outcome;
 
 /// The events of a run. The run makes progress while the stream is polled and is cancelled when it is dropped.
 ///

@@ -1,0 +1,31 @@
+//! The nouns of the engine as plain data. A leaf: nothing here knows how anything runs.
+
+mod budget;
+mod durability;
+mod edit;
+mod interrupt;
+mod outcome;
+mod question;
+mod rejection;
+mod spent;
+mod stop;
+mod timeouts;
+
+pub use budget::Budget;
+pub use durability::Durability;
+pub use edit::{DroppedEdits, GraphEdit};
+pub use interrupt::{Interrupt, InterruptId, InterruptKind, Replaced};
+pub(crate) use outcome::stuck_joins;
+pub use outcome::{NotFinished, Outcome, StuckJoin};
+pub use question::InterruptKey;
+pub(crate) use question::{Answered, Asked, Replaces, Request, Spot};
+pub use rejection::{EditError, Rejection};
+pub(crate) use spent::Spent;
+pub use stop::StopReason;
+pub(crate) use timeouts::Timeouts;
+
+/// Where every run begins. It has no incoming edges.
+pub const START: &str = "__start__";
+
+/// Where a branch ends. It has no outgoing edges.
+pub const END: &str = "__end__";

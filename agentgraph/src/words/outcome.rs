@@ -1,0 +1,256 @@
+//! What a call comes to.
+
+use std::any::Any;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use super::edit::DroppedEdits;
+use super::interrupt::Interrupt;
+use super::stop::StopReason;
+use crate::context::{CheckpointId, RunId};
+use crate::error::{Code, Error};
+
+/// What a call came to, unless it failed. A failure is an [`Error`](crate::Error); everything else is here and loses nothing.
+#[derive(Clone, Debug)]
+pub enum Outcome<O> {
+    /// The run is over.
+    #[non_exhaustive]
+    Finished {
+        /// The last state.
+        output: O,
+        /// Joins that were still waiting for some of their sources, those of subgraphs among them.
+        stuck: Vec<StuckJoin>,
+        /// The nodes of [detached](crate::IntoNode::detached) tasks that the end cut off, in the order in which they were
+        /// reached.
+        cancelled: Vec<String>,
+        /// The run.
+        run: RunId,
+        /// Its last checkpoint, if it has a checkpointer.
+        checkpoint: Option<CheckpointId>,
+        /// What the run has spent, by unit.
+        spent: BTreeMap<Cow<'static, str>, u64>,
+        /// Temporary edits of this call that did not fit those of a parallel task, and were dropped.
+        dropped: Vec<DroppedEdits>,
+    },
+    /// The run waits: for answers (`resume`), or at a static interrupt (`proceed`).
+    #[non_exhaustive]
+    Interrupted {
+        /// The last committed state.
+        output: O,
+        /// What it waits for, in task order.
+        interrupts: Vec<Interrupt>,
+        /// The run.
+        run: RunId,
+        /// Its last checkpoint, if it has a checkpointer.
+        checkpoint: Option<CheckpointId>,
+        /// What the run has spent, by unit.
+        spent: BTreeMap<Cow<'static, str>, u64>,
+        /// Temporary edits of this call that did not fit those of a parallel task, and were dropped.
+        dropped: Vec<DroppedEdits>,
+    },
+    /// The run was stopped and can go on by `proceed()`.
+    #[non_exhaustive]
+    Stopped {
+        /// The last committed state.
+        output: O,
+        /// Why.
+        reason: StopReason,
+        /// The run.
+        run: RunId,
+        /// Its last checkpoint, if it has a checkpointer.
+        checkpoint: Option<CheckpointId>,
+        /// What the run has spent, by unit.
+        spent: BTreeMap<Cow<'static, str>, u64>,
+        /// Temporary edits of this call that did not fit those of a parallel task, and were dropped.
+        dropped: Vec<DroppedEdits>,
+    },
+}
+
+impl<O> Outcome<O> {
+    /// The state, whatever the outcome.
+    pub fn output(&self) -> &O {
+        match self {
+            Outcome::Finished { output, .. }
+            | Outcome::Interrupted { output, .. }
+            | Outcome::Stopped { output, .. } => output,
+        }
+    }
+
+    /// The same outcome, showing `part` of the state.
+    pub fn map<P>(self, part: impl FnOnce(O) -> P) -> Outcome<P> {
+        match self {
+            Outcome::Finished { output, stuck, cancelled, run, checkpoint, spent, dropped } => {
+                Outcome::Finished { output: part(output), stuck, cancelled, run, checkpoint, spent, dropped }
+            }
+            Outcome::Interrupted { output, interrupts, run, checkpoint, spent, dropped } => {
+                Outcome::Interrupted { output: part(output), interrupts, run, checkpoint, spent, dropped }
+            }
+            Outcome::Stopped { output, reason, run, checkpoint, spent, dropped } => {
+                Outcome::Stopped { output: part(output), reason, run, checkpoint, spent, dropped }
+            }
+        }
+    }
+
+    /// The state of a finished run in which no join still waits.
+    ///
+    /// # Errors
+    /// [`NotFinished`], with the state inside: [`Code::StuckJoin`] if the run is over and a join still waits,
+    /// [`Code::NotFinished`] if it was interrupted or stopped. Match on the outcome to go on with a state all the same.
+    ///
+    /// ```
+    /// # use agentgraph::prelude::*;
+    /// # use agentgraph::Code;
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # struct Words { #[reduce(append)] seen: Vec<String> }
+    /// # async fn note(ctx: Ctx) -> WordsUpdate { Words::update().seen([ctx.node()]) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let graph = StateGraph::new()
+    ///     .node("search", note)
+    ///     .node("ask", note)
+    ///     .node("report", note)
+    ///     .branch(START, |_: &Words| "search", ["search", "ask"])
+    ///     .edge(["search", "ask"], "report") // `ask` never runs
+    ///     .compile()?;
+    /// let error = graph.invoke(Words::update()).await?.into_finished().unwrap_err();
+    /// assert_eq!(error.code(), Code::StuckJoin);
+    /// assert_eq!(error.state::<Words>().unwrap().seen, ["search"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn into_finished(self) -> Result<O, NotFinished>
+    where
+        O: Any + Send + Sync,
+    {
+        let (error, output) = match self {
+            Outcome::Finished { output, stuck, .. } => match stuck_joins(&stuck) {
+                None => return Ok(output),
+                Some(error) => (error, output),
+            },
+            Outcome::Interrupted { output, interrupts, .. } => {
+                let nodes: Vec<String> = interrupts.iter().map(Interrupt::place).collect();
+                let problem = format!(
+                    "the run is interrupted at {}: match on `Outcome::Interrupted`, and go on with `resume(..)` or \
+                     `proceed()`",
+                    nodes.join(", ")
+                );
+                (Error::new(Code::NotFinished, problem), output)
+            }
+            Outcome::Stopped { output, reason, .. } => {
+                let problem = format!(
+                    "the run was stopped: {reason}; match on `Outcome::Stopped`, and go on with `proceed()`"
+                );
+                (Error::new(Code::NotFinished, problem), output)
+            }
+        };
+        Err(NotFinished(error.with_state(Arc::new(output))))
+    }
+
+    /// What the run waits for; empty unless it was interrupted.
+    pub fn interrupts(&self) -> &[Interrupt] {
+        match self {
+            Outcome::Interrupted { interrupts, .. } => interrupts,
+            _ => &[],
+        }
+    }
+
+    /// How much of a unit that nodes count the run has spent, in all its calls. See [`Budget`](crate::Budget).
+    pub fn spent(&self, unit: &str) -> u64 {
+        let (Outcome::Finished { spent, .. }
+        | Outcome::Interrupted { spent, .. }
+        | Outcome::Stopped { spent, .. }) = self;
+        spent.get(unit).copied().unwrap_or(0)
+    }
+
+    /// Temporary edits of this call that did not fit those of a parallel task, and were dropped as a whole.
+    pub fn dropped_edits(&self) -> &[DroppedEdits] {
+        let (Outcome::Finished { dropped, .. }
+        | Outcome::Interrupted { dropped, .. }
+        | Outcome::Stopped { dropped, .. }) = self;
+        dropped
+    }
+
+    /// The run's id.
+    pub fn run(&self) -> RunId {
+        match self {
+            Outcome::Finished { run, .. }
+            | Outcome::Interrupted { run, .. }
+            | Outcome::Stopped { run, .. } => *run,
+        }
+    }
+
+    /// The last checkpoint, if the graph has a checkpointer.
+    pub fn checkpoint(&self) -> Option<CheckpointId> {
+        match self {
+            Outcome::Finished { checkpoint, .. }
+            | Outcome::Interrupted { checkpoint, .. }
+            | Outcome::Stopped { checkpoint, .. } => *checkpoint,
+        }
+    }
+}
+
+/// A run that was expected to be finished is not, or joins of it still wait.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct NotFinished(Error);
+
+impl NotFinished {
+    /// The stable code: [`Code::NotFinished`] or [`Code::StuckJoin`].
+    pub fn code(&self) -> Code {
+        self.0.code()
+    }
+
+    /// The state that the outcome shows. `None` if `O` is another type than the outcome's.
+    pub fn state<O: Any + Send + Sync>(&self) -> Option<&O> {
+        self.0.state()
+    }
+}
+
+impl From<NotFinished> for Error {
+    fn from(not_finished: NotFinished) -> Self {
+        not_finished.0
+    }
+}
+
+/// A join that did not fire because some of its sources never ran.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StuckJoin {
+    /// The subgraph that it is in, as checkpoints call it; empty for the graph that was run.
+    pub namespace: String,
+    /// The node behind it.
+    pub to: String,
+    /// The sources that arrived.
+    pub arrived: Vec<String>,
+    /// The sources that did not.
+    pub missing: Vec<String>,
+}
+
+/// The error for joins that still wait, if there are any.
+pub(crate) fn stuck_joins(stuck: &[StuckJoin]) -> Option<Error> {
+    let list: Vec<String> = stuck.iter().map(ToString::to_string).collect();
+    (!list.is_empty()).then(|| {
+        let problem = format!(
+            "the run is over and {}: see that every source runs, or let the join wait for fewer with `any`, `n_of` or a \
+             timeout",
+            list.join("; ")
+        );
+        Error::new(Code::StuckJoin, problem)
+    })
+}
+
+impl fmt::Display for StuckJoin {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names =
+            |names: &[String]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        write!(out, "the join into `{}` still waits for {}", self.to, names(&self.missing))?;
+        write!(out, " after {}", names(&self.arrived))?;
+        match self.namespace.is_empty() {
+            true => Ok(()),
+            false => write!(out, " in the subgraph `{}`", self.namespace),
+        }
+    }
+}

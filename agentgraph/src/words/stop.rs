@@ -1,0 +1,31 @@
+//! Why a run stops before its end.
+
+use std::fmt;
+
+/// Why a run was stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum StopReason {
+    /// It took as many supersteps as the call allows.
+    Limit,
+    /// Its cancellation token was cancelled.
+    Cancelled,
+    /// It was asked to stop between two supersteps, by a token or by [`Ctx::drain`](crate::Ctx::drain).
+    Drained,
+    /// The call took as long as it may.
+    Deadline,
+    /// The run's [`Budget`](crate::Budget) is used up.
+    Budget,
+}
+
+impl fmt::Display for StopReason {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            StopReason::Limit => "the limit of supersteps was reached",
+            StopReason::Cancelled => "it was cancelled",
+            StopReason::Drained => "it was asked to stop",
+            StopReason::Deadline => "its deadline has passed",
+            StopReason::Budget => "its budget is used up",
+        })
+    }
+}

@@ -1,0 +1,297 @@
+//! `docs/architecture.md` has a table of the engine's rooms: which files are in each, and from which rooms they may import. Every
+//! import of every file is held against it. Arrows that still go up are listed below the table, and none of them lingers there
+//! once it is cut.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+#[test]
+fn every_import_is_one_that_the_table_of_rooms_allows() {
+    let house = House::read();
+    let map = Map::read();
+    let mut unplaced = Vec::new();
+    let mut up = BTreeSet::new();
+    for file in house.files.keys().filter(|file| !FACE.contains(&file.as_str())) {
+        let Some(from) = map.room_of(file) else {
+            unplaced.push(file);
+            continue;
+        };
+        for target in house.imports(file) {
+            let to = map.room_of(&target).unwrap_or("the crate's root");
+            if to != from && !map.may_import(from, to) {
+                up.insert((file.clone(), to.to_owned()));
+            }
+        }
+    }
+    assert!(unplaced.is_empty(), "no room of the table has {unplaced:?}");
+    let new: Vec<_> = up.difference(&map.still_up).collect();
+    assert!(
+        new.is_empty(),
+        "the table of rooms does not allow these files to import from these rooms: {new:#?}"
+    );
+    let cut: Vec<_> = map.still_up.difference(&up).collect();
+    assert!(cut.is_empty(), "these arrows are cut, so they do not belong on the list any more: {cut:#?}");
+}
+
+#[test]
+fn every_room_of_the_table_has_files_and_imports_only_from_rooms_above_it() {
+    let house = House::read();
+    let map = Map::read();
+    let names: Vec<&str> = map.rooms.iter().map(|room| room.name.as_str()).collect();
+    for (at, room) in map.rooms.iter().enumerate() {
+        for file in &room.files {
+            assert!(house.files.keys().any(|known| is_in(known, file)), "{}: there is no {file}", room.name);
+        }
+        for import in &room.imports {
+            assert!(
+                names[..at].contains(&import.as_str()),
+                "{} imports from {import}, which is not above it",
+                room.name
+            );
+        }
+    }
+}
+
+/// What makes the public face out of all rooms.
+const FACE: [&str; 2] = ["lib.rs", "prelude.rs"];
+
+/// The table of rooms, as the documentation has it.
+struct Map {
+    rooms: Vec<Room>,
+    /// Files with rooms from which they import and should not.
+    still_up: BTreeSet<(String, String)>,
+}
+
+struct Room {
+    name: String,
+    /// Files and folders, below `src`.
+    files: Vec<String>,
+    imports: Vec<String>,
+}
+
+impl Map {
+    fn read() -> Self {
+        let page = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/architecture.md");
+        let text = fs::read_to_string(page).unwrap();
+        let section = |title: &str| {
+            let body = text.split_once(&format!("\n{title}\n")).expect(title).1;
+            body.split("\n#").next().unwrap().to_owned()
+        };
+        let rows = |body: &str| -> Vec<Vec<Vec<String>>> {
+            let rows = body.lines().filter(|line| line.starts_with("| `"));
+            rows.map(|row| row.trim_matches('|').split('|').map(coded).collect()).collect()
+        };
+        let rooms = rows(&section("### Rooms and arrows")).into_iter().map(|row| Room {
+            name: row[0][0].clone(),
+            files: row[1].clone(),
+            imports: row[2].clone(),
+        });
+        let still_up = rows(&section("### Arrows that still go up")).into_iter();
+        let still_up = still_up
+            .flat_map(|row| row[1].iter().map(|room| (row[0][0].clone(), room.clone())).collect::<Vec<_>>());
+        let map = Self { rooms: rooms.collect(), still_up: still_up.collect() };
+        assert!(map.rooms.len() > 5, "the table was not found");
+        map
+    }
+
+    /// The room with the longest entry that holds the file.
+    fn room_of(&self, file: &str) -> Option<&str> {
+        let entries =
+            self.rooms.iter().flat_map(|room| room.files.iter().map(move |entry| (entry, &room.name)));
+        let holding = entries.filter(|(entry, _)| is_in(file, entry));
+        holding.max_by_key(|(entry, _)| entry.len()).map(|(_, name)| name.as_str())
+    }
+
+    fn may_import(&self, from: &str, to: &str) -> bool {
+        self.rooms.iter().any(|room| room.name == from && room.imports.iter().any(|import| import == to))
+    }
+}
+
+/// Whether an entry of the table, a file or a folder, holds a file.
+fn is_in(file: &str, entry: &str) -> bool {
+    file == entry || entry.ends_with('/') && file.starts_with(entry)
+}
+
+/// The words between backticks.
+fn coded(cell: &str) -> Vec<String> {
+    cell.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+/// The sources of the engine, without their tests and comments.
+struct House {
+    files: BTreeMap<String, String>,
+    /// What each module gives out of another one: name to path.
+    given_on: BTreeMap<String, BTreeMap<String, Vec<String>>>,
+}
+
+impl House {
+    fn read() -> Self {
+        let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src");
+        let mut files = BTreeMap::new();
+        collect(&root, &root, &mut files);
+        let mut given_on: BTreeMap<String, BTreeMap<String, Vec<String>>> = BTreeMap::new();
+        for (file, text) in &files {
+            for (statement, _) in uses(text).into_iter().filter(|(_, is_public)| *is_public) {
+                for path in unfolded(&statement) {
+                    let name = path.last().unwrap().clone();
+                    given_on.entry(module_of(file).join("::")).or_default().insert(name, path);
+                }
+            }
+        }
+        Self { files, given_on }
+    }
+
+    /// The files from which a file imports, by `use` or by a path within its code.
+    fn imports(&self, file: &str) -> BTreeSet<String> {
+        let text = &self.files[file];
+        let module = module_of(file);
+        let named = uses(text).into_iter().flat_map(|(statement, _)| unfolded(&statement));
+        let inline = paths_in(&without_uses(text))
+            .into_iter()
+            .map(|path| path.split("::").map(str::to_owned).collect());
+        let found = named.chain(inline).filter_map(|path: Vec<String>| self.file_of(&module, &path, 0));
+        found.filter(|target| target != file).collect()
+    }
+
+    /// The file where what a path leads to is written down.
+    fn file_of(&self, module: &[String], path: &[String], depth: usize) -> Option<String> {
+        let ups = path.iter().take_while(|part| *part == "super").count();
+        let (mut at, mut rest) = match path.first()?.as_str() {
+            "crate" => (Vec::new(), &path[1..]),
+            "self" => (module.to_vec(), &path[1..]),
+            "super" => (module[..module.len().checked_sub(ups)?].to_vec(), &path[ups..]),
+            child => {
+                let inner = [module, &[child.to_owned()]].concat();
+                self.file(&inner)?;
+                (module.to_vec(), path)
+            }
+        };
+        while let Some((first, others)) = rest.split_first() {
+            let inner = [at.as_slice(), std::slice::from_ref(first)].concat();
+            if self.file(&inner).is_none() {
+                let given = self.given_on.get(&at.join("::")).and_then(|names| names.get(first));
+                let onward = given.filter(|_| depth < 8).and_then(|path| self.file_of(&at, path, depth + 1));
+                return onward.or_else(|| self.file(&at));
+            }
+            (at, rest) = (inner, others);
+        }
+        self.file(&at)
+    }
+
+    fn file(&self, module: &[String]) -> Option<String> {
+        let file = match module {
+            [] => "lib.rs".to_owned(),
+            parts => format!("{}.rs", parts.join("/")),
+        };
+        self.files.contains_key(&file).then_some(file)
+    }
+}
+
+fn collect(root: &Path, folder: &Path, files: &mut BTreeMap<String, String>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.strip_prefix(root).unwrap().to_str().unwrap().replace('\\', "/");
+        if path.is_dir() {
+            collect(root, &path, files);
+        } else if name.ends_with(".rs") && !name.ends_with("/tests.rs") && !name.ends_with("/laws.rs") {
+            files.insert(name, code_of(&fs::read_to_string(&path).unwrap()));
+        }
+    }
+}
+
+fn module_of(file: &str) -> Vec<String> {
+    file.trim_end_matches(".rs").split('/').filter(|part| *part != "lib").map(str::to_owned).collect()
+}
+
+/// The text up to its tests, without comments.
+fn code_of(text: &str) -> String {
+    let mut is_inner = false;
+    let tests = text
+        .lines()
+        .zip(text.lines().skip(1))
+        .position(|(line, next)| line == "#[cfg(test)]" && next.starts_with("mod ") && next.ends_with('{'));
+    let lines = text.lines().take(tests.unwrap_or(usize::MAX)).map(|line| {
+        let code = line.split("//").next().unwrap();
+        is_inner = if is_inner {
+            code != "}"
+        } else {
+            code.ends_with('{') && code.contains("mod ") && !code.starts_with(' ')
+        };
+        // In a module within a file, one step up is the file itself.
+        match is_inner {
+            true => {
+                code.replace("super::super::", "up::").replace("super::", "self::").replace("up::", "super::")
+            }
+            false => code.to_owned(),
+        }
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The `use` statements, each without `use` and semicolon, and whether it gives on what it names.
+fn uses(text: &str) -> Vec<(String, bool)> {
+    let mut found = Vec::new();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        let trimmed = line.trim_start();
+        let Some((before, first)) = trimmed.split_once("use ").filter(|(before, _)| is_visibility(before))
+        else {
+            continue;
+        };
+        let mut statement = first.to_owned();
+        while !statement.contains(';') {
+            statement.push_str(lines.next().expect("a `use` has an end"));
+        }
+        found.push((statement.split(';').next().unwrap().to_owned(), !before.is_empty()));
+    }
+    found
+}
+
+fn without_uses(text: &str) -> String {
+    uses(text).iter().fold(text.to_owned(), |text, (statement, _)| {
+        let first = statement.split('{').next().unwrap();
+        text.replace(&format!("use {first}"), "")
+    })
+}
+
+fn is_visibility(before: &str) -> bool {
+    let before = before.trim();
+    before.is_empty() || before == "pub" || before.starts_with("pub(") && before.ends_with(')')
+}
+
+/// `a::{b, c::{self, D as E}}` as the paths `a::b`, `a::c`, `a::c::D`.
+fn unfolded(statement: &str) -> Vec<Vec<String>> {
+    let statement = statement.trim();
+    let Some((before, inner)) = statement.split_once('{') else {
+        let path = statement.split(" as ").next().unwrap();
+        return vec![path.split("::").map(|part| part.trim().to_owned()).collect()];
+    };
+    let before: Vec<String> =
+        before.split("::").map(|part| part.trim().to_owned()).filter(|part| !part.is_empty()).collect();
+    let inner = inner.trim_end().strip_suffix('}').expect("braces are closed");
+    let mut items = vec![String::new()];
+    let mut depth = 0;
+    for sign in inner.chars() {
+        depth += i32::from(sign == '{') - i32::from(sign == '}');
+        if sign == ',' && depth == 0 {
+            items.push(String::new())
+        } else {
+            items.last_mut().unwrap().push(sign)
+        }
+    }
+    let items = items.iter().filter(|item| !item.trim().is_empty());
+    items
+        .flat_map(|item| unfolded(item))
+        .map(|path| [before.clone(), path.into_iter().filter(|part| part != "self").collect()].concat())
+        .collect()
+}
+
+/// Paths from the crate or from above that stand in the code itself.
+fn paths_in(text: &str) -> Vec<String> {
+    let is_part = |sign: char| sign.is_alphanumeric() || sign == '_' || sign == ':';
+    let words = text.split(|sign: char| !is_part(sign));
+    let starts = |word: &&str| word.starts_with("crate::") || word.starts_with("super::");
+    words.filter(starts).map(|word| word.trim_end_matches(':').to_owned()).collect()
+}
