@@ -159,7 +159,6 @@ pub use record::migrate::StoredFields;
 pub use reduce::{Keyed, KeyedWrite};
 pub use route::{IntoPicks, Pick, Route, RouteTarget};
 pub use run::event::{Event, EventKind, TaskEnd, TaskRef, View};
-pub use run::open::OpenChild;
 pub use run::stream::EventStream;
 pub use run::view::{Checkpoint, History};
 pub use run::{Prune, Pruned, RunBuilder, StateEdit, ThreadProblem, WaitingThread, WaitingThreads, WhenBusy};
@@ -167,11 +166,12 @@ pub use services::{Services, SystemServices};
 pub use session::{MissingSession, Session};
 pub use state::{Channel, Lifetime, MASK, State, StateError, StoredState, WriteKind};
 pub use step::{Command, Dispatch, Goto, IntoGoto, IntoGotos, IntoStep, Step};
-pub use subgraph::{IsGraph, Memory, Subgraph, SubgraphInput};
+pub use subgraph::{IsGraph, Subgraph, SubgraphInput};
 pub use tokio_util::sync::CancellationToken;
 pub use words::{
     Budget, DroppedEdits, Durability, END, EditError, GraphEdit, Interrupt, InterruptId, InterruptKey,
-    InterruptKind, NotFinished, Outcome, Rejection, Replaced, START, StopReason, StuckJoin,
+    InterruptKind, Memory, NotFinished, OpenChild, Outcome, Rejection, Replaced, START, StopReason,
+    StuckJoin,
 };
 
 /// Compiles the example of the README.

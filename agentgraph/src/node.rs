@@ -3,6 +3,8 @@
 //! [`IntoNode`] is the one trait behind "just pass a function"; [`Node`] is what comes out of it, with the
 //! settings of the node beside the erased call. A node knows nothing of the graph it is put into.
 
+pub(crate) mod inner;
+
 use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
@@ -19,10 +21,10 @@ use crate::error::BoxError;
 use crate::extract::{FromTask, Requirement, Task};
 use crate::failure::KeptError;
 use crate::layer::{Layered, NodeCall, NodeService};
+use crate::node::inner::AnyGraph;
 use crate::policy::{OnEnd, Policies, RetryPolicy};
 use crate::state::State;
 use crate::step::{IntoStep, Step};
-use crate::subgraph::AnyGraph;
 
 /// What one call of a node gives.
 pub(crate) type NodeResult<S> = Result<Step<S>, BoxError>;

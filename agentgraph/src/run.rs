@@ -17,7 +17,6 @@ pub(crate) mod view;
 mod waiting;
 
 pub use busy::WhenBusy;
-pub(crate) use edit::Edit;
 pub use edit::StateEdit;
 pub use problem::ThreadProblem;
 pub use upkeep::{Prune, Pruned};
@@ -38,6 +37,7 @@ use crate::checkpoint::Leased;
 use crate::context::CheckpointId;
 use crate::context::edits::Edits;
 use crate::engine::Answers;
+use crate::engine::edit::Edit;
 use crate::engine::halt::Limits;
 use crate::engine::host::{LocalRunner, TaskRunner};
 use crate::error::{Code, Error};

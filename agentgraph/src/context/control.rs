@@ -13,11 +13,10 @@ use serde_json::Value;
 
 use super::questions::{Asks, Questions, Refusal, Unaskable, Which};
 use super::{CheckpointId, TaskRequest};
-use crate::engine::stored::StoredStop;
+use crate::context::edits::Proposed;
 use crate::error::Error;
 use crate::graph::overlay::Overlay;
-use crate::graph::run_graph::Proposed;
-use crate::words::{Asked, Interrupt, Rejection, Spot, StopReason};
+use crate::words::{Asked, Interrupt, Rejection, Spot, StopReason, StoredStop};
 
 /// What [`Ctx::interrupt`](crate::Ctx::interrupt) returns while there is no answer. Return it with `?`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

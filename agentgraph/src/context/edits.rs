@@ -247,3 +247,38 @@ pub(crate) fn make_edits<S: State>(
     }
     Ok(Step::Command(command))
 }
+
+/// An edit of a task that was checked when it was called.
+#[derive(Clone)]
+pub(crate) struct Proposed {
+    pub(crate) edit: GraphEdit,
+    /// The node that it adds.
+    pub(crate) made: Option<Made>,
+    /// How many edits of the run its task could see.
+    pub(crate) seen: usize,
+}
+
+impl Proposed {
+    /// Whether two say the same. Two functions are never the same node.
+    pub(crate) fn coincides(&self, other: &Proposed) -> bool {
+        let same_node = || matches!((&self.made, &other.made), (Some(a), Some(b)) if Arc::ptr_eq(a, b));
+        self.edit == other.edit && (!self.adds_function() || same_node())
+    }
+
+    /// Whether one of those that were merged since its task began to edit says the same.
+    pub(crate) fn coincides_with(&self, merged: &[GraphEdit]) -> bool {
+        !self.adds_function() && merged.contains(&self.edit)
+    }
+
+    pub(crate) fn adds_function(&self) -> bool {
+        matches!(self.edit, GraphEdit::AddNode { template: None, .. })
+    }
+
+    /// The node that it removes.
+    pub(crate) fn removes(&self) -> Option<&str> {
+        match &self.edit {
+            GraphEdit::RemoveNode { name } => Some(name),
+            _ => None,
+        }
+    }
+}

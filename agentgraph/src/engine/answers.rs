@@ -13,9 +13,8 @@ use crate::engine::load::finished_step;
 use crate::engine::plan::TaskLeft;
 use crate::engine::stored::StoredAnswer;
 use crate::error::{Code, Error};
-use crate::run::open::OpenRequest;
 use crate::state::State;
-use crate::words::InterruptId;
+use crate::words::{InterruptId, OpenRequest};
 
 /// What a caller answers.
 pub(crate) enum Answers {

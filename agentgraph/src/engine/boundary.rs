@@ -3,11 +3,11 @@
 use std::sync::atomic::Ordering;
 
 use crate::engine::host::TaskRunner;
-use crate::engine::stored::{StoredStop, told};
+use crate::engine::stored::told;
 use crate::engine::{Loop, Pause};
 use crate::error::Error;
 use crate::state::State;
-use crate::words::{Interrupt, InterruptKind, StopReason};
+use crate::words::{Interrupt, InterruptKind, StopReason, StoredStop};
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// What may end the call between two supersteps. Static interrupts come before the limit and the token: whoever goes

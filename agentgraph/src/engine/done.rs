@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use crate::context::edits::Proposed;
 use crate::error::{Code, Error, nearest};
-use crate::graph::run_graph::{Proposed, RunGraph};
+use crate::graph::run_graph::RunGraph;
 use crate::graph::topology::END_ID;
 use crate::state::State;
 use crate::step::{Goto, InputValue, Step};

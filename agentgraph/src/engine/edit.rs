@@ -16,9 +16,19 @@ use crate::engine::uses::keep_overwrites;
 use crate::engine::{Loop, Pause};
 use crate::error::Error;
 use crate::graph::joins::Joins;
-use crate::run::Edit;
+
 use crate::state::State;
 use crate::words::{Interrupt, InterruptKind};
+
+/// What is changed, and where the thread stands then.
+pub(crate) enum Edit<S: State> {
+    /// Where it stood.
+    Here(Option<S::Update>),
+    /// Where these nodes lead.
+    As(Vec<(Cow<'static, str>, S::Update)>),
+    AsStart(S::Update),
+    AsEnd(S::Update),
+}
 
 /// What the tasks of the edited checkpoint left behind, and where it stands.
 pub(crate) struct Behind<'a> {

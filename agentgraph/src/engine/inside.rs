@@ -12,12 +12,11 @@ use crate::engine::ends::{id_of, sessions_write};
 use crate::engine::host::TaskRunner;
 use crate::engine::journal::Journal;
 use crate::engine::plan::handler_id;
-use crate::engine::stored::{OF_RUN, SPENT, StoredStop, to_bytes, told};
+use crate::engine::stored::{OF_RUN, SPENT, to_bytes, told};
 use crate::engine::{Loop, Pause};
 use crate::error::Error;
 use crate::state::State;
-use crate::subgraph::Memory;
-use crate::words::{Durability, END, StopReason};
+use crate::words::{Durability, END, Memory, StopReason, StoredStop};
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// Gives the tasks that call subgraphs their ids, before they begin. Other tasks need none.

@@ -12,6 +12,7 @@ use crate::checkpoint::{
     Checkpointer, IMPOSSIBLE, PendingWrite, Place, RowKind, Tail, corrupt, is_possible, unreadable,
 };
 use crate::context::CheckpointId;
+use crate::context::edits::Proposed;
 use crate::engine::eager::record::left_in_header;
 use crate::engine::eager::{Eager, Flow};
 use crate::engine::failed::read_failure;
@@ -23,7 +24,7 @@ use crate::engine::stored::{
 };
 use crate::error::{Code, Error};
 use crate::graph::joins::{Join, Joins};
-use crate::graph::run_graph::{Proposed, RunGraph};
+use crate::graph::run_graph::RunGraph;
 use crate::graph::{GraphCore, Persistence};
 use crate::record::migrate::StoredFields;
 use crate::session::StoredSessions;

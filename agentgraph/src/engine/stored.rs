@@ -17,7 +17,7 @@ use crate::error::{Code, Error};
 use crate::record::migrate::Migrations;
 use crate::state::State;
 use crate::step::{Command, Dispatch, Goto, InputValue, Step};
-use crate::words::{GraphEdit, Interrupt, InterruptKind, Request, Spot};
+use crate::words::{GraphEdit, Request, Spot, StoredStop};
 
 /// A finished task's step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -141,29 +141,6 @@ impl StoredRequest {
             Some(key) => Spot::Key(key.clone()),
             None => Spot::Nth(self.spot.nth.unwrap_or(n)),
         }
-    }
-}
-
-/// A node at which a run has stopped without a question.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct StoredStop {
-    pub(crate) node: String,
-    /// After it; before it otherwise.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) after: bool,
-}
-
-impl StoredStop {
-    /// The static interrupts among these of the graph itself, and of none inside of it.
-    pub(crate) fn among(interrupts: &[Interrupt]) -> Vec<Self> {
-        let own = interrupts.iter().filter(|stop| stop.id.is_none() && stop.namespace.is_empty());
-        own.map(|stop| StoredStop { node: stop.node.clone(), after: stop.kind == InterruptKind::After })
-            .collect()
-    }
-
-    pub(crate) fn into_interrupt(self) -> Interrupt {
-        let kind = if self.after { InterruptKind::After } else { InterruptKind::Before };
-        Interrupt::fixed(self.node, kind)
     }
 }
 

@@ -24,7 +24,7 @@ use crate::record::migrate::{Migrate, Migrations};
 use crate::services::SystemServices;
 use crate::session::SessionKind;
 use crate::state::{Lifetime, State};
-use crate::subgraph::Memory;
+use crate::words::Memory;
 use inputs::check_inputs;
 use names::{Names, Problems, check_nodes};
 use resolve::{

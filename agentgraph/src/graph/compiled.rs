@@ -19,6 +19,7 @@ use crate::engine::pass::Discipline;
 use crate::error::{Code, Error};
 use crate::failure::KeptError;
 use crate::node::ErasedNode;
+use crate::node::inner::AnyGraph;
 use crate::policy::{OnEnd, Policies, Siblings};
 use crate::record::json;
 use crate::record::migrate::Migrations;
@@ -28,7 +29,6 @@ use crate::run::lease::{Keeper, LEASE};
 use crate::services::Services;
 use crate::state::{State, StoredState};
 use crate::step::Goto;
-use crate::subgraph::AnyGraph;
 
 /// A runnable graph. [`StateGraph::compile`](crate::StateGraph::compile) makes it.
 pub struct CompiledGraph<S: State> {

@@ -10,7 +10,7 @@ use super::compiled::{GraphCore, NodeEntry};
 use super::overlay::{Layers, Overlay, TemporaryNode};
 use super::topology::{END_ID, Exits};
 use crate::checkpoint::format::Header;
-use crate::context::edits::Made;
+use crate::context::edits::Proposed;
 use crate::state::State;
 use crate::words::{DroppedEdits, EditError, GraphEdit, Rejection};
 
@@ -46,41 +46,6 @@ pub(crate) struct LaidDown {
     /// Those that hold, by who made them.
     pub(crate) edits: Vec<(u32, Vec<GraphEdit>)>,
     pub(crate) dropped: Vec<DroppedEdits>,
-}
-
-/// An edit of a task that was checked when it was called.
-#[derive(Clone)]
-pub(crate) struct Proposed {
-    pub(crate) edit: GraphEdit,
-    /// The node that it adds.
-    pub(crate) made: Option<Made>,
-    /// How many edits of the run its task could see.
-    pub(crate) seen: usize,
-}
-
-impl Proposed {
-    /// Whether two say the same. Two functions are never the same node.
-    fn coincides(&self, other: &Proposed) -> bool {
-        let same_node = || matches!((&self.made, &other.made), (Some(a), Some(b)) if Arc::ptr_eq(a, b));
-        self.edit == other.edit && (!self.adds_function() || same_node())
-    }
-
-    /// Whether one of those that were merged since its task began to edit says the same.
-    fn coincides_with(&self, merged: &[GraphEdit]) -> bool {
-        !self.adds_function() && merged.contains(&self.edit)
-    }
-
-    fn adds_function(&self) -> bool {
-        matches!(self.edit, GraphEdit::AddNode { template: None, .. })
-    }
-
-    /// The node that it removes.
-    fn removes(&self) -> Option<&str> {
-        match &self.edit {
-            GraphEdit::RemoveNode { name } => Some(name),
-            _ => None,
-        }
-    }
 }
 
 /// Whether edits add a node of that name.

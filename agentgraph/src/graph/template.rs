@@ -11,7 +11,8 @@ use serde_json::Value;
 
 use super::compiled::{GraphCore, NodeEntry};
 use super::overlay::{Ground, Layers, Overlay, TemporaryNode};
-use super::run_graph::{Proposed, Temporary};
+use super::run_graph::Temporary;
+use crate::context::edits::Proposed;
 use crate::context::edits::{Desk, Made};
 use crate::context::{RunShared, TaskRequest};
 use crate::error::nearest;

@@ -7,6 +7,7 @@ use crate::checkpoint::format::Bytes;
 use crate::checkpoint::{ListQuery, PendingWrite, Place, page};
 use crate::context::{CheckpointId, RunId};
 use crate::engine::eager::order::Order;
+use crate::engine::edit::Edit;
 use crate::engine::fields::{check_kept_states, check_results};
 use crate::engine::journal::Journal;
 use crate::engine::load::{LeftBehind, LookedUp, Replayed, left_behind, look_up, replay, restore};
@@ -16,12 +17,11 @@ use crate::error::{Code, Error};
 use crate::graph::joins::Joins;
 use crate::graph::run_graph::RunGraph;
 use crate::graph::{CompiledGraph, GraphCore, Persistence};
-use crate::run::Edit;
 use crate::run::busy::{RolledBack, newest_run};
-use crate::run::open::{OpenRequest, inside_of, tasks};
+use crate::run::open::{inside_of, tasks};
 use crate::session::StoredSessions;
 use crate::state::State;
-use crate::words::{InterruptId, Spent};
+use crate::words::{InterruptId, OpenRequest, Spent};
 
 /// What the caller asks for.
 pub(crate) enum Start<S: State> {

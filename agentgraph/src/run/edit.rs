@@ -5,6 +5,7 @@ use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 
 use crate::context::CheckpointId;
+use crate::engine::edit::Edit;
 use crate::error::{Code, Error};
 use crate::graph::CompiledGraph;
 use crate::run::RunBuilder;
@@ -55,16 +56,6 @@ pub struct StateEdit<S: State> {
     thread: String,
     at: Option<CheckpointId>,
     edit: Edit<S>,
-}
-
-/// What is changed, and where the thread stands then.
-pub(crate) enum Edit<S: State> {
-    /// Where it stood.
-    Here(Option<S::Update>),
-    /// Where these nodes lead.
-    As(Vec<(Cow<'static, str>, S::Update)>),
-    AsStart(S::Update),
-    AsEnd(S::Update),
 }
 
 /// Gives what the tasks of an open superstep left behind the ids that they have in the copy of their thread; `false` if none is open.

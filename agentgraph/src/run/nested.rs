@@ -37,8 +37,8 @@ use crate::run::nested::ground::{Found, Ground};
 use crate::run::outcome::stored_stuck_error;
 use crate::session::{Sessions, StoredSessions};
 use crate::state::State;
-use crate::subgraph::{Memory, namespace};
-use crate::words::{Durability, Interrupt};
+use crate::subgraph::namespace;
+use crate::words::{Durability, Interrupt, Memory};
 
 /// A graph that is a node.
 pub(crate) struct Callee<C: State> {

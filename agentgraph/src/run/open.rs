@@ -13,61 +13,12 @@ use crate::engine::stored::OF_RUN;
 use crate::error::Error;
 use crate::failure::Failure;
 use crate::graph::run_graph::RunGraph;
+use crate::node::inner::AnyGraph;
 use crate::run::nested::Callee;
 use crate::state::State;
 use crate::step::InputValue;
-use crate::subgraph::{Memory, namespace};
-use crate::words::Interrupt;
-
-/// A subgraph that has begun and has not come to its end.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct OpenChild {
-    /// The node that it is.
-    pub node: String,
-    /// Where it is kept: see [`CompiledGraph::namespace`](crate::CompiledGraph::namespace).
-    pub namespace: String,
-}
-
-/// A request of a node in a subgraph.
-pub(crate) struct OpenRequest {
-    pub(crate) interrupt: Interrupt,
-    /// The checkpoint, in the namespace of the interrupt, that the answer is stored beside.
-    pub(crate) at: CheckpointId,
-}
-
-/// What is open in one task.
-#[derive(Default)]
-pub(crate) struct Open {
-    /// In task order.
-    pub(crate) requests: Vec<OpenRequest>,
-    /// The outer ones first.
-    pub(crate) children: Vec<OpenChild>,
-    /// What tasks failed with, in task order, and then what failed as a whole.
-    pub(crate) failures: Vec<Failure>,
-    /// Why the call cannot be gone on with, if it would lose what is stored.
-    pub(crate) refused: Option<Error>,
-}
-
-/// A graph of whatever state that is a node.
-#[async_trait]
-pub(crate) trait AnyGraph: Send + Sync {
-    fn memory(&self) -> Memory;
-
-    fn fingerprint(&self) -> &str;
-
-    /// The secret channels that it has stored, and the graphs in it have.
-    fn secrets(&self) -> &[String];
-
-    /// What is open in that call, if it has begun and not ended.
-    async fn open(
-        &self,
-        saver: &dyn Checkpointer,
-        place: Place<'_>,
-        node: &str,
-        call: TaskId,
-    ) -> Result<Open, Error>;
-}
+use crate::subgraph::namespace;
+use crate::words::{Interrupt, Memory, Open, OpenChild, OpenRequest};
 
 #[async_trait]
 impl<C: State> AnyGraph for Callee<C> {

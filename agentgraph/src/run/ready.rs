@@ -8,12 +8,12 @@ use futures_util::FutureExt;
 
 use super::begin::{Begun, EditedFrom, Next, Start, Thread};
 use super::event::{EventQueue, Hears};
-use super::open::OpenRequest;
-use super::{Edit, RunBuilder, nested};
+use super::{RunBuilder, nested};
 use crate::checkpoint::Leased;
 use crate::context::edits::Desk;
 use crate::context::{Control, Nest, RunShared, Sink, Spending};
 use crate::engine::edit::Behind;
+use crate::engine::edit::Edit;
 use crate::engine::halt::Halt;
 use crate::engine::host::TaskRunner;
 use crate::engine::plan::StepPlace;
@@ -26,7 +26,7 @@ use crate::policy::Heartbeats;
 use crate::session::Sessions;
 use crate::state::State;
 use crate::step::MakeEdits;
-use crate::words::{Durability, Outcome};
+use crate::words::{Durability, OpenRequest, Outcome};
 
 /// It is made in one go, since what is held across an await is a part of the run's future, which is written and moved before
 /// the first node runs.

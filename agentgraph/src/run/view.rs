@@ -22,10 +22,10 @@ use crate::error::{Code, Error};
 use crate::failure::Failure;
 use crate::graph::run_graph::RunGraph;
 use crate::graph::{CompiledGraph, GraphCore, GraphTopology, Persistence};
-use crate::run::open::{OpenChild, OpenTask, done, failure_of_all, inside_of, interrupts, tasks};
+use crate::run::open::{OpenTask, done, failure_of_all, inside_of, interrupts, tasks};
 use crate::state::{Shown, State};
 use crate::step::Step;
-use crate::words::{GraphEdit, Interrupt};
+use crate::words::{GraphEdit, Interrupt, OpenChild};
 
 /// A checkpoint, as a reader sees it.
 #[derive(Clone)]

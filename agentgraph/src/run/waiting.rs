@@ -8,11 +8,11 @@ use std::sync::Arc;
 use super::problem::ThreadProblem;
 use super::view::no_checkpointer;
 use crate::checkpoint::{Checkpointer, Waiting, WaitingQuery};
-use crate::engine::stored::{StoredRequest, StoredStop, from_bytes};
+use crate::engine::stored::{StoredRequest, from_bytes};
 use crate::error::Error;
 use crate::graph::CompiledGraph;
 use crate::state::State;
-use crate::words::Interrupt;
+use crate::words::{Interrupt, StoredStop};
 
 /// A question about all threads of a store: `graph.waiting().limit(50).await?` gives those that wait for somebody, in
 /// alphabetical order: for answers to interrupts, or for a [`proceed`](CompiledGraph::proceed) past a static interrupt, which

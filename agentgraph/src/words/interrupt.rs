@@ -160,3 +160,26 @@ impl<'de> Deserialize<'de> for InterruptId {
         String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
     }
 }
+
+/// A node at which a run has stopped without a question.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct StoredStop {
+    pub(crate) node: String,
+    /// After it; before it otherwise.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) after: bool,
+}
+
+impl StoredStop {
+    /// The static interrupts among these of the graph itself, and of none inside of it.
+    pub(crate) fn among(interrupts: &[Interrupt]) -> Vec<Self> {
+        let own = interrupts.iter().filter(|stop| stop.id.is_none() && stop.namespace.is_empty());
+        own.map(|stop| StoredStop { node: stop.node.clone(), after: stop.kind == InterruptKind::After })
+            .collect()
+    }
+
+    pub(crate) fn into_interrupt(self) -> Interrupt {
+        let kind = if self.after { InterruptKind::After } else { InterruptKind::Before };
+        Interrupt::fixed(self.node, kind)
+    }
+}

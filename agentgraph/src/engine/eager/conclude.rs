@@ -10,12 +10,12 @@ use crate::engine::eager::course::{Course, Stop};
 use crate::engine::eager::flow::{Activation, Key, Phase};
 use crate::engine::failed::{error_write, no_error};
 use crate::engine::host::TaskRunner;
-use crate::engine::stored::{StoredAnswer, StoredRequest, StoredStop, to_bytes, told};
+use crate::engine::stored::{StoredAnswer, StoredRequest, to_bytes, told};
 use crate::engine::{Loop, Pause};
 use crate::error::Error;
 use crate::failure::Failure;
 use crate::state::State;
-use crate::words::{Interrupt, InterruptKind, StopReason};
+use crate::words::{Interrupt, InterruptKind, StopReason, StoredStop};
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// Says what the call comes to; `None` if it goes on after all.

@@ -19,8 +19,7 @@ use crate::engine::running::Running;
 use crate::policy::OnEnd;
 use crate::run::event::EventQueue;
 use crate::state::State;
-use crate::subgraph::Memory;
-use crate::words::StopReason;
+use crate::words::{Memory, StopReason};
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// Starts what may start. Outside of tokio's cooperative budget: with more ready tasks than it allows, the rest would be

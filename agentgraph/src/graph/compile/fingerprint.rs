@@ -5,8 +5,8 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 
 use super::shape::Shape;
+use crate::node::inner::AnyGraph;
 use crate::state::State;
-use crate::subgraph::AnyGraph;
 
 impl Shape<'_> {
     /// SHA-256, cut to 128 bits, over lines of text sorted by themselves, so that the order of the builder's calls does
