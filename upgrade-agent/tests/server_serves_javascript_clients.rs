@@ -107,7 +107,7 @@ impl<'a> Listener<'a> {
         let ours: Vec<_> = all.iter().filter(|one| one["site"] == self.play.site.as_str()).cloned().collect();
         if let Some(before) = self.assigned.iter().find(|one| one["target"] == "plain") {
             // UpGrade shuts out whom a condition could not be applied to: `v65/v6_assign_after_failed`.
-            assert_eq!(ours, [before.clone()], "{what}: a visit that was marked changes nothing");
+            assert_eq!(ours, std::slice::from_ref(before), "{what}: a visit that was marked changes nothing");
             return;
         }
         let mut targets: Vec<_> = ours.iter().map(|one| one["target"].as_str().unwrap()).collect();

@@ -141,54 +141,26 @@ fn is_of(topic: &Topic, word: &Word) -> bool {
 /// The time that a question is about, if it is another than now: "tomorrow", "since last week", "3 days ago".
 pub(super) fn another_time(text: &Text) -> Option<String> {
     let words = &text.words;
-    let led = |at: usize| {
-        at > 0
-            && words[at - 1].is(&[
-                "last", "next", "this", "past", "previous", "coming", "on", "since", "until", "before",
-                "after",
-            ])
-    };
+    let is_period = |word: &Word| PERIODS.split_whitespace().any(|period| period == word.low);
     let tells = |at: usize| {
         let word = &words[at];
-        word.is(&["yesterday", "tomorrow", "tonight", "ago"]) || is_date(word) || word.is(PERIODS) && led(at)
+        let led = || at > 0 && words[at - 1].is(&LEADS);
+        word.is(&["yesterday", "tomorrow", "tonight", "ago"]) || is_date(word) || is_period(word) && led()
     };
     let last = (0..words.len()).find(|at| !words[*at].quoted && tells(*at))?;
     let belongs = |word: &Word| {
-        let more = [
-            "last", "next", "this", "past", "previous", "coming", "on", "since", "until", "before", "after",
-            "the", "a", "an", "few", "two", "three",
-        ];
-        word.is(&more) || word.is(PERIODS) || word.raw.parse::<u32>().is_ok()
+        let counts = word.is(&["the", "a", "an", "few", "two", "three"]) || word.raw.parse::<u32>().is_ok();
+        word.is(&LEADS) || counts || is_period(word)
     };
     let first = (0..last).rev().take_while(|at| belongs(&words[*at])).last().unwrap_or(last);
     let run: Vec<&str> = words[first..=last].iter().map(|word| word.raw.as_str()).collect();
     Some(run.join(" "))
 }
 
-const PERIODS: &[&str] = &[
-    "minute",
-    "minutes",
-    "hour",
-    "hours",
-    "day",
-    "days",
-    "week",
-    "weeks",
-    "weekend",
-    "month",
-    "months",
-    "year",
-    "years",
-    "monday",
-    "tuesday",
-    "wednesday",
-    "thursday",
-    "friday",
-    "saturday",
-    "sunday",
-    "term",
-    "semester",
-];
+const LEADS: [&str; 11] =
+    ["last", "next", "this", "past", "previous", "coming", "on", "since", "until", "before", "after"];
+const PERIODS: &str = "minute minutes hour hours day days week weeks weekend month months year years monday tuesday \
+    wednesday thursday friday saturday sunday term semester";
 
 /// `2027-01-01`, `1/2/2027`, `10:30`, `5pm`.
 fn is_date(word: &Word) -> bool {
