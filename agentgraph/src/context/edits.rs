@@ -232,7 +232,7 @@ pub struct EditMark {
     edits: usize,
 }
 
-/// Makes the edits of a command that a node has returned. What is refused is the node's failure.
+/// Makes the edits of the command that a node returned. One that is refused fails the node.
 pub(crate) fn make_edits<S: State>(
     shared: &Arc<RunShared>,
     request: TaskRequest,

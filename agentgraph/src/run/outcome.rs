@@ -1,4 +1,4 @@
-//! What a call came to.
+//! From the end of the loop to an [`Outcome`], with the joins that still wait.
 
 use std::sync::Arc;
 

@@ -77,7 +77,7 @@ pub(crate) struct Asked {
 pub(crate) enum Answered {
     NotYet,
     With(Value),
-    /// Its answer is delivered to nobody.
+    /// Its answer counts for no question any more.
     Voided,
 }
 
