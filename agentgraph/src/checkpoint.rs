@@ -1,8 +1,8 @@
 //! Checkpoints: what a run leaves behind so that it can go on where it stood.
 //!
 //! A [`Checkpointer`] is a store of rows and knows nothing of states: it keeps bytes under (thread, namespace, branch,
-//! step), refuses to overwrite a row, and finds the rows a read needs. What the bytes mean is in `format.rs`, and only
-//! there.
+//! step), refuses to overwrite a row, and finds the rows a read needs. How the bytes are divided is in
+//! `frame.rs`, and what they mean is the engine's.
 //!
 //! A row is a *full* (every channel), a *delta* (what one superstep changed) or a *segment* (the deltas of 1,024
 //! steps folded into one). To read a checkpoint one takes the newest full at or before it, the segments after that
@@ -14,7 +14,6 @@
 
 pub(crate) mod behind;
 pub(crate) mod blob;
-pub(crate) mod codec;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod cut;
@@ -22,8 +21,9 @@ pub mod delta;
 #[cfg(feature = "encryption")]
 mod encrypted;
 pub(crate) mod fold;
-pub(crate) mod format;
 mod forward;
+pub(crate) mod frame;
+pub(crate) mod header;
 mod lease;
 mod memory;
 mod owned;
@@ -31,6 +31,7 @@ mod owned;
 mod postgres;
 pub(crate) mod prune;
 pub(crate) mod refused;
+mod source;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
@@ -43,6 +44,7 @@ pub use memory::MemorySaver;
 #[cfg(feature = "postgres")]
 pub use postgres::{PostgresSaver, PostgresSaverBuilder};
 pub use prune::{Retention, StoredCheckpoint};
+pub use source::Source;
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteSaver, SqliteSaverBuilder, Synchronous};
 
@@ -52,7 +54,7 @@ use std::time::SystemTime;
 
 use async_trait::async_trait;
 
-use self::format::FormatError;
+use self::frame::FormatError;
 use crate::context::{CheckpointId, TaskId};
 use crate::error::{Code, Error};
 

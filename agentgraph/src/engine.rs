@@ -42,7 +42,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
 
-use crate::checkpoint::format::{Source, micros};
+use crate::checkpoint::Source;
 use crate::context::{CheckpointId, RunShared, TaskId, Untold};
 pub(crate) use crate::engine::eager::Eager;
 use crate::engine::ends::{Ends, id_of};
@@ -62,6 +62,7 @@ use crate::graph::joins::Joins;
 use crate::graph::run_graph::RunGraph;
 use crate::policy::{CatchPanic, Siblings};
 use crate::run::event::{EventKind, EventQueue};
+use crate::services::micros;
 use crate::services::yield_now;
 use crate::state::State;
 use crate::step::Goto;

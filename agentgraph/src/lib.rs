@@ -131,9 +131,9 @@ mod words;
 pub use agentgraph_macros::{Route, State, node};
 #[cfg(feature = "postgres")]
 pub use checkpoint::PostgresSaver;
+pub use checkpoint::Source;
 #[cfg(feature = "sqlite")]
 pub use checkpoint::SqliteSaver;
-pub use checkpoint::format::Source;
 pub use checkpoint::{Checkpointer, MemorySaver};
 pub use context::edits::Edits;
 pub use context::{CheckpointId, Ctx, Interrupted, InvalidId, RunId, TaskId};

@@ -6,7 +6,7 @@ use std::collections::hash_map::RandomState;
 use std::future::poll_fn;
 use std::hash::BuildHasher;
 use std::task::Poll;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
 
@@ -42,6 +42,17 @@ impl Services for SystemServices {
         // The standard library seeds each `RandomState` apart from the others of the process.
         RandomState::new().hash_one(0_u8)
     }
+}
+
+/// The microseconds since 1970, as times are stored; 0 for times before.
+pub(crate) fn micros(time: SystemTime) -> u64 {
+    let Ok(since) = time.duration_since(UNIX_EPOCH) else { return 0 };
+    since.as_secs().saturating_mul(1_000_000).saturating_add(u64::from(since.subsec_micros()))
+}
+
+/// The time that was stored so; 1970 if no clock can show it.
+pub(crate) fn from_micros(micros: u64) -> SystemTime {
+    UNIX_EPOCH.checked_add(Duration::from_micros(micros)).unwrap_or(UNIX_EPOCH)
 }
 
 /// Lets others run, once. tokio's own also waits for the I/O driver.

@@ -13,9 +13,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::checkpoint::delta::{EncodeError, encode};
-use crate::checkpoint::format::Bytes;
 use crate::error::{Code, Error};
 use crate::extract::{FromTask, Requirement, Task};
+use crate::record::bytes::Bytes;
 use crate::state::State;
 
 /// The run's cell of type `T`. The graph declares it with [`StateGraph::session`](crate::StateGraph::session); a new run

@@ -9,10 +9,10 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::checkpoint::delta;
-use crate::checkpoint::format::StoredLimits;
 use crate::context::edits::Edits;
 use crate::error::{BoxError, Code, Error};
 use crate::json_state::{JsonState, JsonUpdate};
+use crate::record::header::StoredLimits;
 use crate::state::State;
 use crate::words::{EditError, Timeouts};
 

@@ -12,13 +12,13 @@ use std::any::type_name;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::checkpoint::codec::Codec;
 use crate::engine::execute::Left;
 use crate::error::OwnError;
 use crate::error::{BoxError, Code, Error};
 use crate::extract::{FromTask, Requirement, Task};
 use crate::graph::CompiledGraph;
 use crate::node::{ErasedNode, IntoNode, Node, NodeFuture, NodeResult, NodeSettings};
+use crate::record::codec::Codec;
 use crate::run::nested::{Begin, Callee, End, enter};
 use crate::state::{State, StoredState};
 use crate::step::{Command, IntoStep, Step};

@@ -10,7 +10,7 @@
 
 use std::ops::Range;
 
-use super::format::{FormatError, open, shape, value_length};
+use super::frame::{FormatError, open, shape, value_length};
 
 /// How deep values are looked into. Deeper ones are cut where they are too large, as a whole.
 const DEPTH: u8 = 16;
@@ -121,7 +121,7 @@ fn spread(bytes: &[u8]) -> u64 {
 mod tests {
     use super::*;
     use crate::checkpoint::delta::{DeltaWriter, encode};
-    use crate::checkpoint::format::Header;
+    use crate::checkpoint::header::HeaderMap;
     use crate::context::CheckpointId;
     use proptest::prelude::*;
 
@@ -133,7 +133,7 @@ mod tests {
         let mut writer = DeltaWriter::new(2);
         writer.begin(CheckpointId::new(0, 1));
         write(&mut writer);
-        Header::default().to_record(writer.bytes())
+        HeaderMap::default().to_record(writer.bytes())
     }
 
     fn encoded<T: serde::Serialize>(value: &T) -> Vec<u8> {

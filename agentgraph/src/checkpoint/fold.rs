@@ -11,7 +11,7 @@ use std::collections::HashMap;
 
 use self::items::Items;
 use super::delta::{Op, entry_size, head_size, item_size, text, uint, whole_size};
-use super::format::{FormatError, damaged};
+use super::frame::{FormatError, damaged};
 use crate::context::CheckpointId;
 
 /// The fields as they stand after some operations.

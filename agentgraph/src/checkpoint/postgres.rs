@@ -30,7 +30,6 @@ use async_trait::async_trait;
 use deadpool_postgres::{Object, Pool};
 
 use super::blob::{PutPieces, of_rewrite, of_writes};
-use super::format::micros;
 use super::owned::{OwnedPlace, OwnedPut};
 use super::{
     Checkpointer, Claim, LeaseTerms, ListQuery, Place, Put, PutWrites, Rewrite, Row, Tail, Usage, Waiting,
@@ -38,6 +37,7 @@ use super::{
 };
 use crate::context::CheckpointId;
 use crate::error::Error;
+use crate::services::micros;
 use apart::apart;
 use fault::{Fault, explain};
 use leases::{Absent, Wish};

@@ -8,11 +8,16 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
 use super::fold::Folded;
-use super::format::{Header, Source, StoredMemories, open};
-use super::{Checkpointer, ListQuery, Place, Rewrite, Row, RowKind, corrupt, page, unreadable};
+use super::frame::{FormatError, open};
+use super::header::{HeaderMap, StoredMemories};
+use super::{Checkpointer, ListQuery, Place, Rewrite, Row, RowKind, Source, corrupt, page, unreadable};
 use crate::context::{CheckpointId, RunId};
 use crate::error::Error;
+use crate::services::from_micros;
 
 /// Which checkpoints of a thread are kept. The newest of a thread always is, whatever the policy.
 ///
@@ -210,30 +215,15 @@ async fn known(saver: &dyn Checkpointer, place: Place<'_>) -> Result<BTreeMap<u3
 
 /// Takes what rows say of themselves, which follow a full, the newest first. Gives them oldest first.
 fn headers(place: Place<'_>, rows: &mut Vec<Row>) -> Result<Vec<Known>, Error> {
-    let mut header = Header::default();
+    let mut header = HeaderMap::default();
     let mut memories = Arc::new(StoredMemories::new());
     let known = rows.drain(..).rev().map(|row| {
         let read = open(&row.record).and_then(|view| {
-            header.update(view.header)?;
-            Ok(row.kind == RowKind::Full && may_refer(view.operations))
+            header.apply(view.header)?;
+            let refers = row.kind == RowKind::Full && may_refer(view.operations);
+            Known::read(&row, &header, refers, &mut memories)
         });
-        let refers = read.map_err(|error| unreadable(place, row.id, error))?;
-        if *memories != header.memories {
-            memories = Arc::new(header.memories.clone());
-        }
-        let parent = header.parent.map(|(branch, step)| CheckpointId::new(branch, step));
-        Ok(Known {
-            id: row.id,
-            kind: row.kind,
-            source: header.source,
-            created: header.time(),
-            run: header.run,
-            finished: header.next.is_empty(),
-            parent: parent.filter(|parent| row.id.step.checked_sub(1) == Some(parent.step)),
-            reads: reads(&header),
-            refers,
-            memories: Arc::clone(&memories),
-        })
+        read.map_err(|error| unreadable(place, row.id, error))
     });
     known.collect()
 }
@@ -244,11 +234,64 @@ fn may_refer(operations: &[u8]) -> bool {
     folded.apply(operations, None).is_err() || !folded.elsewhere().is_empty()
 }
 
-/// The checkpoints whose states open activations of an eager run read, and what an earlier release left in a memory.
-fn reads(header: &Header) -> Vec<CheckpointId> {
-    let open = header.next.iter().filter_map(|activation| activation.eager.as_ref()?.read);
-    let unnamed = header.call.and_then(|call| call.unnamed);
-    open.chain(unnamed).map(|(branch, step)| CheckpointId::new(branch, step)).collect()
+/// A task to come, as far as it matters here.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Next {
+    /// An activation of an eager run.
+    Activation {
+        /// The checkpoint whose state it reads.
+        #[serde(default)]
+        read: Option<(u32, u64)>,
+    },
+    Other(IgnoredAny),
+}
+
+/// Whose call the newest run of a subgraph's namespace is, as far as it matters here.
+#[derive(Deserialize)]
+struct Call {
+    /// What an earlier release left in a memory.
+    #[serde(default)]
+    unnamed: Option<(u32, u64)>,
+}
+
+impl Known {
+    /// Memories that are the ones of the row before are shared with it.
+    fn read(
+        row: &Row,
+        header: &HeaderMap,
+        refers: bool,
+        memories: &mut Arc<StoredMemories>,
+    ) -> Result<Self, FormatError> {
+        let named: StoredMemories = header.get("memories")?.unwrap_or_default();
+        if **memories != named {
+            *memories = Arc::new(named);
+        }
+        let next: Vec<Next> = header.get("next")?.unwrap_or_default();
+        let call: Option<Call> = header.get("call")?;
+        let open = next.iter().filter_map(|next| match next {
+            Next::Activation { read } => *read,
+            Next::Other(_) => None,
+        });
+        let reads = open.chain(call.and_then(|call| call.unnamed)).map(id_of).collect();
+        let parent = header.get("parent")?.map(id_of);
+        Ok(Known {
+            id: row.id,
+            kind: row.kind,
+            source: header.get("source")?.unwrap_or_default(),
+            created: from_micros(header.get("time")?.unwrap_or_default()),
+            run: header.get("run")?.unwrap_or(RunId::from_u128(0)),
+            finished: next.is_empty(),
+            parent: parent.filter(|parent| row.id.step.checked_sub(1) == Some(parent.step)),
+            reads,
+            refers,
+            memories: Arc::clone(memories),
+        })
+    }
+}
+
+fn id_of((branch, step): (u32, u64)) -> CheckpointId {
+    CheckpointId::new(branch, step)
 }
 
 fn kept(
@@ -444,8 +487,8 @@ impl Plan {
 }
 
 /// Reads rows that follow each other, beginning with a full.
-pub(super) fn fold(place: Place<'_>, rows: &[Row]) -> Result<(Header, Folded), Error> {
-    let (mut header, mut folded) = (Header::default(), Folded::default());
+pub(super) fn fold(place: Place<'_>, rows: &[Row]) -> Result<(HeaderMap, Folded), Error> {
+    let (mut header, mut folded) = (HeaderMap::default(), Folded::default());
     rows.iter().try_for_each(|row| add(place, &mut header, &mut folded, row))?;
     Ok((header, folded))
 }
@@ -453,12 +496,12 @@ pub(super) fn fold(place: Place<'_>, rows: &[Row]) -> Result<(Header, Folded), E
 /// Takes one more row over.
 pub(super) fn add(
     place: Place<'_>,
-    header: &mut Header,
+    header: &mut HeaderMap,
     folded: &mut Folded,
     row: &Row,
 ) -> Result<(), Error> {
     let read = open(&row.record).and_then(|view| {
-        header.update(view.header)?;
+        header.apply(view.header)?;
         let id = (row.kind != RowKind::Segment).then_some(row.id);
         folded.apply(view.operations, id)
     });

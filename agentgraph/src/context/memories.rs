@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{CheckpointId, RunShared, TaskRequest};
-use crate::checkpoint::format::StoredMemories;
+use crate::checkpoint::header::StoredMemories;
 
 /// The memories that a run names.
 #[derive(Default)]

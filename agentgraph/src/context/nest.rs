@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{CheckpointId, Memories, RunShared, TaskId, TaskRequest};
 use crate::checkpoint::Checkpointer;
-use crate::checkpoint::format::StoredStuck;
+use crate::record::header::StoredStuck;
 use crate::run::event::Hears;
 use crate::words::Durability;
 

@@ -1,6 +1,6 @@
 //! The superstep beyond the limit: the node that a graph keeps for the case that a call does not come to its end.
 
-use crate::checkpoint::format::Source;
+use crate::checkpoint::Source;
 use crate::context::Inside;
 use crate::engine::execute::NotDone;
 use crate::engine::host::TaskRunner;

@@ -1,7 +1,7 @@
 //! When the loop commits, and what the end of a call has to store.
 
 use crate::checkpoint::PendingWrite;
-use crate::checkpoint::format::Source;
+use crate::checkpoint::Source;
 use crate::context::RunId;
 use crate::engine::host::TaskRunner;
 use crate::engine::journal::{Commit, Journal, Prepared, Waited};

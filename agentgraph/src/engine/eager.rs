@@ -23,7 +23,7 @@ use std::sync::Arc;
 use futures_util::stream::FuturesUnordered;
 
 use crate::checkpoint::PendingWrite;
-use crate::checkpoint::format::Source;
+use crate::checkpoint::Source;
 use crate::context::{Inside, TaskId, TaskRequest};
 use crate::engine::eager::course::{Course, End, Started, Stop};
 use crate::engine::eager::flow::{Activation, Handler, Key, Phase};

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use crate::checkpoint::PendingWrite;
-use crate::checkpoint::format::{Source, StoredMemories, StoredStuck};
+use crate::checkpoint::Source;
+use crate::checkpoint::header::StoredMemories;
 use crate::engine::done::{Done, node_to_act_as, resolve};
 use crate::engine::ends::id_of;
 use crate::engine::host::TaskRunner;
@@ -16,6 +17,7 @@ use crate::engine::uses::keep_overwrites;
 use crate::engine::{Loop, Pause};
 use crate::error::Error;
 use crate::graph::joins::Joins;
+use crate::record::header::StoredStuck;
 
 use crate::state::State;
 use crate::words::{Interrupt, InterruptKind};

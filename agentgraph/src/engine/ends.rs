@@ -7,8 +7,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use crate::checkpoint::PendingWrite;
-use crate::checkpoint::codec::Codec;
-use crate::checkpoint::format::{Bytes, StoredMemories, StoredStuck};
+use crate::checkpoint::header::StoredMemories;
 use crate::context::{RunShared, TaskId};
 use crate::engine::done::Done;
 use crate::engine::execute::{Ledger, NotDone};
@@ -19,6 +18,9 @@ use crate::engine::stored::{FAILED, OF_RUN, SESSIONS, StoredStep, StoredTarget, 
 use crate::error::Error;
 use crate::failure::Failure;
 use crate::graph::run_graph::RunGraph;
+use crate::record::bytes::Bytes;
+use crate::record::codec::Codec;
+use crate::record::header::StoredStuck;
 use crate::session::Sessions;
 use crate::state::State;
 use crate::step::InputValue;

@@ -6,14 +6,15 @@
 use std::borrow::Cow;
 
 use crate::checkpoint::Place;
-use crate::checkpoint::codec::Codec;
-use crate::checkpoint::format::{Bytes, StoredState};
 use crate::context::CheckpointId;
 use crate::engine::load::finished_step;
 use crate::engine::plan::LeftOver;
 use crate::engine::stored::StoredStep;
 use crate::error::{Code, Error};
 use crate::graph::GraphCore;
+use crate::record::bytes::Bytes;
+use crate::record::codec::Codec;
+use crate::record::header::StoredState;
 use crate::record::migrate::StoredFields;
 use crate::reduce::derived::{decode_fields, encode_field, encode_fields};
 use crate::state::{Channel, State};

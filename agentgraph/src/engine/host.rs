@@ -15,10 +15,8 @@ use serde_json::Value;
 use tracing::instrument::Instrument;
 use tracing::level_filters::LevelFilter;
 
-use crate::checkpoint::codec::Codec;
 use crate::checkpoint::delta::DeltaWriter;
 use crate::checkpoint::fold::{Folded, Value as FieldValue};
-use crate::checkpoint::format::{Header, StoredLimits};
 use crate::context::edits::Desk;
 use crate::context::edits::make_edits;
 use crate::context::{
@@ -35,6 +33,8 @@ use crate::graph::CompiledGraph;
 use crate::graph::run_graph::RunGraph;
 use crate::node::NodeFuture;
 use crate::policy::{self, CatchPanic, Heartbeats, Policies, call_with_policies};
+use crate::record::codec::Codec;
+use crate::record::header::{Header, StoredLimits};
 use crate::session::Sessions;
 use crate::state::{State, StoredState};
 use crate::step::InputValue;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::checkpoint::format::Source;
+use crate::checkpoint::Source;
 use crate::context::RunId;
 use crate::engine::done::Done;
 use crate::engine::host::TaskRunner;

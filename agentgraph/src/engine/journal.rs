@@ -12,11 +12,11 @@ pub(crate) use waiting::Waited;
 
 use std::sync::Arc;
 
+use crate::checkpoint::Source;
 use crate::checkpoint::behind::Behind;
-use crate::checkpoint::codec::Codec;
 use crate::checkpoint::delta::{DeltaWriter, Weight, whole_size};
 use crate::checkpoint::fold::Folded;
-use crate::checkpoint::format::{Pairs, Source, StoredCall, micros, open};
+use crate::checkpoint::frame::{Pairs, open};
 use crate::checkpoint::{Checkpointer, PendingWrite, Place, Put, PutWrites, RowKind, unreadable};
 use crate::context::{CheckpointId, Memories, RunId};
 use crate::engine::eager::Flow;
@@ -30,7 +30,10 @@ use crate::error::Error;
 use crate::graph::joins::Joins;
 use crate::graph::run_graph::RunGraph;
 use crate::graph::{GraphCore, Persistence};
+use crate::record::codec::Codec;
+use crate::record::header::StoredCall;
 use crate::services::Services;
+use crate::services::micros;
 use crate::session::Sessions;
 use crate::state::State;
 use crate::words::Spent;

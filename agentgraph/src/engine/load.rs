@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::checkpoint::codec::Codec;
 use crate::checkpoint::delta::{Weight, whole_size};
 use crate::checkpoint::fold::{Folded, Value};
-use crate::checkpoint::format::{
-    FormatError, Header, StoredJoin, StoredState, StoredStuck, damaged, open, value_length,
-};
+use crate::checkpoint::frame::{FormatError, damaged, open, value_length};
+use crate::checkpoint::header::HeaderMap;
 use crate::checkpoint::{
     Checkpointer, IMPOSSIBLE, PendingWrite, Place, RowKind, Tail, corrupt, is_possible, unreadable,
 };
@@ -26,6 +24,8 @@ use crate::error::{Code, Error};
 use crate::graph::joins::{Join, Joins};
 use crate::graph::run_graph::RunGraph;
 use crate::graph::{GraphCore, Persistence};
+use crate::record::codec::Codec;
+use crate::record::header::{Header, StoredJoin, StoredState, StoredStuck};
 use crate::record::migrate::StoredFields;
 use crate::session::StoredSessions;
 use crate::state::{Channel, State, StateError};
@@ -36,6 +36,8 @@ use crate::words::{END, EditError, GraphEdit, START, Spent};
 #[derive(Clone)]
 pub(crate) struct Replayed {
     pub(crate) id: CheckpointId,
+    /// What its headers say, as it was read and in this release's types.
+    map: HeaderMap,
     pub(crate) header: Header,
     pub(crate) folded: Folded,
     /// The bytes that were read.
@@ -81,6 +83,7 @@ pub(crate) async fn replay_from(
 ) -> Result<Replayed, Error> {
     let mut replayed = Replayed {
         id: CheckpointId::default(),
+        map: HeaderMap::default(),
         header: Header::default(),
         folded: Folded::default(),
         replay: 0,
@@ -93,8 +96,17 @@ pub(crate) async fn replay_from(
         replayed.replay += row.record.len() as u64;
         replayed.since_full += if row.kind == RowKind::Full { 0 } else { row.record.len() as u64 };
     }
+    replayed.read_header(place)?;
     fill_from(saver, place, &mut replayed).await?;
     Ok(replayed)
+}
+
+impl Replayed {
+    /// Has to be called after rows were taken over, before anybody looks at the header.
+    pub(crate) fn read_header(&mut self, place: Place<'_>) -> Result<(), Error> {
+        self.header = Header::of(&self.map).map_err(|error| unreadable(place, self.id, error))?;
+        Ok(())
+    }
 }
 
 /// Takes one more row over.
@@ -110,9 +122,9 @@ pub(crate) fn apply_row(
     let view = open(record)?;
     if kind == RowKind::Full {
         // It says everything anew; what it leaves out is over.
-        replayed.header = Header::default();
+        replayed.map = HeaderMap::default();
     }
-    replayed.header.update(view.header)?;
+    replayed.map.apply(view.header)?;
     match kind {
         RowKind::Full => {
             replayed.folded = Folded::default();

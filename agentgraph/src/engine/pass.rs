@@ -19,7 +19,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 
 use crate::checkpoint::PendingWrite;
-use crate::checkpoint::format::Source;
+use crate::checkpoint::Source;
 use crate::context::edits;
 use crate::context::edits::Collected;
 use crate::context::{TaskId, TaskPlace};

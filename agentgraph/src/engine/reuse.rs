@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use crate::checkpoint::format::{Bytes, BytesOf};
 use crate::context::TaskRequest;
 use crate::engine::Loop;
 use crate::engine::done::{Done, resolve};
@@ -13,6 +12,7 @@ use crate::engine::load::finished_step;
 use crate::engine::plan::handled;
 use crate::error::Error;
 use crate::graph::run_graph::RunGraph;
+use crate::record::bytes::{Bytes, BytesOf};
 use crate::state::State;
 use crate::step::{Command, Dispatch, Goto, Step};
 

@@ -6,14 +6,15 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
 use crate::checkpoint::PendingWrite;
-use crate::checkpoint::codec::Codec;
 use crate::checkpoint::delta;
-use crate::checkpoint::format::{
-    Bytes, NEEDS_KEY, SEALED, StoredLimits, StoredMemories, StoredSpot, StoredStuck,
-};
+use crate::checkpoint::frame::{NEEDS_KEY, SEALED};
+use crate::checkpoint::header::StoredMemories;
 use crate::context::TaskId;
 use crate::dependency::outputs::StoredDropped;
 use crate::error::{Code, Error};
+use crate::record::bytes::Bytes;
+use crate::record::codec::Codec;
+use crate::record::header::{StoredLimits, StoredSpot, StoredStuck};
 use crate::record::migrate::Migrations;
 use crate::state::State;
 use crate::step::{Command, Dispatch, Goto, InputValue, Step};

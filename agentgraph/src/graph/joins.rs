@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use super::topology::Topology;
-use crate::checkpoint::format::StoredStuck;
+use crate::record::header::StoredStuck;
 
 /// A join: its target, its sources, when it fires, and where its bits stand in the run's table.
 #[derive(Clone, Debug)]

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use super::compiled::{GraphCore, NodeEntry};
 use super::overlay::{Layers, Overlay, TemporaryNode};
 use super::topology::{END_ID, Exits};
-use crate::checkpoint::format::Header;
 use crate::context::edits::Proposed;
+use crate::record::header::Header;
 use crate::state::State;
 use crate::words::{DroppedEdits, EditError, GraphEdit, Rejection};
 

@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::checkpoint::codec::Codec;
 use crate::checkpoint::delta::{DeltaWriter, decode};
 use crate::checkpoint::fold;
 use crate::context::CheckpointId;
 use crate::error::{Code, Error};
+use crate::record::codec::Codec;
 use crate::reduce::derived::decode_fields;
 use crate::state::{MASK, State};
 

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::checkpoint::format::Bytes;
 use crate::checkpoint::{ListQuery, PendingWrite, Place, page};
 use crate::context::{CheckpointId, RunId};
 use crate::engine::eager::order::Order;
@@ -17,6 +16,7 @@ use crate::error::{Code, Error};
 use crate::graph::joins::Joins;
 use crate::graph::run_graph::RunGraph;
 use crate::graph::{CompiledGraph, GraphCore, Persistence};
+use crate::record::bytes::Bytes;
 use crate::run::busy::{RolledBack, newest_run};
 use crate::run::open::{inside_of, tasks};
 use crate::session::StoredSessions;

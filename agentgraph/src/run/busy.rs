@@ -1,9 +1,10 @@
 //! [`WhenBusy`]: what becomes of a call when a run goes on in its thread already.
 
-use crate::checkpoint::format::{Header, Source, open};
-use crate::checkpoint::{Checkpointer, ListQuery, Place, page, unreadable};
+use crate::checkpoint::Source;
+use crate::checkpoint::{Checkpointer, ListQuery, Place, page};
 use crate::context::{CheckpointId, RunId};
 use crate::error::Error;
+use crate::record::header::Header;
 
 /// What becomes of a call when a run goes on in its thread already, in this process or another one.
 ///
@@ -79,9 +80,7 @@ pub(crate) async fn newest_run(
             newest.as_ref().map_or(oldest.branch.saturating_add(1), |found: &RolledBack| found.branch);
         let mut parent = None;
         for row in rows {
-            let mut header = Header::default();
-            let read = open(&row.record).and_then(|view| header.update(view.header));
-            read.map_err(|error| unreadable(place, row.id, error))?;
+            let header = Header::of_row(place, &row)?;
             let step_before = row.id.step.checked_sub(1);
             parent = header.parent.filter(|(_, step)| step_before == Some(*step));
             let (on, step) = match (parent, step_before) {

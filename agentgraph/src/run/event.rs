@@ -9,7 +9,7 @@ pub(crate) use queue::EventQueue;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::checkpoint::format::Source;
+use crate::checkpoint::Source;
 use crate::context::{CheckpointId, RunId, TaskId};
 use crate::error::{Code, Error};
 use crate::extract::Snapshot;

@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
-use crate::checkpoint::codec::Codec;
-use crate::checkpoint::format::{Bytes, Header, Source, StoredCall, StoredMemories, StoredStuck, open};
-use crate::checkpoint::{Checkpointer, ListQuery, PendingWrite, Place, RowKind, page, unreadable};
+use crate::checkpoint::Source;
+use crate::checkpoint::header::StoredMemories;
+use crate::checkpoint::{Checkpointer, ListQuery, PendingWrite, Place, RowKind, page};
 use crate::context::edits::Desk;
 use crate::context::{
     Call, CheckpointId, Control, Inside, Nest, Outer, RunId, RunShared, Sink, Spending, TaskId, TaskRequest,
@@ -32,6 +32,9 @@ use crate::graph::joins::Joins;
 use crate::graph::run_graph::RunGraph;
 use crate::graph::{CompiledGraph, GraphCore, Persistence};
 use crate::policy::Heartbeats;
+use crate::record::bytes::Bytes;
+use crate::record::codec::Codec;
+use crate::record::header::{Header, StoredCall, StoredStuck};
 use crate::run::event::{EventQueue, Inside as HeardInside};
 use crate::run::nested::ground::{Found, Ground};
 use crate::run::outcome::stored_stuck_error;
@@ -551,9 +554,7 @@ async fn written(
         let Some(oldest) = rows.last().map(|row| row.id) else { break };
         let mut parent = None;
         for row in rows {
-            let mut header = Header::default();
-            let read = open(&row.record).and_then(|view| header.update(view.header));
-            read.map_err(|error| unreadable(place, row.id, error))?;
+            let header = Header::of_row(place, &row)?;
             found.extend(header.wrote.map(|wrote| Written { version: 0, update: wrote.0 }));
             oldest_read = row.id;
             if row.kind == RowKind::Full {
@@ -581,10 +582,5 @@ async fn written(
 /// The version of the state at a checkpoint.
 async fn version_at(saver: &dyn Checkpointer, place: Place<'_>, id: CheckpointId) -> Result<u32, Error> {
     let tail = saver.get(place, Some(id)).await?.unwrap_or_default();
-    let mut header = Header::default();
-    for row in &tail.rows {
-        let read = open(&row.record).and_then(|view| header.update(view.header));
-        read.map_err(|error| unreadable(place, row.id, error))?;
-    }
-    Ok(header.schema)
+    Ok(Header::of_rows(place, &tail.rows)?.schema)
 }

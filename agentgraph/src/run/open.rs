@@ -2,8 +2,7 @@
 
 use async_trait::async_trait;
 
-use crate::checkpoint::format::{Header, open};
-use crate::checkpoint::{Checkpointer, Place, Tail, check_id, unreadable};
+use crate::checkpoint::{Checkpointer, Place, Tail};
 use crate::context::{CheckpointId, TaskId};
 use crate::engine::eager::record::stored_id;
 use crate::engine::fields::{check_kept_states, check_results, is_unknown};
@@ -14,6 +13,7 @@ use crate::error::Error;
 use crate::failure::Failure;
 use crate::graph::run_graph::RunGraph;
 use crate::node::inner::AnyGraph;
+use crate::record::header::Header;
 use crate::run::nested::Callee;
 use crate::state::State;
 use crate::step::InputValue;
@@ -43,13 +43,8 @@ impl<C: State> AnyGraph for Callee<C> {
     ) -> Result<Open, Error> {
         let mut found = Open::default();
         let Some(tail) = saver.get(place, None).await? else { return Ok(found) };
-        let (mut header, mut id) = (Header::default(), CheckpointId::default());
-        for row in &tail.rows {
-            id = row.id;
-            check_id(place, id)?;
-            let read = open(&row.record).and_then(|view| header.update(view.header));
-            read.map_err(|error| unreadable(place, row.id, error))?;
-        }
+        let header = Header::of_rows(place, &tail.rows)?;
+        let id = tail.rows.last().map(|row| row.id).unwrap_or_default();
         if header.call.is_some_and(|stored| stored.task == call) {
             found.refused = self.check(saver, place, &header, &tail).await.err();
         }

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::checkpoint::format::StoredStuck;
 use crate::engine::host::TaskRunner;
 use crate::engine::journal::Journal;
 use crate::engine::{Loop, Pause};
 use crate::error::Error;
+use crate::record::header::StoredStuck;
 use crate::state::State;
 use crate::words::{Outcome, StuckJoin, stuck_joins};
 

@@ -9,14 +9,14 @@ use super::lease::{Ground, Taken};
 use super::open::tasks_and_calls;
 use super::problem::ThreadProblem;
 use super::view::no_checkpointer;
-use crate::checkpoint::format::Header;
 use crate::checkpoint::prune::{prune_place, remove_place};
-use crate::checkpoint::{Checkpointer, Leased, Place, Retention, check_id, unreadable};
+use crate::checkpoint::{Checkpointer, Leased, Place, Retention};
 use crate::context::{CheckpointId, TaskId};
 use crate::engine::load::left_behind;
 use crate::error::{Code, Error};
 use crate::graph::run_graph::RunGraph;
 use crate::graph::{CompiledGraph, GraphCore, Persistence};
+use crate::record::header::Header;
 use crate::state::State;
 
 /// Pruning in the making: `graph.prune(Retention::keep_last(10)).await?` for every thread of the store, or
@@ -158,13 +158,8 @@ async fn open_tasks<S: State>(
     place: Place<'_>,
 ) -> Result<Option<Vec<TaskId>>, Error> {
     let Some(tail) = saver.get(place, None).await? else { return Ok(None) };
-    let (mut header, mut id) = (Header::default(), CheckpointId::default());
-    for row in &tail.rows {
-        id = row.id;
-        check_id(place, id)?;
-        let read = crate::checkpoint::format::open(&row.record).and_then(|view| header.update(view.header));
-        read.map_err(|error| unreadable(place, row.id, error))?;
-    }
+    let header = Header::of_rows(place, &tail.rows)?;
+    let id = tail.rows.last().map(|row| row.id).unwrap_or_default();
     if header.next.is_empty() {
         return Ok(None);
     }

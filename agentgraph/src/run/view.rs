@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use crate::checkpoint::format::Source;
+use crate::checkpoint::Source;
 use crate::checkpoint::{ListQuery, PendingWrite, Place, RowKind, Tail, page};
 use crate::context::{CheckpointId, RunId};
 use crate::engine::done::Done;
@@ -438,6 +438,7 @@ impl<S: State> History<S> {
         for row in rows {
             apply_row(&mut replayed, row.id, row.kind, &row.record)
                 .map_err(|error| crate::checkpoint::unreadable(place, row.id, error))?;
+            replayed.read_header(place)?;
             if row.kind == RowKind::Full {
                 fill_references(persistence, place, &mut replayed).await?;
             }

@@ -11,7 +11,7 @@ use super::crowds::all;
 use super::values::said;
 use super::{Clause, Store};
 use crate::checkpoint::delta::{DeltaWriter, encode};
-use crate::checkpoint::format::Header;
+use crate::checkpoint::header::HeaderMap;
 use crate::checkpoint::{Checkpointer, PendingWrite, Place, Put, PutWrites, Rewrite, RowKind, Usage};
 use crate::context::{CheckpointId, TaskId};
 
@@ -51,7 +51,7 @@ fn record(number: u64, texts: &[&str]) -> Vec<u8> {
     // They are of types that can be encoded.
     let _ = operations.channel(0).set(&number);
     let _ = operations.channel(1).append(texts);
-    Header::default().to_record(operations.bytes())
+    HeaderMap::default().to_record(operations.bytes())
 }
 
 fn write(number: u64, text: &str) -> PendingWrite {

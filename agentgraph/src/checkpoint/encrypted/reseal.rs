@@ -6,7 +6,7 @@ use super::origin::PERMISSIONS;
 use super::seal::{Label, key_of, open};
 use super::{EncryptedSaver, is_taken_back};
 use crate::checkpoint::fold::Folded;
-use crate::checkpoint::format::Header;
+use crate::checkpoint::header::HeaderMap;
 use crate::checkpoint::prune::{DELTAS, add, fold};
 use crate::checkpoint::{
     Checkpointer, Claim, LeaseTerms, ListQuery, PendingWrite, Place, PutWrites, Rewrite, RowKind, corrupt,
@@ -36,7 +36,7 @@ enum Work {
 #[derive(Default)]
 struct Reader {
     at: CheckpointId,
-    header: Header,
+    header: HeaderMap,
     folded: Folded,
 }
 
@@ -49,7 +49,7 @@ impl Reader {
     ) -> Result<Vec<u8>, Error> {
         let follows = self.at.branch == id.branch && self.at.step.checked_add(1) == Some(id.step);
         // Before the first one there is nothing to go on from.
-        if follows && !self.header.fields.is_empty() {
+        if follows && !self.header.is_empty() {
             let row = saver.row(place, id).await?.ok_or_else(|| corrupt(place, id, "it is gone"))?;
             add(place, &mut self.header, &mut self.folded, &row)?;
         } else {

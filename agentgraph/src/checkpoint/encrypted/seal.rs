@@ -13,7 +13,7 @@ use ring::aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce};
 
 use super::key::KeyRing;
 use super::random::Random;
-use crate::checkpoint::format::SEALED;
+use crate::checkpoint::frame::SEALED;
 use crate::checkpoint::{PendingWrite, Place, RowKind};
 use crate::context::CheckpointId;
 use crate::error::{Code, Error};

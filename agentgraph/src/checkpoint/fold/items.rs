@@ -1,7 +1,7 @@
 //! A list whose items can be counted off from its end.
 
 use super::{array, split_array};
-use crate::checkpoint::format::{FormatError, damaged, value_length};
+use crate::checkpoint::frame::{FormatError, damaged, value_length};
 
 /// Items, and where each ends: a list that is cut again and again is looked through once.
 #[derive(Clone, Debug, Default)]

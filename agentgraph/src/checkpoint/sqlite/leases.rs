@@ -7,8 +7,8 @@ use rusqlite::{Connection, params};
 use super::fault::Fault;
 use super::owner::Owner;
 use super::rows::{as_fence, execute, first};
-use crate::checkpoint::format::micros;
 use crate::checkpoint::{Claim, LeaseTerms};
+use crate::services::micros;
 
 /// Skips the row if the thread is leased.
 const TAKE: &str = "INSERT OR IGNORE INTO lease (thread, owner, until) VALUES (?1, ?2, ?3)";

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use crate::checkpoint::delta::DeltaWriter;
 use crate::checkpoint::fold::{Folded, Value};
-use crate::checkpoint::format::{Bytes, StoredState};
 use crate::checkpoint::{Place, corrupt};
 use crate::context::{CheckpointId, TaskId};
 use crate::engine::Loop;
@@ -17,6 +16,8 @@ use crate::engine::load::{replay, restore, restore_kept, unknown_read};
 use crate::engine::stored::StoredAnswer;
 use crate::error::Error;
 use crate::graph::Persistence;
+use crate::record::bytes::Bytes;
+use crate::record::header::StoredState;
 use crate::state::State;
 use crate::words::InterruptId;
 

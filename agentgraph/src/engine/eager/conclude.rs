@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::checkpoint::PendingWrite;
-use crate::checkpoint::format::Source;
+use crate::checkpoint::Source;
 use crate::context::{Asks, Refusal, TaskId};
 use crate::engine::asks::refusal_writes;
 use crate::engine::eager::course::{Course, Stop};

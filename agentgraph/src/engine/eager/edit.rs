@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::checkpoint::format::Source;
+use crate::checkpoint::Source;
 use crate::context::RunId;
 use crate::engine::Loop;
 use crate::engine::done::{Done, node_to_act_as};

@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
-use crate::checkpoint::format::StoredState;
 use crate::context::CheckpointId;
 use crate::engine::plan::{Frontier, TaskLeft};
 use crate::failure::Failure;
 use crate::graph::run_graph::RunGraph;
+use crate::record::header::StoredState;
 use crate::state::{State, WriteKind};
 use crate::step::InputValue;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::checkpoint::format::Source;
+use crate::checkpoint::Source;
 use crate::engine::Loop;
 use crate::engine::done::Done;
 use crate::engine::eager::Eager;

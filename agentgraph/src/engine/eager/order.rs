@@ -5,8 +5,9 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use crate::checkpoint::format::{Header, Source, StoredMerge, open};
-use crate::checkpoint::{Checkpointer, ListQuery, Place, page, unreadable};
+use crate::checkpoint::Source;
+use crate::checkpoint::header::StoredMerge;
+use crate::checkpoint::{Checkpointer, ListQuery, Place, page};
 use crate::context::CheckpointId;
 use crate::engine::Loop;
 use crate::engine::eager::course::{Course, End, Started};
@@ -14,6 +15,7 @@ use crate::engine::eager::flow::{Flow, Key, Phase};
 use crate::engine::host::TaskRunner;
 use crate::error::Error;
 use crate::graph::run_graph::RunGraph;
+use crate::record::header::Header;
 use crate::run::event::EventKind;
 use crate::state::State;
 
@@ -55,9 +57,7 @@ impl Order {
             let rows = page(saver, place, query).await?;
             let newer = rows.iter().filter(|row| row.id.step > after.step);
             for row in newer {
-                let mut header = Header::default();
-                let read = open(&row.record).and_then(|view| header.update(view.header));
-                read.map_err(|error| unreadable(place, row.id, error))?;
+                let header = Header::of_row(place, row)?;
                 found.push((header.source, header.eager.log));
             }
             match rows.last() {

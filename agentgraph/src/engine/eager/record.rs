@@ -1,9 +1,7 @@
 //! An eager run's part of a record, and back.
 
-use crate::checkpoint::format::{
-    Bytes, Header, HeaderWriter, StoredActivation, StoredEager, StoredGroup, StoredLeft, StoredMerge,
-    StoredWritten,
-};
+use crate::checkpoint::frame::HeaderWriter;
+use crate::checkpoint::header::{StoredMerge, StoredWritten};
 use crate::checkpoint::{PendingWrite, Place, corrupt};
 use crate::context::{CheckpointId, TaskId};
 use crate::engine::eager::flow::{Activation, Flow, Key, Phase, Written};
@@ -11,6 +9,8 @@ use crate::engine::plan::{LeftOver, StepPlace, TaskLeft, activation_id, handler_
 use crate::engine::stored::StoredRequest;
 use crate::error::Error;
 use crate::graph::run_graph::RunGraph;
+use crate::record::bytes::Bytes;
+use crate::record::header::{Header, StoredActivation, StoredEager, StoredGroup, StoredLeft};
 use crate::state::State;
 use crate::step::InputValue;
 use crate::words::START;

@@ -4,12 +4,12 @@ use std::future::poll_fn;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use crate::checkpoint::format::micros;
 use crate::engine::eager::course::{Course, Stop};
 use crate::engine::eager::start::poll_running;
 use crate::engine::halt::{Cut, sleep};
 use crate::engine::host::TaskRunner;
 use crate::engine::{Loop, cut_off};
+use crate::services::micros;
 use crate::state::State;
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {

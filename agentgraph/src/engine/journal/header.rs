@@ -1,7 +1,8 @@
 //! What the header of a record says, and how much it repeats of earlier ones.
 
+use crate::checkpoint::Source;
 use crate::checkpoint::delta::{encode, text};
-use crate::checkpoint::format::{Bytes, Header, HeaderWriter, Pairs, Source, StoredDispatch, StoredJoin};
+use crate::checkpoint::frame::{HeaderWriter, Pairs};
 use crate::context::Memories;
 use crate::engine::journal::{Commit, Journal};
 use crate::engine::plan::Frontier;
@@ -9,6 +10,8 @@ use crate::error::{Code, Error};
 use crate::graph::GraphCore;
 use crate::graph::joins::Joins;
 use crate::graph::run_graph::RunGraph;
+use crate::record::bytes::Bytes;
+use crate::record::header::{Header, StoredDispatch, StoredJoin};
 use crate::state::State;
 
 /// How much a header repeats of what earlier ones said.

@@ -1,7 +1,7 @@
 //! What a call that stores at its end puts off until then.
 
 use crate::checkpoint::PendingWrite;
-use crate::checkpoint::format::Source;
+use crate::checkpoint::Source;
 use crate::context::RunId;
 use crate::engine::journal::Journal;
 use crate::error::Error;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{DroppedEdits, GraphEdit, Pass, StoredStep, StoredTurn};
 use crate::checkpoint::PendingWrite;
-use crate::checkpoint::format::{Bytes, StoredMemories};
+use crate::checkpoint::header::StoredMemories;
 use crate::context::{Asks, Inside, Standing, TaskRequest};
 use crate::dependency::deps::Slot;
 use crate::dependency::outputs::{Outputs, OutputsUpdate, StoredDropped};
@@ -15,6 +15,7 @@ use crate::engine::failed::{error_write, no_error};
 use crate::error::Error;
 use crate::extract::Snapshot;
 use crate::node::NodeResult;
+use crate::record::bytes::Bytes;
 use crate::run::event::{EventKind, TaskEnd};
 use crate::step::Step;
 use crate::words::Interrupt;

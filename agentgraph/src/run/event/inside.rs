@@ -6,9 +6,9 @@ use std::task::{Context, Poll};
 use serde_json::Value;
 
 use super::{EventKind, TaskEnd, TaskRef, Views};
-use crate::checkpoint::codec::Codec;
-use crate::checkpoint::format::Source;
+use crate::checkpoint::Source;
 use crate::context::{CheckpointId, RunId};
+use crate::record::codec::Codec;
 use crate::record::json;
 use crate::state::State;
 use crate::words::{DroppedEdits, EditError, GraphEdit, Replaced};

@@ -1,13 +1,14 @@
 //! What a call of a subgraph begins on: its own records, those of the call before it in a memory, or nothing.
 
 use super::Entry;
-use crate::checkpoint::format::{Header, Source, StoredCall, open};
-use crate::checkpoint::{Checkpointer, PendingWrite, Place, Tail, unreadable};
+use crate::checkpoint::Source;
+use crate::checkpoint::{Checkpointer, PendingWrite, Place, Tail};
 use crate::context::CheckpointId;
 use crate::engine::fields::{check_kept_states, check_results};
 use crate::engine::load::{LeftBehind, Replayed, Restored, left_behind, replay, restore};
 use crate::error::{Code, Error};
 use crate::graph::Persistence;
+use crate::record::header::{Header, StoredCall};
 use crate::run::begin::unknown_checkpoint;
 use crate::state::State;
 
@@ -120,9 +121,7 @@ async fn with_edits(
         let Some(step) = id.step.checked_add(1) else { return Ok(id) };
         let next = CheckpointId::new(id.branch, step);
         let Some(row) = saver.row(place, next).await? else { return Ok(id) };
-        let mut header = Header::default();
-        let read = open(&row.record).and_then(|view| header.update(view.header));
-        read.map_err(|error| unreadable(place, row.id, error))?;
+        let header = Header::of_row(place, &row)?;
         match header.source {
             Source::Update | Source::Fork => id = next,
             Source::Input | Source::Loop => return Ok(id),
