@@ -4,16 +4,14 @@
 pub(crate) mod answer_schema;
 mod control;
 pub(crate) mod edits;
-mod ids;
 mod memories;
 mod nest;
 mod questions;
 mod spending;
 
+use agentgraph_checkpoint::RunId;
 pub use control::Interrupted;
 pub(crate) use control::{Control, Inside, Standing, Untold};
-pub(crate) use ids::TaskPlace;
-pub use ids::{CheckpointId, InvalidId, RunId, TaskId};
 pub(crate) use memories::Memories;
 pub(crate) use nest::{Call, Nest, Outer};
 use questions::Which;
@@ -34,9 +32,9 @@ use serde::de::DeserializeOwned;
 use crate::context::edits::{Desk, Edits, Made};
 use crate::graph::overlay::Overlay;
 use crate::policy::Heartbeats;
-use crate::services::Services;
 use crate::session::{SessionKind, Sessions};
 use crate::words::{EditError, GraphEdit, InterruptKey};
+use agentgraph_checkpoint::services::Services;
 
 /// Which task: a plain value, so that a task can run anywhere that knows the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

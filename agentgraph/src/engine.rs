@@ -42,8 +42,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
 
-use crate::checkpoint::Source;
-use crate::context::{CheckpointId, RunShared, TaskId, Untold};
+use crate::context::{RunShared, Untold};
 pub(crate) use crate::engine::eager::Eager;
 use crate::engine::ends::{Ends, id_of};
 use crate::engine::execute::{Executor, Left};
@@ -62,11 +61,12 @@ use crate::graph::joins::Joins;
 use crate::graph::run_graph::RunGraph;
 use crate::policy::{CatchPanic, Siblings};
 use crate::run::event::{EventKind, EventQueue};
-use crate::services::micros;
-use crate::services::yield_now;
 use crate::state::State;
 use crate::step::Goto;
 use crate::words::{DroppedEdits, Interrupt, InterruptKind, StopReason};
+use agentgraph_checkpoint::services::micros;
+use agentgraph_checkpoint::services::yield_now;
+use agentgraph_checkpoint::{CheckpointId, Source, TaskId};
 
 /// One run in the making: what a step reads and changes.
 pub(crate) struct Loop<S: State, R> {

@@ -9,6 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::failure::Failure;
+use agentgraph_checkpoint::{StoreCode, StoreError};
 
 /// The error a node returns: anything that implements [`std::error::Error`], by `?`, or text by `.into()`.
 pub type BoxError = Box<dyn StdError + Send + Sync + 'static>;
@@ -197,6 +198,39 @@ impl Code {
     }
 }
 
+impl From<StoreCode> for Code {
+    /// The code of the same text. One of a later release of the stores is [`Code::Store`].
+    fn from(code: StoreCode) -> Self {
+        match code {
+            StoreCode::Encode => Code::Encode,
+            StoreCode::CorruptCheckpoint => Code::CorruptCheckpoint,
+            StoreCode::UnknownFormat => Code::UnknownFormat,
+            StoreCode::UnknownKey => Code::UnknownKey,
+            StoreCode::WrongKey => Code::WrongKey,
+            StoreCode::SealBroken => Code::SealBroken,
+            StoreCode::NotEncrypted => Code::NotEncrypted,
+            StoreCode::SecretNeedsKey => Code::SecretNeedsKey,
+            StoreCode::Stale => Code::Stale,
+            StoreCode::ThreadBusy => Code::ThreadBusy,
+            StoreCode::LeaseLost => Code::LeaseLost,
+            StoreCode::ThreadExists => Code::ThreadExists,
+            _ => Code::Store,
+        }
+    }
+}
+
+impl PartialEq<Code> for StoreCode {
+    fn eq(&self, other: &Code) -> bool {
+        Code::from(*self) == *other
+    }
+}
+
+impl PartialEq<StoreCode> for Code {
+    fn eq(&self, other: &StoreCode) -> bool {
+        *self == Code::from(*other)
+    }
+}
+
 impl fmt::Display for Code {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(self.as_str())
@@ -220,8 +254,7 @@ struct Inner {
 }
 
 impl Error {
-    /// An error of the given code; `message` says what happened and what to do. For authors of checkpointers and
-    /// hosts.
+    /// An error of the given code; `message` says what happened and what to do. For authors of hosts.
     ///
     /// ```
     /// use agentgraph::{Code, Error};
@@ -337,6 +370,16 @@ impl Error {
     /// `None` when the run had not read or built a state yet, when it failed in the middle of a merge, or when `S` is another type than the graph's.
     pub fn state<S: Any + Send + Sync>(&self) -> Option<&S> {
         self.0.state.as_deref()?.downcast_ref()
+    }
+}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        let told = Error::new(error.code().into(), error.message()).on_thread(error.thread());
+        match error.into_source() {
+            Some(source) => told.with_source(source),
+            None => told,
+        }
     }
 }
 

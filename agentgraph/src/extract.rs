@@ -9,13 +9,13 @@ use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 
-use crate::checkpoint::delta;
 use crate::context::{Ctx, RunShared, TaskRequest};
 use crate::error::BoxError;
 use crate::failure::{Failure, NoFailure};
 use crate::state::State;
 use crate::step::{InputValue, Payload};
 use crate::words::Timeouts;
+use agentgraph_checkpoint::delta;
 
 /// One execution of a node, as extractors see it.
 pub struct Task<'a, S: State> {

@@ -10,10 +10,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::checkpoint::delta::{DeltaWriter, EncodeError};
 use crate::error::nearest;
 use crate::reduce::derived::{decode_fields, encode_field, encode_fields};
 use crate::state::{Channel, Lifetime, MASK, State, StateError, StoredState, WriteKind};
+use agentgraph_checkpoint::delta::{DeltaWriter, EncodeError};
 
 /// A state of JSON values under keys that a [`JsonSchema`] lists.
 ///
@@ -441,7 +441,7 @@ impl StoredState for JsonState {
         channel: usize,
         value: &[u8],
     ) -> Result<(), StateError> {
-        self.values[channel] = crate::checkpoint::delta::decode(value).map_err(|error| {
+        self.values[channel] = agentgraph_checkpoint::delta::decode(value).map_err(|error| {
             StateError::BadValue { channel: schema.name(channel), problem: error.to_string() }
         })?;
         Ok(())
@@ -452,7 +452,7 @@ impl StoredState for JsonState {
         let mut bytes = encode_fields(update.writes.len());
         for (key, write) in &update.writes {
             let mut encoded = Vec::new();
-            crate::checkpoint::delta::encode(&mut encoded, write)
+            agentgraph_checkpoint::delta::encode(&mut encoded, write)
                 .map_err(|error| StateError::Encode { channel: key.clone(), problem: error.to_string() })?;
             encode_field(&mut bytes, key, &encoded);
         }
@@ -463,7 +463,7 @@ impl StoredState for JsonState {
         let mut update = JsonUpdate::new();
         for (key, write) in decode_fields(bytes)? {
             schema.place(key)?;
-            let write = crate::checkpoint::delta::decode(write)
+            let write = agentgraph_checkpoint::delta::decode(write)
                 .map_err(|error| StateError::BadValue { channel: key.into(), problem: error.to_string() })?;
             update.writes.push((key.to_owned(), write));
         }

@@ -103,7 +103,12 @@
 //! polls keeps no connection. There is no scheduler for waiting threads: a run that waits is a
 //! row in a store, not a task. Chat models and tools are in `agentgraph-llm`.
 
-pub mod checkpoint;
+/// Checkpoints: what a run leaves behind so that it can go on where it stood. This is the crate `agentgraph-checkpoint`, which is
+/// all that a store of one's own needs.
+pub mod checkpoint {
+    #[doc(inline)]
+    pub use agentgraph_checkpoint::*;
+}
 mod context;
 mod dependency;
 mod engine;
@@ -121,11 +126,12 @@ mod record;
 pub mod reduce;
 mod route;
 mod run;
-mod services;
 mod session;
 mod state;
 mod step;
 mod subgraph;
+#[cfg(feature = "conformance")]
+pub mod testing;
 mod words;
 
 pub use agentgraph_macros::{Route, State, node};
@@ -134,9 +140,11 @@ pub use checkpoint::PostgresSaver;
 pub use checkpoint::Source;
 #[cfg(feature = "sqlite")]
 pub use checkpoint::SqliteSaver;
-pub use checkpoint::{Checkpointer, MemorySaver};
+pub use checkpoint::{
+    CheckpointId, Checkpointer, InvalidId, MemorySaver, RunId, Services, SystemServices, TaskId,
+};
 pub use context::edits::Edits;
-pub use context::{CheckpointId, Ctx, Interrupted, InvalidId, RunId, TaskId};
+pub use context::{Ctx, Interrupted};
 pub use dependency::{
     BeforePass, CompiledDependencyGraph, DependencyGraph, DependencyNode, Deps, EditMark, Given,
     IntoDependencyNode, IntoOutput, IsAsync, IsConstant, IsDependencyNode, IsSync, Join, NoInput, NotRun,
@@ -162,7 +170,6 @@ pub use run::event::{Event, EventKind, TaskEnd, TaskRef, View};
 pub use run::stream::EventStream;
 pub use run::view::{Checkpoint, History};
 pub use run::{Prune, Pruned, RunBuilder, StateEdit, ThreadProblem, WaitingThread, WaitingThreads, WhenBusy};
-pub use services::{Services, SystemServices};
 pub use session::{MissingSession, Session};
 pub use state::{Channel, Lifetime, MASK, State, StateError, StoredState, WriteKind};
 pub use step::{Command, Dispatch, Goto, IntoGoto, IntoGotos, IntoStep, Step};

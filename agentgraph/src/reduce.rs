@@ -20,7 +20,7 @@ pub use slot::Slot;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::checkpoint::delta::{DeltaWriter, EncodeError};
+use agentgraph_checkpoint::delta::{DeltaWriter, EncodeError};
 
 /// How a write changes a channel of type `T`.
 ///

@@ -33,8 +33,6 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use crate::checkpoint::Leased;
-use crate::context::CheckpointId;
 use crate::context::edits::Edits;
 use crate::engine::Answers;
 use crate::engine::edit::Edit;
@@ -51,6 +49,8 @@ use crate::run::stream::EventStream;
 use crate::state::State;
 use crate::step::MakeEdits;
 use crate::words::{Budget, Durability, EditError, InterruptId, Outcome};
+use agentgraph_checkpoint::CheckpointId;
+use agentgraph_checkpoint::engine::Leased;
 
 /// The supersteps a call may take when nothing else is said.
 const MAX_SUPERSTEPS: u64 = 1000;

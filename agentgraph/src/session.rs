@@ -12,11 +12,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::checkpoint::delta::{EncodeError, encode};
 use crate::error::{Code, Error};
 use crate::extract::{FromTask, Requirement, Task};
 use crate::record::bytes::Bytes;
 use crate::state::State;
+use agentgraph_checkpoint::delta::{EncodeError, encode};
 
 /// The run's cell of type `T`. The graph declares it with [`StateGraph::session`](crate::StateGraph::session); a new run
 /// begins with `T::default()`, a resumed one with what the checkpoint holds.
@@ -126,7 +126,7 @@ impl SessionKind {
             name,
             id: TypeId::of::<T>(),
             open: |stored, used| {
-                let value = stored.map_or_else(|| Ok(T::default()), crate::checkpoint::delta::decode)?;
+                let value = stored.map_or_else(|| Ok(T::default()), agentgraph_checkpoint::delta::decode)?;
                 Ok(Arc::new(Cell { value: Mutex::new(value), uses: AtomicU64::new(used.into()) }))
             },
             uses: |cell| cell.downcast_ref::<Cell<T>>().map_or(0, |cell| cell.uses.load(Ordering::Acquire)),

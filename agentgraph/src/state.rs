@@ -9,8 +9,8 @@ use std::any::type_name;
 use std::borrow::Cow;
 use std::fmt;
 
-use crate::checkpoint::delta::DeltaWriter;
 use crate::error::{Code, Error};
+use agentgraph_checkpoint::delta::DeltaWriter;
 
 /// A state: what the nodes of a graph read together and change by updates.
 ///

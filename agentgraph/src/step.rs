@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::checkpoint::delta;
 use crate::context::edits::Edits;
 use crate::error::{BoxError, Code, Error};
 use crate::json_state::{JsonState, JsonUpdate};
 use crate::record::header::StoredLimits;
 use crate::state::State;
 use crate::words::{EditError, Timeouts};
+use agentgraph_checkpoint::delta;
 
 /// The result of one task, as the engine takes it.
 ///

@@ -317,8 +317,7 @@ fn reads(tail: &Tail, at_full: Live) -> u64 {
 async fn fulls(saver: &NotingSaver, known: &BTreeMap<CheckpointId, Known>) -> Vec<CheckpointId> {
     let mut fulls = Vec::new();
     for branch in 0..=known.keys().next_back().unwrap().branch {
-        let mut query = ListQuery::default();
-        query.branch = Some(branch);
+        let query = ListQuery { branch: Some(branch), ..ListQuery::default() };
         let rows = saver.list(Place::root("t"), query).await.unwrap();
         fulls.extend(rows.into_iter().filter(|row| row.kind == RowKind::Full).map(|row| row.id));
     }
@@ -346,8 +345,7 @@ async fn costs_are_bounded(calls: &[Call]) {
     few_rows_where_the_state_is_small(&saver, &known).await;
     let mut written = Written::default();
     for branch in 0..=known.keys().next_back().unwrap().branch {
-        let mut query = ListQuery::default();
-        query.branch = Some(branch);
+        let query = ListQuery { branch: Some(branch), ..ListQuery::default() };
         let rows = saver.list(Place::root("t"), query).await.unwrap();
         for row in rows.iter().filter(|row| row.id.branch == branch) {
             written.add(row, &known[&row.id]);

@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use agentgraph::checkpoint::{ListQuery, Place, Put, PutWrites, Row, Tail};
+use agentgraph::checkpoint::{ListQuery, Place, Put, PutWrites, Row, StoreCode, StoreError, Tail};
 use agentgraph::prelude::*;
-use agentgraph::{CheckpointId, Code, Durability, Error};
+use agentgraph::{CheckpointId, Code, Durability};
 use common::poll::pending_for;
 use common::saver::NotingSaver;
 use common::words::{Words, WordsUpdate, says, text};
@@ -193,29 +193,29 @@ impl Failing {
 
 #[async_trait::async_trait]
 impl Checkpointer for Failing {
-    async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, Error> {
+    async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, StoreError> {
         self.inner.get(place, at).await
     }
-    async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, Error> {
+    async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, StoreError> {
         self.inner.row(place, id).await
     }
-    async fn put(&self, put: Put<'_>) -> Result<(), Error> {
+    async fn put(&self, put: Put<'_>) -> Result<(), StoreError> {
         tokio::task::yield_now().await;
         match self.script.lock().unwrap().pop_front() {
-            Some(true) => Err(Error::new(Code::Store, "the disk is full")),
+            Some(true) => Err(StoreError::new(StoreCode::Store, "the disk is full")),
             _ => self.inner.try_put(&put).unwrap(),
         }
     }
-    async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), Error> {
+    async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), StoreError> {
         self.inner.put_writes(put).await
     }
-    async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, Error> {
+    async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, StoreError> {
         self.inner.list(place, query).await
     }
-    async fn threads(&self) -> Result<Vec<String>, Error> {
+    async fn threads(&self) -> Result<Vec<String>, StoreError> {
         self.inner.threads().await
     }
-    async fn delete_thread(&self, thread: &str) -> Result<(), Error> {
+    async fn delete_thread(&self, thread: &str) -> Result<(), StoreError> {
         self.inner.delete_thread(thread).await
     }
 }

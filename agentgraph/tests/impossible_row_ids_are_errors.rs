@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use agentgraph::checkpoint::{
-    Checkpointer, ListQuery, PendingWrite, Place, Put, PutWrites, Retention, Rewrite, Row, Tail,
+    Checkpointer, ListQuery, PendingWrite, Place, Put, PutWrites, Retention, Rewrite, Row, StoreError, Tail,
 };
 use agentgraph::prelude::*;
 use agentgraph::{CheckpointId, Code, DependencyGraph, Error, InterruptId, Memory, TaskId};
@@ -59,19 +59,19 @@ impl Liar {
 
 #[async_trait]
 impl Checkpointer for Liar {
-    async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, Error> {
+    async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, StoreError> {
         Ok(self.inner.get(place, at).await?.map(|tail| self.tail(tail)))
     }
-    async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, Error> {
+    async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, StoreError> {
         self.inner.row(place, id).await
     }
-    async fn put(&self, put: Put<'_>) -> Result<(), Error> {
+    async fn put(&self, put: Put<'_>) -> Result<(), StoreError> {
         self.inner.put(put).await
     }
-    async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), Error> {
+    async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), StoreError> {
         self.inner.put_writes(put).await
     }
-    async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, Error> {
+    async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, StoreError> {
         let mut rows = self.inner.list(place, query).await?;
         if let Lie::Rows(branch, step) | Lie::Listed(branch, step) = self.lie() {
             for (back, row) in (0..).zip(&mut rows) {
@@ -80,25 +80,25 @@ impl Checkpointer for Liar {
         }
         Ok(rows)
     }
-    async fn threads(&self) -> Result<Vec<String>, Error> {
+    async fn threads(&self) -> Result<Vec<String>, StoreError> {
         self.inner.threads().await
     }
-    async fn delete_thread(&self, thread: &str) -> Result<(), Error> {
+    async fn delete_thread(&self, thread: &str) -> Result<(), StoreError> {
         self.inner.delete_thread(thread).await
     }
-    async fn namespaces(&self, thread: &str) -> Result<Vec<String>, Error> {
+    async fn namespaces(&self, thread: &str) -> Result<Vec<String>, StoreError> {
         self.inner.namespaces(thread).await
     }
-    async fn branches(&self, place: Place<'_>) -> Result<Vec<u32>, Error> {
+    async fn branches(&self, place: Place<'_>) -> Result<Vec<u32>, StoreError> {
         match self.lie() {
             Lie::Branches(branch) => Ok(vec![branch]),
             _ => self.inner.branches(place).await,
         }
     }
-    async fn copy_thread(&self, from: &str, to: &str) -> Result<(), Error> {
+    async fn copy_thread(&self, from: &str, to: &str) -> Result<(), StoreError> {
         self.inner.copy_thread(from, to).await
     }
-    async fn rewrite(&self, rewrite: Rewrite<'_>) -> Result<(), Error> {
+    async fn rewrite(&self, rewrite: Rewrite<'_>) -> Result<(), StoreError> {
         self.inner.rewrite(rewrite).await
     }
 }

@@ -13,10 +13,11 @@ use std::task::Poll;
 use std::time::{Duration, SystemTime};
 
 use agentgraph::checkpoint::{
-    Claim, LeaseTerms, Place, PostgresSaver, Put, Retention, RowKind, Waiting, WaitingQuery, conformance,
+    Claim, LeaseTerms, Place, PostgresSaver, Put, Retention, RowKind, StoreCode, Waiting, WaitingQuery,
 };
 use agentgraph::prelude::*;
-use agentgraph::{CheckpointId, Checkpointer, Code};
+use agentgraph::testing::store_clauses;
+use agentgraph::{CheckpointId, Checkpointer};
 use common::words::{Words, WordsUpdate, says, text};
 use postgres_server::PostgresServer;
 
@@ -34,7 +35,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn it_holds_every_clause() {
     let server = PostgresServer::get();
-    let report = conformance::run(|| async { Ok(open(&server, &server.fresh_schema()).await) }).await;
+    let report = store_clauses::run(|| async { Ok(open(&server, &server.fresh_schema()).await) }).await;
     assert!(report.holds(), "{report}");
 }
 
@@ -322,7 +323,7 @@ async fn who_finds_all_connections_at_work_waits_for_one_and_not_for_ever() {
         format!("SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = '{schema}.place'::regclass");
     until(&server, &waits, "1").await;
     let error = saver.put(row("u", "", 0)).await.unwrap_err();
-    assert_eq!((error.code(), error.thread()), (Code::Store, Some("u")));
+    assert_eq!((error.code(), error.thread()), (StoreCode::Store, Some("u")));
     assert!(error.to_string().contains("raise `PostgresSaverBuilder::connections`"), "{error}");
     drop(locked);
     working.await.unwrap().unwrap();
@@ -453,7 +454,7 @@ async fn a_saver_goes_on_with_new_connections_when_the_server_ended_all() {
 async fn what_is_wrong_is_said_with_what_to_do() {
     let server = PostgresServer::get();
     let nobody = PostgresSaver::connect("postgres://agent@127.0.0.1:1/postgres").await.unwrap_err();
-    assert_eq!(nobody.code(), Code::Store);
+    assert_eq!(nobody.code(), StoreCode::Store);
     assert!(nobody.to_string().contains("check that it is up"), "{nobody}");
     let nonsense = PostgresSaver::connect("mysql://secret@x").await.unwrap_err();
     assert!(nonsense.to_string().contains("postgres://user"), "{nonsense}");

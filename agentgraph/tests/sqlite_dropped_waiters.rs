@@ -10,8 +10,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agentgraph::checkpoint::{Checkpointer, PendingWrite, Place, Put, PutWrites, RowKind, SqliteSaver};
-use agentgraph::{CheckpointId, Code, Error, TaskId};
+use agentgraph::checkpoint::{
+    Checkpointer, PendingWrite, Place, Put, PutWrites, RowKind, SqliteSaver, StoreCode, StoreError,
+};
+use agentgraph::{CheckpointId, TaskId};
 use futures_util::future::join_all;
 use futures_util::poll;
 use rusqlite::Connection;
@@ -40,7 +42,7 @@ impl File {
     }
 }
 
-type Storing<'a> = Pin<Box<dyn Future<Output = Result<(), Error>> + Send + 'a>>;
+type Storing<'a> = Pin<Box<dyn Future<Output = Result<(), StoreError>> + Send + 'a>>;
 
 async fn is_stored(saver: &SqliteSaver, thread: &str) -> bool {
     saver.row(Place::root(thread), CheckpointId::new(0, 0)).await.unwrap().is_some()
@@ -124,7 +126,7 @@ async fn drop_one(file: &File, victim: usize, polls: usize, unlocked_after: Opti
         assert_eq!(is_stored(saver, name).await, expected, "{case}: run {run}");
     }
     let again = saver.put(put(&names[victim])).await.map_err(|error| error.code());
-    assert_eq!(again, if stored_when_dropped { Err(Code::Stale) } else { Ok(()) }, "{case}");
+    assert_eq!(again, if stored_when_dropped { Err(StoreCode::Stale) } else { Ok(()) }, "{case}");
 }
 
 #[tokio::test(start_paused = true)]

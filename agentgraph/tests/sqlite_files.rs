@@ -22,9 +22,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agentgraph::checkpoint::{
-    Checkpointer, LeaseTerms, PendingWrite, Place, Put, PutWrites, RowKind, SqliteSaver, Synchronous,
+    Checkpointer, LeaseTerms, PendingWrite, Place, Put, PutWrites, RowKind, SqliteSaver, StoreCode,
+    StoreError, Synchronous,
 };
-use agentgraph::{CheckpointId, Code, Error, TaskId};
+use agentgraph::{CheckpointId, TaskId};
 use rusqlite::Connection;
 use sqlite_folder::Folder;
 
@@ -39,7 +40,7 @@ async fn steps(saver: &SqliteSaver, thread: &str) -> usize {
 }
 
 /// The text of an error without the folder of the test, and whether SQLite's own error is its source.
-fn told(error: &Error, folder: &Folder) -> String {
+fn told(error: &StoreError, folder: &Folder) -> String {
     let shown = error.to_string().replace(&format!("{}", folder.file("").display()), "");
     match error.source().and_then(|source| source.downcast_ref::<rusqlite::Error>()) {
         Some(_) => shown + " (from SQLite)",
@@ -96,7 +97,7 @@ async fn a_saver_sees_at_once_what_another_stored() {
     let (one, two) = (one.unwrap(), two.unwrap());
     one.put(put("t", 0, b"a")).await.unwrap();
     two.put(put("t", 1, b"b")).await.unwrap();
-    assert_eq!(one.put(put("t", 1, b"c")).await.unwrap_err().code(), Code::Stale);
+    assert_eq!(one.put(put("t", 1, b"c")).await.unwrap_err().code(), StoreCode::Stale);
     assert_eq!(steps(&one, "t").await, 2);
     assert_eq!(steps(&two, "t").await, 2);
 }
@@ -187,7 +188,7 @@ async fn a_file_that_stays_locked_is_reported_after_the_timeout() {
     let waited = begin.elapsed();
     assert!(waited >= timeout && waited < timeout + Duration::from_secs(1), "{waited:?}, all together");
     for (run, error) in errors.iter().enumerate() {
-        assert_eq!(error.code(), Code::Store);
+        assert_eq!(error.code(), StoreCode::Store);
         assert_eq!(
             told(error, &folder),
             format!(
@@ -206,8 +207,8 @@ async fn a_timeout_of_nothing_does_not_wait() {
     let path = folder.file("threads.db");
     let saver = SqliteSaver::builder(&path).busy_timeout(Duration::ZERO).open().await.unwrap();
     let writer = Writer::new(&path);
-    assert_eq!(saver.put(put("t", 0, b"a")).await.unwrap_err().code(), Code::Store);
-    assert_eq!(saver.delete_thread("t").await.unwrap_err().code(), Code::Store);
+    assert_eq!(saver.put(put("t", 0, b"a")).await.unwrap_err().code(), StoreCode::Store);
+    assert_eq!(saver.delete_thread("t").await.unwrap_err().code(), StoreCode::Store);
     drop(writer);
     saver.put(put("t", 0, b"a")).await.unwrap();
 }
@@ -247,7 +248,7 @@ async fn a_newer_schema_is_refused_and_left_alone() {
     SqliteSaver::open(&path).await.unwrap().put(put("t", 0, b"a")).await.unwrap();
     Connection::open(&path).unwrap().execute_batch("PRAGMA user_version = 9").unwrap();
     let error = SqliteSaver::open(&path).await.unwrap_err();
-    assert_eq!(error.code(), Code::UnknownFormat);
+    assert_eq!(error.code(), StoreCode::UnknownFormat);
     assert_eq!(
         told(&error, &folder),
         "E_UNKNOWN_FORMAT: the checkpoint database `threads.db` was written by a newer release of agentgraph (schema \
@@ -419,13 +420,13 @@ async fn a_file_that_may_not_grow_keeps_what_it_has_and_takes_more_when_threads_
         }
         assert!(stored < 60, "the limit does not hold");
     };
-    assert_eq!((error.code(), error.thread()), (Code::Store, Some("t")));
+    assert_eq!((error.code(), error.thread()), (StoreCode::Store, Some("t")));
     let told = told(&error, &folder);
     assert!(told.contains("has no room left") && told.contains("`SqliteSaverBuilder::max_size`"), "{told}");
     let write = PendingWrite { task: TaskId::from_u128(1), slot: 0, bytes: record.clone() };
     let (place, at) = (Place::root("t"), CheckpointId::new(0, stored - 1));
     let refused = saver.put_writes(PutWrites::new(place, at, &[write])).await.unwrap_err();
-    assert_eq!(refused.code(), Code::Store);
+    assert_eq!(refused.code(), StoreCode::Store);
     assert_eq!(steps(&saver, "t").await as u64, stored, "what was stored is there, and nothing else");
     drop(saver);
     let larger = open(120).await.unwrap();

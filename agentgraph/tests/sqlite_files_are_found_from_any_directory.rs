@@ -7,11 +7,11 @@ mod sqlite_folder;
 use std::fs;
 use std::time::{Duration, SystemTime};
 
-use agentgraph::checkpoint::{Checkpointer, Claim, LeaseTerms, Place, Put, RowKind, SqliteSaver};
-use agentgraph::{CheckpointId, Error};
+use agentgraph::CheckpointId;
+use agentgraph::checkpoint::{Checkpointer, Claim, LeaseTerms, Place, Put, RowKind, SqliteSaver, StoreError};
 use sqlite_folder::Folder;
 
-async fn put(saver: &SqliteSaver, step: u64) -> Result<(), Error> {
+async fn put(saver: &SqliteSaver, step: u64) -> Result<(), StoreError> {
     saver.put(Put::new(Place::root("t"), CheckpointId::new(0, step), RowKind::Full, b"x")).await
 }
 

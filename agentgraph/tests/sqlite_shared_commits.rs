@@ -6,8 +6,10 @@ mod sqlite_folder;
 
 use std::path::Path;
 
-use agentgraph::checkpoint::{Checkpointer, PendingWrite, Place, Put, PutWrites, RowKind, SqliteSaver};
-use agentgraph::{CheckpointId, Code, TaskId};
+use agentgraph::checkpoint::{
+    Checkpointer, PendingWrite, Place, Put, PutWrites, RowKind, SqliteSaver, StoreCode,
+};
+use agentgraph::{CheckpointId, TaskId};
 use futures_util::future::join_all;
 use rusqlite::Connection;
 use sqlite_folder::Folder;
@@ -56,7 +58,7 @@ async fn a_row_that_is_refused_does_not_refuse_the_others() {
     ];
     let outcomes = join_all(rows.map(|(thread, step)| saver.put(put(thread, step)))).await;
     let codes: Vec<_> = outcomes.into_iter().map(|outcome| outcome.err().map(|error| error.code())).collect();
-    let (stale, store) = (Some(Code::Stale), Some(Code::Store));
+    let (stale, store) = (Some(StoreCode::Stale), Some(StoreCode::Store));
     assert_eq!(codes, [None, stale, None, stale, store, None, stale, None]);
     assert_eq!(saver.threads().await.unwrap(), ["a", "b", "c", "stale"]);
 }

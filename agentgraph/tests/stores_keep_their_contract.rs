@@ -20,6 +20,7 @@ use agentgraph::checkpoint::{
     Checkpointer, EncryptedSaver, EncryptionKey, KeyRing, MemorySaver, Retention, SqliteSaver,
 };
 use agentgraph::prelude::*;
+use agentgraph::testing::store_clauses;
 use faults::FAULTS;
 use faulty::Faulty;
 use proptest::prelude::*;
@@ -33,17 +34,17 @@ fn assert_holds(report: &Report) {
 
 #[tokio::test]
 async fn memory_holds() {
-    assert_holds(&conformance::run(|| async { Ok(MemorySaver::new()) }).await);
+    assert_holds(&store_clauses::run(|| async { Ok(MemorySaver::new()) }).await);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn memory_holds_on_two_workers() {
-    assert_holds(&conformance::run(|| async { Ok(MemorySaver::new()) }).await);
+    assert_holds(&store_clauses::run(|| async { Ok(MemorySaver::new()) }).await);
 }
 
 #[test]
 fn memory_holds_without_a_runtime() {
-    let mut report = pin!(conformance::run(|| async { Ok(MemorySaver::new()) }));
+    let mut report = pin!(store_clauses::run(|| async { Ok(MemorySaver::new()) }));
     let mut context = Context::from_waker(Waker::noop());
     loop {
         if let Poll::Ready(report) = report.as_mut().poll(&mut context) {
@@ -54,19 +55,19 @@ fn memory_holds_without_a_runtime() {
 
 #[tokio::test]
 async fn sqlite_in_memory_holds() {
-    assert_holds(&conformance::run(|| async { SqliteSaver::in_memory() }).await);
+    assert_holds(&store_clauses::run(|| async { SqliteSaver::in_memory() }).await);
 }
 
 #[tokio::test]
 async fn an_sqlite_file_holds() {
     let folder = Folder::new();
-    assert_holds(&conformance::run(|| SqliteSaver::open(folder.fresh())).await);
+    assert_holds(&store_clauses::run(|| SqliteSaver::open(folder.fresh())).await);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_sqlite_file_holds_on_two_workers() {
     let folder = Folder::new();
-    assert_holds(&conformance::run(|| SqliteSaver::open(folder.fresh())).await);
+    assert_holds(&store_clauses::run(|| SqliteSaver::open(folder.fresh())).await);
 }
 
 fn encrypted<C: Checkpointer>(store: C) -> EncryptedSaver<C> {
@@ -83,7 +84,7 @@ fn assert_holds_but_shares_nothing(report: &Report) {
 
 #[tokio::test]
 async fn encrypted_memory_holds() {
-    let report = conformance::run(|| async { Ok(encrypted(MemorySaver::new())) }).await;
+    let report = store_clauses::run(|| async { Ok(encrypted(MemorySaver::new())) }).await;
     assert_holds_but_shares_nothing(&report);
 }
 
@@ -91,7 +92,7 @@ async fn encrypted_memory_holds() {
 async fn an_encrypted_sqlite_file_holds_on_two_workers() {
     let folder = Folder::new();
     let open = || async { Ok(encrypted(SqliteSaver::open(folder.fresh()).await?)) };
-    assert_holds_but_shares_nothing(&conformance::run(open).await);
+    assert_holds_but_shares_nothing(&store_clauses::run(open).await);
 }
 
 #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
@@ -154,10 +155,11 @@ async fn a_graph_runs_in_threads_and_nodes_of_any_name() {
 #[tokio::test]
 async fn every_fault_is_found_by_the_clause_that_is_about_it() {
     let mut found: BTreeMap<&str, Vec<&str>> =
-        conformance::clauses().iter().map(|clause| (clause.name(), Vec::new())).collect();
+        store_clauses::clauses().iter().map(|clause| (clause.name(), Vec::new())).collect();
     for fault in FAULTS {
-        let clause =
-            conformance::clause(fault.clause).unwrap_or_else(|| panic!("no clause `{}`", fault.clause));
+        let clauses = store_clauses::clauses();
+        let clause = clauses.iter().find(|clause| clause.name() == fault.clause);
+        let clause = clause.unwrap_or_else(|| panic!("no clause `{}`", fault.clause));
         let problem = clause.check(Faulty::new(fault.kind)).await.expect_err(fault.clause);
         assert!(!problem.is_empty());
         found.get_mut(fault.clause).unwrap().push(&problem.clone().leak()[..]);
@@ -168,7 +170,7 @@ async fn every_fault_is_found_by_the_clause_that_is_about_it() {
 
 #[tokio::test]
 async fn a_report_names_what_is_broken_and_shows_how() {
-    let report = conformance::run(|| async { Ok(Faulty::new(faults::Kind::ListsOldestFirst)) }).await;
+    let report = store_clauses::run(|| async { Ok(Faulty::new(faults::Kind::ListsOldestFirst)) }).await;
     let shown = report.to_string();
     assert!(!report.holds());
     assert!(shown.contains("BROKEN  a list can begin before a step and end after a number\n"), "{shown}");
@@ -182,7 +184,7 @@ async fn a_report_names_what_is_broken_and_shows_how() {
 #[tokio::test]
 async fn a_store_that_cannot_be_made_is_a_finding_too() {
     let folder = Folder::new();
-    let report = conformance::run(|| SqliteSaver::open(folder.file(""))).await;
+    let report = store_clauses::run(|| SqliteSaver::open(folder.file(""))).await;
     assert_eq!(report.broken().count(), report.findings.len());
     assert!(report.to_string().contains("the store could not be made: E_STORE"), "{report}");
 }

@@ -9,16 +9,16 @@ mod postgres_server;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use agentgraph::checkpoint::{ListQuery, Place, Put, PutWrites, Row, Tail};
+use agentgraph::checkpoint::{ListQuery, Place, Put, PutWrites, Row, StoreCode, StoreError, Tail};
 use agentgraph::prelude::*;
-use agentgraph::{BoxError, CheckpointId, Checkpointer, Code, Durability, Error, MemorySaver};
+use agentgraph::{BoxError, CheckpointId, Checkpointer, Durability, MemorySaver};
 use common::poll::{at_most, pending_for};
 use common::words::{Words, WordsUpdate, text};
 
 /// A store as a test wants it: what happens before and after each of its calls.
 #[async_trait::async_trait]
 trait Manner: Send + Sync + 'static {
-    async fn before(&self, call: Call<'_>) -> Result<(), Error>;
+    async fn before(&self, call: Call<'_>) -> Result<(), StoreError>;
     fn after(&self) {}
 }
 
@@ -42,8 +42,8 @@ impl<M: Manner> Mannered<M> {
     async fn call<T>(
         &self,
         call: Call<'_>,
-        work: impl Future<Output = Result<T, Error>>,
-    ) -> Result<T, Error> {
+        work: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
         self.manner.before(call).await?;
         let done = Calling(&self.manner);
         pending_for(2).await;
@@ -65,25 +65,25 @@ impl<M: Manner> Drop for Calling<'_, M> {
 
 #[async_trait::async_trait]
 impl<M: Manner> Checkpointer for Mannered<M> {
-    async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, Error> {
+    async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, StoreError> {
         self.call(Call::Read, self.inner.get(place, at)).await
     }
-    async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, Error> {
+    async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, StoreError> {
         self.call(Call::Read, self.inner.row(place, id)).await
     }
-    async fn put(&self, put: Put<'_>) -> Result<(), Error> {
+    async fn put(&self, put: Put<'_>) -> Result<(), StoreError> {
         self.call(Call::Put(&put), self.inner.put(put)).await
     }
-    async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), Error> {
+    async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), StoreError> {
         self.call(Call::Writes(&put), self.inner.put_writes(put)).await
     }
-    async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, Error> {
+    async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, StoreError> {
         self.call(Call::Read, self.inner.list(place, query)).await
     }
-    async fn threads(&self) -> Result<Vec<String>, Error> {
+    async fn threads(&self) -> Result<Vec<String>, StoreError> {
         self.inner.threads().await
     }
-    async fn delete_thread(&self, thread: &str) -> Result<(), Error> {
+    async fn delete_thread(&self, thread: &str) -> Result<(), StoreError> {
         self.inner.delete_thread(thread).await
     }
 }
@@ -96,14 +96,14 @@ struct OneConnection {
 
 #[async_trait::async_trait]
 impl Manner for OneConnection {
-    async fn before(&self, _: Call<'_>) -> Result<(), Error> {
+    async fn before(&self, _: Call<'_>) -> Result<(), StoreError> {
         for _ in 0..10_000 {
             if !self.busy.swap(true, Ordering::AcqRel) {
                 return Ok(());
             }
             tokio::task::yield_now().await;
         }
-        Err(Error::new(Code::Store, "whoever has the connection does not go on"))
+        Err(StoreError::new(StoreCode::Store, "whoever has the connection does not go on"))
     }
 
     fn after(&self) {
@@ -217,7 +217,7 @@ struct Slow {
 
 #[async_trait::async_trait]
 impl Manner for Slow {
-    async fn before(&self, call: Call<'_>) -> Result<(), Error> {
+    async fn before(&self, call: Call<'_>) -> Result<(), StoreError> {
         match call {
             Call::Writes(put)
                 if put.place.namespace.is_empty()

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
 
-use agentgraph::checkpoint::{LeaseTerms, ListQuery, Place, Put, PutWrites, Row, SqliteSaver, Tail};
-use agentgraph::prelude::*;
-use agentgraph::{
-    BoxError, CheckpointId, Checkpointer, Code, Durability, Error, Host, Memory, OnEnd, RetryPolicy,
+use agentgraph::checkpoint::{
+    LeaseTerms, ListQuery, Place, Put, PutWrites, Row, SqliteSaver, StoreCode, StoreError, Tail,
 };
+use agentgraph::prelude::*;
+use agentgraph::{BoxError, CheckpointId, Checkpointer, Code, Durability, Host, Memory, OnEnd, RetryPolicy};
 use agentgraph::{TaskCall, TaskReply};
 use common::poll::pending_for;
 use common::words::{Words, WordsUpdate, says, text};
@@ -139,7 +139,7 @@ async fn the_failure_of_a_detached_task_is_its_own_and_a_lost_lease_is_not() {
         Words::update().seen(["slow"])
     }
     // Nothing else would be stored after it.
-    let saver = FailsInside { inner: Arc::new(MemorySaver::new()), code: Code::LeaseLost };
+    let saver = FailsInside { inner: Arc::new(MemorySaver::new()), code: StoreCode::LeaseLost };
     let sub = chain(says("inside").into_node());
     let sub = sub.memory(Memory::PerCall).detached().on_end(OnEnd::Await(Duration::MAX));
     let graph = StateGraph::new().eager().node("sub", sub).node("slow", slow);
@@ -169,64 +169,63 @@ async fn it_ends_the_run_from_a_subgraph_whose_tasks_run_elsewhere() {
 /// A store that fails with that code whenever something of a subgraph is to be stored.
 struct FailsInside {
     inner: Arc<dyn Checkpointer>,
-    code: Code,
+    code: StoreCode,
 }
 
 impl FailsInside {
-    fn check(&self, place: Place<'_>) -> Result<(), Error> {
+    fn check(&self, place: Place<'_>) -> Result<(), StoreError> {
         match place.namespace {
             "" => Ok(()),
-            _ => Err(Error::new(self.code, "this store fails inside")),
+            _ => Err(StoreError::new(self.code, "this store fails inside")),
         }
     }
 }
 
 #[async_trait::async_trait]
 impl Checkpointer for FailsInside {
-    async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, Error> {
+    async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, StoreError> {
         self.inner.get(place, at).await
     }
 
-    async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, Error> {
+    async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, StoreError> {
         self.inner.row(place, id).await
     }
 
-    async fn put(&self, put: Put<'_>) -> Result<(), Error> {
+    async fn put(&self, put: Put<'_>) -> Result<(), StoreError> {
         self.check(put.place)?;
         self.inner.put(put).await
     }
 
-    async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), Error> {
+    async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), StoreError> {
         self.check(put.place)?;
         self.inner.put_writes(put).await
     }
 
-    async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, Error> {
+    async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, StoreError> {
         self.inner.list(place, query).await
     }
 
-    async fn threads(&self) -> Result<Vec<String>, Error> {
+    async fn threads(&self) -> Result<Vec<String>, StoreError> {
         self.inner.threads().await
     }
 
-    async fn delete_thread(&self, thread: &str) -> Result<(), Error> {
+    async fn delete_thread(&self, thread: &str) -> Result<(), StoreError> {
         self.inner.delete_thread(thread).await
     }
 }
 
 /// What a store may answer, whatever it is asked.
-const OF_STORES: [Code; 11] = [
-    Code::Store,
-    Code::Stale,
-    Code::LeaseLost,
-    Code::ThreadBusy,
-    Code::CorruptCheckpoint,
-    Code::UnknownFormat,
-    Code::UnknownKey,
-    Code::WrongKey,
-    Code::SealBroken,
-    Code::NotEncrypted,
-    Code::UnknownCheckpoint,
+const OF_STORES: [StoreCode; 10] = [
+    StoreCode::Store,
+    StoreCode::Stale,
+    StoreCode::LeaseLost,
+    StoreCode::ThreadBusy,
+    StoreCode::CorruptCheckpoint,
+    StoreCode::UnknownFormat,
+    StoreCode::UnknownKey,
+    StoreCode::WrongKey,
+    StoreCode::SealBroken,
+    StoreCode::NotEncrypted,
 ];
 
 #[tokio::test]
@@ -243,7 +242,7 @@ async fn every_answer_of_a_store_ends_the_run_with_its_own_code() {
         let graph = graph.compile().unwrap().checkpointer(saver);
         let error = graph.invoke(Words::update()).thread("t").await.unwrap_err();
         // The record that it began could not be stored, so no node inside was called.
-        assert_eq!((error.code(), calls.get(), handled.get()), (code, 0, 0), "{error}");
+        assert_eq!((error.code(), calls.get(), handled.get()), (code.into(), 0, 0), "{error}");
     }
 }
 

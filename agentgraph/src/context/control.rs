@@ -3,6 +3,7 @@
 //! A request is written here *before* the node gets its `Err`. The engine reads the cell first, so nothing that a node
 //! or a layer does with the error can hide that the task waits.
 
+use agentgraph_checkpoint::CheckpointId;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,8 +12,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::TaskRequest;
 use super::questions::{Asks, Questions, Refusal, Unaskable, Which};
-use super::{CheckpointId, TaskRequest};
 use crate::context::edits::Proposed;
 use crate::error::Error;
 use crate::graph::overlay::Overlay;

@@ -4,11 +4,12 @@
 //! not say which of them count: a call may have stored some and then been undone with its task. So the records of the run
 //! around it name one checkpoint for each memory, and a name moves in the same commit as the result of the call.
 
+use agentgraph_checkpoint::CheckpointId;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::{CheckpointId, RunShared, TaskRequest};
-use crate::checkpoint::header::StoredMemories;
+use super::{RunShared, TaskRequest};
+use agentgraph_checkpoint::header::StoredMemories;
 
 /// The memories that a run names.
 #[derive(Default)]

@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
-use super::{CheckpointId, Memories, RunShared, TaskId, TaskRequest};
-use crate::checkpoint::Checkpointer;
+use super::{Memories, RunShared, TaskRequest};
 use crate::record::header::StoredStuck;
 use crate::run::event::Hears;
 use crate::words::Durability;
+use agentgraph_checkpoint::{CheckpointId, Checkpointer, TaskId};
 
 /// The task around a run.
 pub(crate) struct Outer {

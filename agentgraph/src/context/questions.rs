@@ -8,9 +8,9 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::control::Interrupted;
-use crate::checkpoint::PendingWrite;
 use crate::error::{Code, Error};
 use crate::words::{Answered, Asked, InterruptKey, Replaces, Request, Spot};
+use agentgraph_checkpoint::PendingWrite;
 
 /// How the caller of [`Questions::ask`] names the spot.
 #[derive(Debug)]

@@ -20,7 +20,7 @@ use crate::graph::topology::{Rows, Topology};
 use crate::graph::{CompileError, CompiledGraph, Drawing, GraphCore, Problem, ProblemKind};
 use crate::record::migrate::Migrations;
 use crate::record::migrate::UnknownFields;
-use crate::services::SystemServices;
+use agentgraph_checkpoint::services::SystemServices;
 
 /// A name that no node was declared with.
 const UNDECLARED: u32 = u32::MAX;

@@ -11,14 +11,13 @@ use super::edits::BeforePass;
 use super::outputs::{Outputs, OutputsUpdate};
 use super::passes::Passes;
 use super::wiring::Wiring;
-use crate::checkpoint::Checkpointer;
-use crate::context::CheckpointId;
 use crate::error::Error;
 use crate::graph::{CompiledGraph, GraphTopology};
 use crate::run::RunBuilder;
 use crate::run::view::{Checkpoint, History};
-use crate::services::Services;
 use crate::words::InterruptId;
+use agentgraph_checkpoint::services::Services;
+use agentgraph_checkpoint::{CheckpointId, Checkpointer};
 
 /// A runnable dependency graph. [`DependencyGraph::compile`](crate::DependencyGraph::compile) makes it.
 pub struct CompiledDependencyGraph<O: Output, S: PassInput = ()> {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::checkpoint::{PendingWrite, Place, PutWrites};
 use crate::engine::Loop;
 use crate::engine::host::TaskRunner;
 use crate::engine::load::finished_step;
@@ -15,6 +14,7 @@ use crate::engine::stored::StoredAnswer;
 use crate::error::{Code, Error};
 use crate::state::State;
 use crate::words::{InterruptId, OpenRequest};
+use agentgraph_checkpoint::{PendingWrite, Place, PutWrites};
 
 /// What a caller answers.
 pub(crate) enum Answers {
@@ -133,7 +133,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 
     #[cfg(feature = "validate")]
-    fn left_of(&self, task: crate::context::TaskId) -> Option<&TaskLeft> {
+    fn left_of(&self, task: agentgraph_checkpoint::TaskId) -> Option<&TaskLeft> {
         let flow = self.eager.as_ref().map(|eager| &eager.flow);
         match flow.zip(self.flow_tasks().get(&task)) {
             Some((flow, key)) => flow.open.get(key)?.left.as_deref(),

@@ -1,10 +1,10 @@
 //! What a task asks, as pending writes. All of it is one write: the questions, and the answers that they void.
 
-use crate::checkpoint::PendingWrite;
-use crate::context::{Asks, Refusal, TaskId};
+use crate::context::{Asks, Refusal};
 use crate::engine::stored::{StoredAnswer, StoredRequest, to_bytes};
 use crate::error::Error;
 use crate::words::Request;
+use agentgraph_checkpoint::{PendingWrite, TaskId};
 
 /// `sources`: what the node had of those it depends on, in a pass.
 pub(super) fn asks_writes(

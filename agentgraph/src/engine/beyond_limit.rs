@@ -1,6 +1,5 @@
 //! The superstep beyond the limit: the node that a graph keeps for the case that a call does not come to its end.
 
-use crate::checkpoint::Source;
 use crate::context::Inside;
 use crate::engine::execute::NotDone;
 use crate::engine::host::TaskRunner;
@@ -11,6 +10,7 @@ use crate::extract::Task;
 use crate::policy::CatchPanic;
 use crate::state::State;
 use crate::words::StopReason;
+use agentgraph_checkpoint::Source;
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// Runs `node` on the last state and commits what it writes. The frontier stays as it is, so the run goes on there.

@@ -1,8 +1,5 @@
 //! When the loop commits, and what the end of a call has to store.
 
-use crate::checkpoint::PendingWrite;
-use crate::checkpoint::Source;
-use crate::context::RunId;
 use crate::engine::host::TaskRunner;
 use crate::engine::journal::{Commit, Journal, Prepared, Waited};
 use crate::engine::stored::{OF_RUN, SPENT, to_bytes};
@@ -11,6 +8,7 @@ use crate::error::Error;
 use crate::run::event::EventKind;
 use crate::state::State;
 use crate::words::{Interrupt, InterruptKind, Spent};
+use agentgraph_checkpoint::{PendingWrite, RunId, Source};
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// What the run has used up, if that is counted.

@@ -22,9 +22,7 @@ use std::sync::Arc;
 
 use futures_util::stream::FuturesUnordered;
 
-use crate::checkpoint::PendingWrite;
-use crate::checkpoint::Source;
-use crate::context::{Inside, TaskId, TaskRequest};
+use crate::context::{Inside, TaskRequest};
 use crate::engine::eager::course::{Course, End, Started, Stop};
 use crate::engine::eager::flow::{Activation, Handler, Key, Phase};
 use crate::engine::eager::order::Order;
@@ -39,6 +37,7 @@ use crate::failure::Failure;
 use crate::policy::Siblings;
 use crate::run::event::EventKind;
 use crate::state::State;
+use agentgraph_checkpoint::{PendingWrite, Source, TaskId};
 
 /// What a run without supersteps has open, and the states that activations read which is not the last one.
 pub(crate) struct Eager<S: State> {

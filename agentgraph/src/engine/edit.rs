@@ -3,9 +3,6 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use crate::checkpoint::PendingWrite;
-use crate::checkpoint::Source;
-use crate::checkpoint::header::StoredMemories;
 use crate::engine::done::{Done, node_to_act_as, resolve};
 use crate::engine::ends::id_of;
 use crate::engine::host::TaskRunner;
@@ -18,6 +15,8 @@ use crate::engine::{Loop, Pause};
 use crate::error::Error;
 use crate::graph::joins::Joins;
 use crate::record::header::StoredStuck;
+use agentgraph_checkpoint::header::StoredMemories;
+use agentgraph_checkpoint::{PendingWrite, Source};
 
 use crate::state::State;
 use crate::words::{Interrupt, InterruptKind};

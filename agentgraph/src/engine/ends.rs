@@ -6,9 +6,7 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use crate::checkpoint::PendingWrite;
-use crate::checkpoint::header::StoredMemories;
-use crate::context::{RunShared, TaskId};
+use crate::context::RunShared;
 use crate::engine::done::Done;
 use crate::engine::execute::{Ledger, NotDone};
 use crate::engine::fields::kinds_of;
@@ -24,6 +22,8 @@ use crate::record::header::StoredStuck;
 use crate::session::Sessions;
 use crate::state::State;
 use crate::step::InputValue;
+use agentgraph_checkpoint::header::StoredMemories;
+use agentgraph_checkpoint::{PendingWrite, TaskId};
 
 pub(super) struct Ends<S: State> {
     /// In task order; `None` for those that are not done.

@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 use futures_util::stream::FuturesUnordered;
 
 use crate::context::edits::make_edits;
-use crate::context::{Asks, Inside, Refusal, RunShared, Standing, TaskId, TaskRequest};
+use crate::context::{Asks, Inside, Refusal, RunShared, Standing, TaskRequest};
 use crate::engine::done::{Done, resolve};
 use crate::engine::halt::{Cut, Halt};
 use crate::engine::host::TaskRunner;
@@ -29,6 +29,7 @@ use crate::session::MissingSession;
 use crate::state::State;
 use crate::step::{Command, Goto, InputValue, Step, ToParent};
 use crate::words::{EditError, InterruptId};
+use agentgraph_checkpoint::TaskId;
 
 /// Why a task is not done.
 pub(crate) enum NotDone {

@@ -4,8 +4,6 @@
 //! and is none of its tasks (two writers of a field, a route to nowhere, a step timeout) is a write of the run. Both go with
 //! the commit that ends the superstep; an empty write says that one is over before that.
 
-use crate::checkpoint::PendingWrite;
-use crate::context::{CheckpointId, TaskId};
 use crate::engine::host::TaskRunner;
 use crate::engine::journal::Journal;
 use crate::engine::plan::LeftOver;
@@ -14,6 +12,7 @@ use crate::engine::{Loop, Pause};
 use crate::error::{Code, Error};
 use crate::failure::Failure;
 use crate::state::State;
+use agentgraph_checkpoint::{CheckpointId, PendingWrite, TaskId};
 
 /// The record of a task that failed.
 pub(super) fn error_write(task: TaskId, failure: &Failure) -> Result<PendingWrite, Error> {

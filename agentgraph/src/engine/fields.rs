@@ -5,8 +5,6 @@
 
 use std::borrow::Cow;
 
-use crate::checkpoint::Place;
-use crate::context::CheckpointId;
 use crate::engine::load::finished_step;
 use crate::engine::plan::LeftOver;
 use crate::engine::stored::StoredStep;
@@ -18,6 +16,7 @@ use crate::record::header::StoredState;
 use crate::record::migrate::StoredFields;
 use crate::reduce::derived::{decode_fields, encode_field, encode_fields};
 use crate::state::{Channel, State};
+use agentgraph_checkpoint::{CheckpointId, Place};
 
 /// The stored value of a field that the state does not have.
 #[derive(Clone, Debug)]

@@ -10,8 +10,8 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
-use crate::services::Services;
 use crate::words::StopReason;
+use agentgraph_checkpoint::services::Services;
 
 /// What a caller said about stopping.
 #[derive(Clone, Default)]

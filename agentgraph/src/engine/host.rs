@@ -15,13 +15,9 @@ use serde_json::Value;
 use tracing::instrument::Instrument;
 use tracing::level_filters::LevelFilter;
 
-use crate::checkpoint::delta::DeltaWriter;
-use crate::checkpoint::fold::{Folded, Value as FieldValue};
 use crate::context::edits::Desk;
 use crate::context::edits::make_edits;
-use crate::context::{
-    CheckpointId, Control, Interrupted, Refusal, RunId, RunShared, Spending, Standing, TaskRequest, Visible,
-};
+use crate::context::{Control, Interrupted, Refusal, RunShared, Spending, Standing, TaskRequest, Visible};
 use crate::engine::Loop;
 use crate::engine::execute::node_error;
 use crate::engine::stored::{StoredStep, from_bytes, to_bytes};
@@ -39,6 +35,9 @@ use crate::session::Sessions;
 use crate::state::{State, StoredState};
 use crate::step::InputValue;
 use crate::words::{GraphEdit, Spot};
+use agentgraph_checkpoint::delta::DeltaWriter;
+use agentgraph_checkpoint::fold::{Folded, Value as FieldValue};
+use agentgraph_checkpoint::{CheckpointId, RunId};
 
 /// Calls tasks. The loop polls the future in place and catches what panics, here or in the future.
 pub(crate) trait TaskRunner<S: State>: Send + Sync {

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use crate::checkpoint::Source;
-use crate::context::RunId;
 use crate::engine::done::Done;
 use crate::engine::host::TaskRunner;
 use crate::engine::lifetimes::reset;
@@ -13,6 +11,7 @@ use crate::engine::recorder::Recorder;
 use crate::engine::{Loop, now};
 use crate::error::Error;
 use crate::state::{Lifetime, State};
+use agentgraph_checkpoint::{RunId, Source};
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// Begins a run on the state as it is: run channels are reset, the input goes in, and START's edges are followed.

@@ -6,8 +6,7 @@ use std::sync::atomic::Ordering;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::checkpoint::{PendingWrite, Place, PutWrites};
-use crate::context::{Call, RunShared, TaskId, Untold};
+use crate::context::{Call, RunShared, Untold};
 use crate::engine::ends::{id_of, sessions_write};
 use crate::engine::host::TaskRunner;
 use crate::engine::journal::Journal;
@@ -17,6 +16,7 @@ use crate::engine::{Loop, Pause};
 use crate::error::Error;
 use crate::state::State;
 use crate::words::{Durability, END, Memory, StopReason, StoredStop};
+use agentgraph_checkpoint::{PendingWrite, Place, PutWrites, TaskId};
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// Gives the tasks that call subgraphs their ids, before they begin. Other tasks need none.

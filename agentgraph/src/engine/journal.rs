@@ -12,13 +12,7 @@ pub(crate) use waiting::Waited;
 
 use std::sync::Arc;
 
-use crate::checkpoint::Source;
-use crate::checkpoint::behind::Behind;
-use crate::checkpoint::delta::{DeltaWriter, Weight, whole_size};
-use crate::checkpoint::fold::Folded;
-use crate::checkpoint::frame::{Pairs, open};
-use crate::checkpoint::{Checkpointer, PendingWrite, Place, Put, PutWrites, RowKind, unreadable};
-use crate::context::{CheckpointId, Memories, RunId};
+use crate::context::Memories;
 use crate::engine::eager::Flow;
 use crate::engine::fields::UnknownField;
 use crate::engine::journal::header::{Repeat, constants, constants_with};
@@ -32,11 +26,19 @@ use crate::graph::run_graph::RunGraph;
 use crate::graph::{GraphCore, Persistence};
 use crate::record::codec::Codec;
 use crate::record::header::StoredCall;
-use crate::services::Services;
-use crate::services::micros;
 use crate::session::Sessions;
 use crate::state::State;
 use crate::words::Spent;
+use agentgraph_checkpoint::behind::Behind;
+use agentgraph_checkpoint::delta::{DeltaWriter, Weight, whole_size};
+use agentgraph_checkpoint::engine::unreadable;
+use agentgraph_checkpoint::fold::Folded;
+use agentgraph_checkpoint::frame::{Pairs, open};
+use agentgraph_checkpoint::services::Services;
+use agentgraph_checkpoint::services::micros;
+use agentgraph_checkpoint::{
+    CheckpointId, Checkpointer, PendingWrite, Place, Put, PutWrites, RowKind, RunId, Source,
+};
 
 /// Deltas between two folds.
 const SEGMENT: u32 = 1024;
@@ -351,7 +353,7 @@ impl<S: State> Journal<S> {
             self.encode(record, core, time, commit, Repeat::Everything)?;
         } else if live < SMALL
             && self.since_full + changes
-                >= self.weigh_at.max(self.constants(core).len() + live + LEAST_BESIDE)
+                >= self.weigh_at.max(self.constants(core).size() + live + LEAST_BESIDE)
         {
             self.encode(record, core, time, commit, Repeat::Everything)?;
             full = self.outweighs(record.len() as u64 + live, changes);
@@ -507,7 +509,7 @@ impl<S: State> Journal<S> {
     pub(crate) async fn settle(&self) -> Result<(), Error> {
         match &self.behind {
             None => Ok(()),
-            Some(behind) => behind.settle(&self.thread).await,
+            Some(behind) => Ok(behind.settle(&self.thread).await?),
         }
     }
 

@@ -2,14 +2,6 @@
 
 use std::sync::Arc;
 
-use crate::checkpoint::delta::{Weight, whole_size};
-use crate::checkpoint::fold::{Folded, Value};
-use crate::checkpoint::frame::{FormatError, damaged, open, value_length};
-use crate::checkpoint::header::HeaderMap;
-use crate::checkpoint::{
-    Checkpointer, IMPOSSIBLE, PendingWrite, Place, RowKind, Tail, corrupt, is_possible, unreadable,
-};
-use crate::context::CheckpointId;
 use crate::context::edits::Proposed;
 use crate::engine::eager::record::left_in_header;
 use crate::engine::eager::{Eager, Flow};
@@ -31,6 +23,12 @@ use crate::session::StoredSessions;
 use crate::state::{Channel, State, StateError};
 use crate::step::{InputValue, Step};
 use crate::words::{END, EditError, GraphEdit, START, Spent};
+use agentgraph_checkpoint::delta::{Weight, whole_size};
+use agentgraph_checkpoint::engine::{IMPOSSIBLE, corrupt, is_possible, unreadable};
+use agentgraph_checkpoint::fold::{Folded, Value};
+use agentgraph_checkpoint::frame::{FormatError, damaged, open, value_length};
+use agentgraph_checkpoint::header::HeaderMap;
+use agentgraph_checkpoint::{CheckpointId, Checkpointer, PendingWrite, Place, RowKind, Tail};
 
 /// The fields and the header of a checkpoint, before anything of the graph is looked up.
 #[derive(Clone)]
@@ -135,7 +133,8 @@ pub(crate) fn apply_row(
             replayed.deltas += 1;
             replayed.folded.apply(view.operations, Some(id))?;
         }
-        RowKind::Segment => replayed.folded.apply(view.operations, None)?,
+        // A segment.
+        _ => replayed.folded.apply(view.operations, None)?,
     }
     replayed.id = id;
     Ok(())
@@ -360,7 +359,7 @@ fn value_of(place: Place<'_>, replayed: &Replayed, field: usize) -> Result<Optio
 /// A value that the state of today does not take. If the bytes are whole, its type was changed.
 fn unfit(place: Place<'_>, id: CheckpointId, value: &[u8], error: &StateError) -> Error {
     if !value_length(value).is_ok_and(|length| length == value.len()) {
-        return corrupt(place, id, error);
+        return corrupt(place, id, error).into();
     }
     let problem = format!(
         "{error}; if the type of the field was changed, raise `.schema_version(..)` and say with `.migration(..)` how to \

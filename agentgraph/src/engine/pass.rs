@@ -18,11 +18,8 @@ use std::task::Poll;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 
-use crate::checkpoint::PendingWrite;
-use crate::checkpoint::Source;
 use crate::context::edits;
 use crate::context::edits::Collected;
-use crate::context::{TaskId, TaskPlace};
 use crate::dependency::deps::Slot;
 use crate::dependency::edits::{Desk, Made, Op, Transaction};
 use crate::dependency::outputs::{Outputs, OutputsUpdate};
@@ -45,6 +42,8 @@ use crate::state::State;
 use crate::step::Step;
 use crate::words::{Asked, DroppedEdits, EditError, GraphEdit, Interrupt, InterruptId, StopReason};
 use again::Again;
+use agentgraph_checkpoint::engine::TaskPlace;
+use agentgraph_checkpoint::{PendingWrite, Source, TaskId};
 
 /// How the runs of a graph go on, where that is not from superstep to superstep.
 pub(crate) trait Discipline<S: State>: Send + Sync {

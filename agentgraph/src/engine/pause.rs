@@ -1,6 +1,6 @@
 //! A superstep that cannot be committed: what its tasks leave behind, and what the caller is told.
 
-use crate::context::{Inside, TaskId};
+use crate::context::Inside;
 use crate::engine::asks::{asks_writes, refusal_writes};
 use crate::engine::ends::{failure_write, id_of, result_write, sessions_write};
 use crate::engine::execute::{Left, NotDone, bad_answer_to};
@@ -12,6 +12,7 @@ use crate::error::{Code, Error};
 use crate::failure::Failure;
 use crate::state::State;
 use crate::words::Interrupt;
+use agentgraph_checkpoint::TaskId;
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// A superstep that cannot be committed: stores what its tasks left behind, then says why.

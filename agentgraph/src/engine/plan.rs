@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::context::{Asks, RunId, TaskId, TaskPlace};
+use crate::context::Asks;
 use crate::engine::stored::{StoredAnswer, StoredRequest};
 use crate::failure::Failure;
 use crate::step::InputValue;
 use crate::words::{Answered, Asked};
+use agentgraph_checkpoint::engine::TaskPlace;
+use agentgraph_checkpoint::{RunId, TaskId};
 
 /// What runs next: nodes whose trigger fired, and dispatches.
 ///

@@ -1,9 +1,9 @@
 //! What a merge writes down: the changes of the state for a checkpoint, and the updates themselves for the graph around.
 
-use crate::checkpoint::delta::DeltaWriter;
 use crate::engine::journal::Journal;
 use crate::record::codec::Codec;
 use crate::state::{Lifetime, State, StateError};
+use agentgraph_checkpoint::delta::DeltaWriter;
 
 /// The updates of a run whose sum is the result of a node of the graph around it.
 pub(crate) struct Trace<S: State> {

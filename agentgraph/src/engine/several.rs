@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::context::{RunId, TaskRequest};
+use crate::context::TaskRequest;
 use crate::engine::done::resolve;
 use crate::engine::ends::{SuperstepLedger, id_of};
 use crate::engine::execute::{Ledger, NotDone, ToRun};
@@ -17,6 +17,7 @@ use crate::engine::stored::memories_of;
 use crate::engine::{Loop, Pause, cut_off, now, nowhere};
 use crate::error::Error;
 use crate::state::State;
+use agentgraph_checkpoint::RunId;
 
 /// The last state, while a merge may yet fail.
 pub(super) enum BeforeMerge<S> {

@@ -5,11 +5,6 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
-use crate::checkpoint::PendingWrite;
-use crate::checkpoint::delta;
-use crate::checkpoint::frame::{NEEDS_KEY, SEALED};
-use crate::checkpoint::header::StoredMemories;
-use crate::context::TaskId;
 use crate::dependency::outputs::StoredDropped;
 use crate::error::{Code, Error};
 use crate::record::bytes::Bytes;
@@ -19,6 +14,10 @@ use crate::record::migrate::Migrations;
 use crate::state::State;
 use crate::step::{Command, Dispatch, Goto, InputValue, Step};
 use crate::words::{GraphEdit, Request, Spot, StoredStop};
+use agentgraph_checkpoint::delta;
+use agentgraph_checkpoint::frame::{NEEDS_KEY, SEALED};
+use agentgraph_checkpoint::header::StoredMemories;
+use agentgraph_checkpoint::{PendingWrite, TaskId};
 
 /// A finished task's step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -21,10 +21,10 @@ use crate::extract::RequirementKind;
 use crate::policy::{OnEnd, Policies};
 use crate::record::migrate::UnknownFields;
 use crate::record::migrate::{Migrate, Migrations};
-use crate::services::SystemServices;
 use crate::session::SessionKind;
 use crate::state::{Lifetime, State};
 use crate::words::Memory;
+use agentgraph_checkpoint::services::SystemServices;
 use inputs::check_inputs;
 use names::{Names, Problems, check_nodes};
 use resolve::{

@@ -8,14 +8,10 @@ use std::time::Duration;
 use super::problem::Warning;
 use super::template::{Defaults, Templates};
 use super::topology::{END_ID, Topology};
-use crate::checkpoint::behind::{self, Behind};
-use crate::checkpoint::frame::Pairs;
-use crate::checkpoint::refused::Refused;
-use crate::checkpoint::{Checkpointer, Place, Retention};
 use crate::context::GraphShared;
 use crate::engine::host::{Host, HostRunner};
 use crate::engine::pass::Discipline;
-use crate::error::{Code, Error};
+use crate::error::Error;
 use crate::failure::KeptError;
 use crate::node::ErasedNode;
 use crate::node::inner::AnyGraph;
@@ -26,9 +22,13 @@ use crate::record::migrate::Migrations;
 use crate::record::migrate::UnknownFields;
 use crate::route::Pick;
 use crate::run::lease::{Keeper, LEASE};
-use crate::services::Services;
 use crate::state::{State, StoredState};
 use crate::step::Goto;
+use agentgraph_checkpoint::behind::{self, Behind};
+use agentgraph_checkpoint::engine::Refused;
+use agentgraph_checkpoint::frame::Pairs;
+use agentgraph_checkpoint::services::Services;
+use agentgraph_checkpoint::{Checkpointer, Place, Retention, StoreCode};
 
 /// A runnable graph. [`StateGraph::compile`](crate::StateGraph::compile) makes it.
 pub struct CompiledGraph<S: State> {
@@ -207,7 +207,7 @@ impl<S: State> GraphCore<S> {
              an `EncryptedSaver` with a key before it, or mark them `untracked` as well",
             self.secrets.join(", ")
         );
-        Some(Refused { code: Code::SecretNeedsKey, why })
+        Some(Refused { code: StoreCode::SecretNeedsKey, why })
     }
 
     pub(crate) fn is_detached(&self, node: u32) -> bool {
@@ -275,7 +275,7 @@ impl<S: State> CompiledGraph<S> {
     {
         match self.core.refusal(&saver) {
             None => Ok(self.kept_by(Arc::new(saver))),
-            Some(refused) => Err(Error::new(refused.code, refused.why)),
+            Some(refused) => Err(Error::new(refused.code.into(), refused.why)),
         }
     }
 

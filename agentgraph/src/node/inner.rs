@@ -2,10 +2,9 @@
 
 use async_trait::async_trait;
 
-use crate::checkpoint::{Checkpointer, Place};
-use crate::context::TaskId;
 use crate::error::Error;
 use crate::words::{Memory, Open};
+use agentgraph_checkpoint::{Checkpointer, Place, TaskId};
 
 /// A graph of whatever state that is a node.
 #[async_trait]

@@ -11,9 +11,9 @@ use tokio::sync::Notify;
 
 use crate::context::TaskRequest;
 use crate::node::NodeResult;
-use crate::services::Services;
 use crate::state::State;
 use crate::words::Timeouts;
+use agentgraph_checkpoint::services::Services;
 
 /// An attempt took longer than the node's timeout, or was silent for longer than its idle timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -3,8 +3,8 @@
 //! The loop runs states that are never stored as well. It therefore asks nothing of `S` but `State`, and reaches the
 //! rest through these pointers, which exist only once a checkpointer or a host was attached.
 
-use crate::checkpoint::delta::DeltaWriter;
 use crate::state::{State, StateError, StoredState, without_secrets};
+use agentgraph_checkpoint::delta::DeltaWriter;
 
 /// [`StoredState`], as values.
 #[allow(clippy::type_complexity)]

@@ -30,13 +30,13 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::bytes::Bytes;
-use crate::checkpoint::frame::{FormatError, open};
-use crate::checkpoint::header::{HeaderMap, StoredMemories, read};
-use crate::checkpoint::{Place, Row, Source, check_id, unreadable};
-use crate::context::{RunId, TaskId};
 use crate::error::Error;
-use crate::services::from_micros;
 use crate::words::{GraphEdit, Spent};
+use agentgraph_checkpoint::engine::{check_id, unreadable};
+use agentgraph_checkpoint::frame::{FormatError, open};
+use agentgraph_checkpoint::header::{HeaderMap, StoredMemories, read};
+use agentgraph_checkpoint::services::from_micros;
+use agentgraph_checkpoint::{Place, Row, RunId, Source, TaskId};
 
 /// One task to come, by the names that survive a change of the graph. A node that was reached by an edge is stored as
 /// its name alone, a dispatch as a map, an activation of an eager run as a map of other keys. Both maps have `limits` if time
@@ -288,7 +288,7 @@ impl Header {
             read.map_err(|error| unreadable(place, row.id, error))?;
         }
         let Some(last) = rows.last() else { return Ok(Header::default()) };
-        Self::of(&map).map_err(|error| unreadable(place, last.id, error))
+        Ok(Self::of(&map).map_err(|error| unreadable(place, last.id, error))?)
     }
 
     fn set(&mut self, key: &str, value: &[u8]) -> Result<(), FormatError> {

@@ -2,13 +2,13 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::checkpoint::delta::{DeltaWriter, decode};
-use crate::checkpoint::fold;
-use crate::context::CheckpointId;
 use crate::error::{Code, Error};
 use crate::record::codec::Codec;
 use crate::reduce::derived::decode_fields;
 use crate::state::{MASK, State};
+use agentgraph_checkpoint::CheckpointId;
+use agentgraph_checkpoint::delta::{DeltaWriter, decode};
+use agentgraph_checkpoint::fold;
 
 /// What an update writes: see [`CompiledGraph::update_json`](crate::CompiledGraph::update_json).
 pub(crate) fn of_update<S: State>(

@@ -11,10 +11,10 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::checkpoint::delta::{decode, encode};
 use crate::error::{BoxError, Code, Error};
 use crate::reduce::derived::{decode_fields, encode_field, encode_fields};
 use crate::state::StateError;
+use agentgraph_checkpoint::delta::{decode, encode};
 
 /// The stored fields of a state, or of an update that waits to be merged, on the way from one version to the next.
 ///

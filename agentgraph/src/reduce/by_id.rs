@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::{Reducer, StoredReducer, Undo, UndoStep};
-use crate::checkpoint::delta::{DeltaWriter, EncodeError};
+use agentgraph_checkpoint::delta::{DeltaWriter, EncodeError};
 
 /// An item with a key of its own, for `#[reduce(by_id)]`.
 #[diagnostic::on_unimplemented(

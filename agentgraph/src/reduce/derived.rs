@@ -9,8 +9,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::{Reducer, Slot, StoredReducer, Undo};
-use crate::checkpoint::delta::{DeltaWriter, EncodeError};
 use crate::state::{Channel, StateError};
+use agentgraph_checkpoint::delta::{DeltaWriter, EncodeError};
 
 pub use super::slot::decode_fields;
 use super::slot::nearest_channel;
@@ -145,7 +145,7 @@ where
     }
 
     fn restore(bytes: &[u8]) -> Result<T, EncodeError> {
-        crate::checkpoint::delta::decode(bytes).map_err(|error| EncodeError::new(error.to_string()))
+        agentgraph_checkpoint::delta::decode(bytes).map_err(|error| EncodeError::new(error.to_string()))
     }
 
     fn encode(slot: &Slot<T, P>) -> Result<Option<Vec<u8>>, EncodeError> {

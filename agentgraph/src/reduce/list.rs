@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::{Reducer, StoredReducer, Undo};
-use crate::checkpoint::delta::{DeltaWriter, EncodeError};
+use agentgraph_checkpoint::delta::{DeltaWriter, EncodeError};
 
 /// `#[reduce(append)]` on a `Vec`: the items of a write go to the end. Stored as the items alone.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::{Reducer, StoredReducer};
-use crate::checkpoint::delta::{DeltaWriter, EncodeError};
+use agentgraph_checkpoint::delta::{DeltaWriter, EncodeError};
 
 /// `#[reduce(merge)]` on a map: the entries of a write replace those with the same key. Stored as the entries alone.
 #[derive(Debug)]

@@ -6,8 +6,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::{Reducer, StoredReducer, Undo};
-use crate::checkpoint::delta::{self, DeltaWriter, EncodeError};
 use crate::state::{StateError, WriteKind};
+use agentgraph_checkpoint::delta::{self, DeltaWriter, EncodeError};
 
 /// What an update holds for one channel: nothing, a write for the reducer, or a value that overwrites.
 ///

@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::checkpoint::{ListQuery, PendingWrite, Place, page};
-use crate::context::{CheckpointId, RunId};
 use crate::engine::eager::order::Order;
 use crate::engine::edit::Edit;
 use crate::engine::fields::{check_kept_states, check_results};
@@ -22,6 +20,8 @@ use crate::run::open::{inside_of, tasks};
 use crate::session::StoredSessions;
 use crate::state::State;
 use crate::words::{InterruptId, OpenRequest, Spent};
+use agentgraph_checkpoint::engine::page;
+use agentgraph_checkpoint::{CheckpointId, ListQuery, PendingWrite, Place, RunId};
 
 /// What the caller asks for.
 pub(crate) enum Start<S: State> {

@@ -1,10 +1,9 @@
 //! [`WhenBusy`]: what becomes of a call when a run goes on in its thread already.
 
-use crate::checkpoint::Source;
-use crate::checkpoint::{Checkpointer, ListQuery, Place, page};
-use crate::context::{CheckpointId, RunId};
 use crate::error::Error;
 use crate::record::header::Header;
+use agentgraph_checkpoint::engine::page;
+use agentgraph_checkpoint::{CheckpointId, Checkpointer, ListQuery, Place, RunId, Source};
 
 /// What becomes of a call when a run goes on in its thread already, in this process or another one.
 ///

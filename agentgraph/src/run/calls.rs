@@ -1,11 +1,11 @@
 //! What is called on a compiled graph: runs, and looking at its threads.
 
-use crate::context::CheckpointId;
 use crate::error::Error;
 use crate::graph::{CompiledGraph, GraphTopology};
 use crate::run::view::{Checkpoint, History};
 use crate::run::{RunBuilder, StateEdit};
 use crate::state::State;
+use agentgraph_checkpoint::CheckpointId;
 
 impl<S: State> CompiledGraph<S> {
     /// Begins a run with an input, which is an update: it goes through the reducers and never replaces the state.

@@ -4,13 +4,13 @@ use std::borrow::Cow;
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 
-use crate::context::CheckpointId;
 use crate::engine::edit::Edit;
 use crate::error::{Code, Error};
 use crate::graph::CompiledGraph;
 use crate::run::RunBuilder;
 use crate::run::begin::Start;
 use crate::state::State;
+use agentgraph_checkpoint::CheckpointId;
 
 /// A change of a thread's state in the making: `graph.update_state("t-1").update(..).await?`. It gives the checkpoint it
 /// made.

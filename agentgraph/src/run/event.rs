@@ -9,12 +9,11 @@ pub(crate) use queue::EventQueue;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::checkpoint::Source;
-use crate::context::{CheckpointId, RunId, TaskId};
 use crate::error::{Code, Error};
 use crate::extract::Snapshot;
 use crate::state::{Hidden, Shown, State};
 use crate::words::{DroppedEdits, EditError, GraphEdit, Outcome, Replaced};
+use agentgraph_checkpoint::{CheckpointId, RunId, Source, TaskId};
 
 /// Something that happened in a run, in the order in which it happened.
 #[non_exhaustive]

@@ -17,11 +17,11 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::busy::WhenBusy;
-use crate::checkpoint::{Checkpointer, Claim, LeaseTerms, lease_lost};
 use crate::error::{Code, Error};
 use crate::graph::Persistence;
-use crate::services::{Services, yield_now};
 use crate::state::State;
+use agentgraph_checkpoint::services::{Services, yield_now};
+use agentgraph_checkpoint::{Checkpointer, Claim, LeaseTerms, lease_lost};
 
 /// How long a lease holds that nobody renews.
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
@@ -168,7 +168,7 @@ impl Ground<'_> {
     async fn ask(&self, thread: &str, seize: bool) -> Result<Claim, Error> {
         let now = self.services.now();
         let terms = LeaseTerms { now, until: self.until(now), seize };
-        self.saver.acquire(thread, terms).await
+        Ok(self.saver.acquire(thread, terms).await?)
     }
 
     fn until(&self, now: SystemTime) -> SystemTime {
@@ -221,7 +221,7 @@ impl RunLease {
                 Either::Right((never, _)) => match never {},
             },
         };
-        done.unwrap_or_else(|| Err(lease_lost(&self.thread)))
+        done.unwrap_or_else(|| Err(lease_lost(&self.thread).into()))
     }
 
     /// Why the call really ends that was refused for what it read: that may be of another run, which has taken the thread in between.
@@ -231,7 +231,7 @@ impl RunLease {
         }
         let length = self.renewal.as_ref().map_or(ENDLESS, |renewal| renewal.length);
         match self.saver.renew(&self.thread, self.fence, after(self.services.now(), length)).await {
-            Ok(false) => lease_lost(&self.thread),
+            Ok(false) => lease_lost(&self.thread).into(),
             // The refusal is told even if the store fails now.
             Ok(true) | Err(_) => refused,
         }

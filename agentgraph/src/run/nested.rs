@@ -9,13 +9,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
-use crate::checkpoint::Source;
-use crate::checkpoint::header::StoredMemories;
-use crate::checkpoint::{Checkpointer, ListQuery, PendingWrite, Place, RowKind, page};
 use crate::context::edits::Desk;
-use crate::context::{
-    Call, CheckpointId, Control, Inside, Nest, Outer, RunId, RunShared, Sink, Spending, TaskId, TaskRequest,
-};
+use crate::context::{Call, Control, Inside, Nest, Outer, RunShared, Sink, Spending, TaskRequest};
 use crate::engine::execute::Left;
 use crate::engine::fields::{Misfit, fit};
 use crate::engine::host::{LocalRunner, TaskRunner};
@@ -42,6 +37,11 @@ use crate::session::{Sessions, StoredSessions};
 use crate::state::State;
 use crate::subgraph::namespace;
 use crate::words::{Durability, Interrupt, Memory};
+use agentgraph_checkpoint::engine::page;
+use agentgraph_checkpoint::header::StoredMemories;
+use agentgraph_checkpoint::{
+    CheckpointId, Checkpointer, ListQuery, PendingWrite, Place, RowKind, RunId, Source, TaskId,
+};
 
 /// A graph that is a node.
 pub(crate) struct Callee<C: State> {
@@ -118,7 +118,7 @@ pub(crate) async fn enter<C: State>(
     if let Some((persistence, _)) = &kept
         && let Some(refused) = callee.graph.core.refusal(&*persistence.saver)
     {
-        let broken = Inside::Broken(Error::new(refused.code, refused.why));
+        let broken = Inside::Broken(Error::new(refused.code.into(), refused.why));
         return Err(outer.control.put_inside(request, broken).into());
     }
     let updates = begin.state.is_some();

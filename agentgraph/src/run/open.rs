@@ -2,8 +2,6 @@
 
 use async_trait::async_trait;
 
-use crate::checkpoint::{Checkpointer, Place, Tail};
-use crate::context::{CheckpointId, TaskId};
 use crate::engine::eager::record::stored_id;
 use crate::engine::fields::{check_kept_states, check_results, is_unknown};
 use crate::engine::load::{check_fields, left_behind, replay_from};
@@ -19,6 +17,7 @@ use crate::state::State;
 use crate::step::InputValue;
 use crate::subgraph::namespace;
 use crate::words::{Interrupt, Memory, Open, OpenChild, OpenRequest};
+use agentgraph_checkpoint::{CheckpointId, Checkpointer, Place, Tail, TaskId};
 
 #[async_trait]
 impl<C: State> AnyGraph for Callee<C> {

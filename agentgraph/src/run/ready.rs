@@ -9,7 +9,6 @@ use futures_util::FutureExt;
 use super::begin::{Begun, EditedFrom, Next, Start, Thread};
 use super::event::{EventQueue, Hears};
 use super::{RunBuilder, nested};
-use crate::checkpoint::Leased;
 use crate::context::edits::Desk;
 use crate::context::{Control, Nest, RunShared, Sink, Spending};
 use crate::engine::edit::Behind;
@@ -27,6 +26,7 @@ use crate::session::Sessions;
 use crate::state::State;
 use crate::step::MakeEdits;
 use crate::words::{Durability, OpenRequest, Outcome};
+use agentgraph_checkpoint::engine::Leased;
 
 /// It is made in one go, since what is held across an await is a part of the run's future, which is written and moved before
 /// the first node runs.

@@ -9,15 +9,15 @@ use super::lease::{Ground, Taken};
 use super::open::tasks_and_calls;
 use super::problem::ThreadProblem;
 use super::view::no_checkpointer;
-use crate::checkpoint::prune::{prune_place, remove_place};
-use crate::checkpoint::{Checkpointer, Leased, Place, Retention};
-use crate::context::{CheckpointId, TaskId};
 use crate::engine::load::left_behind;
 use crate::error::{Code, Error};
 use crate::graph::run_graph::RunGraph;
 use crate::graph::{CompiledGraph, GraphCore, Persistence};
 use crate::record::header::Header;
 use crate::state::State;
+use agentgraph_checkpoint::engine::Leased;
+use agentgraph_checkpoint::prune::{prune_place, remove_place};
+use agentgraph_checkpoint::{CheckpointId, Checkpointer, Place, Retention, TaskId};
 
 /// Pruning in the making: `graph.prune(Retention::keep_last(10)).await?` for every thread of the store, or
 /// `.thread("t-1")` for one.
@@ -195,7 +195,7 @@ impl<S: State> CompiledGraph<S> {
         let persistence = self.persistence.as_ref().ok_or_else(no_checkpointer)?;
         persistence.settle(thread).await;
         persistence.keeper.lose_thread(thread);
-        persistence.saver.delete_thread(thread).await
+        Ok(persistence.saver.delete_thread(thread).await?)
     }
 
     /// Copies a thread as it stands, history and all, onto a new one. The two have nothing to do with each other afterwards.
@@ -217,13 +217,13 @@ impl<S: State> CompiledGraph<S> {
         let saver = &*persistence.saver;
         match saver.copy_thread(from, to).await {
             Err(error) if error.code() != Code::ThreadExists || !are_alike(saver, from, to).await? => {
-                Err(error)
+                Err(error.into())
             }
             Ok(()) => super::edit::adopt_copy(self, from, to).await.map(drop),
             // It may be that nothing is missing.
             Err(exists) => match super::edit::adopt_copy(self, from, to).await? {
                 true => Ok(()),
-                false => Err(exists),
+                false => Err(exists.into()),
             },
         }
     }

@@ -7,9 +7,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use crate::checkpoint::Source;
-use crate::checkpoint::{ListQuery, PendingWrite, Place, RowKind, Tail, page};
-use crate::context::{CheckpointId, RunId};
 use crate::engine::done::Done;
 use crate::engine::load::{
     Replayed, apply_row, fill_references, graph_changed, left_behind, replay, restore, shown_step,
@@ -26,6 +23,8 @@ use crate::run::open::{OpenTask, done, failure_of_all, inside_of, interrupts, ta
 use crate::state::{Shown, State};
 use crate::step::Step;
 use crate::words::{GraphEdit, Interrupt, OpenChild};
+use agentgraph_checkpoint::engine::page;
+use agentgraph_checkpoint::{CheckpointId, ListQuery, PendingWrite, Place, RowKind, RunId, Source, Tail};
 
 /// A checkpoint, as a reader sees it.
 #[derive(Clone)]
@@ -437,7 +436,7 @@ impl<S: State> History<S> {
         let mut found = vec![self.checkpoint(persistence, place, &replayed)?];
         for row in rows {
             apply_row(&mut replayed, row.id, row.kind, &row.record)
-                .map_err(|error| crate::checkpoint::unreadable(place, row.id, error))?;
+                .map_err(|error| agentgraph_checkpoint::engine::unreadable(place, row.id, error))?;
             replayed.read_header(place)?;
             if row.kind == RowKind::Full {
                 fill_references(persistence, place, &mut replayed).await?;

@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use super::problem::ThreadProblem;
 use super::view::no_checkpointer;
-use crate::checkpoint::{Checkpointer, Waiting, WaitingQuery};
 use crate::engine::stored::{StoredRequest, from_bytes};
 use crate::error::Error;
 use crate::graph::CompiledGraph;
 use crate::state::State;
 use crate::words::{Interrupt, StoredStop};
+use agentgraph_checkpoint::{Checkpointer, Waiting, WaitingQuery};
 
 /// A question about all threads of a store: `graph.waiting().limit(50).await?` gives those that wait for somebody, in
 /// alphabetical order: for answers to interrupts, or for a [`proceed`](CompiledGraph::proceed) past a static interrupt, which
@@ -184,7 +184,7 @@ impl Asking {
         let query = WaitingQuery { after: self.after.as_deref(), limit };
         let found = match self.saver.waiting(query).await {
             Ok(found) => found,
-            Err(error) => return self.stop_at(limit, error),
+            Err(error) => return self.stop_at(limit, error.into()),
         };
         let mut page = Page::default();
         for waiting in found {

@@ -5,8 +5,8 @@
 
 use std::fmt::Write;
 
-use crate::context::TaskId;
 use crate::words::Memory;
+use agentgraph_checkpoint::TaskId;
 
 pub(crate) fn namespace(around: &str, node: &str, memory: Memory, call: TaskId) -> String {
     let mut namespace = String::new();

@@ -6,8 +6,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-use crate::context::{InvalidId, TaskId};
 use crate::words::{Replaces, Request, Spot};
+use agentgraph_checkpoint::{InvalidId, TaskId};
 
 /// Something a run waits for.
 #[derive(Clone, Debug, PartialEq)]

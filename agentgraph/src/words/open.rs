@@ -1,9 +1,9 @@
 //! What is open in a task, as data.
 
 use super::interrupt::Interrupt;
-use crate::context::CheckpointId;
 use crate::error::Error;
 use crate::failure::Failure;
+use agentgraph_checkpoint::CheckpointId;
 
 /// A subgraph that has begun and has not come to its end.
 #[derive(Clone, Debug, PartialEq, Eq)]

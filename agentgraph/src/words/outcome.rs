@@ -9,8 +9,8 @@ use std::sync::Arc;
 use super::edit::DroppedEdits;
 use super::interrupt::Interrupt;
 use super::stop::StopReason;
-use crate::context::{CheckpointId, RunId};
 use crate::error::{Code, Error};
+use agentgraph_checkpoint::{CheckpointId, RunId};
 
 /// What a call came to, unless it failed. A failure is an [`Error`](crate::Error); everything else is here and loses nothing.
 #[derive(Clone, Debug)]

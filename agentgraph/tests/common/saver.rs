@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use agentgraph::checkpoint::{
-    Claim, LeaseTerms, ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row, Tail, Usage, Waiting,
-    WaitingQuery,
+    Claim, LeaseTerms, ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row, StoreCode, StoreError,
+    Tail, Usage, Waiting, WaitingQuery,
 };
-use agentgraph::{CheckpointId, Checkpointer, Code, Error, MemorySaver};
+use agentgraph::{CheckpointId, Checkpointer, MemorySaver};
 use futures_util::future::BoxFuture;
 
 use super::poll::pending_for;
@@ -163,17 +163,17 @@ impl Notes {
     }
 }
 
-fn fails(left: &mut u32) -> Result<(), Error> {
+fn fails(left: &mut u32) -> Result<(), StoreError> {
     if *left == 0 {
         return Ok(());
     }
     *left -= 1;
-    Err(Error::new(Code::Store, "the disk of this test is full"))
+    Err(StoreError::new(StoreCode::Store, "the disk of this test is full"))
 }
 
 #[async_trait::async_trait]
 impl Checkpointer for NotingSaver {
-    async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, Error> {
+    async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, StoreError> {
         let meanwhile = self.notes.lock().unwrap().meanwhile.take();
         if let Some(happens) = meanwhile {
             happens.await;
@@ -181,11 +181,11 @@ impl Checkpointer for NotingSaver {
         self.inner.get(place, at).await
     }
 
-    async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, Error> {
+    async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, StoreError> {
         self.inner.row(place, id).await
     }
 
-    async fn put(&self, put: Put<'_>) -> Result<(), Error> {
+    async fn put(&self, put: Put<'_>) -> Result<(), StoreError> {
         self.breathe().await;
         self.may_hang(put.place.thread).await;
         fails(&mut self.notes.lock().unwrap().fail_puts)?;
@@ -201,7 +201,7 @@ impl Checkpointer for NotingSaver {
         Ok(())
     }
 
-    async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), Error> {
+    async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), StoreError> {
         let writes = put.writes;
         self.breathe().await;
         {
@@ -221,29 +221,29 @@ impl Checkpointer for NotingSaver {
         Ok(())
     }
 
-    async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, Error> {
+    async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, StoreError> {
         self.inner.list(place, query).await
     }
 
-    async fn threads(&self) -> Result<Vec<String>, Error> {
+    async fn threads(&self) -> Result<Vec<String>, StoreError> {
         self.inner.threads().await
     }
 
-    async fn delete_thread(&self, thread: &str) -> Result<(), Error> {
+    async fn delete_thread(&self, thread: &str) -> Result<(), StoreError> {
         self.inner.delete_thread(thread).await
     }
 
-    async fn acquire(&self, thread: &str, terms: LeaseTerms) -> Result<Claim, Error> {
+    async fn acquire(&self, thread: &str, terms: LeaseTerms) -> Result<Claim, StoreError> {
         self.inner.acquire(thread, terms).await
     }
 
-    async fn renew(&self, thread: &str, fence: u64, until: SystemTime) -> Result<bool, Error> {
+    async fn renew(&self, thread: &str, fence: u64, until: SystemTime) -> Result<bool, StoreError> {
         self.notes.lock().unwrap().renewed.push(thread.to_owned());
         self.may_hang(thread).await;
         self.inner.renew(thread, fence, until).await
     }
 
-    async fn release(&self, thread: &str, fence: u64) -> Result<(), Error> {
+    async fn release(&self, thread: &str, fence: u64) -> Result<(), StoreError> {
         self.breathe().await;
         self.inner.release(thread, fence).await
     }
@@ -256,15 +256,15 @@ impl Checkpointer for NotingSaver {
         self.inner.released(thread, fence).await;
     }
 
-    async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, Error> {
+    async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, StoreError> {
         self.inner.waiting(query).await
     }
 
-    async fn namespaces(&self, thread: &str) -> Result<Vec<String>, Error> {
+    async fn namespaces(&self, thread: &str) -> Result<Vec<String>, StoreError> {
         self.inner.namespaces(thread).await
     }
 
-    async fn rewrite(&self, rewrite: Rewrite<'_>) -> Result<(), Error> {
+    async fn rewrite(&self, rewrite: Rewrite<'_>) -> Result<(), StoreError> {
         {
             let mut notes = self.notes.lock().unwrap();
             match notes.rewrites_before_that.checked_sub(1) {
@@ -275,7 +275,7 @@ impl Checkpointer for NotingSaver {
         self.inner.rewrite(rewrite).await
     }
 
-    async fn usage(&self) -> Result<Usage, Error> {
+    async fn usage(&self) -> Result<Usage, StoreError> {
         self.inner.usage().await
     }
 }

@@ -4,8 +4,10 @@
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 
-use agentgraph::checkpoint::{ListQuery, PendingWrite, Place, Put, PutWrites, Row, RowKind, Tail};
-use agentgraph::{CheckpointId, Checkpointer, Error, MemorySaver};
+use agentgraph::checkpoint::{
+    ListQuery, PendingWrite, Place, Put, PutWrites, Row, RowKind, StoreError, Tail,
+};
+use agentgraph::{CheckpointId, Checkpointer, MemorySaver};
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -123,15 +125,15 @@ impl Recorder {
 
 #[async_trait::async_trait]
 impl Checkpointer for Recorder {
-    async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, Error> {
+    async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, StoreError> {
         self.inner.get(place, at).await
     }
 
-    async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, Error> {
+    async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, StoreError> {
         self.inner.row(place, id).await
     }
 
-    async fn put(&self, put: Put<'_>) -> Result<(), Error> {
+    async fn put(&self, put: Put<'_>) -> Result<(), StoreError> {
         self.inner.put(put).await?;
         let mut tape = self.tape.lock().unwrap();
         tape.writes.retain(|write| write.namespace != put.place.namespace);
@@ -147,21 +149,21 @@ impl Checkpointer for Recorder {
         Ok(())
     }
 
-    async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), Error> {
+    async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), StoreError> {
         self.inner.put_writes(put).await?;
         self.tape.lock().unwrap().add(put);
         Ok(())
     }
 
-    async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, Error> {
+    async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, StoreError> {
         self.inner.list(place, query).await
     }
 
-    async fn threads(&self) -> Result<Vec<String>, Error> {
+    async fn threads(&self) -> Result<Vec<String>, StoreError> {
         self.inner.threads().await
     }
 
-    async fn delete_thread(&self, thread: &str) -> Result<(), Error> {
+    async fn delete_thread(&self, thread: &str) -> Result<(), StoreError> {
         self.inner.delete_thread(thread).await
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use agentgraph::checkpoint::{Claim, LeaseTerms, Place, SqliteSaver};
+use agentgraph::checkpoint::{Claim, LeaseTerms, Place, SqliteSaver, StoreError};
 use agentgraph::prelude::*;
 use agentgraph::{Checkpoint, Code, Durability, Error, RunBuilder, WhenBusy};
 use serde::{Deserialize, Serialize};
@@ -75,7 +75,7 @@ impl Mode {
 
 impl Store {
     /// Opens it for a process that may stand still for a while.
-    async fn open(&self, stands: bool) -> Result<Arc<dyn Checkpointer>, Error> {
+    async fn open(&self, stands: bool) -> Result<Arc<dyn Checkpointer>, StoreError> {
         match self {
             Store::Sqlite(path) => {
                 let saver = SqliteSaver::builder(path).busy_timeout(Duration::from_secs(60));
@@ -149,7 +149,7 @@ async fn go_on(orders: &Orders, log: &Arc<Log>) -> Result<(), Error> {
     Ok(())
 }
 
-async fn open(orders: &Orders, world: &World) -> Result<Arc<dyn Checkpointer>, Error> {
+async fn open(orders: &Orders, world: &World) -> Result<Arc<dyn Checkpointer>, StoreError> {
     let mut store = orders.store.open(orders.lease.is_some()).await?;
     if orders.queues {
         until_nobody_has(&*store, &orders.thread).await?;
@@ -168,7 +168,7 @@ async fn open(orders: &Orders, world: &World) -> Result<Arc<dyn Checkpointer>, E
 }
 
 /// The server may still be at the last statement of a process that is dead: only who has the thread reads what stays so.
-async fn until_nobody_has(store: &dyn Checkpointer, thread: &str) -> Result<(), Error> {
+async fn until_nobody_has(store: &dyn Checkpointer, thread: &str) -> Result<(), StoreError> {
     loop {
         let now = SystemTime::now();
         let terms = LeaseTerms { now, until: now + Duration::from_secs(30), seize: false };

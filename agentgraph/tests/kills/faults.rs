@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use agentgraph::checkpoint::{
-    Claim, LeaseTerms, ListQuery, PendingWrite, Place, Put, PutWrites, Row, RowKind, Tail,
+    Claim, LeaseTerms, ListQuery, PendingWrite, Place, Put, PutWrites, Row, RowKind, StoreError, Tail,
 };
-use agentgraph::{CheckpointId, Checkpointer, Durability, Error, TaskId};
+use agentgraph::{CheckpointId, Checkpointer, Durability, TaskId};
 use serde::{Deserialize, Serialize};
 
 use super::check::Rule;
@@ -161,7 +161,7 @@ impl Late {
 }
 
 impl Faulty {
-    async fn store_late(&self) -> Result<(), Error> {
+    async fn store_late(&self) -> Result<(), StoreError> {
         let late = self.late.lock().unwrap().take();
         match late {
             None => Ok(()),
@@ -224,7 +224,7 @@ impl Faulty {
 
 #[async_trait::async_trait]
 impl Checkpointer for Faulty {
-    async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, Error> {
+    async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, StoreError> {
         self.store_late().await?;
         let mut tail = self.inner.get(place, at).await?;
         if let Some(tail) = &mut tail {
@@ -233,11 +233,11 @@ impl Checkpointer for Faulty {
         Ok(tail)
     }
 
-    async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, Error> {
+    async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, StoreError> {
         self.inner.row(place, id).await
     }
 
-    async fn put(&self, put: Put<'_>) -> Result<(), Error> {
+    async fn put(&self, put: Put<'_>) -> Result<(), StoreError> {
         match self.fault {
             Fault::LosesSubgraphs if !put.place.namespace.is_empty() => return Ok(()),
             Fault::CommitsLate => {
@@ -258,25 +258,25 @@ impl Checkpointer for Faulty {
         self.inner.put(put).await
     }
 
-    async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), Error> {
+    async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), StoreError> {
         let kept = self.kept(put.writes);
         let fence = if self.fault == Fault::IgnoresFences { 0 } else { put.fence };
         self.inner.put_writes(PutWrites { writes: &kept, fence, ..put }).await
     }
 
-    async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, Error> {
+    async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, StoreError> {
         self.inner.list(place, query).await
     }
 
-    async fn threads(&self) -> Result<Vec<String>, Error> {
+    async fn threads(&self) -> Result<Vec<String>, StoreError> {
         self.inner.threads().await
     }
 
-    async fn delete_thread(&self, thread: &str) -> Result<(), Error> {
+    async fn delete_thread(&self, thread: &str) -> Result<(), StoreError> {
         self.inner.delete_thread(thread).await
     }
 
-    async fn acquire(&self, thread: &str, terms: LeaseTerms) -> Result<Claim, Error> {
+    async fn acquire(&self, thread: &str, terms: LeaseTerms) -> Result<Claim, StoreError> {
         if self.fault == Fault::IgnoresFences {
             let terms = LeaseTerms { seize: true, ..terms };
             return self.inner.acquire(thread, terms).await;
@@ -284,14 +284,14 @@ impl Checkpointer for Faulty {
         self.inner.acquire(thread, terms).await
     }
 
-    async fn renew(&self, thread: &str, fence: u64, until: SystemTime) -> Result<bool, Error> {
+    async fn renew(&self, thread: &str, fence: u64, until: SystemTime) -> Result<bool, StoreError> {
         if self.fault == Fault::IgnoresFences {
             return Ok(true);
         }
         self.inner.renew(thread, fence, until).await
     }
 
-    async fn release(&self, thread: &str, fence: u64) -> Result<(), Error> {
+    async fn release(&self, thread: &str, fence: u64) -> Result<(), StoreError> {
         self.store_late().await?;
         self.inner.release(thread, fence).await
     }
@@ -300,7 +300,7 @@ impl Checkpointer for Faulty {
         self.inner.let_go(thread, fence);
     }
 
-    async fn namespaces(&self, thread: &str) -> Result<Vec<String>, Error> {
+    async fn namespaces(&self, thread: &str) -> Result<Vec<String>, StoreError> {
         self.inner.namespaces(thread).await
     }
 

@@ -3,8 +3,10 @@
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
-use agentgraph::checkpoint::{Claim, LeaseTerms, ListQuery, Place, Put, PutWrites, Rewrite, Row, Tail};
-use agentgraph::{CheckpointId, Checkpointer, Error};
+use agentgraph::checkpoint::{
+    Claim, LeaseTerms, ListQuery, Place, Put, PutWrites, Rewrite, Row, StoreError, Tail,
+};
+use agentgraph::{CheckpointId, Checkpointer};
 
 use super::faults::Fault;
 use super::log::{Event, Log};
@@ -29,7 +31,7 @@ impl Watched {
         self.points.pass(point);
     }
 
-    fn end(&self, point: &'static str, place: Place<'_>, marks: &[Mark], stored: &Result<(), Error>) {
+    fn end(&self, point: &'static str, place: Place<'_>, marks: &[Mark], stored: &Result<(), StoreError>) {
         match (stored, self.fault) {
             (Ok(()), Some(Fault::SpeaksLate)) => self.note_late(place, marks),
             (Ok(()), _) => self.note(place, marks),
@@ -59,15 +61,15 @@ impl Watched {
 
 #[async_trait::async_trait]
 impl Checkpointer for Watched {
-    async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, Error> {
+    async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, StoreError> {
         self.inner.get(place, at).await
     }
 
-    async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, Error> {
+    async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, StoreError> {
         self.inner.row(place, id).await
     }
 
-    async fn put(&self, put: Put<'_>) -> Result<(), Error> {
+    async fn put(&self, put: Put<'_>) -> Result<(), StoreError> {
         let marks = Mark::all_in(put.record);
         self.begin("before a commit", put.place, &marks);
         let stored = self.inner.put(put).await;
@@ -75,7 +77,7 @@ impl Checkpointer for Watched {
         stored
     }
 
-    fn try_put(&self, put: &Put<'_>) -> Option<Result<(), Error>> {
+    fn try_put(&self, put: &Put<'_>) -> Option<Result<(), StoreError>> {
         let marks = Mark::all_in(put.record);
         self.begin("before a commit at once", put.place, &marks);
         let stored = self.inner.try_put(put)?;
@@ -83,7 +85,7 @@ impl Checkpointer for Watched {
         Some(stored)
     }
 
-    async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), Error> {
+    async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), StoreError> {
         let marks: Vec<Mark> = put.writes.iter().flat_map(|write| Mark::all_in(&write.bytes)).collect();
         self.begin("before writes", put.place, &marks);
         let stored = self.inner.put_writes(put).await;
@@ -91,15 +93,15 @@ impl Checkpointer for Watched {
         stored
     }
 
-    async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, Error> {
+    async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, StoreError> {
         self.inner.list(place, query).await
     }
 
-    async fn threads(&self) -> Result<Vec<String>, Error> {
+    async fn threads(&self) -> Result<Vec<String>, StoreError> {
         self.inner.threads().await
     }
 
-    async fn delete_thread(&self, thread: &str) -> Result<(), Error> {
+    async fn delete_thread(&self, thread: &str) -> Result<(), StoreError> {
         self.inner.delete_thread(thread).await
     }
 
@@ -107,7 +109,7 @@ impl Checkpointer for Watched {
         self.inner.outlives_its_process()
     }
 
-    async fn acquire(&self, thread: &str, terms: LeaseTerms) -> Result<Claim, Error> {
+    async fn acquire(&self, thread: &str, terms: LeaseTerms) -> Result<Claim, StoreError> {
         self.points.pass("before the lease");
         let claim = self.inner.acquire(thread, terms).await?;
         if let Claim::Granted { fence } = claim {
@@ -117,11 +119,11 @@ impl Checkpointer for Watched {
         Ok(claim)
     }
 
-    async fn renew(&self, thread: &str, fence: u64, until: SystemTime) -> Result<bool, Error> {
+    async fn renew(&self, thread: &str, fence: u64, until: SystemTime) -> Result<bool, StoreError> {
         self.inner.renew(thread, fence, until).await
     }
 
-    async fn release(&self, thread: &str, fence: u64) -> Result<(), Error> {
+    async fn release(&self, thread: &str, fence: u64) -> Result<(), StoreError> {
         self.points.pass("before the release");
         let released = self.inner.release(thread, fence).await;
         self.points.pass("after the release");
@@ -136,19 +138,19 @@ impl Checkpointer for Watched {
         self.inner.released(thread, fence).await;
     }
 
-    async fn namespaces(&self, thread: &str) -> Result<Vec<String>, Error> {
+    async fn namespaces(&self, thread: &str) -> Result<Vec<String>, StoreError> {
         self.inner.namespaces(thread).await
     }
 
-    async fn copy_thread(&self, from: &str, to: &str) -> Result<(), Error> {
+    async fn copy_thread(&self, from: &str, to: &str) -> Result<(), StoreError> {
         self.inner.copy_thread(from, to).await
     }
 
-    async fn rewrite(&self, rewrite: Rewrite<'_>) -> Result<(), Error> {
+    async fn rewrite(&self, rewrite: Rewrite<'_>) -> Result<(), StoreError> {
         self.inner.rewrite(rewrite).await
     }
 
-    async fn compact(&self) -> Result<(), Error> {
+    async fn compact(&self) -> Result<(), StoreError> {
         self.inner.compact().await
     }
 }

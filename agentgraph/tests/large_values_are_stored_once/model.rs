@@ -245,8 +245,7 @@ impl Model {
                 assert_eq!(tail.writes.iter().map(|write| &write.bytes).collect::<Vec<_>>(), writes);
             }
             for branch in 0..3 {
-                let mut query = ListQuery::default();
-                query.branch = Some(branch);
+                let query = ListQuery { branch: Some(branch), ..ListQuery::default() };
                 let listed = store.list(place, query).await.unwrap();
                 let held = held.rows.range((branch, 0)..=(branch, u64::MAX)).rev();
                 assert!(listed.iter().map(|row| &row.record).eq(held.map(|(_, (_, record))| record)));

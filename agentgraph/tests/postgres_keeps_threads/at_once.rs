@@ -3,9 +3,9 @@
 use std::future::IntoFuture;
 use std::sync::Arc;
 
-use agentgraph::checkpoint::{Claim, Place, PostgresSaver, Put};
+use agentgraph::checkpoint::{Claim, Place, PostgresSaver, Put, StoreError};
 use agentgraph::prelude::*;
-use agentgraph::{CheckpointId, Checkpointer, Code, Error, WhenBusy};
+use agentgraph::{CheckpointId, Checkpointer, Code, WhenBusy};
 use tokio::task::JoinHandle;
 
 use super::common::words::{Words, says, text};
@@ -58,17 +58,17 @@ impl Stage {
         self.server.sql(&format!("SELECT txid_status({transaction})")).await
     }
 
-    fn copy(&self, from: &'static str, to: &'static str) -> JoinHandle<Result<(), Error>> {
+    fn copy(&self, from: &'static str, to: &'static str) -> JoinHandle<Result<(), StoreError>> {
         let saver = Arc::clone(&self.saver);
         tokio::spawn(async move { saver.copy_thread(from, to).await })
     }
 
-    fn delete(&self, thread: &'static str) -> JoinHandle<Result<(), Error>> {
+    fn delete(&self, thread: &'static str) -> JoinHandle<Result<(), StoreError>> {
         let saver = Arc::clone(&self.saver);
         tokio::spawn(async move { saver.delete_thread(thread).await })
     }
 
-    fn put(&self, put: Put<'static>) -> JoinHandle<Result<(), Error>> {
+    fn put(&self, put: Put<'static>) -> JoinHandle<Result<(), StoreError>> {
         let saver = Arc::clone(&self.saver);
         tokio::spawn(async move { saver.put(put).await })
     }
@@ -173,7 +173,7 @@ async fn a_lease_is_not_taken_from_under_a_commit() {
 async fn copied_meanwhile(
     (before, ends): (&str, &str),
     meanwhile: impl AsyncFnOnce(&PostgresSaver),
-) -> (Result<(), Error>, Stage) {
+) -> (Result<(), StoreError>, Stage) {
     let stage = Stage::new().await;
     stage.saver.put(row("t", "", 0)).await.unwrap();
     stage.other(before).await;

@@ -5,10 +5,10 @@ use std::future::IntoFuture;
 use std::sync::Arc;
 
 use agentgraph::checkpoint::{
-    ListQuery, PendingWrite, Place, Put, PutWrites, Row, Tail, Waiting, WaitingQuery, stale,
+    ListQuery, PendingWrite, Place, Put, PutWrites, Row, StoreError, Tail, Waiting, WaitingQuery, stale,
 };
 use agentgraph::prelude::*;
-use agentgraph::{CheckpointId, Checkpointer, Code, Error, Interrupt, InterruptId, TaskId};
+use agentgraph::{CheckpointId, Checkpointer, Code, Interrupt, InterruptId, TaskId};
 
 use super::common::poll::at_most;
 use super::common::saver::NotingSaver;
@@ -45,28 +45,28 @@ struct Unreadable {
 
 #[async_trait::async_trait]
 impl Checkpointer for Unreadable {
-    async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, Error> {
+    async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, StoreError> {
         self.inner.get(place, at).await
     }
-    async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, Error> {
+    async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, StoreError> {
         self.inner.row(place, id).await
     }
-    async fn put(&self, put: Put<'_>) -> Result<(), Error> {
+    async fn put(&self, put: Put<'_>) -> Result<(), StoreError> {
         self.inner.put(put).await
     }
-    async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), Error> {
+    async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), StoreError> {
         self.inner.put_writes(put).await
     }
-    async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, Error> {
+    async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, StoreError> {
         self.inner.list(place, query).await
     }
-    async fn threads(&self) -> Result<Vec<String>, Error> {
+    async fn threads(&self) -> Result<Vec<String>, StoreError> {
         self.inner.threads().await
     }
-    async fn delete_thread(&self, thread: &str) -> Result<(), Error> {
+    async fn delete_thread(&self, thread: &str) -> Result<(), StoreError> {
         self.inner.delete_thread(thread).await
     }
-    async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, Error> {
+    async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, StoreError> {
         let found = self.inner.waiting(query).await?;
         match found.iter().find(|one| self.threads.contains(&&*one.thread)) {
             None => Ok(found),

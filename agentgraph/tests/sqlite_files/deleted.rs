@@ -3,16 +3,18 @@
 use std::fs;
 use std::path::Path;
 
-use agentgraph::checkpoint::{Checkpointer, LeaseTerms, PendingWrite, Place, PutWrites, SqliteSaver};
+use agentgraph::checkpoint::{
+    Checkpointer, LeaseTerms, PendingWrite, Place, PutWrites, SqliteSaver, StoreCode, StoreError,
+};
 use agentgraph::prelude::*;
-use agentgraph::{CheckpointId, Code, Error, TaskId};
+use agentgraph::{CheckpointId, TaskId};
 use serde::{Deserialize, Serialize};
 
 use super::put;
 use super::sqlite_folder::Folder;
 
 /// A saver does not look before every commit, so some may pass.
-async fn refused(saver: &SqliteSaver) -> Error {
+async fn refused(saver: &SqliteSaver) -> StoreError {
     for step in 1..1_000_000 {
         if let Err(error) = saver.put(put("t", step, b"x")).await {
             return error;
@@ -23,7 +25,7 @@ async fn refused(saver: &SqliteSaver) -> Error {
 
 async fn stores_nothing_more(saver: &SqliteSaver) {
     let error = refused(saver).await;
-    assert_eq!((error.code(), error.thread()), (Code::Store, Some("t")), "{error}");
+    assert_eq!((error.code(), error.thread()), (StoreCode::Store, Some("t")), "{error}");
     assert!(error.to_string().contains("was deleted, moved or replaced"), "{error}");
     let now = std::time::SystemTime::now();
     let terms = LeaseTerms { now, until: now, seize: false };
@@ -96,7 +98,7 @@ async fn a_run_whose_file_is_deleted_fails() {
     let graph = StateGraph::new().node("deletes", deletes).edge(START, "deletes").edge("deletes", "deletes");
     let graph = graph.compile().unwrap().checkpointer(saver);
     let error = graph.invoke(Count::update()).thread("t").max_supersteps(1_000_000).await.unwrap_err();
-    assert_eq!(error.code(), Code::Store, "{error}");
+    assert_eq!(error.code(), StoreCode::Store, "{error}");
     assert!(error.to_string().contains("was deleted, moved or replaced"), "{error}");
 }
 

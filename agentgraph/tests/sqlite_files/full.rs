@@ -40,10 +40,10 @@ async fn in_a_process_of_its_own() {
         }
         assert!(stored < 1_000, "the limit does not hold");
     };
-    assert_eq!((error.code(), error.thread()), (Code::Store, Some("t")));
+    assert_eq!((error.code(), error.thread()), (StoreCode::Store, Some("t")));
     let told = error.to_string();
     assert!(told.contains("no room left") || told.contains("could not be read or written"), "{told}");
     assert_eq!(steps(&saver, "t").await as u64, stored, "what was stored is there, and nothing else");
-    assert_eq!(saver.put(put("t", stored, &record)).await.unwrap_err().code(), Code::Store);
+    assert_eq!(saver.put(put("t", stored, &record)).await.unwrap_err().code(), StoreCode::Store);
     saver.delete_thread("nobody").await.unwrap();
 }

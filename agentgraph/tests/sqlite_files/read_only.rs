@@ -32,7 +32,7 @@ async fn in_a_process_of_its_own() {
 
 async fn is_refused(path: &Path) {
     let error = SqliteSaver::open(path).await.unwrap_err();
-    assert_eq!(error.code(), Code::Store);
+    assert_eq!(error.code(), StoreCode::Store);
     let expected = "is read-only: make the file and its folder writable for this process, choose another path, or open \
                     it with `SqliteSaverBuilder::read_only` to read from it";
     assert!(error.to_string().ends_with(expected), "{error}");
@@ -56,7 +56,7 @@ async fn assert_stores_nothing(reader: &SqliteSaver) {
         reader.acquire("t", terms).await.unwrap_err(),
         reader.delete_thread("t").await.unwrap_err(),
     ] {
-        assert_eq!(error.code(), Code::Store);
+        assert_eq!(error.code(), StoreCode::Store);
         assert!(error.to_string().contains("is read-only"), "{error}");
     }
 }

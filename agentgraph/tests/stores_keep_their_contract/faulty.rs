@@ -4,10 +4,10 @@ use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
 use agentgraph::checkpoint::{
-    Claim, LeaseTerms, ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row, RowKind, Tail, Usage,
-    Waiting, WaitingQuery,
+    Claim, LeaseTerms, ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row, RowKind, StoreCode,
+    StoreError, Tail, Usage, Waiting, WaitingQuery,
 };
-use agentgraph::{CheckpointId, Checkpointer, Code, Error, MemorySaver};
+use agentgraph::{CheckpointId, Checkpointer, MemorySaver};
 
 use super::faults::Kind;
 
@@ -92,7 +92,7 @@ fn damaged(record: &[u8]) -> bool {
 
 #[async_trait::async_trait]
 impl Checkpointer for Faulty {
-    async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, Error> {
+    async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, StoreError> {
         let mut changed = Default::default();
         let place = self.place(place, &mut changed);
         let at = match self.kind {
@@ -158,12 +158,12 @@ impl Checkpointer for Faulty {
         Ok(Some(tail))
     }
 
-    async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, Error> {
+    async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, StoreError> {
         let mut changed = Default::default();
         self.inner.row(self.place(place, &mut changed), id).await
     }
 
-    async fn put(&self, put: Put<'_>) -> Result<(), Error> {
+    async fn put(&self, put: Put<'_>) -> Result<(), StoreError> {
         let mut changed = Default::default();
         let place = self.place(put.place, &mut changed);
         let mut record = put.record.to_vec();
@@ -199,10 +199,10 @@ impl Checkpointer for Faulty {
         match self.kind {
             Kind::LosesEveryTenthRow if number % 10 == 9 => return Ok(()),
             Kind::AsksEverybodyForALease if put.fence == 0 => {
-                return Err(Error::new(Code::LeaseLost, "who are you?"));
+                return Err(StoreError::new(StoreCode::LeaseLost, "who are you?"));
             }
             Kind::EndsLeasesByItself if number == 2 && put.fence > 0 => {
-                return Err(Error::new(Code::LeaseLost, "your time has passed"));
+                return Err(StoreError::new(StoreCode::LeaseLost, "your time has passed"));
             }
             _ => {}
         }
@@ -226,7 +226,7 @@ impl Checkpointer for Faulty {
         let stored = self.inner.put(Put { clears_writes, parent, writes, ..put }).await;
         match (self.kind, stored) {
             (Kind::OverwritesRows | Kind::TakesStepsInBetween | Kind::LetsBothWin, Err(error))
-                if error.code() == Code::Stale =>
+                if error.code() == StoreCode::Stale =>
             {
                 Ok(())
             }
@@ -249,7 +249,7 @@ impl Checkpointer for Faulty {
         }
     }
 
-    fn try_put(&self, put: &Put<'_>) -> Option<Result<(), Error>> {
+    fn try_put(&self, put: &Put<'_>) -> Option<Result<(), StoreError>> {
         match self.kind {
             Kind::StoresTwiceAtOnce => {
                 let stored = self.inner.try_put(put)?;
@@ -260,7 +260,7 @@ impl Checkpointer for Faulty {
         }
     }
 
-    async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), Error> {
+    async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), StoreError> {
         let mut changed = Default::default();
         let place = self.place(put.place, &mut changed);
         let unchecked = match self.kind {
@@ -297,7 +297,7 @@ impl Checkpointer for Faulty {
         self.inner.put_writes(PutWrites { place, fence, writes: &writes, ..put }).await
     }
 
-    async fn branches(&self, place: Place<'_>) -> Result<Vec<u32>, Error> {
+    async fn branches(&self, place: Place<'_>) -> Result<Vec<u32>, StoreError> {
         let mut branches = self.inner.branches(place).await?;
         if self.has(Kind::CountsBranchesWithWrites) {
             branches.dedup_by_key(|branch| *branch > 0);
@@ -306,7 +306,7 @@ impl Checkpointer for Faulty {
         Ok(branches)
     }
 
-    async fn compact(&self) -> Result<(), Error> {
+    async fn compact(&self) -> Result<(), StoreError> {
         if self.has(Kind::CompactsAwayWrites) {
             let gone = [(0, 2..3)];
             let rewrite = Rewrite { place: Place::root("t"), fence: 0, fulls: &[], unfold: &[], gone: &gone };
@@ -327,7 +327,7 @@ impl Checkpointer for Faulty {
         }
     }
 
-    async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, Error> {
+    async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, StoreError> {
         let mut changed = Default::default();
         let mut rows = self.inner.list(self.place(place, &mut changed), query).await?;
         if self.has(Kind::ListsOldestFirst) {
@@ -352,13 +352,13 @@ impl Checkpointer for Faulty {
         Ok(rows)
     }
 
-    async fn threads(&self) -> Result<Vec<String>, Error> {
+    async fn threads(&self) -> Result<Vec<String>, StoreError> {
         let mut threads = self.inner.threads().await?;
         threads.extend(self.memory().emptied.clone());
         Ok(threads)
     }
 
-    async fn delete_thread(&self, thread: &str) -> Result<(), Error> {
+    async fn delete_thread(&self, thread: &str) -> Result<(), StoreError> {
         if self.has(Kind::ForgetsNamespacesWhenDeleting) {
             let gone = [(0, 0..u64::MAX), (1, 0..u64::MAX)];
             let rewrite =
@@ -383,7 +383,7 @@ impl Checkpointer for Faulty {
         self.inner.delete_thread(thread).await
     }
 
-    async fn acquire(&self, thread: &str, terms: LeaseTerms) -> Result<Claim, Error> {
+    async fn acquire(&self, thread: &str, terms: LeaseTerms) -> Result<Claim, StoreError> {
         let mut terms = terms;
         match self.kind {
             Kind::LeasesToEverybody => terms.seize = true,
@@ -407,21 +407,21 @@ impl Checkpointer for Faulty {
         Ok(claim)
     }
 
-    async fn renew(&self, thread: &str, fence: u64, until: SystemTime) -> Result<bool, Error> {
+    async fn renew(&self, thread: &str, fence: u64, until: SystemTime) -> Result<bool, StoreError> {
         match self.kind {
             Kind::NeverRenews => Ok(true),
             _ => self.inner.renew(thread, fence, until).await,
         }
     }
 
-    async fn release(&self, thread: &str, fence: u64) -> Result<(), Error> {
+    async fn release(&self, thread: &str, fence: u64) -> Result<(), StoreError> {
         match self.kind {
             Kind::KeepsWhatWasReleased => Ok(()),
             _ => self.inner.release(thread, fence).await,
         }
     }
 
-    async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, Error> {
+    async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, StoreError> {
         let mut waiting = self.inner.waiting(query).await?;
         if self.has(Kind::WaitsForAnswered) {
             for thread in self.inner.threads().await? {
@@ -448,7 +448,7 @@ impl Checkpointer for Faulty {
         Ok(waiting)
     }
 
-    async fn namespaces(&self, thread: &str) -> Result<Vec<String>, Error> {
+    async fn namespaces(&self, thread: &str) -> Result<Vec<String>, StoreError> {
         let mut names = self.inner.namespaces(thread).await?;
         if self.has(Kind::ListsNamespacesOfWrites) {
             names.extend(self.memory().namespaces_of_writes.clone());
@@ -456,7 +456,7 @@ impl Checkpointer for Faulty {
         Ok(names)
     }
 
-    async fn copy_thread(&self, from: &str, to: &str) -> Result<(), Error> {
+    async fn copy_thread(&self, from: &str, to: &str) -> Result<(), StoreError> {
         match self.kind {
             Kind::CopiesOntoOthers => self.inner.delete_thread(to).await?,
             Kind::CopiesInARace => {
@@ -485,7 +485,7 @@ impl Checkpointer for Faulty {
         Ok(())
     }
 
-    async fn rewrite(&self, rewrite: Rewrite<'_>) -> Result<(), Error> {
+    async fn rewrite(&self, rewrite: Rewrite<'_>) -> Result<(), StoreError> {
         let mut rewrite = rewrite;
         if self.has(Kind::RewritesWithOldFences) {
             rewrite.fence = 0;
@@ -502,7 +502,7 @@ impl Checkpointer for Faulty {
         self.inner.rewrite(rewrite).await
     }
 
-    async fn usage(&self) -> Result<Usage, Error> {
+    async fn usage(&self) -> Result<Usage, StoreError> {
         if self.has(Kind::CountsNothing) {
             return Ok(Usage::default());
         }

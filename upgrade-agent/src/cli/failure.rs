@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use agentgraph::Error as EngineError;
+use agentgraph::checkpoint::StoreError;
 use upgrade_agent::agent::AgentError;
 use upgrade_agent::client::ClientError;
 use upgrade_agent::server::ServerError;
@@ -40,7 +40,7 @@ pub(super) enum Failure {
         "{0}\nThe file is left as it is; to talk on meanwhile, choose another folder with --data-dir. Moving the file away gives \
          up all conversations in it"
     )]
-    Store(#[from] EngineError),
+    Store(#[from] StoreError),
     #[error(
         "E_UNKNOWN_THREAD: there is no conversation {name}{}; `upgrade-agent threads` lists them",
         meant(near)

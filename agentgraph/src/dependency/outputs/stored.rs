@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 
 use super::report::{Report, StoredReport};
 use super::{OutputTable, Outputs, OutputsUpdate};
-use crate::checkpoint::delta::{DeltaWriter, EncodeError, decode, encode};
 use crate::dependency::deps::Slot;
 use crate::dependency::edits::Op;
 use crate::reduce::derived::{decode_fields, encode_field, encode_fields};
 use crate::state::{State, StateError, StoredState};
 use crate::words::{EditError, GraphEdit, Rejection};
+use agentgraph_checkpoint::delta::{DeltaWriter, EncodeError, decode, encode};
 
 /// The channel of a pass that is over.
 #[derive(Serialize)]

@@ -3,10 +3,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::checkpoint::delta::DeltaWriter;
-use crate::checkpoint::fold::{Folded, Value};
-use crate::checkpoint::{Place, corrupt};
-use crate::context::{CheckpointId, TaskId};
 use crate::engine::Loop;
 use crate::engine::eager::Eager;
 use crate::engine::eager::flow::{Flow, Handler, Key, Phase};
@@ -20,6 +16,10 @@ use crate::record::bytes::Bytes;
 use crate::record::header::StoredState;
 use crate::state::State;
 use crate::words::InterruptId;
+use agentgraph_checkpoint::delta::DeltaWriter;
+use agentgraph_checkpoint::engine::corrupt;
+use agentgraph_checkpoint::fold::{Folded, Value};
+use agentgraph_checkpoint::{CheckpointId, Place, TaskId};
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// Forgets what an earlier run had open.

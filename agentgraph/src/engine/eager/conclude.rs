@@ -2,9 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::checkpoint::PendingWrite;
-use crate::checkpoint::Source;
-use crate::context::{Asks, Refusal, TaskId};
+use crate::context::{Asks, Refusal};
 use crate::engine::asks::refusal_writes;
 use crate::engine::eager::course::{Course, Stop};
 use crate::engine::eager::flow::{Activation, Key, Phase};
@@ -16,6 +14,7 @@ use crate::error::Error;
 use crate::failure::Failure;
 use crate::state::State;
 use crate::words::{Interrupt, InterruptKind, StopReason, StoredStop};
+use agentgraph_checkpoint::{PendingWrite, Source, TaskId};
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// Says what the call comes to; `None` if it goes on after all.

@@ -9,7 +9,6 @@ use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 
-use crate::context::TaskId;
 use crate::engine::done::Done;
 use crate::engine::eager::flow::Key;
 use crate::engine::execute::{Ledger, Left, NotDone};
@@ -17,10 +16,11 @@ use crate::engine::halt::sleep;
 use crate::engine::running::{Ended, Running};
 use crate::error::Error;
 use crate::failure::Failure;
-use crate::services::Services;
 use crate::state::State;
 use crate::step::InputValue;
 use crate::words::{Interrupt, StopReason};
+use agentgraph_checkpoint::TaskId;
+use agentgraph_checkpoint::services::Services;
 
 /// How a task ended.
 pub(super) enum End<S: State> {

@@ -4,8 +4,6 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::checkpoint::Source;
-use crate::context::RunId;
 use crate::engine::Loop;
 use crate::engine::done::{Done, node_to_act_as};
 use crate::engine::eager::flow::Key;
@@ -13,6 +11,7 @@ use crate::engine::host::TaskRunner;
 use crate::engine::plan::StepPlace;
 use crate::error::Error;
 use crate::state::State;
+use agentgraph_checkpoint::{RunId, Source};
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// [`adopt_left`](Self::adopt_left) where the ids of tasks are those of the run before, on that thread.

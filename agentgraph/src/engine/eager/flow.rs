@@ -4,13 +4,13 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
-use crate::context::CheckpointId;
 use crate::engine::plan::{Frontier, TaskLeft};
 use crate::failure::Failure;
 use crate::graph::run_graph::RunGraph;
 use crate::record::header::StoredState;
 use crate::state::{State, WriteKind};
 use crate::step::InputValue;
+use agentgraph_checkpoint::CheckpointId;
 
 /// Which activation: the number of the commit that made it, and its place among those made there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use crate::checkpoint::Source;
 use crate::engine::Loop;
 use crate::engine::done::Done;
 use crate::engine::eager::Eager;
@@ -13,6 +12,7 @@ use crate::engine::merge::{Arrival, Merge};
 use crate::error::{Code, Error};
 use crate::graph::run_graph::RunGraph;
 use crate::state::{State, WriteKind};
+use agentgraph_checkpoint::Source;
 
 /// Who is merged.
 struct Merging<'a> {

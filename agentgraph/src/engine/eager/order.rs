@@ -5,10 +5,6 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use crate::checkpoint::Source;
-use crate::checkpoint::header::StoredMerge;
-use crate::checkpoint::{Checkpointer, ListQuery, Place, page};
-use crate::context::CheckpointId;
 use crate::engine::Loop;
 use crate::engine::eager::course::{Course, End, Started};
 use crate::engine::eager::flow::{Flow, Key, Phase};
@@ -18,6 +14,9 @@ use crate::graph::run_graph::RunGraph;
 use crate::record::header::Header;
 use crate::run::event::EventKind;
 use crate::state::State;
+use agentgraph_checkpoint::engine::page;
+use agentgraph_checkpoint::header::StoredMerge;
+use agentgraph_checkpoint::{CheckpointId, Checkpointer, ListQuery, Place, Source};
 
 /// Rows read at a time.
 const PAGE: usize = 256;

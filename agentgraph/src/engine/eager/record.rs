@@ -1,9 +1,5 @@
 //! An eager run's part of a record, and back.
 
-use crate::checkpoint::frame::HeaderWriter;
-use crate::checkpoint::header::{StoredMerge, StoredWritten};
-use crate::checkpoint::{PendingWrite, Place, corrupt};
-use crate::context::{CheckpointId, TaskId};
 use crate::engine::eager::flow::{Activation, Flow, Key, Phase, Written};
 use crate::engine::plan::{LeftOver, StepPlace, TaskLeft, activation_id, handler_id};
 use crate::engine::stored::StoredRequest;
@@ -14,6 +10,10 @@ use crate::record::header::{Header, StoredActivation, StoredEager, StoredGroup, 
 use crate::state::State;
 use crate::step::InputValue;
 use crate::words::START;
+use agentgraph_checkpoint::engine::corrupt;
+use agentgraph_checkpoint::frame::HeaderWriter;
+use agentgraph_checkpoint::header::{StoredMerge, StoredWritten};
+use agentgraph_checkpoint::{CheckpointId, PendingWrite, Place, TaskId};
 
 impl Flow {
     /// Writes what the record has to say: `whole` as it is, otherwise what has changed.
@@ -204,7 +204,7 @@ pub(crate) fn left_in_header(
         let asked = left.requests.iter().map(|(n, ..)| n);
         let answered = left.answers.iter().map(|(n, _)| n).chain(&left.voided);
         if asked.chain(answered).any(|n| !PendingWrite::can_be_asked(*n)) {
-            return Err(corrupt(place, id, "a task cannot have asked so often"));
+            return Err(corrupt(place, id, "a task cannot have asked so often").into());
         }
         let mut own = TaskLeft {
             answers: left.answers.iter().cloned().collect(),

@@ -9,8 +9,8 @@ use crate::engine::eager::start::poll_running;
 use crate::engine::halt::{Cut, sleep};
 use crate::engine::host::TaskRunner;
 use crate::engine::{Loop, cut_off};
-use crate::services::micros;
 use crate::state::State;
+use agentgraph_checkpoint::services::micros;
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     pub(super) async fn wait(&mut self, course: &mut Course<S>) {

@@ -1,8 +1,5 @@
 //! What the header of a record says, and how much it repeats of earlier ones.
 
-use crate::checkpoint::Source;
-use crate::checkpoint::delta::{encode, text};
-use crate::checkpoint::frame::{HeaderWriter, Pairs};
 use crate::context::Memories;
 use crate::engine::journal::{Commit, Journal};
 use crate::engine::plan::Frontier;
@@ -13,6 +10,9 @@ use crate::graph::run_graph::RunGraph;
 use crate::record::bytes::Bytes;
 use crate::record::header::{Header, StoredDispatch, StoredJoin};
 use crate::state::State;
+use agentgraph_checkpoint::Source;
+use agentgraph_checkpoint::delta::{encode, text};
+use agentgraph_checkpoint::frame::{HeaderWriter, Pairs};
 
 /// How much a header repeats of what earlier ones said.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -1,11 +1,9 @@
 //! What a call that stores at its end puts off until then.
 
-use crate::checkpoint::PendingWrite;
-use crate::checkpoint::Source;
-use crate::context::RunId;
 use crate::engine::journal::Journal;
 use crate::error::Error;
 use crate::state::State;
+use agentgraph_checkpoint::{PendingWrite, RunId, Source};
 
 /// What a call that stores at its end has not stored yet.
 #[derive(Default)]

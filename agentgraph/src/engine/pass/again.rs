@@ -3,7 +3,6 @@
 
 use std::collections::HashSet;
 
-use crate::checkpoint::Place;
 use crate::dependency::edits::{Desk, Made, Op, Transaction};
 use crate::dependency::plan::Status;
 use crate::dependency::{Output, PassInput};
@@ -11,6 +10,7 @@ use crate::engine::load::graph_changed;
 use crate::engine::plan::LeftOver;
 use crate::engine::stored::{StoredStep, StoredTurn};
 use crate::error::{Code, Error};
+use agentgraph_checkpoint::Place;
 
 /// What nodes are done, in their order.
 ///

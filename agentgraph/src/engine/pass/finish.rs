@@ -4,8 +4,6 @@ use crate::dependency::{Output, PassInput};
 use std::sync::Arc;
 
 use super::{DroppedEdits, GraphEdit, Pass, StoredStep, StoredTurn};
-use crate::checkpoint::PendingWrite;
-use crate::checkpoint::header::StoredMemories;
 use crate::context::{Asks, Inside, Standing, TaskRequest};
 use crate::dependency::deps::Slot;
 use crate::dependency::outputs::{Outputs, OutputsUpdate, StoredDropped};
@@ -19,6 +17,8 @@ use crate::record::bytes::Bytes;
 use crate::run::event::{EventKind, TaskEnd};
 use crate::step::Step;
 use crate::words::Interrupt;
+use agentgraph_checkpoint::PendingWrite;
+use agentgraph_checkpoint::header::StoredMemories;
 
 impl<O: Output, S: PassInput> Pass<'_, O, S> {
     /// Judges what a node gave. The control cell is read first: a task that asked waits, whatever it returned.

@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Bytes, StoredLimits};
-use crate::checkpoint::header::{StoredMerge, StoredWritten};
-use crate::context::TaskId;
 use crate::failure::Failure;
 use crate::words::Replaces;
+use agentgraph_checkpoint::TaskId;
+use agentgraph_checkpoint::header::{StoredMerge, StoredWritten};
 
 /// An activation of an eager run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -6,12 +6,11 @@ use std::task::{Context, Poll};
 use serde_json::Value;
 
 use super::{EventKind, TaskEnd, TaskRef, Views};
-use crate::checkpoint::Source;
-use crate::context::{CheckpointId, RunId};
 use crate::record::codec::Codec;
 use crate::record::json;
 use crate::state::State;
 use crate::words::{DroppedEdits, EditError, GraphEdit, Replaced};
+use agentgraph_checkpoint::{CheckpointId, RunId, Source};
 
 /// Who hears what happens in subgraphs: the queue of the graph that is streamed.
 pub(crate) trait Hears: Send + Sync {

@@ -7,9 +7,10 @@ use std::task::{Context, Poll, Waker};
 
 use super::inside::{Heard, Hears, Inside};
 use super::{Event, EventKind, TaskRef, Views};
-use crate::context::{Asks, RunId, Sink, TaskId, TaskRequest};
+use crate::context::{Asks, Sink, TaskRequest};
 use crate::state::State;
 use crate::words::{EditError, Replaced};
+use agentgraph_checkpoint::{RunId, TaskId};
 
 /// The queue between a run and its stream.
 pub(crate) struct EventQueue<S: State> {

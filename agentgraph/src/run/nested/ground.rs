@@ -1,9 +1,6 @@
 //! What a call of a subgraph begins on: its own records, those of the call before it in a memory, or nothing.
 
 use super::Entry;
-use crate::checkpoint::Source;
-use crate::checkpoint::{Checkpointer, PendingWrite, Place, Tail};
-use crate::context::CheckpointId;
 use crate::engine::fields::{check_kept_states, check_results};
 use crate::engine::load::{LeftBehind, Replayed, Restored, left_behind, replay, restore};
 use crate::error::{Code, Error};
@@ -11,6 +8,7 @@ use crate::graph::Persistence;
 use crate::record::header::{Header, StoredCall};
 use crate::run::begin::unknown_checkpoint;
 use crate::state::State;
+use agentgraph_checkpoint::{CheckpointId, Checkpointer, PendingWrite, Place, Source, Tail};
 
 /// What the namespace of a call holds.
 pub(super) struct Found<C: State> {
@@ -124,7 +122,7 @@ async fn with_edits(
         let header = Header::of_row(place, &row)?;
         match header.source {
             Source::Update | Source::Fork => id = next,
-            Source::Input | Source::Loop => return Ok(id),
+            _ => return Ok(id),
         }
     }
 }

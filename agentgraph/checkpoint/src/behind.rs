@@ -1,0 +1,346 @@
+//! A checkpointer whose writes are carried out in order behind whoever asks for them.
+//!
+//! Each thread has a lane of its own for as long as something of it is under way: a task that carries out one write after the
+//! other. So a store that is slow for one thread does not hold up the runs of others, and a runtime that ends takes with it only
+//! the lanes of its own runs.
+//!
+//! After a failure everything that is queued for that thread is dropped, since a checkpoint must not stand on one that is
+//! not there; the next to settle the thread gets the error.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use async_trait::async_trait;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+
+use super::forward::forwards;
+use super::owned::OwnedPut;
+use crate::checkpointer::Checkpointer;
+use crate::error::{StoreCode, StoreError};
+use crate::id::CheckpointId;
+use crate::row::{ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row, Tail};
+
+/// How many writes of a thread may be under way before whoever asks for another has to wait.
+const CAPACITY: usize = 256;
+
+/// The lanes before a checkpointer.
+pub struct Behind {
+    inner: Arc<dyn Checkpointer>,
+    traffic: Arc<Traffic>,
+}
+
+#[derive(Default)]
+struct Traffic {
+    lanes: Mutex<HashMap<String, Lane>>,
+    /// The threads that a write has failed on since they were settled last, with the error until somebody was given it.
+    failed: Mutex<HashMap<String, Option<StoreError>>>,
+}
+
+/// What leads to the task of one thread. Jobs are handed over while the lanes are locked, so that a task which finds nothing more to
+/// do knows that it may end.
+struct Lane {
+    jobs: UnboundedSender<Handed>,
+    room: Arc<Semaphore>,
+    leaving: Arc<Leaving>,
+}
+
+/// The leases of runs that were dropped, to be given back when what the runs handed over is stored.
+type Leaving = Mutex<Vec<u64>>;
+
+/// Something to be done, and the room that it takes until then.
+struct Handed {
+    job: Job,
+    _room: Option<OwnedSemaphorePermit>,
+}
+
+enum Job {
+    Put(OwnedPut),
+    Writes {
+        namespace: String,
+        at: CheckpointId,
+        fence: u64,
+        writes: Vec<PendingWrite>,
+    },
+    /// Says when everything before it is done.
+    Settle(oneshot::Sender<()>),
+}
+
+impl Behind {
+    /// Begins on the first write: only then it has to be within a runtime.
+    pub fn new(inner: Arc<dyn Checkpointer>) -> Self {
+        Behind { inner, traffic: Arc::default() }
+    }
+
+    /// Waits until everything that was handed over for a thread is stored. Afterwards the thread can be written again.
+    ///
+    /// # Errors
+    /// What failed since the last time.
+    pub async fn settle(&self, thread: &str) -> Result<(), StoreError> {
+        let (done, is_done) = oneshot::channel();
+        // Without a lane nothing is under way, and the other end is dropped at once.
+        if let Some(lane) = self.traffic.lanes().get(thread) {
+            let _ = lane.jobs.send(Handed { job: Job::Settle(done), _room: None });
+        } else {
+            drop(done);
+        }
+        // A task that ends early has said what is lost.
+        let _ = is_done.await;
+        match lock(&self.traffic.failed).remove(thread).flatten() {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+
+    /// Uses the lane of a thread, which is opened if it has none; or gives the error of an earlier write, once.
+    fn with_lane<T>(&self, thread: &str, use_it: impl FnOnce(&Lane) -> T) -> Result<T, StoreError> {
+        let mut lanes = self.traffic.lanes();
+        self.traffic.check(thread)?;
+        if let Some(lane) = lanes.get(thread) {
+            return Ok(use_it(lane));
+        }
+        let runtime = runtime()?;
+        let (jobs, received) = unbounded_channel();
+        let (room, leaving) = (Arc::new(Semaphore::new(CAPACITY)), Arc::new(Leaving::default()));
+        let lane = Lane { jobs, room, leaving: Arc::clone(&leaving) };
+        let used = use_it(&lane);
+        lanes.insert(thread.to_owned(), lane);
+        // A runtime that is being shut down drops the task at once, and then it wants the lock.
+        drop(lanes);
+        let (saver, traffic) = (Arc::clone(&self.inner), Arc::downgrade(&self.traffic));
+        let thread = thread.to_owned();
+        let line =
+            Line { saver, traffic, thread, jobs: received, leaving, busy: false, failed: false, left: false };
+        runtime.spawn(line.carry_out());
+        Ok(used)
+    }
+
+    /// May be dropped while it waits for room, and leaves nothing then.
+    async fn send(&self, thread: &str, job: Job) -> Result<(), StoreError> {
+        let room = self.with_lane(thread, |lane| Arc::clone(&lane.room))?;
+        let room = room.acquire_owned().await.map_err(|_| gone(thread))?;
+        self.hand_over(thread, job, room)
+    }
+
+    fn hand_over(&self, thread: &str, job: Job, room: OwnedSemaphorePermit) -> Result<(), StoreError> {
+        let handed = Handed { job, _room: Some(room) };
+        match self.with_lane(thread, |lane| lane.jobs.send(handed).is_ok())? {
+            true => Ok(()),
+            false => Err(gone(thread)),
+        }
+    }
+}
+
+/// Where lanes are.
+pub fn runtime() -> Result<Handle, StoreError> {
+    Handle::try_current().map_err(|_| {
+        let problem = "`Durability::Async` writes from a tokio task: run it within a tokio runtime";
+        StoreError::new(StoreCode::Store, problem)
+    })
+}
+
+/// The task ended before its time.
+fn gone(thread: &str) -> StoreError {
+    let problem = "checkpoints were not stored: the task that was to store them ended, since its runtime was shut down or the \
+                   checkpointer panicked; read the thread again before you go on";
+    StoreError::new(StoreCode::Store, problem).on_thread(thread)
+}
+
+impl Traffic {
+    /// Locked before what has failed, or without it.
+    fn lanes(&self) -> MutexGuard<'_, HashMap<String, Lane>> {
+        lock(&self.lanes)
+    }
+
+    fn check(&self, thread: &str) -> Result<(), StoreError> {
+        match lock(&self.failed).get_mut(thread) {
+            None => Ok(()),
+            Some(error) => Err(error.take().unwrap_or_else(|| {
+                let problem = "an earlier commit of the run failed, so nothing can be stored after it";
+                StoreError::new(StoreCode::Store, problem).on_thread(thread)
+            })),
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The task of one thread. It ends when nothing is under way.
+struct Line {
+    saver: Arc<dyn Checkpointer>,
+    /// Gone with the graph, whose last writes are stored all the same.
+    traffic: Weak<Traffic>,
+    thread: String,
+    jobs: UnboundedReceiver<Handed>,
+    leaving: Arc<Leaving>,
+    /// A write is being carried out.
+    busy: bool,
+    /// One was not, since the thread was settled last.
+    failed: bool,
+    /// Nothing leads here any more.
+    left: bool,
+}
+
+impl Line {
+    async fn carry_out(mut self) {
+        loop {
+            match self.jobs.try_recv() {
+                Ok(handed) => self.do_one(handed).await,
+                Err(_) => {
+                    self.give_back().await;
+                    if self.leaves() {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Ends the lane, unless there is something to be done again.
+    fn leaves(&mut self) -> bool {
+        let traffic = self.traffic.upgrade();
+        let mut lanes = traffic.as_ref().map(|traffic| traffic.lanes());
+        self.left = self.jobs.is_empty() && lock(&self.leaving).is_empty();
+        if let Some(lanes) = lanes.as_mut().filter(|_| self.left) {
+            lanes.remove(&self.thread);
+        }
+        self.left
+    }
+
+    async fn do_one(&mut self, Handed { job, _room }: Handed) {
+        self.busy = matches!(job, Job::Put(_) | Job::Writes { .. });
+        let stored = match job {
+            Job::Settle(done) => {
+                self.give_back().await;
+                self.failed = false;
+                // Nobody may wait any more.
+                let _ = done.send(());
+                Ok(())
+            }
+            Job::Put(_) | Job::Writes { .. } if self.failed => Ok(()),
+            Job::Put(put) => self.saver.put(put.borrowed(&self.thread)).await,
+            Job::Writes { namespace, at, fence, writes } => {
+                let place = Place { thread: &self.thread, namespace: &namespace };
+                self.saver.put_writes(PutWrites { place, at, fence, writes: &writes }).await
+            }
+        };
+        self.busy = false;
+        if let Err(error) = stored {
+            self.failed = true;
+            if let Some(traffic) = self.traffic.upgrade() {
+                lock(&traffic.failed).insert(self.thread.clone(), Some(error));
+            }
+        }
+    }
+
+    /// Whoever drops this while it waits gives back what is still in the list.
+    async fn give_back(&self) {
+        while let Some(fence) = self.next_to_leave() {
+            // A lease that cannot be given back ends by time.
+            let _ = self.saver.release(&self.thread, fence).await;
+            lock(&self.leaving).retain(|leaving| *leaving != fence);
+        }
+    }
+
+    fn next_to_leave(&self) -> Option<u64> {
+        lock(&self.leaving).first().copied()
+    }
+}
+
+/// Says what is lost when a runtime is shut down, and gives back what is left.
+impl Drop for Line {
+    fn drop(&mut self) {
+        if let Some(traffic) = self.traffic.upgrade().filter(|_| !self.left) {
+            let mut lanes = traffic.lanes();
+            self.jobs.close();
+            let mut lost = self.busy;
+            while let Ok(handed) = self.jobs.try_recv() {
+                lost |= matches!(handed.job, Job::Put(_) | Job::Writes { .. });
+            }
+            if lost {
+                lock(&traffic.failed).entry(self.thread.clone()).or_insert_with(|| Some(gone(&self.thread)));
+            }
+            lanes.remove(&self.thread);
+        }
+        for fence in std::mem::take(&mut *lock(&self.leaving)) {
+            self.saver.let_go(&self.thread, fence);
+        }
+    }
+}
+
+forwards!(($) to_inner: get row put try_put put_writes list delete_thread let_go namespaces copy_thread rewrite);
+
+/// Writes are handed over; reads see everything that was.
+#[async_trait]
+impl Checkpointer for Behind {
+    async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, StoreError> {
+        self.settle(place.thread).await?;
+        self.inner.get(place, at).await
+    }
+
+    async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, StoreError> {
+        self.settle(place.thread).await?;
+        self.inner.row(place, id).await
+    }
+
+    async fn put(&self, put: Put<'_>) -> Result<(), StoreError> {
+        self.send(put.place.thread, Job::Put(OwnedPut::of(&put))).await
+    }
+
+    fn try_put(&self, put: &Put<'_>) -> Option<Result<(), StoreError>> {
+        let thread = put.place.thread;
+        match self.with_lane(thread, |lane| Arc::clone(&lane.room).try_acquire_owned()) {
+            Ok(room) => Some(self.hand_over(thread, Job::Put(OwnedPut::of(put)), room.ok()?)),
+            Err(error) => Some(Err(error)),
+        }
+    }
+
+    async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), StoreError> {
+        let PutWrites { place, at, fence, writes } = put;
+        let (namespace, writes) = (place.namespace.to_owned(), writes.to_vec());
+        self.send(place.thread, Job::Writes { namespace, at, fence, writes }).await
+    }
+
+    async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, StoreError> {
+        self.settle(place.thread).await?;
+        self.inner.list(place, query).await
+    }
+
+    async fn delete_thread(&self, thread: &str) -> Result<(), StoreError> {
+        // What failed to be stored is to be deleted anyway.
+        let _ = self.settle(thread).await;
+        self.inner.delete_thread(thread).await
+    }
+
+    fn let_go(&self, thread: &str, fence: u64) {
+        let lanes = self.traffic.lanes();
+        match lanes.get(thread) {
+            Some(lane) => lock(&lane.leaving).push(fence),
+            None => {
+                drop(lanes);
+                self.inner.let_go(thread, fence);
+            }
+        }
+    }
+
+    async fn namespaces(&self, thread: &str) -> Result<Vec<String>, StoreError> {
+        self.settle(thread).await?;
+        self.inner.namespaces(thread).await
+    }
+
+    async fn copy_thread(&self, from: &str, to: &str) -> Result<(), StoreError> {
+        self.settle(from).await?;
+        self.settle(to).await?;
+        self.inner.copy_thread(from, to).await
+    }
+
+    async fn rewrite(&self, rewrite: Rewrite<'_>) -> Result<(), StoreError> {
+        self.settle(rewrite.place.thread).await?;
+        self.inner.rewrite(rewrite).await
+    }
+
+    to_inner!(self => (self.inner));
+}

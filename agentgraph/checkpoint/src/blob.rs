@@ -1,0 +1,245 @@
+//! Large values, stored once: what a store keeps apart from a row, and how the row becomes whole again.
+//!
+//! A store cuts what it is given (`cut.rs`) and keeps the *rest* in the row. Each piece is a *blob* under the SHA-256 of its
+//! bytes, whoever stores it; the row holds on to it by a *piece*: the place in the row, and which blob. A blob goes, in
+//! the same transaction, with the last piece that is of it.
+
+use std::borrow::Cow;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+use std::collections::BTreeMap;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+use std::fmt;
+use std::ops::Range;
+
+use sha2::{Digest, Sha256};
+
+use super::cut::cuts;
+use crate::row::{PendingWrite, Put, Rewrite};
+
+/// From how many bytes on a value is stored once, if nobody says otherwise. Below it the hash and the rows that a piece takes cost
+/// more time than a second copy does, and most messages are; documents, images and pages are above.
+pub(crate) const SHARE_FROM: usize = 64 * 1024;
+
+/// SHA-256 of a blob.
+pub(crate) type Hash = [u8; 32];
+
+/// Where bytes are cut, and what the pieces are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Pieces(Vec<(Range<usize>, Hash)>);
+
+impl Pieces {
+    pub(crate) fn of(bytes: &[u8], from: usize) -> Self {
+        let ranges = cuts(bytes, from).into_iter();
+        Pieces(ranges.map(|range| (range.clone(), Sha256::digest(&bytes[range]).into())).collect())
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    #[cfg(any(feature = "sqlite", feature = "postgres"))]
+    pub(crate) fn count(&self) -> u32 {
+        u32::try_from(self.0.len()).unwrap_or(u32::MAX)
+    }
+
+    /// What stays in the row.
+    pub(crate) fn rest<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
+        if self.0.is_empty() {
+            return Cow::Borrowed(bytes);
+        }
+        let (mut rest, mut at) = (Vec::new(), 0);
+        for (range, _) in &self.0 {
+            rest.extend_from_slice(&bytes[at..range.start]);
+            at = range.end;
+        }
+        rest.extend_from_slice(&bytes[at..]);
+        Cow::Owned(rest)
+    }
+
+    /// Where each one stands in the whole, and its bytes.
+    pub(crate) fn each<'a>(&'a self, bytes: &'a [u8]) -> impl Iterator<Item = (u64, &'a Hash, &'a [u8])> {
+        self.0.iter().map(|(range, hash)| (range.start as u64, hash, &bytes[range.clone()]))
+    }
+}
+
+/// The pieces of a commit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PutPieces {
+    pub(crate) record: Pieces,
+    pub(crate) segment: Pieces,
+    /// Of the pending writes, in their order.
+    pub(crate) writes: Vec<Pieces>,
+}
+
+impl PutPieces {
+    pub(crate) fn of(put: &Put<'_>, from: usize) -> Self {
+        let segment = put.segment.map(|segment| Pieces::of(segment, from)).unwrap_or_default();
+        PutPieces { record: Pieces::of(put.record, from), segment, writes: of_writes(put.writes, from) }
+    }
+
+    /// Whether nothing large is in the rows; of the pending writes it says nothing.
+    #[cfg(any(feature = "sqlite", feature = "postgres"))]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.record.is_empty() && self.segment.is_empty()
+    }
+}
+
+/// Whether nothing of it can be large; most commits are asked only that.
+#[inline]
+pub(crate) fn is_small(put: &Put<'_>, from: usize) -> bool {
+    put.record.len() < from && put.writes.is_empty() && put.segment.is_none_or(|segment| segment.len() < from)
+}
+
+pub(crate) fn of_writes(writes: &[PendingWrite], from: usize) -> Vec<Pieces> {
+    writes.iter().map(|write| Pieces::of(&write.bytes, from)).collect()
+}
+
+/// Of writes with one key the last, in the order of the keys: which is one order for all writers, so that two of them do not wait
+/// for each other.
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub(crate) fn last_of_each_key<'a>(
+    writes: &'a [PendingWrite],
+    pieces: &'a [Pieces],
+) -> Vec<(&'a PendingWrite, &'a Pieces)> {
+    let each = writes.iter().zip(pieces);
+    let by_key: BTreeMap<_, _> = each.map(|kept| ((kept.0.task, kept.0.slot), kept)).collect();
+    by_key.into_values().collect()
+}
+
+/// Of the fulls that a rewrite makes.
+pub(crate) fn of_rewrite(rewrite: &Rewrite<'_>, from: usize) -> Vec<Pieces> {
+    rewrite.fulls.iter().map(|(_, record)| Pieces::of(record, from)).collect()
+}
+
+/// What a store's tables call the owner of a piece.
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub(crate) const OF_ROW: [u8; 1] = [0];
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub(crate) const OF_SEGMENT: [u8; 1] = [1];
+
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub(crate) fn of_write(write: &PendingWrite) -> Vec<u8> {
+    [&[2][..], &write.task.to_u128().to_be_bytes(), &write.slot.to_be_bytes()].concat()
+}
+
+/// A piece as it was read.
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub(crate) struct FoundPiece {
+    pub(crate) at: u64,
+    pub(crate) hash: Vec<u8>,
+    /// None if the blob is gone.
+    pub(crate) bytes: Option<Vec<u8>>,
+}
+
+/// Puts the pieces back where they were cut out, in order.
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub(crate) fn whole(rest: &[u8], count: u32, pieces: Vec<FoundPiece>) -> Result<Vec<u8>, Missing> {
+    if pieces.len() != count as usize {
+        return Err(Missing::Pieces { found: pieces.len(), count });
+    }
+    let (mut bytes, mut left) = (Vec::new(), rest);
+    for FoundPiece { at, hash, bytes: blob } in pieces {
+        let blob = blob.ok_or_else(|| Missing::Blob(hex(&hash)))?;
+        if Sha256::digest(&blob)[..] != hash[..] {
+            return Err(Missing::Changed(hex(&hash)));
+        }
+        let between = usize::try_from(at).ok().and_then(|at| at.checked_sub(bytes.len()));
+        let cut = between.and_then(|between| left.split_at_checked(between));
+        let (before, after) = cut.ok_or(Missing::Place)?;
+        bytes.extend_from_slice(before);
+        bytes.extend_from_slice(&blob);
+        left = after;
+    }
+    bytes.extend_from_slice(left);
+    Ok(bytes)
+}
+
+/// Why bytes cannot be made whole.
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+#[derive(Debug)]
+pub(crate) enum Missing {
+    Pieces { found: usize, count: u32 },
+    Blob(String),
+    Changed(String),
+    Place,
+}
+
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+impl fmt::Display for Missing {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Missing::Pieces { found, count } => {
+                write!(out, "it has {count} large values, and the store knows of {found}")
+            }
+            Missing::Blob(hash) => write!(out, "its large value {hash} is gone from the store"),
+            Missing::Changed(hash) => write!(out, "its large value {hash} is not what was stored"),
+            Missing::Place => out.write_str("its large values do not fit into it"),
+        }
+    }
+}
+
+/// The first bytes, enough to find it by.
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+fn hex(hash: &[u8]) -> String {
+    hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// What stands in a store, in numbers: see [`Checkpointer::usage`](super::Checkpointer::usage).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Usage {
+    /// Fulls, deltas and segments.
+    pub rows: u64,
+    /// Pending writes.
+    pub writes: u64,
+    /// The bytes of both, without the large values in them.
+    pub bytes: u64,
+    /// Large values, each counted once.
+    pub values: u64,
+    /// Their bytes.
+    pub value_bytes: u64,
+    /// The places in rows and writes where they stand.
+    pub uses: u64,
+}
+
+#[cfg(test)]
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn found(pieces: &Pieces, bytes: &[u8]) -> Vec<FoundPiece> {
+        let each = pieces.each(bytes);
+        each.map(|(at, hash, blob)| FoundPiece { at, hash: hash.to_vec(), bytes: Some(blob.to_vec()) })
+            .collect()
+    }
+
+    #[test]
+    fn what_is_missing_or_changed_is_told() {
+        let bytes = [&[0xc1; 100][..], &[0xc1; 100]].concat();
+        let pieces = Pieces::of(&bytes, 50);
+        let rest = pieces.rest(&bytes);
+        let told = |count, pieces| whole(&rest, count, pieces).unwrap_err().to_string();
+        assert_eq!(told(2, found(&pieces, &bytes)), "it has 2 large values, and the store knows of 1");
+        let mut gone = found(&pieces, &bytes);
+        gone[0].bytes = None;
+        assert!(told(1, gone).contains("is gone from the store"));
+        let mut changed = found(&pieces, &bytes);
+        changed[0].bytes.as_mut().unwrap()[7] ^= 1;
+        assert!(told(1, changed).contains("is not what was stored"));
+        let mut elsewhere = found(&pieces, &bytes);
+        elsewhere[0].at = 7;
+        assert_eq!(told(1, elsewhere), "its large values do not fit into it");
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_cut_is_whole_again(bytes in proptest::collection::vec(any::<u8>(), 0..300), from in 1..40_usize) {
+            let pieces = Pieces::of(&bytes, from);
+            let rest = pieces.rest(&bytes);
+            let again = whole(&rest, pieces.count(), found(&pieces, &bytes)).unwrap();
+            prop_assert_eq!(again, bytes);
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Many who use a store at once.
+
+use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
+
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, join_all};
+
+use super::values::{full, said};
+use super::{Clause, Store};
+use crate::checkpointer::Checkpointer;
+use crate::error::StoreCode;
+use crate::id::{CheckpointId, TaskId};
+use crate::lease::{Claim, LeaseTerms};
+use crate::row::{ListQuery, PendingWrite, Place, Put, PutWrites, RowKind};
+
+pub(super) const CLAUSES: [Clause; 6] = [
+    Clause::code("writers on threads of their own all succeed, each in his order", |store| {
+        apart(store).boxed()
+    }),
+    Clause::code("of writers on one thread one wins each step", |store| one_thread(store).boxed()),
+    Clause::code("of those who want a thread one gets it", |store| one_lease(store).boxed()),
+    Clause::code("tasks that finish at once all have their writes stored", |store| writes(store).boxed()),
+    Clause::code("of copies onto one thread one is made, whole", |store| copies(store).boxed()),
+    Clause::code("a reader sees a commit whole or not at all", |store| whole(store).boxed()),
+];
+
+/// Spawned if there is a runtime to spawn on, and all at once in any case.
+pub(super) async fn all<T: Send + 'static>(work: Vec<BoxFuture<'static, T>>) -> Result<Vec<T>, String> {
+    if tokio::runtime::Handle::try_current().is_err() {
+        return Ok(join_all(work).await);
+    }
+    let spawned = work.into_iter().map(tokio::spawn);
+    let done = join_all(spawned.collect::<Vec<_>>()).await;
+    done.into_iter().map(|done| done.map_err(|error| format!("the store panicked: {error}"))).collect()
+}
+
+async fn apart(store: Store) -> Result<(), String> {
+    const RUNS: u64 = 40;
+    const STEPS: u64 = 25;
+    let runs = (0..RUNS).map(|run| {
+        let store = Arc::clone(&store);
+        async move {
+            let thread = format!("t{run}");
+            for step in 0..STEPS {
+                let record = format!("{run}.{step}");
+                store.put(full(Place::root(&thread), step, record.as_bytes())).await.map_err(said)?;
+            }
+            Ok(())
+        }
+        .boxed()
+    });
+    all(runs.collect()).await?.into_iter().collect::<Result<(), String>>()?;
+    for run in 0..RUNS {
+        let thread = format!("t{run}");
+        let rows = store.list(Place::root(&thread), ListQuery::default()).await.map_err(said)?;
+        let found: Vec<Vec<u8>> = rows.into_iter().rev().map(|row| row.record).collect();
+        let expected: Vec<Vec<u8>> = (0..STEPS).map(|step| format!("{run}.{step}").into_bytes()).collect();
+        if found != expected {
+            return Err(format!("thread {thread} does not hold its {STEPS} steps in order"));
+        }
+    }
+    Ok(())
+}
+
+async fn one_thread(store: Store) -> Result<(), String> {
+    const WRITERS: u64 = 16;
+    for step in 0..20 {
+        let writers = (0..WRITERS).map(|writer| {
+            let store = Arc::clone(&store);
+            async move {
+                let beside = format!("beside {step}.{writer}");
+                let stored = store.put(full(Place::root("t"), step, &writer.to_be_bytes())).await;
+                store.put(full(Place::root(&beside), 0, b"x")).await.map_err(said)?;
+                match stored {
+                    Ok(()) => Ok(Some(writer)),
+                    Err(error) if error.code() == StoreCode::Stale => Ok(None),
+                    Err(error) => Err(format!("a lost race is not stale: {error}")),
+                }
+            }
+            .boxed()
+        });
+        let ends: Vec<Option<u64>> =
+            all(writers.collect()).await?.into_iter().collect::<Result<_, String>>()?;
+        let winners: Vec<u64> = ends.into_iter().flatten().collect();
+        let [winner] = winners[..] else {
+            return Err(format!("{} writers stored step {step}", winners.len()));
+        };
+        let row = store.row(Place::root("t"), CheckpointId::new(0, step)).await.map_err(said)?;
+        if row.is_none_or(|row| row.record != winner.to_be_bytes()) {
+            return Err(format!("step {step} is not that of the writer who was told that it is stored"));
+        }
+    }
+    Ok(())
+}
+
+async fn one_lease(store: Store) -> Result<(), String> {
+    const WRITERS: u64 = 16;
+    let mut greatest = 0;
+    for round in 0..20_u64 {
+        let time = |second| UNIX_EPOCH + Duration::from_secs(second);
+        let terms = LeaseTerms { now: time(100 * round + 100), until: time(100 * round + 200), seize: false };
+        let writers = (0..WRITERS).map(|_| {
+            let store = Arc::clone(&store);
+            async move { store.acquire("t", terms).await.map_err(said) }.boxed()
+        });
+        let claims: Vec<Claim> = all(writers.collect()).await?.into_iter().collect::<Result<_, String>>()?;
+        let granted: Vec<u64> = claims
+            .into_iter()
+            .filter_map(|claim| match claim {
+                Claim::Granted { fence } => Some(fence),
+                Claim::Held { .. } => None,
+            })
+            .collect();
+        match granted[..] {
+            [fence] if fence > greatest => greatest = fence,
+            [fence] => return Err(format!("the fence {fence} is not greater than {greatest}")),
+            _ => return Err(format!("{} writers were granted one thread", granted.len())),
+        }
+        if round % 2 == 0 {
+            store.release("t", greatest).await.map_err(said)?;
+        }
+    }
+    Ok(())
+}
+
+async fn writes(store: Store) -> Result<(), String> {
+    const TASKS: u128 = 50;
+    let (place, at) = (Place::root("t"), CheckpointId::new(0, 0));
+    store.put(full(place, 0, b"a")).await.map_err(said)?;
+    let write = |task: u128, slot: u32| {
+        let bytes = format!("{task}:{slot}").into_bytes();
+        PendingWrite { task: TaskId::from_u128(task), slot, bytes }
+    };
+    let tasks = (0..TASKS).map(|task| {
+        let store = Arc::clone(&store);
+        async move {
+            let both = [write(task, 0), write(task, 1)];
+            store.put_writes(PutWrites::new(Place::root("t"), at, &both)).await.map_err(said)
+        }
+        .boxed()
+    });
+    all(tasks.collect()).await?.into_iter().collect::<Result<(), String>>()?;
+    let tail = store.get(place, None).await.map_err(said)?.unwrap_or_default();
+    let expected: Vec<PendingWrite> = (0..TASKS).flat_map(|task| [write(task, 0), write(task, 1)]).collect();
+    match tail.writes == expected {
+        true => Ok(()),
+        false => {
+            Err(format!("{} of {} writes are there, or not in order", tail.writes.len(), expected.len()))
+        }
+    }
+}
+
+async fn copies(store: Store) -> Result<(), String> {
+    const STEPS: u64 = 30;
+    for source in ["a", "b", "c", "d"] {
+        for step in 0..STEPS {
+            store.put(full(Place::root(source), step, source.as_bytes())).await.map_err(said)?;
+        }
+    }
+    let copiers = ["a", "b", "c", "d"].map(|source| {
+        let store = Arc::clone(&store);
+        async move {
+            match store.copy_thread(source, "copy").await {
+                Ok(()) => Ok(Some(source)),
+                Err(error) if error.code() == StoreCode::ThreadExists => Ok(None),
+                Err(error) => Err(format!("a copy onto a thread that exists: {error}")),
+            }
+        }
+        .boxed()
+    });
+    let ends: Vec<Option<&str>> = all(copiers.into()).await?.into_iter().collect::<Result<_, String>>()?;
+    let made: Vec<&str> = ends.into_iter().flatten().collect();
+    let [source] = made[..] else { return Err(format!("{} copies were made", made.len())) };
+    let rows = store.list(Place::root("copy"), ListQuery::default()).await.map_err(said)?;
+    match rows.len() as u64 == STEPS && rows.iter().all(|row| row.record == source.as_bytes()) {
+        true => Ok(()),
+        false => Err(format!("the copy of {source} is not {source}")),
+    }
+}
+
+/// One commits deltas with segments over pending writes, others read all the time.
+async fn whole(store: Store) -> Result<(), String> {
+    const STEPS: u64 = 60;
+    let place = Place::root("t");
+    store.put(full(place, 0, b"0")).await.map_err(said)?;
+    let writer = Arc::clone(&store);
+    let writer = async move {
+        for step in 1..STEPS {
+            let (place, bytes) = (Place::root("t"), step.to_string().into_bytes());
+            let write = PendingWrite { task: TaskId::from_u128(1), slot: 0, bytes: bytes.clone() };
+            let before = CheckpointId::new(0, step - 1);
+            writer.put_writes(PutWrites::new(place, before, &[write])).await.map_err(said)?;
+            tokio::task::yield_now().await;
+            let segment = (step % 8 == 0).then_some(&bytes[..]);
+            let kind = RowKind::Delta;
+            let put = Put { kind, segment, clears_writes: true, ..full(place, step, &bytes) };
+            writer.put(put).await.map_err(said)?;
+            tokio::task::yield_now().await;
+        }
+        Ok(())
+    };
+    let readers = (0..4).map(|_| {
+        let store = Arc::clone(&store);
+        async move {
+            for _ in 0..STEPS {
+                let tail = store.get(Place::root("t"), None).await.map_err(said)?.unwrap_or_default();
+                let Some(last) = tail.rows.last().map(|row| row.id.step) else {
+                    return Err("a thread that is there was read as none".to_owned());
+                };
+                let folded = last / 8 * 8;
+                let mut expected: Vec<u64> = [0].into_iter().chain((8..=folded).step_by(8)).collect();
+                expected.extend(folded + 1..=last);
+                let steps: Vec<u64> = tail.rows.iter().map(|row| row.id.step).collect();
+                if steps != expected {
+                    return Err(format!("checkpoint 0.{last} was read as the rows of steps {steps:?}"));
+                }
+                let next = (last + 1).to_string().into_bytes();
+                if tail.writes.iter().any(|write| write.bytes != next) {
+                    return Err(format!("checkpoint 0.{last} was read with writes of another step"));
+                }
+                tokio::task::yield_now().await;
+            }
+            Ok(())
+        }
+        .boxed()
+    });
+    let everybody: Vec<BoxFuture<'static, Result<(), String>>> =
+        std::iter::once(writer.boxed()).chain(readers).collect();
+    all(everybody).await?.into_iter().collect()
+}

@@ -1,0 +1,265 @@
+//! Large values: stored once, there as long as something holds them, and gone afterwards.
+//!
+//! A store may choose what it takes for large; a text of 120,000 bytes within a record of ours has to be. The first of these clauses
+//! is optional: one that encrypts cannot hold it, since equal values look different there, and holds the others.
+
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+
+use super::crowds::all;
+use super::values::said;
+use super::{Clause, Store};
+use crate::blob::Usage;
+use crate::checkpointer::Checkpointer;
+use crate::delta::{DeltaWriter, encode};
+use crate::header::HeaderMap;
+use crate::id::{CheckpointId, TaskId};
+use crate::row::{PendingWrite, Place, Put, PutWrites, Rewrite, RowKind};
+
+pub(super) const CLAUSES: [Clause; 6] = [
+    Clause::code("a large value is stored once, whatever holds it", |store| once(store).boxed()).optional(),
+    Clause::code("a large value outlives what held it, while something else does", |store| {
+        outlives(store).boxed()
+    }),
+    Clause::code("a large value that nothing holds any more takes no room", |store| goes(store).boxed()),
+    Clause::code("pending writes that are replaced or cleared let go of their large values", |store| {
+        replaced(store).boxed()
+    }),
+    Clause::code("a commit that is refused leaves no large value behind", |store| refused(store).boxed()),
+    Clause::code("large values that come and go under many writers are whole, and then gone", |store| {
+        many(store).boxed()
+    }),
+];
+
+const SIZE: usize = 120_000;
+
+/// A text that no other has a part of.
+fn text(name: &str) -> String {
+    let mut text = String::new();
+    for line in 0_u64.. {
+        if text.len() >= SIZE {
+            break;
+        }
+        text += &format!("{name} {line} ");
+    }
+    text
+}
+
+/// A record of a state: a number, and texts in a list.
+fn record(number: u64, texts: &[&str]) -> Vec<u8> {
+    let mut operations = DeltaWriter::new(2);
+    operations.begin(CheckpointId::new(0, 0));
+    // They are of types that can be encoded.
+    let _ = operations.channel(0).set(&number);
+    let _ = operations.channel(1).append(texts);
+    HeaderMap::default().to_record(operations.bytes())
+}
+
+fn write(number: u64, text: &str) -> PendingWrite {
+    let mut bytes = Vec::new();
+    let _ = encode(&mut bytes, &(number, text));
+    PendingWrite { task: TaskId::from_u128(7), slot: 0, bytes }
+}
+
+fn put<'a>(thread: &'a str, branch: u32, step: u64, record: &'a [u8]) -> Put<'a> {
+    let (place, id) = (Place::root(thread), CheckpointId::new(branch, step));
+    Put::new(place, id, RowKind::Full, record)
+}
+
+async fn usage(store: &Store) -> Result<Usage, String> {
+    store.usage().await.map_err(said)
+}
+
+/// Whether a checkpoint and the writes on it are what was stored.
+async fn holds(
+    store: &Store,
+    thread: &str,
+    id: CheckpointId,
+    record: &[u8],
+    writes: &[PendingWrite],
+) -> Result<(), String> {
+    let tail = store.get(Place::root(thread), Some(id)).await.map_err(said)?.unwrap_or_default();
+    let row = store.row(Place::root(thread), id).await.map_err(said)?;
+    if tail.rows.last().is_none_or(|row| row.record != record) || row.is_none_or(|row| row.record != record) {
+        return Err(format!("checkpoint {id} of `{thread}` is not what was stored"));
+    }
+    match tail.writes == writes {
+        true => Ok(()),
+        false => Err(format!("the writes on checkpoint {id} of `{thread}` are not what was stored")),
+    }
+}
+
+/// One text in three threads, a hundred branches of one of them, a segment, a pending write and a copy.
+async fn once(store: Store) -> Result<(), String> {
+    let text = text("once");
+    let beside = write(300, &text);
+    for thread in ["a", "b", "c"] {
+        let record = record(70_000, &["small", &text]);
+        store.put(Put { segment: Some(&record), ..put(thread, 0, 0, &record) }).await.map_err(said)?;
+        let writes = std::slice::from_ref(&beside);
+        let at = CheckpointId::new(0, 0);
+        store.put_writes(PutWrites::new(Place::root(thread), at, writes)).await.map_err(said)?;
+    }
+    for branch in 1..=100 {
+        let record = record(u64::from(branch), &[&text]);
+        store.put(put("a", branch, 1, &record)).await.map_err(said)?;
+    }
+    store.copy_thread("a", "d").await.map_err(said)?;
+    let held = usage(&store).await?;
+    let bytes = held.bytes + held.value_bytes;
+    if bytes > 2 * SIZE as u64 {
+        return Err(format!("a text of {SIZE} bytes that is stored again and again takes {bytes} bytes"));
+    }
+    for thread in ["a", "b", "c", "d"] {
+        let record = record(70_000, &["small", &text]);
+        holds(&store, thread, CheckpointId::new(0, 0), &record, std::slice::from_ref(&beside)).await?;
+    }
+    for thread in ["a", "d"] {
+        holds(&store, thread, CheckpointId::new(7, 1), &record(7, &[&text]), &[]).await?;
+    }
+    Ok(())
+}
+
+async fn outlives(store: Store) -> Result<(), String> {
+    let (shared, other) = (text("shared"), text("other"));
+    let kept = record(1, &[&shared, &other]);
+    for thread in ["deleted", "pruned", "kept"] {
+        store.put(put(thread, 0, 0, &kept)).await.map_err(said)?;
+    }
+    store.copy_thread("kept", "copy").await.map_err(said)?;
+    store.delete_thread("deleted").await.map_err(said)?;
+    holds(&store, "kept", CheckpointId::new(0, 0), &kept, &[]).await?;
+    store.put(put("pruned", 0, 1, b"newer")).await.map_err(said)?;
+    let gone = [(0, 0..1)];
+    let rewrite = Rewrite { place: Place::root("pruned"), fence: 0, fulls: &[], unfold: &[], gone: &gone };
+    store.rewrite(rewrite).await.map_err(said)?;
+    holds(&store, "kept", CheckpointId::new(0, 0), &kept, &[]).await?;
+    // A full that is written anew holds one of them still, and not the other.
+    let fulls = [(CheckpointId::new(0, 0), record(2, &[&shared]))];
+    let rewrite = Rewrite { place: Place::root("kept"), fence: 0, fulls: &fulls, unfold: &[], gone: &[] };
+    store.rewrite(rewrite).await.map_err(said)?;
+    holds(&store, "kept", CheckpointId::new(0, 0), &fulls[0].1, &[]).await?;
+    holds(&store, "copy", CheckpointId::new(0, 0), &kept, &[]).await?;
+    store.delete_thread("copy").await.map_err(said)?;
+    holds(&store, "kept", CheckpointId::new(0, 0), &fulls[0].1, &[]).await?;
+    match usage(&store).await?.value_bytes {
+        bytes if bytes < 3 * SIZE as u64 / 2 => Ok(()),
+        bytes => Err(format!("{bytes} bytes of values are kept, where one of {SIZE} is held")),
+    }
+}
+
+async fn goes(store: Store) -> Result<(), String> {
+    let text = text("goes");
+    let record = record(1, &[&text]);
+    let beside = [write(1, &text)];
+    for thread in ["a", "b"] {
+        store.put(Put { segment: Some(&record), ..put(thread, 0, 0, &record) }).await.map_err(said)?;
+        let at = CheckpointId::new(0, 0);
+        store.put_writes(PutWrites::new(Place::root(thread), at, &beside)).await.map_err(said)?;
+        store
+            .put_writes(PutWrites::new(Place { thread, namespace: "n" }, at, &beside))
+            .await
+            .map_err(said)?;
+    }
+    store.delete_thread("a").await.map_err(said)?;
+    let gone = [(0, 0..9)];
+    for namespace in ["", "n"] {
+        let place = Place { thread: "b", namespace };
+        let rewrite = Rewrite { place, fence: 0, fulls: &[], unfold: &[], gone: &gone };
+        store.rewrite(rewrite).await.map_err(said)?;
+    }
+    match usage(&store).await? {
+        Usage { values: 0, value_bytes: 0, uses: 0, rows: 0, writes: 0, bytes: 0 } => Ok(()),
+        left => Err(format!("after all of it was deleted there is {left:?}")),
+    }
+}
+
+async fn replaced(store: Store) -> Result<(), String> {
+    let (one, other) = (text("one"), text("other"));
+    let (place, at) = (Place::root("t"), CheckpointId::new(0, 0));
+    let first = record(0, &[]);
+    store.put(put("t", 0, 0, &first)).await.map_err(said)?;
+    let writes = [write(1, &one), PendingWrite { slot: 2, ..write(1, "small") }];
+    for written in [&writes[..], &[write(2, &other)], &[write(2, &one)], &[write(3, "small")], &writes[..1]] {
+        store.put_writes(PutWrites::new(place, at, written)).await.map_err(said)?;
+    }
+    holds(&store, "t", at, &first, &writes).await?;
+    let held = usage(&store).await?;
+    if held.value_bytes > 3 * SIZE as u64 / 2 {
+        return Err(format!("of replaced writes, too, the values are kept: {held:?}"));
+    }
+    let second = record(1, &[&one]);
+    store.put(Put { clears_writes: true, ..put("t", 0, 1, &second) }).await.map_err(said)?;
+    holds(&store, "t", CheckpointId::new(0, 1), &second, &[]).await?;
+    store
+        .put_writes(PutWrites::new(place, CheckpointId::new(0, 1), &[write(4, &other)]))
+        .await
+        .map_err(said)?;
+    store.put(Put { clears_writes: true, ..put("t", 0, 2, &first) }).await.map_err(said)?;
+    match usage(&store).await? {
+        Usage { value_bytes, writes: 0, .. } if value_bytes < 3 * SIZE as u64 / 2 => Ok(()),
+        left => Err(format!("of writes that a commit cleared there is something left: {left:?}")),
+    }
+}
+
+async fn refused(store: Store) -> Result<(), String> {
+    let small = record(0, &[]);
+    store.put(put("t", 0, 3, &small)).await.map_err(said)?;
+    let before = usage(&store).await?;
+    let late = record(1, &[&text("late")]);
+    let beside = [write(1, &text("beside"))];
+    let outcomes = [
+        store.put(put("t", 0, 3, &late)).await,
+        store.put(Put { fence: u64::MAX, ..put("t", 0, 4, &late) }).await,
+        store.put(Put { segment: Some(&late), clears_writes: true, ..put("t", 0, 2, &late) }).await,
+        store
+            .put_writes(PutWrites {
+                fence: u64::MAX,
+                ..PutWrites::new(Place::root("t"), CheckpointId::new(0, 3), &beside)
+            })
+            .await,
+    ];
+    if outcomes.iter().any(Result::is_ok) {
+        return Err("what comes too late is stored".to_owned());
+    }
+    match usage(&store).await? {
+        after if after == before => Ok(()),
+        after => Err(format!("refused commits made {after:?} of {before:?}")),
+    }
+}
+
+async fn many(store: Store) -> Result<(), String> {
+    const WRITERS: u64 = 8;
+    let texts = [Arc::new(text("one")), Arc::new(text("two")), Arc::new(text("three"))];
+    let writers = (0..WRITERS).map(|writer| {
+        let (store, mut texts) = (Arc::clone(&store), texts.clone());
+        async move {
+            let (thread, at) = (format!("t{writer}"), CheckpointId::new(0, 0));
+            for round in 0..6 {
+                texts.rotate_left(1 + (writer % 2) as usize);
+                let record = record(round, &[&texts[0], &texts[1]]);
+                let beside = [write(round, &texts[2])];
+                store.put(put(&thread, 0, 0, &record)).await.map_err(said)?;
+                store.put_writes(PutWrites::new(Place::root(&thread), at, &beside)).await.map_err(said)?;
+                holds(&store, &thread, at, &record, &beside).await?;
+                let cleared = record_of_two(round, &texts);
+                let commit = Put { clears_writes: true, ..put(&thread, 0, 1, &cleared) };
+                store.put(commit).await.map_err(said)?;
+                holds(&store, &thread, CheckpointId::new(0, 1), &cleared, &[]).await?;
+                store.delete_thread(&thread).await.map_err(said)?;
+            }
+            Ok(())
+        }
+        .boxed()
+    });
+    all(writers.collect()).await?.into_iter().collect::<Result<(), String>>()?;
+    match usage(&store).await? {
+        Usage { values: 0, uses: 0, .. } => Ok(()),
+        left => Err(format!("after all of it was deleted there is {left:?}")),
+    }
+}
+
+fn record_of_two(round: u64, texts: &[Arc<String>; 3]) -> Vec<u8> {
+    record(round, &[&texts[2], &texts[0]])
+}

@@ -1,0 +1,351 @@
+//! Calls to a store as lines of text, and what they return as lines of text.
+
+use std::collections::HashMap;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::checkpointer::Checkpointer;
+use crate::error::StoreError;
+use crate::id::{CheckpointId, TaskId};
+use crate::lease::{Claim, LeaseTerms};
+use crate::row::{
+    ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row, RowKind, Waiting, WaitingQuery,
+};
+
+/// Makes the calls of a script, one a line, and returns them with an `=> answer` line after each. Lines that begin so are
+/// skipped, so a transcript is a script again. A call that fails answers with its code.
+///
+/// ```text
+/// put THREAD[/NAMESPACE] BRANCH.STEP full|delta RECORD [segment=RECORD] [clears] [by=LEASE]
+///     [after=BRANCH.STEP] [with=TASK:SLOT=BYTES ..]
+/// get PLACE [BRANCH.STEP]         row PLACE BRANCH.STEP     list PLACE [branch=N] [before=N] [limit=N]
+/// writes PLACE BRANCH.STEP [TASK:SLOT=BYTES ..] [by=LEASE]
+/// waiting [after=THREAD] [limit=N]
+/// threads     namespaces THREAD   delete THREAD             copy FROM TO
+/// acquire THREAD NOW UNTIL as LEASE [seize]                 (times in seconds)
+/// renew THREAD LEASE UNTIL        release THREAD LEASE
+/// rewrite PLACE [full=BRANCH.STEP:RECORD ..] [unfold=BRANCH.STEP ..] [gone=BRANCH:STEP..STEP ..] [by=LEASE]
+/// branches PLACE                  compact
+/// ```
+///
+/// In bytes, `large:c` stands for 70,000 times that letter, in calls and in answers.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// use agentgraph_checkpoint::{MemorySaver, conformance};
+///
+/// let script = "put t 0.0 full a\nput t 0.1 delta b\nput t 0.1 delta c\nget t";
+/// let transcript = conformance::transcript(&MemorySaver::new(), script).await;
+/// assert!(transcript.ends_with("put t 0.1 delta c\n=> E_STALE\nget t\n=> full 0.0 a, delta 0.1 b\n"));
+/// # }
+/// ```
+pub async fn transcript(store: &dyn Checkpointer, script: &str) -> String {
+    let mut teller = Teller::default();
+    let mut transcript = String::new();
+    for line in calls(script) {
+        let answer = teller.answer(store, line).await;
+        transcript += &format!("{line}\n{}\n", shown(&answer));
+    }
+    transcript
+}
+
+/// Whether a store answers as the script says. Tells the first answer that differs, with what came before.
+pub(super) async fn check(store: &dyn Checkpointer, script: &str) -> Result<(), String> {
+    let mut teller = Teller::default();
+    let mut lines = script.lines().map(str::trim).filter(|line| !line.is_empty());
+    let mut before = String::new();
+    while let Some(call) = lines.next() {
+        let expected = lines.next().unwrap_or("=>");
+        let answer = shown(&teller.answer(store, call).await);
+        if answer != expected {
+            return Err(format!("{before}{call}\n{answer}\nand not\n{expected}"));
+        }
+        before += &format!("{call}\n{answer}\n");
+    }
+    Ok(())
+}
+
+fn shown(answer: &str) -> String {
+    format!("=> {answer}").trim_end().to_owned()
+}
+
+/// How often the letter is repeated in what is large.
+const LARGE: usize = 70_000;
+
+fn whole(line: &str) -> String {
+    let mut parts = line.split("large:");
+    let mut whole = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let mut letters = part.chars();
+        whole.extend(letters.next().into_iter().flat_map(|letter| std::iter::repeat_n(letter, LARGE)));
+        whole += letters.as_str();
+    }
+    whole
+}
+
+fn shortened(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let Some(letter) = text.chars().next_back().filter(|_| text.len() >= LARGE) else {
+        return text.into_owned();
+    };
+    match text.trim_end_matches(letter) {
+        before if text.len() - before.len() == LARGE => format!("{before}large:{letter}"),
+        _ => text.into_owned(),
+    }
+}
+
+fn calls(script: &str) -> impl Iterator<Item = &str> {
+    script.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("=>"))
+}
+
+/// Why a line has no answer.
+enum Failed {
+    Store(StoreError),
+    Unreadable,
+}
+
+impl From<StoreError> for Failed {
+    fn from(error: StoreError) -> Self {
+        Failed::Store(error)
+    }
+}
+
+/// Remembers the leases that were taken, by the names that the script gives them.
+#[derive(Default)]
+struct Teller {
+    fences: HashMap<String, u64>,
+    greatest: u64,
+}
+
+impl Teller {
+    async fn answer(&mut self, store: &dyn Checkpointer, line: &str) -> String {
+        match self.call(store, line).await {
+            Ok(answer) => answer,
+            Err(Failed::Store(error)) => error.code().to_string(),
+            Err(Failed::Unreadable) => "this is no call".to_owned(),
+        }
+    }
+
+    async fn call(&mut self, store: &dyn Checkpointer, line: &str) -> Result<String, Failed> {
+        let line = whole(line);
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let ok = || "ok".to_owned();
+        Ok(match words[..] {
+            ["put", at, step, kind, record, ref rest @ ..] => {
+                let writes = rest.iter().filter_map(|word| word.strip_prefix("with="));
+                let writes: Vec<PendingWrite> = writes.map(write).collect::<Result<_, _>>()?;
+                let put = self.put(at, step, kind, record, rest)?;
+                store.put(Put { writes: &writes, ..put }).await.map(|()| ok())?
+            }
+            ["get", at, ref rest @ ..] => {
+                let at_step = rest.first().map(|step| id(step)).transpose()?;
+                match store.get(place(at), at_step).await? {
+                    None => "nothing".to_owned(),
+                    Some(tail) => {
+                        let rows = tail.rows.iter().map(show_row);
+                        rows.chain(tail.writes.iter().map(show_write)).collect::<Vec<_>>().join(", ")
+                    }
+                }
+            }
+            ["row", at, step] => {
+                let row = store.row(place(at), id(step)?).await?;
+                row.as_ref().map_or("nothing".to_owned(), show_row)
+            }
+            ["list", at, ref rest @ ..] => {
+                let rows = store.list(place(at), query(rest)?).await?;
+                rows.iter().map(show_row).collect::<Vec<_>>().join(", ")
+            }
+            ["writes", at, step, ref rest @ ..] => {
+                let writes = rest.iter().filter(|word| !word.starts_with("by="));
+                let writes: Vec<PendingWrite> = writes.map(|text| write(text)).collect::<Result<_, _>>()?;
+                let put =
+                    PutWrites { fence: self.fence(rest)?, ..PutWrites::new(place(at), id(step)?, &writes) };
+                store.put_writes(put).await.map(|()| ok())?
+            }
+            ["branches", at] => {
+                let branches = store.branches(place(at)).await?;
+                branches.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
+            }
+            ["compact"] => store.compact().await.map(|()| ok())?,
+            ["threads"] => store.threads().await?.join(", "),
+            ["waiting", ref rest @ ..] => {
+                let mut query = WaitingQuery::default();
+                for word in rest {
+                    match word.split_once('=') {
+                        Some(("after", thread)) => query.after = Some(thread),
+                        Some(("limit", text)) => query.limit = Some(number(text)?),
+                        _ => return Err(Failed::Unreadable),
+                    }
+                }
+                let found = store.waiting(query).await?;
+                let shown = found.iter().map(|one| {
+                    let Waiting { thread, namespace, at, request } = one;
+                    let slash = if namespace.is_empty() { "" } else { "/" };
+                    format!("{thread}{slash}{namespace} {at} {}", show_write(request))
+                });
+                shown.collect::<Vec<_>>().join(", ")
+            }
+            ["namespaces", thread] => {
+                let names = store.namespaces(thread).await?;
+                names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+            }
+            ["delete", thread] => store.delete_thread(thread).await.map(|()| ok())?,
+            ["copy", from, to] => store.copy_thread(from, to).await.map(|()| ok())?,
+            ["acquire", thread, now, until, "as", name, ref rest @ ..] => {
+                let terms =
+                    LeaseTerms { now: time(now)?, until: time(until)?, seize: rest.contains(&"seize") };
+                let claim = store.acquire(thread, terms).await?;
+                self.claimed(name, claim)
+            }
+            ["renew", thread, name, until] => {
+                let renewed = store.renew(thread, self.named(name)?, time(until)?).await?;
+                if renewed { "yes".to_owned() } else { "no".to_owned() }
+            }
+            ["release", thread, name] => store.release(thread, self.named(name)?).await.map(|()| ok())?,
+            ["rewrite", at, ref rest @ ..] => {
+                let parts = Parts::read(rest)?;
+                let rewrite = Rewrite {
+                    place: place(at),
+                    fence: self.fence(rest)?,
+                    fulls: &parts.fulls,
+                    unfold: &parts.unfold,
+                    gone: &parts.gone,
+                };
+                store.rewrite(rewrite).await.map(|()| ok())?
+            }
+            _ => return Err(Failed::Unreadable),
+        })
+    }
+
+    fn claimed(&mut self, name: &str, claim: Claim) -> String {
+        match claim {
+            Claim::Granted { fence } if fence <= self.greatest => {
+                format!("granted, with the fence {fence}, which is not greater than {}", self.greatest)
+            }
+            Claim::Granted { fence } => {
+                self.greatest = fence;
+                self.fences.insert(name.to_owned(), fence);
+                "granted".to_owned()
+            }
+            Claim::Held { fence, until } => {
+                let holder = self.fences.iter().find(|(_, known)| **known == fence);
+                let holder = holder.map_or("nobody", |(name, _)| name);
+                let until = until.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+                format!("held by {holder} until {until}")
+            }
+        }
+    }
+
+    fn named(&self, name: &str) -> Result<u64, Failed> {
+        self.fences.get(name).copied().ok_or(Failed::Unreadable)
+    }
+
+    fn fence(&self, words: &[&str]) -> Result<u64, Failed> {
+        words.iter().find_map(|word| word.strip_prefix("by=")).map_or(Ok(0), |name| self.named(name))
+    }
+
+    fn put<'a>(
+        &self,
+        at: &'a str,
+        step: &str,
+        kind: &str,
+        record: &'a str,
+        rest: &[&'a str],
+    ) -> Result<Put<'a>, Failed> {
+        Ok(Put {
+            place: place(at),
+            id: id(step)?,
+            fence: self.fence(rest)?,
+            kind: if kind == "full" { RowKind::Full } else { RowKind::Delta },
+            record: record.as_bytes(),
+            segment: rest.iter().find_map(|word| word.strip_prefix("segment=")).map(str::as_bytes),
+            clears_writes: rest.contains(&"clears"),
+            parent: rest.iter().find_map(|word| word.strip_prefix("after=")).map(id).transpose()?,
+            writes: &[],
+        })
+    }
+}
+
+/// What a call of `rewrite` says.
+#[derive(Default)]
+struct Parts {
+    fulls: Vec<(CheckpointId, Vec<u8>)>,
+    unfold: Vec<CheckpointId>,
+    gone: Vec<(u32, std::ops::Range<u64>)>,
+}
+
+impl Parts {
+    fn read(words: &[&str]) -> Result<Self, Failed> {
+        let mut parts = Parts::default();
+        for word in words {
+            match word.split_once('=') {
+                Some(("full", text)) => {
+                    let (step, record) = text.split_once(':').ok_or(Failed::Unreadable)?;
+                    parts.fulls.push((id(step)?, record.as_bytes().to_vec()));
+                }
+                Some(("unfold", step)) => parts.unfold.push(id(step)?),
+                Some(("gone", text)) => {
+                    let (branch, steps) = text.split_once(':').ok_or(Failed::Unreadable)?;
+                    let (start, end) = steps.split_once("..").ok_or(Failed::Unreadable)?;
+                    parts.gone.push((number(branch)?, number(start)?..number(end)?));
+                }
+                Some(("by", _)) => {}
+                _ => return Err(Failed::Unreadable),
+            }
+        }
+        Ok(parts)
+    }
+}
+
+fn query(words: &[&str]) -> Result<ListQuery, Failed> {
+    let mut query = ListQuery::default();
+    for word in words {
+        match word.split_once('=') {
+            Some(("branch", text)) => query.branch = Some(number(text)?),
+            Some(("before", text)) => query.before = Some(number(text)?),
+            Some(("limit", text)) => query.limit = Some(number(text)?),
+            _ => return Err(Failed::Unreadable),
+        }
+    }
+    Ok(query)
+}
+
+fn write(text: &str) -> Result<PendingWrite, Failed> {
+    let (key, bytes) = text.split_once('=').ok_or(Failed::Unreadable)?;
+    let (task, slot) = key.split_once(':').ok_or(Failed::Unreadable)?;
+    let task = TaskId::from_u128(number(task)?);
+    Ok(PendingWrite { task, slot: number(slot)?, bytes: bytes.as_bytes().to_vec() })
+}
+
+fn place(text: &str) -> Place<'_> {
+    match text.split_once('/') {
+        Some((thread, namespace)) => Place { thread, namespace },
+        None => Place::root(text),
+    }
+}
+
+fn id(text: &str) -> Result<CheckpointId, Failed> {
+    let (branch, step) = text.split_once('.').ok_or(Failed::Unreadable)?;
+    Ok(CheckpointId::new(number(branch)?, number(step)?))
+}
+
+fn time(text: &str) -> Result<SystemTime, Failed> {
+    UNIX_EPOCH.checked_add(Duration::from_secs(number(text)?)).ok_or(Failed::Unreadable)
+}
+
+fn number<T: std::str::FromStr>(text: &str) -> Result<T, Failed> {
+    text.parse().map_err(|_| Failed::Unreadable)
+}
+
+fn show_row(row: &Row) -> String {
+    let kind = match row.kind {
+        RowKind::Full => "full",
+        RowKind::Delta => "delta",
+        RowKind::Segment => "segment",
+    };
+    format!("{kind} {} {}", row.id, shortened(&row.record))
+}
+
+fn show_write(write: &PendingWrite) -> String {
+    format!("write {}:{} {}", write.task.to_u128(), write.slot, shortened(&write.bytes))
+}

@@ -1,0 +1,241 @@
+//! Names and values of every kind.
+
+use futures_util::FutureExt;
+
+use super::{Clause, Store};
+use crate::checkpointer::Checkpointer;
+use crate::error::StoreError;
+use crate::id::{CheckpointId, TaskId};
+use crate::row::{ListQuery, PendingWrite, Place, Put, PutWrites, RowKind, WaitingQuery};
+
+pub(super) const CLAUSES: [Clause; 5] = [
+    Clause::code("any text names a thread, and no two names are the same", |store| threads(store).boxed()),
+    Clause::code("any text names a namespace, and no two names are the same", |store| {
+        namespaces(store).boxed()
+    }),
+    Clause::code("records and writes of no byte and of ten megabytes come back as they were", |store| {
+        sizes(store).boxed()
+    }),
+    Clause::code("a question with any number and any text is answered", |store| questions(store).boxed()),
+    Clause::code("a store that answers at once answers as one that waits", |store| at_once(store).boxed()),
+];
+
+/// Names that stores have stumbled over: empty, blank, quotes, SQL, NUL, other scripts, one letter in two spellings, case,
+/// wildcards, parameters, separators, the characters at the ends of planes, long ones.
+fn names() -> Vec<String> {
+    let mut names: Vec<String> = [
+        "",
+        " ",
+        "  ",
+        "'",
+        "\"",
+        "`",
+        "\\",
+        "\\'",
+        "; DROP TABLE checkpoint; --",
+        "' OR '1'='1",
+        "a\0b",
+        "a\0",
+        "\0",
+        "a",
+        "A",
+        "名前",
+        "é",
+        "e\u{301}",
+        "\u{feff}a",
+        "\u{202e}a",
+        "\u{ffff}",
+        "\u{10ffff}",
+        "😀",
+        "%",
+        "_",
+        "?1",
+        "$1",
+        ":a",
+        "a/b",
+        "a|b",
+        "..",
+        "/",
+        "NULL",
+        "0",
+        "00",
+        "1e3",
+        "\n",
+        "\t",
+        "line\nbreak",
+    ]
+    .map(str::to_owned)
+    .into();
+    names.push("long ".repeat(400));
+    names.push("long ".repeat(399) + "lonG ");
+    names
+}
+
+pub(super) fn full<'a>(place: Place<'a>, step: u64, record: &'a [u8]) -> Put<'a> {
+    let id = CheckpointId::new(0, step);
+    Put::new(place, id, RowKind::Full, record)
+}
+
+pub(super) fn said(error: StoreError) -> String {
+    format!("the store failed: {error}")
+}
+
+/// Everything under each of the places, then all of it read back.
+async fn kept_apart(store: &dyn Checkpointer, places: &[Place<'_>]) -> Result<(), String> {
+    let record = |at: usize| format!("record {at}").into_bytes();
+    let write = |at: usize| PendingWrite { task: TaskId::from_u128(1), slot: 0, bytes: record(at) };
+    let id = CheckpointId::new(0, 0);
+    for (at, place) in places.iter().enumerate() {
+        let failed = |error: StoreError| format!("{place:?}: {error}");
+        store.put(full(*place, 0, &record(at))).await.map_err(failed)?;
+        store.put_writes(PutWrites::new(*place, id, &[write(at)])).await.map_err(failed)?;
+    }
+    for (at, place) in places.iter().enumerate() {
+        let failed = |error: StoreError| format!("{place:?}: {error}");
+        let tail = store.get(*place, None).await.map_err(failed)?;
+        let found = tail.is_some_and(|tail| {
+            tail.rows.len() == 1 && tail.rows[0].record == record(at) && tail.writes == [write(at)]
+        });
+        if !found {
+            return Err(format!("what was stored under {place:?} is not found there"));
+        }
+    }
+    Ok(())
+}
+
+async fn threads(store: Store) -> Result<(), String> {
+    let names = names();
+    let places: Vec<Place<'_>> = names.iter().map(|name| Place::root(name)).collect();
+    kept_apart(&*store, &places).await?;
+    let mut expected: Vec<&str> = names.iter().map(String::as_str).collect();
+    expected.sort_unstable();
+    let listed = store.threads().await.map_err(said)?;
+    if listed != expected {
+        return Err(format!("threads are listed as {listed:?}, and not by their bytes, as {expected:?}"));
+    }
+    for (at, name) in names.iter().enumerate() {
+        store.delete_thread(name).await.map_err(said)?;
+        let left = store.threads().await.map_err(said)?.len();
+        if left != names.len() - at - 1 {
+            return Err(format!("deleting thread {name:?} left {left} threads"));
+        }
+    }
+    Ok(())
+}
+
+async fn namespaces(store: Store) -> Result<(), String> {
+    let names = names();
+    let places: Vec<Place<'_>> = names.iter().map(|namespace| Place { thread: "t", namespace }).collect();
+    kept_apart(&*store, &places).await?;
+    let mut expected: Vec<&str> = names.iter().map(String::as_str).collect();
+    expected.sort_unstable();
+    let listed = store.namespaces("t").await.map_err(said)?;
+    match listed == expected {
+        true => Ok(()),
+        false => Err(format!("namespaces are listed as {listed:?}, and not by their bytes, as {expected:?}")),
+    }
+}
+
+async fn sizes(store: Store) -> Result<(), String> {
+    let place = Place::root("t");
+    for (step, size) in (0..).zip([0, 1, 255, 1_000, 4_061, 4_096, 70_000, 10_000_000]) {
+        let record: Vec<u8> = (0..size).map(|at| (at % 251) as u8).collect();
+        let id = CheckpointId::new(0, step);
+        store.put(Put { segment: Some(&record), ..full(place, step, &record) }).await.map_err(said)?;
+        let write = PendingWrite { task: TaskId::from_u128(7), slot: 1, bytes: record.clone() };
+        let writes = std::slice::from_ref(&write);
+        store.put_writes(PutWrites::new(place, id, writes)).await.map_err(said)?;
+        let row = store.row(place, id).await.map_err(said)?;
+        let tail = store.get(place, Some(id)).await.map_err(said)?.unwrap_or_default();
+        let rows_hold = tail.rows.len() == 2 && tail.rows.iter().all(|row| row.record == record);
+        if !rows_hold || row.is_none_or(|row| row.record != record) {
+            return Err(format!("a record of {size} bytes does not come back as it was"));
+        }
+        if tail.writes != writes {
+            return Err(format!("a pending write of {size} bytes does not come back as it was"));
+        }
+    }
+    Ok(())
+}
+
+async fn questions(store: Store) -> Result<(), String> {
+    let place = Place::root("t");
+    for step in 0..3 {
+        store.put(full(place, step, b"x")).await.map_err(said)?;
+    }
+    let asks = PendingWrite { task: TaskId::from_u128(1), slot: 1, bytes: b"x".to_vec() };
+    let writes = PutWrites::new(place, CheckpointId::new(0, 2), std::slice::from_ref(&asks));
+    store.put_writes(writes).await.map_err(said)?;
+    let largest = i64::MAX as u64;
+    for (before, limit, expected) in [
+        (Some(u64::MAX), None, 3),
+        (Some(largest), Some(usize::MAX), 3),
+        (Some(largest + 1), Some(largest as usize), 3),
+        (None, Some(0), 0),
+        (Some(0), Some(usize::MAX), 0),
+        (Some(1), Some(usize::MAX), 1),
+    ] {
+        let query = ListQuery { before, limit, ..ListQuery::default() };
+        let found = store.list(place, query).await.map_err(said)?.len();
+        if found != expected {
+            return Err(format!(
+                "a list before {before:?} of {limit:?} rows has {found}, and not {expected}"
+            ));
+        }
+    }
+    for id in [CheckpointId::new(u32::MAX, 0), CheckpointId::new(0, u64::MAX), CheckpointId::new(0, largest)]
+    {
+        let query = ListQuery { branch: Some(u32::MAX), before: Some(id.step), limit: None };
+        let found = store.row(place, id).await.map_err(said)?.is_some()
+            || store.get(place, Some(id)).await.map_err(said)?.is_some()
+            || !store.list(place, query).await.map_err(said)?.is_empty();
+        if found {
+            return Err(format!("checkpoint {id}, which nobody stored, is found"));
+        }
+    }
+    for name in names() {
+        for limit in [None, Some(0), Some(1), Some(usize::MAX)] {
+            let query = WaitingQuery { after: Some(&name), limit };
+            let found = store.waiting(query).await.map_err(said)?.len();
+            let expected = usize::from(name.as_str() < "t" && limit != Some(0));
+            if found != expected {
+                return Err(format!(
+                    "{found} requests wait after {name:?} (limit {limit:?}), and not {expected}"
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A store may answer some calls of `try_put` and not others.
+async fn at_once(store: Store) -> Result<(), String> {
+    let place = Place::root("t");
+    for step in 0..200 {
+        let record = step.to_string();
+        let put = full(place, step, record.as_bytes());
+        match store.try_put(&put) {
+            None => store.put(put).await.map_err(said)?,
+            Some(stored) => stored.map_err(said)?,
+        }
+        for again in [&full(place, step, b"late"), &put] {
+            if let Some(Ok(())) = store.try_put(again) {
+                return Err(format!("`try_put` stored step {step} twice"));
+            }
+        }
+        let parent = Some(CheckpointId::new(0, step + 7));
+        let follows = store.try_put(&Put { parent, ..full(place, step + 1, b"late") });
+        if let Some(Ok(())) = follows {
+            return Err("`try_put` stored a row behind one that is not there".to_owned());
+        }
+        let lost = store.try_put(&Put { fence: u64::MAX, ..full(place, step + 1, b"late") });
+        if let Some(Ok(())) = lost {
+            return Err("`try_put` stored a row with a fence that nobody has".to_owned());
+        }
+        let row = store.row(place, put.id).await.map_err(said)?;
+        if row.is_none_or(|row| row.record != record.as_bytes()) {
+            return Err(format!("step {step} is not what was stored"));
+        }
+    }
+    Ok(())
+}

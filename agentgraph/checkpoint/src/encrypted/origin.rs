@@ -1,0 +1,87 @@
+//! Copies of threads. A store copies bytes as they are, and those are bound to the thread that they were written for. So beside
+//! them, in a namespace of its own, a copy carries permissions: encrypted lists of the threads whose bytes it may hold. The one
+//! of a new copy is written into the *source* before the store copies it, so that there is never a copy without.
+
+use super::seal::{Label, open, seal};
+use super::{EncryptedSaver, KeyRing};
+use crate::checkpointer::Checkpointer;
+use crate::delta::{decode, encode};
+use crate::error::{StoreCode, StoreError};
+use crate::id::CheckpointId;
+use crate::row::{ListQuery, Place, Put, Rewrite, RowKind};
+
+/// The namespace of permissions. No graph has one that begins so.
+pub(super) const PERMISSIONS: &str = "||origins";
+
+/// How often a place for a permission is looked for, while others find places for theirs.
+const TRIES: usize = 16;
+
+/// The threads that one is a copy of, directly or not; looked up when they are first asked for.
+#[derive(Default)]
+pub(super) struct Origins(Option<Vec<String>>);
+
+impl Origins {
+    pub(super) async fn of<C: Checkpointer>(
+        &mut self,
+        store: &C,
+        keys: &KeyRing,
+        thread: &str,
+    ) -> Result<&[String], StoreError> {
+        if self.0.is_none() {
+            self.0 = Some(read(store, keys, thread).await?);
+        }
+        Ok(self.0.as_deref().unwrap_or_default())
+    }
+}
+
+/// Those of another copy, which were copied with it, and those that were changed, do not open.
+async fn read<C: Checkpointer>(store: &C, keys: &KeyRing, thread: &str) -> Result<Vec<String>, StoreError> {
+    let rows = store.list(Place { thread, namespace: PERMISSIONS }, ListQuery::default()).await?;
+    let mut origins = Vec::new();
+    for row in rows {
+        let clear = open(keys, &Label::permission(thread), &row.record);
+        origins.extend(clear.ok().and_then(|clear| decode::<Vec<String>>(&clear).ok()).unwrap_or_default());
+    }
+    Ok(origins)
+}
+
+pub(super) async fn copy_thread<C: Checkpointer>(
+    saver: &EncryptedSaver<C>,
+    from: &str,
+    to: &str,
+) -> Result<(), StoreError> {
+    if saver.inner.namespaces(from).await?.is_empty() {
+        // There is nothing to be read later on either.
+        return saver.inner.copy_thread(from, to).await;
+    }
+    let step = permit(saver, from, to).await?;
+    let copied = saver.inner.copy_thread(from, to).await;
+    // The copy has its own of it by now, if there is one. In the source it is of no use, nor does it do harm.
+    let gone = [(0, step..step.saturating_add(1))];
+    let place = Place { thread: from, namespace: PERMISSIONS };
+    let _ = saver.inner.rewrite(Rewrite { place, fence: 0, fulls: &[], unfold: &[], gone: &gone }).await;
+    copied
+}
+
+/// Stores, in the one thread, that the other may hold what it holds. Says at which step.
+async fn permit<C: Checkpointer>(saver: &EncryptedSaver<C>, from: &str, to: &str) -> Result<u64, StoreError> {
+    let mut origins = vec![from.to_owned()];
+    origins.extend(read(&saver.inner, &saver.keys, from).await?);
+    let mut clear = Vec::new();
+    encode(&mut clear, &origins).map_err(|error| StoreError::new(StoreCode::Encode, error.to_string()))?;
+    let record = seal(&saver.keys, &saver.random, &Label::permission(to), &clear)?;
+    let place = Place { thread: from, namespace: PERMISSIONS };
+    let newest = ListQuery { limit: Some(1), ..ListQuery::default() };
+    let mut tried = 0;
+    loop {
+        let step =
+            saver.inner.list(place, newest).await?.first().map_or(0, |row| row.id.step.saturating_add(1));
+        let put = Put::new(place, CheckpointId::new(0, step), RowKind::Full, &record);
+        tried += 1;
+        match saver.inner.put(put).await {
+            Ok(()) => return Ok(step),
+            Err(error) if error.code() == StoreCode::Stale && tried < TRIES => {}
+            Err(error) => return Err(error),
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! Encrypting anew: what a thread holds under older keys, or in clear, comes under the current one.
+
+use std::time::{Duration, SystemTime};
+
+use super::origin::PERMISSIONS;
+use super::seal::{Label, key_of, open};
+use super::{EncryptedSaver, is_taken_back};
+use crate::checkpointer::{Checkpointer, page};
+use crate::error::corrupt;
+use crate::error::{StoreCode, StoreError};
+use crate::fold::Folded;
+use crate::header::HeaderMap;
+use crate::id::CheckpointId;
+use crate::lease::{Claim, LeaseTerms, lease_lost};
+use crate::prune::{DELTAS, add, fold};
+use crate::row::{ListQuery, PendingWrite, Place, PutWrites, Rewrite, RowKind};
+
+/// Checkpoints looked at, and rewritten, at a time.
+const BATCH: usize = 64;
+
+/// How long a batch may take before another process may have the thread, which ends this.
+const LEASE: Duration = Duration::from_secs(30);
+
+/// One thing to be done to a checkpoint.
+#[derive(Clone, Copy)]
+enum Work {
+    /// What tasks left behind on it is encrypted anew.
+    Writes(CheckpointId),
+    /// It becomes a full under the current key.
+    Seal(CheckpointId, RowKind),
+    /// A segment that stands beside it goes.
+    Unfold(CheckpointId),
+}
+
+/// Deltas as fulls, one after the other: what one was read from serves for the next.
+#[derive(Default)]
+struct Reader {
+    at: CheckpointId,
+    header: HeaderMap,
+    folded: Folded,
+}
+
+impl Reader {
+    async fn whole(
+        &mut self,
+        saver: &dyn Checkpointer,
+        place: Place<'_>,
+        id: CheckpointId,
+    ) -> Result<Vec<u8>, StoreError> {
+        let follows = self.at.branch == id.branch && self.at.step.checked_add(1) == Some(id.step);
+        // Before the first one there is nothing to go on from.
+        if follows && !self.header.is_empty() {
+            let row = saver.row(place, id).await?.ok_or_else(|| corrupt(place, id, "it is gone"))?;
+            add(place, &mut self.header, &mut self.folded, &row)?;
+        } else {
+            let tail = saver.get(place, Some(id)).await?.ok_or_else(|| corrupt(place, id, "it is gone"))?;
+            (self.header, self.folded) = fold(place, &tail.rows)?;
+        }
+        self.at = id;
+        Ok(self.header.to_record(&self.folded.to_operations()))
+    }
+}
+
+/// A thread that is nobody else's. Dropped, it is given back as soon as the store can.
+struct Taken<'a, C: Checkpointer> {
+    saver: &'a EncryptedSaver<C>,
+    thread: &'a str,
+    fence: u64,
+}
+
+impl<C: Checkpointer> Taken<'_, C> {
+    async fn renew(&self) -> Result<(), StoreError> {
+        let (_, until) = lease_from(self.saver.services.now());
+        match self.saver.inner.renew(self.thread, self.fence, until).await? {
+            true => Ok(()),
+            false => Err(lease_lost(self.thread)),
+        }
+    }
+
+    /// A lease that cannot be given back ends by time.
+    async fn give_back(mut self) {
+        let _ = self.saver.inner.release(self.thread, self.fence).await;
+        self.fence = 0;
+    }
+}
+
+impl<C: Checkpointer> Drop for Taken<'_, C> {
+    fn drop(&mut self) {
+        if self.fence > 0 {
+            self.saver.inner.let_go(self.thread, self.fence);
+        }
+    }
+}
+
+fn lease_from(now: SystemTime) -> (SystemTime, SystemTime) {
+    (now, now.checked_add(LEASE).unwrap_or(now))
+}
+
+impl<C: Checkpointer> EncryptedSaver<C> {
+    /// Encrypts with the current key what a thread holds under others, or in clear, so that an older key is of no use there any
+    /// more. Says how many checkpoints were encrypted anew. A thread that is busy is [`StoreCode::ThreadBusy`].
+    ///
+    /// A store can replace a row by a full only, so deltas become fulls: that takes the space of that many whole states. Prune
+    /// first, and then little is left to encrypt; with [`Retention::keep_latest_per_thread`](crate::Retention)
+    /// it is one checkpoint a thread. Copies that were made of the thread before are threads of their own.
+    ///
+    /// ```
+    /// # use agentgraph::prelude::*;
+    /// # use serde::{Deserialize, Serialize};
+    /// # use std::sync::Arc;
+    /// # use agentgraph::checkpoint::{Checkpointer, EncryptedSaver, EncryptionKey, KeyRing, Retention};
+    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # struct Chat { #[reduce(append)] said: Vec<String> }
+    /// # async fn reply() -> ChatUpdate { Chat::update().said(["aha"]) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// # let (old, new) = (EncryptionKey::from_bytes([1; 32]), EncryptionKey::from_bytes([2; 32]));
+    /// # let store = Arc::new(MemorySaver::new());
+    /// # let graph = StateGraph::new().node("reply", reply).edge(START, "reply").compile()?;
+    /// # let before = KeyRing::new("spring", old.clone())?;
+    /// # let first = graph.clone().checkpointer(EncryptedSaver::new(Arc::clone(&store), before));
+    /// # first.invoke(Chat::update().said(["tea"])).thread("t-1").await?;
+    /// let keys = KeyRing::new("autumn", new.clone())?.older("spring", old)?;
+    /// let saver = Arc::new(EncryptedSaver::new(Arc::clone(&store), keys));
+    /// let graph = graph.checkpointer(Arc::clone(&saver));
+    ///
+    /// graph.prune(Retention::keep_last(5)).await?;
+    /// for thread in saver.threads().await? {
+    ///     saver.reseal(&thread).await?;
+    /// }
+    /// // From here on nobody needs the old key.
+    /// # let graph = graph.checkpointer(EncryptedSaver::new(store, KeyRing::new("autumn", new)?));
+    /// assert_eq!(graph.state("t-1").await?.unwrap().values.said, ["tea", "aha"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// When something of the thread cannot be read, or the store fails. What was encrypted anew until then stays so.
+    pub async fn reseal(&self, thread: &str) -> Result<u64, StoreError> {
+        // What stands behind a delta that becomes a full must not change between the look and the rewriting.
+        let taken = self.take(thread).await?;
+        let sealed = self.reseal_taken(&taken).await;
+        taken.give_back().await;
+        sealed
+    }
+
+    async fn reseal_taken(&self, taken: &Taken<'_, C>) -> Result<u64, StoreError> {
+        let Taken { thread, fence, .. } = *taken;
+        let mut done = 0;
+        for namespace in self.namespaces(thread).await? {
+            let place = Place { thread, namespace: &namespace };
+            for branch in self.inner.branches(place).await? {
+                for some in self.work(place, branch).await?.chunks(BATCH) {
+                    taken.renew().await?;
+                    done += self.carry_out(place, fence, some).await?;
+                }
+                self.drop_early_writes(place, fence, branch).await?;
+            }
+        }
+        self.drop_permissions(thread).await?;
+        Ok(done)
+    }
+
+    async fn take<'a>(&'a self, thread: &'a str) -> Result<Taken<'a, C>, StoreError> {
+        let (now, until) = lease_from(self.services.now());
+        match self.inner.acquire(thread, LeaseTerms { now, until, seize: false }).await? {
+            Claim::Granted { fence } => Ok(Taken { saver: self, thread, fence }),
+            Claim::Held { .. } => {
+                let problem =
+                    "the thread is busy, so it was not encrypted anew: try again when its run is over";
+                Err(StoreError::new(StoreCode::ThreadBusy, problem).on_thread(thread))
+            }
+        }
+    }
+
+    /// What is to be done on a branch, the newest first: in this order every checkpoint can be read after each part of it.
+    async fn work(&self, place: Place<'_>, branch: u32) -> Result<Vec<Work>, StoreError> {
+        let (mut rows, mut before) = (Vec::new(), None);
+        loop {
+            let query = ListQuery { branch: Some(branch), before, limit: Some(BATCH) };
+            let read = page(&self.inner, place, query).await?;
+            let Some(oldest) = read.last() else { break };
+            before = Some(oldest.id.step);
+            let label = |id, kind| Label::row(place.thread, place, id, kind);
+            rows.extend(
+                read.iter()
+                    .map(|row| (row.id, row.kind, self.is_current(&label(row.id, row.kind), &row.record))),
+            );
+        }
+        let mut work = Vec::new();
+        let last = rows.first().map(|(id, ..)| *id);
+        // The deltas since one that becomes a full: a segment that began before that would be read after it.
+        let mut since = None::<usize>;
+        for (id, kind, current) in rows.into_iter().rev() {
+            let many = kind == RowKind::Delta && since.is_some_and(|deltas| deltas + 1 >= DELTAS);
+            if !current || many {
+                since = Some(0);
+                work.push(Work::Seal(id, kind));
+            } else if kind == RowKind::Full {
+                since = None;
+            } else if let Some(deltas) = &mut since {
+                *deltas += 1;
+                work.push(Work::Unfold(id));
+            }
+        }
+        work.extend(last.map(Work::Writes));
+        work.reverse();
+        Ok(work)
+    }
+
+    fn is_current(&self, label: &Label, sealed: &[u8]) -> bool {
+        key_of(sealed) == Some(self.keys.current().as_bytes()) && open(&self.keys, label, sealed).is_ok()
+    }
+
+    /// Says how many checkpoints were encrypted.
+    async fn carry_out(&self, place: Place<'_>, fence: u64, work: &[Work]) -> Result<u64, StoreError> {
+        let (mut fulls, mut unfold, mut reader) = (Vec::new(), Vec::new(), Reader::default());
+        for work in work.iter().rev() {
+            match *work {
+                Work::Writes(at) => self.reseal_writes(place, fence, at).await?,
+                Work::Unfold(id) => unfold.push(id),
+                Work::Seal(id, RowKind::Full) => {
+                    fulls.extend(self.row(place, id).await?.map(|row| (id, row.record)));
+                }
+                Work::Seal(id, _) => fulls.push((id, reader.whole(self, place, id).await?)),
+            }
+        }
+        let sealed = fulls.len() as u64;
+        if !fulls.is_empty() || !unfold.is_empty() {
+            self.rewrite(Rewrite { place, fence, fulls: &fulls, unfold: &unfold, gone: &[] }).await?;
+        }
+        Ok(sealed)
+    }
+
+    async fn reseal_writes(&self, place: Place<'_>, fence: u64, at: CheckpointId) -> Result<(), StoreError> {
+        let Some(mut tail) = self.inner.get(place, Some(at)).await? else { return Ok(()) };
+        let label = |write: &PendingWrite| Label::write(place.thread, place, at, write);
+        tail.writes.retain(|write| !is_taken_back(write) && !self.is_current(&label(write), &write.bytes));
+        if tail.writes.is_empty() {
+            return Ok(());
+        }
+        tail.rows.clear();
+        let mut origins = super::Origins::default();
+        for write in &mut tail.writes {
+            self.open_write(place, at, write, &mut origins).await?;
+        }
+        self.put_writes(PutWrites { place, at, fence, writes: &tail.writes }).await
+    }
+
+    /// Pending writes on steps that are not there yet cannot be asked for, and would come to light under a key that is gone.
+    async fn drop_early_writes(&self, place: Place<'_>, fence: u64, branch: u32) -> Result<(), StoreError> {
+        let newest = ListQuery { branch: Some(branch), limit: Some(1), ..ListQuery::default() };
+        let Some(newest) = self.inner.list(place, newest).await?.first().map(|row| row.id.step) else {
+            return Ok(());
+        };
+        let gone = [(branch, newest.saturating_add(1)..u64::MAX)];
+        self.inner.rewrite(Rewrite { place, fence, fulls: &[], unfold: &[], gone: &gone }).await
+    }
+
+    /// Everything is bound to the thread itself by now. Permissions of other copies stay: a copy may be under way.
+    async fn drop_permissions(&self, thread: &str) -> Result<(), StoreError> {
+        let place = Place { thread, namespace: PERMISSIONS };
+        let rows = self.inner.list(place, ListQuery::default()).await?;
+        let own = rows.iter().filter(|row| open(&self.keys, &Label::permission(thread), &row.record).is_ok());
+        let gone: Vec<_> = own.map(|row| (0, row.id.step..row.id.step.saturating_add(1))).collect();
+        match gone.is_empty() {
+            true => Ok(()),
+            false => {
+                self.inner.rewrite(Rewrite { place, fence: 0, fulls: &[], unfold: &[], gone: &gone }).await
+            }
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! What can go wrong with a store: one opaque [`StoreError`] with a stable [`StoreCode`].
+
+use std::error::Error as StdError;
+use std::fmt;
+
+use crate::frame::FormatError;
+use crate::id::CheckpointId;
+use crate::row::Place;
+
+macro_rules! codes {
+    ($($(#[$doc:meta])* $variant:ident = $text:literal,)*) => {
+        /// What kind of failure a [`StoreError`] is. The text of a code never changes; the engine's `Code` has the same ones.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum StoreCode {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl StoreCode {
+            /// Every code there is, in the order of declaration.
+            pub const ALL: &'static [StoreCode] = &[$(StoreCode::$variant,)*];
+
+            /// The stable text, such as `E_STALE`.
+            ///
+            /// ```
+            /// assert_eq!(agentgraph_checkpoint::StoreCode::Stale.as_str(), "E_STALE");
+            /// ```
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(StoreCode::$variant => $text,)*
+                }
+            }
+        }
+    };
+}
+
+codes! {
+    /// A value could not be turned into bytes.
+    Encode = "E_ENCODE",
+    /// Stored bytes are not what the format says they must be.
+    CorruptCheckpoint = "E_CORRUPT_CHECKPOINT",
+    /// Stored bytes were written by a newer format than this release reads.
+    UnknownFormat = "E_UNKNOWN_FORMAT",
+    /// Stored bytes are encrypted with a key that the key ring does not have, or that was no key.
+    UnknownKey = "E_UNKNOWN_KEY",
+    /// Stored bytes are encrypted with another key than the one that the key ring has under that name.
+    WrongKey = "E_WRONG_KEY",
+    /// Encrypted bytes were changed, cut off, or moved from another place.
+    SealBroken = "E_SEAL_BROKEN",
+    /// Stored bytes are in clear where only encrypted ones are read.
+    NotEncrypted = "E_NOT_ENCRYPTED",
+    /// What is to be stored has secrets, and the checkpointer stores in clear.
+    SecretNeedsKey = "E_SECRET_NEEDS_KEY",
+    /// The checkpointer itself failed (disk full, file locked, connection lost).
+    Store = "E_STORE",
+    /// Somebody else committed to the thread first.
+    Stale = "E_STALE",
+    /// Another writer has the thread at the moment.
+    ThreadBusy = "E_THREAD_BUSY",
+    /// The writer's thread was taken by another one, so it cannot store anything any more.
+    LeaseLost = "E_LEASE_LOST",
+    /// A copy would go onto a thread that exists.
+    ThreadExists = "E_THREAD_EXISTS",
+}
+
+impl fmt::Display for StoreCode {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.as_str())
+    }
+}
+
+/// What a store fails with. Opaque: ask it for its [`code`](StoreError::code), the thread, and by
+/// [`source`](StdError::source) for what it came from.
+pub struct StoreError(Box<Inner>);
+
+struct Inner {
+    code: StoreCode,
+    message: String,
+    thread: Option<String>,
+    source: Option<Source>,
+}
+
+type Source = Box<dyn StdError + Send + Sync + 'static>;
+
+impl StoreError {
+    /// An error of the given code; `message` says what happened and what to do.
+    ///
+    /// ```
+    /// use agentgraph_checkpoint::{StoreCode, StoreError};
+    /// let error = StoreError::new(StoreCode::Store, "the disk is full: free some space, then go on").on_thread("t-1");
+    /// assert_eq!(error.code(), StoreCode::Store);
+    /// assert_eq!(error.thread(), Some("t-1"));
+    /// ```
+    pub fn new(code: StoreCode, message: impl Into<String>) -> Self {
+        StoreError(Box::new(Inner { code, message: message.into(), thread: None, source: None }))
+    }
+
+    /// The same error with the cause it came from.
+    pub fn with_source(mut self, source: impl Into<Source>) -> Self {
+        self.0.source = Some(source.into());
+        self
+    }
+
+    /// The same error with the thread that it is about, unless it names one already.
+    pub fn on_thread(mut self, thread: &str) -> Self {
+        self.0.thread.get_or_insert_with(|| thread.to_owned());
+        self
+    }
+
+    /// The stable code.
+    pub fn code(&self) -> StoreCode {
+        self.0.code
+    }
+
+    /// What happened and what to do, without the code and the thread.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// The thread that it is about, if it is about one.
+    pub fn thread(&self) -> Option<&str> {
+        self.0.thread.as_deref()
+    }
+
+    /// The cause it came from, to be handed on with another error.
+    pub fn into_source(self) -> Option<Source> {
+        self.0.source
+    }
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Inner { code, message, thread, .. } = &*self.0;
+        match thread {
+            Some(thread) => write!(out, "{code}: {message} (thread `{thread}`)"),
+            None => write!(out, "{code}: {message}"),
+        }
+    }
+}
+
+impl fmt::Debug for StoreError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut parts = out.debug_struct("StoreError");
+        parts.field("code", &self.0.code).field("message", &self.0.message);
+        if let Some(thread) = &self.0.thread {
+            parts.field("thread", thread);
+        }
+        if let Some(source) = &self.0.source {
+            parts.field("source", source);
+        }
+        parts.finish()
+    }
+}
+
+impl StdError for StoreError {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.0.source.as_deref().map(|source| source as &(dyn StdError + 'static))
+    }
+}
+
+/// The error of a lost race, for authors of checkpointers.
+pub fn stale(place: Place<'_>, id: CheckpointId) -> StoreError {
+    StoreError::new(
+        StoreCode::Stale,
+        format!("checkpoint {id} was committed by another run; read the thread again before you go on"),
+    )
+    .on_thread(place.thread)
+}
+
+/// The error of a copy onto a thread that exists, for authors of checkpointers.
+pub fn thread_exists(thread: &str) -> StoreError {
+    StoreError::new(
+        StoreCode::ThreadExists,
+        "there is a thread of that name: choose another, or delete it first",
+    )
+    .on_thread(thread)
+}
+
+pub(crate) fn cannot(thread: &str, ability: &str) -> StoreError {
+    let problem = format!("the checkpointer of this graph cannot {ability}");
+    StoreError::new(StoreCode::Store, problem).on_thread(thread)
+}
+
+/// The error for stored bytes that cannot be read.
+pub fn corrupt(place: Place<'_>, id: CheckpointId, problem: impl std::fmt::Display) -> StoreError {
+    StoreError::new(
+        StoreCode::CorruptCheckpoint,
+        format!(
+            "checkpoint {id} cannot be read: {problem}; earlier checkpoints of the thread are not affected"
+        ),
+    )
+    .on_thread(place.thread)
+}
+
+/// The error for a record that is none of this release's, or none that it can read.
+pub fn unreadable(place: Place<'_>, id: CheckpointId, error: FormatError) -> StoreError {
+    let code = match error {
+        FormatError::Newer(_) => StoreCode::UnknownFormat,
+        FormatError::Sealed => StoreCode::UnknownKey,
+        FormatError::Damaged(_) => return corrupt(place, id, error),
+    };
+    StoreError::new(code, format!("checkpoint {id} cannot be read: {error}")).on_thread(place.thread)
+}

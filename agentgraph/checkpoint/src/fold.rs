@@ -1,0 +1,434 @@
+//! Replaying deltas without the state's type: bytes of fields in, bytes of fields out.
+//!
+//! The same code folds the deltas after a full into values, and 1,024 deltas with nothing before them into a
+//! segment. The difference is only whether a field has a base.
+
+mod items;
+#[cfg(test)]
+mod laws;
+
+use std::collections::HashMap;
+
+use self::items::Items;
+use super::delta::{Op, entry_size, head_size, item_size, text, uint, whole_size};
+use super::frame::{FormatError, damaged};
+use crate::id::CheckpointId;
+
+/// The fields as they stand after some operations.
+#[derive(Clone, Debug, Default)]
+pub struct Folded {
+    fields: Vec<Field>,
+}
+
+/// One field: what is known of its start, and what happened since.
+#[derive(Clone, Debug, Default)]
+struct Field {
+    base: Base,
+    /// What happened to a list of unknown length before `last`, where the one cannot be told without the other.
+    earlier: Vec<Tail>,
+    last: Tail,
+    keyed: Keyed,
+    entries: Keyed,
+}
+
+/// A list that was cut, and then grew.
+#[derive(Clone, Debug, Default)]
+struct Tail {
+    /// Cut to that length, if it was that long.
+    cut: Option<u64>,
+    appended: List,
+}
+
+#[derive(Clone, Debug, Default)]
+enum Base {
+    /// Whatever it was before.
+    #[default]
+    Before,
+    /// This value; and the record that holds it whole, if it is one that can be referred to.
+    Value(Vec<u8>, Option<CheckpointId>),
+    /// A list that was cut. What is appended is in it.
+    List(Items),
+    /// The value that another record holds.
+    Elsewhere(CheckpointId),
+    /// A keyed list, all of it in `keyed`.
+    Keyed,
+    /// A map, all of it in `entries`.
+    Entries,
+}
+
+/// Items and how many they are.
+#[derive(Clone, Debug, Default)]
+struct List {
+    count: u64,
+    bytes: Vec<u8>,
+}
+
+impl List {
+    fn add(&mut self, count: u64, items: &[u8]) {
+        self.count = self.count.saturating_add(count);
+        self.bytes.extend_from_slice(items);
+    }
+}
+
+/// Keyed items in order; a removed one stays as a tombstone so that positions hold, and because there may be one
+/// before these operations.
+#[derive(Clone, Debug, Default)]
+struct Keyed {
+    items: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+    places: HashMap<Vec<u8>, usize>,
+}
+
+impl Keyed {
+    fn put(&mut self, key: &[u8], item: &[u8]) {
+        match self.places.get(key) {
+            Some(place) if self.items[*place].1.is_some() => self.items[*place].1 = Some(item.to_vec()),
+            _ => self.push(key, Some(item.to_vec())),
+        }
+    }
+
+    fn remove(&mut self, key: &[u8]) {
+        if let Some(place) = self.places.get(key) {
+            self.items[*place].1 = None;
+        } else {
+            self.push(key, None);
+        }
+    }
+
+    fn push(&mut self, key: &[u8], item: Option<Vec<u8>>) {
+        self.places.insert(key.to_vec(), self.items.len());
+        self.items.push((key.to_vec(), item));
+    }
+
+    fn live(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.items.iter().filter_map(|(key, item)| Some((&key[..], item.as_deref()?)))
+    }
+}
+
+/// A field as a reader gets it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// Never written.
+    Absent,
+    /// Its MessagePack.
+    Bytes(Vec<u8>),
+}
+
+impl Folded {
+    /// Applies the operations of one record. `id` names it if later records may refer to its values.
+    pub fn apply(&mut self, mut operations: &[u8], id: Option<CheckpointId>) -> Result<(), FormatError> {
+        let from = &mut operations;
+        while !from.is_empty() {
+            let field = read_uint(from)?;
+            let op = Op::from_number(read_uint(from)?).ok_or_else(|| damaged("an operation is unknown"))?;
+            let field = self.field(field)?;
+            field.apply(op, from, id)?;
+        }
+        Ok(())
+    }
+
+    fn field(&mut self, number: u64) -> Result<&mut Field, FormatError> {
+        // Each number up to it costs memory, and the bytes are not trusted with much of that.
+        const MOST: u64 = 1 << 16;
+        let at = usize::try_from(number).ok().filter(|_| number < MOST);
+        let at = at.ok_or_else(|| damaged("a field number is out of range"))?;
+        if self.fields.len() <= at {
+            self.fields.resize_with(at + 1, Field::default);
+        }
+        Ok(&mut self.fields[at])
+    }
+
+    /// The records that hold values of fields which were not repeated: field and checkpoint.
+    pub fn elsewhere(&self) -> Vec<(usize, CheckpointId)> {
+        let fields = self.fields.iter().enumerate();
+        fields
+            .filter_map(|(at, field)| match field.base {
+                Base::Elsewhere(id) => Some((at, id)),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// Says of a field that its value stands in another record than it did.
+    pub fn refer_to(&mut self, field: usize, id: CheckpointId) {
+        if let Some(Field { base: base @ Base::Elsewhere(_), .. }) = self.fields.get_mut(field) {
+            *base = Base::Elsewhere(id);
+        }
+    }
+
+    /// Puts the value of one field under what happened since, from the record that holds it whole. Gives its length.
+    pub fn fill(&mut self, field: usize, other: &Folded, id: CheckpointId) -> Result<u64, FormatError> {
+        let found = other.fields.get(field).map(|field| &field.base);
+        match (found, self.fields.get_mut(field)) {
+            (Some(Base::Value(value, _)), Some(field)) => {
+                field.base = Base::Value(value.clone(), Some(id));
+                Ok(value.len() as u64)
+            }
+            _ => Err(damaged("a record refers to a value that is not where it says")),
+        }
+    }
+
+    /// Whether a field has a value, wherever that stands.
+    pub fn is_written(&self, field: usize) -> bool {
+        let field = self.fields.get(field);
+        field.is_some_and(|field| !(matches!(field.base, Base::Before) && field.is_untouched()))
+    }
+
+    /// The value of a field.
+    pub fn value(&self, field: usize) -> Result<Value, FormatError> {
+        self.fields.get(field).map_or(Ok(Value::Absent), Field::value)
+    }
+
+    /// What a full record would hold of a field whose value takes so many bytes.
+    pub fn weight(&self, field: usize, value: usize) -> u64 {
+        let size = |bytes: &[u8]| bytes.len() as u64;
+        match self.fields.get(field) {
+            Some(Field { base: Base::Keyed, keyed, .. }) => {
+                let items = keyed.live().map(|(key, item)| item_size(field, size(key), size(item)));
+                head_size(field) + items.sum::<u64>()
+            }
+            Some(Field { base: Base::Entries, entries, .. }) => {
+                let entries = entries.live().map(|(key, value)| entry_size(field, size(key), size(value)));
+                head_size(field) + entries.sum::<u64>()
+            }
+            _ => whole_size(field, value as u64),
+        }
+    }
+
+    /// The record that holds the field's value whole, if one does.
+    pub fn whole_at(&self, field: usize) -> Option<CheckpointId> {
+        let field = self.fields.get(field).filter(|field| field.is_untouched())?;
+        match field.base {
+            Base::Value(_, id) => id,
+            Base::Elsewhere(id) => Some(id),
+            _ => None,
+        }
+    }
+
+    /// The operations that do what all those applied did.
+    pub fn to_operations(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for (number, field) in self.fields.iter().enumerate() {
+            field.to_operations(number as u64, &mut bytes);
+        }
+        bytes
+    }
+}
+
+impl Field {
+    fn apply(&mut self, op: Op, from: &mut &[u8], id: Option<CheckpointId>) -> Result<(), FormatError> {
+        match op {
+            Op::Set => *self = Field { base: Base::Value(read_bin(from)?.to_vec(), id), ..Field::default() },
+            Op::Keyed => *self = Field { base: Base::Keyed, ..Field::default() },
+            Op::Entries => *self = Field { base: Base::Entries, ..Field::default() },
+            Op::Refer => {
+                let branch =
+                    u32::try_from(read_uint(from)?).map_err(|_| damaged("a branch is out of range"))?;
+                let id = CheckpointId::new(branch, read_uint(from)?);
+                *self = Field { base: Base::Elsewhere(id), ..Field::default() };
+            }
+            Op::Append => {
+                let (count, items) = (read_uint(from)?, read_bin(from)?);
+                match &mut self.base {
+                    Base::List(list) => list.append(count, items)?,
+                    _ => self.last.appended.add(count, items),
+                }
+            }
+            Op::Entry => {
+                let key = read_bin(from)?;
+                self.entries.put(key, read_bin(from)?);
+            }
+            Op::Upsert => {
+                let key = read_str(from)?;
+                self.keyed.put(key.as_bytes(), read_bin(from)?);
+            }
+            Op::Remove => self.keyed.remove(read_str(from)?.as_bytes()),
+            Op::Truncate => {
+                let length = read_uint(from)?;
+                self.truncate(length)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn is_untouched(&self) -> bool {
+        self.is_plain() && self.last.appended.count == 0 && self.has_no_keys()
+    }
+
+    /// Items were added at most.
+    fn is_plain(&self) -> bool {
+        self.earlier.is_empty() && self.last.cut.is_none()
+    }
+
+    fn has_no_keys(&self) -> bool {
+        self.keyed.items.is_empty() && self.entries.items.is_empty()
+    }
+
+    fn truncate(&mut self, length: u64) -> Result<(), FormatError> {
+        match &mut self.base {
+            Base::Before | Base::Elsewhere(_) => self.truncate_unknown(length),
+            Base::List(list) => list.truncate(length),
+            _ => {
+                let mut list = self.items()?;
+                list.truncate(length);
+                *self = Field { base: Base::List(list), ..Field::default() };
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the cut takes from what was appended depends on how much there was before.
+    fn truncate_unknown(&mut self, length: u64) {
+        let Tail { cut, appended } = &self.last;
+        let at_most = cut.map(|cut| cut.saturating_add(appended.count));
+        if at_most.is_some_and(|most| most <= length) {
+            return;
+        }
+        if length == 0 {
+            self.earlier.clear();
+        } else if appended.count > 0 {
+            self.earlier.push(std::mem::take(&mut self.last));
+        }
+        self.last = Tail { cut: Some(length), appended: List::default() };
+    }
+
+    /// The items of a list, as they stand.
+    fn items(&self) -> Result<Items, FormatError> {
+        let mut list = match &self.base {
+            Base::Value(value, _) if self.has_no_keys() => Items::of(value)?,
+            Base::List(list) if self.has_no_keys() => list.clone(),
+            _ => return Err(not_a_list()),
+        };
+        for Tail { cut, appended } in self.earlier.iter().chain([&self.last]) {
+            if let Some(length) = cut {
+                list.truncate(*length);
+            }
+            list.append(appended.count, &appended.bytes)?;
+        }
+        Ok(list)
+    }
+
+    fn value(&self) -> Result<Value, FormatError> {
+        match &self.base {
+            Base::Before if self.is_untouched() => Ok(Value::Absent),
+            Base::Before | Base::Elsewhere(_) => {
+                Err(damaged("a field has changes and nothing to apply them to"))
+            }
+            Base::Value(value, _) if self.is_untouched() => Ok(Value::Bytes(value.clone())),
+            // Nothing looks at the items one by one where they only became more.
+            Base::Value(value, _) if self.is_plain() && self.has_no_keys() => {
+                let (count, items) = split_array(value)?;
+                let List { count: more, bytes } = &self.last.appended;
+                Ok(Value::Bytes(array(count.saturating_add(*more), &[items, bytes])))
+            }
+            Base::Value(..) | Base::List(_) => Ok(Value::Bytes(self.items()?.to_array())),
+            Base::Keyed => {
+                let (mut count, mut items) = (0, Vec::new());
+                for (_, item) in self.keyed.live() {
+                    count += 1;
+                    items.extend_from_slice(item);
+                }
+                Ok(Value::Bytes(array(count, &[&items])))
+            }
+            Base::Entries => {
+                let (mut count, mut items) = (0_u32, Vec::new());
+                for (key, value) in self.entries.live() {
+                    count += 1;
+                    items.extend_from_slice(key);
+                    items.extend_from_slice(value);
+                }
+                let mut bytes = Vec::with_capacity(items.len() + 5);
+                let _ = rmp::encode::write_map_len(&mut bytes, count);
+                bytes.extend_from_slice(&items);
+                Ok(Value::Bytes(bytes))
+            }
+        }
+    }
+
+    fn to_operations(&self, number: u64, bytes: &mut Vec<u8>) {
+        let begin = |op: Op, bytes: &mut Vec<u8>| {
+            uint(bytes, number);
+            uint(bytes, op as u64);
+        };
+        match &self.base {
+            Base::Before => {}
+            Base::Value(value, _) => {
+                begin(Op::Set, bytes);
+                bin(bytes, value);
+            }
+            Base::List(list) => {
+                begin(Op::Set, bytes);
+                bin(bytes, &list.to_array());
+            }
+            Base::Elsewhere(id) => {
+                begin(Op::Refer, bytes);
+                uint(bytes, u64::from(id.branch));
+                uint(bytes, id.step);
+            }
+            Base::Keyed => begin(Op::Keyed, bytes),
+            Base::Entries => begin(Op::Entries, bytes),
+        }
+        for Tail { cut, appended } in self.earlier.iter().chain([&self.last]) {
+            if let Some(length) = cut {
+                begin(Op::Truncate, bytes);
+                uint(bytes, *length);
+            }
+            if appended.count > 0 {
+                begin(Op::Append, bytes);
+                uint(bytes, appended.count);
+                bin(bytes, &appended.bytes);
+            }
+        }
+        for (key, item) in &self.keyed.items {
+            let key = std::str::from_utf8(key).unwrap_or_default();
+            begin(if item.is_some() { Op::Upsert } else { Op::Remove }, bytes);
+            // A key that was read is not too long to be written.
+            let _ = text(bytes, key);
+            if let Some(item) = item {
+                bin(bytes, item);
+            }
+        }
+        for (key, value) in self.entries.live() {
+            begin(Op::Entry, bytes);
+            bin(bytes, key);
+            bin(bytes, value);
+        }
+    }
+}
+
+fn bin(bytes: &mut Vec<u8>, content: &[u8]) {
+    let _ = rmp::encode::write_bin(bytes, content);
+}
+
+fn array(count: u64, items: &[&[u8]]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(items.iter().map(|items| items.len()).sum::<usize>() + 5);
+    let _ = rmp::encode::write_array_len(&mut bytes, u32::try_from(count).unwrap_or(u32::MAX));
+    items.iter().for_each(|items| bytes.extend_from_slice(items));
+    bytes
+}
+
+fn split_array(mut value: &[u8]) -> Result<(u64, &[u8]), FormatError> {
+    let count = rmp::decode::read_array_len(&mut value).map_err(|_| not_a_list())?;
+    Ok((u64::from(count), value))
+}
+
+fn not_a_list() -> FormatError {
+    damaged("items are added to something that is not a list, or cut from it")
+}
+
+fn read_uint(from: &mut &[u8]) -> Result<u64, FormatError> {
+    rmp::decode::read_int(from).map_err(|_| damaged("a number is missing"))
+}
+
+fn read_bin<'a>(from: &mut &'a [u8]) -> Result<&'a [u8], FormatError> {
+    let length = rmp::decode::read_bin_len(from).map_err(|_| damaged("a value is missing"))?;
+    let (content, rest) =
+        from.split_at_checked(length as usize).ok_or_else(|| damaged("a value is cut off"))?;
+    *from = rest;
+    Ok(content)
+}
+
+fn read_str<'a>(from: &mut &'a [u8]) -> Result<&'a str, FormatError> {
+    let (text, rest) = rmp::decode::read_str_from_slice(*from).map_err(|_| damaged("a key is missing"))?;
+    *from = rest;
+    Ok(text)
+}

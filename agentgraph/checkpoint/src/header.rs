@@ -1,0 +1,252 @@
+//! Headers of records that follow each other, added up without knowing what they mean.
+//!
+//! A key that a record leaves out has the value it had in the record before; a full repeats them all. Besides:
+//!
+//! - `source`, `abandoned`, `halt`, `wrote` and `log` are of their own record only.
+//! - `spent`, `stuck`, `log`, `groups`, `written` and `kept` are of a run: a record with another `run` begins without them, so
+//!   they come after `run` in a record that has both.
+//! - Some keys only add to another one: `edits` to the list `overlay`, `also_stuck` to the list `stuck`, `remembered` to the map
+//!   `memories`, `outputs` to the map of that name in the records before.
+//! - In an eager run, `ended` takes away from the list `next` and `begun` adds to it (`open.rs`), and `writes` adds to `written`.
+//!
+//! Keys that this release does not know are kept like all others.
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod laws;
+mod open;
+mod parts;
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use self::open::Open;
+use self::parts::{RawList, RawMap};
+use super::delta::{decode, encode};
+use super::frame::{FormatError, HeaderWriter, damaged, value_length};
+
+/// The checkpoint that each memory of a thread goes on from, branch and step, by namespace.
+pub type StoredMemories = BTreeMap<String, (u32, u64)>;
+
+/// Keys that are of their own record only.
+const OF_A_RECORD: [&str; 5] = ["source", "abandoned", "halt", "wrote", "log"];
+
+/// Keys that another run begins without.
+const OF_A_RUN: [&str; 6] = ["spent", "stuck", "log", "groups", "written", "kept"];
+
+/// A header as it stands after some records: every key that a full would repeat, with its MessagePack value.
+#[derive(Clone, Debug, Default)]
+pub struct HeaderMap {
+    values: Vec<(Box<str>, Value)>,
+}
+
+/// The value of a key. Those that other keys add to are taken apart only when one does.
+#[derive(Clone, Debug)]
+enum Value {
+    Whole(Vec<u8>),
+    List(RawList),
+    Map(RawMap),
+    Open(Open),
+}
+
+/// One commit of an eager run, as a replay needs it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredMerge {
+    /// Its number.
+    pub at: u64,
+    /// The activation that ended: made by which commit, the place there, and its node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<(u64, u32, String)>,
+    /// The joins that fired because their time had come, by their places among the joins of the graph.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub timed: Vec<u32>,
+}
+
+/// The last commit that wrote a channel of which two writers are too many.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredWritten {
+    pub channel: String,
+    pub at: u64,
+    pub by: String,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub overwrote: bool,
+}
+
+impl HeaderMap {
+    /// Takes over what a later record's header says.
+    pub fn apply(&mut self, header: &[u8]) -> Result<(), FormatError> {
+        let mut rest = header;
+        let count = rmp::decode::read_map_len(&mut rest).map_err(|_| damaged("its header is not a map"))?;
+        self.forget(&OF_A_RECORD);
+        for _ in 0..count {
+            let (key, after) =
+                rmp::decode::read_str_from_slice(rest).map_err(|_| damaged("a header key is not text"))?;
+            let length = value_length(after)?;
+            let (value, after) =
+                after.split_at_checked(length).ok_or_else(|| damaged("its header is cut off"))?;
+            self.add(key, value)?;
+            rest = after;
+        }
+        match rest {
+            [] => Ok(()),
+            _ => Err(damaged("bytes follow its header")),
+        }
+    }
+
+    fn add(&mut self, key: &str, value: &[u8]) -> Result<(), FormatError> {
+        let added = match key {
+            "run" => {
+                self.begin_run(value);
+                Some(())
+            }
+            "edits" => self.list("overlay").and_then(|list| list.extend(value)),
+            "also_stuck" => self.list("stuck").and_then(|list| list.extend(value)),
+            "remembered" => self.map("memories").and_then(|map| map.extend(value)),
+            "outputs" => self.map("outputs").and_then(|map| map.extend(value)),
+            "writes" => return self.add_writes(value),
+            "ended" => self.open().and_then(|open| open.end(value)),
+            "begun" => self.open().and_then(|open| open.begin(value)),
+            _ => {
+                self.set(key, value);
+                Some(())
+            }
+        };
+        added.ok_or_else(|| unfit(key, "it does not fit what it is to be added to"))
+    }
+
+    fn begin_run(&mut self, run: &[u8]) {
+        let is_same = matches!(self.value("run"), Some(Value::Whole(known)) if known == run);
+        if !is_same {
+            self.forget(&OF_A_RUN);
+        }
+        self.set("run", run);
+    }
+
+    /// The channels that the record wrote, by whoever its last commit merged.
+    fn add_writes(&mut self, value: &[u8]) -> Result<(), FormatError> {
+        let channels: Vec<(String, bool)> = read("writes", value)?;
+        let log: Vec<StoredMerge> = self.get("log")?.unwrap_or_default();
+        let last = log.last().ok_or_else(|| damaged("it says what was written and not by whom"))?;
+        let (at, by) = (last.at, last.ended.as_ref().map(|(_, _, node)| node.clone()).unwrap_or_default());
+        let mut written: Vec<StoredWritten> = self.get("written")?.unwrap_or_default();
+        for (channel, overwrote) in channels {
+            written.retain(|written| written.channel != channel);
+            written.push(StoredWritten { channel, at, by: by.clone(), overwrote });
+        }
+        let mut bytes = Vec::new();
+        encode(&mut bytes, &written).map_err(|error| unfit("writes", error))?;
+        self.set("written", &bytes);
+        Ok(())
+    }
+
+    fn forget(&mut self, keys: &[&str]) {
+        self.values.retain(|(key, _)| !keys.contains(&&**key));
+    }
+
+    fn set(&mut self, key: &str, bytes: &[u8]) {
+        match self.value_mut(key) {
+            Some(Value::Whole(value)) => {
+                value.clear();
+                value.extend_from_slice(bytes);
+            }
+            Some(value) => *value = Value::Whole(bytes.to_vec()),
+            None => self.values.push((key.into(), Value::Whole(bytes.to_vec()))),
+        }
+    }
+
+    fn value(&self, key: &str) -> Option<&Value> {
+        self.values.iter().find(|(known, _)| **known == *key).map(|(_, value)| value)
+    }
+
+    fn value_mut(&mut self, key: &str) -> Option<&mut Value> {
+        self.values.iter_mut().find(|(known, _)| **known == *key).map(|(_, value)| value)
+    }
+
+    /// The value of a key, taken apart by `part`, or an empty one.
+    fn taken_apart(&mut self, key: &str, part: impl FnOnce(&[u8]) -> Option<Value>) -> Option<&mut Value> {
+        let at = self.values.iter().position(|(known, _)| **known == *key);
+        let at = at.unwrap_or(self.values.len());
+        if at == self.values.len() {
+            // An empty list and an empty map are read from no bytes.
+            self.values.push((key.into(), Value::Whole(Vec::new())));
+        }
+        let (_, value) = self.values.get_mut(at)?;
+        if let Value::Whole(bytes) = value {
+            *value = part(bytes)?;
+        }
+        Some(value)
+    }
+
+    fn list(&mut self, key: &str) -> Option<&mut RawList> {
+        match self.taken_apart(key, |bytes| RawList::of(bytes).map(Value::List))? {
+            Value::List(list) => Some(list),
+            _ => None,
+        }
+    }
+
+    fn map(&mut self, key: &str) -> Option<&mut RawMap> {
+        match self.taken_apart(key, |bytes| RawMap::of(bytes).map(Value::Map))? {
+            Value::Map(map) => Some(map),
+            _ => None,
+        }
+    }
+
+    fn open(&mut self) -> Option<&mut Open> {
+        match self.taken_apart("next", |bytes| Open::of(bytes).map(Value::Open))? {
+            Value::Open(open) => Some(open),
+            _ => None,
+        }
+    }
+
+    /// The value of a key; `None` if no record has said it.
+    pub fn get<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, FormatError> {
+        self.value(key).map(|value| read(key, &value.bytes())).transpose()
+    }
+
+    /// Whether no record has said anything.
+    #[cfg(feature = "encryption")]
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    /// The keys that a full would have, and their values.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, Cow<'_, [u8]>)> {
+        self.values.iter().map(|(key, value)| (&**key, value.bytes()))
+    }
+
+    /// A full record that says all of this.
+    pub fn to_record(&self, operations: &[u8]) -> Vec<u8> {
+        let mut record = Vec::new();
+        let mut header = HeaderWriter::begin(&mut record);
+        // A reader takes away what is of another run when it comes to this key.
+        let run = self.iter().filter(|(key, _)| *key == "run");
+        for (key, value) in run.chain(self.iter().filter(|(key, _)| *key != "run")) {
+            header.raw(key, |bytes| bytes.extend_from_slice(&value));
+        }
+        header.finish(operations);
+        record
+    }
+}
+
+impl Value {
+    fn bytes(&self) -> Cow<'_, [u8]> {
+        match self {
+            Value::Whole(bytes) => Cow::Borrowed(bytes),
+            Value::List(list) => Cow::Owned(list.to_bytes()),
+            Value::Map(map) => Cow::Owned(map.to_bytes()),
+            Value::Open(open) => Cow::Owned(open.to_bytes()),
+        }
+    }
+}
+
+/// The value of a header key.
+pub fn read<'de, T: Deserialize<'de>>(key: &str, value: &'de [u8]) -> Result<T, FormatError> {
+    decode(value).map_err(|error| unfit(key, error))
+}
+
+fn unfit(key: &str, problem: impl std::fmt::Display) -> FormatError {
+    damaged(format!("its header key `{key}`: {problem}"))
+}

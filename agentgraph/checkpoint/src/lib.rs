@@ -1,0 +1,98 @@
+//! Checkpoints: what a run leaves behind so that it can go on where it stood. The stores of `agentgraph`, and what a store of
+//! one's own has to do. The engine gives all of this away as `agentgraph::checkpoint`; who writes a store needs this crate only.
+//!
+//! A [`Checkpointer`] is a store of rows and knows nothing of states: it keeps bytes under (thread, namespace, branch,
+//! step), refuses to overwrite a row, and finds the rows a read needs. What the bytes mean is the engine's.
+//!
+//! A row is a *full* (every channel), a *delta* (what one superstep changed) or a *segment* (the deltas of 1,024
+//! steps folded into one). To read a checkpoint one takes the newest full at or before it, the segments after that
+//! full, and the deltas after the last segment.
+//!
+//! Large values are stored once. The stores of this crate cut them out of what they are given and keep them by their hash
+//! (`blob.rs`), so that whoever reads a row never sees that: checkpoints, branches, threads and pending writes
+//! share them, and one that nothing holds any more is gone with the last that did.
+//!
+//! ```
+//! use agentgraph_checkpoint::{CheckpointId, Checkpointer, MemorySaver, Place, Put, RowKind, StoreCode};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), agentgraph_checkpoint::StoreError> {
+//! let store = MemorySaver::new();
+//! let first = Put::new(Place::root("t-1"), CheckpointId::new(0, 0), RowKind::Full, b"bytes of the engine");
+//! store.put(first).await?;
+//! assert_eq!(store.threads().await?, ["t-1"]);
+//!
+//! // Who comes second has lost the race, and nothing is overwritten.
+//! let lost = store.put(Put { record: b"others", ..first }).await.unwrap_err();
+//! assert_eq!(lost.code(), StoreCode::Stale);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Features
+//!
+//! None is on by default: `sqlite`, `postgres`, `encryption`, and `conformance` for the tests that every store must pass.
+
+#[doc(hidden)]
+pub mod behind;
+mod blob;
+mod checkpointer;
+#[cfg(feature = "conformance")]
+pub mod conformance;
+mod cut;
+pub mod delta;
+#[cfg(feature = "encryption")]
+mod encrypted;
+mod error;
+#[doc(hidden)]
+pub mod fold;
+mod forward;
+#[doc(hidden)]
+pub mod frame;
+#[doc(hidden)]
+pub mod header;
+mod id;
+mod lease;
+mod memory;
+mod owned;
+#[cfg(feature = "postgres")]
+mod postgres;
+#[doc(hidden)]
+pub mod prune;
+mod refused;
+mod row;
+#[doc(hidden)]
+pub mod services;
+mod source;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+
+pub use blob::Usage;
+pub use checkpointer::Checkpointer;
+#[cfg(feature = "encryption")]
+pub use encrypted::{EncryptedSaver, EncryptionKey, KeyRing};
+pub use error::{StoreCode, StoreError, stale, thread_exists};
+pub use id::{CheckpointId, InvalidId, RunId, TaskId};
+pub use lease::{Claim, LeaseTerms, lease_lost};
+pub use memory::MemorySaver;
+#[cfg(feature = "postgres")]
+pub use postgres::{PostgresSaver, PostgresSaverBuilder};
+pub use prune::{Retention, StoredCheckpoint};
+pub use row::{
+    ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row, RowKind, Tail, Waiting, WaitingQuery,
+};
+pub use services::{Services, SystemServices};
+pub use source::Source;
+#[cfg(feature = "sqlite")]
+pub use sqlite::{SqliteSaver, SqliteSaverBuilder, Synchronous};
+
+/// For the engine only, which is of the same release: not a part of the public face.
+#[doc(hidden)]
+pub mod engine {
+    pub use crate::checkpointer::page;
+    pub use crate::error::{corrupt, unreadable};
+    pub use crate::id::TaskPlace;
+    pub use crate::lease::Leased;
+    pub use crate::refused::Refused;
+    pub use crate::row::{IMPOSSIBLE, check_id, is_possible};
+}

@@ -1,0 +1,356 @@
+//! [`PostgresSaver`]: checkpoints in a Postgres database, for many processes on many machines.
+//!
+//! This file knows who talks to the server and when; `rows.rs`, `blobs.rs`, `upkeep.rs`, `waiting.rs` and `leases.rs` know the
+//! statements, `apart.rs` in which tasks they are carried out, `taker.rs` who asks for a thread, `open.rs` how a URL becomes a pool and a schema, `dial.rs` how a connection shows
+//! that its saver lives, `listen.rs` the one that waits for news. None of them knows what a record means.
+//!
+//! Every commit without large values is one statement, which checks the fence and the step, inserts, and removes what it makes obsolete. It holds
+//! the row of the thread's lease while it does, so a lease is not taken from under a commit.
+
+mod apart;
+mod blobs;
+mod dial;
+mod fault;
+mod leases;
+mod listen;
+mod open;
+mod rows;
+mod schema;
+mod taker;
+mod upkeep;
+mod waiting;
+
+pub use open::PostgresSaverBuilder;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use async_trait::async_trait;
+use deadpool_postgres::{Object, Pool};
+
+use super::blob::{PutPieces, of_rewrite, of_writes};
+use super::owned::{OwnedPlace, OwnedPut};
+use crate::blob::Usage;
+use crate::checkpointer::Checkpointer;
+use crate::error::StoreError;
+use crate::id::CheckpointId;
+use crate::lease::{Claim, LeaseTerms};
+use crate::row::{ListQuery, Place, Put, PutWrites, Rewrite, Row, Tail, Waiting, WaitingQuery};
+use crate::services::micros;
+use apart::apart;
+use fault::{Fault, explain};
+use leases::{Absent, Wish};
+use listen::Listener;
+use taker::Taker;
+
+/// Keeps checkpoints in a Postgres database (version 12 or later), in tables that are created on first use.
+///
+/// ```no_run
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), agentgraph_checkpoint::StoreError> {
+/// use agentgraph_checkpoint::PostgresSaver;
+///
+/// let saver = PostgresSaver::connect("postgres://agent@localhost/agents").await?;
+/// # drop(saver);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Connections are pooled, 16 at most if not said otherwise. One more connection waits for news: that a thread was given
+/// back is heard at once by whoever queues for it, in whatever process.
+///
+/// As long as one of its connections stands, a saver is known to be alive, and nobody takes its threads before their leases
+/// are over. The threads of a process that was killed are free when it was without a connection for
+/// [`grace`](PostgresSaverBuilder::grace), a second.
+///
+/// A pooler between must be in session mode, for all of them: each connection holds a lock that shows life, knows its statements by
+/// name, and is told the schema when it begins.
+///
+/// A commit is as safe as the server's `synchronous_commit` says: with `on`, the default, it is on the server's disk.
+///
+/// Who connects makes the tables, or brings them up to date, and needs the right to do so only then. Another one needs, of the schema
+/// `agentgraph`:
+///
+/// ```sql
+/// GRANT USAGE ON SCHEMA agentgraph TO app;
+/// GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA agentgraph TO app;
+/// GRANT USAGE ON ALL SEQUENCES IN SCHEMA agentgraph TO app;
+/// ```
+///
+/// Names of threads and namespaces are bytes to the tables, so NUL is allowed in them; a name of a thread with that of a
+/// namespace may take 2,500 bytes.
+///
+/// A value of 64 KiB or more ([`share_values_from`](PostgresSaverBuilder::share_values_from)) is in the database once, whatever
+/// holds it: checkpoints, branches, threads, pending writes. Its hash is compared when it is read; a value that is damaged or gone
+/// is [`StoreCode::CorruptCheckpoint`](crate::StoreCode::CorruptCheckpoint) for the checkpoints that hold it, and for no others.
+///
+/// # Errors
+///
+/// [`StoreCode::Store`](crate::StoreCode::Store) when the server fails or cannot be reached; its source is the client's own error.
+pub struct PostgresSaver {
+    calls: Calls,
+    listener: Arc<Listener>,
+    absent: Arc<Absent>,
+    grace: Duration,
+    share_from: usize,
+}
+
+/// What it takes to call the server.
+#[derive(Clone)]
+struct Calls {
+    pool: Pool,
+    answer_timeout: Duration,
+}
+
+impl Calls {
+    async fn connection(&self) -> Result<Object, Fault> {
+        Ok(self.pool.get().await?)
+    }
+}
+
+/// How often a transaction is repeated that the server undid because of another one.
+const REPEATS: u32 = 16;
+
+/// Awaits `$work`, and again while it clashes.
+macro_rules! repeated {
+    ($work:expr) => {{
+        let mut repeats = 0;
+        loop {
+            let work = async { $work };
+            match work.await {
+                Err(fault) if Fault::is_clash(&fault) && repeats < REPEATS => repeats += 1,
+                done => break done,
+            }
+        }
+    }};
+}
+
+/// Awaits `$work` with a connection of the pool, which is not used again if nothing is heard of it in time.
+macro_rules! answered {
+    ($calls:expr, $connection:ident => $work:expr) => {{
+        let work = async {
+            #[allow(unused_mut)]
+            let mut $connection = $calls.connection().await?;
+            let answer = tokio::time::timeout($calls.answer_timeout, async { $work }).await;
+            answer.unwrap_or_else(|_| {
+                drop(Object::take($connection));
+                Err(Fault::Silent($calls.answer_timeout))
+            })
+        };
+        work.await
+    }};
+}
+
+use answered;
+
+impl PostgresSaver {
+    /// Connects to the database that a URL (`postgres://user:password@host:port/database`) or a list of settings
+    /// (`host=.. user=..`) names; creates or updates the tables.
+    ///
+    /// # Errors
+    /// [`StoreCode::Store`](crate::StoreCode::Store) when the URL makes no sense, the server cannot be reached, or does not let
+    /// tables be created; [`StoreCode::UnknownFormat`](crate::StoreCode::UnknownFormat) when a newer release made them.
+    pub async fn connect(url: &str) -> Result<Self, StoreError> {
+        Self::builder(url).connect().await
+    }
+
+    /// Options first, then [`connect`](PostgresSaverBuilder::connect).
+    pub fn builder(url: impl Into<String>) -> PostgresSaverBuilder {
+        PostgresSaverBuilder::new(url.into())
+    }
+
+    fn taker(&self, thread: &str) -> Taker {
+        Taker {
+            calls: self.calls.clone(),
+            listener: Arc::clone(&self.listener),
+            absent: Arc::clone(&self.absent),
+            grace: self.grace,
+            thread: thread.to_owned(),
+        }
+    }
+}
+
+#[async_trait]
+impl Checkpointer for PostgresSaver {
+    async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, StoreError> {
+        let (calls, owned) = (self.calls.clone(), OwnedPlace::of(place));
+        let found = apart(async move {
+            answered!(calls, connection => rows::tail(&mut connection, owned.borrowed(), at).await)
+        });
+        found.await.map_err(|fault| explain(fault, place.thread))
+    }
+
+    async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, StoreError> {
+        let (calls, owned) = (self.calls.clone(), OwnedPlace::of(place));
+        let done = apart(async move {
+            answered!(calls, connection => rows::row(&connection, owned.borrowed(), id).await)
+        });
+        done.await.map_err(|fault| explain(fault, place.thread))
+    }
+
+    async fn put(&self, put: Put<'_>) -> Result<(), StoreError> {
+        let (calls, thread, owned) = (self.calls.clone(), put.place.thread.to_owned(), OwnedPut::of(&put));
+        let pieces = PutPieces::of(&put, self.share_from);
+        let done = apart(async move {
+            let put = owned.borrowed(&thread);
+            repeated!(answered!(calls, connection => rows::put(&mut connection, &put, &pieces).await))
+        });
+        done.await.map_err(|fault| explain(fault, put.place.thread))
+    }
+
+    async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), StoreError> {
+        let (calls, owned, writes) = (self.calls.clone(), OwnedPlace::of(put.place), put.writes.to_vec());
+        let pieces = of_writes(put.writes, self.share_from);
+        let PutWrites { at, fence, .. } = put;
+        let done = apart(async move {
+            let put = PutWrites { place: owned.borrowed(), at, fence, writes: &writes };
+            repeated!(answered!(calls, connection => rows::put_writes(&mut connection, &put, &pieces).await))
+        });
+        done.await.map_err(|fault| explain(fault, put.place.thread))
+    }
+
+    async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, StoreError> {
+        let (calls, owned) = (self.calls.clone(), OwnedPlace::of(place));
+        let done = apart(async move {
+            answered!(calls, connection => rows::list(&connection, owned.borrowed(), query).await)
+        });
+        done.await.map_err(|fault| explain(fault, place.thread))
+    }
+
+    async fn threads(&self) -> Result<Vec<String>, StoreError> {
+        let calls = self.calls.clone();
+        let done = apart(async move { answered!(calls, connection => upkeep::threads(&connection).await) });
+        done.await.map_err(|fault| explain(fault, ""))
+    }
+
+    async fn delete_thread(&self, thread: &str) -> Result<(), StoreError> {
+        let (calls, owned) = (self.calls.clone(), thread.to_owned());
+        let done = apart(async move {
+            repeated!({
+                let mut connection = calls.connection().await?;
+                upkeep::delete_thread(&mut connection, &owned).await
+            })
+        });
+        done.await.map_err(|fault| explain(fault, thread))
+    }
+
+    async fn acquire(&self, thread: &str, terms: LeaseTerms) -> Result<Claim, StoreError> {
+        self.listener.restart();
+        loop {
+            match self.taker(thread).ask(terms).await.map_err(|fault| explain(fault, thread))? {
+                Wish::Done(claim) => return Ok(claim),
+                Wish::AskAgain(after) => tokio::time::sleep(after).await,
+            }
+        }
+    }
+
+    async fn renew(&self, thread: &str, fence: u64, until: SystemTime) -> Result<bool, StoreError> {
+        let (calls, owned) = (self.calls.clone(), thread.to_owned());
+        let done = apart(async move {
+            answered!(calls, connection => leases::renew(&connection, &owned, fence, until).await)
+        });
+        done.await.map_err(|fault| explain(fault, thread))
+    }
+
+    async fn release(&self, thread: &str, fence: u64) -> Result<(), StoreError> {
+        let (calls, owned) = (self.calls.clone(), thread.to_owned());
+        let channel = self.listener.channel().to_owned();
+        let done = apart(async move {
+            answered!(calls, connection => leases::release(&connection, &channel, &owned, fence).await)
+        });
+        done.await.map_err(|fault| explain(fault, thread))
+    }
+
+    /// By a task, if there is a runtime to spawn one on.
+    fn let_go(&self, thread: &str, fence: u64) {
+        self.taker(thread).let_go(fence);
+    }
+
+    async fn released(&self, thread: &str, fence: u64) {
+        loop {
+            let rings = self.listener.rings();
+            let (calls, owned) = (self.calls.clone(), thread.to_owned());
+            let held = apart(async move {
+                answered!(calls, connection => leases::holds(&connection, &owned, fence).await)
+            });
+            if !matches!(held.await, Ok(true)) {
+                return;
+            }
+            rings.await;
+        }
+    }
+
+    async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, StoreError> {
+        let (calls, after, limit) = (self.calls.clone(), query.after.map(str::to_owned), query.limit);
+        let done = apart(async move {
+            let query = WaitingQuery { after: after.as_deref(), limit };
+            answered!(calls, connection => waiting::waiting(&connection, query).await)
+        });
+        done.await.map_err(|fault| explain(fault, ""))
+    }
+
+    async fn namespaces(&self, thread: &str) -> Result<Vec<String>, StoreError> {
+        let (calls, owned) = (self.calls.clone(), thread.to_owned());
+        let done =
+            apart(
+                async move { answered!(calls, connection => upkeep::namespaces(&connection, &owned).await) },
+            );
+        done.await.map_err(|fault| explain(fault, thread))
+    }
+
+    async fn branches(&self, place: Place<'_>) -> Result<Vec<u32>, StoreError> {
+        let (calls, owned) = (self.calls.clone(), OwnedPlace::of(place));
+        let done = apart(async move {
+            answered!(calls, connection => upkeep::branches(&connection, owned.borrowed()).await)
+        });
+        done.await.map_err(|fault| explain(fault, place.thread))
+    }
+
+    async fn copy_thread(&self, from: &str, to: &str) -> Result<(), StoreError> {
+        let (calls, source, target) = (self.calls.clone(), from.to_owned(), to.to_owned());
+        let done = apart(async move {
+            repeated!({
+                let mut connection = calls.connection().await?;
+                upkeep::copy_thread(&mut connection, &source, &target).await
+            })
+        });
+        done.await.map_err(|fault| explain(fault, from))
+    }
+
+    async fn rewrite(&self, rewrite: Rewrite<'_>) -> Result<(), StoreError> {
+        let (calls, owned, fence) = (self.calls.clone(), OwnedPlace::of(rewrite.place), rewrite.fence);
+        let pieces = of_rewrite(&rewrite, self.share_from);
+        let (fulls, unfold, gone) = (rewrite.fulls.to_vec(), rewrite.unfold.to_vec(), rewrite.gone.to_vec());
+        let done = apart(async move {
+            let place = owned.borrowed();
+            let rewrite = Rewrite { place, fence, fulls: &fulls, unfold: &unfold, gone: &gone };
+            repeated!({
+                let mut connection = calls.connection().await?;
+                upkeep::rewrite(&mut connection, &rewrite, &pieces).await
+            })
+        });
+        done.await.map_err(|fault| explain(fault, rewrite.place.thread))
+    }
+
+    async fn usage(&self) -> Result<Usage, StoreError> {
+        let calls = self.calls.clone();
+        let done = apart(async move { upkeep::usage(&calls.connection().await?).await });
+        done.await.map_err(|fault| explain(fault, ""))
+    }
+}
+
+impl fmt::Debug for PostgresSaver {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("PostgresSaver").field("pool", &self.calls.pool.status()).finish_non_exhaustive()
+    }
+}
+
+fn as_time(time: SystemTime) -> i64 {
+    i64::try_from(micros(time)).unwrap_or(i64::MAX)
+}
+
+fn from_time(micros: i64) -> SystemTime {
+    let since = Duration::from_micros(u64::try_from(micros).unwrap_or(0));
+    UNIX_EPOCH.checked_add(since).unwrap_or(UNIX_EPOCH)
+}

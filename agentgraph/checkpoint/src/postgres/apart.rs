@@ -1,0 +1,37 @@
+//! Calls of the server, each in a task of its own.
+//!
+//! Whoever calls may not be polled for long: a run stands still while its stream is not read. What a call has of the store, a
+//! connection, a place in the queue for one, locked rows, must not stand still with him.
+
+use std::panic::resume_unwind;
+
+use tokio::task::JoinHandle;
+
+use super::fault::Fault;
+use crate::error::{StoreCode, StoreError};
+
+/// Carries it out. Dropped, it ends where it stands, and a transaction is undone.
+pub(super) async fn apart<T: Send + 'static>(
+    work: impl Future<Output = Result<T, Fault>> + Send + 'static,
+) -> Result<T, Fault> {
+    let mut call = Call(tokio::spawn(work));
+    match (&mut call.0).await {
+        Ok(done) => done,
+        Err(ended) => match ended.try_into_panic() {
+            Ok(panic) => resume_unwind(panic),
+            Err(_) => {
+                let problem = "the checkpoint database was not heard to the end: the runtime that asks it is being shut down; \
+                               read the thread again before you go on";
+                Err(StoreError::new(StoreCode::Store, problem).into())
+            }
+        },
+    }
+}
+
+struct Call<T>(JoinHandle<T>);
+
+impl<T> Drop for Call<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

@@ -1,0 +1,110 @@
+//! What a failure of the server or of the way to it means to the user.
+
+use std::time::Duration;
+
+use deadpool_postgres::{PoolError, TimeoutType};
+use tokio_postgres::error::SqlState;
+
+use crate::error::{StoreCode, StoreError};
+
+/// What a call failed with.
+#[derive(Debug)]
+pub(super) enum Fault {
+    Server(tokio_postgres::Error),
+    Pool(PoolError),
+    /// Nothing was heard of it for so long.
+    Silent(Duration),
+    Known(StoreError),
+}
+
+impl From<tokio_postgres::Error> for Fault {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Fault::Server(error)
+    }
+}
+
+impl From<PoolError> for Fault {
+    fn from(error: PoolError) -> Self {
+        Fault::Pool(error)
+    }
+}
+
+impl From<StoreError> for Fault {
+    fn from(error: StoreError) -> Self {
+        Fault::Known(error)
+    }
+}
+
+impl Fault {
+    /// Whether the server undid a transaction because of what another one did at the same moment: both waited for each other,
+    /// what this one refers to was removed, or what it makes was made.
+    pub(super) fn is_clash(&self) -> bool {
+        let clashes = [
+            &SqlState::T_R_DEADLOCK_DETECTED,
+            &SqlState::T_R_SERIALIZATION_FAILURE,
+            &SqlState::FOREIGN_KEY_VIOLATION,
+            &SqlState::UNIQUE_VIOLATION,
+        ];
+        matches!(self, Fault::Server(error) if error.code().is_some_and(|code| clashes.contains(&code)))
+    }
+}
+
+/// The error for the user.
+pub(super) fn explain(fault: Fault, thread: &str) -> StoreError {
+    let error = match fault {
+        Fault::Known(error) => error,
+        Fault::Server(error) => server(error),
+        Fault::Pool(PoolError::Backend(error)) => server(error),
+        Fault::Pool(PoolError::Timeout(TimeoutType::Create | TimeoutType::Recycle)) => {
+            let problem = "the checkpoint database let nobody in for longer than \
+                           `PostgresSaverBuilder::connect_timeout`: check that it is up and can be reached";
+            StoreError::new(StoreCode::Store, problem)
+        }
+        Fault::Silent(time) => {
+            let problem = format!(
+                "the checkpoint database did not answer within {time:?}: check that it is up and what it is busy with, or raise \
+                 `PostgresSaverBuilder::answer_timeout`; what was to be stored may be stored or not, so read the thread \
+                 again before you go on"
+            );
+            StoreError::new(StoreCode::Store, problem)
+        }
+        Fault::Pool(error) => {
+            let problem = "no connection to the checkpoint database is to be had: raise \
+                           `PostgresSaverBuilder::connections` or `wait_timeout`, or look at what holds those there are";
+            StoreError::new(StoreCode::Store, problem).with_source(error)
+        }
+    };
+    match thread {
+        "" => error,
+        thread => error.on_thread(thread),
+    }
+}
+
+fn server(error: tokio_postgres::Error) -> StoreError {
+    let state = error.code().cloned();
+    let said = error.as_db_error().map_or_else(|| error.to_string(), |said| said.message().to_owned());
+    let remedy = match state {
+        Some(SqlState::DISK_FULL) => "it has no room left: free some, then go on with `proceed()`",
+        Some(SqlState::READ_ONLY_SQL_TRANSACTION) => {
+            "it is read-only: connect to the primary server, not to a copy of it"
+        }
+        Some(SqlState::INSUFFICIENT_PRIVILEGE) => {
+            "this user may not do that: let him create the tables, or create them as one who may, and let him use them as the \
+             page of `PostgresSaver` says"
+        }
+        Some(SqlState::TOO_MANY_CONNECTIONS) => {
+            "it takes no more connections: lower `PostgresSaverBuilder::connections`"
+        }
+        Some(SqlState::INVALID_PASSWORD | SqlState::INVALID_AUTHORIZATION_SPECIFICATION) => {
+            "it does not let this user in: check user and password"
+        }
+        Some(SqlState::INVALID_CATALOG_NAME) => "there is no such database: create it first",
+        Some(SqlState::UNDEFINED_TABLE | SqlState::UNDEFINED_COLUMN) => {
+            "its tables are not those of agentgraph: choose a schema of its own"
+        }
+        Some(_) => "look at the server's log",
+        None => "check that it is up and can be reached",
+    };
+    StoreError::new(StoreCode::Store, format!("the checkpoint database failed: {said}; {remedy}"))
+        .with_source(error)
+}

@@ -1,0 +1,204 @@
+//! Leases: who has a thread, and whether he still lives.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use deadpool_postgres::Object;
+use tokio_postgres::types::ToSql;
+
+use super::fault::Fault;
+use super::rows::{as_fence, check_names};
+use super::{as_time, from_time};
+use crate::lease::{Claim, LeaseTerms};
+use crate::row::Place;
+
+/// How long an owner without any connection is taken for alive, if nobody says otherwise. The server ends the connections of a
+/// process that dies, and also, when it is restarted or cut off, those of one that lives; this one connects again at once,
+/// and some times more within this.
+pub(super) const GRACE: Duration = Duration::from_secs(1);
+
+/// Microseconds by the server's clock.
+macro_rules! server_now {
+    () => {
+        "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+    };
+}
+
+/// The clocks of two machines differ, so what another saver has ends by the server's. Who asks for what he has himself goes by his
+/// own; so does who meets a lease without an end, which a release took that went by the clients' clocks.
+const TAKE: &str = concat!(
+    "
+INSERT INTO lease (thread, fence, owner, until, length, ends)
+VALUES ($1, nextval('fences'), $2, $3, $4, $4 + ",
+    server_now!(),
+    ")
+ON CONFLICT (thread) DO UPDATE SET fence = excluded.fence, owner = excluded.owner, until = excluded.until,
+    length = excluded.length, ends = excluded.ends
+WHERE $6 OR lease.fence = $7 OR CASE
+    WHEN lease.owner = $2 OR lease.ends = 0 THEN lease.until <= $5
+    ELSE lease.ends <= ",
+    server_now!(),
+    " END
+RETURNING fence"
+);
+
+/// What is left of a lease, and whether its owner holds a lock that shows his life. Numbers of two halves are how the server lists it.
+const LOOK: &str = concat!(
+    "
+SELECT fence, until, owner, CASE WHEN owner = $2 OR ends = 0 THEN NULL ELSE ends - ",
+    server_now!(),
+    " END, EXISTS (
+    SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND granted
+        AND ((classid::bigint << 32) | objid::bigint) = lease.owner
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))
+FROM lease WHERE thread = $1"
+);
+
+const HOLDS: &str = "SELECT 1 FROM lease WHERE thread = $1 AND fence = $2";
+const RENEW: &str = concat!(
+    "UPDATE lease SET until = $3, ends = length + ",
+    server_now!(),
+    " WHERE thread = $1 AND fence = $2"
+);
+
+const RELEASE: &str = "
+WITH gone AS (DELETE FROM lease WHERE thread = $1 AND fence = $2 RETURNING fence)
+SELECT pg_notify($3, '') FROM gone";
+
+/// How soon it is looked whether somebody who seemed gone is there again.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// Owners of leases that were seen without any connection: since when, and when last.
+#[derive(Default)]
+pub(super) struct Absent(Mutex<HashMap<i64, [Instant; 2]>>);
+
+/// More are forgotten; whoever asks for their threads waits once more.
+const MOST_ABSENT: usize = 1_000;
+
+impl Absent {
+    /// For how long by now. Who was not looked for in between may have been there.
+    fn see(&self, owner: i64, grace: Duration) -> Duration {
+        let mut absent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if absent.len() >= MOST_ABSENT && !absent.contains_key(&owner) {
+            absent.clear();
+        }
+        let now = Instant::now();
+        let [since, last] = absent.entry(owner).or_insert([now; 2]);
+        if now.duration_since(*last) > grace + LOOK_AGAIN {
+            *since = now;
+        }
+        *last = now;
+        now.duration_since(*since)
+    }
+
+    fn see_alive(&self, owner: i64) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&owner);
+    }
+}
+
+/// What came of the wish for a thread.
+pub(super) enum Wish {
+    Done(Claim),
+    /// Whoever has it seems to be gone. To be asked again after that time.
+    AskAgain(Duration),
+}
+
+pub(super) async fn acquire(
+    connection: &Object,
+    owner: i64,
+    (absent, grace): (&Absent, Duration),
+    thread: &str,
+    terms: LeaseTerms,
+) -> Result<Wish, Fault> {
+    check_names(Place::root(thread))?;
+    let (until, now, length) = (as_time(terms.until), as_time(terms.now), length(terms));
+    // The fence of a lease whose owner was found dead.
+    let mut dead = -1;
+    loop {
+        let statement = connection.prepare_cached(TAKE).await?;
+        let values: &[&(dyn ToSql + Sync)] =
+            &[&thread.as_bytes(), &owner, &until, &length, &now, &terms.seize, &dead];
+        if let Some(granted) = connection.query_opt(&statement, values).await? {
+            let fence = granted.try_get::<_, i64>(0)?.unsigned_abs();
+            return Ok(Wish::Done(Claim::Granted { fence }));
+        }
+        let statement = connection.prepare_cached(LOOK).await?;
+        // It may have been given back meanwhile.
+        let Some(held) = connection.query_opt(&statement, &[&thread.as_bytes(), &owner]).await? else {
+            continue;
+        };
+        let (fence, until): (i64, i64) = (held.try_get(0)?, held.try_get(1)?);
+        let (holder, left, lives) = (held.try_get(2)?, held.try_get(3)?, held.try_get(4)?);
+        if lives {
+            absent.see_alive(holder);
+            let until = ends_at(terms.now, left).unwrap_or_else(|| from_time(until));
+            return Ok(Wish::Done(Claim::Held { fence: fence.unsigned_abs(), until }));
+        }
+        let left = grace.saturating_sub(absent.see(holder, grace));
+        if !left.is_zero() {
+            return Ok(Wish::AskAgain(left.min(LOOK_AGAIN)));
+        }
+        dead = fence;
+    }
+}
+
+/// What is longer is as good as for ever.
+const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+
+fn length(terms: LeaseTerms) -> i64 {
+    let length = terms.until.duration_since(terms.now).unwrap_or_default();
+    i64::try_from(length.min(LONGEST).as_micros()).unwrap_or(i64::MAX)
+}
+
+/// By the clock of who asks.
+fn ends_at(now: SystemTime, left: Option<i64>) -> Option<SystemTime> {
+    now.checked_add(Duration::from_micros(left?.max(0).unsigned_abs()))
+}
+
+pub(super) async fn holds(connection: &Object, thread: &str, fence: u64) -> Result<bool, Fault> {
+    let statement = connection.prepare_cached(HOLDS).await?;
+    Ok(connection.query_opt(&statement, &[&thread.as_bytes(), &as_fence(fence)]).await?.is_some())
+}
+
+pub(super) async fn renew(
+    connection: &Object,
+    thread: &str,
+    fence: u64,
+    until: SystemTime,
+) -> Result<bool, Fault> {
+    let statement = connection.prepare_cached(RENEW).await?;
+    let values: &[&(dyn ToSql + Sync)] = &[&thread.as_bytes(), &as_fence(fence), &as_time(until)];
+    Ok(connection.execute(&statement, values).await? > 0)
+}
+
+pub(super) async fn release(
+    connection: &Object,
+    channel: &str,
+    thread: &str,
+    fence: u64,
+) -> Result<(), Fault> {
+    let statement = connection.prepare_cached(RELEASE).await?;
+    connection.query(&statement, &[&thread.as_bytes(), &as_fence(fence), &channel]).await?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_was_not_looked_for_in_between_may_have_been_there() {
+        let (absent, second) = (Absent::default(), Duration::from_secs(1));
+        let now = Instant::now();
+        let Some(before) = now.checked_sub(10 * second) else { return };
+        let seen = |owner, since| {
+            absent.0.lock().unwrap_or_else(PoisonError::into_inner).insert(owner, since);
+            absent.see(owner, second)
+        };
+        assert!(seen(1, [before, now]) >= 10 * second);
+        assert_eq!(seen(2, [before, before]), Duration::ZERO);
+        absent.see_alive(1);
+        assert_eq!(absent.see(1, second), Duration::ZERO);
+    }
+}

@@ -1,0 +1,210 @@
+//! From a URL to a pool, a schema and its tables.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
+use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
+use tokio_postgres::{Config, NoTls, Socket};
+
+use super::dial::Dial;
+use super::fault::{Fault, explain};
+use super::leases::GRACE;
+use super::listen::Listener;
+use super::{Calls, PostgresSaver, schema};
+use crate::blob::SHARE_FROM;
+use crate::error::{StoreCode, StoreError};
+
+/// The options of a [`PostgresSaver`]; made by [`PostgresSaver::builder`].
+///
+/// ```no_run
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), agentgraph_checkpoint::StoreError> {
+/// use agentgraph_checkpoint::{Checkpointer, PostgresSaver};
+/// use std::time::Duration;
+///
+/// let saver = PostgresSaver::builder("postgres://agent@localhost/app")
+///     .schema("agents")
+///     .connections(32)
+///     .answer_timeout(Duration::from_secs(10))
+///     .connect()
+///     .await?;
+/// assert!(saver.threads().await?.is_empty());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until `connect`"]
+pub struct PostgresSaverBuilder {
+    url: String,
+    schema: String,
+    connections: usize,
+    connect_timeout: Duration,
+    wait_timeout: Duration,
+    answer_timeout: Duration,
+    grace: Duration,
+    share_from: usize,
+}
+
+impl PostgresSaverBuilder {
+    pub(super) fn new(url: String) -> Self {
+        PostgresSaverBuilder {
+            url,
+            schema: "agentgraph".into(),
+            connections: 16,
+            connect_timeout: Duration::from_secs(10),
+            wait_timeout: Duration::from_secs(30),
+            answer_timeout: Duration::from_secs(60),
+            grace: GRACE,
+            share_from: SHARE_FROM,
+        }
+    }
+
+    /// The schema that holds the tables; `agentgraph` if not set. It is created if it is not there. Letters, digits and
+    /// `_`, at most 48 of them; `Agents` and `agents` are two.
+    pub fn schema(mut self, schema: impl Into<String>) -> Self {
+        self.schema = schema.into();
+        self
+    }
+
+    /// How many connections the pool may hold; 16 if not set. A saver needs one more to listen on.
+    pub fn connections(mut self, connections: usize) -> Self {
+        self.connections = connections.max(1);
+        self
+    }
+
+    /// How long a server may take to let a connection in, of each address that the URL names; 10 seconds if neither this nor
+    /// `connect_timeout` in the URL is set.
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.connect_timeout = timeout;
+        self
+    }
+
+    /// How long a call waits for a connection of the pool while all are at work, before it fails with
+    /// [`StoreCode::Store`](crate::StoreCode::Store); 30 seconds if not set.
+    pub fn wait_timeout(mut self, timeout: Duration) -> Self {
+        self.wait_timeout = timeout;
+        self
+    }
+
+    /// How long the server may take to answer a call, before it fails with [`StoreCode::Store`](crate::StoreCode::Store) and its connection
+    /// is given up; a minute if not set. What was to be stored may be stored by then, or not. Calls whose work grows with a
+    /// thread or with the store (to delete, copy and prune threads, and [`usage`](crate::Checkpointer::usage)) take as long as the
+    /// server answers to what keeps the connection alive, once in 30 seconds if the URL sets nothing else.
+    pub fn answer_timeout(mut self, timeout: Duration) -> Self {
+        self.answer_timeout = timeout;
+        self
+    }
+
+    /// How long a saver that has lost all its connections is taken for alive; a second if not set. Its threads are another's after
+    /// that. Longer, and the threads of a process that was killed are free later; shorter, and a server that is restarted, or
+    /// a proxy, may cost a living process its threads before it has connected again.
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
+        self
+    }
+
+    /// From how many bytes on a value is stored once, however many checkpoints, branches and threads hold it; 64 KiB if not
+    /// set, `usize::MAX` for never. What is in the database already stays as it is; savers that share it may differ.
+    pub fn share_values_from(mut self, bytes: usize) -> Self {
+        self.share_from = bytes;
+        self
+    }
+
+    /// Connects without encryption of what goes over the wire: to a server on the same machine or in a network of its own.
+    ///
+    /// # Errors
+    /// As [`PostgresSaver::connect`].
+    pub async fn connect(self) -> Result<PostgresSaver, StoreError> {
+        self.connect_with(NoTls).await
+    }
+
+    /// Connects with the encryption that a TLS connector of the crate `tokio-postgres` brings.
+    ///
+    /// # Errors
+    /// As [`PostgresSaver::connect`].
+    pub async fn connect_with<T>(self, tls: T) -> Result<PostgresSaver, StoreError>
+    where
+        T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
+        T::TlsConnect: Send + Sync,
+        T::Stream: Send + Sync,
+        <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
+    {
+        self.open(tls).await.map_err(|fault| explain(fault, ""))
+    }
+
+    async fn open<T>(self, tls: T) -> Result<PostgresSaver, Fault>
+    where
+        T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
+        T::TlsConnect: Send + Sync,
+        T::Stream: Send + Sync,
+        <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
+    {
+        let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+        if self.schema.is_empty() || self.schema.len() > 48 || !self.schema.chars().all(plain) {
+            let problem =
+                format!("`{}` is no name for a schema: letters, digits and `_`, at most 48", self.schema);
+            return Err(StoreError::new(StoreCode::Store, problem).into());
+        }
+        let config = self.config()?;
+        let connect_timeout = config.get_connect_timeout().copied().unwrap_or(self.connect_timeout);
+        let connect_timeout = connect_timeout * u32::try_from(config.get_hosts().len().max(1)).unwrap_or(1);
+        let manager = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+        let dial = Dial::new(config.clone(), tls, connect_timeout);
+        let manager = Manager::from_connect(config, dial.clone(), manager);
+        let pool = Pool::builder(manager).max_size(self.connections).runtime(Runtime::Tokio1);
+        let pool = pool.wait_timeout(Some(self.wait_timeout)).create_timeout(Some(connect_timeout));
+        let pool = pool.build().map_err(|error| {
+            StoreError::new(StoreCode::Store, "the pool of connections could not be made").with_source(error)
+        })?;
+        schema::bring_up_to_date(&mut pool.get().await?, &self.schema).await?;
+        let listener = Listener::start(dial, &self.schema).await?;
+        let PostgresSaverBuilder { answer_timeout, grace, share_from, .. } = self;
+        let calls = Calls { pool, answer_timeout };
+        Ok(PostgresSaver { calls, listener, absent: Arc::default(), grace, share_from })
+    }
+
+    /// What the URL says, and what it leaves open.
+    fn config(&self) -> Result<Config, StoreError> {
+        let mut config: Config = self.url.parse().map_err(|error: tokio_postgres::Error| {
+            // The URL may hold a password, so it is not repeated.
+            let problem = "the address of the checkpoint database makes no sense: it is to look like \
+                           `postgres://user:password@host:5432/database`";
+            StoreError::new(StoreCode::Store, problem).with_source(error)
+        })?;
+        // The name was checked: letters, digits and `_`.
+        let schema = format!("-c search_path=\"{}\"", self.schema);
+        let options = match config.get_options() {
+            Some(options) => format!("{options} {schema}"),
+            None => schema,
+        };
+        config.options(options);
+        if config.get_application_name().is_none() {
+            config.application_name("agentgraph");
+        }
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(self.connect_timeout);
+        }
+        keep_alive(&mut config);
+        Ok(config)
+    }
+}
+
+/// What `tokio-postgres` takes if nobody says otherwise: too long for somebody who waits for an answer.
+const IDLE: Duration = Duration::from_secs(2 * 60 * 60);
+
+/// So that a connection to a server that is gone without a word ends within a minute.
+fn keep_alive(config: &mut Config) {
+    if config.get_keepalives_idle() == IDLE {
+        config.keepalives_idle(Duration::from_secs(30));
+    }
+    if config.get_keepalives_interval().is_none() {
+        config.keepalives_interval(Duration::from_secs(10));
+    }
+    if config.get_keepalives_retries().is_none() {
+        config.keepalives_retries(3);
+    }
+    if config.get_tcp_user_timeout().is_none() {
+        config.tcp_user_timeout(Duration::from_secs(60));
+    }
+}

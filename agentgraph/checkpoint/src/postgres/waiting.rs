@@ -1,0 +1,105 @@
+//! The requests that nobody has answered.
+//!
+//! Where little is pending, that is where the search begins. Where much is, as with very many threads that wait, it goes by
+//! the names of the threads, so that a page costs what is on it and in no case what is after it. Large values are fetched
+//! for what is on the page alone.
+
+use deadpool_postgres::{GenericClient, Object};
+
+use super::blobs::with_pieces;
+use super::fault::Fault;
+use super::rows::{as_id, read_write};
+use super::upkeep::name;
+use crate::row::{PendingWrite, Place, Waiting, WaitingQuery};
+
+/// Whether more is pending than it takes no time to look at.
+const IS_CROWDED: &str = "SELECT 1 FROM pending LIMIT 1 OFFSET 10000";
+
+/// Slots of requests are odd; the last ones and those of task 0 are something else, of which slot 0 notes that a run stopped for
+/// somebody.
+macro_rules! is_open {
+    () => {
+        "(
+            (asks.slot = 0 AND asks.task = decode(repeat('00', 16), 'hex'))
+            OR (asks.slot % 2 = 1 AND asks.slot < $1 AND asks.task <> decode(repeat('00', 16), 'hex')
+                AND NOT EXISTS (
+                    SELECT 1 FROM pending AS answer WHERE answer.place = asks.place AND answer.branch = asks.branch
+                        AND answer.step = asks.step AND answer.task = asks.task AND answer.slot = asks.slot + 1
+                        AND answer.bytes <> '\\xc0'::bytea)))
+        AND EXISTS (
+            SELECT 1 FROM checkpoint AS at WHERE at.place = asks.place AND at.branch = asks.branch
+                AND at.step = asks.step)
+        AND NOT EXISTS (
+            SELECT 1 FROM checkpoint AS newer WHERE newer.place = asks.place
+                AND (newer.branch, newer.step) > (asks.branch, asks.step))"
+    };
+}
+
+/// The columns of a request, whose thread and namespace stand before it.
+macro_rules! asks {
+    () => {
+        concat!(
+            "asks.branch, asks.step, asks.task, asks.slot, asks.bytes, asks.pieces",
+            with_pieces!("asks", "('\\x02'::bytea || asks.task || substring(int8send(asks.slot) FROM 5))")
+        )
+    };
+}
+
+/// Threads are counted in one pass over what is found, however wrong the server's idea is of how much that is.
+const FEW: &str = concat!(
+    "WITH asks AS (
+        SELECT place.thread, place.namespace, asks.*, dense_rank() OVER (ORDER BY place.thread) AS nth
+        FROM pending AS asks JOIN place ON place.id = asks.place
+        WHERE place.thread >= $2 AND ",
+    is_open!(),
+    ")
+    SELECT thread, namespace, ",
+    asks!(),
+    " FROM asks WHERE nth <= $3 ORDER BY thread, namespace, task, slot"
+);
+
+/// The last thread of a page, if it is full. A limit within keeps the server to the order.
+const LAST_OF_PAGE: &str = concat!(
+    "SELECT DISTINCT place.thread FROM place CROSS JOIN LATERAL (
+        SELECT 1 FROM pending AS asks WHERE asks.place = place.id AND ",
+    is_open!(),
+    " LIMIT 1) AS one WHERE place.thread >= $2 ORDER BY place.thread LIMIT 1 OFFSET $3"
+);
+
+const PAGE: &str = concat!(
+    "SELECT thread, namespace, ",
+    asks!(),
+    " FROM place CROSS JOIN LATERAL (
+        SELECT * FROM pending AS asks WHERE asks.place = place.id AND ",
+    is_open!(),
+    " OFFSET 0) AS asks WHERE thread >= $2 AND ($3::bytea IS NULL OR thread <= $3)
+    ORDER BY thread, namespace, task, slot"
+);
+
+pub(super) async fn waiting(connection: &Object, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, Fault> {
+    // The first name after another one is that with a NUL at its end.
+    let from = query.after.map_or(Vec::new(), |after| [after.as_bytes(), &[0]].concat());
+    let limit = query.limit.map_or(i64::MAX, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
+    let special = i64::from(PendingWrite::SPECIAL);
+    if limit == 0 {
+        return Ok(Vec::new());
+    }
+    let crowded = connection.prepare_cached(IS_CROWDED).await?;
+    let found = if query.limit.is_none() || connection.query_opt(&crowded, &[]).await?.is_none() {
+        let few = connection.prepare_cached(FEW).await?;
+        connection.query(&few, &[&special, &from, &limit]).await?
+    } else {
+        let last = connection.prepare_cached(LAST_OF_PAGE).await?;
+        let last = connection.query_opt(&last, &[&special, &from, &(limit - 1)]).await?;
+        let last: Option<Vec<u8>> = last.map(|last| last.try_get(0)).transpose()?;
+        let page = connection.prepare_cached(PAGE).await?;
+        connection.query(&page, &[&special, &from, &last]).await?
+    };
+    let waiting = found.iter().map(|row| {
+        let (thread, namespace) = (name(row.try_get(0)?)?, name(row.try_get(1)?)?);
+        let at = as_id(row.try_get(2)?, row.try_get(3)?);
+        let request = read_write(Place { thread: &thread, namespace: &namespace }, at, row, 4)?;
+        Ok(Waiting { thread, namespace, at, request })
+    });
+    waiting.collect()
+}

@@ -1,0 +1,532 @@
+//! Pruning: which checkpoints of a place stay, and what those that stay must hold once the others are gone.
+//!
+//! A delta whose row before it goes becomes a full: the rows it stood on are folded into it. A full that refers to a value in
+//! a row that goes takes the value over, or refers to the first row that did. Nothing here knows the state's type.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use super::fold::Folded;
+use super::frame::{FormatError, open};
+use super::header::{HeaderMap, StoredMemories};
+use crate::checkpointer::{Checkpointer, page};
+use crate::error::StoreError;
+use crate::error::{corrupt, unreadable};
+use crate::id::{CheckpointId, RunId};
+use crate::row::{ListQuery, Place, Rewrite, Row, RowKind};
+use crate::services::from_micros;
+use crate::source::Source;
+
+/// Which checkpoints of a thread are kept. The newest of a thread always is, whatever the policy.
+///
+/// ```
+/// # use agentgraph::prelude::*;
+/// # use serde::{Deserialize, Serialize};
+/// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+/// # struct Chat { #[reduce(append)] said: Vec<String> }
+/// # async fn reply() -> ChatUpdate { Chat::update().said(["aha"]) }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<()> {
+/// use agentgraph::checkpoint::Retention;
+///
+/// # let graph = StateGraph::new().node("reply", reply).edge(START, "reply").compile()?;
+/// let graph = graph.checkpointer(MemorySaver::new());
+/// for word in ["tea", "milk", "sugar"] {
+///     graph.invoke(Chat::update().said([word])).thread("t-1").await?;
+/// }
+/// assert_eq!(graph.history("t-1").await?.len(), 6);
+///
+/// let pruned = graph.prune(Retention::keep_last(2)).await?;
+/// assert_eq!((pruned.checkpoints, graph.history("t-1").await?.len()), (4, 2));
+/// assert_eq!(graph.state("t-1").await?.unwrap().values.said.len(), 6);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Retention(Keep);
+
+#[derive(Clone)]
+enum Keep {
+    Last(usize),
+    Younger(Duration),
+    #[allow(clippy::type_complexity)]
+    If(Arc<dyn Fn(&StoredCheckpoint<'_>) -> bool + Send + Sync>),
+}
+
+impl Retention {
+    /// The newest so many of each thread, as `history` shows them. Other branches than those they are on go.
+    pub fn keep_last(checkpoints: usize) -> Self {
+        Retention(Keep::Last(checkpoints.max(1)))
+    }
+
+    /// The newest one of each thread: enough to go on, and to be asked for the state.
+    pub fn keep_latest_per_thread() -> Self {
+        Self::keep_last(1)
+    }
+
+    /// What is older than that goes; those that are *younger* are kept, though the other policies name what stays. By the clock of
+    /// the graph's services, and the times that were stored.
+    pub fn older_than(age: Duration) -> Self {
+        Retention(Keep::Younger(age))
+    }
+
+    /// Those for which `test` is true.
+    pub fn keep(test: impl Fn(&StoredCheckpoint<'_>) -> bool + Send + Sync + 'static) -> Self {
+        Retention(Keep::If(Arc::new(test)))
+    }
+
+    /// About how many checkpoints may be made before it is worth looking again.
+    #[doc(hidden)]
+    pub fn stride(&self) -> u64 {
+        match self.0 {
+            Keep::Last(count) => (count as u64).max(32),
+            Keep::Younger(_) | Keep::If(_) => 64,
+        }
+    }
+}
+
+impl fmt::Debug for Retention {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Keep::Last(count) => out.debug_tuple("KeepLast").field(count).finish(),
+            Keep::Younger(age) => out.debug_tuple("OlderThan").field(age).finish(),
+            Keep::If(_) => out.write_str("Keep(..)"),
+        }
+    }
+}
+
+/// A checkpoint as a retention policy sees it: without its state.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct StoredCheckpoint<'a> {
+    /// Whose.
+    pub place: Place<'a>,
+    /// Which.
+    pub id: CheckpointId,
+    /// Why it was written.
+    pub source: Source,
+    /// When.
+    pub created: SystemTime,
+    /// The run that wrote it.
+    pub run: RunId,
+    /// A run ended with it.
+    pub finished: bool,
+}
+
+/// A row, without its operations.
+struct Known {
+    id: CheckpointId,
+    kind: RowKind,
+    source: Source,
+    created: SystemTime,
+    run: RunId,
+    finished: bool,
+    parent: Option<CheckpointId>,
+    reads: Vec<CheckpointId>,
+    /// It is a full that refers to values in other rows.
+    refers: bool,
+    /// The checkpoints of memories that it names; most rows name what the row before does.
+    memories: Arc<StoredMemories>,
+}
+
+/// Checkpoints of memories that others name, by namespace.
+pub type Named = BTreeMap<String, BTreeSet<CheckpointId>>;
+
+/// Rows read at a time.
+const PAGE: usize = 64;
+
+/// Fulls are written when they are so many bytes together.
+const BATCH: usize = 4 << 20;
+
+/// Deltas that may stand behind a full without a segment.
+pub(super) const DELTAS: usize = 1024;
+
+/// Removes what the policy does not keep and nobody has named. Says how many checkpoints went, and which memories those name
+/// that stay.
+pub async fn prune_place(
+    saver: &dyn Checkpointer,
+    place: Place<'_>,
+    retention: &Retention,
+    now: SystemTime,
+    named: Option<&BTreeSet<CheckpointId>>,
+) -> Result<(u64, Named), StoreError> {
+    let branches = known(saver, place).await?;
+    let kept = kept(place, &branches, retention, now, named);
+    let all: usize = branches.values().map(Vec::len).sum();
+    let names = names(&branches, &kept);
+    if kept.len() == all {
+        return Ok((0, names));
+    }
+    Plan::of(&branches, &kept).carry_out(saver, place).await?;
+    Ok(((all - kept.len()) as u64, names))
+}
+
+/// The memories that checkpoints which stay name.
+fn names(branches: &BTreeMap<u32, Vec<Known>>, kept: &BTreeSet<CheckpointId>) -> Named {
+    let mut names = Named::new();
+    let mut seen: Option<&Arc<StoredMemories>> = None;
+    for row in branches.values().flatten().filter(|row| kept.contains(&row.id)) {
+        if seen.is_some_and(|seen| Arc::ptr_eq(seen, &row.memories)) {
+            continue;
+        }
+        seen = Some(&row.memories);
+        for (memory, (branch, step)) in &*row.memories {
+            names.entry(memory.clone()).or_default().insert(CheckpointId::new(*branch, *step));
+        }
+    }
+    names
+}
+
+/// Removes a place whole.
+pub async fn remove_place(saver: &dyn Checkpointer, place: Place<'_>) -> Result<(), StoreError> {
+    let gone: Vec<_> = saver.branches(place).await?.into_iter().map(|branch| (branch, 0..u64::MAX)).collect();
+    saver.rewrite(Rewrite { place, fence: 0, fulls: &[], unfold: &[], gone: &gone }).await
+}
+
+/// Every row of a place, by branch, oldest first.
+async fn known(saver: &dyn Checkpointer, place: Place<'_>) -> Result<BTreeMap<u32, Vec<Known>>, StoreError> {
+    let mut branches = BTreeMap::new();
+    for branch in saver.branches(place).await? {
+        let (mut known, mut before) = (Vec::new(), None);
+        // Rows newer than the full that says what they do not repeat: no more than a reader of the newest would hold.
+        let mut rows = Vec::new();
+        loop {
+            let query = ListQuery { branch: Some(branch), before, limit: Some(PAGE) };
+            let read = page(saver, place, query).await?;
+            let Some(oldest) = read.last() else { break };
+            before = Some(oldest.id.step);
+            for row in read {
+                let ends = row.kind == RowKind::Full;
+                rows.push(row);
+                if ends {
+                    known.extend(headers(place, &mut rows)?.into_iter().rev());
+                }
+            }
+        }
+        known.extend(headers(place, &mut rows)?.into_iter().rev());
+        known.reverse();
+        if !known.is_empty() {
+            branches.insert(branch, known);
+        }
+    }
+    Ok(branches)
+}
+
+/// Takes what rows say of themselves, which follow a full, the newest first. Gives them oldest first.
+fn headers(place: Place<'_>, rows: &mut Vec<Row>) -> Result<Vec<Known>, StoreError> {
+    let mut header = HeaderMap::default();
+    let mut memories = Arc::new(StoredMemories::new());
+    let known = rows.drain(..).rev().map(|row| {
+        let read = open(&row.record).and_then(|view| {
+            header.apply(view.header)?;
+            let refers = row.kind == RowKind::Full && may_refer(view.operations);
+            Known::read(&row, &header, refers, &mut memories)
+        });
+        read.map_err(|error| unreadable(place, row.id, error))
+    });
+    known.collect()
+}
+
+/// Whether a full refers to values in other rows. A full that cannot be read counts as one that does: an error is for the reader that needs it.
+fn may_refer(operations: &[u8]) -> bool {
+    let mut folded = Folded::default();
+    folded.apply(operations, None).is_err() || !folded.elsewhere().is_empty()
+}
+
+/// A task to come, as far as it matters here.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Next {
+    /// An activation of an eager run.
+    Activation {
+        /// The checkpoint whose state it reads.
+        #[serde(default)]
+        read: Option<(u32, u64)>,
+    },
+    Other(IgnoredAny),
+}
+
+/// Whose call the newest run of a subgraph's namespace is, as far as it matters here.
+#[derive(Deserialize)]
+struct Call {
+    /// What an earlier release left in a memory.
+    #[serde(default)]
+    unnamed: Option<(u32, u64)>,
+}
+
+impl Known {
+    /// Memories that are the ones of the row before are shared with it.
+    fn read(
+        row: &Row,
+        header: &HeaderMap,
+        refers: bool,
+        memories: &mut Arc<StoredMemories>,
+    ) -> Result<Self, FormatError> {
+        let named: StoredMemories = header.get("memories")?.unwrap_or_default();
+        if **memories != named {
+            *memories = Arc::new(named);
+        }
+        let next: Vec<Next> = header.get("next")?.unwrap_or_default();
+        let call: Option<Call> = header.get("call")?;
+        let open = next.iter().filter_map(|next| match next {
+            Next::Activation { read } => *read,
+            Next::Other(_) => None,
+        });
+        let reads = open.chain(call.and_then(|call| call.unnamed)).map(id_of).collect();
+        let parent = header.get("parent")?.map(id_of);
+        Ok(Known {
+            id: row.id,
+            kind: row.kind,
+            source: header.get("source")?.unwrap_or_default(),
+            created: from_micros(header.get("time")?.unwrap_or_default()),
+            run: header.get("run")?.unwrap_or(RunId::from_u128(0)),
+            finished: next.is_empty(),
+            parent: parent.filter(|parent| row.id.step.checked_sub(1) == Some(parent.step)),
+            reads,
+            refers,
+            memories: Arc::clone(memories),
+        })
+    }
+}
+
+fn id_of((branch, step): (u32, u64)) -> CheckpointId {
+    CheckpointId::new(branch, step)
+}
+
+fn kept(
+    place: Place<'_>,
+    branches: &BTreeMap<u32, Vec<Known>>,
+    retention: &Retention,
+    now: SystemTime,
+    named: Option<&BTreeSet<CheckpointId>>,
+) -> BTreeSet<CheckpointId> {
+    let newest = branches.values().next_back().and_then(|rows| rows.last());
+    let all = branches.values().flatten();
+    let mut kept: BTreeSet<CheckpointId> = match &retention.0 {
+        Keep::Last(count) => lineage(branches).take(*count).collect(),
+        Keep::Younger(age) => {
+            let young = |row: &&Known| now.duration_since(row.created).is_ok_and(|passed| passed < *age);
+            let from_later = |row: &&Known| row.created > now;
+            all.filter(|row| young(row) || from_later(row)).map(|row| row.id).collect()
+        }
+        Keep::If(test) => {
+            let wanted = all.filter(|row| {
+                let Known { id, source, created, run, finished, .. } = **row;
+                test(&StoredCheckpoint { place, id, source, created, run, finished })
+            });
+            wanted.map(|row| row.id).collect()
+        }
+    };
+    kept.extend(newest.map(|row| row.id));
+    kept.extend(named.into_iter().flat_map(|named| with_edits(branches, named)));
+    let all = branches.values().flatten();
+    let read: Vec<_> = all.filter(|row| kept.contains(&row.id)).flat_map(|row| &row.reads).copied().collect();
+    kept.extend(read);
+    // What is read may have gone before.
+    let mut there = branches.values().flatten().map(|row| row.id).peekable();
+    kept.retain(|id| {
+        while there.next_if(|row| row < id).is_some() {}
+        there.peek() == Some(id)
+    });
+    kept
+}
+
+/// What is named, with the edits that were made on it.
+fn with_edits<'a>(
+    branches: &'a BTreeMap<u32, Vec<Known>>,
+    named: &'a BTreeSet<CheckpointId>,
+) -> impl Iterator<Item = CheckpointId> + 'a {
+    branches.values().flat_map(move |rows| {
+        let mut follows = false;
+        rows.iter().filter_map(move |row| {
+            let is_edit = matches!(row.source, Source::Update | Source::Fork);
+            follows = named.contains(&row.id) || (follows && is_edit);
+            follows.then_some(row.id)
+        })
+    })
+}
+
+/// The checkpoints as history shows them, newest first.
+fn lineage(branches: &BTreeMap<u32, Vec<Known>>) -> impl Iterator<Item = CheckpointId> {
+    let mut at =
+        branches.iter().next_back().and_then(|(branch, rows)| Some((*branch, rows.len().checked_sub(1)?)));
+    std::iter::from_fn(move || {
+        let (branch, place) = at?;
+        let row = branches.get(&branch)?.get(place)?;
+        at = match row.parent {
+            Some(parent) => {
+                let rows = branches.get(&parent.branch);
+                let found =
+                    rows.and_then(|rows| rows.binary_search_by_key(&parent.step, |row| row.id.step).ok());
+                found.map(|place| (parent.branch, place)).filter(|_| parent < row.id)
+            }
+            None => place.checked_sub(1).map(|place| (branch, place)),
+        };
+        Some(row.id)
+    })
+}
+
+/// What is to be done.
+#[derive(Default)]
+struct Plan {
+    /// Fulls that stay and may refer to what goes, and deltas that become fulls; in order.
+    fulls: Vec<(CheckpointId, RowKind)>,
+    unfold: Vec<CheckpointId>,
+    /// Those that go, where a segment may stand that begins before one of `fulls`.
+    unfold_before_they_go: Vec<CheckpointId>,
+    gone: Vec<(u32, std::ops::Range<u64>)>,
+    kept: BTreeSet<CheckpointId>,
+}
+
+impl Plan {
+    fn of(branches: &BTreeMap<u32, Vec<Known>>, kept: &BTreeSet<CheckpointId>) -> Self {
+        let mut plan = Plan { kept: kept.clone(), ..Plan::default() };
+        for (branch, rows) in branches {
+            // Whether the row before is kept, and the deltas since a full that a segment would fold wrongly.
+            let (mut before, mut unfolded) = (true, None::<usize>);
+            let mut after_new_full = false;
+            for row in rows {
+                if !kept.contains(&row.id) {
+                    plan.remove(*branch, row.id.step);
+                    before = false;
+                    match row.kind {
+                        RowKind::Full => after_new_full = false,
+                        _ if after_new_full => plan.unfold_before_they_go.push(row.id),
+                        _ => {}
+                    }
+                    continue;
+                }
+                let many = unfolded.is_some_and(|deltas| deltas + 1 >= DELTAS);
+                if row.kind == RowKind::Full {
+                    (unfolded, after_new_full) = (None, false);
+                    // One that holds all of it itself stays as it is.
+                    if row.refers {
+                        plan.fulls.push((row.id, RowKind::Full));
+                    }
+                } else if !before || many {
+                    (unfolded, after_new_full) = (Some(0), true);
+                    plan.fulls.push((row.id, RowKind::Delta));
+                } else if let Some(deltas) = &mut unfolded {
+                    *deltas += 1;
+                    plan.unfold.push(row.id);
+                }
+                before = true;
+            }
+        }
+        plan
+    }
+
+    fn remove(&mut self, branch: u32, step: u64) {
+        match self.gone.last_mut() {
+            Some((last, steps)) if *last == branch && steps.end == step => steps.end = step.saturating_add(1),
+            _ => self.gone.push((branch, step..step.saturating_add(1))),
+        }
+    }
+
+    /// In one transaction, if what is written anew is not very much. If it is, in several, after each of which every checkpoint
+    /// that stays reads as it did: first go the segments that a new full must not be read with, then the fulls come, the oldest
+    /// first, and what goes goes last.
+    async fn carry_out(&self, saver: &dyn Checkpointer, place: Place<'_>) -> Result<(), StoreError> {
+        let rewrite = Rewrite { place, fence: 0, fulls: &[], unfold: &[], gone: &[] };
+        let (mut fulls, mut bytes, mut splits) = (Vec::new(), 0, false);
+        // Where a value is now that stood in a row which goes.
+        let mut moved = HashMap::new();
+        for (id, kind) in &self.fulls {
+            let Some(record) = self.full(saver, place, (*id, *kind), &mut moved).await? else { continue };
+            bytes += record.len();
+            fulls.push((*id, record));
+            if bytes < BATCH {
+                continue;
+            }
+            if !std::mem::replace(&mut splits, true) {
+                let unfold = self.all_to_unfold();
+                saver.rewrite(Rewrite { unfold: &unfold, ..rewrite }).await?;
+            }
+            saver.rewrite(Rewrite { fulls: &fulls, ..rewrite }).await?;
+            (fulls, bytes) = (Vec::new(), 0);
+        }
+        saver.rewrite(Rewrite { fulls: &fulls, unfold: &self.unfold, gone: &self.gone, ..rewrite }).await
+    }
+
+    /// The checkpoints with a segment that may begin before a new full.
+    fn all_to_unfold(&self) -> Vec<CheckpointId> {
+        let deltas = self.fulls.iter().filter(|(_, kind)| *kind != RowKind::Full).map(|(id, _)| *id);
+        self.unfold.iter().chain(&self.unfold_before_they_go).copied().chain(deltas).collect()
+    }
+
+    /// The record of one that may have to be written anew; `None` if it need not.
+    async fn full(
+        &self,
+        saver: &dyn Checkpointer,
+        place: Place<'_>,
+        (id, kind): (CheckpointId, RowKind),
+        moved: &mut HashMap<(usize, CheckpointId), CheckpointId>,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
+        let rows = match kind {
+            RowKind::Full => Vec::from_iter(saver.row(place, id).await?),
+            _ => saver.get(place, Some(id)).await?.unwrap_or_default().rows,
+        };
+        let (header, mut folded) = fold(place, &rows)?;
+        let mut changed = kind != RowKind::Full;
+        for (field, holder) in folded.elsewhere() {
+            if self.kept.contains(&holder) {
+                continue;
+            }
+            changed = true;
+            match moved.get(&(field, holder)) {
+                Some(new) => folded.refer_to(field, *new),
+                None => {
+                    take_over(saver, place, &mut folded, field, holder, id).await?;
+                    moved.insert((field, holder), id);
+                }
+            }
+        }
+        Ok(changed.then(|| header.to_record(&folded.to_operations())))
+    }
+}
+
+/// Reads rows that follow each other, beginning with a full.
+pub(super) fn fold(place: Place<'_>, rows: &[Row]) -> Result<(HeaderMap, Folded), StoreError> {
+    let (mut header, mut folded) = (HeaderMap::default(), Folded::default());
+    rows.iter().try_for_each(|row| add(place, &mut header, &mut folded, row))?;
+    Ok((header, folded))
+}
+
+/// Takes one more row over.
+pub(super) fn add(
+    place: Place<'_>,
+    header: &mut HeaderMap,
+    folded: &mut Folded,
+    row: &Row,
+) -> Result<(), StoreError> {
+    let read = open(&row.record).and_then(|view| {
+        header.apply(view.header)?;
+        let id = (row.kind != RowKind::Segment).then_some(row.id);
+        folded.apply(view.operations, id)
+    });
+    read.map_err(|error| unreadable(place, row.id, error))
+}
+
+/// Puts the value itself where it was referred to.
+async fn take_over(
+    saver: &dyn Checkpointer,
+    place: Place<'_>,
+    folded: &mut Folded,
+    field: usize,
+    holder: CheckpointId,
+    id: CheckpointId,
+) -> Result<(), StoreError> {
+    let row = saver.row(place, holder).await?;
+    let row =
+        row.ok_or_else(|| corrupt(place, id, format!("it refers to checkpoint {holder}, which is gone")))?;
+    let mut other = Folded::default();
+    let filled = open(&row.record)
+        .and_then(|view| other.apply(view.operations, Some(holder)))
+        .and_then(|()| folded.fill(field, &other, holder));
+    filled.map(drop).map_err(|error| unreadable(place, holder, error))
+}

@@ -1,0 +1,68 @@
+//! What a run takes from outside itself besides its tasks: time and randomness.
+//!
+//! It knows nothing of states or graphs, so that one object serves a run and everything in it.
+
+use std::collections::hash_map::RandomState;
+use std::future::poll_fn;
+use std::hash::BuildHasher;
+use std::task::Poll;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use async_trait::async_trait;
+
+/// Time and randomness for runs. Give a test's own with
+/// `CompiledGraph::services` to make every run repeat exactly.
+#[async_trait]
+pub trait Services: Send + Sync + 'static {
+    /// The wall clock; checkpoints carry it.
+    fn now(&self) -> SystemTime;
+
+    /// Waits; retry backoff and node timeouts use it.
+    async fn sleep(&self, duration: Duration);
+
+    /// A random number; backoff jitter and run ids use it.
+    fn random(&self) -> u64;
+}
+
+/// The real clock, tokio's timer and the operating system's randomness.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemServices;
+
+#[async_trait]
+impl Services for SystemServices {
+    fn now(&self) -> SystemTime {
+        SystemTime::now()
+    }
+
+    async fn sleep(&self, duration: Duration) {
+        tokio::time::sleep(duration).await;
+    }
+
+    fn random(&self) -> u64 {
+        // The standard library seeds each `RandomState` apart from the others of the process.
+        RandomState::new().hash_one(0_u8)
+    }
+}
+
+/// The microseconds since 1970, as times are stored; 0 for times before.
+pub fn micros(time: SystemTime) -> u64 {
+    let Ok(since) = time.duration_since(UNIX_EPOCH) else { return 0 };
+    since.as_secs().saturating_mul(1_000_000).saturating_add(u64::from(since.subsec_micros()))
+}
+
+/// The time that was stored so; 1970 if no clock can show it.
+pub fn from_micros(micros: u64) -> SystemTime {
+    UNIX_EPOCH.checked_add(Duration::from_micros(micros)).unwrap_or(UNIX_EPOCH)
+}
+
+/// Lets others run, once. tokio's own also waits for the I/O driver.
+pub fn yield_now() -> impl Future<Output = ()> {
+    let mut yielded = false;
+    poll_fn(move |cx| {
+        if std::mem::replace(&mut yielded, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+}

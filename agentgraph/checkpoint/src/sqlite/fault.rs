@@ -1,0 +1,160 @@
+//! What a failure of SQLite means to the user: which file, and what to do about it. And how long to wait for a lock.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rusqlite::ErrorCode;
+use tokio::time::{Instant, sleep};
+
+use crate::error::{StoreCode, StoreError};
+
+/// What a statement failed with, before it is known whether anybody will hear of it.
+#[derive(Debug)]
+pub(super) enum Fault {
+    Sqlite(rusqlite::Error),
+    Known(StoreError),
+}
+
+impl Fault {
+    /// Whether the same call may succeed when another connection is done.
+    pub(super) fn is_busy(&self) -> bool {
+        matches!(self, Fault::Sqlite(error) if is_busy(error))
+    }
+}
+
+pub(super) fn is_busy(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+}
+
+impl From<rusqlite::Error> for Fault {
+    fn from(error: rusqlite::Error) -> Self {
+        Fault::Sqlite(error)
+    }
+}
+
+impl From<StoreError> for Fault {
+    fn from(error: StoreError) -> Self {
+        Fault::Known(error)
+    }
+}
+
+/// Where the rows are, for messages.
+#[derive(Clone, Debug)]
+pub(super) enum Home {
+    File(PathBuf),
+    Memory,
+}
+
+impl fmt::Display for Home {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Home::File(path) => write!(out, "the checkpoint database `{}`", path.display()),
+            Home::Memory => out.write_str("the checkpoint database in memory"),
+        }
+    }
+}
+
+impl Home {
+    /// The error for the user.
+    pub(super) fn explain(&self, fault: Fault) -> StoreError {
+        match fault {
+            Fault::Known(error) => error,
+            Fault::Sqlite(error) if is_foreign_value(&error) => {
+                let problem =
+                    "holds a value that agentgraph did not write; restore a backup, or delete the thread";
+                StoreError::new(StoreCode::CorruptCheckpoint, format!("{self} {problem}")).with_source(error)
+            }
+            Fault::Sqlite(error) => self.error(remedy(&error)).with_source(error),
+        }
+    }
+
+    pub(super) fn error(&self, problem: impl fmt::Display) -> StoreError {
+        StoreError::new(StoreCode::Store, format!("{self} {problem}"))
+    }
+
+    /// For a row that its leader took and did not bring back, which takes a panic in the middle of a commit.
+    pub(super) fn lost(&self) -> StoreError {
+        self.error("may or may not hold the last commit; read the thread again before you go on")
+    }
+}
+
+fn is_foreign_value(error: &rusqlite::Error) -> bool {
+    use rusqlite::Error::{FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType, Utf8Error};
+    matches!(
+        error,
+        FromSqlConversionFailure(..) | IntegralValueOutOfRange(..) | InvalidColumnType(..) | Utf8Error(..)
+    )
+}
+
+fn remedy(error: &rusqlite::Error) -> String {
+    let known = match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            "stayed locked by another process for longer than the busy timeout: end that process, or raise \
+             `SqliteSaverBuilder::busy_timeout`"
+        }
+        Some(
+            ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::AuthorizationForStatementDenied,
+        ) => READ_ONLY,
+        Some(ErrorCode::CannotOpen) => {
+            "cannot be opened: its path must name a file, and this process must be allowed to write it and its \
+             folder"
+        }
+        Some(ErrorCode::NotADatabase) => {
+            "is not an SQLite database: choose another path, or move that file away"
+        }
+        Some(ErrorCode::DatabaseCorrupt) => {
+            "is damaged: restore a backup, or save what can be read with the `.recover` command of `sqlite3`"
+        }
+        Some(ErrorCode::DiskFull) => {
+            "has no room left: free some on its disk, or raise `SqliteSaverBuilder::max_size`, then go on with `proceed()`"
+        }
+        Some(ErrorCode::SystemIoFailure | ErrorCode::FileLockingProtocolFailed) => {
+            "could not be read or written: check the disk; it must be a local one, not a network file system"
+        }
+        Some(ErrorCode::TooBig) => {
+            "cannot hold a record above 1 GB: keep large values in files and their names in the state"
+        }
+        _ => return format!("failed: {error}"),
+    };
+    known.to_owned()
+}
+
+pub(super) const READ_ONLY: &str = "is read-only: make the file and its folder writable for this process, choose another \
+                                    path, or open it with `SqliteSaverBuilder::read_only` to read from it";
+
+/// How long to wait for another process: pauses from 1 ms, doubled up to 50 ms, until the limit.
+#[derive(Debug)]
+pub(super) struct Patience {
+    since: Instant,
+    limit: Duration,
+    next: Duration,
+}
+
+impl Patience {
+    const LONGEST: Duration = Duration::from_millis(50);
+
+    pub(super) fn new(limit: Duration) -> Self {
+        Patience { since: Instant::now(), limit, next: Duration::from_millis(1) }
+    }
+
+    /// Sleeps, unless the limit has passed; says whether it slept.
+    pub(super) async fn pause(&mut self) -> bool {
+        let patient = self.since.elapsed() < self.limit;
+        if patient {
+            self.sleep().await;
+        }
+        patient
+    }
+
+    pub(super) async fn sleep(&mut self) {
+        sleep(self.next()).await;
+    }
+
+    /// How long the next pause is.
+    pub(super) fn next(&mut self) -> Duration {
+        let pause = self.next;
+        self.next = (pause * 2).min(Self::LONGEST);
+        pause
+    }
+}

@@ -1,0 +1,90 @@
+//! Leases in the file: who has a thread, and whether he still lives.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rusqlite::{Connection, params};
+
+use super::fault::Fault;
+use super::owner::Owner;
+use super::rows::{as_fence, execute, first};
+use crate::lease::{Claim, LeaseTerms};
+use crate::services::micros;
+
+/// Skips the row if the thread is leased.
+const TAKE: &str = "INSERT OR IGNORE INTO lease (thread, owner, until) VALUES (?1, ?2, ?3)";
+const LOOK: &str = "SELECT fence, owner, until FROM lease WHERE thread = ?1";
+const RENEW: &str = "UPDATE lease SET until = ?3 WHERE fence = ?2 AND thread = ?1";
+const RELEASE: &str = "DELETE FROM lease WHERE fence = ?2 AND thread = ?1";
+const FORGET: &str = "DELETE FROM lease WHERE thread = ?1";
+
+pub(super) const ALL: &[&str] = &[TAKE, LOOK, RENEW, RELEASE, FORGET];
+
+/// Takes a thread. Needs a transaction only where somebody has it; a single statement is one.
+pub(super) fn take(
+    connection: &Connection,
+    owner: &Owner,
+    thread: &str,
+    terms: LeaseTerms,
+) -> Result<Claim, Fault> {
+    let until = as_time(terms.until);
+    if execute(connection, TAKE, params![thread, owner.name(), until])? > 0 {
+        return Ok(Claim::Granted { fence: last_fence(connection) });
+    }
+    let mut statement = connection.prepare_cached(LOOK)?;
+    let found = first(&mut statement, [thread], |row| {
+        Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, row.get::<_, i64>(2)?))
+    })?;
+    if let Some((fence, holder, held_until)) = found {
+        let holds = held_until > as_time(terms.now) && owner.sees_alive(&holder);
+        if holds && !terms.seize {
+            return Ok(Claim::Held { fence: fence.unsigned_abs(), until: from_time(held_until) });
+        }
+        // If another one took it since it was looked at, his lease is there and the insertion is skipped.
+        execute(connection, RELEASE, params![thread, fence])?;
+    }
+    match execute(connection, TAKE, params![thread, owner.name(), until])? {
+        0 => take(connection, owner, thread, terms),
+        _ => Ok(Claim::Granted { fence: last_fence(connection) }),
+    }
+}
+
+fn last_fence(connection: &Connection) -> u64 {
+    connection.last_insert_rowid().unsigned_abs()
+}
+
+/// `false` if the lease is gone.
+pub(super) fn renew(
+    connection: &Connection,
+    thread: &str,
+    fence: u64,
+    until: SystemTime,
+) -> Result<bool, Fault> {
+    Ok(execute(connection, RENEW, params![thread, as_fence(fence), as_time(until)])? > 0)
+}
+
+pub(super) fn release(connection: &Connection, thread: &str, fence: u64) -> Result<(), Fault> {
+    execute(connection, RELEASE, params![thread, as_fence(fence)])?;
+    Ok(())
+}
+
+/// Ends whatever lease the thread has.
+pub(super) fn forget(connection: &Connection, thread: &str) -> Result<(), Fault> {
+    execute(connection, FORGET, [thread])?;
+    Ok(())
+}
+
+/// Whether the thread's lease still has that fence.
+pub(super) fn holds(connection: &Connection, thread: &str, fence: u64) -> Result<bool, Fault> {
+    let mut statement = connection.prepare_cached(LOOK)?;
+    let found = first(&mut statement, [thread], |row| Ok(row.get::<_, i64>(0)?))?;
+    Ok(found == Some(as_fence(fence)))
+}
+
+fn as_time(time: SystemTime) -> i64 {
+    i64::try_from(micros(time)).unwrap_or(i64::MAX)
+}
+
+fn from_time(micros: i64) -> SystemTime {
+    let since = Duration::from_micros(u64::try_from(micros).unwrap_or(0));
+    UNIX_EPOCH.checked_add(since).unwrap_or(UNIX_EPOCH)
+}

@@ -1,0 +1,326 @@
+//! From a path to a connection: the folders, the file, the settings, the schema.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+use tokio::task::spawn_blocking;
+
+use super::fault::{Fault, Home, Patience, READ_ONLY};
+use super::schema::{self, Contents};
+use super::{SqliteSaver, rows};
+use crate::blob::SHARE_FROM;
+use crate::error::StoreError;
+
+/// When a commit is safe from a power cut. Both are safe when the process is killed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Synchronous {
+    /// When SQLite next moves its log into the file; until then a power cut may take the last commits, in order,
+    /// and leaves the file whole.
+    #[default]
+    Normal,
+    /// Before the call returns.
+    Full,
+}
+
+impl Synchronous {
+    fn name(self) -> &'static str {
+        match self {
+            Synchronous::Normal => "NORMAL",
+            Synchronous::Full => "FULL",
+        }
+    }
+}
+
+/// The options of a [`SqliteSaver`]; made by [`SqliteSaver::builder`].
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), agentgraph_checkpoint::StoreError> {
+/// # let folder = std::env::temp_dir().join(format!("agentgraph-options-{}", std::process::id()));
+/// use agentgraph_checkpoint::{Checkpointer, SqliteSaver, Synchronous};
+/// use std::time::Duration;
+///
+/// let saver = SqliteSaver::builder(folder.join("threads.db"))
+///     .synchronous(Synchronous::Full)
+///     .busy_timeout(Duration::from_secs(30))
+///     .open()
+///     .await?;
+/// assert!(saver.threads().await?.is_empty());
+/// # drop(saver);
+/// # std::fs::remove_dir_all(&folder).ok();
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until `open`"]
+pub struct SqliteSaverBuilder {
+    path: PathBuf,
+    synchronous: Synchronous,
+    pub(super) busy_timeout: Duration,
+    max_size: Option<u64>,
+    pub(super) read_only: bool,
+    pub(super) share_from: usize,
+}
+
+impl SqliteSaverBuilder {
+    pub(super) fn new(path: &Path) -> Self {
+        SqliteSaverBuilder {
+            path: path.to_owned(),
+            synchronous: Synchronous::default(),
+            busy_timeout: Duration::from_secs(5),
+            max_size: None,
+            read_only: false,
+            share_from: SHARE_FROM,
+        }
+    }
+
+    /// When a commit is safe from a power cut. [`Synchronous::Normal`] if not set.
+    pub fn synchronous(mut self, synchronous: Synchronous) -> Self {
+        self.synchronous = synchronous;
+        self
+    }
+
+    /// How long a call waits, asleep, for another process that has the file locked, before it fails with
+    /// [`StoreCode::Store`](crate::StoreCode::Store). 5 seconds if not set; zero does not wait.
+    pub fn busy_timeout(mut self, timeout: Duration) -> Self {
+        self.busy_timeout = timeout;
+        self
+    }
+
+    /// How many bytes the file may have, in whole pages of 4 KiB; no limit if not set. What would make it larger fails with
+    /// [`StoreCode::Store`](crate::StoreCode::Store), and what was stored stays: prune or delete threads, or raise the limit, and go
+    /// on. A file that is larger already stays as it is. SQLite's log beside the file is not counted; it is mostly below
+    /// 4 MiB and at most 64 MiB when nobody writes.
+    pub fn max_size(mut self, bytes: u64) -> Self {
+        self.max_size = Some(bytes);
+        self
+    }
+
+    /// Opens a file that is there, to read from it: its threads, their states and their histories. Whatever would store fails with
+    /// [`StoreCode::Store`](crate::StoreCode::Store). For a file on a disk, in a folder or of a user that may not be written, and for who wants
+    /// to look at the threads of a program that runs.
+    ///
+    /// To read beside a program that writes, SQLite needs the log's files, which it makes beside the database where it may. Where it
+    /// may not, and there is no log, the file is taken for one that nobody writes: who opened it does not see what is stored
+    /// afterwards, and may find it damaged.
+    pub fn read_only(mut self) -> Self {
+        self.read_only = true;
+        self
+    }
+
+    /// From how many bytes on a value is stored once, however many checkpoints, branches and threads hold it; 64 KiB if not
+    /// set, `usize::MAX` for never. What is in the file already stays as it is; savers that share a file may differ.
+    ///
+    /// A smaller size finds more that is the same, and costs an index entry of about 150 bytes for each place where a value stands,
+    /// and a hash of it whenever it is written or read.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> agentgraph::prelude::Result<()> {
+    /// # let folder = std::env::temp_dir().join(format!("agentgraph-shared-{}", std::process::id()));
+    /// # use agentgraph::prelude::*;
+    /// # use serde::{Deserialize, Serialize};
+    /// use agentgraph_checkpoint::{Checkpointer, SqliteSaver};
+    /// use std::sync::Arc;
+    ///
+    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # struct Reading { page: String, n: u64 }
+    /// # async fn read() {}
+    /// # let graph = StateGraph::<Reading>::new().node("read", read).edge(START, "read").compile()?;
+    /// let saver = SqliteSaver::builder(folder.join("threads.db")).share_values_from(10_000).open().await?;
+    /// let saver = Arc::new(saver);
+    /// let graph = graph.checkpointer(Arc::clone(&saver));
+    /// for thread in ["a", "b", "c"] {
+    ///     graph.invoke(Reading::update().page("page ".repeat(100_000))).thread(thread).await?;
+    /// }
+    /// let usage = saver.usage().await?;
+    /// assert_eq!((usage.values, usage.value_bytes, usage.uses), (1, 500_000, 3));
+    /// # drop((graph, saver));
+    /// # std::fs::remove_dir_all(&folder).ok();
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn share_values_from(mut self, bytes: usize) -> Self {
+        self.share_from = bytes;
+        self
+    }
+
+    /// Opens the file; creates it, and the folders above it, if it is not there.
+    ///
+    /// # Errors
+    /// As [`SqliteSaver::open`].
+    pub async fn open(self) -> Result<SqliteSaver, StoreError> {
+        let home = Home::File(self.path.clone());
+        if self.path.as_os_str() == ":memory:" {
+            return Err(
+                home.error("is SQLite's name for no file: use `MemorySaver`, or `SqliteSaver::in_memory()`")
+            );
+        }
+        let mut patience = Patience::new(self.busy_timeout);
+        loop {
+            match self.attempt(&home).await {
+                Ok(connection) => return Ok(SqliteSaver::new(home, &self, connection)),
+                Err(fault) if fault.is_busy() && patience.pause().await => {}
+                Err(fault) => return Err(home.explain(fault)),
+            }
+        }
+    }
+
+    /// On a thread for blocking work, because a new file costs several waits for the disk.
+    async fn attempt(&self, home: &Home) -> Result<Connection, Fault> {
+        let (options, its_home) = (self.clone(), home.clone());
+        let attempt = spawn_blocking(move || options.connect(&its_home));
+        match attempt.await {
+            Ok(outcome) => outcome,
+            Err(error) => Err(home.error("could not be opened").with_source(error).into()),
+        }
+    }
+
+    fn connect(&self, home: &Home) -> Result<Connection, Fault> {
+        if self.read_only {
+            return self.connect_to_read(home);
+        }
+        let path = create_folders(&self.path, home)?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(path, flags)?;
+        connection.busy_timeout(Duration::ZERO)?;
+        if connection.is_readonly("main")? {
+            return Err(home.error(READ_ONLY).into());
+        }
+        let contents = schema::contents(&connection, home)?;
+        if contents == Contents::Nothing {
+            // Can only be said before there is anything in the file.
+            connection.execute_batch("PRAGMA auto_vacuum = INCREMENTAL")?;
+        }
+        use_log(&connection, home)?;
+        let connection = finish(connection, contents, self.synchronous, home)?;
+        if let Some(bytes) = self.max_size {
+            limit_pages(&connection, bytes)?;
+        }
+        Ok(connection)
+    }
+}
+
+impl SqliteSaverBuilder {
+    fn connect_to_read(&self, home: &Home) -> Result<Connection, Fault> {
+        let path = absolute(&self.path, home)?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let look = |connection: Connection| {
+            connection.busy_timeout(Duration::ZERO)?;
+            let contents = schema::contents(&connection, home)?;
+            Ok((connection, contents))
+        };
+        let (connection, contents) = match look(Connection::open_with_flags(&path, flags)?) {
+            Err(Fault::Sqlite(error)) if needs_files_beside(&error) && !has_log(&path) => {
+                let unchanging = as_unchanging(&path).ok_or(Fault::Sqlite(error))?;
+                look(Connection::open_with_flags(unchanging, flags | OpenFlags::SQLITE_OPEN_URI)?)?
+            }
+            looked => looked?,
+        };
+        if contents != Contents::Checkpoints {
+            let problem = "has no tables of this release, which one who may write it makes when he opens it";
+            return Err(home.error(problem).into());
+        }
+        finish(connection, contents, self.synchronous, home)
+    }
+}
+
+/// Whether SQLite cannot read a file because it may not make those of its log.
+fn needs_files_beside(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly))
+}
+
+/// Whether something was stored that is not in the file itself. What cannot be told is taken for a yes.
+fn has_log(path: &Path) -> bool {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    match std::fs::metadata(log) {
+        Ok(log) => log.len() > 0,
+        Err(error) => error.kind() != std::io::ErrorKind::NotFound,
+    }
+}
+
+/// SQLite's name for a file that nobody changes.
+fn as_unchanging(path: &Path) -> Option<String> {
+    let path = path.to_str()?.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    Some(format!("file:{path}?immutable=1"))
+}
+
+/// A database of its own for every call.
+pub(super) fn in_memory() -> Result<SqliteSaver, StoreError> {
+    let home = Home::Memory;
+    let options = SqliteSaverBuilder::new(Path::new("")).busy_timeout(Duration::ZERO);
+    let connection = Connection::open_in_memory().map_err(Fault::from);
+    let connection = connection
+        .and_then(|connection| finish(connection, Contents::Nothing, Synchronous::Normal, &home))
+        .map_err(|fault| home.explain(fault))?;
+    Ok(SqliteSaver::new(home, &options, connection))
+}
+
+/// Where the open file is, whatever directory the process changes to. SQLite follows links, and its log lies beside the file itself.
+pub(super) fn opened(connection: &Connection, path: &Path) -> PathBuf {
+    let known = connection.path().filter(|path| !path.is_empty()).map(PathBuf::from);
+    known.or_else(|| std::path::absolute(path).ok()).unwrap_or_else(|| path.to_owned())
+}
+
+/// The path, absolute: SQLite gives a meaning of its own to relative ones such as `:memory:` and `file:...`.
+fn absolute(path: &Path, home: &Home) -> Result<PathBuf, Fault> {
+    let absolute = std::path::absolute(path);
+    Ok(absolute.map_err(|error| home.error("has no path that a file could have").with_source(error))?)
+}
+
+fn create_folders(path: &Path, home: &Home) -> Result<PathBuf, Fault> {
+    let absolute = absolute(path, home)?;
+    if let Some(folder) = absolute.parent() {
+        std::fs::create_dir_all(folder).map_err(|error| {
+            let problem = format!("needs the folder `{}`, which cannot be created", folder.display());
+            home.error(problem).with_source(error)
+        })?;
+    }
+    Ok(absolute)
+}
+
+fn use_log(connection: &Connection, home: &Home) -> Result<(), Fault> {
+    let mode: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
+    if mode != "wal" {
+        let problem = format!("cannot use SQLite's WAL mode (it stays at `{mode}`): put it on a local disk");
+        return Err(home.error(problem).into());
+    }
+    Ok(())
+}
+
+/// SQLite forgets the limit with the connection.
+fn limit_pages(connection: &Connection, bytes: u64) -> Result<(), Fault> {
+    let page: u32 = connection.query_row("PRAGMA page_size", [], |row| row.get(0))?;
+    let pages = u32::try_from(bytes / u64::from(page.max(1))).unwrap_or(u32::MAX - 1).max(1);
+    connection.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(()))?;
+    Ok(())
+}
+
+/// The limit keeps one burst of large records from leaving a log of that size for ever. The file may come from
+/// anywhere, so nothing in its schema may call functions. What is
+/// deleted is overwritten, since people ask for that who delete threads; it costs only those who delete.
+fn finish(
+    connection: Connection,
+    contents: Contents,
+    synchronous: Synchronous,
+    home: &Home,
+) -> Result<Connection, Fault> {
+    let settings = format!(
+        "PRAGMA synchronous = {};
+         PRAGMA journal_size_limit = 67108864;
+         PRAGMA secure_delete = ON;
+         PRAGMA trusted_schema = OFF;",
+        synchronous.name()
+    );
+    connection.execute_batch(&settings)?;
+    if contents != Contents::Checkpoints {
+        schema::bring_up_to_date(&connection, home)?;
+    }
+    rows::prepare(&connection)?;
+    Ok(connection)
+}

@@ -1,0 +1,363 @@
+//! How the commits of many runs become one transaction.
+//!
+//! Who cannot store its row at once pushes a copy here, and lets the other runs come to the same point. Whoever gets the
+//! connection then commits all that is queued; the others find their answer. So nobody needs a thread or a task of its own, and
+//! whoever is dropped while he waits leaves nothing behind: his row is taken out of the queue, or was committed.
+//!
+//! Knows no awaits. The queue's lock is never held during a commit.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rusqlite::Connection;
+use tokio::time::Instant;
+
+use super::fault::{Fault, Home, is_busy};
+use super::owner::Owner;
+use super::{leases, rows};
+use crate::blob::PutPieces;
+use crate::error::StoreError;
+use crate::lease::{Claim, LeaseTerms};
+use crate::owned::OwnedPut;
+use crate::row::Put;
+
+/// A transaction ends with the row that passes one of these, so that a crowd does not hold the executor for long.
+const BATCH_ROWS: usize = 512;
+const BATCH_BYTES: usize = 1 << 20;
+
+/// After so many rows that one run stored by itself it goes through the queue once, which yields: on a runtime with one
+/// thread the others could not show themselves otherwise.
+const ALONE_FOR: u32 = 64;
+
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    waiting: Mutex<Waiting>,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    jobs: VecDeque<Arc<Job>>,
+    /// The thread of the last commit, if it was of one thread.
+    last: Option<String>,
+    alone: u32,
+}
+
+/// Something to be stored that waits, and its answer.
+#[derive(Debug)]
+struct Job {
+    thread: String,
+    deed: Deed,
+    since: Instant,
+    answer: Mutex<Answer>,
+}
+
+#[derive(Debug)]
+enum Deed {
+    Put(OwnedPut, PutPieces),
+    Take(LeaseTerms),
+    Release { fence: u64 },
+}
+
+/// What became of it: for one who takes a thread, whether he has it.
+pub(super) type Outcome = Result<Option<Claim>, StoreError>;
+
+#[derive(Debug)]
+enum Answer {
+    Awaited,
+    Given(Outcome),
+    /// Nobody waits any more. Set under the queue's lock, so that a leader which gives rows back cannot miss it.
+    Withdrawn,
+}
+
+/// What a commit of the queue came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// The first rows have their answers; there may be more.
+    Committed,
+    /// Nothing was queued.
+    Empty,
+    /// Another process has the file locked; the rows are back in the queue.
+    Busy,
+}
+
+impl Queue {
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a run on `thread` seems to be the only one that stores.
+    pub(super) fn is_alone(&self, thread: &str) -> bool {
+        let waiting = self.waiting();
+        waiting.jobs.is_empty() && waiting.alone < ALONE_FOR && waiting.last.as_deref() == Some(thread)
+    }
+
+    /// Notes a row that was stored beside the queue, by a run that was alone.
+    pub(super) fn stored_alone(&self) {
+        self.waiting().alone += 1;
+    }
+
+    /// Puts a copy of the row into the queue.
+    pub(super) fn push(&self, put: &Put<'_>, pieces: PutPieces) -> Ticket<'_> {
+        self.push_deed(put.place.thread, Deed::Put(OwnedPut::of(put), pieces))
+    }
+
+    /// The wish for a lease.
+    pub(super) fn push_take(&self, thread: &str, terms: LeaseTerms) -> Ticket<'_> {
+        self.push_deed(thread, Deed::Take(terms))
+    }
+
+    /// The end of a lease.
+    pub(super) fn push_release(&self, thread: &str, fence: u64) -> Ticket<'_> {
+        self.push_deed(thread, Deed::Release { fence })
+    }
+
+    /// The end of a lease that nobody waits for: it is carried out with whatever is stored next.
+    pub(super) fn release_later(&self, thread: &str, fence: u64) {
+        self.waiting().jobs.push_back(Job::new(thread, Deed::Release { fence }));
+    }
+
+    fn push_deed(&self, thread: &str, deed: Deed) -> Ticket<'_> {
+        let job = Job::new(thread, deed);
+        self.waiting().jobs.push_back(Arc::clone(&job));
+        Ticket { queue: self, job }
+    }
+
+    /// Commits what is queued, or the first of very many. One that lost its race does not hold up the others.
+    pub(super) fn commit(
+        &self,
+        connection: &Connection,
+        owner: &Owner,
+        home: &Home,
+        patience: Duration,
+    ) -> Progress {
+        let jobs = self.take();
+        let stored = match &jobs[..] {
+            [] => return Progress::Empty,
+            [one] => one.carry_out(connection, owner).map(|outcome| vec![outcome]),
+            several => rows::transaction(connection, rows::Begin::ToWrite, || {
+                several.iter().map(|job| job.carry_out_within(connection, owner)).collect()
+            }),
+        };
+        match stored {
+            Ok(outcomes) => {
+                for (job, outcome) in jobs.iter().zip(outcomes) {
+                    self.settle(job, outcome);
+                }
+                Progress::Committed
+            }
+            Err(Fault::Sqlite(error)) if is_busy(&error) => {
+                self.give_back(jobs.into(), error, home, patience)
+            }
+            Err(_) => self.commit_singly(connection, owner, jobs.into(), home, patience),
+        }
+    }
+
+    /// For a batch that failed as a whole: each row gets its own transaction, and its own error.
+    fn commit_singly(
+        &self,
+        connection: &Connection,
+        owner: &Owner,
+        mut jobs: VecDeque<Arc<Job>>,
+        home: &Home,
+        patience: Duration,
+    ) -> Progress {
+        while let Some(job) = jobs.front() {
+            match job.carry_out(connection, owner) {
+                Ok(outcome) => self.settle(job, outcome),
+                Err(Fault::Sqlite(error)) if is_busy(&error) => {
+                    return self.give_back(jobs, error, home, patience);
+                }
+                Err(fault) => job.fail(home, fault),
+            }
+            jobs.pop_front();
+        }
+        Progress::Committed
+    }
+
+    /// A lease whose owner went away meanwhile is given back.
+    fn settle(&self, job: &Job, outcome: Outcome) {
+        if let Some(fence) = job.settle(outcome) {
+            self.release_later(&job.thread, fence);
+        }
+    }
+
+    fn take(&self) -> Vec<Arc<Job>> {
+        let mut waiting = self.waiting();
+        let mut bytes = 0;
+        let fits = waiting.jobs.iter().take(BATCH_ROWS).take_while(|job| {
+            let before = bytes;
+            bytes += job.bytes();
+            before < BATCH_BYTES
+        });
+        let count = fits.count();
+        let jobs: Vec<Arc<Job>> = waiting.jobs.drain(..count).collect();
+        waiting.last = match &jobs[..] {
+            [one] if waiting.jobs.is_empty() => Some(one.thread.clone()),
+            _ => None,
+        };
+        waiting.alone = 0;
+        jobs
+    }
+
+    /// Back to the front of the queue, except those whose patience is at its end or who went away.
+    fn give_back(
+        &self,
+        jobs: VecDeque<Arc<Job>>,
+        busy: rusqlite::Error,
+        home: &Home,
+        patience: Duration,
+    ) -> Progress {
+        let mut waiting = self.waiting();
+        for job in jobs.into_iter().rev() {
+            if job.since.elapsed() >= patience {
+                job.fail(home, Fault::Sqlite(again(&busy)));
+            } else if !matches!(*job.answer(), Answer::Withdrawn) {
+                waiting.jobs.push_front(job);
+            }
+        }
+        Progress::Busy
+    }
+}
+
+/// The error once more, for another of those whom it stopped.
+fn again(busy: &rusqlite::Error) -> rusqlite::Error {
+    match busy {
+        rusqlite::Error::SqliteFailure(error, message) => {
+            rusqlite::Error::SqliteFailure(*error, message.clone())
+        }
+        _ => rusqlite::Error::InvalidQuery,
+    }
+}
+
+impl Job {
+    fn new(thread: &str, deed: Deed) -> Arc<Self> {
+        let (thread, since) = (thread.to_owned(), Instant::now());
+        Arc::new(Job { thread, deed, since, answer: Mutex::new(Answer::Awaited) })
+    }
+
+    fn carry_out(&self, connection: &Connection, owner: &Owner) -> Result<Outcome, Fault> {
+        match &self.deed {
+            Deed::Put(put, pieces) => {
+                let put = put.borrowed(&self.thread);
+                Ok(told(&put, rows::put(connection, &put, pieces)?))
+            }
+            _ => self.carry_out_within(connection, owner),
+        }
+    }
+
+    fn carry_out_within(&self, connection: &Connection, owner: &Owner) -> Result<Outcome, Fault> {
+        match &self.deed {
+            Deed::Put(put, pieces) => {
+                let put = put.borrowed(&self.thread);
+                Ok(told(&put, rows::put_within(connection, &put, pieces)?))
+            }
+            Deed::Take(terms) => Ok(Ok(Some(leases::take(connection, owner, &self.thread, *terms)?))),
+            Deed::Release { fence } => {
+                leases::release(connection, &self.thread, *fence)?;
+                Ok(Ok(None))
+            }
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        match &self.deed {
+            Deed::Put(put, _) => put.bytes(),
+            Deed::Take(_) | Deed::Release { .. } => 0,
+        }
+    }
+
+    fn answer(&self) -> MutexGuard<'_, Answer> {
+        self.answer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives the fence of a lease that nobody waits for any more.
+    fn settle(&self, outcome: Outcome) -> Option<u64> {
+        let mut answer = self.answer();
+        if matches!(*answer, Answer::Withdrawn) {
+            return granted(&outcome);
+        }
+        *answer = Answer::Given(outcome);
+        None
+    }
+
+    fn fail(&self, home: &Home, fault: Fault) {
+        self.settle(Err(home.explain(fault).on_thread(&self.thread)));
+    }
+}
+
+fn granted(outcome: &Outcome) -> Option<u64> {
+    match outcome {
+        Ok(Some(Claim::Granted { fence })) => Some(*fence),
+        _ => None,
+    }
+}
+
+fn told(put: &Put<'_>, stored: rows::Stored) -> Outcome {
+    match stored {
+        Ok(()) => Ok(None),
+        Err(late) => Err(late.explain(put.place, put.id)),
+    }
+}
+
+/// The claim of one who waits. Dropped, it takes the row out of the queue.
+#[derive(Debug)]
+pub(super) struct Ticket<'a> {
+    queue: &'a Queue,
+    job: Arc<Job>,
+}
+
+impl Ticket<'_> {
+    /// The answer, once.
+    pub(super) fn take(&self) -> Option<Outcome> {
+        let mut answer = self.job.answer();
+        match std::mem::replace(&mut *answer, Answer::Withdrawn) {
+            Answer::Given(outcome) => Some(outcome),
+            before => {
+                *answer = before;
+                None
+            }
+        }
+    }
+}
+
+impl Drop for Ticket<'_> {
+    fn drop(&mut self) {
+        if matches!(*self.job.answer(), Answer::Withdrawn) {
+            return;
+        }
+        let mut waiting = self.queue.waiting();
+        let left = std::mem::replace(&mut *self.job.answer(), Answer::Withdrawn);
+        waiting.jobs.retain(|job| !Arc::ptr_eq(job, &self.job));
+        drop(waiting);
+        if let Answer::Given(outcome) = left
+            && let Some(fence) = granted(&outcome)
+        {
+            self.queue.release_later(&self.job.thread, fence);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::CheckpointId;
+    use crate::row::{Place, RowKind};
+
+    /// Needs two threads when it happens: the waiter goes while the leader, elsewhere, finds the file locked.
+    #[tokio::test]
+    async fn a_row_whose_owner_left_during_a_commit_is_not_given_back() {
+        let (queue, home) = (Queue::default(), Home::Memory);
+        let put = |thread| Put::new(Place::root(thread), CheckpointId::new(0, 0), RowKind::Full, b"x");
+        let tickets = ["a", "b", "c"].map(|thread| queue.push(&put(thread), PutPieces::default()));
+        let taken = queue.take();
+        let late = queue.push(&put("d"), PutPieces::default());
+        let [a, b, c] = tickets;
+        drop(b);
+        let busy = rusqlite::Error::InvalidQuery;
+        assert_eq!(queue.give_back(taken.into(), busy, &home, Duration::MAX), Progress::Busy);
+        let order: Vec<String> = queue.take().iter().map(|job| job.thread.clone()).collect();
+        assert_eq!(order, ["a", "c", "d"]);
+        drop((a, c, late));
+    }
+}

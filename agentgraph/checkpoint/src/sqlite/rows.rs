@@ -1,0 +1,488 @@
+//! The statements. Nothing here waits, retries or knows who calls; every value is a parameter.
+
+use rusqlite::config::DbConfig;
+use rusqlite::{CachedStatement, Connection, Params, Row as SqlRow, params};
+
+use super::blobs::{self, Owner};
+use super::fault::Fault;
+use super::{leases, upkeep, waiting, writes};
+use crate::blob::PutPieces;
+use crate::error::{StoreCode, StoreError};
+use crate::error::{corrupt, stale};
+use crate::id::{CheckpointId, TaskId};
+use crate::lease::lease_lost;
+use crate::row::{ListQuery, PendingWrite, Place, Put, Row, RowKind, Tail};
+
+/// The number of a thread's namespace, which stands for both names in every other table.
+macro_rules! place {
+    () => {
+        "(SELECT id FROM place WHERE thread = ?1 AND namespace = ?2)"
+    };
+}
+
+/// Whether the thread is that of a fence; 0 is not asked for.
+macro_rules! leased {
+    ($fence:literal) => {
+        concat!(
+            "(",
+            $fence,
+            " = 0 OR EXISTS (SELECT 1 FROM lease WHERE fence = ",
+            $fence,
+            " AND lease.thread = ?1))"
+        )
+    };
+}
+pub(super) use {leased, place};
+
+const IS_LEASED: &str = concat!("SELECT ", leased!("?2"));
+
+const ADD_PLACE: &str = "INSERT OR IGNORE INTO place (thread, namespace) VALUES (?1, ?2)";
+
+/// One statement that checks and inserts: for a step that is not after the newest one, and in a place that is new, the
+/// number of the place becomes NULL, which the column refuses and `OR IGNORE` skips. (An `INSERT .. SELECT` copies the
+/// record into a temporary table first, since it reads the table it writes.)
+///
+/// So it is for a fence that is not that of the thread's lease, and for a parent that is not there.
+const INSERT: &str = concat!(
+    "
+INSERT OR IGNORE INTO checkpoint (place, branch, step, part, kind, record, pieces)
+VALUES (
+    (SELECT id FROM place WHERE thread = ?1 AND namespace = ?2 AND NOT EXISTS (
+        SELECT 1 FROM checkpoint AS newer WHERE newer.place = place.id AND newer.branch = ?3 AND newer.step >= ?4)
+        AND ",
+    leased!("?7"),
+    " AND (?9 IS NULL OR EXISTS (
+        SELECT 1 FROM checkpoint AS parent
+        WHERE parent.place = place.id AND parent.branch = ?9 AND parent.step = ?10 AND parent.part = 0))
+    ), ?3, ?4, 0, ?5, ?6, ?8)"
+);
+
+const INSERT_SEGMENT: &str = concat!(
+    "INSERT INTO checkpoint (place, branch, step, part, kind, record, pieces) VALUES (",
+    place!(),
+    ", ?3, ?4, 1, 2, ?5, ?6)"
+);
+
+const NEWEST: &str = concat!(
+    "SELECT branch, step FROM checkpoint WHERE place = ",
+    place!(),
+    " ORDER BY branch DESC, step DESC LIMIT 1"
+);
+
+const ROW: &str = concat!(
+    "SELECT step, kind, record, pieces FROM checkpoint WHERE place = ",
+    place!(),
+    " AND branch = ?3 AND step = ?4 AND part = 0"
+);
+
+const EXISTS: &str = concat!(
+    "SELECT 1 FROM checkpoint WHERE place = ",
+    place!(),
+    " AND branch = ?3 AND step = ?4 AND part = 0"
+);
+
+const NEWEST_FULL: &str = concat!(
+    "SELECT step FROM checkpoint INDEXED BY base WHERE place = ",
+    place!(),
+    " AND branch = ?3 AND step <= ?4 AND kind <> 1 AND kind = 0 ORDER BY step DESC LIMIT 1"
+);
+
+const FULL_AND_SEGMENTS: &str = concat!(
+    "SELECT step, kind, record, pieces FROM checkpoint INDEXED BY base WHERE place = ",
+    place!(),
+    " AND branch = ?3 AND step BETWEEN ?4 AND ?5 AND kind <> 1 ORDER BY step, kind"
+);
+
+const DELTAS: &str = concat!(
+    "SELECT step, kind, record, pieces FROM checkpoint WHERE place = ",
+    place!(),
+    " AND branch = ?3 AND step > ?4 AND step <= ?5 AND part = 0 AND kind = 1 ORDER BY step"
+);
+
+const WRITES: &str = concat!(
+    "SELECT task, slot, bytes, pieces FROM pending WHERE place = ",
+    place!(),
+    " AND branch = ?3 AND step = ?4 ORDER BY task, slot"
+);
+
+const LIST: &str = concat!(
+    "SELECT step, kind, record, pieces FROM checkpoint WHERE place = ",
+    place!(),
+    " AND branch = ?3 AND step <= ?4 AND part = 0 ORDER BY step DESC LIMIT ?5"
+);
+
+const THREADS: &str = "
+SELECT DISTINCT thread FROM place WHERE EXISTS (SELECT 1 FROM checkpoint WHERE checkpoint.place = place.id)
+ORDER BY thread";
+
+const BEGIN_TO_READ: &str = "BEGIN";
+const BEGIN_TO_WRITE: &str = "BEGIN IMMEDIATE";
+const COMMIT: &str = "COMMIT";
+
+const ALL: &[&str] = &[
+    ADD_PLACE,
+    IS_LEASED,
+    INSERT,
+    INSERT_SEGMENT,
+    NEWEST,
+    ROW,
+    EXISTS,
+    NEWEST_FULL,
+    FULL_AND_SEGMENTS,
+    DELTAS,
+    WRITES,
+    LIST,
+    THREADS,
+    BEGIN_TO_READ,
+    BEGIN_TO_WRITE,
+    COMMIT,
+];
+
+/// Compiles every statement, so that tables which are not ours are found on opening and no commit pays for it.
+///
+/// Without the stability guarantee SQLite compiles a statement anew whenever other values are bound to it, if its plan might
+/// then be another one; the partial index makes it think so of every read, and four fifths of a read went there.
+pub(super) fn prepare(connection: &Connection) -> Result<(), Fault> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    let all = [ALL, writes::ALL, blobs::ALL, leases::ALL, upkeep::ALL, waiting::ALL].concat();
+    connection.set_prepared_statement_cache_capacity(all.len());
+    for sql in all {
+        connection.prepare_cached(sql)?;
+    }
+    Ok(())
+}
+
+/// How a row fared that was to be stored.
+pub(super) type Stored = Result<(), Late>;
+
+/// Why a row was not stored. Nothing was changed then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Late {
+    /// Its step was there.
+    Stale,
+    /// The thread is another's.
+    Lost,
+}
+
+impl Late {
+    pub(super) fn explain(self, place: Place<'_>, id: CheckpointId) -> StoreError {
+        match self {
+            Late::Stale => stale(place, id),
+            Late::Lost => lease_lost(place.thread),
+        }
+    }
+}
+
+/// Stores a row.
+pub(super) fn put(connection: &Connection, put: &Put<'_>, pieces: &PutPieces) -> Result<Stored, Fault> {
+    let mut statement = connection.prepare_cached(INSERT)?;
+    let one_row = put.segment.is_none() && put.writes.is_empty() && pieces.is_empty();
+    let one_statement = one_row && !put.clears_writes;
+    if one_statement && insert(connection, &mut statement, put, pieces)? {
+        return Ok(Ok(()));
+    }
+    transaction(connection, Begin::ToWrite, || insert_anywhere(connection, &mut statement, put, pieces))
+}
+
+/// Stores a row within a transaction.
+pub(super) fn put_within(
+    connection: &Connection,
+    put: &Put<'_>,
+    pieces: &PutPieces,
+) -> Result<Stored, Fault> {
+    let mut statement = connection.prepare_cached(INSERT)?;
+    insert_anywhere(connection, &mut statement, put, pieces)
+}
+
+/// Inserts a row, its place first if that is new.
+fn insert_anywhere(
+    connection: &Connection,
+    statement: &mut CachedStatement<'_>,
+    put: &Put<'_>,
+    pieces: &PutPieces,
+) -> Result<Stored, Fault> {
+    if insert(connection, statement, put, pieces)? {
+        return Ok(Ok(()));
+    }
+    if !is_leased(connection, put.place.thread, put.fence)? {
+        return Ok(Err(Late::Lost));
+    }
+    let stored = add_place(connection, put.place)? && insert(connection, statement, put, pieces)?;
+    Ok(if stored { Ok(()) } else { Err(Late::Stale) })
+}
+
+/// Whether the thread is that of the fence, or the fence is 0.
+pub(super) fn is_leased(connection: &Connection, thread: &str, fence: u64) -> Result<bool, Fault> {
+    let mut statement = connection.prepare_cached(IS_LEASED)?;
+    Ok(statement.query_row(params![thread, as_fence(fence)], |row| row.get(0))?)
+}
+
+/// No lease has a fence that SQLite cannot hold.
+pub(super) fn as_fence(fence: u64) -> i64 {
+    i64::try_from(fence).unwrap_or(-1)
+}
+
+fn insert(
+    connection: &Connection,
+    statement: &mut CachedStatement<'_>,
+    put: &Put<'_>,
+    pieces: &PutPieces,
+) -> Result<bool, Fault> {
+    let Place { thread, namespace } = put.place;
+    let CheckpointId { branch, step } = put.id;
+    let step = number(step)?;
+    let (kind, fence) = (put.kind.to_number(), as_fence(put.fence));
+    let (record, count) = (pieces.record.rest(put.record), pieces.record.count());
+    let parent =
+        put.parent.map(|parent| Ok::<_, StoreError>((parent.branch, number(parent.step)?))).transpose()?;
+    let (parent_branch, parent_step) = parent.unzip();
+    let values =
+        params![thread, namespace, branch, step, kind, record, fence, count, parent_branch, parent_step];
+    if statement.execute(values)? == 0 {
+        return Ok(false);
+    }
+    blobs::keep(connection, &Owner::row(put.place, put.id)?, put.record, &pieces.record)?;
+    if let Some(segment) = put.segment {
+        let (rest, count) = (pieces.segment.rest(segment), pieces.segment.count());
+        execute(connection, INSERT_SEGMENT, params![thread, namespace, branch, step, rest, count])?;
+        blobs::keep(connection, &Owner::segment(put.place, put.id)?, segment, &pieces.segment)?;
+    }
+    if put.clears_writes {
+        writes::clear(connection, put.place, branch, step.saturating_sub(1).max(0))?;
+    }
+    if !put.writes.is_empty() {
+        writes::put_within(connection, put.own_writes(), &pieces.writes)?;
+    }
+    Ok(true)
+}
+
+/// Gives the place a number; `false` if it has one.
+pub(super) fn add_place(connection: &Connection, place: Place<'_>) -> Result<bool, Fault> {
+    Ok(execute(connection, ADD_PLACE, [place.thread, place.namespace])? > 0)
+}
+
+pub(super) fn tail(
+    connection: &Connection,
+    place: Place<'_>,
+    at: Option<CheckpointId>,
+) -> Result<Option<Tail>, Fault> {
+    transaction(connection, Begin::ToRead, || {
+        let found = match at {
+            Some(id) => exists(connection, place, id)?.then_some(id),
+            None => newest(connection, place)?,
+        };
+        match found {
+            Some(id) => tail_of(connection, place, id),
+            None => Ok(None),
+        }
+    })
+}
+
+fn tail_of(connection: &Connection, place: Place<'_>, id: CheckpointId) -> Result<Option<Tail>, Fault> {
+    let Place { thread, namespace } = place;
+    let CheckpointId { branch, step } = id;
+    let step = number(step)?;
+    let key = params![thread, namespace, branch, step];
+    let mut statement = connection.prepare_cached(NEWEST_FULL)?;
+    let Some(full) = first(&mut statement, key, |row| Ok(row.get::<_, i64>(0)?))? else {
+        return Ok(None);
+    };
+    let read = |row: &SqlRow<'_>| read_row(connection, place, branch, row);
+    let mut rows = all(connection, FULL_AND_SEGMENTS, params![thread, namespace, branch, full, step], read)?;
+    let folded = rows.last().map_or(Ok(full), |row| number(row.id.step))?;
+    rows.extend(all(connection, DELTAS, params![thread, namespace, branch, folded, step], read)?);
+    let writes = all(connection, WRITES, key, |row| read_write(connection, place, id, row, 0))?;
+    Ok(Some(Tail { rows, writes }))
+}
+
+pub(super) fn row(connection: &Connection, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, Fault> {
+    let Ok(step) = number(id.step) else { return Ok(None) };
+    transaction(connection, Begin::ToRead, || {
+        let mut statement = connection.prepare_cached(ROW)?;
+        let key = params![place.thread, place.namespace, id.branch, step];
+        first(&mut statement, key, |row| read_row(connection, place, id.branch, row))
+    })
+}
+
+pub(super) fn list(connection: &Connection, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, Fault> {
+    transaction(connection, Begin::ToRead, || {
+        let branch = match query.branch {
+            Some(branch) => branch,
+            None => newest(connection, place)?.map_or(0, |id| id.branch),
+        };
+        let last =
+            query.before.map_or(i64::MAX, |before| number(before).map_or(i64::MAX, |before| before - 1));
+        let limit = query.limit.map_or(i64::MAX, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
+        let key = params![place.thread, place.namespace, branch, last, limit];
+        all(connection, LIST, key, |row| read_row(connection, place, branch, row))
+    })
+}
+
+pub(super) fn threads(connection: &Connection) -> Result<Vec<String>, Fault> {
+    all(connection, THREADS, [], |row| Ok(row.get(0)?))
+}
+
+/// What a transaction is for; one that writes takes the file's lock at once, so that it cannot fail half-way for want
+/// of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Begin {
+    ToRead,
+    ToWrite,
+}
+
+/// Runs `work` in a transaction, which is undone if it fails.
+pub(super) fn transaction<T>(
+    connection: &Connection,
+    begin: Begin,
+    work: impl FnOnce() -> Result<T, Fault>,
+) -> Result<T, Fault> {
+    let begin = match begin {
+        Begin::ToRead => BEGIN_TO_READ,
+        Begin::ToWrite => BEGIN_TO_WRITE,
+    };
+    execute(connection, begin, [])?;
+    let _undo = Undo(connection);
+    let done = work()?;
+    execute(connection, COMMIT, [])?;
+    Ok(done)
+}
+
+struct Undo<'a>(&'a Connection);
+
+impl Drop for Undo<'_> {
+    fn drop(&mut self) {
+        if !self.0.is_autocommit() {
+            // What failed has been reported; SQLite may have undone it already.
+            let _ = self.0.execute_batch("ROLLBACK");
+        }
+    }
+}
+
+fn exists(connection: &Connection, place: Place<'_>, id: CheckpointId) -> Result<bool, Fault> {
+    let Ok(step) = number(id.step) else { return Ok(false) };
+    let mut statement = connection.prepare_cached(EXISTS)?;
+    Ok(statement.exists(params![place.thread, place.namespace, id.branch, step])?)
+}
+
+fn newest(connection: &Connection, place: Place<'_>) -> Result<Option<CheckpointId>, Fault> {
+    let mut statement = connection.prepare_cached(NEWEST)?;
+    first(&mut statement, [place.thread, place.namespace], |row| {
+        Ok(CheckpointId::new(row.get(0)?, read_step(row, 1)?))
+    })
+}
+
+pub(super) fn execute(connection: &Connection, sql: &str, values: impl Params) -> Result<usize, Fault> {
+    Ok(connection.prepare_cached(sql)?.execute(values)?)
+}
+
+pub(super) fn first<T>(
+    statement: &mut CachedStatement<'_>,
+    values: impl Params,
+    read: impl Fn(&SqlRow<'_>) -> Result<T, Fault>,
+) -> Result<Option<T>, Fault> {
+    statement.query(values)?.next()?.map(read).transpose()
+}
+
+pub(super) fn all<T>(
+    connection: &Connection,
+    sql: &str,
+    values: impl Params,
+    read: impl Fn(&SqlRow<'_>) -> Result<T, Fault>,
+) -> Result<Vec<T>, Fault> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut found = statement.query(values)?;
+    let mut read_so_far = Vec::new();
+    while let Some(row) = found.next()? {
+        read_so_far.push(read(row)?);
+    }
+    Ok(read_so_far)
+}
+
+fn read_row(connection: &Connection, place: Place<'_>, branch: u32, row: &SqlRow<'_>) -> Result<Row, Fault> {
+    let id = CheckpointId::new(branch, read_step(row, 0)?);
+    let kind: u8 = row.get(1)?;
+    let kind = RowKind::from_number(kind)
+        .ok_or_else(|| corrupt(place, id, format_args!("its row is of the unknown kind {kind}")))?;
+    let mut record: Vec<u8> = row.get(2)?;
+    let pieces: u32 = row.get(3)?;
+    if pieces > 0 {
+        let owner = match kind {
+            RowKind::Segment => Owner::segment(place, id)?,
+            _ => Owner::row(place, id)?,
+        };
+        record = blobs::whole(connection, &owner, &record, pieces)?;
+    }
+    Ok(Row { id, kind, record })
+}
+
+/// Task, slot, bytes and the number of pieces stand in four columns from that one on.
+pub(super) fn read_write(
+    connection: &Connection,
+    place: Place<'_>,
+    id: CheckpointId,
+    row: &SqlRow<'_>,
+    first: usize,
+) -> Result<PendingWrite, Fault> {
+    let task: Vec<u8> = row.get(first)?;
+    let task = <[u8; 16]>::try_from(task)
+        .map_err(|task| corrupt(place, id, format_args!("a task id of {} bytes", task.len())))?;
+    let mut write = PendingWrite {
+        task: TaskId::from_u128(u128::from_be_bytes(task)),
+        slot: row.get(first + 1)?,
+        bytes: row.get(first + 2)?,
+    };
+    let pieces: u32 = row.get(first + 3)?;
+    if pieces > 0 {
+        write.bytes = blobs::whole(connection, &Owner::write(place, id, &write)?, &write.bytes, pieces)?;
+    }
+    Ok(write)
+}
+
+pub(super) fn read_step(row: &SqlRow<'_>, column: usize) -> Result<u64, Fault> {
+    let step: i64 = row.get(column)?;
+    Ok(u64::try_from(step).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(column, step))?)
+}
+
+/// SQLite's integers have a sign.
+pub(super) fn number(step: u64) -> Result<i64, StoreError> {
+    i64::try_from(step).map_err(|_| {
+        let problem = format!("step {step} is above {}, the largest that SQLite can hold", i64::MAX);
+        StoreError::new(StoreCode::Store, problem)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::StatementStatus;
+
+    use super::super::fault::Home;
+    use super::super::schema;
+    use super::*;
+    use crate::blob::PutPieces;
+
+    #[test]
+    fn no_statement_of_a_read_or_a_commit_is_compiled_twice() {
+        let connection = Connection::open_in_memory().expect("memory");
+        assert!(schema::bring_up_to_date(&connection, &Home::Memory).is_ok());
+        // What made the tables is compiled again after that.
+        connection.flush_prepared_statement_cache();
+        assert!(prepare(&connection).is_ok());
+        for thread in ["a", "b"] {
+            let place = Place::root(thread);
+            for step in 0..3 {
+                let id = CheckpointId::new(0, step);
+                let kind = if step == 0 { RowKind::Full } else { RowKind::Delta };
+                let row = Put::new(place, id, kind, b"record");
+                assert!(matches!(put(&connection, &row, &PutPieces::default()), Ok(Ok(()))));
+                assert!(tail(&connection, place, None).is_ok_and(|tail| tail.is_some()));
+                assert!(tail(&connection, place, Some(id)).is_ok_and(|tail| tail.is_some()));
+                assert!(super::row(&connection, place, id).is_ok_and(|row| row.is_some()));
+                assert!(list(&connection, place, ListQuery::default()).is_ok());
+            }
+        }
+        for sql in ALL {
+            let statement = connection.prepare_cached(sql).expect("a statement");
+            assert_eq!(statement.get_status(StatementStatus::RePrepare), 0, "{sql}");
+        }
+    }
+}

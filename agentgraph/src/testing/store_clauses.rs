@@ -1,0 +1,161 @@
+//! Whether graphs can be kept by a store: every clause of [`checkpoint::conformance`](crate::checkpoint::conformance), and those
+//! that need a graph. Threads go on from what was stored, and what was damaged there is told.
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! use agentgraph::checkpoint::MemorySaver;
+//! use agentgraph::testing::store_clauses;
+//!
+//! let report = store_clauses::run(|| async { Ok(MemorySaver::new()) }).await;
+//! assert!(report.holds(), "{report}");
+//! # }
+//! ```
+
+use std::fmt::Display;
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use serde_json::json;
+
+use crate::error::Code;
+use crate::extract::Snapshot;
+use crate::graph::{CompiledGraph, StateGraph};
+use crate::json_state::{JsonReducer, JsonSchema, JsonState, JsonUpdate};
+use crate::words::{END, START};
+use agentgraph_checkpoint::conformance::{self, Clause, Report, check};
+use agentgraph_checkpoint::{
+    CheckpointId, Checkpointer, ListQuery, MemorySaver, Place, Put, Row, StoreError,
+};
+
+/// A store under test.
+type Store = Arc<dyn Checkpointer>;
+
+/// Tries every clause on a store of its own, which `make_store` makes.
+pub async fn run<C, F, M>(make_store: M) -> Report
+where
+    C: Checkpointer,
+    F: Future<Output = Result<C, StoreError>>,
+    M: Fn() -> F,
+{
+    check(&clauses(), make_store).await
+}
+
+/// Every clause there is: those of the stores' own kit first.
+pub fn clauses() -> Vec<Clause> {
+    let mut clauses = conformance::clauses();
+    clauses.extend(WITH_A_GRAPH);
+    clauses
+}
+
+const WITH_A_GRAPH: [Clause; 4] = [
+    Clause::code("a thread goes on where it stood, from its stored bytes", |store| goes_on(store).boxed()),
+    Clause::code(
+        "a record that is cut off is told by its name, and what is before it can be read",
+        |store| {
+            let cut = |record: &mut Vec<u8>| record.truncate(record.len() / 2);
+            damaged(store, cut, Code::CorruptCheckpoint).boxed()
+        },
+    ),
+    Clause::code(
+        "a record that was changed is told by its name, and what is before it can be read",
+        |store| {
+            let change = |record: &mut Vec<u8>| {
+                let header = 5..record.len().min(20);
+                record[header].fill(0xc1);
+            };
+            damaged(store, change, Code::CorruptCheckpoint).boxed()
+        },
+    ),
+    Clause::code(
+        "a record of an unknown format is told by its name, and what is before it can be read",
+        |store| {
+            let make_newer = |record: &mut Vec<u8>| record[0] = 250;
+            damaged(store, make_newer, Code::UnknownFormat).boxed()
+        },
+    ),
+];
+
+/// Counts to three.
+fn graph(store: impl Checkpointer) -> Result<CompiledGraph<JsonState>, String> {
+    async fn count(state: Snapshot<JsonState>) -> JsonUpdate {
+        let n = state["n"].as_u64().unwrap_or(0) + 1;
+        JsonUpdate::new().set("n", n).set("log", format!("counted to {n}"))
+    }
+    let schema = JsonSchema::new().channel("n", json!(0), JsonReducer::Once).channel(
+        "log",
+        json!([]),
+        JsonReducer::Append,
+    );
+    let graph = StateGraph::with_schema(schema).node("count", count).edge(START, "count");
+    let more = |state: &JsonState| if state["n"].as_u64() < Some(3) { "count" } else { END };
+    let graph = graph.branch("count", more, ["count", END]).compile().map_err(|error| error.to_string())?;
+    Ok(graph.checkpointer(store))
+}
+
+async fn goes_on(store: Store) -> Result<(), String> {
+    let graph = graph(Arc::clone(&store))?;
+    let first =
+        graph.invoke(JsonUpdate::new().set("n", 0)).thread("t").max_supersteps(2).await.map_err(said)?;
+    if first.output()["n"] != 2 {
+        return Err(format!("after two supersteps the state is {:?}", first.output()));
+    }
+    let last = graph.proceed().thread("t").await.map_err(said)?;
+    let state = graph.state("t").await.map_err(said)?.ok_or("the thread is not there")?;
+    let expected = json!(["counted to 1", "counted to 2", "counted to 3"]);
+    if state.values["log"] != expected || last.output()["log"] != expected {
+        return Err(format!("the thread went on to {:?}", state.values));
+    }
+    match graph.history("t").await.map_err(said)?.len() {
+        4 => Ok(()),
+        other => Err(format!("its history has {other} checkpoints, and not 4")),
+    }
+}
+
+/// Stores a thread of four checkpoints, the third of them damaged.
+async fn damaged(store: Store, damage: fn(&mut Vec<u8>), code: Code) -> Result<(), String> {
+    const DAMAGED: CheckpointId = CheckpointId::new(0, 2);
+    let place = Place::root("t");
+    for row in rows_of_a_thread().await? {
+        let Row { id, kind, mut record } = row;
+        if id == DAMAGED {
+            damage(&mut record);
+        }
+        let put = Put::new(place, id, kind, &record);
+        store.put(put).await.map_err(said)?;
+    }
+    let graph = graph(store)?;
+    for (what, failed) in [
+        ("state", graph.state("t").await.err()),
+        ("proceed", graph.proceed().thread("t").await.err()),
+        ("state_at", graph.state_at("t", DAMAGED).await.err()),
+    ] {
+        let Some(error) = failed else { return Err(format!("`{what}` takes the damaged record for good")) };
+        let told = error.to_string();
+        if error.code() != code || !told.contains("checkpoint 0.2") || error.thread() != Some("t") {
+            return Err(format!("`{what}` says `{told}`: not {code}, checkpoint 0.2, thread `t`"));
+        }
+    }
+    let before = graph.state_at("t", CheckpointId::new(0, 1)).await.map_err(said)?;
+    if before.is_none_or(|before| before.values["n"] != 1) {
+        return Err("the checkpoint before the damaged one is not what it was".to_owned());
+    }
+    let history = graph.history("t").before(DAMAGED).await.map_err(said)?;
+    match history.len() {
+        2 => Ok(()),
+        other => Err(format!("the history before the damaged checkpoint has {other} checkpoints, and not 2")),
+    }
+}
+
+async fn rows_of_a_thread() -> Result<Vec<Row>, String> {
+    let saver = Arc::new(MemorySaver::new());
+    let graph = graph(Arc::clone(&saver))?;
+    graph.invoke(JsonUpdate::new().set("n", 0)).thread("t").await.map_err(said)?;
+    let mut rows = saver.list(Place::root("t"), ListQuery::default()).await.map_err(said)?;
+    rows.reverse();
+    Ok(rows)
+}
+
+fn said(error: impl Display) -> String {
+    format!("the store failed: {error}")
+}
