@@ -4,6 +4,7 @@
 pub(crate) mod answer_schema;
 mod control;
 pub(crate) mod edits;
+mod heard;
 mod memories;
 mod nest;
 mod questions;
@@ -12,6 +13,7 @@ mod spending;
 use agentgraph_checkpoint::RunId;
 pub use control::Interrupted;
 pub(crate) use control::{Control, Inside, Standing, Untold};
+pub(crate) use heard::{Heard, HeardKind, Hears};
 pub(crate) use memories::Memories;
 pub(crate) use nest::{Call, Nest, Outer};
 use questions::Which;

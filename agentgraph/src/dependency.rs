@@ -5,24 +5,21 @@
 //! its own: [`plan`], over the [graph as built](base) and a [layer](layer) of what this pass has changed.
 
 pub(crate) mod base;
-mod compile;
-mod compiled;
+pub(crate) mod compile;
 pub(crate) mod cycle;
 pub(crate) mod deps;
-mod draw;
+pub(crate) mod draw;
 pub(crate) mod edits;
 mod given;
 pub(crate) mod inline;
 pub(crate) mod layer;
 pub(crate) mod node;
 pub(crate) mod outputs;
-mod passes;
 pub(crate) mod plan;
 mod ready;
 pub(crate) mod wiring;
 
 pub use base::Join;
-pub use compiled::CompiledDependencyGraph;
 pub use deps::Deps;
 pub use edits::{BeforePass, EditMark, PassEdits};
 pub use given::{Given, NoInput};
@@ -30,7 +27,6 @@ pub use node::{
     DependencyNode, IntoDependencyNode, IntoOutput, IsAsync, IsConstant, IsDependencyNode, IsSync,
 };
 pub use outputs::{NotRun, NotRunReason, Output, OutputTable, Outputs, OutputsUpdate, PassInput};
-pub use passes::Passes;
 
 use std::any::TypeId;
 use std::collections::HashMap;
@@ -44,7 +40,6 @@ use serde_json::Value;
 
 use crate::context::Deps as Dependencies;
 use crate::error::BoxError;
-use crate::graph::CompileError;
 use crate::policy::{Policies, RetryPolicy, Siblings};
 use crate::session::SessionKind;
 use wiring::Template;
@@ -277,15 +272,5 @@ impl<O, S> DependencyGraph<O, S> {
     pub fn fail_on_waiting_nodes(mut self) -> Self {
         self.must_be_complete = true;
         self
-    }
-}
-
-impl<O: Output, S: PassInput> DependencyGraph<O, S> {
-    /// Checks the graph and makes it runnable.
-    ///
-    /// # Errors
-    /// Every [`Problem`](crate::Problem) there is, cycles too, each with the file and line of the call it comes from.
-    pub fn compile(self) -> Result<CompiledDependencyGraph<O, S>, CompileError> {
-        compile::compile(self)
     }
 }

@@ -3,23 +3,20 @@
 //! The builder only notes down what it is told, with the place in the code where it was told. `compile()` judges, all at
 //! once, so that no mistake hides behind another.
 
-mod compile;
-mod compiled;
+pub(crate) mod compile;
+mod core;
 mod draw;
 pub(crate) mod joins;
-mod narrow;
 pub(crate) mod overlay;
 mod problem;
 pub(crate) mod run_graph;
-mod shown;
+pub(crate) mod shown;
 mod sources;
 pub(crate) mod template;
 pub(crate) mod topology;
 
-pub use compiled::CompiledGraph;
-pub(crate) use compiled::{GraphCore, Persistence, RouterFn};
+pub(crate) use core::{GraphCore, RouterFn};
 pub(crate) use draw::{Drawing, escape};
-pub use narrow::Narrow;
 pub use problem::{CompileError, Problem, ProblemKind, Warning, WarningKind};
 pub use shown::{EdgeKind, GraphTopology, TopologyEdge, TopologyNode};
 pub use sources::{IntoSources, Sources, all, any, n_of};
@@ -538,18 +535,5 @@ impl<S: State> StateGraph<S> {
     {
         self.templates.push((name.into(), template::template(factory), Location::caller()));
         self
-    }
-
-    /// Checks the graph and makes it runnable. What is allowed and probably not meant is a
-    /// [warning](CompiledGraph::warnings): a node that no way leads to, a loop without an exit, a join that can never fire.
-    ///
-    /// A join can never fire if a source of it never runs, or if two sources can only be reached by different targets of a
-    /// route that is asked once and picks one of them. Where another edge, a loop or a list of targets may lead to both, there
-    /// is no warning.
-    ///
-    /// # Errors
-    /// Every [`Problem`] there is, each with the file and line of the call it comes from.
-    pub fn compile(self) -> Result<CompiledGraph<S>, CompileError> {
-        compile::compile(self)
     }
 }

@@ -120,6 +120,7 @@ pub mod json_state;
 mod layer;
 mod node;
 mod panic;
+mod persistence;
 mod policy;
 pub mod prelude;
 mod record;
@@ -146,17 +147,17 @@ pub use checkpoint::{
 pub use context::edits::Edits;
 pub use context::{Ctx, Interrupted};
 pub use dependency::{
-    BeforePass, CompiledDependencyGraph, DependencyGraph, DependencyNode, Deps, EditMark, Given,
-    IntoDependencyNode, IntoOutput, IsAsync, IsConstant, IsDependencyNode, IsSync, Join, NoInput, NotRun,
-    NotRunReason, Output, OutputTable, Outputs, OutputsUpdate, PassEdits, PassInput, Passes,
+    BeforePass, DependencyGraph, DependencyNode, Deps, EditMark, Given, IntoDependencyNode, IntoOutput,
+    IsAsync, IsConstant, IsDependencyNode, IsSync, Join, NoInput, NotRun, NotRunReason, Output, OutputTable,
+    Outputs, OutputsUpdate, PassEdits, PassInput,
 };
 pub use engine::host::{Host, TaskCall, TaskReply};
 pub use error::{BoxError, Code, Error, Result, Terminal};
 pub use extract::{Dep, FromTask, Input, InputError, MissingDep, Requirement, Snapshot, Task};
 pub use failure::{Failure, NoFailure};
 pub use graph::{
-    CompileError, CompiledGraph, EdgeKind, GraphTopology, IntoSources, Narrow, Problem, ProblemKind, Sources,
-    StateGraph, TopologyEdge, TopologyNode, Warning, WarningKind, all, any, n_of,
+    CompileError, EdgeKind, GraphTopology, IntoSources, Problem, ProblemKind, Sources, StateGraph,
+    TopologyEdge, TopologyNode, Warning, WarningKind, all, any, n_of,
 };
 pub use json_state::JsonState;
 pub use layer::{NodeCall, NodeService};
@@ -166,10 +167,13 @@ pub use policy::{OnEnd, RetryPolicy, Siblings, Timeout, TimeoutKind};
 pub use record::migrate::StoredFields;
 pub use reduce::{Keyed, KeyedWrite};
 pub use route::{IntoPicks, Pick, Route, RouteTarget};
-pub use run::event::{Event, EventKind, TaskEnd, TaskRef, View};
+pub use run::event::{Event, EventKind};
 pub use run::stream::EventStream;
 pub use run::view::{Checkpoint, History};
-pub use run::{Prune, Pruned, RunBuilder, StateEdit, ThreadProblem, WaitingThread, WaitingThreads, WhenBusy};
+pub use run::{
+    CompiledDependencyGraph, CompiledGraph, Narrow, Passes, Prune, Pruned, RunBuilder, StateEdit,
+    ThreadProblem, WaitingThread, WaitingThreads,
+};
 pub use session::{MissingSession, Session};
 pub use state::{Channel, Lifetime, MASK, State, StateError, StoredState, WriteKind};
 pub use step::{Command, Dispatch, Goto, IntoGoto, IntoGotos, IntoStep, Step};
@@ -178,7 +182,7 @@ pub use tokio_util::sync::CancellationToken;
 pub use words::{
     Budget, DroppedEdits, Durability, END, EditError, GraphEdit, Interrupt, InterruptId, InterruptKey,
     InterruptKind, Memory, NotFinished, OpenChild, Outcome, Rejection, Replaced, START, StopReason,
-    StuckJoin,
+    StuckJoin, TaskEnd, TaskRef, View, WhenBusy,
 };
 
 /// Compiles the example of the README.

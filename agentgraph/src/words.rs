@@ -11,7 +11,10 @@ mod question;
 mod rejection;
 mod spent;
 mod stop;
+mod task;
 mod timeouts;
+mod view;
+mod when_busy;
 
 pub use budget::Budget;
 pub use durability::Durability;
@@ -28,7 +31,11 @@ pub(crate) use question::{Answered, Asked, Replaces, Request, Spot};
 pub use rejection::{EditError, Rejection};
 pub(crate) use spent::Spent;
 pub use stop::StopReason;
+pub use task::{TaskEnd, TaskRef};
 pub(crate) use timeouts::Timeouts;
+pub use view::View;
+pub(crate) use view::Views;
+pub use when_busy::WhenBusy;
 
 /// Where every run begins. It has no incoming edges.
 pub const START: &str = "__start__";

@@ -6,9 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
-use super::{Memories, RunShared, TaskRequest};
+use super::{Hears, Memories, RunShared, TaskRequest};
 use crate::record::header::StoredStuck;
-use crate::run::event::Hears;
 use crate::words::Durability;
 use agentgraph_checkpoint::{CheckpointId, Checkpointer, TaskId};
 

@@ -7,7 +7,6 @@ use std::sync::{Arc, OnceLock};
 use sha2::{Digest, Sha256};
 
 use super::base::{Base, Pair};
-use super::compiled::CompiledDependencyGraph;
 use super::node::Kind;
 use super::outputs::{OutputTable, Outputs};
 use super::wiring::{Entry, Wiring};
@@ -15,9 +14,10 @@ use super::{Declared, DependencyGraph, Edge, Names, Place};
 use crate::context::GraphShared;
 use crate::error::nearest;
 use crate::extract::RequirementKind;
+use crate::graph::compile::Compiled;
 use crate::graph::template::{Defaults, Templates};
 use crate::graph::topology::{Rows, Topology};
-use crate::graph::{CompileError, CompiledGraph, Drawing, GraphCore, Problem, ProblemKind};
+use crate::graph::{CompileError, Drawing, GraphCore, Problem, ProblemKind};
 use crate::record::migrate::Migrations;
 use crate::record::migrate::UnknownFields;
 use agentgraph_checkpoint::services::SystemServices;
@@ -25,9 +25,12 @@ use agentgraph_checkpoint::services::SystemServices;
 /// A name that no node was declared with.
 const UNDECLARED: u32 = u32::MAX;
 
-pub(super) fn compile<O: Output, S: PassInput>(
+/// The graph as its runs know it, and how its nodes depend on each other.
+pub(crate) type Checked<O, S> = (Compiled<Outputs<O, S>>, Arc<Wiring<O, S>>);
+
+pub(crate) fn compile<O: Output, S: PassInput>(
     graph: DependencyGraph<O, S>,
-) -> Result<CompiledDependencyGraph<O, S>, CompileError> {
+) -> Result<Checked<O, S>, CompileError> {
     let DependencyGraph { names, nodes, edges, orders, templates, deps, sessions, .. } = graph;
     let mut check = Check::of(&names, &nodes);
     let (pairs, places) = check.edges(&names, &edges);
@@ -116,9 +119,7 @@ pub(super) fn compile<O: Output, S: PassInput>(
     };
     let shared =
         GraphShared { names: declared, deps, sessions: sessions.into(), services: Arc::new(SystemServices) };
-    let graph =
-        CompiledGraph { core: Arc::new(core), shared: Arc::new(shared), persistence: None, host: None };
-    Ok(CompiledDependencyGraph { graph, wiring })
+    Ok((Compiled { core, shared }, wiring))
 }
 
 /// What the graph can give its nodes.

@@ -11,7 +11,7 @@ use crate::graph::{EdgeKind, GraphTopology, TopologyEdge, TopologyNode, escape};
 use crate::words::GraphEdit;
 
 /// Nodes get the ids `n0`, `n1`, .. so that a name may hold any character.
-pub(super) fn mermaid<O, S>(wiring: &Wiring<O, S>) -> String {
+pub(crate) fn mermaid<O, S>(wiring: &Wiring<O, S>) -> String {
     let base = &wiring.base;
     let mut text = String::from("flowchart TD\n");
     for (id, name) in wiring.names.iter().enumerate() {
@@ -63,7 +63,7 @@ impl<O: Output, S: PassInput> Edited<O, S> {
 }
 
 /// The same with what a pass has changed.
-pub(super) fn mermaid_of<O: Output, S: PassInput>(
+pub(crate) fn mermaid_of<O: Output, S: PassInput>(
     wiring: &Arc<Wiring<O, S>>,
     outputs: &Outputs<O, S>,
 ) -> String {
@@ -104,7 +104,7 @@ pub(super) fn mermaid_of<O: Output, S: PassInput>(
 }
 
 /// The graph of a pass, to look at.
-pub(super) fn topology_of<O: Output, S: PassInput>(
+pub(crate) fn topology_of<O: Output, S: PassInput>(
     wiring: &Arc<Wiring<O, S>>,
     outputs: &Outputs<O, S>,
 ) -> GraphTopology {

@@ -24,10 +24,11 @@ use crate::graph::run_graph::RunGraph;
 use crate::node::{NodeFuture, NodeResult};
 use crate::panic::NodePanic;
 use crate::policy::{CatchPanic, Siblings, Timeout, guarded};
-use crate::run::event::{EventKind, EventQueue, TaskEnd};
+use crate::run::event::{EventKind, EventQueue};
 use crate::session::MissingSession;
 use crate::state::State;
 use crate::step::{Command, Goto, InputValue, Step, ToParent};
+use crate::words::TaskEnd;
 use crate::words::{EditError, InterruptId};
 use agentgraph_checkpoint::TaskId;
 

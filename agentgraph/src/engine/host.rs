@@ -3,11 +3,10 @@
 //! The loop is generic over a [`TaskRunner`], so that in process a task is the bare call of its node. People who bring
 //! a place of their own implement [`Host`], which is object-safe and speaks bytes; one adapter joins it to the loop. What
 //! a task needs is in [`TaskCall`]: no closure, only names and bytes, so any process that built the same graph can
-//! run it with [`CompiledGraph::run_task`].
+//! run it with [`CompiledGraph::run_task`](crate::CompiledGraph::run_task).
 
 use std::fmt;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -15,28 +14,22 @@ use serde_json::Value;
 use tracing::instrument::Instrument;
 use tracing::level_filters::LevelFilter;
 
-use crate::context::edits::Desk;
-use crate::context::edits::make_edits;
-use crate::context::{Control, Interrupted, Refusal, RunShared, Spending, Standing, TaskRequest, Visible};
+use crate::context::{Interrupted, RunShared, TaskRequest};
 use crate::engine::Loop;
-use crate::engine::execute::node_error;
 use crate::engine::stored::{StoredStep, from_bytes, to_bytes};
 use crate::error::OwnError;
 use crate::error::{BoxError, Code, Error};
 use crate::extract::Task;
 use crate::failure::Failure;
-use crate::graph::CompiledGraph;
 use crate::graph::run_graph::RunGraph;
 use crate::node::NodeFuture;
-use crate::policy::{self, CatchPanic, Heartbeats, Policies, call_with_policies};
+use crate::policy::{self, Policies, call_with_policies};
 use crate::record::codec::Codec;
-use crate::record::header::{Header, StoredLimits};
-use crate::session::Sessions;
-use crate::state::{State, StoredState};
+use crate::record::header::StoredLimits;
+use crate::state::State;
 use crate::step::InputValue;
 use crate::words::{GraphEdit, Spot};
 use agentgraph_checkpoint::delta::DeltaWriter;
-use agentgraph_checkpoint::fold::{Folded, Value as FieldValue};
 use agentgraph_checkpoint::{CheckpointId, RunId};
 
 /// Calls tasks. The loop polls the future in place and catches what panics, here or in the future.
@@ -112,7 +105,7 @@ fn gone<S: State>(core: &RunGraph<S>, node: u32) -> NodeFuture<S> {
 /// A place that runs tasks: another process, another machine, a durable engine.
 ///
 /// An implementation carries the [`TaskCall`] to where the graph lives, has
-/// [`CompiledGraph::run_task`] run it, and brings the [`TaskReply`] back. Both are plain serde values.
+/// [`CompiledGraph::run_task`](crate::CompiledGraph::run_task) run it, and brings the [`TaskReply`] back. Both are plain serde values.
 #[async_trait]
 pub trait Host: Send + Sync + 'static {
     /// Runs one task. An error here means that the host failed, not the node; the run fails with
@@ -136,25 +129,25 @@ pub struct TaskCall {
     /// The node.
     pub node: String,
     /// The state it reads, as the operations of a full record.
-    state: Vec<u8>,
+    pub(crate) state: Vec<u8>,
     /// The input of a dispatch.
-    input: Option<Vec<u8>>,
+    pub(crate) input: Option<Vec<u8>>,
     /// The time limits of a dispatch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    limits: Option<StoredLimits>,
+    pub(crate) limits: Option<StoredLimits>,
     /// What it handles.
     #[serde(default)]
-    failure: Option<Failure>,
+    pub(crate) failure: Option<Failure>,
     /// What it asked so far, with the answers, as MessagePack: in another format a number may come out as another one, and the
     /// question with it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    asked: Vec<u8>,
+    pub(crate) asked: Vec<u8>,
     /// The temporary edits that the graph of the run has.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    edits: Vec<GraphEdit>,
+    pub(crate) edits: Vec<GraphEdit>,
     /// The nodes whose last output could be used again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    kept: Vec<String>,
+    pub(crate) kept: Vec<String>,
 }
 
 /// Without the state, which may hold secrets.
@@ -170,10 +163,10 @@ impl fmt::Debug for TaskCall {
 
 /// How a task ended elsewhere.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct TaskReply(Reply);
+pub struct TaskReply(pub(crate) Reply);
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-enum Reply {
+pub(crate) enum Reply {
     Done(Vec<u8>),
     /// The questions that have no answer, as MessagePack.
     Waits(Vec<u8>),
@@ -195,7 +188,7 @@ enum Reply {
 struct RemoteFailure(String);
 
 /// A question of a task that ran elsewhere: where it asked it, what, and with which schema.
-type Question = (Spot, Value, Option<Value>);
+pub(crate) type Question = (Spot, Value, Option<Value>);
 
 /// Notes what a task that ran elsewhere asks. Which answers it voids, and the ids, follow from what is known here.
 fn take_questions(
@@ -215,7 +208,7 @@ fn take_questions(
     Ok(Interrupted)
 }
 
-fn damaged(whose: &str, part: &str, error: &Error) -> Error {
+pub(crate) fn damaged(whose: &str, part: &str, error: &Error) -> Error {
     Error::new(Code::Host, format!("{part} in {whose} is damaged: {}", error.message()))
 }
 
@@ -304,104 +297,4 @@ impl<S: State> HostRunner<S> {
             kept: kept.iter().map(|node| core.name(*node).to_owned()).collect(),
         })
     }
-}
-
-impl<S: StoredState> CompiledGraph<S> {
-    /// Runs one task that a [`Host`] brought here, with the node's layers and policies. For the far side of a host; the
-    /// graph must have the node that the call names.
-    ///
-    /// Channels that are never stored have their initial values here, there are no sessions, and events go nowhere.
-    ///
-    /// # Errors
-    /// When the graph has no such node, or the call's bytes do not fit it. A failing node is a reply, not an error.
-    pub async fn run_task(&self, call: TaskCall) -> Result<TaskReply, Error> {
-        let mut gone = Vec::new();
-        let header = Header { overlay: call.edits, ..Header::default() };
-        let core = &RunGraph::restore(&self.core, &header, &mut gone);
-        let node = core.id(&call.node).filter(|_| gone.is_empty()).ok_or_else(|| {
-            gone.push(format!("node `{}`", call.node));
-            let problem = format!("a host asked for {}, which this graph does not have", gone.join(", "));
-            Error::new(Code::GraphChanged, problem)
-        })?;
-        let kept = call.kept.iter().filter_map(|name| core.id(name)).collect();
-        let visible = Visible { overlay: core.overlay().map(Arc::clone), kept: Arc::new(kept), desk: None };
-        let state = Arc::new(decode_state::<S>(&core.schema, &call.state)?);
-        let failure = call.failure.map(Arc::new);
-        let handles = failure.is_some();
-        let request = TaskRequest { step: call.step, node, index: 0, attempt: 1, handles };
-        let control = Control::default();
-        control.begin_step(call.step);
-        if !call.asked.is_empty() {
-            let damaged = |error| damaged("a task call", "what it asked", &error);
-            control.recall(0, from_bytes(&call.asked).map_err(damaged)?);
-        }
-        let shared = Arc::new(RunShared {
-            graph: Arc::clone(&self.shared),
-            run: call.run,
-            thread: call.thread.map(Arc::from),
-            control,
-            sessions: Sessions::default(),
-            sink: None,
-            hears_custom: false,
-            hears_messages: false,
-            max_supersteps: call.max_supersteps,
-            services: Arc::clone(&self.shared.services),
-            spending: Spending::default(),
-            drains: AtomicBool::new(false),
-            beats: Heartbeats::default(),
-            outer: None,
-            nest: None,
-            desk: Arc::clone(&self.core) as Arc<dyn Desk>,
-            stores_edits: true,
-            visible: Mutex::new(visible),
-        });
-        let input = call.input.map(|bytes| InputValue::stored(bytes, call.limits));
-        let (input, failure) = (input.as_ref(), failure.as_ref());
-        let task = Task { state: &state, shared: &shared, request, input, failure };
-        let result = CatchPanic::new(|| LocalRunner.call(core, &task)).await;
-        let result = make_edits(&shared, request, result);
-        let reply = match (shared.control.standing(0), result) {
-            (Some(Standing::Waits(asks)), _) => {
-                let questions = asks.requests.into_iter().map(|one| (one.spot, one.value, one.schema));
-                Reply::Waits(to_bytes(&questions.collect::<Vec<Question>>())?)
-            }
-            (Some(Standing::Refused(Refusal { n, problem, asked })), _) => {
-                Reply::Refused { n, problem, schema: asked.and_then(|asked| asked.schema) }
-            }
-            (Some(Standing::Unaskable(why)), _) => {
-                let error = why.error();
-                Reply::Failed { code: error.code().as_str().to_owned(), problem: error.message().to_owned() }
-            }
-            (Some(Standing::Inside(_)), _) => {
-                let problem =
-                    "a subgraph runs where the graph around it runs, and not where a host runs single tasks";
-                Reply::Failed { code: Code::Host.as_str().to_owned(), problem: problem.to_owned() }
-            }
-            (None, Err(error)) => {
-                let error = node_error(error);
-                Reply::Failed { code: error.code().as_str().to_owned(), problem: error.message().to_owned() }
-            }
-            (None, Ok(step)) => {
-                let codec = Codec::<S>::of(core.migrations.version);
-                let mut step = StoredStep::of_step(step, &codec, &core.schema)?;
-                step.edits.extend(shared.control.take_edits(0).into_iter().map(|one| one.edit));
-                Reply::Done(step.to_bytes()?)
-            }
-        };
-        Ok(TaskReply(reply))
-    }
-}
-
-fn decode_state<S: StoredState>(schema: &S::Schema, operations: &[u8]) -> Result<S, Error> {
-    let damaged =
-        |problem: String| Error::new(Code::Host, format!("the state of a task call is damaged: {problem}"));
-    let mut folded = Folded::default();
-    folded.apply(operations, None).map_err(|error| damaged(error.to_string()))?;
-    let mut state = S::initial(schema);
-    for (at, _) in S::channels(schema).iter().enumerate() {
-        if let FieldValue::Bytes(value) = folded.value(at).map_err(|error| damaged(error.to_string()))? {
-            state.restore_channel(schema, at, &value)?;
-        }
-    }
-    Ok(state)
 }

@@ -13,9 +13,11 @@ use crate::engine::stored::{
     from_bytes,
 };
 use crate::error::{Code, Error};
-use crate::graph::joins::{Join, Joins};
+use crate::graph::GraphCore;
+use crate::graph::joins::Joins;
 use crate::graph::run_graph::RunGraph;
-use crate::graph::{GraphCore, Persistence};
+use crate::graph::topology::Join;
+use crate::persistence::Persistence;
 use crate::record::codec::Codec;
 use crate::record::header::{Header, StoredJoin, StoredState, StoredStuck};
 use crate::record::migrate::StoredFields;

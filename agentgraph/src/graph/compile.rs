@@ -11,7 +11,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use super::compiled::{CompiledGraph, GraphCore, NodeEntry, Router};
+use super::core::{GraphCore, NodeEntry, Router};
 use super::problem::{CompileError, Problem, ProblemKind};
 use super::template::{Defaults, Template, Templates};
 use super::{DeclaredNode, Name, Place, StateGraph};
@@ -32,7 +32,13 @@ use resolve::{
 };
 use shape::{Shape, check_detached};
 
-pub(super) fn compile<S: State>(graph: StateGraph<S>) -> Result<CompiledGraph<S>, CompileError> {
+/// A graph that was checked, and what all its runs share.
+pub(crate) struct Compiled<S: State> {
+    pub(crate) core: GraphCore<S>,
+    pub(crate) shared: GraphShared,
+}
+
+pub(crate) fn compile<S: State>(graph: StateGraph<S>) -> Result<Compiled<S>, CompileError> {
     let StateGraph {
         schema,
         nodes,
@@ -146,7 +152,7 @@ pub(super) fn compile<S: State>(graph: StateGraph<S>) -> Result<CompiledGraph<S>
         constants: OnceLock::new(),
     };
     let shared = GraphShared { names, deps, sessions: sessions.into(), services: Arc::new(SystemServices) };
-    Ok(CompiledGraph { core: Arc::new(core), shared: Arc::new(shared), persistence: None, host: None })
+    Ok(Compiled { core, shared })
 }
 
 /// Whether everything that a node asks for is there.

@@ -1,23 +1,10 @@
-//! Joins: what each waits for, and how far those of one run have come.
+//! How far the joins of a run have come.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
-use super::topology::Topology;
+use super::topology::{Join, Topology};
 use crate::record::header::StoredStuck;
-
-/// A join: its target, its sources, when it fires, and where its bits stand in the run's table.
-#[derive(Clone, Debug)]
-pub(crate) struct Join {
-    pub(crate) sources: Vec<u32>,
-    pub(crate) target: u32,
-    /// So many sources make it fire.
-    pub(crate) needed: u32,
-    pub(crate) timeout: Option<Duration>,
-    /// Its target is deferred: what arrives before that is released belongs to the same round.
-    pub(crate) deferred: bool,
-    pub(crate) first_word: u32,
-}
 
 /// How far the joins of one run have come. Two allocations for a graph with joins, none for one without.
 #[derive(Clone, Debug, Default)]
@@ -283,13 +270,6 @@ impl Joins {
             });
             OpenRound { at, join, arrived: arrived.collect(), fired: round.fired, due: round.due }
         })
-    }
-}
-
-impl Join {
-    /// How many words its bits take.
-    fn words(&self) -> usize {
-        self.sources.len().div_ceil(64)
     }
 }
 

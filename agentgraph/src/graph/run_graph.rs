@@ -6,7 +6,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::compiled::{GraphCore, NodeEntry};
+use super::core::{GraphCore, NodeEntry};
 use super::overlay::{Layers, Overlay, TemporaryNode};
 use super::topology::{END_ID, Exits};
 use crate::context::edits::Proposed;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::compiled::{GraphCore, NodeEntry};
+use super::core::{GraphCore, NodeEntry};
 use super::overlay::{Ground, Layers, Overlay, TemporaryNode};
 use super::run_graph::Temporary;
 use crate::context::edits::Proposed;

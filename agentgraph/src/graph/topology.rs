@@ -4,8 +4,7 @@
 //! graph at run time except the arrays themselves, which are only read.
 
 use std::collections::{HashMap, HashSet};
-
-use super::joins::Join;
+use std::time::Duration;
 
 /// The id of END, as a target.
 pub(crate) const END_ID: u32 = u32::MAX;
@@ -82,6 +81,26 @@ pub(crate) struct Topology {
     pub(crate) routers: Rows<u32>,
     /// For each source: what it has beside plain edges.
     pub(crate) exits: Vec<Exits>,
+}
+
+/// A join: its target, its sources, when it fires, and where its bits stand in the run's table.
+#[derive(Clone, Debug)]
+pub(crate) struct Join {
+    pub(crate) sources: Vec<u32>,
+    pub(crate) target: u32,
+    /// So many sources make it fire.
+    pub(crate) needed: u32,
+    pub(crate) timeout: Option<Duration>,
+    /// Its target is deferred: what arrives before that is released belongs to the same round.
+    pub(crate) deferred: bool,
+    pub(crate) first_word: u32,
+}
+
+impl Join {
+    /// How many words its bits take.
+    pub(crate) fn words(&self) -> usize {
+        self.sources.len().div_ceil(64)
+    }
 }
 
 /// What leaves a node beside plain edges: most nodes have nothing, and a step asks this once.

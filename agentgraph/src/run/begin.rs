@@ -11,10 +11,12 @@ use crate::engine::load::{LeftBehind, LookedUp, Replayed, left_behind, look_up, 
 use crate::engine::plan::{Frontier, LeftOver};
 use crate::engine::{Answers, Eager};
 use crate::error::{Code, Error};
+use crate::graph::GraphCore;
 use crate::graph::joins::Joins;
 use crate::graph::run_graph::RunGraph;
-use crate::graph::{CompiledGraph, GraphCore, Persistence};
+use crate::persistence::Persistence;
 use crate::record::bytes::Bytes;
+use crate::run::CompiledGraph;
 use crate::run::busy::{RolledBack, newest_run};
 use crate::run::open::{inside_of, tasks};
 use crate::session::StoredSessions;

@@ -1,7 +1,8 @@
 //! What is called on a compiled graph: runs, and looking at its threads.
 
 use crate::error::Error;
-use crate::graph::{CompiledGraph, GraphTopology};
+use crate::graph::GraphTopology;
+use crate::run::CompiledGraph;
 use crate::run::view::{Checkpoint, History};
 use crate::run::{RunBuilder, StateEdit};
 use crate::state::State;

@@ -6,7 +6,7 @@ use std::pin::Pin;
 
 use crate::engine::edit::Edit;
 use crate::error::{Code, Error};
-use crate::graph::CompiledGraph;
+use crate::run::CompiledGraph;
 use crate::run::RunBuilder;
 use crate::run::begin::Start;
 use crate::state::State;

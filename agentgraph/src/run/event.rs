@@ -3,17 +3,17 @@
 mod inside;
 mod queue;
 
-pub(crate) use inside::{Hears, Inside};
+pub(crate) use inside::Inside;
 pub(crate) use queue::EventQueue;
 
 use std::fmt;
 use std::sync::Arc;
 
-use crate::error::{Code, Error};
+use crate::error::Error;
 use crate::extract::Snapshot;
 use crate::state::{Hidden, Shown, State};
-use crate::words::{DroppedEdits, EditError, GraphEdit, Outcome, Replaced};
-use agentgraph_checkpoint::{CheckpointId, RunId, Source, TaskId};
+use crate::words::{DroppedEdits, EditError, GraphEdit, Outcome, Replaced, TaskEnd, TaskRef};
+use agentgraph_checkpoint::{CheckpointId, RunId, Source};
 
 /// Something that happened in a run, in the order in which it happened.
 #[non_exhaustive]
@@ -31,18 +31,6 @@ pub struct Event<S: State> {
     pub task: Option<TaskRef>,
     /// What happened.
     pub kind: EventKind<S>,
-}
-
-/// The task that an event belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct TaskRef {
-    /// Its id; the same in every process, and part of the ids of its interrupts.
-    pub id: TaskId,
-    /// Its place in the task order of its superstep.
-    pub index: u32,
-    /// The attempt under the node's retry policy, counted from 1; 1 for what is said of the task as a whole.
-    pub attempt: u32,
 }
 
 /// What can happen.
@@ -143,22 +131,6 @@ pub enum EventKind<S: State> {
     Ended(Result<Outcome<S>, Error>),
 }
 
-/// How a task ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum TaskEnd {
-    /// It is done.
-    Done,
-    /// It failed, with that code and text.
-    Failed(Code, String),
-    /// It waits for an answer.
-    Interrupted,
-    /// A run inside it was stopped, and goes on from there with the run around it.
-    Stopped,
-    /// It was not run: a temporary edit skipped it, and what its node gave before is used again.
-    Skipped,
-}
-
 impl<S: State + fmt::Debug> fmt::Debug for Event<S>
 where
     S::Update: fmt::Debug,
@@ -217,60 +189,5 @@ where
             }
             EventKind::Ended(outcome) => out.debug_tuple("Ended").field(outcome).finish(),
         }
-    }
-}
-
-/// A kind of event that a stream can be asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum View {
-    /// The state after every superstep. A snapshot that is not dropped yet, kept by its reader or still unread, costs
-    /// the next superstep a clone of the state; with a
-    /// [`stream_capacity`](crate::RunBuilder::stream_capacity) of 1 none is unread.
-    Values,
-    /// What each task returned.
-    Updates,
-    /// What nodes emit.
-    Custom,
-    /// When tasks begin and how they end.
-    Tasks,
-    /// The checkpoints that are committed.
-    Checkpoints,
-    /// What chat models say within nodes, piece by piece.
-    Messages,
-    /// Temporary edits: what was changed, what was refused, what was dropped.
-    Edits,
-    /// What one wants to see to find out what a run does: tasks, checkpoints and edits.
-    Debug,
-}
-
-/// Which views are wanted.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Views {
-    pub(crate) values: bool,
-    pub(crate) updates: bool,
-    pub(crate) custom: bool,
-    pub(crate) tasks: bool,
-    pub(crate) checkpoints: bool,
-    pub(crate) messages: bool,
-    pub(crate) edits: bool,
-}
-
-impl Views {
-    pub(crate) fn of(views: impl IntoIterator<Item = View>) -> Self {
-        let mut chosen = Views::default();
-        for view in views {
-            match view {
-                View::Values => chosen.values = true,
-                View::Updates => chosen.updates = true,
-                View::Custom => chosen.custom = true,
-                View::Tasks => chosen.tasks = true,
-                View::Checkpoints => chosen.checkpoints = true,
-                View::Messages => chosen.messages = true,
-                View::Edits => chosen.edits = true,
-                View::Debug => (chosen.tasks, chosen.checkpoints, chosen.edits) = (true, true, true),
-            }
-        }
-        chosen
     }
 }

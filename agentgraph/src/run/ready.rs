@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex};
 use futures_util::FutureExt;
 
 use super::begin::{Begun, EditedFrom, Next, Start, Thread};
-use super::event::{EventQueue, Hears};
+use super::event::EventQueue;
 use super::{RunBuilder, nested};
+use crate::context::Hears;
 use crate::context::edits::Desk;
 use crate::context::{Control, Nest, RunShared, Sink, Spending};
 use crate::engine::edit::Behind;

@@ -9,7 +9,7 @@ use super::problem::ThreadProblem;
 use super::view::no_checkpointer;
 use crate::engine::stored::{StoredRequest, from_bytes};
 use crate::error::Error;
-use crate::graph::CompiledGraph;
+use crate::run::CompiledGraph;
 use crate::state::State;
 use crate::words::{Interrupt, StoredStop};
 use agentgraph_checkpoint::{Checkpointer, Waiting, WaitingQuery};

@@ -20,8 +20,9 @@ use serde_json::json;
 
 use crate::error::Code;
 use crate::extract::Snapshot;
-use crate::graph::{CompiledGraph, StateGraph};
+use crate::graph::StateGraph;
 use crate::json_state::{JsonReducer, JsonSchema, JsonState, JsonUpdate};
+use crate::run::CompiledGraph;
 use crate::words::{END, START};
 use agentgraph_checkpoint::conformance::{self, Clause, Report, check};
 use agentgraph_checkpoint::{

@@ -11,7 +11,7 @@ use crate::engine::journal::Journal;
 use crate::engine::load::{replay, restore, restore_kept, unknown_read};
 use crate::engine::stored::StoredAnswer;
 use crate::error::Error;
-use crate::graph::Persistence;
+use crate::persistence::Persistence;
 use crate::record::bytes::Bytes;
 use crate::record::header::StoredState;
 use crate::state::State;

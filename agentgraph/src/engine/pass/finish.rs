@@ -14,9 +14,10 @@ use crate::error::Error;
 use crate::extract::Snapshot;
 use crate::node::NodeResult;
 use crate::record::bytes::Bytes;
-use crate::run::event::{EventKind, TaskEnd};
+use crate::run::event::EventKind;
 use crate::step::Step;
 use crate::words::Interrupt;
+use crate::words::TaskEnd;
 use agentgraph_checkpoint::PendingWrite;
 use agentgraph_checkpoint::header::StoredMemories;
 

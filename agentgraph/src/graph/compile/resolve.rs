@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use super::names::{Names, Problems};
-use crate::graph::compiled::Breaks;
+use crate::graph::core::Breaks;
 use crate::graph::problem::ProblemKind;
 use crate::graph::sources::JoinPolicy;
 use crate::graph::topology::END_ID;

@@ -10,9 +10,8 @@ use super::exclusive::exclusive_sources;
 use super::names::{Names, Problems};
 use super::resolve::{CommandTargets, Edge, RouteShape};
 use crate::graph::draw::{Drawing, Line, LineKind};
-use crate::graph::joins::Join;
 use crate::graph::problem::{ProblemKind, Warning, WarningKind};
-use crate::graph::topology::{END_ID, Exits, Rows, Topology, WIDE};
+use crate::graph::topology::{END_ID, Exits, Join, Rows, Topology, WIDE};
 use crate::graph::{DeclaredBreak, DeclaredNode};
 use crate::state::State;
 

@@ -5,11 +5,12 @@ use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use super::inside::{Heard, Hears, Inside};
-use super::{Event, EventKind, TaskRef, Views};
+use super::inside::Inside;
+use super::{Event, EventKind, TaskRef};
 use crate::context::{Asks, Sink, TaskRequest};
+use crate::context::{Heard, Hears};
 use crate::state::State;
-use crate::words::{EditError, Replaced};
+use crate::words::{EditError, Replaced, Views};
 use agentgraph_checkpoint::{RunId, TaskId};
 
 /// The queue between a run and its stream.

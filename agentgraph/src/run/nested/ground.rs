@@ -4,7 +4,7 @@ use super::Entry;
 use crate::engine::fields::{check_kept_states, check_results};
 use crate::engine::load::{LeftBehind, Replayed, Restored, left_behind, replay, restore};
 use crate::error::{Code, Error};
-use crate::graph::Persistence;
+use crate::persistence::Persistence;
 use crate::record::header::{Header, StoredCall};
 use crate::run::begin::unknown_checkpoint;
 use crate::state::State;

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
-use super::compiled::CompiledDependencyGraph;
-use super::outputs::Outputs;
+use super::dependency::CompiledDependencyGraph;
+use crate::dependency::outputs::Outputs;
 use crate::error::Error;
 use crate::run::RunBuilder;
 use crate::words::Outcome;

@@ -7,12 +7,15 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::edits::BeforePass;
-use super::outputs::{Outputs, OutputsUpdate};
+use super::compiled::CompiledGraph;
 use super::passes::Passes;
-use super::wiring::Wiring;
+use crate::dependency::compile::compile;
+use crate::dependency::edits::BeforePass;
+use crate::dependency::outputs::{Outputs, OutputsUpdate};
+use crate::dependency::wiring::Wiring;
+use crate::dependency::{DependencyGraph, draw};
 use crate::error::Error;
-use crate::graph::{CompiledGraph, GraphTopology};
+use crate::graph::{CompileError, GraphTopology};
 use crate::run::RunBuilder;
 use crate::run::view::{Checkpoint, History};
 use crate::words::InterruptId;
@@ -21,8 +24,19 @@ use agentgraph_checkpoint::{CheckpointId, Checkpointer};
 
 /// A runnable dependency graph. [`DependencyGraph::compile`](crate::DependencyGraph::compile) makes it.
 pub struct CompiledDependencyGraph<O: Output, S: PassInput = ()> {
-    pub(super) graph: CompiledGraph<Outputs<O, S>>,
-    pub(super) wiring: Arc<Wiring<O, S>>,
+    graph: CompiledGraph<Outputs<O, S>>,
+    wiring: Arc<Wiring<O, S>>,
+}
+
+impl<O: Output, S: PassInput> DependencyGraph<O, S> {
+    /// Checks the graph and makes it runnable.
+    ///
+    /// # Errors
+    /// Every [`Problem`](crate::Problem) there is, cycles too, each with the file and line of the call it comes from.
+    pub fn compile(self) -> Result<CompiledDependencyGraph<O, S>, CompileError> {
+        let (compiled, wiring) = compile(self)?;
+        Ok(CompiledDependencyGraph { graph: CompiledGraph::of(compiled), wiring })
+    }
 }
 
 impl<O: Output, S: PassInput> CompiledDependencyGraph<O, S> {
@@ -142,7 +156,7 @@ impl<O: Output, S: PassInput> CompiledDependencyGraph<O, S> {
         checkpoint: CheckpointId,
     ) -> Result<Option<GraphTopology>, Error> {
         let found = self.state_at(thread, checkpoint).await?;
-        Ok(found.map(|found| super::draw::topology_of(&self.wiring, &found.values)))
+        Ok(found.map(|found| draw::topology_of(&self.wiring, &found.values)))
     }
 
     /// The nodes' names, in order of declaration.
@@ -157,7 +171,7 @@ impl<O: Output, S: PassInput> CompiledDependencyGraph<O, S> {
 
     /// The graph as a Mermaid flowchart: order-only edges are dotted.
     pub fn mermaid(&self) -> String {
-        super::draw::mermaid(&self.wiring)
+        draw::mermaid(&self.wiring)
     }
 
     /// The graph as that pass has edited it: what it added is dashed, what it cut is crossed out, and nodes that it skipped or
@@ -179,7 +193,7 @@ impl<O: Output, S: PassInput> CompiledDependencyGraph<O, S> {
     /// # }
     /// ```
     pub fn mermaid_of(&self, outputs: &Outputs<O, S>) -> String {
-        super::draw::mermaid_of(&self.wiring, outputs)
+        draw::mermaid_of(&self.wiring, outputs)
     }
 }
 

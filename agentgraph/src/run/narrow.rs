@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 
 use serde::Serialize;
 
-use super::CompiledGraph;
+use super::compiled::CompiledGraph;
 use crate::run::RunBuilder;
 use crate::state::State;
 use crate::words::InterruptId;

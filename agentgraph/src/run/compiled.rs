@@ -1,34 +1,21 @@
 //! [`CompiledGraph`]: a graph that was checked. Immutable, cheap to clone, shared by any number of runs.
 
-use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::problem::Warning;
-use super::template::{Defaults, Templates};
-use super::topology::{END_ID, Topology};
+use agentgraph_checkpoint::Checkpointer;
+use agentgraph_checkpoint::services::Services;
+
 use crate::context::GraphShared;
 use crate::engine::host::{Host, HostRunner};
-use crate::engine::pass::Discipline;
 use crate::error::Error;
-use crate::failure::KeptError;
-use crate::node::ErasedNode;
-use crate::node::inner::AnyGraph;
-use crate::policy::{OnEnd, Policies, Siblings};
+use crate::graph::compile::{self, Compiled};
+use crate::graph::{CompileError, GraphCore, StateGraph, Warning};
+use crate::persistence::Persistence;
 use crate::record::codec::Codec;
 use crate::record::json;
-use crate::record::migrate::Migrations;
-use crate::record::migrate::UnknownFields;
-use crate::route::Pick;
-use crate::run::lease::{Keeper, LEASE};
 use crate::state::{State, StoredState};
-use crate::step::Goto;
-use agentgraph_checkpoint::behind::{self, Behind};
-use agentgraph_checkpoint::engine::Refused;
-use agentgraph_checkpoint::frame::Pairs;
-use agentgraph_checkpoint::services::Services;
-use agentgraph_checkpoint::{Checkpointer, Place, Retention, StoreCode};
 
 /// A runnable graph. [`StateGraph::compile`](crate::StateGraph::compile) makes it.
 pub struct CompiledGraph<S: State> {
@@ -38,141 +25,26 @@ pub struct CompiledGraph<S: State> {
     pub(crate) host: Option<HostRunner<S>>,
 }
 
-/// What the loop looks at.
-pub(crate) struct GraphCore<S: State> {
-    pub(crate) schema: S::Schema,
-    pub(crate) nodes: Vec<NodeEntry<S>>,
-    pub(crate) topology: Topology,
-    pub(crate) routers: Vec<Router<S>>,
-    pub(crate) by_name: Arc<HashMap<Arc<str>, u32>>,
-    pub(crate) names: Arc<[Arc<str>]>,
-    pub(crate) fingerprint: String,
-    pub(crate) warnings: Vec<Warning>,
-    pub(crate) breaks: Option<Breaks>,
-    pub(crate) has_ephemeral: bool,
-    pub(crate) has_run_channels: bool,
-    /// For how long the end of a run waits for detached nodes: the times that they name, each once.
-    pub(crate) awaited_at_end: Vec<Duration>,
-    /// A node is a graph, or a temporary one may be.
-    pub(crate) has_graphs: bool,
-    pub(crate) siblings: Siblings,
-    pub(crate) on_limit: Option<u32>,
-    /// A run that ends with a join that waits has failed.
-    pub(crate) stuck_fails: bool,
-    /// Its runs have no supersteps.
-    pub(crate) eager: bool,
-    /// The detached nodes; empty if there are none.
-    pub(crate) detached: Vec<bool>,
-    pub(crate) migrations: Migrations,
-    pub(crate) unknown_fields: UnknownFields,
-    pub(crate) drawing: super::draw::Drawing,
-    /// Who runs next, if that is not a matter of supersteps.
-    pub(crate) discipline: Option<Arc<dyn Discipline<S>>>,
-    pub(crate) templates: Templates<S>,
-    /// What temporary nodes have that say nothing else.
-    pub(crate) defaults: Defaults,
-    /// Some node keeps its last output.
-    pub(crate) keeps_outputs: bool,
-    /// The secret channels that are stored, its own and those of the graphs in it.
-    pub(crate) secrets: Vec<String>,
-    /// What the header of every full says of the graph and its channels.
-    pub(crate) constants: OnceLock<Pairs>,
-}
-
-pub(crate) struct NodeEntry<S: State> {
-    pub(crate) call: Arc<dyn ErasedNode<S>>,
-    /// None if it has none, which most have not.
-    pub(crate) policies: Option<Arc<Policies>>,
-    /// The node that handles its failures.
-    pub(crate) on_error: Option<u32>,
-    pub(crate) keeps: Vec<KeptError>,
-    /// Where its commands may go, if it said so.
-    pub(crate) targets: Option<Vec<u32>>,
-    /// The graph that it is.
-    pub(crate) graph: Option<Arc<dyn AnyGraph>>,
-    /// What becomes of it at the end, if it is detached.
-    pub(crate) on_end: OnEnd,
-    /// What it gave last is kept, to be used again.
-    pub(crate) keeps_output: bool,
-}
-
-/// The nodes with static interrupts, by dense id.
-pub(crate) struct Breaks {
-    pub(crate) before: Vec<bool>,
-    pub(crate) after: Vec<bool>,
-}
-
-/// The decision function of a route or branch, and its targets by dense id.
-pub(crate) struct Router<S: State> {
-    pub(crate) decide: RouterFn<S>,
-    pub(crate) targets: Vec<u32>,
-}
-
-pub(crate) enum RouterFn<S: State> {
-    #[allow(clippy::type_complexity)]
-    Typed(Box<dyn Fn(&S, &mut dyn FnMut(Pick)) + Send + Sync>),
-    #[allow(clippy::type_complexity)]
-    Named(Box<dyn Fn(&S, &mut Vec<Goto>) + Send + Sync>),
-}
-
-/// Where the runs of a graph are kept, and how its state becomes bytes.
-pub(crate) struct Persistence<S: State> {
-    pub(crate) saver: Arc<dyn Checkpointer>,
-    pub(crate) codec: Codec<S>,
-    /// Empty, except to look into a subgraph.
-    pub(crate) namespace: Arc<str>,
-    /// What stores the checkpoints of runs behind them; none before the first such run.
-    behind: Arc<OnceLock<Arc<Behind>>>,
-    /// The leases of runs.
-    pub(crate) keeper: Arc<Keeper>,
-    pub(crate) lease: Duration,
-    /// What runs keep of their threads, if not all.
-    pub(crate) retention: Option<Retention>,
-}
-
-impl<S: State> Persistence<S> {
-    pub(crate) fn new(saver: Arc<dyn Checkpointer>, codec: Codec<S>, namespace: Arc<str>) -> Self {
-        Persistence {
-            saver,
-            codec,
-            namespace,
-            behind: Arc::default(),
-            keeper: Arc::default(),
-            lease: LEASE,
-            retention: None,
-        }
-    }
-
-    /// The place of a thread.
-    pub(crate) fn place<'a>(&'a self, thread: &'a str) -> Place<'a> {
-        Place { thread, namespace: &self.namespace }
-    }
-
-    /// Waits for what earlier runs handed over. That something of it failed was theirs to hear.
-    pub(crate) async fn settle(&self, thread: &str) {
-        if let Some(behind) = self.behind.get() {
-            let _ = behind.settle(thread).await;
-        }
-    }
-
-    /// What stands before the saver for runs that are kept behind themselves.
-    pub(crate) fn behind(&self) -> Result<Arc<Behind>, Error> {
-        behind::runtime()?;
-        Ok(Arc::clone(self.behind.get_or_init(|| Arc::new(Behind::new(Arc::clone(&self.saver))))))
+impl<S: State> StateGraph<S> {
+    /// Checks the graph and makes it runnable. What is allowed and probably not meant is a
+    /// [warning](CompiledGraph::warnings): a node that no way leads to, a loop without an exit, a join that can never fire.
+    ///
+    /// A join can never fire if a source of it never runs, or if two sources can only be reached by different targets of a
+    /// route that is asked once and picks one of them. Where another edge, a loop or a list of targets may lead to both, there
+    /// is no warning.
+    ///
+    /// # Errors
+    /// Every [`Problem`] there is, each with the file and line of the call it comes from.
+    pub fn compile(self) -> Result<CompiledGraph<S>, CompileError> {
+        Ok(CompiledGraph::of(compile::compile(self)?))
     }
 }
 
-impl<S: State> Clone for Persistence<S> {
-    fn clone(&self) -> Self {
-        Persistence {
-            saver: Arc::clone(&self.saver),
-            codec: self.codec,
-            namespace: Arc::clone(&self.namespace),
-            behind: Arc::clone(&self.behind),
-            keeper: Arc::clone(&self.keeper),
-            lease: self.lease,
-            retention: self.retention.clone(),
-        }
+impl<S: State> CompiledGraph<S> {
+    /// One that nothing keeps, and whose tasks run here.
+    pub(super) fn of(compiled: Compiled<S>) -> Self {
+        let Compiled { core, shared } = compiled;
+        CompiledGraph { core: Arc::new(core), shared: Arc::new(shared), persistence: None, host: None }
     }
 }
 
@@ -183,42 +55,6 @@ impl<S: State> Clone for CompiledGraph<S> {
             shared: Arc::clone(&self.shared),
             persistence: self.persistence.clone(),
             host: self.host.clone(),
-        }
-    }
-}
-
-impl<S: State> GraphCore<S> {
-    /// What checkpoints call the way in which it runs.
-    pub(crate) fn discipline(&self) -> &'static str {
-        match &self.discipline {
-            Some(_) => "dependency",
-            None if self.eager => "eager",
-            None => "superstep",
-        }
-    }
-
-    /// Why that checkpointer must not be given what the graph has to store, if it must not.
-    pub(crate) fn refusal(&self, saver: &dyn Checkpointer) -> Option<Refused> {
-        if self.secrets.is_empty() || saver.keeps_secrets() || !saver.outlives_its_process() {
-            return None;
-        }
-        let why = format!(
-            "the state has secret channels ({}), and the checkpointer stores what it is given in clear, so nothing is stored: put \
-             an `EncryptedSaver` with a key before it, or mark them `untracked` as well",
-            self.secrets.join(", ")
-        );
-        Some(Refused { code: StoreCode::SecretNeedsKey, why })
-    }
-
-    pub(crate) fn is_detached(&self, node: u32) -> bool {
-        self.detached.get(node as usize).copied().unwrap_or(false)
-    }
-
-    pub(crate) fn name(&self, node: u32) -> &str {
-        match self.names.get(node as usize) {
-            Some(name) => name,
-            None if node == END_ID => crate::words::END,
-            None => crate::words::START,
         }
     }
 }
@@ -414,7 +250,7 @@ impl<S: State> CompiledGraph<S> {
 
     /// The graph as a Mermaid flowchart: edges solid, routes dotted, commands without declared targets as an open arrow.
     pub fn mermaid(&self) -> String {
-        super::shown::of_compiled(&self.core).mermaid()
+        crate::graph::shown::of_compiled(&self.core).mermaid()
     }
 }
 

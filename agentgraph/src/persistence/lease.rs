@@ -16,10 +16,10 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::busy::WhenBusy;
+use super::Persistence;
 use crate::error::{Code, Error};
-use crate::graph::Persistence;
 use crate::state::State;
+use crate::words::WhenBusy;
 use agentgraph_checkpoint::services::{Services, yield_now};
 use agentgraph_checkpoint::{Checkpointer, Claim, LeaseTerms, lease_lost};
 

@@ -1,0 +1,47 @@
+//! What happens in subgraphs, for whoever streams the graph around: without the types of the subgraph's state.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use serde_json::Value;
+
+use agentgraph_checkpoint::{CheckpointId, RunId, Source};
+
+use crate::words::{DroppedEdits, EditError, GraphEdit, Replaced, TaskEnd, TaskRef, Views};
+
+/// Who hears what happens in subgraphs: the queue of the graph that is streamed.
+pub(crate) trait Hears: Send + Sync {
+    fn hear(&self, heard: Heard);
+
+    fn views(&self) -> Views;
+
+    fn capacity(&self) -> usize;
+
+    fn has_room(&self) -> bool;
+
+    fn poll_at_most(&self, events: usize, cx: &mut Context<'_>) -> Poll<()>;
+}
+
+/// An event of a subgraph.
+pub(crate) struct Heard {
+    pub(crate) run: RunId,
+    pub(crate) namespace: Arc<str>,
+    pub(crate) step: u64,
+    pub(crate) task: Option<TaskRef>,
+    pub(crate) kind: HeardKind,
+}
+
+/// [`EventKind`] of any state.
+pub(crate) enum HeardKind {
+    Values(Value),
+    Update { node: String, update: Option<Value> },
+    TaskStarted { node: String, input: Option<Value> },
+    TaskEnded { node: String, end: TaskEnd },
+    AnswerVoided { node: String, question: Replaced, asks: Value },
+    Checkpoint { id: CheckpointId, source: Source, next: Vec<String> },
+    Message { node: String, piece: Value },
+    Custom { node: String, value: Value },
+    Edited { by: String, edits: Vec<GraphEdit> },
+    EditRejected { by: String, why: EditError },
+    EditDropped(DroppedEdits),
+}

@@ -1,0 +1,75 @@
+//! Where the runs of a graph are kept, and whose turn it is to write a thread.
+
+pub(crate) mod lease;
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use agentgraph_checkpoint::behind::{self, Behind};
+use agentgraph_checkpoint::{Checkpointer, Place, Retention};
+
+use self::lease::{Keeper, LEASE};
+use crate::error::Error;
+use crate::record::codec::Codec;
+use crate::state::State;
+
+/// Where the runs of a graph are kept, and how its state becomes bytes.
+pub(crate) struct Persistence<S: State> {
+    pub(crate) saver: Arc<dyn Checkpointer>,
+    pub(crate) codec: Codec<S>,
+    /// Empty, except to look into a subgraph.
+    pub(crate) namespace: Arc<str>,
+    /// What stores the checkpoints of runs behind them; none before the first such run.
+    behind: Arc<OnceLock<Arc<Behind>>>,
+    /// The leases of runs.
+    pub(crate) keeper: Arc<Keeper>,
+    pub(crate) lease: Duration,
+    /// What runs keep of their threads, if not all.
+    pub(crate) retention: Option<Retention>,
+}
+
+impl<S: State> Persistence<S> {
+    pub(crate) fn new(saver: Arc<dyn Checkpointer>, codec: Codec<S>, namespace: Arc<str>) -> Self {
+        Persistence {
+            saver,
+            codec,
+            namespace,
+            behind: Arc::default(),
+            keeper: Arc::default(),
+            lease: LEASE,
+            retention: None,
+        }
+    }
+
+    /// The place of a thread.
+    pub(crate) fn place<'a>(&'a self, thread: &'a str) -> Place<'a> {
+        Place { thread, namespace: &self.namespace }
+    }
+
+    /// Waits for what earlier runs handed over. That something of it failed was theirs to hear.
+    pub(crate) async fn settle(&self, thread: &str) {
+        if let Some(behind) = self.behind.get() {
+            let _ = behind.settle(thread).await;
+        }
+    }
+
+    /// What stands before the saver for runs that are kept behind themselves.
+    pub(crate) fn behind(&self) -> Result<Arc<Behind>, Error> {
+        behind::runtime()?;
+        Ok(Arc::clone(self.behind.get_or_init(|| Arc::new(Behind::new(Arc::clone(&self.saver))))))
+    }
+}
+
+impl<S: State> Clone for Persistence<S> {
+    fn clone(&self) -> Self {
+        Persistence {
+            saver: Arc::clone(&self.saver),
+            codec: self.codec,
+            namespace: Arc::clone(&self.namespace),
+            behind: Arc::clone(&self.behind),
+            keeper: Arc::clone(&self.keeper),
+            lease: self.lease,
+            retention: self.retention.clone(),
+        }
+    }
+}

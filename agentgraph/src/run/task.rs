@@ -1,0 +1,122 @@
+//! One task by itself: the far side of a host.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+
+use agentgraph_checkpoint::fold::{Folded, Value as FieldValue};
+
+use super::compiled::CompiledGraph;
+use crate::context::edits::{Desk, make_edits};
+use crate::context::{Control, Refusal, RunShared, Spending, Standing, TaskRequest, Visible};
+use crate::engine::execute::node_error;
+use crate::engine::host::{LocalRunner, Question, Reply, TaskCall, TaskReply, TaskRunner, damaged};
+use crate::engine::stored::{StoredStep, from_bytes, to_bytes};
+use crate::error::{Code, Error};
+use crate::extract::Task;
+use crate::graph::run_graph::RunGraph;
+use crate::policy::{CatchPanic, Heartbeats};
+use crate::record::codec::Codec;
+use crate::record::header::Header;
+use crate::session::Sessions;
+use crate::state::StoredState;
+use crate::step::InputValue;
+
+impl<S: StoredState> CompiledGraph<S> {
+    /// Runs one task that a [`Host`] brought here, with the node's layers and policies. For the far side of a host; the
+    /// graph must have the node that the call names.
+    ///
+    /// Channels that are never stored have their initial values here, there are no sessions, and events go nowhere.
+    ///
+    /// # Errors
+    /// When the graph has no such node, or the call's bytes do not fit it. A failing node is a reply, not an error.
+    pub async fn run_task(&self, call: TaskCall) -> Result<TaskReply, Error> {
+        let mut gone = Vec::new();
+        let header = Header { overlay: call.edits, ..Header::default() };
+        let core = &RunGraph::restore(&self.core, &header, &mut gone);
+        let node = core.id(&call.node).filter(|_| gone.is_empty()).ok_or_else(|| {
+            gone.push(format!("node `{}`", call.node));
+            let problem = format!("a host asked for {}, which this graph does not have", gone.join(", "));
+            Error::new(Code::GraphChanged, problem)
+        })?;
+        let kept = call.kept.iter().filter_map(|name| core.id(name)).collect();
+        let visible = Visible { overlay: core.overlay().map(Arc::clone), kept: Arc::new(kept), desk: None };
+        let state = Arc::new(decode_state::<S>(&core.schema, &call.state)?);
+        let failure = call.failure.map(Arc::new);
+        let handles = failure.is_some();
+        let request = TaskRequest { step: call.step, node, index: 0, attempt: 1, handles };
+        let control = Control::default();
+        control.begin_step(call.step);
+        if !call.asked.is_empty() {
+            let damaged = |error| damaged("a task call", "what it asked", &error);
+            control.recall(0, from_bytes(&call.asked).map_err(damaged)?);
+        }
+        let shared = Arc::new(RunShared {
+            graph: Arc::clone(&self.shared),
+            run: call.run,
+            thread: call.thread.map(Arc::from),
+            control,
+            sessions: Sessions::default(),
+            sink: None,
+            hears_custom: false,
+            hears_messages: false,
+            max_supersteps: call.max_supersteps,
+            services: Arc::clone(&self.shared.services),
+            spending: Spending::default(),
+            drains: AtomicBool::new(false),
+            beats: Heartbeats::default(),
+            outer: None,
+            nest: None,
+            desk: Arc::clone(&self.core) as Arc<dyn Desk>,
+            stores_edits: true,
+            visible: Mutex::new(visible),
+        });
+        let input = call.input.map(|bytes| InputValue::stored(bytes, call.limits));
+        let (input, failure) = (input.as_ref(), failure.as_ref());
+        let task = Task { state: &state, shared: &shared, request, input, failure };
+        let result = CatchPanic::new(|| LocalRunner.call(core, &task)).await;
+        let result = make_edits(&shared, request, result);
+        let reply = match (shared.control.standing(0), result) {
+            (Some(Standing::Waits(asks)), _) => {
+                let questions = asks.requests.into_iter().map(|one| (one.spot, one.value, one.schema));
+                Reply::Waits(to_bytes(&questions.collect::<Vec<Question>>())?)
+            }
+            (Some(Standing::Refused(Refusal { n, problem, asked })), _) => {
+                Reply::Refused { n, problem, schema: asked.and_then(|asked| asked.schema) }
+            }
+            (Some(Standing::Unaskable(why)), _) => {
+                let error = why.error();
+                Reply::Failed { code: error.code().as_str().to_owned(), problem: error.message().to_owned() }
+            }
+            (Some(Standing::Inside(_)), _) => {
+                let problem =
+                    "a subgraph runs where the graph around it runs, and not where a host runs single tasks";
+                Reply::Failed { code: Code::Host.as_str().to_owned(), problem: problem.to_owned() }
+            }
+            (None, Err(error)) => {
+                let error = node_error(error);
+                Reply::Failed { code: error.code().as_str().to_owned(), problem: error.message().to_owned() }
+            }
+            (None, Ok(step)) => {
+                let codec = Codec::<S>::of(core.migrations.version);
+                let mut step = StoredStep::of_step(step, &codec, &core.schema)?;
+                step.edits.extend(shared.control.take_edits(0).into_iter().map(|one| one.edit));
+                Reply::Done(step.to_bytes()?)
+            }
+        };
+        Ok(TaskReply(reply))
+    }
+}
+
+fn decode_state<S: StoredState>(schema: &S::Schema, operations: &[u8]) -> Result<S, Error> {
+    let damaged =
+        |problem: String| Error::new(Code::Host, format!("the state of a task call is damaged: {problem}"));
+    let mut folded = Folded::default();
+    folded.apply(operations, None).map_err(|error| damaged(error.to_string()))?;
+    let mut state = S::initial(schema);
+    for (at, _) in S::channels(schema).iter().enumerate() {
+        if let FieldValue::Bytes(value) = folded.value(at).map_err(|error| damaged(error.to_string()))? {
+            state.restore_channel(schema, at, &value)?;
+        }
+    }
+    Ok(state)
+}

@@ -1,0 +1,49 @@
+//! [`WhenBusy`]: what becomes of a call when a run goes on in its thread already.
+
+/// What becomes of a call when a run goes on in its thread already, in this process or another one.
+///
+/// ```
+/// # use agentgraph::prelude::*;
+/// # use serde::{Deserialize, Serialize};
+/// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+/// # struct Chat { #[reduce(append)] said: Vec<String> }
+/// # async fn reply(chat: Snapshot<Chat>) -> ChatUpdate {
+/// #     tokio::task::yield_now().await;
+/// #     Chat::update().said([format!("{}!", chat.said[chat.said.len() - 1])])
+/// # }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<()> {
+/// use agentgraph::WhenBusy;
+///
+/// # let graph = StateGraph::new().node("reply", reply).edge(START, "reply").compile()?;
+/// let graph = graph.checkpointer(MemorySaver::new());
+/// let say = |word: &str| graph.invoke(Chat::update().said([word])).thread("t-1").when_busy(WhenBusy::Queue);
+/// let (first, second) = tokio::join!(say("tea").into_future(), say("milk").into_future());
+/// assert_eq!(first?.output().said, ["tea", "tea!"]);
+/// assert_eq!(second?.output().said, ["tea", "tea!", "milk", "milk!"]);
+/// # Ok(())
+/// # }
+/// # use std::future::IntoFuture;
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum WhenBusy {
+    /// It fails with [`Code::ThreadBusy`](crate::Code::ThreadBusy). The default.
+    #[default]
+    Refuse,
+    /// It waits until the thread is free. Calls of one graph that wait for one thread go in the order they came.
+    Queue,
+    /// It takes the thread. The other run ends with [`Code::LeaseLost`](crate::Code::LeaseLost), where it stands; what it
+    /// committed stays. An `invoke` gives that run up and begins on the state it left, `resume` and `proceed` go on with
+    /// it.
+    Replace,
+    /// As `Replace`, but an `invoke` begins on the state as it was before the other run, on a new branch. The old branch
+    /// stays as it is, and the new one says which run it gave up: [`Checkpoint::abandoned`](crate::Checkpoint).
+    RollBack,
+}
+
+impl WhenBusy {
+    pub(crate) fn replaces(self) -> bool {
+        matches!(self, WhenBusy::Replace | WhenBusy::RollBack)
+    }
+}
