@@ -34,7 +34,7 @@ impl<S: State> StateGraph<S> {
     /// is no warning.
     ///
     /// # Errors
-    /// Every [`Problem`] there is, each with the file and line of the call it comes from.
+    /// Every [`Problem`](crate::Problem) there is, each with the file and line of the call it comes from.
     pub fn compile(self) -> Result<CompiledGraph<S>, CompileError> {
         Ok(CompiledGraph::of(compile::compile(self)?))
     }
