@@ -18,7 +18,7 @@ const ROLES: [&str; 4] = ["admin", "creator", "user manager", "reader"];
 const KEYS: [&str; 5] = ["all", "firstName", "lastName", "email", "role"];
 
 /// `POST /users/paginated`.
-pub(super) fn paginated(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn paginated(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let body = &asked.body;
     if !is_page(body) {
         return Err(Fault::body());
@@ -61,12 +61,12 @@ fn column_of(account: &Account, column: &str) -> String {
 }
 
 /// `GET /users/:email`.
-pub(super) fn single(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn single(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     Ok(core.world.accounts.get(&key(&[&asked.id])).into_iter().map(row).collect())
 }
 
 /// `POST /users`.
-pub(super) fn upsert(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn upsert(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     if !is_account(&asked.body) {
         return Err(Fault::body());
     }
@@ -74,7 +74,7 @@ pub(super) fn upsert(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 }
 
 /// `POST /login/user`: nobody gives himself a role.
-pub(super) fn login(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn login(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     if !is_account(&asked.body) {
         return Err(Fault::body());
     }
@@ -84,7 +84,7 @@ pub(super) fn login(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 }
 
 /// `POST /users/details`: changes one who is known.
-pub(super) fn details(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn details(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     if !is_account(&asked.body) {
         return Err(Fault::body());
     }
@@ -96,7 +96,7 @@ pub(super) fn details(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 }
 
 /// `DELETE /users/:email`: the rows that went.
-pub(super) fn delete(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn delete(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     Ok(core.world.accounts.remove(&key(&[&asked.id])).iter().map(row).collect())
 }
 
@@ -150,7 +150,7 @@ fn is_url(text: &str) -> bool {
 }
 
 /// Sees that there is somebody.
-pub(super) fn found_account(core: &mut Core) {
+pub(crate) fn found_account(core: &mut Core) {
     let account = Account { role: "admin".to_owned(), ..blank(FIRST.to_owned(), &core.now()) };
     core.world.accounts.insert_first(key(&[FIRST]), account);
 }

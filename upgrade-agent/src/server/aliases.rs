@@ -11,7 +11,7 @@ use super::model::User;
 
 /// Adds names to a student who called by one of his. Answers those that were his already, then the new
 /// ones.
-pub(super) fn add(core: &mut Core, user: &User, called: &str, body: &Value) -> Result<Value, Fault> {
+pub(crate) fn add(core: &mut Core, user: &User, called: &str, body: &Value) -> Result<Value, Fault> {
     let given: Vec<&str> = entries(body, "aliases").filter_map(Value::as_str).collect();
     let mut met = HashSet::new();
     let asked: Vec<&str> = given.iter().copied().filter(|name| met.insert(*name)).collect();

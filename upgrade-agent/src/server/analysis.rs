@@ -18,7 +18,7 @@ use super::world::World;
 use crate::client::AssignmentUnit;
 
 /// Every id is answered; one that is unknown with nothing.
-pub(super) fn analyse(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn analyse(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     validate::analysis(&asked.body)?;
     let ids: Vec<&str> = entries(&asked.body, "queryIds").filter_map(Value::as_str).collect();
     if let Some(id) = ids.iter().find(|id| !validate::is_uuid(&json!(id))) {

@@ -10,7 +10,7 @@ use super::world::World;
 use crate::client::AssignmentUnit;
 
 /// An entry per decision point of an experiment in which the student has a condition.
-pub(super) fn assigned(
+pub(crate) fn assigned(
     world: &World,
     experiment: &Experiment,
     condition: &Condition,
@@ -24,7 +24,7 @@ pub(super) fn assigned(
 
 /// The entry of the first decision point, for one who is asked about from outside: his earlier
 /// visits do not count.
-pub(super) fn first(experiment: &Experiment, condition: &Condition, user: &User) -> Result<Value, Fault> {
+pub(crate) fn first(experiment: &Experiment, condition: &Condition, user: &User) -> Result<Value, Fault> {
     let mut points = experiment.partitions.iter();
     // The original fails on any point, though it shows the first one only.
     let first = points.next().map(|point| at(experiment, condition, user, point, 0)).transpose()?;

@@ -10,13 +10,13 @@ use super::world::World;
 use crate::client::{AssignmentUnit, ConsistencyRule, ExperimentState, PostExperimentRule};
 
 /// What is known of a student and his group in one experiment.
-pub(super) struct Standing<'w> {
-    pub(super) own: Option<&'w UserEnrollment>,
-    pub(super) group: Option<&'w GroupEnrollment>,
-    pub(super) excluded: bool,
-    pub(super) group_excluded: bool,
+pub(crate) struct Standing<'w> {
+    pub(crate) own: Option<&'w UserEnrollment>,
+    pub(crate) group: Option<&'w GroupEnrollment>,
+    pub(crate) excluded: bool,
+    pub(crate) group_excluded: bool,
     /// Who of the student's stratum is there already.
-    pub(super) present: Present<'w>,
+    pub(crate) present: Present<'w>,
 }
 
 impl<'w> Standing<'w> {
@@ -35,7 +35,7 @@ impl<'w> Standing<'w> {
 }
 
 /// The experiments of a context in which a student gets a condition, with the condition.
-pub(super) fn assignments<'w>(
+pub(crate) fn assignments<'w>(
     world: &'w World,
     context: &str,
     user: &User,
@@ -54,7 +54,7 @@ pub(super) fn assignments<'w>(
 
 /// The one experiment at a place in which a student gets a condition, with the condition. Nobody is
 /// passed over for want of a group here, and nobody sees what has not started.
-pub(super) fn assignment_at<'w>(
+pub(crate) fn assignment_at<'w>(
     world: &'w World,
     context: &str,
     (site, target): (&str, &str),
@@ -95,7 +95,7 @@ fn is_eligible(world: &World, experiment: &Experiment, user: &User) -> bool {
 }
 
 /// The condition, given the standing.
-pub(super) fn condition<'e>(
+pub(crate) fn condition<'e>(
     experiment: &'e Experiment,
     user: &User,
     standing: &Standing<'_>,

@@ -33,7 +33,7 @@ const KINDS: [&str; 12] = [
 ];
 
 /// `POST /audit`: newest first.
-pub(super) fn paginated(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn paginated(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let body = &asked.body;
     if !(is_page(body) && has(body, "filter", optional(one_of(&KINDS)))) {
         return Err(Fault::body());
@@ -49,7 +49,7 @@ pub(super) fn paginated(core: &mut Core, asked: &Asked) -> Result<Value, Fault> 
 }
 
 /// `POST /error`.
-pub(super) fn errors(_: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn errors(_: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     if !is_page(&asked.body) {
         return Err(Fault::body());
     }
@@ -61,23 +61,23 @@ fn is_page(body: &Value) -> bool {
     has(body, "skip", number) && has(body, "take", number)
 }
 
-pub(super) fn created(core: &mut Core, columns: &Columns) {
+pub(crate) fn created(core: &mut Core, columns: &Columns) {
     note(core, CREATED, of(columns));
 }
 
-pub(super) fn updated(core: &mut Core, columns: &Columns) {
+pub(crate) fn updated(core: &mut Core, columns: &Columns) {
     note(core, UPDATED, of(columns));
 }
 
-pub(super) fn deleted(core: &mut Core, columns: &Columns) {
+pub(crate) fn deleted(core: &mut Core, columns: &Columns) {
     note(core, DELETED, of(columns));
 }
 
-pub(super) fn exported(core: &mut Core, columns: &Columns) {
+pub(crate) fn exported(core: &mut Core, columns: &Columns) {
     note(core, EXPORTED, of(columns));
 }
 
-pub(super) fn moved(core: &mut Core, columns: &Columns, to: &ExperimentState, date: &Value) {
+pub(crate) fn moved(core: &mut Core, columns: &Columns, to: &ExperimentState, date: &Value) {
     let name = |state| json!(outward(core.world.dialect, state));
     let mut data = with(of(columns), [("previousState", name(&columns.state)), ("newState", name(to))]);
     if !date.is_null() {
@@ -87,13 +87,13 @@ pub(super) fn moved(core: &mut Core, columns: &Columns, to: &ExperimentState, da
 }
 
 /// A list was `created`, `updated` or `deleted`.
-pub(super) fn listed(core: &mut Core, columns: &Columns, (id, name): (&str, &str), side: &str, deed: &str) {
+pub(crate) fn listed(core: &mut Core, columns: &Columns, (id, name): (&str, &str), side: &str, deed: &str) {
     let list = json!({ "listId": id, "listName": name, "filterType": side, "operation": deed });
     note(core, UPDATED, with(of(columns), [("list", list)]));
 }
 
 /// Something was done with a flag.
-pub(super) fn flagged(core: &mut Core, deed: &str, data: Value) {
+pub(crate) fn flagged(core: &mut Core, deed: &str, data: Value) {
     note(core, deed, data);
 }
 

@@ -13,7 +13,7 @@ use crate::client::{
 };
 
 /// What this server calls itself.
-pub(super) fn version(dialect: Dialect) -> &'static str {
+pub(crate) fn version(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::V62 => "6.2.0",
         _ => "6.5.0",
@@ -21,7 +21,7 @@ pub(super) fn version(dialect: Dialect) -> &'static str {
 }
 
 /// The checks that come after the shape: the context and the codes.
-pub(super) fn check(core: &Core, body: &Value) -> Result<(), Fault> {
+pub(crate) fn check(core: &Core, body: &Value) -> Result<(), Fault> {
     let context = body["context"][0].as_str().unwrap_or_default();
     if core.contexts.get(context).is_none() {
         return Err(Fault::unknown_context(context));
@@ -34,7 +34,7 @@ pub(super) fn check(core: &Core, body: &Value) -> Result<(), Fault> {
 }
 
 /// What the original leaves to the columns of its database to refuse.
-pub(super) fn check_columns(body: &Value) -> Result<(), Fault> {
+pub(crate) fn check_columns(body: &Value) -> Result<(), Fault> {
     check_texts(body)?;
     match body["revertTo"].as_str() {
         Some(id) if !validate::is_uuid(&body["revertTo"]) => {
@@ -45,7 +45,7 @@ pub(super) fn check_columns(body: &Value) -> Result<(), Fault> {
 }
 
 /// The database cannot store every text.
-pub(super) fn check_texts(body: &Value) -> Result<(), Fault> {
+pub(crate) fn check_texts(body: &Value) -> Result<(), Fault> {
     if holds_nul(body) {
         return Err(Fault::database("invalid byte sequence for encoding \"UTF8\": 0x00"));
     }
@@ -62,16 +62,16 @@ fn holds_nul(value: &Value) -> bool {
     }
 }
 
-pub(super) fn entries<'b>(body: &'b Value, field: &str) -> impl Iterator<Item = &'b Value> {
+pub(crate) fn entries<'b>(body: &'b Value, field: &str) -> impl Iterator<Item = &'b Value> {
     body.get(field).and_then(Value::as_array).into_iter().flatten()
 }
 
-pub(super) fn text(body: &Value, field: &str) -> Option<String> {
+pub(crate) fn text(body: &Value, field: &str) -> Option<String> {
     body[field].as_str().map(str::to_owned)
 }
 
 /// A time as it is given back. One that only the validator knows how to read stays as it is.
-pub(super) fn time(body: &Value, field: &str) -> Option<String> {
+pub(crate) fn time(body: &Value, field: &str) -> Option<String> {
     text(body, field).map(|given| calendar::instant(&given).unwrap_or(given))
 }
 
@@ -80,7 +80,7 @@ fn texts(body: &Value, field: &str) -> Vec<String> {
 }
 
 /// The columns that a body gives. The state is taken by its stored name, whichever it gave.
-pub(super) fn columns(dialect: Dialect, body: &Value, id: String, stamp: Stamp) -> Columns {
+pub(crate) fn columns(dialect: Dialect, body: &Value, id: String, stamp: Stamp) -> Columns {
     let word = |field: &str| body[field].as_str().unwrap_or_default();
     let contexts = texts(body, "context");
     Columns {
@@ -111,7 +111,7 @@ pub(super) fn columns(dialect: Dialect, body: &Value, id: String, stamp: Stamp) 
     }
 }
 
-pub(super) fn condition(entry: &Value, id: String, stamp: Stamp) -> Condition {
+pub(crate) fn condition(entry: &Value, id: String, stamp: Stamp) -> Condition {
     Condition {
         stamp,
         two_character_id: text(entry, "twoCharacterId").unwrap_or_else(|| two_characters(&id)),
@@ -127,7 +127,7 @@ pub(super) fn condition(entry: &Value, id: String, stamp: Stamp) -> Condition {
     }
 }
 
-pub(super) fn partition(entry: &Value, id: String, stamp: Stamp) -> Partition {
+pub(crate) fn partition(entry: &Value, id: String, stamp: Stamp) -> Partition {
     Partition {
         stamp,
         two_character_id: text(entry, "twoCharacterId").unwrap_or_else(|| two_characters(&id)),
@@ -140,7 +140,7 @@ pub(super) fn partition(entry: &Value, id: String, stamp: Stamp) -> Partition {
     }
 }
 
-pub(super) fn payload(entry: &Value) -> Payload {
+pub(crate) fn payload(entry: &Value) -> Payload {
     let payload = &entry["payload"];
     Payload {
         kind: text(payload, "type").unwrap_or_default(),

@@ -49,7 +49,7 @@ impl Cut {
     }
 }
 
-pub(super) fn enrollment(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn enrollment(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let body = &asked.body;
     let is_asked = has(body, "experimentId", filled)
         && has(body, "dateEnum", one_of(&RANGES))
@@ -80,7 +80,7 @@ pub(super) fn enrollment(core: &mut Core, asked: &Asked) -> Result<Value, Fault>
 }
 
 /// How many of these times fall into which span of a range, newest first, for something made then.
-pub(super) fn counted(now: &str, made: &str, range: &str, ahead: i64, times: &[&str]) -> Option<Value> {
+pub(crate) fn counted(now: &str, made: &str, range: &str, ahead: i64, times: &[&str]) -> Option<Value> {
     let year = |time: &str| Day::of(time, 0).map(|day| day.civil().0);
     let cut = cut(range, year(now)? - year(made)?);
     let days: Vec<Day> = times.iter().filter_map(|time| Day::of(time, ahead)).collect();
@@ -131,7 +131,7 @@ fn stats(world: &World, experiment: &Experiment, is_in: impl Fn(&Option<String>)
 }
 
 /// `GET /stats/csv`: the original sends the data by mail, which fails where there is none to send it with.
-pub(super) fn csv(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn csv(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let id = asked.values_of("experimentId").first().map(|id| id.to_lowercase()).unwrap_or_default();
     if asked.values_of("email").is_empty() || id.is_empty() {
         return Err(Fault::queries());

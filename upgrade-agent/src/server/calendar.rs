@@ -2,20 +2,20 @@
 
 /// A day, counted from 1970-01-01.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Day(i64);
+pub(crate) struct Day(i64);
 
 const WEEKDAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
 impl Day {
-    pub(super) fn since_epoch(days: u64) -> Self {
+    pub(crate) fn since_epoch(days: u64) -> Self {
         Self(i64::try_from(days).unwrap_or(i64::MAX / 2))
     }
 
     /// The day of a time like `2026-11-21T07:09:00.000Z`, for somebody whose clock is so many minutes
     /// ahead.
-    pub(super) fn of(time: &str, minutes_ahead: i64) -> Option<Self> {
+    pub(crate) fn of(time: &str, minutes_ahead: i64) -> Option<Self> {
         let part = |range: std::ops::Range<usize>| time.get(range)?.parse::<i64>().ok();
         let date = Self::from_civil(part(0..4)?, part(5..7)?, part(8..10)?);
         let minute = part(11..13)?.checked_mul(60)?.checked_add(part(14..16)?)?;
@@ -24,7 +24,7 @@ impl Day {
     }
 
     /// Year, month and day.
-    pub(super) fn civil(self) -> (i64, i64, i64) {
+    pub(crate) fn civil(self) -> (i64, i64, i64) {
         let shifted = self.0 + 719_468;
         let (era, of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
         let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
@@ -43,24 +43,24 @@ impl Day {
         Self(era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468)
     }
 
-    pub(super) fn before(self, days: i64) -> Self {
+    pub(crate) fn before(self, days: i64) -> Self {
         Self(self.0 - days)
     }
 
     /// The first day of the month that lies so many months back.
-    pub(super) fn first_of_month(self, months_back: i64) -> Self {
+    pub(crate) fn first_of_month(self, months_back: i64) -> Self {
         let (year, month, _) = self.civil();
         let months = year * 12 + month - 1 - months_back;
         Self::from_civil(months.div_euclid(12), months.rem_euclid(12) + 1, 1)
     }
 
     /// The first day of the year that lies so many years back.
-    pub(super) fn first_of_year(self, years_back: i64) -> Self {
+    pub(crate) fn first_of_year(self, years_back: i64) -> Self {
         Self::from_civil(self.civil().0 - years_back, 1, 1)
     }
 
     /// As JavaScript writes it: `Sat Nov 21 2026`.
-    pub(super) fn word(self) -> String {
+    pub(crate) fn word(self) -> String {
         let (year, month, day) = self.civil();
         let weekday = WEEKDAYS[self.0.rem_euclid(7) as usize];
         let month = MONTHS[(month - 1).rem_euclid(12) as usize];
@@ -70,7 +70,7 @@ impl Day {
 
 /// A time as the database gives it back: to the millisecond, in UTC. One that says nothing of its zone
 /// is in UTC; what is none is none.
-pub(super) fn instant(text: &str) -> Option<String> {
+pub(crate) fn instant(text: &str) -> Option<String> {
     const DAY: i64 = 86_400_000;
     let (date, time) = text.split_once(['T', 't', ' ']).unwrap_or((text, ""));
     let (clock, ahead) = zone(time)?;

@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 
 /// Listens, and hands out connections that can be broken.
-pub(super) struct Breakable(pub(super) TcpListener);
+pub(crate) struct Breakable(pub(crate) TcpListener);
 
 impl Listener for Breakable {
     type Io = Connection;
@@ -40,12 +40,12 @@ const BROKEN: u8 = 2;
 
 /// What a route breaks its connection with.
 #[derive(Clone, Default)]
-pub(super) struct Breaker(Arc<AtomicU8>);
+pub(crate) struct Breaker(Arc<AtomicU8>);
 
 impl Breaker {
     /// Ends the connection after the answer that is about to be written. Nothing is read from the
     /// connection between this call and the writing of the answer, if nothing is awaited.
-    pub(super) fn break_after_answer(&self) {
+    pub(crate) fn break_after_answer(&self) {
         self.0.store(LAST, Ordering::Relaxed);
     }
 
@@ -69,7 +69,7 @@ impl Connected<IncomingStream<'_, Breakable>> for Breaker {
 
 /// A connection. Once broken it looks to the server as if the caller had hung up, which makes the
 /// server end it.
-pub(super) struct Connection {
+pub(crate) struct Connection {
     stream: TcpStream,
     breaker: Breaker,
 }

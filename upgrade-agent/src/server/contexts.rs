@@ -2,7 +2,7 @@
 
 use crate::client::{Context, ContextMetadata};
 
-pub(super) fn default_contexts() -> ContextMetadata {
+pub(crate) fn default_contexts() -> ContextMetadata {
     let assign_prog = context(
         &["control", "variant"],
         &["schoolId", "classId", "instructorId"],

@@ -19,26 +19,26 @@ use crate::client::ContextMetadata;
 
 /// What a route is asked.
 #[derive(Debug, Default)]
-pub(super) struct Asked {
-    pub(super) method: String,
+pub(crate) struct Asked {
+    pub(crate) method: String,
     /// Path and query, as they came.
-    pub(super) endpoint: String,
+    pub(crate) endpoint: String,
     /// The path of the route, as the tables have it.
-    pub(super) route: &'static str,
+    pub(crate) route: &'static str,
     /// The header by which the caller says who he is.
-    pub(super) authorization: Option<String>,
+    pub(crate) authorization: Option<String>,
     /// The part of the path that is an id, without its escapes, if the route has one.
-    pub(super) id: String,
+    pub(crate) id: String,
     /// What follows the question mark, as it came.
-    pub(super) query: String,
+    pub(crate) query: String,
     /// The student in the header.
-    pub(super) user: Option<String>,
-    pub(super) body: Value,
+    pub(crate) user: Option<String>,
+    pub(crate) body: Value,
 }
 
 impl Asked {
     /// The values of a name after the question mark, which may be there more than once.
-    pub(super) fn values_of(&self, name: &str) -> Vec<&str> {
+    pub(crate) fn values_of(&self, name: &str) -> Vec<&str> {
         let pairs = self.query.split('&').filter_map(|pair| pair.split_once('='));
         let is_named = |key: &str| {
             let rest = key.strip_prefix(name);
@@ -49,29 +49,29 @@ impl Asked {
 }
 
 /// Everything behind the routes.
-pub(super) struct Core {
-    pub(super) world: World,
-    pub(super) contexts: ContextMetadata,
-    pub(super) gate: Gate,
+pub(crate) struct Core {
+    pub(crate) world: World,
+    pub(crate) contexts: ContextMetadata,
+    pub(crate) gate: Gate,
     journal: Option<Journal>,
     clock: Clock,
     ids: Ids,
 }
 
 /// What answers a route. `null` goes out as an answer without a body (204).
-pub(super) type Answer = fn(&mut Core, &Asked) -> Result<Value, Fault>;
+pub(crate) type Answer = fn(&mut Core, &Asked) -> Result<Value, Fault>;
 
 /// A core that all connections share, until the server ends and takes it away.
 #[derive(Clone)]
-pub(super) struct Shared(Arc<Mutex<Option<Core>>>);
+pub(crate) struct Shared(Arc<Mutex<Option<Core>>>);
 
 impl Shared {
-    pub(super) fn new(core: Core) -> Self {
+    pub(crate) fn new(core: Core) -> Self {
         Self(Arc::new(Mutex::new(Some(core))))
     }
 
     /// Runs one call; none if the server has ended.
-    pub(super) fn run(&self, caller: Caller, answer: Answer, asked: &Asked) -> Option<Result<Value, Fault>> {
+    pub(crate) fn run(&self, caller: Caller, answer: Answer, asked: &Asked) -> Option<Result<Value, Fault>> {
         let mut core = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         core.as_mut().map(|core| {
             // A call that panicked was not answered.
@@ -82,13 +82,13 @@ impl Shared {
     }
 
     /// Ends the service on connections that are still open and closes the data file.
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 }
 
 impl Core {
-    pub(super) fn new(
+    pub(crate) fn new(
         world: World,
         journal: Option<Journal>,
         contexts: ContextMetadata,
@@ -99,7 +99,7 @@ impl Core {
     }
 
     /// Sees that there is what the original makes when it starts, on disk as well.
-    pub(super) fn found(&mut self) -> Result<(), Fault> {
+    pub(crate) fn found(&mut self) -> Result<(), Fault> {
         segments::found_global_lists(self);
         settings::found_setting(self);
         accounts::found_account(self);
@@ -108,7 +108,7 @@ impl Core {
     }
 
     /// Runs one call and writes down what it changed, if it is answered well.
-    pub(super) fn run(&mut self, answer: Answer, asked: &Asked) -> Result<Value, Fault> {
+    pub(crate) fn run(&mut self, answer: Answer, asked: &Asked) -> Result<Value, Fault> {
         let answered = answer(self, asked);
         let done = answered.and_then(|answered| self.commit().map(|()| answered));
         if done.is_err() {
@@ -130,20 +130,20 @@ impl Core {
         Ok(())
     }
 
-    pub(super) fn time(&self) -> SystemTime {
+    pub(crate) fn time(&self) -> SystemTime {
         (self.clock)()
     }
 
-    pub(super) fn now(&self) -> String {
+    pub(crate) fn now(&self) -> String {
         timestamp(self.time())
     }
 
-    pub(super) fn new_id(&mut self) -> String {
+    pub(crate) fn new_id(&mut self) -> String {
         (self.ids)().to_string()
     }
 
     /// The world and the maker of ids, for changes that need both at once.
-    pub(super) fn world_and_ids(&mut self) -> (&mut World, impl FnMut() -> String + '_) {
+    pub(crate) fn world_and_ids(&mut self) -> (&mut World, impl FnMut() -> String + '_) {
         let ids = &mut self.ids;
         (&mut self.world, move || ids().to_string())
     }

@@ -26,7 +26,7 @@ use crate::client::{Dialect, ExperimentState, PostExperimentRule};
 /// The new names of states, which no stored state has.
 const ONLY_SHOWN: [&str; 3] = ["running", "paused", "completed"];
 
-pub(super) fn create(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn create(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let body = &asked.body;
     validate::experiment(core.world.dialect, body)?;
     check(core, body)?;
@@ -34,7 +34,7 @@ pub(super) fn create(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 }
 
 /// What is refused of a body that has the right shape.
-pub(super) fn check(core: &Core, body: &Value) -> Result<(), Fault> {
+pub(crate) fn check(core: &Core, body: &Value) -> Result<(), Fault> {
     body::check(core, body)?;
     if body.get("moocletPolicyParameters").is_some() {
         return Err(Fault::no_mooclets("create"));
@@ -50,7 +50,7 @@ pub(super) fn check(core: &Core, body: &Value) -> Result<(), Fault> {
 }
 
 /// Makes the experiment of a body that passed all checks, or merges it into the one of its id.
-pub(super) fn insert(core: &mut Core, body: &Value) -> Value {
+pub(crate) fn insert(core: &mut Core, body: &Value) -> Value {
     let made = make(core, body);
     let id = made.columns.id.clone();
     let at = key(&[&id]);

@@ -9,18 +9,18 @@ const SIGNIFICANT: i32 = 16;
 
 /// A number of so many hundredths, thousandths and so on.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Decimal {
+pub(crate) struct Decimal {
     mantissa: i128,
     scale: u32,
 }
 
 impl Decimal {
-    pub(super) const fn of(number: usize) -> Self {
+    pub(crate) const fn of(number: usize) -> Self {
         Self { mantissa: number as i128, scale: 0 }
     }
 
     /// Reads digits with a sign, a point and an exponent; none if it is no number, or too long a one.
-    pub(super) fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let (digits, exponent) = text.trim().split_once(['e', 'E']).unwrap_or((text.trim(), "0"));
         let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
         let is_plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
@@ -36,18 +36,18 @@ impl Decimal {
         Some(Self { mantissa: mantissa.checked_mul(ten(scale.unsigned_abs())?)?, scale: 0 })
     }
 
-    pub(super) fn plus(self, other: Self) -> Option<Self> {
+    pub(crate) fn plus(self, other: Self) -> Option<Self> {
         let scale = self.scale.max(other.scale);
         let mantissa = self.at(scale)?.checked_add(other.at(scale)?)?;
         Some(Self { mantissa, scale })
     }
 
-    pub(super) fn times(self, number: i128) -> Option<Self> {
+    pub(crate) fn times(self, number: i128) -> Option<Self> {
         Some(Self { mantissa: self.mantissa.checked_mul(number)?, ..self })
     }
 
     /// The quotient, rounded away from zero at half.
-    pub(super) fn over(self, number: usize) -> Option<Self> {
+    pub(crate) fn over(self, number: usize) -> Option<Self> {
         let divisor = i128::try_from(number).ok().filter(|divisor| *divisor > 0)?;
         let scale = self.quotient_scale(Self::of(number));
         let wide = self.at(scale)?;
@@ -83,11 +83,11 @@ impl Decimal {
         self.mantissa.checked_mul(ten(scale.checked_sub(self.scale)?)?)
     }
 
-    pub(super) fn float(self) -> f64 {
+    pub(crate) fn float(self) -> f64 {
         self.to_string().parse().unwrap_or(f64::NAN)
     }
 
-    pub(super) fn compare(&self, other: &Self) -> Ordering {
+    pub(crate) fn compare(&self, other: &Self) -> Ordering {
         let scale = self.scale.max(other.scale);
         match (self.at(scale), other.at(scale)) {
             (Some(one), Some(two)) => one.cmp(&two),

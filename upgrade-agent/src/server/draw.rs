@@ -8,11 +8,11 @@ use super::random;
 use crate::client::{AssignmentAlgorithm, AssignmentUnit};
 
 /// How many students of a stratum have which condition, by its id.
-pub(super) type Present<'w> = HashMap<&'w str, usize>;
+pub(crate) type Present<'w> = HashMap<&'w str, usize>;
 
 /// The condition that a student (or his group) draws; none if the experiment has none, or if
 /// another service would draw.
-pub(super) fn draw<'e>(
+pub(crate) fn draw<'e>(
     experiment: &'e Experiment,
     user: &User,
     present: &Present<'_>,

@@ -19,12 +19,12 @@ use super::validate;
 use super::view;
 use crate::client::Dialect;
 
-pub(super) const FITS: &str = "compatible";
-pub(super) const FITS_HALF: &str = "warning";
-pub(super) const FITS_NOT: &str = "incompatible";
+pub(crate) const FITS: &str = "compatible";
+pub(crate) const FITS_HALF: &str = "warning";
+pub(crate) const FITS_NOT: &str = "incompatible";
 
 /// `POST /experiments/batch`.
-pub(super) fn create_many(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn create_many(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let bodies = asked.body.as_array().ok_or_else(Fault::body)?;
     bodies.iter().try_for_each(|body| validate::experiment(core.world.dialect, body))?;
     bodies.iter().try_for_each(|body| create::check(core, body))?;
@@ -32,13 +32,13 @@ pub(super) fn create_many(core: &mut Core, asked: &Asked) -> Result<Value, Fault
 }
 
 /// `POST /experiments/validation`.
-pub(super) fn validate(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn validate(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let files = asked.body.as_array().ok_or_else(|| Fault::is_no_function("experimentFiles.map"))?;
     Ok(files.iter().map(|file| judge(core, file)).collect())
 }
 
 /// `POST /experiments/import`: what fits is made anew, at rest and under new ids.
-pub(super) fn import(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn import(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let files = asked.body.as_array().ok_or_else(|| Fault::is_no_function("experimentFiles.map"))?;
     let judged: Vec<Value> = files.iter().map(|file| judge(core, file)).collect();
     let mut bodies = Vec::new();
@@ -166,7 +166,7 @@ fn age(dialect: Dialect, experiment: &Value) -> Option<&'static str> {
 }
 
 /// `GET /experiments/export?ids=...`; without ids, all.
-pub(super) fn export(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn export(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let ids = asked.values_of("ids");
     if ids.is_empty() {
         return export_all(core, asked);
@@ -178,7 +178,7 @@ pub(super) fn export(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 }
 
 /// `GET /experiments/export/all`.
-pub(super) fn export_all(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
+pub(crate) fn export_all(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
     Ok(give_out(core, |_| true))
 }
 
@@ -190,7 +190,7 @@ fn give_out(core: &mut Core, is_meant: impl Fn(&Experiment) -> bool) -> Value {
 }
 
 /// `POST /experiments/lists/import`.
-pub(super) fn import_lists(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn import_lists(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let files = asked.body["files"].as_array().ok_or_else(|| Fault::reads_nothing("undefined", "filter"))?;
     let judged = segment_files::judge(core, files, true);
     let words: Vec<(Value, bool)> =
@@ -223,7 +223,7 @@ pub(super) fn import_lists(core: &mut Core, asked: &Asked) -> Result<Value, Faul
 }
 
 /// `GET /experiments/export/includeLists/:id` and `excludeLists/:id`.
-pub(super) fn export_lists<S: OneSide>(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn export_lists<S: OneSide>(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let side = S::SIDE;
     let id = path_id(asked)
         .map_err(|_| Fault::database(format!("invalid input syntax for type uuid: \"{}\"", asked.id)))?;

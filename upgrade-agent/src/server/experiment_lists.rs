@@ -14,7 +14,7 @@ use super::view;
 use super::world::World;
 
 impl Side {
-    pub(super) fn of(self, experiment: &Experiment) -> &[ListTie] {
+    pub(crate) fn of(self, experiment: &Experiment) -> &[ListTie] {
         match self {
             Self::Inclusion => &experiment.inclusion,
             Self::Exclusion => &experiment.exclusion,
@@ -30,7 +30,7 @@ impl Side {
 }
 
 /// `POST /experiments/inclusionList` and `exclusionList`.
-pub(super) fn add_asked<S: OneSide>(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn add_asked<S: OneSide>(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let side = S::SIDE;
     let input = private(&asked.body["list"]);
     let failed = format!("Error in creating private segment for experiment {} list", side.word());
@@ -67,7 +67,7 @@ fn experiment_id(world: &World, named: &Value, side: Side) -> Result<String, Fau
 }
 
 /// Writes a list that passed its check and ties it to an experiment that exists.
-pub(super) fn add(core: &mut Core, experiment: &str, input: &Value, side: Side) -> Option<Value> {
+pub(crate) fn add(core: &mut Core, experiment: &str, input: &Value, side: Side) -> Option<Value> {
     let segment_id = segment::write(core, input);
     let tie = ListTie { stamp: Stamp::new(&core.now()), segment_id };
     let owner = core.world.experiments.get_mut(&key(&[experiment]))?;
@@ -96,7 +96,7 @@ fn shown(world: &World, experiment: &str, tie: &ListTie) -> Option<Value> {
 }
 
 /// `PUT /experiments/inclusionList/:id` and `exclusionList/:id`.
-pub(super) fn change<S: OneSide>(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn change<S: OneSide>(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let side = S::SIDE;
     let list = &asked.body["list"];
     if list.is_null() {
@@ -140,7 +140,7 @@ fn tied(world: &World, named: &Value, list: &str, side: Side) -> Result<(String,
 }
 
 /// `DELETE /experiments/inclusionList/:id` and `exclusionList/:id`.
-pub(super) fn remove<S: OneSide>(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn remove<S: OneSide>(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let side = S::SIDE;
     let id = asked.id.to_lowercase();
     if uuid::Uuid::try_parse(&id).is_err() {

@@ -16,7 +16,7 @@ use super::view;
 use crate::client::{AssignmentUnit, ExperimentState};
 
 /// `GET /experiments/contextMetaData`.
-pub(super) fn contexts(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
+pub(crate) fn contexts(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
     let contexts = core.contexts.contexts.iter();
     let contexts = contexts.map(|(name, context)| {
         let words = json!({
@@ -31,37 +31,37 @@ pub(super) fn contexts(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
 }
 
 /// `GET /experiments/names`.
-pub(super) fn names(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
+pub(crate) fn names(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
     let all = core.world.experiments_in_order().into_iter();
     Ok(all.map(|e| json!({ "id": e.columns.id, "name": e.columns.name })).collect())
 }
 
 /// `GET /experiments`.
-pub(super) fn all(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
+pub(crate) fn all(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
     let world = &core.world;
     Ok(world.experiments_in_order().into_iter().map(|e| view::listed(world, e)).collect())
 }
 
 /// `GET /experiments/partitions`: the points of all experiments, repeated as often as they occur.
-pub(super) fn partitions(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
+pub(crate) fn partitions(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
     let all = core.world.experiments_in_order().into_iter();
     let points = all.flat_map(|experiment| &experiment.partitions);
     Ok(points.map(|point| json!({ "site": point.site, "target": point.target })).collect())
 }
 
 /// `GET /experiments/single/:id`.
-pub(super) fn single(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn single(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     found(core, asked).map(|experiment| view::single(&core.world, experiment))
 }
 
 /// `GET /experiments/conditions/:id`.
-pub(super) fn conditions(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn conditions(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     found(core, asked).map(view::conditions)
 }
 
 /// `GET /experiments/getGroupAssignmentStatus/:id`: how many groups have all the students that they
 /// need for the experiment to end; nothing if it does not end by groups.
-pub(super) fn full_groups(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn full_groups(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let columns = &found(core, asked)?.columns;
     let wanted = |field| columns.enrollment_complete_condition.as_ref()?.get(field)?.as_u64();
     let (Some(users), Some(_)) =
@@ -76,7 +76,7 @@ pub(super) fn full_groups(core: &mut Core, asked: &Asked) -> Result<Value, Fault
 }
 
 /// `POST /experiments/state`.
-pub(super) fn set_state(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn set_state(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let dialect = core.world.dialect;
     validate::state_change(dialect, &asked.body)?;
     let id = asked.body["experimentId"].as_str().unwrap_or_default().to_lowercase();
@@ -98,7 +98,7 @@ pub(super) fn set_state(core: &mut Core, asked: &Asked) -> Result<Value, Fault> 
 
 /// `DELETE /experiments/:id`: all that hangs on it goes, but for the visits, which were at a
 /// place and not in an experiment.
-pub(super) fn delete(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn delete(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let id = path_id(asked)?;
     let world = &mut core.world;
     let gone = world.experiments.remove(&key(&[&id])).ok_or_else(Fault::nothing_to_delete)?;
@@ -115,7 +115,7 @@ pub(super) fn delete(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 }
 
 /// The id in the path, in the form in which ids are stored.
-pub(super) fn path_id(asked: &Asked) -> Result<String, Fault> {
+pub(crate) fn path_id(asked: &Asked) -> Result<String, Fault> {
     validate::path_id(&asked.id)
 }
 

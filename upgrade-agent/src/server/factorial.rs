@@ -13,13 +13,13 @@ use super::view::{row, with};
 use super::world::World;
 use crate::client::ExperimentType;
 
-pub(super) fn is_factorial(experiment: &Experiment) -> bool {
+pub(crate) fn is_factorial(experiment: &Experiment) -> bool {
     experiment.columns.design == ExperimentType::Factorial
 }
 
 /// What the original stumbles over, or leaves to its database to refuse. The ids of the experiment
 /// that is rewritten are free.
-pub(super) fn check(world: &World, body: &Value, rewritten: Option<&str>) -> Result<(), Fault> {
+pub(crate) fn check(world: &World, body: &Value, rewritten: Option<&str>) -> Result<(), Fault> {
     if body["type"] != "Factorial" {
         return Ok(());
     }
@@ -61,7 +61,7 @@ fn are_tied(levels: &[&Value], elements: &[&Value]) -> bool {
 }
 
 /// The factors of a body that passed its check; a design that is not factorial has none.
-pub(super) fn factors(core: &mut Core, body: &Value, now: &str) -> Vec<Factor> {
+pub(crate) fn factors(core: &mut Core, body: &Value, now: &str) -> Vec<Factor> {
     if body["type"] != "Factorial" {
         return Vec::new();
     }
@@ -89,7 +89,7 @@ fn level(entry: &Value, now: &str) -> Level {
 }
 
 /// Which condition has which level. `ids` leads from the body's condition ids to the stored ones.
-pub(super) fn elements(
+pub(crate) fn elements(
     core: &mut Core,
     body: &Value,
     now: &str,
@@ -118,7 +118,7 @@ fn id_or_new(core: &mut Core, entry: &Value) -> String {
 }
 
 /// The factors as all calls show them.
-pub(super) fn shown_factors(factors: &[Factor]) -> Value {
+pub(crate) fn shown_factors(factors: &[Factor]) -> Value {
     let shown = |factor: &Factor| {
         json!({
             "id": factor.id,
@@ -145,7 +145,7 @@ fn payload(level: &Level) -> Value {
 }
 
 /// What a condition is made of, with the levels in the database's own columns.
-pub(super) fn shown_elements(experiment: &Experiment, condition: &str) -> Value {
+pub(crate) fn shown_elements(experiment: &Experiment, condition: &str) -> Value {
     let own = experiment.elements.iter().filter(|element| element.condition_id == condition);
     let level = |id: &str| experiment.factors.iter().flat_map(|f| &f.levels).find(|level| level.id == id);
     own.map(|element| {
@@ -157,7 +157,7 @@ pub(super) fn shown_elements(experiment: &Experiment, condition: &str) -> Value 
 
 /// The code under which a condition is assigned. It is spelt from the levels; the original gives a
 /// lone level's payload in place of a code, and stumbles where there is none.
-pub(super) fn code(experiment: &Experiment, condition: &Condition) -> Result<Value, Fault> {
+pub(crate) fn code(experiment: &Experiment, condition: &Condition) -> Result<Value, Fault> {
     match levels(experiment, condition).as_slice() {
         [] => Err(Fault::assignment_reads_nothing("payload")),
         [(_, only)] => Ok(payload(only)),
@@ -171,7 +171,7 @@ pub(super) fn code(experiment: &Experiment, condition: &Condition) -> Result<Val
 
 /// The levels that a condition assigns, by the names of their factors. Whatever the type of their
 /// payloads, it is called a string.
-pub(super) fn assigned(experiment: &Experiment, condition: &Condition) -> Value {
+pub(crate) fn assigned(experiment: &Experiment, condition: &Condition) -> Value {
     let entry = |(factor, level): (&Factor, &Level)| {
         let value = level.payload_value.as_deref().filter(|value| !value.is_empty());
         let payload = value.map(|value| json!({ "type": "string", "value": value }));

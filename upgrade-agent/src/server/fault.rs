@@ -17,8 +17,8 @@ const NO_USER: &str = "Experiment user not defined";
 
 /// A bad answer, without what is the same in all of them.
 #[derive(Debug)]
-pub(super) struct Fault {
-    pub(super) status: StatusCode,
+pub(crate) struct Fault {
+    pub(crate) status: StatusCode,
     name: &'static str,
     message: String,
     kind: Option<&'static str>,
@@ -56,7 +56,7 @@ impl Fault {
     }
 
     /// With what is wrong.
-    pub(super) fn with(self, complaints: &[Complaint]) -> Self {
+    pub(crate) fn with(self, complaints: &[Complaint]) -> Self {
         Self { errors: Some(complaints.iter().map(Complaint::told).collect()), ..self }
     }
 
@@ -69,7 +69,7 @@ impl Fault {
     }
 
     /// The body.
-    pub(super) fn answer(&self, dialect: Dialect, endpoint: &str, request: &Value) -> Value {
+    pub(crate) fn answer(&self, dialect: Dialect, endpoint: &str, request: &Value) -> Value {
         if dialect == Dialect::V62 { self.as_it_is() } else { self.in_form(endpoint, request) }
     }
 

@@ -25,7 +25,7 @@ struct Word<'f> {
 }
 
 /// `POST /flags/import/validation`.
-pub(super) fn validate(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn validate(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     validate::flag_files(&asked.body)?;
     let shown = |word: Word<'_>| match word.fit {
         Some(fit) => json!({ "fileName": word.file["fileName"], "compatibilityType": fit }),
@@ -36,7 +36,7 @@ pub(super) fn validate(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 
 /// `POST /flags/import`. Here one flag that the database refuses keeps all from being made; the original has made those
 /// before it.
-pub(super) fn import(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn import(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     validate::flag_files(&asked.body)?;
     let files = files(&asked.body);
     let words = judge(core, &files);
@@ -154,7 +154,7 @@ fn make(core: &mut Core, flag: &Value, description: String) {
 }
 
 /// `POST /flags/lists/import`.
-pub(super) fn import_lists(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn import_lists(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     validate::flag_list_files(&asked.body)?;
     let files = entries(&asked.body, "files").cloned().collect::<Vec<_>>();
     let judged = segment_files::judge(core, &files, true);

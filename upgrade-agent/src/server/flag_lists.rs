@@ -32,7 +32,7 @@ fn of_mut(flag: &mut Flag, side: Side) -> &mut Vec<FlagTie> {
 }
 
 /// The lists of a flag, with all that is in them.
-pub(super) fn shown(world: &World, flag: &str, ties: &[FlagTie]) -> Value {
+pub(crate) fn shown(world: &World, flag: &str, ties: &[FlagTie]) -> Value {
     let list = |tie: &FlagTie| {
         let segment = world.segment(&tie.segment_id)?;
         Some(with(self::tie(tie, flag), [("segment", segment_view::whole(world, segment))]))
@@ -41,12 +41,12 @@ pub(super) fn shown(world: &World, flag: &str, ties: &[FlagTie]) -> Value {
 }
 
 /// A tie alone.
-pub(super) fn tie(tie: &FlagTie, flag: &str) -> Value {
+pub(crate) fn tie(tie: &FlagTie, flag: &str) -> Value {
     with(row(tie), [("featureFlagId", json!(flag))])
 }
 
 /// Whatever list a segment was of any flag, it is none any more.
-pub(super) fn untie(world: &mut World, segment: &str) {
+pub(crate) fn untie(world: &mut World, segment: &str) {
     let is_tied = |ties: &[FlagTie]| ties.iter().any(|tie| tie.segment_id == segment);
     let tied = world.flags.values().filter(|flag| is_tied(&flag.inclusion) || is_tied(&flag.exclusion));
     let tied: Vec<String> = tied.map(|flag| key(&[&flag.columns.id])).collect();
@@ -68,7 +68,7 @@ fn private(list: &Value) -> Value {
 }
 
 /// `POST /flags/inclusionList` and `exclusionList`.
-pub(super) fn add<S: OneSide>(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn add<S: OneSide>(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let side = S::SIDE;
     let body = &asked.body;
     validate::flag_list(body)?;
@@ -90,13 +90,13 @@ pub(super) fn add<S: OneSide>(core: &mut Core, asked: &Asked) -> Result<Value, F
 }
 
 /// What keeps a segment from becoming a list of a flag.
-pub(super) fn check(world: &World, input: &Value, side: Side) -> Result<(), Fault> {
+pub(crate) fn check(world: &World, input: &Value, side: Side) -> Result<(), Fault> {
     let failed = format!("Error in creating private segment for feature flag {} list", side.word());
     segment::check(world, input).map_err(|why| why.within(&failed))
 }
 
 /// Makes a list of a flag, enabled or not, of a type.
-pub(super) fn put(
+pub(crate) fn put(
     core: &mut Core,
     flag: &str,
     input: &Value,
@@ -139,7 +139,7 @@ fn note(core: &mut Core, flag: &str, list: &str, side: Side, deed: &str, enabled
 }
 
 /// `PUT /flags/inclusionList/:id` and `exclusionList/:id`.
-pub(super) fn change<S: OneSide>(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn change<S: OneSide>(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let side = S::SIDE;
     let id = validate::path_id(&asked.id)?;
     let body = &asked.body;
@@ -189,7 +189,7 @@ fn rewrite(core: &mut Core, flag: &str, old: &FlagTie, side: Side, body: &Value)
 }
 
 /// `DELETE /flags/inclusionList/:id` and `exclusionList/:id`.
-pub(super) fn remove<S: OneSide>(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn remove<S: OneSide>(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let side = S::SIDE;
     let id = validate::path_id(&asked.id)?;
     let is_tied = |flag: &&Flag| of(flag, side).iter().any(|tie| tie.segment_id == id);
@@ -203,7 +203,7 @@ pub(super) fn remove<S: OneSide>(core: &mut Core, asked: &Asked) -> Result<Value
 }
 
 /// `GET /flags/export/includeLists/:id` and `excludeLists/:id`.
-pub(super) fn export<S: OneSide>(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn export<S: OneSide>(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let side = S::SIDE;
     let id = validate::path_id(&asked.id)?;
     // The original speaks of experiments here too.

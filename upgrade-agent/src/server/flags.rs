@@ -23,24 +23,24 @@ use crate::client::FilterMode;
 const STATUSES: [&str; 3] = ["enabled", "disabled", "archived"];
 
 /// `GET /flags`.
-pub(super) fn all(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
+pub(crate) fn all(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
     Ok(in_order(&core.world).into_iter().map(|flag| row(&flag.columns)).collect())
 }
 
 /// The flags in the order of their making.
-pub(super) fn in_order(world: &World) -> Vec<&Flag> {
+pub(crate) fn in_order(world: &World) -> Vec<&Flag> {
     let mut all: Vec<&Flag> = world.flags.values().collect();
     all.sort_by_key(|flag| flag.sequence);
     all
 }
 
 /// `GET /flags/:id`.
-pub(super) fn single(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn single(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let id = validate::path_id(&asked.id)?;
     Ok(find(&core.world, &id).map_or(Value::Null, |flag| whole(&core.world, flag)))
 }
 
-pub(super) fn find<'w>(world: &'w World, id: &str) -> Option<&'w Flag> {
+pub(crate) fn find<'w>(world: &'w World, id: &str) -> Option<&'w Flag> {
     world.flags.get(&key(&[&id.to_lowercase()]))
 }
 
@@ -57,7 +57,7 @@ fn whole(world: &World, flag: &Flag) -> Value {
 }
 
 /// `GET /flags/export/:id`.
-pub(super) fn export(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn export(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let id = validate::path_id(&asked.id)?;
     let flag = find(&core.world, &id).ok_or_else(|| Fault::not_found("Feature Flag not found"))?;
     let (shown, name) = (whole(&core.world, flag), flag.columns.name.clone());
@@ -66,7 +66,7 @@ pub(super) fn export(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 }
 
 /// `POST /flags`: always under a new id; lists in the body are not looked at.
-pub(super) fn create(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn create(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let body = &asked.body;
     check(core, body, body["id"].as_str())?;
     let description = described(body)?;
@@ -74,13 +74,13 @@ pub(super) fn create(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 }
 
 /// The description of a new flag, which the original leaves to its database to ask for.
-pub(super) fn described(body: &Value) -> Result<String, Fault> {
+pub(crate) fn described(body: &Value) -> Result<String, Fault> {
     let doing = "Error in creating feature flag document \"addFeatureFlagInDB\"";
     text(body, "description").ok_or_else(|| no_description(doing))
 }
 
 /// Makes a flag without lists.
-pub(super) fn insert(core: &mut Core, body: &Value, description: String) -> FlagColumns {
+pub(crate) fn insert(core: &mut Core, body: &Value, description: String) -> FlagColumns {
     let stamp = Stamp::new(&core.now());
     let columns = FlagColumns { description, ..columns(body, core.new_id(), stamp) };
     let sequence = core.world.flags.values().map(|flag| flag.sequence + 1).max().unwrap_or(0);
@@ -129,7 +129,7 @@ fn columns(body: &Value, id: String, stamp: Stamp) -> FlagColumns {
 }
 
 /// `PUT /flags/:id`. A flag that goes to another context leaves its lists behind.
-pub(super) fn update(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn update(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let id = validate::path_id(&asked.id)?;
     let body = &asked.body;
     check(core, body, Some(&id))?;
@@ -159,7 +159,7 @@ pub(super) fn update(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 }
 
 /// `PATCH /flags/status`.
-pub(super) fn set_status(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn set_status(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     validate::flag_status(&asked.body)?;
     let status = text(&asked.body, "status").unwrap_or_default();
     let (old, new) = change(core, &asked.body, |columns| status.clone_into(&mut columns.status))
@@ -175,7 +175,7 @@ pub(super) fn set_status(core: &mut Core, asked: &Asked) -> Result<Value, Fault>
 }
 
 /// `PATCH /flags/filterMode`.
-pub(super) fn set_filter(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn set_filter(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     validate::flag_filter(&asked.body)?;
     let filter = FilterMode::from(asked.body["filterMode"].as_str().unwrap_or_default());
     let (old, new) = change(core, &asked.body, |columns| columns.filter_mode = filter)
@@ -205,7 +205,7 @@ fn change(
 }
 
 /// `DELETE /flags/:id`: with its lists.
-pub(super) fn delete(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn delete(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let id = validate::path_id(&asked.id)?;
     let flag = core.world.flags.remove(&key(&[&id])).ok_or_else(Fault::nothing)?;
     for tie in flag.inclusion.iter().chain(&flag.exclusion) {
@@ -217,7 +217,7 @@ pub(super) fn delete(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 }
 
 /// `POST /flags/paginated`.
-pub(super) fn paginated(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn paginated(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let body = &asked.body;
     validate::flag_page(body)?;
     let world = &core.world;
@@ -275,7 +275,7 @@ fn sort(found: &mut [&Flag], by: &Value) {
 }
 
 /// `POST /flags/date`: how many students were shown a feature first, and when.
-pub(super) fn exposures(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn exposures(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let body = &asked.body;
     validate::exposures(body)?;
     let id = body["flagId"].as_str().unwrap_or_default();
@@ -295,7 +295,7 @@ pub(super) fn exposures(core: &mut Core, asked: &Asked) -> Result<Value, Fault> 
 
 /// The keys of the flags that a student gets: first those that are for all. That he was shown them is
 /// noted of one who is known.
-pub(super) fn keys(core: &mut Core, context: &str, user: &User) -> Value {
+pub(crate) fn keys(core: &mut Core, context: &str, user: &User) -> Value {
     let world = &core.world;
     let (mut of_all, of_some): (Vec<&Flag>, Vec<&Flag>) = in_order(world)
         .into_iter()

@@ -15,7 +15,7 @@ use super::token::{self, Refused};
 
 /// Whose call a route is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Caller {
+pub(crate) enum Caller {
     Anybody,
     Administrator,
     Application,
@@ -23,7 +23,7 @@ pub(super) enum Caller {
 
 impl Caller {
     /// Tells by the path.
-    pub(super) fn of(path: &str) -> Self {
+    pub(crate) fn of(path: &str) -> Self {
         if path == "/api" || path.starts_with("/api/scheduledJobs/") {
             Self::Anybody
         } else if path.ends_with("/clearDB") {
@@ -38,15 +38,15 @@ impl Caller {
 
 /// What callers must show.
 #[derive(Default)]
-pub(super) struct Gate {
+pub(crate) struct Gate {
     /// The emails that the tokens of administrators stand for; without any, nobody is asked.
-    pub(super) admins: Vec<(SecretString, String)>,
+    pub(crate) admins: Vec<(SecretString, String)>,
     /// The key of the applications, and the secret.
-    pub(super) client: Option<(String, SecretString)>,
+    pub(crate) client: Option<(String, SecretString)>,
 }
 
 /// Lets a call pass, or says why not.
-pub(super) fn admit(core: &Core, caller: Caller, asked: &Asked) -> Result<(), Fault> {
+pub(crate) fn admit(core: &Core, caller: Caller, asked: &Asked) -> Result<(), Fault> {
     match caller {
         Caller::Anybody => Ok(()),
         Caller::Administrator => admit_administrator(core, asked),
@@ -55,7 +55,7 @@ pub(super) fn admit(core: &Core, caller: Caller, asked: &Asked) -> Result<(), Fa
 }
 
 /// The token that a call shows.
-pub(super) fn bearer(asked: &Asked) -> Option<String> {
+pub(crate) fn bearer(asked: &Asked) -> Option<String> {
     let header = asked.authorization.as_deref()?;
     let token = header.replacen("Bearer ", "", 1).trim().to_owned();
     Some(token).filter(|token| !token.is_empty())

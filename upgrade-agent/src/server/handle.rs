@@ -26,7 +26,7 @@ pub struct ServerHandle {
 }
 
 impl ServerHandle {
-    pub(super) fn serve(listener: TcpListener, addr: SocketAddr, face: &Face) -> Self {
+    pub(crate) fn serve(listener: TcpListener, addr: SocketAddr, face: &Face) -> Self {
         let (stop, stopped) = oneshot::channel::<()>();
         let routes = routes(face).into_make_service_with_connect_info::<Breaker>();
         let core = face.core.clone();

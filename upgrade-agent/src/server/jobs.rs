@@ -10,7 +10,7 @@ use super::students;
 use super::token::{self, Refused};
 
 /// `POST /scheduledJobs/...`: there is no scheduler that anybody could be.
-pub(super) fn refuse(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn refuse(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let token = gate::bearer(asked).ok_or_else(|| Fault::thrown("Token is not present in request header"))?;
     let secret = core.new_id();
     Err(match token::check(&token, "", secret.as_bytes(), 0) {
@@ -20,12 +20,12 @@ pub(super) fn refuse(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 }
 
 /// `DELETE /v5/clearDB`: this is no demonstration.
-pub(super) fn keep_all(_: &mut Core, _: &Asked) -> Result<Value, Fault> {
+pub(crate) fn keep_all(_: &mut Core, _: &Asked) -> Result<Value, Fault> {
     Ok(json!("DEMO mode is disabled. You cannot clear DB."))
 }
 
 /// `DELETE /v6/clearDB`: the same for a student who is known.
-pub(super) fn keep_all_of(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn keep_all_of(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     students::present(core, asked)?;
     keep_all(core, asked)
 }

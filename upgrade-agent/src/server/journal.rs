@@ -25,7 +25,7 @@ const FORMAT: i32 = 2;
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// An open data file, held alone until it is dropped.
-pub(super) struct Journal {
+pub(crate) struct Journal {
     path: PathBuf,
     file: Connection,
     dialect: Dialect,
@@ -33,7 +33,7 @@ pub(super) struct Journal {
 
 impl Journal {
     /// Opens the file of a server that speaks this dialect, or makes it.
-    pub(super) fn open(path: &Path, dialect: Dialect) -> Result<Self, ServerError> {
+    pub(crate) fn open(path: &Path, dialect: Dialect) -> Result<Self, ServerError> {
         let failed = |why: rusqlite::Error| trouble(path, &why);
         if let Some(folder) = path.parent() {
             let failed = |why: io::Error| ServerError::Data { path: path.to_owned(), why: why.to_string() };
@@ -95,7 +95,7 @@ impl Journal {
     }
 
     /// Reads everything back.
-    pub(super) fn load(&self) -> Result<World, ServerError> {
+    pub(crate) fn load(&self) -> Result<World, ServerError> {
         let failed = |why: rusqlite::Error| trouble(&self.path, &why);
         let mut world = World::new(self.dialect);
         let mut rows = self.file.prepare("SELECT kind, key, row FROM record").map_err(failed)?;
@@ -114,7 +114,7 @@ impl Journal {
     }
 
     /// Writes the changes, all or none.
-    pub(super) fn write(&mut self, changes: &[Change]) -> rusqlite::Result<()> {
+    pub(crate) fn write(&mut self, changes: &[Change]) -> rusqlite::Result<()> {
         if changes.is_empty() {
             return Ok(());
         }

@@ -5,7 +5,7 @@ const SHOWN: usize = 10;
 
 /// The complaint about a body; `None` if there is nothing that the engine would complain about. A
 /// body must be an object or an array.
-pub(super) fn complaint(text: &str) -> Option<String> {
+pub(crate) fn complaint(text: &str) -> Option<String> {
     let units: Vec<u16> = text.encode_utf16().collect();
     let mut reader = Reader { units: &units, at: 0 };
     reader.skip_space();

@@ -10,7 +10,7 @@ use crate::client::{AssignmentUnit, ConsistencyRule, FilterMode};
 
 /// What the lists say of a student.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Listed {
+pub(crate) enum Listed {
     /// He takes part.
     In,
     /// He is left out himself.
@@ -23,7 +23,7 @@ pub(super) enum Listed {
 
 /// Asks the lists. A student who takes part already with his own condition in a group experiment
 /// is beyond them, which leaves only the filter.
-pub(super) fn listed(world: &World, experiment: &Experiment, user: &User) -> Listed {
+pub(crate) fn listed(world: &World, experiment: &Experiment, user: &User) -> Listed {
     let columns = &experiment.columns;
     let beyond = columns.consistency_rule == Some(ConsistencyRule::Individual)
         && columns.assignment_unit == AssignmentUnit::Group
@@ -37,7 +37,7 @@ pub(super) fn listed(world: &World, experiment: &Experiment, user: &User) -> Lis
 }
 
 /// Whether the lists of these ids take a student in.
-pub(super) fn take_in(
+pub(crate) fn take_in(
     world: &World,
     (inclusion, exclusion): (&[&str], &[&str]),
     filter: &FilterMode,
@@ -70,7 +70,7 @@ fn by_segments(
 /// Whether the global list of a context leaves a student out, for himself or with a group in which
 /// he works. Who works in no group at all is out as soon as any group is on that list, as the
 /// original has it.
-pub(super) fn is_out_everywhere(world: &World, context: &str, user: &User) -> bool {
+pub(crate) fn is_out_everywhere(world: &World, context: &str, user: &User) -> bool {
     let is_global =
         |segment: &&Segment| segment.kind == SegmentKind::GlobalExclude && segment.context == context;
     let Some(global) = world.segments.values().find(is_global) else { return false };

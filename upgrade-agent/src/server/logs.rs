@@ -20,7 +20,7 @@ const ONLY: &str = "1";
 
 /// Stores what a body logs of a student, and answers the rows that were written. The entries of one
 /// body do not see each other.
-pub(super) fn take_in(core: &mut Core, user: &User, body: &Value) -> Result<Value, Fault> {
+pub(crate) fn take_in(core: &mut Core, user: &User, body: &Value) -> Result<Value, Fault> {
     let before: Vec<Log> = core.world.logs.under(&[&user.id]).map(|(_, log)| log.clone()).collect();
     let before = by_metric(&before);
     let mut told = Vec::new();

@@ -20,21 +20,21 @@ use super::world::World;
 use crate::client::{AssignmentAlgorithm, AssignmentUnit, ConsistencyRule, ExperimentState};
 
 /// A visit as the application tells it.
-pub(super) struct Report<'r> {
-    pub(super) site: &'r str,
-    pub(super) target: &'r str,
-    pub(super) condition: Option<&'r str>,
-    pub(super) experiment_id: Option<&'r str>,
+pub(crate) struct Report<'r> {
+    pub(crate) site: &'r str,
+    pub(crate) target: &'r str,
+    pub(crate) condition: Option<&'r str>,
+    pub(crate) experiment_id: Option<&'r str>,
     /// The application could not show the condition.
-    pub(super) failed: bool,
+    pub(crate) failed: bool,
     /// What tells this visit from other ones of the same student there.
-    pub(super) uniquifier: Option<&'r str>,
+    pub(crate) uniquifier: Option<&'r str>,
     /// When it was told.
-    pub(super) now: &'r str,
+    pub(crate) now: &'r str,
 }
 
 /// Writes the visit down, with what follows from it. A repeated visit answers the first.
-pub(super) fn mark(
+pub(crate) fn mark(
     world: &mut World,
     user: &User,
     report: &Report<'_>,
@@ -358,7 +358,7 @@ fn students<'w>(world: &'w World, id: &str) -> BTreeSet<&'w str> {
     world.enrolled.under(&[id]).map(|(_, row)| row.user_id.as_str()).collect()
 }
 
-pub(super) fn full_groups(world: &World, id: &str, users: u64) -> u64 {
+pub(crate) fn full_groups(world: &World, id: &str, users: u64) -> u64 {
     let mut members: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for (_, row) in world.enrolled.under(&[id]) {
         if let Some(group) = &row.group_id {

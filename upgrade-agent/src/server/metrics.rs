@@ -16,7 +16,7 @@ use super::view::{row, with};
 use super::world::World;
 
 /// Between the parts of a key.
-pub(super) const JOIN: &str = "@__@";
+pub(crate) const JOIN: &str = "@__@";
 
 /// The most parts of a key. Logged values and the tree are as deep as a key has parts, and neither is written or read back
 /// from any depth.
@@ -32,12 +32,12 @@ const FIRST: [(&str, &str); 2] = [
 ];
 
 /// `GET /metric`.
-pub(super) fn all(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
+pub(crate) fn all(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
     Ok(tree(&in_order(&core.world, |_, _| true)))
 }
 
 /// `GET /metric/:context`.
-pub(super) fn of_context(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn of_context(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let context = &asked.id;
     let metrics = in_order(&core.world, |_, metric| metric.context.contains(context));
     if metrics.is_empty() {
@@ -47,7 +47,7 @@ pub(super) fn of_context(core: &mut Core, asked: &Asked) -> Result<Value, Fault>
 }
 
 /// `POST /metric/save`: only where metrics are filtered.
-pub(super) fn save(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn save(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     validate::metrics(&asked.body)?;
     if !settings::setting(&core.world).is_some_and(|setting| setting.to_filter_metric) {
         return Err(Fault::metrics_are_free());
@@ -69,7 +69,7 @@ pub(super) fn save(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 }
 
 /// `DELETE /metric/:key`: the metric, all below it, and what experiments ask of them.
-pub(super) fn delete(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn delete(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let gone = &asked.id;
     let doomed = in_order(&core.world, |key, _| is_below(key, gone));
     let doomed: Vec<String> = doomed.iter().map(|(key, _)| key.clone()).collect();
@@ -101,7 +101,7 @@ fn check_key(key: &str) -> Result<(), Fault> {
 }
 
 /// Sees that there are the first metrics.
-pub(super) fn found_metrics(core: &mut Core) {
+pub(crate) fn found_metrics(core: &mut Core) {
     for (context, metric) in FIRST {
         if core.contexts.get(context).is_some() && !core.world.metrics.contains(&key(&[metric])) {
             declare(core, metric, &json!({ "datatype": "continuous" }), &[context.to_owned()]);
@@ -178,7 +178,7 @@ fn tree(metrics: &[(String, &Metric)]) -> Value {
 }
 
 /// A metric as those see it who ask for it; none that is unknown.
-pub(super) fn shown(world: &World, metric: &str) -> Value {
+pub(crate) fn shown(world: &World, metric: &str) -> Value {
     let found = world.metrics.get(&key(&[metric]));
     let mut shown = found.map_or(Value::Null, |found| with(row(found), [("key", json!(metric))]));
     if let Some(columns) = shown.as_object_mut() {

@@ -11,7 +11,7 @@ use super::table::key;
 const OF_SEGMENT: [&str; 7] = ["name", "description", "listType", "context", "type", "users", "groups"];
 
 /// Brings a file from one format to another.
-pub(super) fn migrate(file: &Connection, from: i32, to: i32) -> Result<(), Box<dyn Error>> {
+pub(crate) fn migrate(file: &Connection, from: i32, to: i32) -> Result<(), Box<dyn Error>> {
     let writing = file.unchecked_transaction()?;
     if from < 2 {
         lists_become_segments(&writing)?;

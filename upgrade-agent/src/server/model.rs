@@ -12,15 +12,15 @@ mod students;
 
 use serde::{Deserialize, Serialize};
 
-pub(super) use administration::{Account, Deed, Setting};
-pub(super) use experiments::{
+pub(crate) use administration::{Account, Deed, Setting};
+pub(crate) use experiments::{
     Columns, Condition, ConditionPayload, Element, Experiment, Factor, Level, Partition, Payload,
     StateTimeLog,
 };
-pub(super) use flags::{Exposure, Flag, FlagColumns, FlagTie};
-pub(super) use metrics::{Log, Metric, Query};
-pub(super) use segments::{ListGroup, ListTie, Segment, SegmentKind};
-pub(super) use students::{
+pub(crate) use flags::{Exposure, Flag, FlagColumns, FlagTie};
+pub(crate) use metrics::{Log, Metric, Query};
+pub(crate) use segments::{ListGroup, ListTie, Segment, SegmentKind};
+pub(crate) use students::{
     Exclusion, GroupEnrollment, PreviewAssignment, PreviewUser, RepeatedEnrollment, StratificationFactor,
     Stratum, User, UserEnrollment, Visit,
 };
@@ -28,19 +28,19 @@ pub(super) use students::{
 /// When a row was made and changed, and how often.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Stamp {
-    pub(super) created_at: String,
-    pub(super) updated_at: String,
-    pub(super) version_number: i64,
+pub(crate) struct Stamp {
+    pub(crate) created_at: String,
+    pub(crate) updated_at: String,
+    pub(crate) version_number: i64,
 }
 
 impl Stamp {
-    pub(super) fn new(now: &str) -> Self {
+    pub(crate) fn new(now: &str) -> Self {
         Self { created_at: now.to_owned(), updated_at: now.to_owned(), version_number: 1 }
     }
 
     /// Counts a change.
-    pub(super) fn touch(&mut self, now: &str) {
+    pub(crate) fn touch(&mut self, now: &str) {
         now.clone_into(&mut self.updated_at);
         self.version_number += 1;
     }

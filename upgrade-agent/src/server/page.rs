@@ -18,7 +18,7 @@ const RULES: [&str; 3] = ["continue", "revert", "assign"];
 
 /// `POST /experiments/paginated`. Which experiments are on a page follows from the order of their
 /// ids; only the page itself is sorted, by the last change unless asked otherwise.
-pub(super) fn paginated(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn paginated(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let body = &asked.body;
     validate::page(core.world.dialect, body)?;
     let mut found: Vec<&Experiment> = core.world.experiments.values().collect();
@@ -92,6 +92,6 @@ fn place(words: &[&str], a: &str, b: &str) -> Ordering {
 }
 
 /// Names sort as people expect them: letters before their case.
-pub(super) fn by_name(a: &str, b: &str) -> Ordering {
+pub(crate) fn by_name(a: &str, b: &str) -> Ordering {
     a.to_lowercase().cmp(&b.to_lowercase()).then_with(|| b.cmp(a))
 }

@@ -8,7 +8,7 @@ use crate::client::Dialect;
 
 /// The rows that a page holds. As in the original, no row is no limit, and what makes no sense is left
 /// to the database to refuse.
-pub(super) fn cut<T>(rows: impl IntoIterator<Item = T>, asked: &Value) -> Result<Vec<T>, Fault> {
+pub(crate) fn cut<T>(rows: impl IntoIterator<Item = T>, asked: &Value) -> Result<Vec<T>, Fault> {
     let skipped = count(asked, "skip", "OFFSET")?;
     let taken = match count(asked, "take", "LIMIT")? {
         0 => usize::MAX,
@@ -29,7 +29,7 @@ fn count(asked: &Value, field: &str, word: &str) -> Result<usize, Fault> {
 }
 
 /// The same where the original, from 6.3 on, takes no row for none.
-pub(super) fn cut_to<T>(
+pub(crate) fn cut_to<T>(
     dialect: Dialect,
     rows: impl IntoIterator<Item = T>,
     asked: &Value,
@@ -42,7 +42,7 @@ pub(super) fn cut_to<T>(
 }
 
 /// A page of so many in all, with what was asked.
-pub(super) fn page(total: usize, nodes: Value, asked: &Value) -> Value {
+pub(crate) fn page(total: usize, nodes: Value, asked: &Value) -> Value {
     let mut answer = json!({ "total": total, "nodes": nodes });
     if let (Some(answer), Some(asked)) = (answer.as_object_mut(), asked.as_object()) {
         answer.extend(asked.clone());

@@ -10,7 +10,7 @@ use crate::client::ExperimentState;
 
 /// One experiment per pool: the one in which the student takes part, else one drawn by his id
 /// among those that still take students in.
-pub(super) fn choose<'w>(world: &World, experiments: &[&'w Experiment], user: &User) -> Vec<&'w Experiment> {
+pub(crate) fn choose<'w>(world: &World, experiments: &[&'w Experiment], user: &User) -> Vec<&'w Experiment> {
     let draw = random::first(&user.id);
     pools(experiments).iter().filter_map(|pool| of_pool(world, pool, user, draw)).collect()
 }

@@ -11,7 +11,7 @@ use super::view::{row, with};
 use super::world::World;
 
 /// The queries of a new experiment, under new ids. Those of unknown metrics are dropped.
-pub(super) fn made(core: &mut Core, body: &Value, now: &str) -> Vec<Query> {
+pub(crate) fn made(core: &mut Core, body: &Value, now: &str) -> Vec<Query> {
     let mut queries = Vec::new();
     for (entry, order) in entries(body, "queries").zip(1..) {
         let query = query(&core.world, entry, order, Stamp::new(now));
@@ -23,7 +23,7 @@ pub(super) fn made(core: &mut Core, body: &Value, now: &str) -> Vec<Query> {
 }
 
 /// The queries of an experiment that is rewritten: they keep their ids, and when they were made.
-pub(super) fn rewritten(core: &mut Core, body: &Value, old: &Experiment, now: &str) -> Vec<Query> {
+pub(crate) fn rewritten(core: &mut Core, body: &Value, old: &Experiment, now: &str) -> Vec<Query> {
     let mut queries = Vec::new();
     for (entry, order) in entries(body, "queries").zip(1..) {
         let id = text(entry, "id").filter(|id| !id.is_empty()).unwrap_or_else(|| core.new_id());
@@ -48,17 +48,17 @@ fn query(world: &World, entry: &Value, order: u64, stamp: Stamp) -> Query {
 }
 
 /// Queries with their metrics.
-pub(super) fn shown(world: &World, queries: &[Query]) -> Value {
+pub(crate) fn shown(world: &World, queries: &[Query]) -> Value {
     queries.iter().map(|query| whole(world, query)).collect()
 }
 
 /// As a create answers them: with the experiment's own columns.
-pub(super) fn created(world: &World, queries: &[Query], columns: &Columns) -> Value {
+pub(crate) fn created(world: &World, queries: &[Query], columns: &Columns) -> Value {
     queries.iter().map(|query| with(whole(world, query), [("experiment", row(columns))])).collect()
 }
 
 /// As an update answers them: tied to the experiment by its id.
-pub(super) fn updated(world: &World, queries: &[Query], experiment: &str) -> Value {
+pub(crate) fn updated(world: &World, queries: &[Query], experiment: &str) -> Value {
     queries.iter().map(|query| with(whole(world, query), [("experimentId", json!(experiment))])).collect()
 }
 

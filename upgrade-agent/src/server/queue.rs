@@ -8,7 +8,7 @@ const LENGTH: usize = 100;
 
 /// The places of the conditions in the order in which they come, beginning with the next one of a
 /// student who has had so many.
-pub(super) fn queue(
+pub(crate) fn queue(
     order: Option<&str>,
     conditions: usize,
     experiment: &str,

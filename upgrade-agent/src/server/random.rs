@@ -8,14 +8,14 @@ const DROPPED: usize = 256;
 const CHUNKS: usize = 6;
 
 /// A stream of numbers that follows from a text.
-pub(super) struct SeedRandom {
+pub(crate) struct SeedRandom {
     table: [u8; 256],
     i: u8,
     j: u8,
 }
 
 impl SeedRandom {
-    pub(super) fn new(seed: &str) -> Self {
+    pub(crate) fn new(seed: &str) -> Self {
         let key = key_of(seed);
         let mut table: [u8; 256] = std::array::from_fn(|at| at as u8);
         let mut j = 0u8;
@@ -29,7 +29,7 @@ impl SeedRandom {
     }
 
     /// The next number, at least 0 and below 1.
-    pub(super) fn next(&mut self) -> f64 {
+    pub(crate) fn next(&mut self) -> f64 {
         let significance = 2f64.powi(52);
         let overflow = 2f64.powi(53);
         let mut n = (0..CHUNKS).fold(0.0, |n, _| n * WIDTH + f64::from(self.byte()));

@@ -14,7 +14,7 @@ use crate::client::Dialect;
 const NEVER_NULL: [&str; 5] = ["description", "backendVersion", "versionNumber", "createdAt", "updatedAt"];
 
 /// What the original leaves to its database to refuse.
-pub(super) fn check(body: &Value) -> Result<(), Fault> {
+pub(crate) fn check(body: &Value) -> Result<(), Fault> {
     if let Some(column) = NEVER_NULL.iter().find(|column| body.get(**column).is_some_and(Value::is_null)) {
         return Err(Fault::null_column(column));
     }
@@ -35,7 +35,7 @@ pub(super) fn check(body: &Value) -> Result<(), Fault> {
 }
 
 /// The stamp of new columns. Up to 6.2 each update counts, from 6.3 on one that changes something.
-pub(super) fn stamp(dialect: Dialect, body: &Value, old: &Columns, new: &Columns, now: &str) -> Stamp {
+pub(crate) fn stamp(dialect: Dialect, body: &Value, old: &Columns, new: &Columns, now: &str) -> Stamp {
     let was = &old.stamp;
     let made = instant(body, "createdAt").filter(|made| *made != was.created_at);
     let written = instant(body, "updatedAt").filter(|written| *written != was.updated_at);

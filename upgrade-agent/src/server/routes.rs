@@ -27,7 +27,7 @@ use super::core::{Answer, Asked, Shared};
 use super::fault::Fault;
 use super::gate::Caller;
 use crate::client::Dialect;
-pub(super) use origin::Sites;
+pub(crate) use origin::Sites;
 
 use origin::Origin;
 use paths::{Found, Paths};
@@ -56,17 +56,17 @@ const AREAS: [&[Route]; 6] = [
 
 /// What all routes share.
 #[derive(Clone)]
-pub(super) struct Face {
-    pub(super) core: Shared,
-    pub(super) dialect: Dialect,
+pub(crate) struct Face {
+    pub(crate) core: Shared,
+    pub(crate) dialect: Dialect,
     /// Whether a bad answer ends the connection.
-    pub(super) breaks: bool,
+    pub(crate) breaks: bool,
     /// The sites whose pages may call.
-    pub(super) sites: Sites,
+    pub(crate) sites: Sites,
 }
 
 /// The routes of a dialect. Up to 6.2 an experiment's lists have none of their own.
-pub(super) fn routes(face: &Face) -> Router {
+pub(crate) fn routes(face: &Face) -> Router {
     let lists = if face.dialect == Dialect::V62 { &[] } else { experiments::LISTS };
     let paths = Arc::new(Paths::of(AREAS.into_iter().flatten().chain(lists).copied()));
     let face = face.clone();

@@ -15,7 +15,7 @@ use super::validate;
 use super::world::World;
 
 /// What the original leaves to its database to refuse.
-pub(super) fn check(world: &World, input: &Value) -> Result<(), Fault> {
+pub(crate) fn check(world: &World, input: &Value) -> Result<(), Fault> {
     check_texts(input)?;
     let id = input["id"].as_str().filter(|id| !id.is_empty());
     if let Some(id) = id.filter(|_| !validate::is_uuid(&input["id"])) {
@@ -40,14 +40,14 @@ pub(super) fn check(world: &World, input: &Value) -> Result<(), Fault> {
     }
 }
 
-pub(super) fn null_in(column: &str, table: &str) -> String {
+pub(crate) fn null_in(column: &str, table: &str) -> String {
     format!("null value in column \"{column}\" of relation \"{table}\" violates not-null constraint")
 }
 
 /// Makes the segment of this body, or rewrites the one that has its id: columns that the body does
 /// not name stay, members are replaced. Sub-segments that do not exist are passed over. Answers the
 /// id.
-pub(super) fn write(core: &mut Core, input: &Value) -> String {
+pub(crate) fn write(core: &mut Core, input: &Value) -> String {
     let now = core.now();
     let given = text(input, "id").filter(|id| !id.is_empty()).map(|id| id.to_lowercase());
     let id = given.unwrap_or_else(|| core.new_id());
@@ -139,7 +139,7 @@ fn copy(core: &mut Core, id: &str) -> String {
 }
 
 /// A list as files and answers show it, as a body that makes a new one.
-pub(super) fn unbound(shown: &Value) -> Value {
+pub(crate) fn unbound(shown: &Value) -> Value {
     let mut input = shown.clone();
     let Some(fields) = input.as_object_mut() else { return input };
     fields.remove("id");
@@ -179,7 +179,7 @@ fn dedup<T: Eq + Hash + Clone>(all: &mut Vec<T>) {
 }
 
 /// Removes a segment from wherever it is used. Its own lists stay.
-pub(super) fn remove(world: &mut World, id: &str) -> Option<Segment> {
+pub(crate) fn remove(world: &mut World, id: &str) -> Option<Segment> {
     let gone = world.segments.remove(&key(&[id]))?;
     let parents = world.segments.values().filter(|segment| segment.sub_segments.iter().any(|sub| sub == id));
     let parents: Vec<String> = parents.map(|segment| key(&[&segment.id])).collect();
@@ -202,7 +202,7 @@ pub(super) fn remove(world: &mut World, id: &str) -> Option<Segment> {
 }
 
 /// Removes a segment with its own lists.
-pub(super) fn remove_with_lists(world: &mut World, id: &str) -> Option<Segment> {
+pub(crate) fn remove_with_lists(world: &mut World, id: &str) -> Option<Segment> {
     let gone = remove(world, id)?;
     for list in &gone.sub_segments {
         if world.segment(list).is_some_and(|list| list.kind == SegmentKind::Private) {

@@ -14,23 +14,23 @@ use super::validate;
 use super::world::World;
 
 /// `POST /segments/validation`: the files of which there is something to say.
-pub(super) fn validate(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn validate(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let judged = judge(core, files(&asked.body)?, false);
     Ok(judged.into_iter().filter(|word| !word["error"].is_null()).collect())
 }
 
 /// `POST /segments/import/validation`.
-pub(super) fn validate_all(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn validate_all(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     Ok(json!(judge(core, files(&asked.body)?, false)))
 }
 
 /// `POST /segments/list/import/validation`.
-pub(super) fn validate_lists(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn validate_lists(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     Ok(json!(judge(core, files(&asked.body)?, true)))
 }
 
 /// `POST /segments/import`: whatever has the shape of a segment is taken in under a new id.
-pub(super) fn import(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn import(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let files = files(&asked.body)?;
     let judged = judge(core, files, false);
     for input in well_formed(files) {
@@ -42,7 +42,7 @@ pub(super) fn import(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 }
 
 /// `POST /segments/list/import`.
-pub(super) fn import_lists(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn import_lists(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let files = files(&asked.body["files"])?;
     let judged = judge(core, files, true);
     let parent = text(&asked.body, "parentSegmentId").unwrap_or_default().to_lowercase();
@@ -75,7 +75,7 @@ fn well_formed(files: &[Value]) -> Vec<Value> {
 }
 
 /// A word on each file that calls itself JSON, those that have not the shape first.
-pub(super) fn judge(core: &Core, files: &[Value], as_lists: bool) -> Vec<Value> {
+pub(crate) fn judge(core: &Core, files: &[Value], as_lists: bool) -> Vec<Value> {
     let say = |file: &Value, error: Value, fit: &str| json!({ "fileName": file["fileName"], "error": error, "compatibilityType": fit });
     let (mut first, mut then) = (Vec::new(), Vec::new());
     for file in files.iter().filter(|file| is_json(file)) {
@@ -99,13 +99,13 @@ pub(super) fn judge(core: &Core, files: &[Value], as_lists: bool) -> Vec<Value> 
 }
 
 /// Whether a file was not found to be of no use.
-pub(super) fn passes(judged: &[Value], file: &Value) -> bool {
+pub(crate) fn passes(judged: &[Value], file: &Value) -> bool {
     let word = judged.iter().find(|word| word["fileName"] == file["fileName"]);
     word.is_some_and(|word| word["compatibilityType"] != FITS_NOT)
 }
 
 /// A file's segment as a body that makes one.
-pub(super) fn input_of(file: &Value) -> Result<Value, String> {
+pub(crate) fn input_of(file: &Value) -> Result<Value, String> {
     let content = file["fileContent"].as_str().unwrap_or("undefined");
     let told = |why: &str| format!("Invalid JSON format: {why}");
     let parsed: Value = serde_json::from_str(content).map_err(|_| told("Unexpected token in JSON"))?;
@@ -207,7 +207,7 @@ fn is_taken(world: &World, name: &str, context: &str) -> bool {
 }
 
 /// `GET /segments/export/json?ids=...`.
-pub(super) fn export(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn export(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let world = &core.world;
     Ok(asked_for(world, asked)?.into_iter().map(|segment| with_lists(world, segment)).collect())
 }
@@ -223,7 +223,7 @@ fn with_lists(world: &World, segment: &Segment) -> Value {
 }
 
 /// `GET /segments/export/csv?ids=...`: a table of members for each, as text.
-pub(super) fn export_csv(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn export_csv(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let world = &core.world;
     let table = |segment: &Segment| {
         let users = segment.users.iter().map(|user| ("Individual", user.as_str()));
@@ -243,7 +243,7 @@ pub(super) fn export_csv(core: &mut Core, asked: &Asked) -> Result<Value, Fault>
 }
 
 /// A field of a table: quoted if it would be read as more than one, or lose its edges.
-pub(super) fn quoted(field: &str) -> String {
+pub(crate) fn quoted(field: &str) -> String {
     let is_plain = !field.contains([',', '"', '\r', '\n']) && field.trim() == field;
     if is_plain { field.to_owned() } else { format!("\"{}\"", field.replace('"', "\"\"")) }
 }
@@ -259,7 +259,7 @@ fn asked_for<'w>(world: &'w World, asked: &Asked) -> Result<Vec<&'w Segment>, Fa
 }
 
 /// A list as the body that would make it.
-pub(super) fn as_input(list: &Segment) -> Value {
+pub(crate) fn as_input(list: &Segment) -> Value {
     json!({
         "name": list.name,
         "description": list.description,

@@ -24,7 +24,7 @@ fn status(dialect: Dialect, is_used: bool) -> &'static str {
 }
 
 /// The status of a global list.
-pub(super) fn excluded(dialect: Dialect) -> &'static str {
+pub(crate) fn excluded(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::V62 => "Excluded",
         Dialect::V65 => "excluded",
@@ -32,12 +32,12 @@ pub(super) fn excluded(dialect: Dialect) -> &'static str {
 }
 
 /// Segments with their status and all that is used anywhere.
-pub(super) struct Usage {
-    pub(super) answer: Value,
+pub(crate) struct Usage {
+    pub(crate) answer: Value,
 }
 
 impl Usage {
-    pub(super) fn of(world: &World, segments: &[&Segment]) -> Self {
+    pub(crate) fn of(world: &World, segments: &[&Segment]) -> Self {
         let parents = parents(world);
         let used = used(world, segments, &parents);
         let shown =

@@ -8,7 +8,7 @@ use super::world::World;
 use crate::client::Dialect;
 
 /// A segment's own columns.
-pub(super) fn columns(segment: &Segment) -> Value {
+pub(crate) fn columns(segment: &Segment) -> Value {
     with(
         row(&segment.stamp),
         [
@@ -24,12 +24,12 @@ pub(super) fn columns(segment: &Segment) -> Value {
 }
 
 /// With its members, which have ties back to it, and the columns of its sub-segments.
-pub(super) fn whole(world: &World, segment: &Segment) -> Value {
+pub(crate) fn whole(world: &World, segment: &Segment) -> Value {
     let subs = segment.sub_segments.iter().filter_map(|id| world.segment(id));
     with_members(segment, subs.map(columns).collect())
 }
 
-pub(super) fn with_members(segment: &Segment, sub_segments: Value) -> Value {
+pub(crate) fn with_members(segment: &Segment, sub_segments: Value) -> Value {
     let id = &segment.id;
     let stamp = row(&Stamp::new(&segment.enlisted_at));
     let user = |user: &String| with(stamp.clone(), [("segmentId", json!(id)), ("userId", json!(user))]);
@@ -50,7 +50,7 @@ pub(super) fn with_members(segment: &Segment, sub_segments: Value) -> Value {
 }
 
 /// The ties alone.
-pub(super) fn ties(dialect: Dialect, ties: &[ListTie], experiment: &str) -> Value {
+pub(crate) fn ties(dialect: Dialect, ties: &[ListTie], experiment: &str) -> Value {
     let all = ties.iter().map(|tie| self::tie(tie, experiment));
     if dialect == Dialect::V62 { last_of(all) } else { all.collect() }
 }
@@ -61,12 +61,12 @@ fn last_of(all: impl Iterator<Item = Value>) -> Value {
     all.last().unwrap_or_default()
 }
 
-pub(super) fn tie(tie: &ListTie, experiment: &str) -> Value {
+pub(crate) fn tie(tie: &ListTie, experiment: &str) -> Value {
     with(row(&tie.stamp), [("segmentId", json!(tie.segment_id)), ("experimentId", json!(experiment))])
 }
 
 /// The lists of an experiment, as they are stored.
-pub(super) fn lists(world: &World, ties: &[ListTie], experiment: &str) -> Value {
+pub(crate) fn lists(world: &World, ties: &[ListTie], experiment: &str) -> Value {
     let list = |tie: &ListTie| {
         let segment = world.segment(&tie.segment_id)?;
         Some(with(self::tie(tie, experiment), [("segment", whole(world, segment))]))
@@ -77,7 +77,7 @@ pub(super) fn lists(world: &World, ties: &[ListTie], experiment: &str) -> Value 
 
 /// The lists of an experiment whose type is known or follows from their members; others are not
 /// shown.
-pub(super) fn typed_lists(world: &World, ties: &[ListTie], experiment: &str) -> Value {
+pub(crate) fn typed_lists(world: &World, ties: &[ListTie], experiment: &str) -> Value {
     if world.dialect == Dialect::V62 {
         return lists(world, ties, experiment);
     }

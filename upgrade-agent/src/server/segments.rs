@@ -15,14 +15,14 @@ use super::view::with;
 use super::world::World;
 
 /// `GET /segments`: the public ones, with what uses them.
-pub(super) fn all(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
+pub(crate) fn all(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
     let world = &core.world;
     let public = world.segments_in_order().into_iter().filter(|s| s.kind == SegmentKind::Public);
     Ok(Usage::of(world, &public.collect::<Vec<_>>()).answer)
 }
 
 /// `GET /segments/global`: one per context, newest first.
-pub(super) fn global(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
+pub(crate) fn global(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
     let world = &core.world;
     let all = world.segments_in_order().into_iter().rev();
     let global = all.filter(|segment| segment.kind == SegmentKind::GlobalExclude);
@@ -33,7 +33,7 @@ pub(super) fn global(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
 }
 
 /// `POST /segments/paginated`.
-pub(super) fn paginated(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn paginated(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let body = &asked.body;
     if !validate::is_segment_page(body) {
         return Err(Fault::body());
@@ -76,13 +76,13 @@ fn sort(page: &mut [&Segment], by: &Value) {
 }
 
 /// `GET /segments/:id`: lists are not found here.
-pub(super) fn single(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn single(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let segment = found(&core.world, asked)?;
     Ok(untied(segment_view::whole(&core.world, segment)))
 }
 
 /// `GET /segments/status/:id`: with what uses it; its lists are shown with their members.
-pub(super) fn status(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn status(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let world = &core.world;
     let segment = found(world, asked)?;
     let subs: Vec<&Segment> = segment.sub_segments.iter().filter_map(|id| world.segment(id)).collect();
@@ -102,7 +102,7 @@ fn untied(shown: Value) -> Value {
 }
 
 /// `POST /segments`: makes or rewrites one.
-pub(super) fn upsert(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn upsert(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let body = &asked.body;
     validate::segment(body)?;
     let context = body["context"].as_str().unwrap_or_default();
@@ -132,7 +132,7 @@ fn check_name(world: &World, body: &Value) -> Result<(), Fault> {
 }
 
 /// `DELETE /segments/:id`: it goes with its lists, whatever uses it.
-pub(super) fn delete(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn delete(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let id = path_id(&asked.id)?;
     let gone = segment::remove_with_lists(&mut core.world, &id);
     let gone = gone.ok_or_else(|| Fault::thrown("Query Failed"))?;
@@ -140,7 +140,7 @@ pub(super) fn delete(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 }
 
 /// `POST /segments/list`: a list for a segment.
-pub(super) fn add_list(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn add_list(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let body = &asked.body;
     validate::segment(body)?;
     if !validate::is_uuid(&body["parentSegmentId"]) {
@@ -162,7 +162,7 @@ fn parent(world: &World, body: &Value) -> Option<String> {
 }
 
 /// Ties a list to its segment, which has tags, if no other than none, from then on.
-pub(super) fn adopt(core: &mut Core, parent: &str, list: &str) {
+pub(crate) fn adopt(core: &mut Core, parent: &str, list: &str) {
     let now = core.now();
     let Some(parent) = core.world.segments.get_mut(&key(&[parent])) else { return };
     if parent.tags.is_none() {
@@ -175,7 +175,7 @@ pub(super) fn adopt(core: &mut Core, parent: &str, list: &str) {
 }
 
 /// `DELETE /segments/list/:id`: the list goes; lists in it stay.
-pub(super) fn delete_list(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn delete_list(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let id = path_id(&asked.id)?;
     if !validate::is_uuid(&asked.body["parentSegmentId"]) {
         return Err(Fault::body());
@@ -207,7 +207,7 @@ fn found<'w>(world: &'w World, asked: &Asked) -> Result<&'w Segment, Fault> {
 }
 
 /// Sees that every context has its global list.
-pub(super) fn found_global_lists(core: &mut Core) {
+pub(crate) fn found_global_lists(core: &mut Core) {
     let contexts: Vec<String> = core.contexts.contexts.keys().cloned().collect();
     for context in contexts {
         let is_there = |s: &Segment| s.kind == SegmentKind::GlobalExclude && s.context == context;

@@ -11,12 +11,12 @@ use super::view::row;
 use super::world::World;
 
 /// `GET /setting`.
-pub(super) fn read(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
+pub(crate) fn read(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
     Ok(setting(&core.world).map_or(Value::Null, row))
 }
 
 /// `POST /setting`: what the body does not name stays.
-pub(super) fn write(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn write(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let body = &asked.body;
     if !(has(body, "toCheckAuth", flag) && has(body, "toFilterMetric", optional(flag))) {
         return Err(Fault::body());
@@ -33,13 +33,13 @@ pub(super) fn write(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 }
 
 /// The one setting that there is.
-pub(super) fn setting(world: &World) -> Option<&Setting> {
+pub(crate) fn setting(world: &World) -> Option<&Setting> {
     world.settings.get(&at())
 }
 
 /// Sees that there is a setting. Whatever it was, each start of the original lets declared metrics only be
 /// taken.
-pub(super) fn found_setting(core: &mut Core) {
+pub(crate) fn found_setting(core: &mut Core) {
     let stamp = Stamp::new(&core.now());
     let setting = Setting { stamp, id: 1, to_check_auth: false, to_filter_metric: true };
     core.world.settings.insert_first(at(), setting);

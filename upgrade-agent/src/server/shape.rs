@@ -3,48 +3,48 @@
 use serde_json::Value;
 
 /// Whether a field of an object passes a test; a missing field is `null`.
-pub(super) fn has(object: &Value, field: &str, test: impl Fn(&Value) -> bool) -> bool {
+pub(crate) fn has(object: &Value, field: &str, test: impl Fn(&Value) -> bool) -> bool {
     test(object.get(field).unwrap_or(&Value::Null))
 }
 
 /// Passes what is absent.
-pub(super) fn optional(test: impl Fn(&Value) -> bool) -> impl Fn(&Value) -> bool {
+pub(crate) fn optional(test: impl Fn(&Value) -> bool) -> impl Fn(&Value) -> bool {
     move |value| value.is_null() || test(value)
 }
 
 /// Passes arrays of which every entry passes.
-pub(super) fn each(test: impl Fn(&Value) -> bool) -> impl Fn(&Value) -> bool {
+pub(crate) fn each(test: impl Fn(&Value) -> bool) -> impl Fn(&Value) -> bool {
     move |value| value.as_array().is_some_and(|entries| entries.iter().all(&test))
 }
 
 /// Passes one of these words.
-pub(super) fn one_of<'w>(words: &'w [&'w str]) -> impl Fn(&Value) -> bool + use<'w> {
+pub(crate) fn one_of<'w>(words: &'w [&'w str]) -> impl Fn(&Value) -> bool + use<'w> {
     move |value| value.as_str().is_some_and(|word| words.contains(&word))
 }
 
-pub(super) fn text(value: &Value) -> bool {
+pub(crate) fn text(value: &Value) -> bool {
     value.is_string()
 }
 
-pub(super) fn filled(value: &Value) -> bool {
+pub(crate) fn filled(value: &Value) -> bool {
     value.as_str().is_some_and(|text| !text.is_empty())
 }
 
-pub(super) fn flag(value: &Value) -> bool {
+pub(crate) fn flag(value: &Value) -> bool {
     value.is_boolean()
 }
 
-pub(super) fn number(value: &Value) -> bool {
+pub(crate) fn number(value: &Value) -> bool {
     value.is_number()
 }
 
 /// An integer as JavaScript sees it: `1.0` is one.
-pub(super) fn integer(value: &Value) -> bool {
+pub(crate) fn integer(value: &Value) -> bool {
     value.as_f64().is_some_and(|number| number.fract() == 0.0)
 }
 
 /// A date as `2027-01-31`, with or without a time.
-pub(super) fn date(value: &Value) -> bool {
+pub(crate) fn date(value: &Value) -> bool {
     let Some(text) = value.as_str() else { return false };
     let bytes = text.as_bytes();
     let digits = |range: std::ops::Range<usize>| {

@@ -1,13 +1,13 @@
 //! The two kinds of lists that experiments and flags have: who takes part, and who does not.
 
 #[derive(Clone, Copy)]
-pub(super) enum Side {
+pub(crate) enum Side {
     Inclusion,
     Exclusion,
 }
 
 impl Side {
-    pub(super) fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Inclusion => "inclusion",
             Self::Exclusion => "exclusion",
@@ -15,7 +15,7 @@ impl Side {
     }
 
     /// What the lists do, as messages about files have it.
-    pub(super) fn verb(self) -> &'static str {
+    pub(crate) fn verb(self) -> &'static str {
         match self {
             Self::Inclusion => "Include",
             Self::Exclusion => "Exclude",
@@ -24,13 +24,13 @@ impl Side {
 }
 
 /// A side as a type, by which a table of routes says whose lists an answer is about.
-pub(super) trait OneSide {
+pub(crate) trait OneSide {
     const SIDE: Side;
 }
 
-pub(super) struct Inclusion;
+pub(crate) struct Inclusion;
 
-pub(super) struct Exclusion;
+pub(crate) struct Exclusion;
 
 impl OneSide for Inclusion {
     const SIDE: Side = Side::Inclusion;

@@ -7,13 +7,13 @@ use uuid::Uuid;
 use super::calendar::Day;
 
 /// Tells the time.
-pub(super) type Clock = Box<dyn Fn() -> SystemTime + Send + Sync>;
+pub(crate) type Clock = Box<dyn Fn() -> SystemTime + Send + Sync>;
 
 /// Makes ids.
-pub(super) type Ids = Box<dyn FnMut() -> Uuid + Send>;
+pub(crate) type Ids = Box<dyn FnMut() -> Uuid + Send>;
 
 /// Ids that follow from a seed: the same seed gives the same ids in the same order.
-pub(super) fn seeded(seed: u64) -> Ids {
+pub(crate) fn seeded(seed: u64) -> Ids {
     let mut state = seed;
     Box::new(move || {
         let bytes = (u128::from(split_mix(&mut state)) << 64) | u128::from(split_mix(&mut state));

@@ -7,7 +7,7 @@ use super::world::World;
 use crate::client::{AssignmentUnit, ConsistencyRule, ExperimentState};
 
 /// Sets the state and logs it.
-pub(super) fn enter(world: &mut World, id: &str, to: &ExperimentState, now: &str, log_id: String) {
+pub(crate) fn enter(world: &mut World, id: &str, to: &ExperimentState, now: &str, log_id: String) {
     let Some(experiment) = world.experiments.get_mut(&key(&[id])) else { return };
     experiment.log.push(StateTimeLog {
         stamp: Stamp::new(now),
@@ -22,7 +22,7 @@ pub(super) fn enter(world: &mut World, id: &str, to: &ExperimentState, now: &str
 
 /// Leaves out the early visitors of an experiment that is about to go from its state to another.
 /// Going on after a pause does not start it again.
-pub(super) fn shut_out_early_visitors(world: &mut World, id: &str, to: &ExperimentState) {
+pub(crate) fn shut_out_early_visitors(world: &mut World, id: &str, to: &ExperimentState) {
     let Some(experiment) = world.experiments.get(&key(&[id])) else { return };
     let columns = &experiment.columns;
     let starts = *to == ExperimentState::Enrolling && columns.state != ExperimentState::EnrollmentComplete;

@@ -14,7 +14,7 @@ use super::world::World;
 use crate::client::AssignmentUnit;
 
 /// `POST /stats/enrollment`: one row for each id, be it of nothing.
-pub(super) fn enrollment(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn enrollment(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     validate::counted(&asked.body)?;
     let ids = entries(&asked.body, "experimentIds").filter_map(Value::as_str).map(str::to_lowercase);
     let row = |id: String| {
@@ -27,7 +27,7 @@ pub(super) fn enrollment(core: &mut Core, asked: &Asked) -> Result<Value, Fault>
 }
 
 /// `POST /stats/enrollment/detail`.
-pub(super) fn detail(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn detail(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     validate::detailed(&asked.body)?;
     let given = asked.body["experimentId"].as_str().unwrap_or_default();
     if !validate::is_uuid(&asked.body["experimentId"]) {

@@ -17,7 +17,7 @@ use super::world::World;
 use crate::client::AssignmentAlgorithm;
 
 /// Who of a student's stratum takes part already, counted point by point.
-pub(super) fn present<'w>(world: &'w World, experiment: &Experiment, user: &User) -> Present<'w> {
+pub(crate) fn present<'w>(world: &'w World, experiment: &Experiment, user: &User) -> Present<'w> {
     let mut present = Present::new();
     let factor = experiment.stratification_factor.as_deref();
     let is_stratified = experiment.columns.assignment_algorithm == AssignmentAlgorithm::Stratified;
@@ -34,7 +34,7 @@ pub(super) fn present<'w>(world: &'w World, experiment: &Experiment, user: &User
 }
 
 /// The name of the factor that a body wants, which must be known.
-pub(super) fn wanted(world: &World, body: &Value) -> Result<Option<String>, Fault> {
+pub(crate) fn wanted(world: &World, body: &Value) -> Result<Option<String>, Fault> {
     let name = body["stratificationFactor"]["stratificationFactorName"].as_str();
     match name {
         Some(name) if !world.stratification_factors.contains(&key(&[name])) => Err(Fault::database(
@@ -46,7 +46,7 @@ pub(super) fn wanted(world: &World, body: &Value) -> Result<Option<String>, Faul
 }
 
 /// A factor as experiments show it.
-pub(super) fn shown(world: &World, name: Option<&str>) -> Value {
+pub(crate) fn shown(world: &World, name: Option<&str>) -> Value {
     let factor = name.and_then(|name| Some((name, world.stratification_factors.get(&key(&[name]))?)));
     factor.map_or(Value::Null, |(name, factor)| shown_factor(name, factor))
 }
@@ -57,7 +57,7 @@ fn shown_factor(name: &str, factor: &StratificationFactor) -> Value {
 
 /// `GET /stratification`: factors that have students. Each student counts once for each experiment
 /// that uses the factor, and the experiments themselves are lost on the way, as in the original.
-pub(super) fn all(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
+pub(crate) fn all(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
     let world = &core.world;
     let mut counts: BTreeMap<String, BTreeMap<&str, usize>> = BTreeMap::new();
     for (at, stratum) in world.strata.entries() {
@@ -73,7 +73,7 @@ pub(super) fn all(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
 }
 
 /// `GET /stratification/download/:factor`: a table of students and their values.
-pub(super) fn download(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn download(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let factor = &asked.id;
     if !core.world.stratification_factors.contains(&key(&[factor])) {
         return Err(Fault::no_table());
@@ -91,7 +91,7 @@ pub(super) fn download(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 }
 
 /// `DELETE /stratification/:factor`: one that is unknown is no mistake.
-pub(super) fn delete(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn delete(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let name = &asked.id;
     let world = &mut core.world;
     let Some(gone) = world.stratification_factors.get(&key(&[name])).cloned() else {
@@ -110,7 +110,7 @@ pub(super) fn delete(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 }
 
 /// `POST /stratification`: tables with a student in the first column and a factor in each other one.
-pub(super) fn upload(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn upload(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     if !has(&asked.body, "files", each(|file| !file.is_null() && *file != "")) {
         return Err(Fault::body());
     }

@@ -22,14 +22,14 @@ use super::validate;
 type Groups = BTreeMap<String, Vec<String>>;
 
 /// `POST /v6/init`: parts that are not given stay as they are.
-pub(super) fn init(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn init(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let id = header(asked)?;
     validate::init(&asked.body)?;
     Ok(join(core, id, &asked.body, true))
 }
 
 /// Makes a student known, or tells his groups anew.
-pub(super) fn join(core: &mut Core, id: &str, body: &Value, stored: bool) -> Value {
+pub(crate) fn join(core: &mut Core, id: &str, body: &Value, stored: bool) -> Value {
     let old = core.world.user(id).cloned();
     let (group, working) = (part(body, "group"), part(body, "workingGroup"));
     let mut answer = json!({ "id": old.as_ref().map_or(id, |user| &user.id) });
@@ -67,14 +67,14 @@ fn sorted(mut groups: Groups) -> Groups {
 }
 
 /// `PATCH /v6/groupmembership`.
-pub(super) fn set_groups(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn set_groups(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let user = known(core, asked)?;
     validate::group_membership(&asked.body)?;
     Ok(belong(core, user, header(asked)?, &asked.body))
 }
 
 /// Tells to which groups a student belongs. By an alias that does not reach him, in the original.
-pub(super) fn belong(core: &mut Core, mut user: User, called: &str, body: &Value) -> Value {
+pub(crate) fn belong(core: &mut Core, mut user: User, called: &str, body: &Value) -> Value {
     let mut answer = json!({ "id": user.id });
     if let Some(given) = body.get("group") {
         answer["group"] = given.clone();
@@ -87,7 +87,7 @@ pub(super) fn belong(core: &mut Core, mut user: User, called: &str, body: &Value
 }
 
 /// `PATCH /v6/workinggroup`.
-pub(super) fn set_working_group(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn set_working_group(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let user = known(core, asked)?;
     validate::working_group(&asked.body)?;
     Ok(work(core, user, header(asked)?, &asked.body))
@@ -95,7 +95,7 @@ pub(super) fn set_working_group(core: &mut Core, asked: &Asked) -> Result<Value,
 
 /// Tells where a student works. By an alias he stays where he is in the original, and is let go there
 /// all the same.
-pub(super) fn work(core: &mut Core, mut user: User, called: &str, body: &Value) -> Value {
+pub(crate) fn work(core: &mut Core, mut user: User, called: &str, body: &Value) -> Value {
     let working: Working = part(body, "workingGroup").unwrap_or_default();
     let answer = json!({ "id": user.id, "workingGroup": working });
     if let Some(old) = &user.working_group {
@@ -109,21 +109,21 @@ pub(super) fn work(core: &mut Core, mut user: User, called: &str, body: &Value) 
 }
 
 /// `PATCH /v6/useraliases`.
-pub(super) fn set_aliases(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn set_aliases(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let user = known(core, asked)?;
     validate::aliases(&asked.body)?;
     aliases::add(core, &user, header(asked)?, &asked.body)
 }
 
 /// `POST /v6/assign`: stores nothing.
-pub(super) fn assign(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn assign(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let user = known(core, asked)?;
     validate::assign(&asked.body)?;
     conditions(core, &user, &asked.body)
 }
 
 /// What a student gets in a context.
-pub(super) fn conditions(core: &mut Core, user: &User, body: &Value) -> Result<Value, Fault> {
+pub(crate) fn conditions(core: &mut Core, user: &User, body: &Value) -> Result<Value, Fault> {
     let context = context(core, body)?;
     let world = &core.world;
     let assigned = assign::assignments(world, context, user).into_iter();
@@ -139,7 +139,7 @@ fn context<'b>(core: &Core, body: &'b Value) -> Result<&'b str, Fault> {
 
 /// `POST /v6/featureflag`. Groups that are told for this call alone make a student known for it, or
 /// stand beside those that are stored.
-pub(super) fn flags(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn flags(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let id = header(asked)?;
     let told = part::<Groups>(&asked.body, "groupsForSession");
     let is_alone =
@@ -156,20 +156,20 @@ pub(super) fn flags(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 }
 
 /// The keys of the flags that a student gets in a context.
-pub(super) fn flags_of(core: &mut Core, user: &User, body: &Value) -> Result<Value, Fault> {
+pub(crate) fn flags_of(core: &mut Core, user: &User, body: &Value) -> Result<Value, Fault> {
     let context = context(core, body)?.to_owned();
     Ok(flags::keys(core, &context, user))
 }
 
 /// `POST /v6/reward`: nobody learns from it here.
-pub(super) fn reward(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn reward(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     known(core, asked)?;
     validate::reward(&asked.body)?;
     Err(Fault::no_rewards())
 }
 
 /// `POST /batch-assign`: what many students get at one place; stores nothing.
-pub(super) fn assign_many(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn assign_many(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let body = &asked.body;
     if !validate::is_batch(body) {
         return Err(Fault::body());
@@ -188,14 +188,14 @@ pub(super) fn assign_many(core: &mut Core, asked: &Asked) -> Result<Value, Fault
 }
 
 /// `POST /v6/mark`.
-pub(super) fn mark(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn mark(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let user = known(core, asked)?;
     validate::mark(&asked.body)?;
     visit(core, &user, &asked.body)
 }
 
 /// Takes a visit down.
-pub(super) fn visit(core: &mut Core, user: &User, body: &Value) -> Result<Value, Fault> {
+pub(crate) fn visit(core: &mut Core, user: &User, body: &Value) -> Result<Value, Fault> {
     let data = &body["data"];
     let condition = &data["assignedCondition"];
     let now = core.now();
@@ -221,7 +221,7 @@ pub(super) fn visit(core: &mut Core, user: &User, body: &Value) -> Result<Value,
 }
 
 /// `POST /v6/log`.
-pub(super) fn log(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn log(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let user = known(core, asked)?;
     validate::log(&asked.body)?;
     logs::take_in(core, &user, &asked.body)
@@ -241,7 +241,7 @@ fn header(asked: &Asked) -> Result<&str, Fault> {
 
 /// Sees that the caller names a student, and one who is known if he needs to be. The original asks
 /// that before it asks the application for its token.
-pub(super) fn present(core: &Core, asked: &Asked) -> Result<(), Fault> {
+pub(crate) fn present(core: &Core, asked: &Asked) -> Result<(), Fault> {
     match asked.route.strip_prefix("/api/v6/") {
         None => Ok(()),
         Some("init" | "featureflag") => header(asked).map(drop),

@@ -8,12 +8,12 @@ use serde::de::DeserializeOwned;
 
 /// A key made of parts. No two lists of parts give the same key, and the keys that begin with
 /// certain parts follow each other.
-pub(super) fn key(parts: &[&str]) -> String {
+pub(crate) fn key(parts: &[&str]) -> String {
     prefix(parts) + "]"
 }
 
 /// What all keys that begin with these parts begin with.
-pub(super) fn prefix(parts: &[&str]) -> String {
+pub(crate) fn prefix(parts: &[&str]) -> String {
     let mut text = String::from("[");
     for part in parts {
         push_quoted(&mut text, part);
@@ -23,7 +23,7 @@ pub(super) fn prefix(parts: &[&str]) -> String {
 }
 
 /// The parts of a key.
-pub(super) fn parts(key: &str) -> Vec<String> {
+pub(crate) fn parts(key: &str) -> Vec<String> {
     let text = key.strip_suffix(",]").map_or_else(|| key.to_owned(), |open| format!("{open}]"));
     serde_json::from_str(&text).unwrap_or_default()
 }
@@ -41,15 +41,15 @@ fn push_quoted(text: &mut String, part: &str) {
 }
 
 /// A row that is to be written (with its text) or removed (with none).
-pub(super) struct Change {
-    pub(super) table: &'static str,
-    pub(super) key: String,
-    pub(super) row: Option<String>,
+pub(crate) struct Change {
+    pub(crate) table: &'static str,
+    pub(crate) key: String,
+    pub(crate) row: Option<String>,
 }
 
 /// Rows by key.
 #[derive(Debug)]
-pub(super) struct Table<T> {
+pub(crate) struct Table<T> {
     name: &'static str,
     rows: BTreeMap<String, T>,
     /// What was there before the first change, if anything was.
@@ -57,23 +57,23 @@ pub(super) struct Table<T> {
 }
 
 impl<T: Clone + Serialize + DeserializeOwned> Table<T> {
-    pub(super) fn new(name: &'static str) -> Self {
+    pub(crate) fn new(name: &'static str) -> Self {
         Self { name, rows: BTreeMap::new(), changed: BTreeMap::new() }
     }
 
-    pub(super) fn name(&self) -> &'static str {
+    pub(crate) fn name(&self) -> &'static str {
         self.name
     }
 
-    pub(super) fn get(&self, key: &str) -> Option<&T> {
+    pub(crate) fn get(&self, key: &str) -> Option<&T> {
         self.rows.get(key)
     }
 
-    pub(super) fn contains(&self, key: &str) -> bool {
+    pub(crate) fn contains(&self, key: &str) -> bool {
         self.rows.contains_key(key)
     }
 
-    pub(super) fn get_mut(&mut self, key: &str) -> Option<&mut T> {
+    pub(crate) fn get_mut(&mut self, key: &str) -> Option<&mut T> {
         let row = self.rows.get_mut(key)?;
         if !self.changed.contains_key(key) {
             self.changed.insert(key.to_owned(), Some(row.clone()));
@@ -81,62 +81,62 @@ impl<T: Clone + Serialize + DeserializeOwned> Table<T> {
         Some(row)
     }
 
-    pub(super) fn insert(&mut self, key: String, row: T) {
+    pub(crate) fn insert(&mut self, key: String, row: T) {
         let before = self.rows.insert(key.clone(), row);
         self.changed.entry(key).or_insert(before);
     }
 
     /// Inserts unless there is a row: the first one stays.
-    pub(super) fn insert_first(&mut self, key: String, row: T) {
+    pub(crate) fn insert_first(&mut self, key: String, row: T) {
         if !self.rows.contains_key(&key) {
             self.insert(key, row);
         }
     }
 
-    pub(super) fn remove(&mut self, key: &str) -> Option<T> {
+    pub(crate) fn remove(&mut self, key: &str) -> Option<T> {
         let row = self.rows.remove(key)?;
         self.changed.entry(key.to_owned()).or_insert_with(|| Some(row.clone()));
         Some(row)
     }
 
-    pub(super) fn last_key(&self) -> Option<&str> {
+    pub(crate) fn last_key(&self) -> Option<&str> {
         self.rows.last_key_value().map(|(key, _)| key.as_str())
     }
 
-    pub(super) fn values(&self) -> impl Iterator<Item = &T> {
+    pub(crate) fn values(&self) -> impl Iterator<Item = &T> {
         self.rows.values()
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.rows.len()
     }
 
-    pub(super) fn entries(&self) -> impl Iterator<Item = (&str, &T)> {
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (&str, &T)> {
         self.rows.iter().map(|(key, row)| (key.as_str(), row))
     }
 
     /// The rows whose keys begin with these parts.
-    pub(super) fn under<'t>(&'t self, parts: &[&str]) -> impl Iterator<Item = (&'t str, &'t T)> + use<'t, T> {
+    pub(crate) fn under<'t>(&'t self, parts: &[&str]) -> impl Iterator<Item = (&'t str, &'t T)> + use<'t, T> {
         let prefix = prefix(parts);
         let from = self.rows.range(prefix.clone()..);
         from.take_while(move |(key, _)| key.starts_with(&prefix)).map(|(key, row)| (key.as_str(), row))
     }
 
     /// Removes the rows under these parts for which the rule holds.
-    pub(super) fn remove_under(&mut self, parts: &[&str], rule: impl Fn(&T) -> bool) {
+    pub(crate) fn remove_under(&mut self, parts: &[&str], rule: impl Fn(&T) -> bool) {
         let doomed = self.under(parts).filter(|(_, row)| rule(row));
         let doomed: Vec<String> = doomed.map(|(key, _)| key.to_owned()).collect();
         doomed.iter().for_each(|key| drop(self.remove(key)));
     }
 
     /// Puts a row back that was read from disk.
-    pub(super) fn restore(&mut self, key: String, text: &str) -> Result<(), serde_json::Error> {
+    pub(crate) fn restore(&mut self, key: String, text: &str) -> Result<(), serde_json::Error> {
         self.rows.insert(key, serde_json::from_str(text)?);
         Ok(())
     }
 
     /// What changed.
-    pub(super) fn changes(&self) -> impl Iterator<Item = Result<Change, serde_json::Error>> {
+    pub(crate) fn changes(&self) -> impl Iterator<Item = Result<Change, serde_json::Error>> {
         self.changed.keys().map(|key| {
             let row = self.rows.get(key).map(serde_json::to_string).transpose()?;
             Ok(Change { table: self.name, key: key.clone(), row })
@@ -144,12 +144,12 @@ impl<T: Clone + Serialize + DeserializeOwned> Table<T> {
     }
 
     /// Lets the changes stand.
-    pub(super) fn keep_changes(&mut self) {
+    pub(crate) fn keep_changes(&mut self) {
         self.changed.clear();
     }
 
     /// Makes everything as it was before the changes.
-    pub(super) fn undo_changes(&mut self) {
+    pub(crate) fn undo_changes(&mut self) {
         for (key, before) in std::mem::take(&mut self.changed) {
             match before {
                 Some(row) => drop(self.rows.insert(key, row)),

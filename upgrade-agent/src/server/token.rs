@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 /// Why a token is not taken, in the words of the library that the original asks.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Refused {
+pub(crate) enum Refused {
     /// It is no token, or not one of this kind.
     Malformed(&'static str),
     /// It was signed with another secret.
@@ -22,7 +22,7 @@ pub(super) enum Refused {
 }
 
 /// Checks a token. Times are in seconds since 1970.
-pub(super) fn check(token: &str, key: &str, secret: &[u8], now: u64) -> Result<(), Refused> {
+pub(crate) fn check(token: &str, key: &str, secret: &[u8], now: u64) -> Result<(), Refused> {
     let mut claims = verified(token, secret)?;
     check_times(&claims, now)?;
     if let Some(claims) = claims.as_object_mut() {

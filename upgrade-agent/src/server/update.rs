@@ -26,7 +26,7 @@ use super::validate;
 use super::view;
 use crate::client::{Dialect, FilterMode};
 
-pub(super) fn update(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn update(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let id = path_id(asked)?;
     let body = &asked.body;
     validate::experiment(core.world.dialect, body)?;

@@ -13,7 +13,7 @@ use super::students;
 use super::validate;
 
 /// `POST /v5/init`. Who calls by an alias is answered by it, and changes nothing.
-pub(super) fn init(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn init(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     validate::v5_init(&asked.body)?;
     let id = word(asked, "id");
     let mut answer = students::join(core, id, &asked.body, !core.world.aliases.contains(id));
@@ -22,35 +22,35 @@ pub(super) fn init(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 }
 
 /// `PATCH /v5/groupmembership`.
-pub(super) fn set_groups(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn set_groups(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     validate::v5_init(&asked.body)?;
     let user = known(core, asked, "id")?;
     Ok(students::belong(core, user, word(asked, "id"), &asked.body))
 }
 
 /// `PATCH /v5/workinggroup`.
-pub(super) fn set_working_group(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn set_working_group(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     validate::v5_working_group(&asked.body)?;
     let user = known(core, asked, "id")?;
     Ok(students::work(core, user, word(asked, "id"), &asked.body))
 }
 
 /// `POST /v5/assign`.
-pub(super) fn assign(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn assign(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     validate::v5_assign(&asked.body)?;
     let user = known(core, asked, "userId")?;
     students::conditions(core, &user, &asked.body)
 }
 
 /// `POST /v5/mark`.
-pub(super) fn mark(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn mark(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     validate::v5_mark(&asked.body)?;
     let user = known(core, asked, "userId")?;
     students::visit(core, &user, &asked.body)
 }
 
 /// `POST /v5/log`.
-pub(super) fn log(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn log(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     validate::v5_log(&asked.body)?;
     let user = known(core, asked, "userId")?;
     logs::take_in(core, &user, &asked.body)
@@ -58,21 +58,21 @@ pub(super) fn log(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 
 /// `POST /v5/bloblog`: the same for browsers that send a text. Whatever goes wrong is told in a text
 /// of its own.
-pub(super) fn log_blob(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn log_blob(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let user = known(core, asked, "userId").map_err(|why| why.wrapped())?;
     check_texts(&asked.body).map_err(|why| why.wrapped())?;
     logs::take_in(core, &user, &asked.body).map_err(|why| why.wrapped())
 }
 
 /// `POST /v5/featureflag`.
-pub(super) fn flags(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn flags(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     validate::v5_assign(&asked.body)?;
     let user = known(core, asked, "userId")?;
     students::flags_of(core, &user, &asked.body)
 }
 
 /// `PATCH /v5/useraliases`.
-pub(super) fn set_aliases(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn set_aliases(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     validate::v5_aliases(&asked.body)?;
     let user = known(core, asked, "userId")?;
     aliases::add(core, &user, word(asked, "userId"), &asked.body)

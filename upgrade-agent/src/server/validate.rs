@@ -13,11 +13,11 @@ use super::body::check_texts;
 use super::fault::Fault;
 use super::shape::{each, filled, has, number, one_of, optional};
 use crate::client::Dialect;
-pub(super) use rules::Complaint;
+pub(crate) use rules::Complaint;
 use rules::Form;
 
 /// A whole experiment, as create and update want it.
-pub(super) fn experiment(dialect: Dialect, body: &Value) -> Result<(), Fault> {
+pub(crate) fn experiment(dialect: Dialect, body: &Value) -> Result<(), Fault> {
     check(experiment_form(dialect), body)
 }
 
@@ -29,7 +29,7 @@ fn experiment_form(dialect: Dialect) -> &'static Form {
 }
 
 /// A change of state.
-pub(super) fn state_change(dialect: Dialect, body: &Value) -> Result<(), Fault> {
+pub(crate) fn state_change(dialect: Dialect, body: &Value) -> Result<(), Fault> {
     match dialect {
         Dialect::V62 => check(&forms::STATE_CHANGE_62, body),
         _ => check(&forms::STATE_CHANGE_65, body),
@@ -37,7 +37,7 @@ pub(super) fn state_change(dialect: Dialect, body: &Value) -> Result<(), Fault> 
 }
 
 /// A page of experiments.
-pub(super) fn page(dialect: Dialect, body: &Value) -> Result<(), Fault> {
+pub(crate) fn page(dialect: Dialect, body: &Value) -> Result<(), Fault> {
     match dialect {
         Dialect::V62 => check(&forms::PAGE_62, body),
         _ => check(&forms::PAGE_65, body),
@@ -45,159 +45,159 @@ pub(super) fn page(dialect: Dialect, body: &Value) -> Result<(), Fault> {
 }
 
 /// An id in a path, in the form in which ids are stored.
-pub(super) fn path_id(id: &str) -> Result<String, Fault> {
+pub(crate) fn path_id(id: &str) -> Result<String, Fault> {
     let complaints = rules::judge(&forms::ID, &json!({ "id": id }));
     if complaints.is_empty() { Ok(id.to_lowercase()) } else { Err(Fault::params().with(&complaints)) }
 }
 
 /// The experiments whose students are to be counted.
-pub(super) fn counted(body: &Value) -> Result<(), Fault> {
+pub(crate) fn counted(body: &Value) -> Result<(), Fault> {
     check(&forms::COUNTED, body)
 }
 
 /// The experiment whose students are to be counted in detail.
-pub(super) fn detailed(body: &Value) -> Result<(), Fault> {
+pub(crate) fn detailed(body: &Value) -> Result<(), Fault> {
     check(&forms::DETAILED, body)
 }
 
 /// A student's groups; nothing else may be in the body.
-pub(super) fn init(body: &Value) -> Result<(), Fault> {
+pub(crate) fn init(body: &Value) -> Result<(), Fault> {
     check_student(&forms::INIT, body)
 }
 
 /// The groups that a student belongs to.
-pub(super) fn group_membership(body: &Value) -> Result<(), Fault> {
+pub(crate) fn group_membership(body: &Value) -> Result<(), Fault> {
     check_student(&forms::GROUP_MEMBERSHIP, body)
 }
 
 /// The groups in which a student works.
-pub(super) fn working_group(body: &Value) -> Result<(), Fault> {
+pub(crate) fn working_group(body: &Value) -> Result<(), Fault> {
     check_student(&forms::WORKING_GROUP, body)
 }
 
 /// A request for conditions.
-pub(super) fn assign(body: &Value) -> Result<(), Fault> {
+pub(crate) fn assign(body: &Value) -> Result<(), Fault> {
     check_student(&forms::ASSIGN, body)
 }
 
 /// A visit.
-pub(super) fn mark(body: &Value) -> Result<(), Fault> {
+pub(crate) fn mark(body: &Value) -> Result<(), Fault> {
     check_student(&forms::MARK, body)
 }
 
 /// Logged metrics.
-pub(super) fn log(body: &Value) -> Result<(), Fault> {
+pub(crate) fn log(body: &Value) -> Result<(), Fault> {
     check_student(&forms::LOG, body)
 }
 
 /// Other names for a student.
-pub(super) fn aliases(body: &Value) -> Result<(), Fault> {
+pub(crate) fn aliases(body: &Value) -> Result<(), Fault> {
     check_student(&forms::ALIASES, body)
 }
 
 /// A request for feature flags.
-pub(super) fn flags(body: &Value) -> Result<(), Fault> {
+pub(crate) fn flags(body: &Value) -> Result<(), Fault> {
     check_student(&forms::FLAGS, body)
 }
 
 /// A reward of an adaptive experiment.
-pub(super) fn reward(body: &Value) -> Result<(), Fault> {
+pub(crate) fn reward(body: &Value) -> Result<(), Fault> {
     check_student(&forms::REWARD, body)
 }
 
 /// A student with his groups, named by the body.
-pub(super) fn v5_init(body: &Value) -> Result<(), Fault> {
+pub(crate) fn v5_init(body: &Value) -> Result<(), Fault> {
     check_student(&forms::V5_INIT, body)
 }
 
 /// The groups in which a student works whom the body names.
-pub(super) fn v5_working_group(body: &Value) -> Result<(), Fault> {
+pub(crate) fn v5_working_group(body: &Value) -> Result<(), Fault> {
     check_student(&forms::V5_WORKING_GROUP, body)
 }
 
 /// A request for the conditions of a student whom the body names.
-pub(super) fn v5_assign(body: &Value) -> Result<(), Fault> {
+pub(crate) fn v5_assign(body: &Value) -> Result<(), Fault> {
     check_student(&forms::V5_ASSIGN, body)
 }
 
 /// A visit of a student whom the body names.
-pub(super) fn v5_mark(body: &Value) -> Result<(), Fault> {
+pub(crate) fn v5_mark(body: &Value) -> Result<(), Fault> {
     check_student(&forms::V5_MARK, body)
 }
 
 /// Metrics of a student whom the body names.
-pub(super) fn v5_log(body: &Value) -> Result<(), Fault> {
+pub(crate) fn v5_log(body: &Value) -> Result<(), Fault> {
     check_student(&forms::V5_LOG, body)
 }
 
 /// Other names for a student whom the body names.
-pub(super) fn v5_aliases(body: &Value) -> Result<(), Fault> {
+pub(crate) fn v5_aliases(body: &Value) -> Result<(), Fault> {
     check_student(&forms::V5_ALIASES, body)
 }
 
 /// Declarations of metrics.
-pub(super) fn metrics(body: &Value) -> Result<(), Fault> {
+pub(crate) fn metrics(body: &Value) -> Result<(), Fault> {
     check(&forms::METRIC_UNITS, body)
 }
 
 /// The queries that are to be answered.
-pub(super) fn analysis(body: &Value) -> Result<(), Fault> {
+pub(crate) fn analysis(body: &Value) -> Result<(), Fault> {
     check(&forms::ANALYSIS, body)
 }
 
 /// A feature flag.
-pub(super) fn flag(body: &Value) -> Result<(), Fault> {
+pub(crate) fn flag(body: &Value) -> Result<(), Fault> {
     check(&forms::FLAG, body)
 }
 
 /// The status of a flag.
-pub(super) fn flag_status(body: &Value) -> Result<(), Fault> {
+pub(crate) fn flag_status(body: &Value) -> Result<(), Fault> {
     check(&forms::FLAG_STATUS, body)
 }
 
 /// The filter of a flag.
-pub(super) fn flag_filter(body: &Value) -> Result<(), Fault> {
+pub(crate) fn flag_filter(body: &Value) -> Result<(), Fault> {
     check(&forms::FLAG_FILTER, body)
 }
 
 /// A list of a flag.
-pub(super) fn flag_list(body: &Value) -> Result<(), Fault> {
+pub(crate) fn flag_list(body: &Value) -> Result<(), Fault> {
     check(&forms::FLAG_LIST, body)
 }
 
 /// Files of flags.
-pub(super) fn flag_files(body: &Value) -> Result<(), Fault> {
+pub(crate) fn flag_files(body: &Value) -> Result<(), Fault> {
     check(&forms::FLAG_FILES, body)
 }
 
 /// Files of lists for a flag.
-pub(super) fn flag_list_files(body: &Value) -> Result<(), Fault> {
+pub(crate) fn flag_list_files(body: &Value) -> Result<(), Fault> {
     check(&forms::FLAG_LIST_FILES, body)
 }
 
 /// Whether a file has the shape of a flag.
-pub(super) fn is_flag_file(content: &Value) -> bool {
+pub(crate) fn is_flag_file(content: &Value) -> bool {
     content.is_object() && rules::judge(&forms::FLAG_FILE, content).is_empty()
 }
 
 /// A page of flags.
-pub(super) fn flag_page(body: &Value) -> Result<(), Fault> {
+pub(crate) fn flag_page(body: &Value) -> Result<(), Fault> {
     check(&forms::FLAG_PAGE, body)
 }
 
 /// The flag whose exposures are to be counted, and over which time.
-pub(super) fn exposures(body: &Value) -> Result<(), Fault> {
+pub(crate) fn exposures(body: &Value) -> Result<(), Fault> {
     check(&forms::EXPOSURES, body)
 }
 
 /// Students whose conditions at one place are asked for.
-pub(super) fn is_batch(body: &Value) -> bool {
+pub(crate) fn is_batch(body: &Value) -> bool {
     ["context", "site", "target"].iter().all(|field| has(body, field, filled))
         && has(body, "userIds", each(filled))
 }
 
 /// A segment, as it is made or rewritten.
-pub(super) fn segment(body: &Value) -> Result<(), Fault> {
+pub(crate) fn segment(body: &Value) -> Result<(), Fault> {
     check(&forms::SEGMENT, body)
 }
 
@@ -213,12 +213,12 @@ fn check_student(form: &Form, body: &Value) -> Result<(), Fault> {
 }
 
 /// The properties of an experiment that keep it from being one, with the rules that each breaks.
-pub(super) fn failing_fields(dialect: Dialect, body: &Value) -> Vec<(String, String)> {
+pub(crate) fn failing_fields(dialect: Dialect, body: &Value) -> Vec<(String, String)> {
     failing(experiment_form(dialect), body)
 }
 
 /// The same for a segment.
-pub(super) fn failing_segment_fields(body: &Value) -> Vec<(String, String)> {
+pub(crate) fn failing_segment_fields(body: &Value) -> Vec<(String, String)> {
     failing(&forms::SEGMENT, body)
 }
 
@@ -227,7 +227,7 @@ fn failing(form: &Form, body: &Value) -> Vec<(String, String)> {
 }
 
 /// A page of segments.
-pub(super) fn is_segment_page(body: &Value) -> bool {
+pub(crate) fn is_segment_page(body: &Value) -> bool {
     let is_search = |search: &Value| {
         has(search, "key", one_of(&["all", "name", "tag", "context", "id"])) && has(search, "string", filled)
     };
@@ -241,6 +241,6 @@ pub(super) fn is_segment_page(body: &Value) -> bool {
 }
 
 /// The form of an id: with its four hyphens, in either case.
-pub(super) fn is_uuid(value: &Value) -> bool {
+pub(crate) fn is_uuid(value: &Value) -> bool {
     value.as_str().is_some_and(|text| text.len() == 36 && uuid::Uuid::try_parse(text).is_ok())
 }

@@ -12,11 +12,11 @@ use super::world::World;
 use crate::client::{Dialect, ExperimentState};
 
 /// Rows are made of texts, numbers and lists: their writing cannot fail.
-pub(super) fn row(row: &impl serde::Serialize) -> Value {
+pub(crate) fn row(row: &impl serde::Serialize) -> Value {
     serde_json::to_value(row).unwrap_or_default()
 }
 
-pub(super) fn with<const N: usize>(mut base: Value, more: [(&str, Value); N]) -> Value {
+pub(crate) fn with<const N: usize>(mut base: Value, more: [(&str, Value); N]) -> Value {
     if let Some(object) = base.as_object_mut() {
         object.extend(more.map(|(name, value)| (name.to_owned(), value)));
     }
@@ -24,7 +24,7 @@ pub(super) fn with<const N: usize>(mut base: Value, more: [(&str, Value); N]) ->
 }
 
 /// The name under which a state goes out: from 6.3 on some are called otherwise than they are stored.
-pub(super) fn outward(dialect: Dialect, state: &ExperimentState) -> &str {
+pub(crate) fn outward(dialect: Dialect, state: &ExperimentState) -> &str {
     match state {
         stored if dialect == Dialect::V62 => stored.as_str(),
         ExperimentState::Enrolling => "running",
@@ -124,7 +124,7 @@ fn written_condition(experiment: &Experiment, condition: &Condition) -> Value {
 }
 
 /// One of `GET /experiments`.
-pub(super) fn listed(world: &World, experiment: &Experiment) -> Value {
+pub(crate) fn listed(world: &World, experiment: &Experiment) -> Value {
     let lists = |lists| segment_view::lists(world, lists, &experiment.columns.id);
     whole(world, experiment, lists(&experiment.inclusion), lists(&experiment.exclusion))
 }
@@ -159,7 +159,7 @@ fn in_order(experiment: &Experiment) -> Experiment {
 }
 
 /// `GET /experiments/single/:id`.
-pub(super) fn single(world: &World, experiment: &Experiment) -> Value {
+pub(crate) fn single(world: &World, experiment: &Experiment) -> Value {
     let experiment = &in_order(experiment);
     let lists = |lists| segment_view::typed_lists(world, lists, &experiment.columns.id);
     let whole = whole(world, experiment, lists(&experiment.inclusion), lists(&experiment.exclusion));
@@ -167,7 +167,7 @@ pub(super) fn single(world: &World, experiment: &Experiment) -> Value {
 }
 
 /// A file of `GET /experiments/export`: all that there is, by its stored names.
-pub(super) fn exported(world: &World, experiment: &Experiment) -> Value {
+pub(crate) fn exported(world: &World, experiment: &Experiment) -> Value {
     let logs = experiment.log.iter().map(row);
     with(
         listed(world, experiment),
@@ -186,7 +186,7 @@ fn factor(world: &World, experiment: &Experiment) -> Value {
 
 /// A node of `POST /experiments/paginated`: up to 6.2 all but the log, from 6.3 on little, and a log that
 /// is always empty.
-pub(super) fn node(world: &World, experiment: &Experiment) -> Value {
+pub(crate) fn node(world: &World, experiment: &Experiment) -> Value {
     let dialect = world.dialect;
     if dialect == Dialect::V62 {
         let factor = [("stratificationFactor", factor(world, experiment))];
@@ -210,14 +210,14 @@ pub(super) fn node(world: &World, experiment: &Experiment) -> Value {
 }
 
 /// `GET /experiments/conditions/:id`.
-pub(super) fn conditions(experiment: &Experiment) -> Value {
+pub(crate) fn conditions(experiment: &Experiment) -> Value {
     let experiment = in_order(experiment);
     experiment.conditions.iter().map(|condition| whole_condition(&experiment, condition)).collect()
 }
 
 /// The answer of a create: states by their stored names, only the parts that this body made, and
 /// no date of making if it was merged into an experiment that existed.
-pub(super) fn created(world: &World, made: &Experiment, merged: bool) -> Value {
+pub(crate) fn created(world: &World, made: &Experiment, merged: bool) -> Value {
     let conditions = made.conditions.iter().map(|condition| written_condition(made, condition));
     let mut answer = with(
         row(&made.columns),
@@ -240,7 +240,7 @@ pub(super) fn created(world: &World, made: &Experiment, merged: bool) -> Value {
 
 /// The answer of an update: the columns as the body has them, with the count of the change if there was
 /// one. The log is the body's too, without the change of state that was logged.
-pub(super) fn updated(world: &World, body: &Value, old: &Experiment, new: &Experiment) -> Value {
+pub(crate) fn updated(world: &World, body: &Value, old: &Experiment, new: &Experiment) -> Value {
     let (dialect, id) = (world.dialect, &new.columns.id);
     let tied = |part: Value| with(part, [("experimentId", json!(id))]);
     let conditions = new.conditions.iter();
@@ -314,7 +314,7 @@ fn given_logs(given: &Value) -> Value {
 
 /// The answer of a change of state: the experiment as it was, but for the state, and the last log
 /// entry with the experiment as it was in the stored names.
-pub(super) fn state_changed(world: &World, before: &Experiment, after: &Experiment) -> Value {
+pub(crate) fn state_changed(world: &World, before: &Experiment, after: &Experiment) -> Value {
     let dialect = world.dialect;
     let queries = queries::shown(world, &before.queries);
     let mut logs = state_logs(dialect, &after.log);
@@ -343,7 +343,7 @@ pub(super) fn state_changed(world: &World, before: &Experiment, after: &Experime
 }
 
 /// The answer of a delete: the columns of the row that is gone.
-pub(super) fn deleted(experiment: &Experiment) -> Value {
+pub(crate) fn deleted(experiment: &Experiment) -> Value {
     let factor = json!(experiment.stratification_factor);
     json!([with(row(&experiment.columns), [("stratificationFactorStratificationFactorName", factor)])])
 }

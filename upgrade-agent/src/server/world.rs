@@ -10,45 +10,45 @@ use crate::client::Dialect;
 
 /// The tables.
 #[derive(Debug)]
-pub(super) struct World {
+pub(crate) struct World {
     /// Whose rules hold.
-    pub(super) dialect: Dialect,
-    pub(super) experiments: Table<Experiment>,
-    pub(super) segments: Table<Segment>,
-    pub(super) preview_users: Table<PreviewUser>,
+    pub(crate) dialect: Dialect,
+    pub(crate) experiments: Table<Experiment>,
+    pub(crate) segments: Table<Segment>,
+    pub(crate) preview_users: Table<PreviewUser>,
     /// By the one key that there is.
-    pub(super) settings: Table<Setting>,
+    pub(crate) settings: Table<Setting>,
     /// By email.
-    pub(super) accounts: Table<Account>,
+    pub(crate) accounts: Table<Account>,
     /// By number, in the order in which they were done.
-    pub(super) deeds: Table<Deed>,
-    pub(super) users: Table<User>,
+    pub(crate) deeds: Table<Deed>,
+    pub(crate) users: Table<User>,
     /// Alias to the id of the student that it stands for.
-    pub(super) aliases: Table<String>,
+    pub(crate) aliases: Table<String>,
     /// By site, target and student.
-    pub(super) visits: Table<Visit>,
+    pub(crate) visits: Table<Visit>,
     /// By experiment, student and decision point.
-    pub(super) enrolled: Table<UserEnrollment>,
+    pub(crate) enrolled: Table<UserEnrollment>,
     /// By experiment, student, decision point and number.
-    pub(super) repeated: Table<RepeatedEnrollment>,
+    pub(crate) repeated: Table<RepeatedEnrollment>,
     /// By experiment and group.
-    pub(super) enrolled_groups: Table<GroupEnrollment>,
+    pub(crate) enrolled_groups: Table<GroupEnrollment>,
     /// By experiment and student.
-    pub(super) excluded: Table<Exclusion>,
+    pub(crate) excluded: Table<Exclusion>,
     /// By experiment and group.
-    pub(super) excluded_groups: Table<Exclusion>,
+    pub(crate) excluded_groups: Table<Exclusion>,
     /// By name.
-    pub(super) stratification_factors: Table<StratificationFactor>,
+    pub(crate) stratification_factors: Table<StratificationFactor>,
     /// By the factor's name and student.
-    pub(super) strata: Table<Stratum>,
+    pub(crate) strata: Table<Stratum>,
     /// By key.
-    pub(super) metrics: Table<Metric>,
+    pub(crate) metrics: Table<Metric>,
     /// By student and number.
-    pub(super) logs: Table<Log>,
+    pub(crate) logs: Table<Log>,
     /// By id.
-    pub(super) flags: Table<Flag>,
+    pub(crate) flags: Table<Flag>,
     /// By flag and student.
-    pub(super) exposures: Table<Exposure>,
+    pub(crate) exposures: Table<Exposure>,
 }
 
 /// Does the same with every table.
@@ -70,7 +70,7 @@ macro_rules! each_table {
 }
 
 impl World {
-    pub(super) fn new(dialect: Dialect) -> Self {
+    pub(crate) fn new(dialect: Dialect) -> Self {
         Self {
             dialect,
             experiments: Table::new("experiment"),
@@ -97,49 +97,49 @@ impl World {
     }
 
     /// The experiments in the order of their making.
-    pub(super) fn experiments_in_order(&self) -> Vec<&Experiment> {
+    pub(crate) fn experiments_in_order(&self) -> Vec<&Experiment> {
         let mut all: Vec<&Experiment> = self.experiments.values().collect();
         all.sort_by_key(|experiment| experiment.sequence);
         all
     }
 
-    pub(super) fn next_sequence(&self) -> u64 {
+    pub(crate) fn next_sequence(&self) -> u64 {
         self.experiments.values().map(|e| e.sequence + 1).max().unwrap_or(0)
     }
 
-    pub(super) fn segment(&self, id: &str) -> Option<&Segment> {
+    pub(crate) fn segment(&self, id: &str) -> Option<&Segment> {
         self.segments.get(&key(&[id]))
     }
 
     /// The segments in the order of their making.
-    pub(super) fn segments_in_order(&self) -> Vec<&Segment> {
+    pub(crate) fn segments_in_order(&self) -> Vec<&Segment> {
         let mut all: Vec<&Segment> = self.segments.values().collect();
         all.sort_by_key(|segment| segment.sequence);
         all
     }
 
-    pub(super) fn next_segment(&self) -> u64 {
+    pub(crate) fn next_segment(&self) -> u64 {
         self.segments.values().map(|segment| segment.sequence + 1).max().unwrap_or(0)
     }
 
     /// Whether a student sees experiments before they start.
-    pub(super) fn is_preview_user(&self, id: &str) -> bool {
+    pub(crate) fn is_preview_user(&self, id: &str) -> bool {
         self.preview_users.contains(&key(&[id]))
     }
 
     /// The student of this id or alias.
-    pub(super) fn user(&self, id: &str) -> Option<&User> {
+    pub(crate) fn user(&self, id: &str) -> Option<&User> {
         let id = self.aliases.get(id).map_or(id, String::as_str);
         self.users.get(id)
     }
 
     /// A student's enrolment at any point of an experiment.
-    pub(super) fn enrollment(&self, experiment: &str, user: &str) -> Option<&UserEnrollment> {
+    pub(crate) fn enrollment(&self, experiment: &str, user: &str) -> Option<&UserEnrollment> {
         self.enrolled.under(&[experiment, user]).map(|(_, row)| row).next()
     }
 
     /// Forgets all visits within subjects at an experiment's point.
-    pub(super) fn forget_visits(&mut self, experiment: &str, point: &str) {
+    pub(crate) fn forget_visits(&mut self, experiment: &str, point: &str) {
         let visits = self.repeated.under(&[experiment]).map(|(at, _)| at.to_owned());
         let there: Vec<String> = visits.filter(|at| parts(at).get(2).is_some_and(|p| p == point)).collect();
         for at in there {
@@ -147,7 +147,7 @@ impl World {
         }
     }
 
-    pub(super) fn enrollment_at(
+    pub(crate) fn enrollment_at(
         &self,
         experiment: &str,
         user: &str,
@@ -156,28 +156,28 @@ impl World {
         self.enrolled.get(&key(&[experiment, user, partition]))
     }
 
-    pub(super) fn group_enrollment(&self, experiment: &str, group: Option<&str>) -> Option<&GroupEnrollment> {
+    pub(crate) fn group_enrollment(&self, experiment: &str, group: Option<&str>) -> Option<&GroupEnrollment> {
         self.enrolled_groups.get(&key(&[experiment, group?]))
     }
 
-    pub(super) fn is_excluded(&self, experiment: &str, user: &str) -> bool {
+    pub(crate) fn is_excluded(&self, experiment: &str, user: &str) -> bool {
         self.excluded.contains(&key(&[experiment, user]))
     }
 
-    pub(super) fn is_group_excluded(&self, experiment: &str, group: Option<&str>) -> bool {
+    pub(crate) fn is_group_excluded(&self, experiment: &str, group: Option<&str>) -> bool {
         group.is_some_and(|group| self.excluded_groups.contains(&key(&[experiment, group])))
     }
 
-    pub(super) fn exclude(&mut self, experiment: &str, user: &str, why: Exclusion) {
+    pub(crate) fn exclude(&mut self, experiment: &str, user: &str, why: Exclusion) {
         self.excluded.insert_first(key(&[experiment, user]), why);
     }
 
-    pub(super) fn exclude_group(&mut self, experiment: &str, group: &str, why: Exclusion) {
+    pub(crate) fn exclude_group(&mut self, experiment: &str, group: &str, why: Exclusion) {
         self.excluded_groups.insert_first(key(&[experiment, group]), why);
     }
 
     /// Puts a row back that was read from disk. Says whether there is such a table.
-    pub(super) fn restore(&mut self, table: &str, key: String, row: &str) -> Result<bool, serde_json::Error> {
+    pub(crate) fn restore(&mut self, table: &str, key: String, row: &str) -> Result<bool, serde_json::Error> {
         each_table!(self, one => if table == one.name() {
             one.restore(key, row)?;
             return Ok(true);
@@ -186,7 +186,7 @@ impl World {
     }
 
     /// All rows that changed.
-    pub(super) fn changes(&mut self) -> Result<Vec<Change>, serde_json::Error> {
+    pub(crate) fn changes(&mut self) -> Result<Vec<Change>, serde_json::Error> {
         let mut all = Vec::new();
         each_table!(self, one => for change in one.changes() {
             all.push(change?);
@@ -195,12 +195,12 @@ impl World {
     }
 
     /// Lets the changes stand.
-    pub(super) fn keep_changes(&mut self) {
+    pub(crate) fn keep_changes(&mut self) {
         each_table!(self, one => one.keep_changes());
     }
 
     /// Makes everything as it was before the changes.
-    pub(super) fn undo_changes(&mut self) {
+    pub(crate) fn undo_changes(&mut self) {
         each_table!(self, one => one.undo_changes());
     }
 }

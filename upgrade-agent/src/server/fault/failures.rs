@@ -7,18 +7,18 @@ use super::{Fault, NO_USER, Raw};
 
 impl Fault {
     /// The original reads a field of nothing.
-    pub(in crate::server) fn reads_nothing(nothing: &str, field: &str) -> Self {
+    pub(crate) fn reads_nothing(nothing: &str, field: &str) -> Self {
         let message = format!("Cannot read properties of {nothing} (reading '{field}')");
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "TypeError", message)
     }
 
     /// The original's database refuses a value.
-    pub(in crate::server) fn database(message: impl Into<String>) -> Self {
+    pub(crate) fn database(message: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "QueryFailedError", message).kind("Query Failed")
     }
 
     /// The original's database refuses to have nothing in a column of experiments.
-    pub(in crate::server) fn null_column(column: &str) -> Self {
+    pub(crate) fn null_column(column: &str) -> Self {
         let fault = Self::database(format!(
             "null value in column \"{column}\" of relation \"experiment\" violates not-null constraint"
         ));
@@ -32,13 +32,13 @@ impl Fault {
     }
 
     /// The original's database refuses a part of an experiment; the error names where that was.
-    pub(in crate::server) fn repository(class: &str, function: &str, message: &str) -> Self {
+    pub(crate) fn repository(class: &str, function: &str, message: &str) -> Self {
         let fields = json!({ "className": class, "functionName": function, "type": "Query Failed" });
         Self::database(message).raw(Raw::Fields(Box::new(fields)))
     }
 
     /// The original makes a list of what is none.
-    pub(in crate::server) fn no_list_to_add() -> Self {
+    pub(crate) fn no_list_to_add() -> Self {
         let details = "Error in adding segment in DB";
         let fields = json!({ "details": details, "type": "Query Failed" });
         Self::query(details).raw(Raw::Fields(Box::new(fields)))
@@ -46,7 +46,7 @@ impl Fault {
 
     /// An experiment up to 6.2 has no parts of a kind. The original gives nothing to its database, and
     /// says so.
-    pub(in crate::server) fn no_parts(class: &str, function: &str, parts: &str, message: &str) -> Self {
+    pub(crate) fn no_parts(class: &str, function: &str, parts: &str, message: &str) -> Self {
         let fields = json!({
             "className": class,
             "functionName": function,
@@ -57,76 +57,76 @@ impl Fault {
     }
 
     /// The original's database refuses a value of a statement that nobody watches.
-    pub(in crate::server) fn unwatched(message: impl Into<String>) -> Self {
+    pub(crate) fn unwatched(message: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "QueryFailedError", message)
     }
 
     /// The original throws a bare error.
-    pub(in crate::server) fn thrown(message: impl Into<String>) -> Self {
+    pub(crate) fn thrown(message: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "Error", message)
     }
 
     /// The original catches a failure and throws one of its own that quotes it.
-    pub(in crate::server) fn within(&self, what: &str) -> Self {
+    pub(crate) fn within(&self, what: &str) -> Self {
         let message = format!("{what}: {}: {}", self.name, self.message);
         Self::thrown(message).kind("Query Failed")
     }
 
     /// A group is excluded that is none.
-    pub(in crate::server) fn no_group_to_exclude() -> Self {
+    pub(crate) fn no_group_to_exclude() -> Self {
         let column = "null value in column \"groupId\" of relation \"group_exclusion\"";
         Self::database(format!("{column} violates not-null constraint"))
     }
 
     /// The original goes through what is nothing.
-    pub(in crate::server) fn no_object() -> Self {
+    pub(crate) fn no_object() -> Self {
         let message = "Cannot convert undefined or null to object";
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "TypeError", message)
     }
 
     /// The original calls what is none.
-    pub(in crate::server) fn is_no_function(what: &str) -> Self {
+    pub(crate) fn is_no_function(what: &str) -> Self {
         let message = format!("{what} is not a function");
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "TypeError", message)
     }
 
     /// The original reads a field of nothing while it assigns.
-    pub(in crate::server) fn assignment_reads_nothing(field: &str) -> Self {
+    pub(crate) fn assignment_reads_nothing(field: &str) -> Self {
         Self::reads_nothing("undefined", field).kind("Error in the assignment algorithm")
     }
 
     /// A bare error that the original calls a failed query.
-    pub(in crate::server) fn query(message: impl Into<String>) -> Self {
+    pub(crate) fn query(message: impl Into<String>) -> Self {
         Self::thrown(message).kind("Query Failed")
     }
 
     /// The original catches whatever goes wrong and says that the student is unknown, with the reason in
     /// a text in a text.
-    pub(in crate::server) fn wrapped(&self) -> Self {
+    pub(crate) fn wrapped(&self) -> Self {
         let message = json!({ "type": NO_USER, "message": self.message }).to_string();
         Self::new(StatusCode::NOT_FOUND, "Error", message).kind(NO_USER)
     }
 
     /// The original answers nothing at all, of which its framework makes an error.
-    pub(in crate::server) fn nothing() -> Self {
+    pub(crate) fn nothing() -> Self {
         Self::new(StatusCode::NOT_FOUND, "NotFoundError", "").kind("Query Failed").raw(Raw::Nameless)
     }
 
     /// The original takes nothing apart.
-    pub(in crate::server) fn takes_nothing_apart(field: &str) -> Self {
+    pub(crate) fn takes_nothing_apart(field: &str) -> Self {
         let message =
             format!("Cannot destructure property '{field}' of '(intermediate value)' as it is null.");
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "TypeError", message)
     }
 
     /// The original writes a field of nothing.
-    pub(in crate::server) fn writes_nothing(nothing: &str, field: &str) -> Self {
+    pub(crate) fn writes_nothing(nothing: &str, field: &str) -> Self {
         let message = format!("Cannot set properties of {nothing} (setting '{field}')");
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "TypeError", message)
     }
 
     /// This server itself failed; the caller learns no more than that.
-    pub(in crate::server) fn internal(message: &str) -> Self {
+    pub(crate) fn internal(message: &str) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalServerError", message)
     }
 }

@@ -13,36 +13,36 @@ const NOT_VALID: &str = "JWT Token validation failed";
 impl Fault {
     /// The body is not one that the route takes. The original says so, and does not send the
     /// `errors` that it points at.
-    pub(in crate::server) fn body() -> Self {
+    pub(crate) fn body() -> Self {
         Self::refused("Invalid body, check 'errors' property for more info.")
     }
 
     /// The path is not one that the route takes.
-    pub(in crate::server) fn params() -> Self {
+    pub(crate) fn params() -> Self {
         Self::refused("Invalid params, check 'errors' property for more info.")
     }
 
     /// What follows the question mark is not what the route takes.
-    pub(in crate::server) fn queries() -> Self {
+    pub(crate) fn queries() -> Self {
         Self::refused("Invalid queries, check 'errors' property for more info.")
     }
 
     /// An administrator shows no token that stands for an account.
-    pub(in crate::server) fn unauthorized(method: &str, endpoint: &str) -> Self {
+    pub(crate) fn unauthorized(method: &str, endpoint: &str) -> Self {
         let message = format!("Authorization is required for request on {method} {endpoint}");
         let fault = Self::new(StatusCode::UNAUTHORIZED, "AuthorizationRequiredError", message);
         fault.kind(NOBODY).raw(Raw::Named)
     }
 
     /// An application shows no token.
-    pub(in crate::server) fn no_token() -> Self {
+    pub(crate) fn no_token() -> Self {
         let message = "Token is not present in request header from client";
         let fault = Self::new(StatusCode::UNAUTHORIZED, "Error", message);
         fault.kind(NO_TOKEN).raw(Raw::Typed(NO_TOKEN))
     }
 
     /// An application shows a token that is not taken.
-    pub(in crate::server) fn token(why: &Refused) -> Self {
+    pub(crate) fn token(why: &Refused) -> Self {
         let (name, message, kind, raw) = match why {
             Refused::Malformed(what) => ("JsonWebTokenError", *what, NOBODY, Raw::Thrown(NOT_VALID)),
             Refused::Forged => {
@@ -60,12 +60,12 @@ impl Fault {
     }
 
     /// The body is no JSON.
-    pub(in crate::server) fn syntax(message: impl Into<String>) -> Self {
+    pub(crate) fn syntax(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "SyntaxError", message)
     }
 
     /// The same, with the body.
-    pub(in crate::server) fn unparsed(message: impl Into<String>, text: &str) -> Self {
+    pub(crate) fn unparsed(message: impl Into<String>, text: &str) -> Self {
         Self::syntax(message).exposed(json!({ "body": text, "type": "entity.parse.failed" }))
     }
 
@@ -79,7 +79,7 @@ impl Fault {
     }
 
     /// The body has more bytes than are taken.
-    pub(in crate::server) fn too_large(limit: usize, length: Option<u64>) -> Self {
+    pub(crate) fn too_large(limit: usize, length: Option<u64>) -> Self {
         let message = "request entity too large";
         let mut fields = json!({ "limit": limit, "type": "entity.too.large" });
         if let Some(length) = length {
@@ -90,13 +90,13 @@ impl Fault {
     }
 
     /// The body is in letters that nobody reads here.
-    pub(in crate::server) fn unknown_charset(name: &str) -> Self {
+    pub(crate) fn unknown_charset(name: &str) -> Self {
         let message = format!("unsupported charset \"{}\"", name.to_uppercase());
         Self::unsupported(message).exposed(json!({ "charset": name, "type": "charset.unsupported" }))
     }
 
     /// The body is packed.
-    pub(in crate::server) fn unknown_encoding(name: &str) -> Self {
+    pub(crate) fn unknown_encoding(name: &str) -> Self {
         let message = format!("unsupported content encoding \"{name}\"");
         Self::unsupported(message).exposed(json!({ "encoding": name, "type": "encoding.unsupported" }))
     }
@@ -106,7 +106,7 @@ impl Fault {
     }
 
     /// A part of the path is escaped badly.
-    pub(in crate::server) fn garbled(part: &str) -> Self {
+    pub(crate) fn garbled(part: &str) -> Self {
         let message = format!("Failed to decode param '{part}'");
         let code = StatusCode::BAD_REQUEST.as_u16();
         let fields = json!({ "statusCode": code, "status": code });
@@ -114,11 +114,11 @@ impl Fault {
     }
 
     /// A page of another site calls.
-    pub(in crate::server) fn stranger(page: &str) -> Self {
+    pub(crate) fn stranger(page: &str) -> Self {
         Self::thrown(format!("Request from unauthorized origin: {page}"))
     }
 
-    pub(in crate::server) fn no_user_header() -> Self {
+    pub(crate) fn no_user_header() -> Self {
         let fault = Self::new(StatusCode::BAD_REQUEST, "Error", "User-Id header not found.").kind(SHAPE);
         fault.raw(Raw::Typed("Missing `User-Id` header"))
     }

@@ -8,38 +8,38 @@ use super::Stamp;
 /// What holds for the whole server.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::server) struct Setting {
+pub(crate) struct Setting {
     #[serde(flatten)]
-    pub(in crate::server) stamp: Stamp,
-    pub(in crate::server) id: u64,
+    pub(crate) stamp: Stamp,
+    pub(crate) id: u64,
     /// Applications must show a token.
-    pub(in crate::server) to_check_auth: bool,
+    pub(crate) to_check_auth: bool,
     /// Only metrics that are declared are taken.
-    pub(in crate::server) to_filter_metric: bool,
+    pub(crate) to_filter_metric: bool,
 }
 
 /// Who may use the admin routes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::server) struct Account {
+pub(crate) struct Account {
     #[serde(flatten)]
-    pub(in crate::server) stamp: Stamp,
-    pub(in crate::server) email: String,
-    pub(in crate::server) first_name: Option<String>,
-    pub(in crate::server) last_name: Option<String>,
-    pub(in crate::server) role: String,
-    pub(in crate::server) image_url: Option<String>,
-    pub(in crate::server) local_time_zone: Option<String>,
+    pub(crate) stamp: Stamp,
+    pub(crate) email: String,
+    pub(crate) first_name: Option<String>,
+    pub(crate) last_name: Option<String>,
+    pub(crate) role: String,
+    pub(crate) image_url: Option<String>,
+    pub(crate) local_time_zone: Option<String>,
 }
 
 /// One thing that was done to an experiment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::server) struct Deed {
+pub(crate) struct Deed {
     #[serde(flatten)]
-    pub(in crate::server) stamp: Stamp,
-    pub(in crate::server) id: String,
+    pub(crate) stamp: Stamp,
+    pub(crate) id: String,
     #[serde(rename = "type")]
-    pub(in crate::server) kind: String,
-    pub(in crate::server) data: Value,
+    pub(crate) kind: String,
+    pub(crate) data: Value,
 }

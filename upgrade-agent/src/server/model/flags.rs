@@ -8,44 +8,44 @@ use crate::client::FilterMode;
 /// A feature that applications show to some students only.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::server) struct Flag {
+pub(crate) struct Flag {
     /// Counts flags in the order of their making.
-    pub(in crate::server) sequence: u64,
-    pub(in crate::server) columns: FlagColumns,
-    pub(in crate::server) inclusion: Vec<FlagTie>,
-    pub(in crate::server) exclusion: Vec<FlagTie>,
+    pub(crate) sequence: u64,
+    pub(crate) columns: FlagColumns,
+    pub(crate) inclusion: Vec<FlagTie>,
+    pub(crate) exclusion: Vec<FlagTie>,
 }
 
 /// A flag's own columns.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::server) struct FlagColumns {
+pub(crate) struct FlagColumns {
     #[serde(flatten)]
-    pub(in crate::server) stamp: Stamp,
-    pub(in crate::server) id: String,
-    pub(in crate::server) name: String,
-    pub(in crate::server) key: String,
-    pub(in crate::server) description: String,
-    pub(in crate::server) context: Vec<String>,
-    pub(in crate::server) tags: Vec<String>,
-    pub(in crate::server) status: String,
-    pub(in crate::server) filter_mode: FilterMode,
+    pub(crate) stamp: Stamp,
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) key: String,
+    pub(crate) description: String,
+    pub(crate) context: Vec<String>,
+    pub(crate) tags: Vec<String>,
+    pub(crate) status: String,
+    pub(crate) filter_mode: FilterMode,
 }
 
 /// That a segment is one of a flag's lists. One that is not enabled is as if it were not there.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::server) struct FlagTie {
+pub(crate) struct FlagTie {
     #[serde(flatten)]
-    pub(in crate::server) stamp: Stamp,
-    pub(in crate::server) segment_id: String,
-    pub(in crate::server) enabled: bool,
-    pub(in crate::server) list_type: String,
+    pub(crate) stamp: Stamp,
+    pub(crate) segment_id: String,
+    pub(crate) enabled: bool,
+    pub(crate) list_type: String,
 }
 
 /// That a student was shown a feature, first at this time.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::server) struct Exposure {
-    pub(in crate::server) created_at: String,
+pub(crate) struct Exposure {
+    pub(crate) created_at: String,
 }

@@ -9,20 +9,20 @@ use super::Stamp;
 /// A student. Aliases are rows of their own that name the student they stand for.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::server) struct User {
-    pub(in crate::server) id: String,
-    pub(in crate::server) group: Option<BTreeMap<String, Vec<String>>>,
-    pub(in crate::server) working_group: Option<BTreeMap<String, String>>,
+pub(crate) struct User {
+    pub(crate) id: String,
+    pub(crate) group: Option<BTreeMap<String, Vec<String>>>,
+    pub(crate) working_group: Option<BTreeMap<String, String>>,
 }
 
 impl User {
     /// The group of this kind in which he works now.
-    pub(in crate::server) fn works_in(&self, kind: Option<&str>) -> Option<&str> {
+    pub(crate) fn works_in(&self, kind: Option<&str>) -> Option<&str> {
         self.working_group.as_ref()?.get(kind?).map(String::as_str)
     }
 
     /// Whether he belongs to the group of this kind in which he works.
-    pub(in crate::server) fn is_grouped(&self, kind: Option<&str>) -> bool {
+    pub(crate) fn is_grouped(&self, kind: Option<&str>) -> bool {
         let groups = || self.group.as_ref()?.get(kind?);
         let working = self.works_in(kind);
         working.is_some_and(|at| groups().is_some_and(|all| all.iter().any(|group| group == at)))
@@ -32,52 +32,52 @@ impl User {
 /// The first visit of a student at a place.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::server) struct Visit {
-    pub(in crate::server) id: String,
-    pub(in crate::server) user_id: String,
-    pub(in crate::server) condition: Option<String>,
-    pub(in crate::server) experiment_id: Option<String>,
+pub(crate) struct Visit {
+    pub(crate) id: String,
+    pub(crate) user_id: String,
+    pub(crate) condition: Option<String>,
+    pub(crate) experiment_id: Option<String>,
 }
 
 /// That a student takes part, at one decision point.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::server) struct UserEnrollment {
-    pub(in crate::server) user_id: String,
-    pub(in crate::server) partition_id: String,
+pub(crate) struct UserEnrollment {
+    pub(crate) user_id: String,
+    pub(crate) partition_id: String,
     /// None within subjects, where every visit has its own.
-    pub(in crate::server) condition_id: Option<String>,
-    pub(in crate::server) group_id: Option<String>,
+    pub(crate) condition_id: Option<String>,
+    pub(crate) group_id: Option<String>,
     /// Unknown of rows that are older than the column.
     #[serde(default)]
-    pub(in crate::server) created_at: Option<String>,
+    pub(crate) created_at: Option<String>,
 }
 
 /// One of the visits of a student who takes part within subjects.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::server) struct RepeatedEnrollment {
+pub(crate) struct RepeatedEnrollment {
     /// The condition that the application told, if the experiment has it.
-    pub(in crate::server) condition_id: Option<String>,
-    pub(in crate::server) uniquifier: Option<String>,
-    pub(in crate::server) created_at: String,
+    pub(crate) condition_id: Option<String>,
+    pub(crate) uniquifier: Option<String>,
+    pub(crate) created_at: String,
 }
 
 /// That a group takes part.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::server) struct GroupEnrollment {
-    pub(in crate::server) partition_id: String,
-    pub(in crate::server) condition_id: String,
+pub(crate) struct GroupEnrollment {
+    pub(crate) partition_id: String,
+    pub(crate) condition_id: String,
     /// Unknown of rows that are older than the column.
     #[serde(default)]
-    pub(in crate::server) created_at: Option<String>,
+    pub(crate) created_at: Option<String>,
 }
 
 /// Why somebody is left out for good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::server) enum Exclusion {
+pub(crate) enum Exclusion {
     /// Was there before the experiment started.
     ReachedPrior,
     /// Came when enrolment was complete.
@@ -97,37 +97,37 @@ pub(in crate::server) enum Exclusion {
 /// Something by which students are stratified. Its name is its key.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::server) struct StratificationFactor {
+pub(crate) struct StratificationFactor {
     #[serde(flatten)]
-    pub(in crate::server) stamp: Stamp,
+    pub(crate) stamp: Stamp,
 }
 
 /// The stratum of a student.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::server) struct Stratum {
+pub(crate) struct Stratum {
     #[serde(flatten)]
-    pub(in crate::server) stamp: Stamp,
-    pub(in crate::server) value: String,
+    pub(crate) stamp: Stamp,
+    pub(crate) value: String,
 }
 
 /// A student who sees experiments before they start.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::server) struct PreviewUser {
+pub(crate) struct PreviewUser {
     #[serde(flatten)]
-    pub(in crate::server) stamp: Stamp,
-    pub(in crate::server) id: String,
-    pub(in crate::server) assignments: Vec<PreviewAssignment>,
+    pub(crate) stamp: Stamp,
+    pub(crate) id: String,
+    pub(crate) assignments: Vec<PreviewAssignment>,
 }
 
 /// A condition that was chosen for a preview user by hand.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::server) struct PreviewAssignment {
+pub(crate) struct PreviewAssignment {
     #[serde(flatten)]
-    pub(in crate::server) stamp: Stamp,
-    pub(in crate::server) id: String,
-    pub(in crate::server) experiment_id: String,
-    pub(in crate::server) condition_id: String,
+    pub(crate) stamp: Stamp,
+    pub(crate) id: String,
+    pub(crate) experiment_id: String,
+    pub(crate) condition_id: String,
 }

@@ -63,10 +63,10 @@ impl Origin {
 
 /// Whose pages may call: sites, as the original's setting `CORS_WHITELIST` names them.
 #[derive(Clone, Debug)]
-pub(in crate::server) struct Sites(Arc<[String]>);
+pub(crate) struct Sites(Arc<[String]>);
 
 impl Sites {
-    pub(in crate::server) fn of(names: &[String]) -> Self {
+    pub(crate) fn of(names: &[String]) -> Self {
         Self(names.iter().map(|name| site(host(name)).to_lowercase()).collect())
     }
 

@@ -172,7 +172,7 @@ fn each(value: &Value, test: fn(&Value) -> bool) -> bool {
 
 /// What is wrong with a property, or with the properties below it.
 #[derive(Debug)]
-pub(in crate::server) struct Complaint {
+pub(crate) struct Complaint {
     property: String,
     constraints: Vec<(&'static str, String)>,
     children: Vec<Complaint>,
@@ -188,7 +188,7 @@ impl Complaint {
     }
 
     /// As it goes out on the wire.
-    pub(in crate::server) fn told(&self) -> Value {
+    pub(crate) fn told(&self) -> Value {
         let children = self.children.iter().map(Self::told).collect::<Vec<_>>();
         let mut told = json!({ "property": self.property, "children": children });
         if !self.constraints.is_empty() {
