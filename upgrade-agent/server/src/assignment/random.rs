@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn every_recorded_number_is_reproduced_to_the_last_bit() {
-        let recorded = include_str!("../../../tests/fixtures/seedrandom_vectors.json");
+        let recorded = include_str!("../../tests/fixtures/seedrandom_vectors.json");
         let vectors: Vec<(String, f64, f64, f64)> = serde_json::from_str(recorded).unwrap();
         assert_eq!(vectors.len(), 57);
         for (seed, one, two, three) in vectors {

@@ -14,8 +14,7 @@ use proptest::sample::select;
 use recording::{Answered, http, send};
 use serde_json::{Value, json};
 use update_model::{COLUMNS, Model, Payload};
-use upgrade_agent::client::Dialect;
-use upgrade_agent::server::{EmbeddedServer, ServerHandle};
+use upgrade_simulator::{Dialect, EmbeddedServer, ServerHandle};
 
 const ID: &str = "0a0a0a0a-0000-4000-8000-000000000001";
 const SITE: &str = "Algebra";

@@ -12,8 +12,7 @@ use recording::{fixture, http, recording};
 use reqwest::header::HeaderMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use upgrade_agent::client::Dialect;
-use upgrade_agent::server::{EmbeddedServer, ServerHandle};
+use upgrade_simulator::{Dialect, EmbeddedServer, ServerHandle};
 use uuid::Uuid;
 
 /// What one library said in one place, in its order.

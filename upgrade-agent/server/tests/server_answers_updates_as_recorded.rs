@@ -6,8 +6,7 @@
 mod recording;
 
 use recording::{Ids, Recording, fixture, http, send};
-use upgrade_agent::client::Dialect;
-use upgrade_agent::server::EmbeddedServer;
+use upgrade_simulator::{Dialect, EmbeddedServer};
 
 /// Plays the calls of a scene in their order. An answer that was not recorded is not compared.
 async fn play(dialect: Dialect, scene: &str) {

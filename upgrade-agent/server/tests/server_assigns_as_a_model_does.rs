@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use recording::{Answered, fixture, http, send};
 use serde_json::{Value, json};
-use upgrade_agent::server::{EmbeddedServer, ServerHandle};
+use upgrade_simulator::{EmbeddedServer, ServerHandle};
 
 const STUDENTS: usize = 4;
 const CLASSES: usize = 2;

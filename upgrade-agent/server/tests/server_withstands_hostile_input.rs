@@ -11,7 +11,7 @@ use recording::{http, send};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use upgrade_agent::server::{EmbeddedServer, ServerHandle};
+use upgrade_simulator::{EmbeddedServer, ServerHandle};
 
 const POSTS: [&str; 34] = [
     "/api/experiments",

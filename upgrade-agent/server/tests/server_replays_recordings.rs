@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use recording::{Answered, Ids, Recording, fixture, http, recording, send};
 use reqwest::Client;
 use serde_json::{Value, json};
-use upgrade_agent::server::{EmbeddedServer, ServerHandle};
+use upgrade_simulator::{EmbeddedServer, ServerHandle};
 
 /// One step of a scene.
 #[derive(Clone, Copy)]

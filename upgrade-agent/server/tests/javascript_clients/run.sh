@@ -2,14 +2,14 @@
 # UpGrade's own client libraries 6.5, 6.2 and 5.1, unchanged, on the embedded server: in Node and in a page in
 # Chromium, on both dialects.
 #
-#   upgrade-agent/tests/javascript_clients/run.sh CHECKOUT [chromium]
+#   upgrade-agent/server/tests/javascript_clients/run.sh CHECKOUT [chromium]
 #
 # CHECKOUT is a clone of github.com/CarnegieLearningWeb/UpGrade with its branches `dev` and `release/6.2` and its
 # tag `v5.1.1`. Node, npm and Chromium must be installed; what else it needs goes below the target folder.
 # With `RECORD=1` what the libraries say goes to `fixtures/javascript_clients.json`, if all is well.
 set -eu
 checkout=$(cd "${1:?the folder of a clone of UpGrade}" && pwd)
-cd "$(dirname "$0")/../../.."
+cd "$(dirname "$0")/../../../.."
 chromium=${2:-$(command -v chromium || command -v chromium-browser || command -v google-chrome)}
 home="${CARGO_TARGET_DIR:-$PWD/target}/javascript-clients"
 mkdir -p "$home"
@@ -41,5 +41,5 @@ library 5.1 v5.1.1 types
 
 cargo build --quiet -p upgrade-agent
 set -- "${CARGO_TARGET_DIR:-$PWD/target}/debug/upgrade-agent" "$home" "$chromium"
-[ -z "${RECORD:-}" ] || set -- "$@" upgrade-agent/tests/fixtures/javascript_clients.json
-exec node upgrade-agent/tests/javascript_clients/play.mjs "$@"
+[ -z "${RECORD:-}" ] || set -- "$@" upgrade-agent/server/tests/fixtures/javascript_clients.json
+exec node upgrade-agent/server/tests/javascript_clients/play.mjs "$@"

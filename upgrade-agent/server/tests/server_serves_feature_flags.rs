@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use recording::{Answered, http, send};
 use serde_json::{Value, json};
-use upgrade_agent::server::{EmbeddedServer, ServerHandle};
+use upgrade_simulator::{EmbeddedServer, ServerHandle};
 
 const NOBODY: &str = "00000000-0000-4000-8000-000000000000";
 
