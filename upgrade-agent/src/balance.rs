@@ -7,7 +7,7 @@ use statrs::distribution::{ChiSquared, ContinuousCDF};
 
 use crate::actions::shown;
 use crate::client::{AssignmentAlgorithm, AssignmentUnit, EnrollmentDetail, Experiment, NewUser};
-use crate::server::{condition_at, first_draw};
+use crate::server::draw_condition;
 
 /// Below this p-value a split is taken to be off. At 0.01 one fair test in a hundred is called unfair.
 pub const SIGNIFICANCE: f64 = 0.01;
@@ -316,8 +316,7 @@ pub(crate) fn offline(experiment: &Experiment, students: &[NewUser]) -> BalanceR
     let groups = own_group(experiment).is_some();
     let drawn = students.iter().map(|student| {
         let unit = unit(experiment, student)?;
-        let point = first_draw(&format!("{}_{unit}", experiment.id)) * 100.0;
-        let condition = conditions.get(condition_at(&weights, point))?;
+        let condition = conditions.get(draw_condition(&experiment.id, unit, &weights)?)?;
         Some((condition.code.as_str(), groups.then_some(unit)))
     });
     count(experiment, drawn)

@@ -34,7 +34,7 @@ use failure::Failure;
 use screen::{Colors, Screen};
 
 /// What `DEBUG` asks for.
-const DEBUG: &str = "upgrade_agent=debug,agentgraph=debug,agentgraph_llm=debug";
+const DEBUG: &str = "upgrade_agent=debug,upgrade_simulator=debug,agentgraph=debug,agentgraph_llm=debug";
 
 /// A chat with an agent for UpGrade, the A/B-testing platform. Without a command it opens the chat.
 #[derive(Debug, Parser)]

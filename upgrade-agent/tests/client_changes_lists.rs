@@ -2,7 +2,7 @@
 //! about single lists, up to 6.2 within the experiment's body.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "fixtures/recording.rs"]
+#[path = "../server/tests/fixtures/recording.rs"]
 mod recording;
 #[path = "fixtures/scripted.rs"]
 mod scripted;

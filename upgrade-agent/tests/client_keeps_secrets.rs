@@ -2,7 +2,7 @@
 //! by a client key. What is secret is sent to whom it is for, and shown to nobody.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "fixtures/recording.rs"]
+#[path = "../server/tests/fixtures/recording.rs"]
 mod recording;
 #[path = "fixtures/scripted.rs"]
 mod scripted;

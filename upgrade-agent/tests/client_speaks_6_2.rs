@@ -2,7 +2,7 @@
 //! server as that version.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "fixtures/recording.rs"]
+#[path = "../server/tests/fixtures/recording.rs"]
 mod recording;
 #[path = "fixtures/scripted.rs"]
 mod scripted;

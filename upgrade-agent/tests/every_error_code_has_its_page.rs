@@ -1,4 +1,4 @@
-//! Every code that this crate's sources name has a page in `docs/errors/`.
+//! Every code that the sources of this crate and of its server name has a page in `docs/errors/`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -11,6 +11,7 @@ fn each_code_in_the_sources_has_a_page_that_says_cause_example_and_cure() {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     let mut codes = BTreeSet::new();
     collect(&root.join("src"), &mut codes);
+    collect(&root.join("server/src"), &mut codes);
     assert!(codes.contains("E_UPGRADE_NOT_FOUND") && codes.contains("E_AGENT_EMPTY"), "{codes:?}");
     for code in codes {
         let page = root.join("../docs/errors").join(format!("{code}.md"));

@@ -2,7 +2,7 @@
 //! the secret, while the setting asks for it. Bad ones are refused as recorded from UpGrade 6.5.0.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "fixtures/recording.rs"]
+#[path = "../server/tests/fixtures/recording.rs"]
 mod recording;
 
 use std::collections::HashMap;

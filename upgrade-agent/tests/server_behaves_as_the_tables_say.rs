@@ -4,7 +4,7 @@
 //! with his group must not.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "fixtures/recording.rs"]
+#[path = "../server/tests/fixtures/recording.rs"]
 mod recording;
 
 use std::collections::BTreeMap;

@@ -2,7 +2,7 @@
 //! odd (thirds, and weights that reach only 40), are the ones that the embedded server gives.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "fixtures/recording.rs"]
+#[path = "../server/tests/fixtures/recording.rs"]
 mod recording;
 
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! The rules of assignment and of writing that no single recording shows.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "fixtures/recording.rs"]
+#[path = "../server/tests/fixtures/recording.rs"]
 mod recording;
 #[path = "fixtures/stage.rs"]
 mod stage;

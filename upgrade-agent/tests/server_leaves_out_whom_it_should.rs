@@ -1,7 +1,7 @@
 //! Who takes part and who is left out, for himself or with his group, and what stays of it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "fixtures/recording.rs"]
+#[path = "../server/tests/fixtures/recording.rs"]
 mod recording;
 #[path = "fixtures/stage.rs"]
 mod stage;

@@ -1,7 +1,7 @@
 //! The routes that only administrators need: preview users, settings, accounts, logs of deeds.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "fixtures/recording.rs"]
+#[path = "../server/tests/fixtures/recording.rs"]
 mod recording;
 #[path = "fixtures/stage.rs"]
 mod stage;

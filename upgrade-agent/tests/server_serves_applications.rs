@@ -2,7 +2,7 @@
 //! names of a student, logged metrics and what experiments ask of them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "fixtures/recording.rs"]
+#[path = "../server/tests/fixtures/recording.rs"]
 mod recording;
 #[path = "fixtures/stage.rs"]
 mod stage;

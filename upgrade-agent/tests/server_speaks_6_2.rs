@@ -2,7 +2,7 @@
 //! bad bodies, and our own client through all that it does there.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "fixtures/recording.rs"]
+#[path = "../server/tests/fixtures/recording.rs"]
 mod recording;
 
 use std::collections::HashMap;

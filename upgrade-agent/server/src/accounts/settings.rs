@@ -1,0 +1,58 @@
+//! `/setting`: what holds for the whole server.
+
+use serde_json::Value;
+
+use crate::core::{Asked, Core};
+use crate::wire::fault::Fault;
+use crate::wire::row::row;
+use crate::wire::shape::{flag, has, optional};
+use crate::world::World;
+use crate::world::model::{Setting, Stamp};
+use crate::world::table::key;
+
+/// `GET /setting`.
+pub(crate) fn read(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
+    Ok(setting(&core.world).map_or(Value::Null, row))
+}
+
+/// `POST /setting`: what the body does not name stays.
+pub(crate) fn write(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+    let body = &asked.body;
+    if !(has(body, "toCheckAuth", flag) && has(body, "toFilterMetric", optional(flag))) {
+        return Err(Fault::body());
+    }
+    let now = core.now();
+    let setting = core.world.settings.get_mut(&at()).ok_or_else(|| Fault::internal("lost setting"))?;
+    let was = (setting.to_check_auth, setting.to_filter_metric);
+    setting.to_check_auth = body["toCheckAuth"].as_bool().unwrap_or(was.0);
+    setting.to_filter_metric = body["toFilterMetric"].as_bool().unwrap_or(was.1);
+    if was != (setting.to_check_auth, setting.to_filter_metric) {
+        setting.stamp.touch(&now);
+    }
+    Ok(row(setting))
+}
+
+/// The one setting that there is.
+pub(crate) fn setting(world: &World) -> Option<&Setting> {
+    world.settings.get(&at())
+}
+
+/// Sees that there is a setting. Whatever it was, each start of the original lets declared metrics only be
+/// taken.
+pub(crate) fn found_setting(core: &mut Core) {
+    let stamp = Stamp::new(&core.now());
+    let setting = Setting { stamp, id: 1, to_check_auth: false, to_filter_metric: true };
+    core.world.settings.insert_first(at(), setting);
+    let now = core.now();
+    let off = |setting: &Setting| !setting.to_filter_metric;
+    if core.world.settings.get(&at()).is_some_and(off)
+        && let Some(setting) = core.world.settings.get_mut(&at())
+    {
+        setting.to_filter_metric = true;
+        setting.stamp.touch(&now);
+    }
+}
+
+fn at() -> String {
+    key(&["1"])
+}

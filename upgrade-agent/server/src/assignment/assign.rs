@@ -1,0 +1,163 @@
+//! Which condition a student gets: the state of the experiment, the rule for the time after
+//! enrolment, and whose earlier condition counts.
+
+use super::draw::{Present, draw};
+use super::{pools, strata};
+use crate::segments::lists::{Listed, is_out_everywhere, listed};
+use crate::wire::words::{AssignmentUnit, ConsistencyRule, ExperimentState, PostExperimentRule};
+use crate::world::World;
+use crate::world::model::{Condition, Experiment, GroupEnrollment, User, UserEnrollment};
+
+/// What is known of a student and his group in one experiment.
+pub(crate) struct Standing<'w> {
+    pub(crate) own: Option<&'w UserEnrollment>,
+    pub(crate) group: Option<&'w GroupEnrollment>,
+    pub(crate) excluded: bool,
+    pub(crate) group_excluded: bool,
+    /// Who of the student's stratum is there already.
+    pub(crate) present: Present<'w>,
+}
+
+impl<'w> Standing<'w> {
+    /// The standing of a student; his own enrolment counts from any point of the experiment.
+    fn of(world: &'w World, experiment: &Experiment, user: &User) -> Self {
+        let columns = &experiment.columns;
+        let group = user.works_in(columns.group.as_deref());
+        Self {
+            own: world.enrollment(&columns.id, &user.id),
+            group: world.group_enrollment(&columns.id, group),
+            excluded: world.is_excluded(&columns.id, &user.id),
+            group_excluded: world.is_group_excluded(&columns.id, group),
+            present: strata::present(world, experiment, user),
+        }
+    }
+}
+
+/// The experiments of a context in which a student gets a condition, with the condition.
+pub(crate) fn assignments<'w>(
+    world: &'w World,
+    context: &str,
+    user: &User,
+) -> Vec<(&'w Experiment, &'w Condition)> {
+    if is_out_everywhere(world, context, user) {
+        return Vec::new();
+    }
+    let open = world.experiments_in_order().into_iter();
+    let open = open.filter(|e| e.columns.context.iter().any(|name| name == context));
+    let previews = world.is_preview_user(&user.id);
+    let open = open.filter(|e| is_open(e, previews) && is_eligible(world, e, user));
+    let taken: Vec<_> = open.filter(|e| listed(world, e, user) == Listed::In).collect();
+    let chosen = pools::choose(world, &taken, user).into_iter();
+    chosen.filter_map(|e| Some((e, condition(e, user, &Standing::of(world, e, user))?))).collect()
+}
+
+/// The one experiment at a place in which a student gets a condition, with the condition. Nobody is
+/// passed over for want of a group here, and nobody sees what has not started.
+pub(crate) fn assignment_at<'w>(
+    world: &'w World,
+    context: &str,
+    (site, target): (&str, &str),
+    user: &User,
+) -> Option<(&'w Experiment, &'w Condition)> {
+    if is_out_everywhere(world, context, user) {
+        return None;
+    }
+    let open = world.experiments_in_order().into_iter().filter(|e| {
+        e.columns.context.iter().any(|name| name == context)
+            && e.partitions.iter().any(|point| point.is_at(site, target))
+            && is_open(e, false)
+            && listed(world, e, user) == Listed::In
+    });
+    let chosen = pools::choose(world, &open.collect::<Vec<_>>(), user).into_iter().next()?;
+    Some((chosen, condition(chosen, user, &Standing::of(world, chosen, user))?))
+}
+
+/// Whether the experiment assigns anybody at all, or anybody who may see it before it starts.
+fn is_open(experiment: &Experiment, previews: bool) -> bool {
+    let columns = &experiment.columns;
+    match columns.state {
+        ExperimentState::Enrolling => true,
+        ExperimentState::Preview => previews,
+        ExperimentState::EnrollmentComplete => {
+            columns.post_experiment_rule != PostExperimentRule::Assign || columns.revert_to.is_some()
+        }
+        _ => false,
+    }
+}
+
+/// A group experiment skips a student without a proper group, unless he takes part already.
+fn is_eligible(world: &World, experiment: &Experiment, user: &User) -> bool {
+    let columns = &experiment.columns;
+    columns.assignment_unit != AssignmentUnit::Group
+        || user.is_grouped(columns.group.as_deref())
+        || world.enrollment(&columns.id, &user.id).is_some()
+}
+
+/// The condition, given the standing.
+pub(crate) fn condition<'e>(
+    experiment: &'e Experiment,
+    user: &User,
+    standing: &Standing<'_>,
+) -> Option<&'e Condition> {
+    match experiment.columns.state {
+        ExperimentState::Enrolling | ExperimentState::Preview => match kept(experiment, standing) {
+            Kept::Nothing => draw(experiment, user, &standing.present),
+            Kept::Left => None,
+            Kept::Condition(condition) => Some(condition),
+        },
+        ExperimentState::EnrollmentComplete => afterwards(experiment, standing),
+        _ => None,
+    }
+}
+
+fn afterwards<'e>(experiment: &'e Experiment, standing: &Standing<'_>) -> Option<&'e Condition> {
+    let columns = &experiment.columns;
+    match columns.post_experiment_rule {
+        PostExperimentRule::Continue => match kept(experiment, standing) {
+            Kept::Condition(condition) => Some(condition),
+            Kept::Left | Kept::Nothing => None,
+        },
+        PostExperimentRule::Assign => by_id(experiment, columns.revert_to.as_deref()?),
+        _ => None,
+    }
+}
+
+/// What the past says.
+enum Kept<'e> {
+    /// He has this condition.
+    Condition(&'e Condition),
+    /// He is left out.
+    Left,
+    /// Nothing.
+    Nothing,
+}
+
+fn kept<'e>(experiment: &'e Experiment, standing: &Standing<'_>) -> Kept<'e> {
+    let own = standing.own.and_then(|row| by_id(experiment, row.condition_id.as_deref()?));
+    let group = standing.group.and_then(|row| by_id(experiment, &row.condition_id));
+    let own = (standing.excluded, own);
+    let group = (standing.group_excluded, group);
+    match experiment.columns.consistency_rule {
+        Some(ConsistencyRule::Individual) => first_word([own, group]),
+        Some(ConsistencyRule::Group) => first_word([group, own]),
+        _ if experiment.columns.assignment_unit == AssignmentUnit::Individual => first_word([(false, own.1)]),
+        _ => first_word([(false, group.1)]),
+    }
+}
+
+/// Of the first who has something to say: being left out goes before a condition.
+fn first_word<'e, const N: usize>(parties: [(bool, Option<&'e Condition>); N]) -> Kept<'e> {
+    for (excluded, condition) in parties {
+        if excluded {
+            return Kept::Left;
+        }
+        if let Some(condition) = condition {
+            return Kept::Condition(condition);
+        }
+    }
+    Kept::Nothing
+}
+
+fn by_id<'e>(experiment: &'e Experiment, id: &str) -> Option<&'e Condition> {
+    experiment.conditions.iter().find(|condition| condition.id == id)
+}

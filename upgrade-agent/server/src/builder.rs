@@ -1,0 +1,204 @@
+//! Settings of an embedded server.
+
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use secrecy::SecretString;
+use tokio::net::TcpListener;
+use uuid::Uuid;
+
+use crate::accounts::gate::Gate;
+use crate::accounts::{self, settings};
+use crate::contexts::Contexts;
+use crate::core::Core;
+use crate::error::ServerError;
+use crate::handle::ServerHandle;
+use crate::routes::{Face, Sites};
+use crate::shared::Shared;
+use crate::wire::dialect::Dialect;
+use crate::wire::fault::Fault;
+use crate::world::World;
+use crate::world::journal::Journal;
+use crate::world::sources::{self, Clock, Ids};
+use crate::{metrics, segments};
+
+/// An UpGrade server inside this process.
+#[derive(Debug)]
+pub struct EmbeddedServer;
+
+impl EmbeddedServer {
+    /// Starts to describe a server: in memory, on a free port, with the two contexts
+    /// `assign-prog` and `mathstream`, unless told otherwise.
+    pub fn builder() -> EmbeddedServerBuilder {
+        EmbeddedServerBuilder {
+            port: 0,
+            data_file: None,
+            clock: Box::new(SystemTime::now),
+            ids: Box::new(Uuid::new_v4),
+            contexts: Contexts::default(),
+            dialect: Dialect::V65,
+            lasting: false,
+            sites: vec!["localhost".to_owned()],
+            gate: Gate::default(),
+        }
+    }
+}
+
+/// Collects the settings of an [`EmbeddedServer`].
+pub struct EmbeddedServerBuilder {
+    port: u16,
+    data_file: Option<PathBuf>,
+    clock: Clock,
+    ids: Ids,
+    contexts: Contexts,
+    dialect: Dialect,
+    lasting: bool,
+    sites: Vec<String>,
+    gate: Gate,
+}
+
+impl EmbeddedServerBuilder {
+    /// The port on loopback; 0, the default, takes a free one.
+    pub fn port(mut self, port: u16) -> Self {
+        self.port = port;
+        self
+    }
+
+    /// Keeps everything in this SQLite file, which is made with its folder if it does not exist.
+    /// One server at a time can use it.
+    pub fn data_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.data_file = Some(path.into());
+        self
+    }
+
+    /// Keeps everything in memory only, as is the default.
+    pub fn in_memory(mut self) -> Self {
+        self.data_file = None;
+        self
+    }
+
+    /// Where the times in answers come from.
+    pub fn clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
+        self.clock = Box::new(clock);
+        self
+    }
+
+    /// Where the ids of new things come from. They must differ from each other.
+    pub fn ids(mut self, ids: impl FnMut() -> Uuid + Send + 'static) -> Self {
+        self.ids = Box::new(ids);
+        self
+    }
+
+    /// Derives the ids of new things from a seed.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.ids = sources::seeded(seed);
+        self
+    }
+
+    /// The contexts to serve.
+    pub fn contexts(mut self, contexts: impl Into<Contexts>) -> Self {
+        self.contexts = contexts.into();
+        self
+    }
+
+    /// Which of the two servers it is: 6.5.0, the default, or 6.2.0.
+    ///
+    /// ```
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    /// use tokio::net::TcpStream;
+    /// use upgrade_simulator::{Dialect, EmbeddedServer};
+    ///
+    /// let server = EmbeddedServer::builder().dialect(Dialect::V62).start().await?;
+    /// let mut call = TcpStream::connect(server.addr()).await?;
+    /// call.write_all(b"GET /api/version HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await?;
+    /// let mut answer = String::new();
+    /// call.read_to_string(&mut answer).await?;
+    /// assert!(answer.ends_with("\"6.2.0\""));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    pub fn dialect(mut self, dialect: impl Into<Dialect>) -> Self {
+        self.dialect = dialect.into();
+        self
+    }
+
+    /// Keeps connections open after a bad answer. UpGrade up to 6.2 breaks them then without having
+    /// said so, and so does this server in that dialect; a client that does not expect it sees its
+    /// next call die.
+    pub fn lasting_connections(mut self) -> Self {
+        self.lasting = true;
+        self
+    }
+
+    /// Asks administrators for a bearer token, as a server does that is in earnest. Each token stands
+    /// for the account of an email; whether there is such an account, the server's data tell (at
+    /// first there is `admin@example.com`). Without a token, the default, nobody is asked.
+    pub fn admin_token(mut self, token: SecretString, email: impl Into<String>) -> Self {
+        self.gate.admins.push((token, email.into()));
+        self
+    }
+
+    /// The key of the students' applications and the secret with which they sign it. They are asked
+    /// for it while the setting `toCheckAuth` holds.
+    pub fn client_key(mut self, key: impl Into<String>, secret: SecretString) -> Self {
+        self.gate.client = Some((key.into(), secret));
+        self
+    }
+
+    /// The sites whose web pages may call the server, instead of `localhost` alone: a name such as
+    /// `example.org` stands for its subdomains, every scheme and every port too, as in the setting
+    /// `CORS_WHITELIST` of UpGrade; an address stands for itself. Callers that are no pages are not asked.
+    ///
+    /// ```
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// use upgrade_simulator::EmbeddedServer;
+    ///
+    /// let server = EmbeddedServer::builder().cors_origins(["localhost", "127.0.0.1"]).start().await?;
+    /// assert_eq!(format!("{}/api", server.host_url()), server.url());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    pub fn cors_origins(mut self, sites: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.sites = sites.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Starts the server on the current tokio runtime.
+    ///
+    /// # Errors
+    ///
+    /// If the port is taken, or the data file is in use or not a data file of this server.
+    pub async fn start(self) -> Result<ServerHandle, ServerError> {
+        let port = self.port;
+        let failed = |source| ServerError::Bind { port, source };
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(failed)?;
+        let addr = listener.local_addr().map_err(failed)?;
+        let (dialect, lasting) = (self.dialect, self.lasting);
+        let sites = Sites::of(&self.sites);
+        let core = self.shared()?;
+        let face = Face { core, dialect, breaks: dialect == Dialect::V62 && !lasting, sites };
+        Ok(ServerHandle::serve(listener, addr, &face))
+    }
+
+    fn shared(self) -> Result<Shared, ServerError> {
+        let open = |path| Journal::open(path, self.dialect);
+        let journal = self.data_file.as_deref().map(open).transpose()?;
+        let world = journal.as_ref().map_or_else(|| Ok(World::new(self.dialect)), Journal::load)?;
+        let mut core = Core::new(world, journal, self.contexts, self.clock, self.ids);
+        let unwritten = |_| ServerError::Data {
+            path: self.data_file.unwrap_or_default(),
+            why: "it cannot be written".to_owned(),
+        };
+        found(&mut core).map_err(unwritten)?;
+        Ok(Shared::new(core, self.gate))
+    }
+}
+
+/// Sees that there is what the original makes when it starts, on disk as well.
+fn found(core: &mut Core) -> Result<(), Fault> {
+    segments::found_global_lists(core);
+    settings::found_setting(core);
+    accounts::found_account(core);
+    metrics::found_metrics(core);
+    core.commit()
+}

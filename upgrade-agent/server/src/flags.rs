@@ -1,0 +1,328 @@
+//! `/flags`: features that applications show to some students only, by lists as experiments have them.
+
+pub(crate) mod files;
+pub(crate) mod lists;
+
+use std::cmp::Ordering;
+
+use serde_json::{Value, json};
+
+use crate::accounts::audit;
+use crate::core::{Asked, Core};
+use crate::segments::{self, segment};
+use crate::wire::body::{entries, text};
+use crate::wire::fault::Fault;
+use crate::wire::row::{row, with};
+use crate::wire::validate::{self, is_uuid};
+use crate::wire::words::FilterMode;
+use crate::wire::{paging, spans};
+use crate::world::World;
+use crate::world::model::{Exposure, Flag, FlagColumns, FlagTie, Stamp, User};
+use crate::world::table::key;
+
+const STATUSES: [&str; 3] = ["enabled", "disabled", "archived"];
+
+/// `GET /flags`.
+pub(crate) fn all(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
+    Ok(core.world.flags_in_order().into_iter().map(|flag| row(&flag.columns)).collect())
+}
+
+/// `GET /flags/:id`.
+pub(crate) fn single(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+    let id = validate::path_id(&asked.id)?;
+    Ok(find(&core.world, &id).map_or(Value::Null, |flag| whole(&core.world, flag)))
+}
+
+pub(crate) fn find<'w>(world: &'w World, id: &str) -> Option<&'w Flag> {
+    world.flags.get(&key(&[&id.to_lowercase()]))
+}
+
+/// A flag with its lists.
+fn whole(world: &World, flag: &Flag) -> Value {
+    let lists = |ties: &[FlagTie]| lists::shown(world, &flag.columns.id, ties);
+    with(
+        row(&flag.columns),
+        [
+            ("featureFlagSegmentInclusion", lists(&flag.inclusion)),
+            ("featureFlagSegmentExclusion", lists(&flag.exclusion)),
+        ],
+    )
+}
+
+/// `GET /flags/export/:id`.
+pub(crate) fn export(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+    let id = validate::path_id(&asked.id)?;
+    let flag = find(&core.world, &id).ok_or_else(|| Fault::not_found("Feature Flag not found"))?;
+    let (shown, name) = (whole(&core.world, flag), flag.columns.name.clone());
+    audit::flagged(core, "featureFlagDesignExported", json!({ "flagName": name }));
+    Ok(shown)
+}
+
+/// `POST /flags`: always under a new id; lists in the body are not looked at.
+pub(crate) fn create(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+    let body = &asked.body;
+    check(core, body, body["id"].as_str())?;
+    let description = described(body)?;
+    Ok(row(&insert(core, body, description)))
+}
+
+/// The description of a new flag, which the original leaves to its database to ask for.
+pub(crate) fn described(body: &Value) -> Result<String, Fault> {
+    let doing = "Error in creating feature flag document \"addFeatureFlagInDB\"";
+    text(body, "description").ok_or_else(|| no_description(doing))
+}
+
+/// Makes a flag without lists.
+pub(crate) fn insert(core: &mut Core, body: &Value, description: String) -> FlagColumns {
+    let stamp = Stamp::new(&core.now());
+    let columns = FlagColumns { description, ..columns(body, core.new_id(), stamp) };
+    let sequence = core.world.flags.values().map(|flag| flag.sequence + 1).max().unwrap_or(0);
+    let data = json!({ "flagId": columns.id, "flagName": columns.name });
+    let flag = Flag { sequence, inclusion: Vec::new(), exclusion: Vec::new(), columns: columns.clone() };
+    core.world.flags.insert(key(&[&columns.id]), flag);
+    audit::flagged(core, "featureFlagCreated", data);
+    columns
+}
+
+/// The shape, the context, and whether another flag has the key already.
+fn check(core: &Core, body: &Value, own: Option<&str>) -> Result<(), Fault> {
+    validate::flag(body)?;
+    let context = body["context"][0].as_str().unwrap_or_default();
+    if core.contexts.get(context).is_none() {
+        return Err(Fault::unknown_context(context));
+    }
+    let is_other = |flag: &Flag| own.is_none_or(|own| !own.eq_ignore_ascii_case(&flag.columns.id));
+    let is_same =
+        |flag: &Flag| flag.columns.key == body["key"] && json!(flag.columns.context) == body["context"];
+    match core.world.flags.values().any(|flag| is_other(flag) && is_same(flag)) {
+        true => Err(Fault::flag_key_is_taken()),
+        false => Ok(()),
+    }
+}
+
+fn no_description(doing: &str) -> Fault {
+    let why = segment::null_in("description", "feature_flag");
+    Fault::query(format!("{doing} QueryFailedError: {why}"))
+}
+
+fn columns(body: &Value, id: String, stamp: Stamp) -> FlagColumns {
+    let texts = |field: &str| entries(body, field).filter_map(Value::as_str).map(str::to_owned).collect();
+    let word = |field: &str| text(body, field).unwrap_or_default();
+    FlagColumns {
+        stamp,
+        id,
+        name: word("name"),
+        key: word("key"),
+        description: word("description"),
+        context: texts("context"),
+        tags: texts("tags"),
+        status: word("status"),
+        filter_mode: FilterMode::from(word("filterMode").as_str()),
+    }
+}
+
+/// `PUT /flags/:id`. A flag that goes to another context leaves its lists behind.
+pub(crate) fn update(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+    let id = validate::path_id(&asked.id)?;
+    let body = &asked.body;
+    check(core, body, Some(&id))?;
+    let now = core.now();
+    let old = find(&core.world, &id).cloned();
+    let old = old.ok_or_else(|| Fault::takes_nothing_apart("featureFlagSegmentExclusion"))?;
+    let mut columns = columns(body, id.clone(), old.columns.stamp.clone());
+    columns.stamp.touch(&now);
+    match body.get("description") {
+        None => columns.description = old.columns.description.clone(),
+        Some(Value::Null) => {
+            return Err(no_description("Error in updating feature flag document \"updateFeatureFlagInDB\""));
+        }
+        Some(_) => {}
+    }
+    if columns.context.first() != old.columns.context.first() {
+        for tie in old.inclusion.iter().chain(&old.exclusion) {
+            segment::remove_with_lists(&mut core.world, &tie.segment_id);
+        }
+    }
+    let data = json!({ "flagId": id, "flagName": columns.name });
+    let flag = core.world.flags.get_mut(&key(&[&id])).ok_or_else(|| Fault::internal("lost flag"))?;
+    flag.columns = columns;
+    let flag = flag.clone();
+    audit::flagged(core, "featureFlagUpdated", data);
+    Ok(whole(&core.world, &flag))
+}
+
+/// `PATCH /flags/status`.
+pub(crate) fn set_status(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+    validate::flag_status(&asked.body)?;
+    let status = text(&asked.body, "status").unwrap_or_default();
+    let (old, new) = change(core, &asked.body, |columns| status.clone_into(&mut columns.status))
+        .ok_or_else(|| Fault::reads_nothing("null", "context"))?;
+    let data = json!({
+        "flagId": asked.body["flagId"],
+        "flagName": old.name,
+        "previousState": old.status,
+        "newState": status,
+    });
+    audit::flagged(core, "featureFlagStatusChanged", data);
+    Ok(row(&new))
+}
+
+/// `PATCH /flags/filterMode`.
+pub(crate) fn set_filter(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+    validate::flag_filter(&asked.body)?;
+    let filter = FilterMode::from(asked.body["filterMode"].as_str().unwrap_or_default());
+    let (old, new) = change(core, &asked.body, |columns| columns.filter_mode = filter)
+        .ok_or_else(|| Fault::reads_nothing("undefined", "name"))?;
+    let data = json!({
+        "flagId": asked.body["flagId"],
+        "flagName": old.name,
+        "filterMode": asked.body["filterMode"],
+    });
+    audit::flagged(core, "featureFlagUpdated", data);
+    Ok(row(&new))
+}
+
+/// The columns of the flag that a body names, before and after.
+fn change(
+    core: &mut Core,
+    body: &Value,
+    write: impl FnOnce(&mut FlagColumns),
+) -> Option<(FlagColumns, FlagColumns)> {
+    let now = core.now();
+    let id = body["flagId"].as_str().unwrap_or_default().to_lowercase();
+    let flag = core.world.flags.get_mut(&key(&[&id]))?;
+    let old = flag.columns.clone();
+    write(&mut flag.columns);
+    flag.columns.stamp.touch(&now);
+    Some((old, flag.columns.clone()))
+}
+
+/// `DELETE /flags/:id`: with its lists.
+pub(crate) fn delete(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+    let id = validate::path_id(&asked.id)?;
+    let flag = core.world.flags.remove(&key(&[&id])).ok_or_else(Fault::nothing)?;
+    for tie in flag.inclusion.iter().chain(&flag.exclusion) {
+        segment::remove_with_lists(&mut core.world, &tie.segment_id);
+    }
+    core.world.exposures.remove_under(&[&id], |_| true);
+    audit::flagged(core, "featureFlagDeleted", json!({ "flagName": flag.columns.name }));
+    Ok(json!([row(&flag.columns)]))
+}
+
+/// `POST /flags/paginated`.
+pub(crate) fn paginated(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+    let body = &asked.body;
+    validate::flag_page(body)?;
+    let world = &core.world;
+    let mut found = world.flags_in_order();
+    found.retain(|flag| matches(&flag.columns, &body["searchParams"]));
+    sort(&mut found, &body["sortParams"]);
+    let total = found.len();
+    let nodes = paging::cut(found, body)?.into_iter().map(|flag| node(world, flag)).collect();
+    Ok(paging::page(total, nodes, body))
+}
+
+fn node(world: &World, flag: &Flag) -> Value {
+    let id = &flag.columns.id;
+    let shown =
+        with(row(&flag.columns), [("featureFlagExposures", json!(world.exposures.under(&[id]).count()))]);
+    if flag.inclusion.is_empty() {
+        return shown;
+    }
+    let ties = flag.inclusion.iter().map(|tie| segments::view::flag_tie(tie, id));
+    with(shown, [("featureFlagSegmentInclusion", ties.collect())])
+}
+
+/// There is no search by key: it looks everywhere else.
+fn matches(columns: &FlagColumns, search: &Value) -> bool {
+    let Some(wanted) = search["string"].as_str().map(str::to_lowercase) else { return true };
+    let holds = |text: &str| text.to_lowercase().contains(&wanted);
+    let any = |texts: &[String]| holds(&texts.join(","));
+    let is_id = || is_uuid(&search["string"]) && columns.id == wanted;
+    match search["key"].as_str().unwrap_or_default() {
+        "name" => holds(&columns.name),
+        "status" => holds(&columns.status),
+        "context" => any(&columns.context),
+        "tag" => any(&columns.tags),
+        "id" => !is_uuid(&search["string"]) || is_id(),
+        _ => {
+            holds(&columns.name)
+                || holds(&columns.status)
+                || any(&columns.context)
+                || any(&columns.tags)
+                || is_id()
+        }
+    }
+}
+
+fn sort(found: &mut [&Flag], by: &Value) {
+    let place = |flag: &Flag| STATUSES.iter().position(|status| *status == flag.columns.status);
+    let compare = |a: &Flag, b: &Flag| match by["key"].as_str() {
+        Some("name") => paging::by_name(&a.columns.name, &b.columns.name),
+        Some("key") => paging::by_name(&a.columns.key, &b.columns.key),
+        Some("status") => place(a).cmp(&place(b)),
+        Some(_) => a.columns.stamp.updated_at.cmp(&b.columns.stamp.updated_at),
+        None => Ordering::Equal,
+    };
+    found.sort_by(|a, b| if by["sortAs"] == "DESC" { compare(b, a) } else { compare(a, b) });
+}
+
+/// `POST /flags/date`: how many students were shown a feature first, and when.
+pub(crate) fn exposures(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+    let body = &asked.body;
+    validate::exposures(body)?;
+    let id = body["flagId"].as_str().unwrap_or_default();
+    if !is_uuid(&body["flagId"]) {
+        return Err(Fault::unwatched(format!("invalid input syntax for type uuid: \"{id}\"")));
+    }
+    let now = core.now();
+    let flag = find(&core.world, id).ok_or_else(|| Fault::no_flag(id))?;
+    let made = &flag.columns.stamp.created_at;
+    let times =
+        core.world.exposures.under(&[&flag.columns.id]).map(|(_, exposure)| exposure.created_at.as_str());
+    let times: Vec<&str> = times.collect();
+    let ahead = body["clientOffset"].as_f64().unwrap_or(0.0) as i64;
+    let range = body["range"].as_str().unwrap_or_default();
+    spans::counted(&now, made, range, ahead, &times).ok_or_else(|| Fault::internal("lost date"))
+}
+
+/// The keys of the flags that a student gets: first those that are for all. That he was shown them is
+/// noted of one who is known.
+pub(crate) fn keys(core: &mut Core, context: &str, user: &User) -> Value {
+    let world = &core.world;
+    let (mut of_all, of_some): (Vec<&Flag>, Vec<&Flag>) = world
+        .flags_in_order()
+        .into_iter()
+        .filter(|flag| {
+            flag.columns.status == "enabled" && flag.columns.context.iter().any(|own| own == context)
+        })
+        .filter(|flag| is_shown(world, flag, user))
+        .partition(|flag| flag.columns.filter_mode == FilterMode::IncludeAll);
+    of_all.extend(of_some);
+    let shown: Vec<(String, String)> =
+        of_all.into_iter().map(|flag| (flag.columns.id.clone(), flag.columns.key.clone())).collect();
+    if world.users.contains(&user.id) {
+        let now = core.now();
+        for (id, _) in &shown {
+            let exposure = Exposure { created_at: now.clone() };
+            core.world.exposures.insert_first(key(&[id, &user.id]), exposure);
+        }
+    }
+    shown.into_iter().map(|(_, key)| key).collect()
+}
+
+/// Lists that are not enabled do not count, nor does an inclusion list where all are included.
+fn is_shown(world: &World, flag: &Flag, user: &User) -> bool {
+    let enabled = |ties: &'_ [FlagTie]| -> Vec<String> {
+        ties.iter().filter(|tie| tie.enabled).map(|tie| tie.segment_id.clone()).collect()
+    };
+    let filter = &flag.columns.filter_mode;
+    let mut inclusion = enabled(&flag.inclusion);
+    if *filter == FilterMode::IncludeAll {
+        inclusion.clear();
+    }
+    let exclusion = enabled(&flag.exclusion);
+    let inclusion: Vec<&str> = inclusion.iter().map(String::as_str).collect();
+    let exclusion: Vec<&str> = exclusion.iter().map(String::as_str).collect();
+    segments::lists::take_in(world, (&inclusion, &exclusion), filter, user)
+}

@@ -1,0 +1,84 @@
+//! A running server, and its end.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::routes::connection::{Breakable, Breaker};
+use crate::routes::{Face, routes};
+use crate::shared::Shared;
+
+/// How long the end waits for a client that has begun a request and does not finish it.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// A running embedded server. Dropping it stops the server at once; [`Self::shutdown`] lets the
+/// calls that are under way end first.
+pub struct ServerHandle {
+    url: String,
+    addr: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    task: JoinHandle<()>,
+    core: Shared,
+}
+
+impl ServerHandle {
+    pub(crate) fn serve(listener: TcpListener, addr: SocketAddr, face: &Face) -> Self {
+        let (stop, stopped) = oneshot::channel::<()>();
+        let routes = routes(face).into_make_service_with_connect_info::<Breaker>();
+        let core = face.core.clone();
+        let task = tokio::spawn(async move {
+            let stopped = async move {
+                // A dropped sender is a stop as well.
+                let _ = stopped.await;
+            };
+            let served = axum::serve(Breakable(listener), routes).with_graceful_shutdown(stopped).await;
+            if let Err(why) = served {
+                tracing::error!(%why, "the embedded UpGrade server stopped");
+            }
+        });
+        Self { url: format!("http://{addr}/api"), addr, stop: Some(stop), task, core }
+    }
+
+    /// The URL of the API, which ends in `/api`.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// What UpGrade's own client libraries want as the URL of the host: the one of the API without `/api`,
+    /// which they add.
+    pub fn host_url(&self) -> &str {
+        self.url.trim_end_matches("/api")
+    }
+
+    /// The address that it listens on.
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// Takes no more calls, waits for those under way (five seconds at most) and closes the data
+    /// file.
+    pub async fn shutdown(mut self) {
+        self.stop.take();
+        // Dropping the handle ends what did not end by itself. The task only fails by a panic,
+        // which the runtime has reported already.
+        let _ = tokio::time::timeout(GRACE, &mut self.task).await;
+    }
+}
+
+impl Drop for ServerHandle {
+    fn drop(&mut self) {
+        self.task.abort();
+        // Connections have tasks of their own, which outlive the one that accepts.
+        self.core.close();
+    }
+}
+
+impl fmt::Debug for ServerHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerHandle").field("url", &self.url).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,165 @@
+//! The routes: the only place that knows HTTP. Each request is read whole, answered under the lock
+//! without waiting for anything, and written out. Which path is answered by what, say the tables of
+//! the areas.
+
+mod administration;
+pub(crate) mod connection;
+mod experiments;
+mod general;
+mod origin;
+mod paths;
+mod reading;
+mod segments;
+mod statistics;
+mod students;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{ConnectInfo, Request};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, Method, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::MethodFilter;
+use serde_json::{Value, json};
+
+use crate::accounts::gate::Caller;
+use crate::core::{Answer, Asked};
+use crate::shared::Shared;
+use crate::wire::dialect::Dialect;
+use crate::wire::fault::Fault;
+use connection::Breaker;
+pub(crate) use origin::Sites;
+
+use origin::Origin;
+use paths::{Found, Paths};
+use reading::read;
+
+const JSON: &str = "application/json; charset=utf-8";
+/// The routes that answer with a table rather than with JSON.
+const TABLES: &str = "/api/stratification/download/";
+/// The route to which browsers send JSON without calling it so.
+const BLOBS: &str = "/api/v5/bloblog";
+const CSV: &str = "text/csv; charset=utf-8";
+const HTML: &str = "text/html; charset=utf-8";
+
+/// Method, path, answer. `{id}` is the id of what the path names.
+type Route = (MethodFilter, &'static str, Answer);
+
+/// Every route, area by area.
+const AREAS: [&[Route]; 6] = [
+    general::ROUTES,
+    experiments::ROUTES,
+    segments::ROUTES,
+    statistics::ROUTES,
+    students::ROUTES,
+    administration::ROUTES,
+];
+
+/// What all routes share.
+#[derive(Clone)]
+pub(crate) struct Face {
+    pub(crate) core: Shared,
+    pub(crate) dialect: Dialect,
+    /// Whether a bad answer ends the connection.
+    pub(crate) breaks: bool,
+    /// The sites whose pages may call.
+    pub(crate) sites: Sites,
+}
+
+/// The routes of a dialect. Up to 6.2 an experiment's lists have none of their own.
+pub(crate) fn routes(face: &Face) -> Router {
+    let lists = if face.dialect == Dialect::V62 { &[] } else { experiments::LISTS };
+    let paths = Arc::new(Paths::of(AREAS.into_iter().flatten().chain(lists).copied()));
+    let face = face.clone();
+    Router::new().fallback(move |request: Request| serve(face.clone(), paths.clone(), request))
+}
+
+/// Nothing may be awaited between the break of a connection and the end.
+async fn serve(face: Face, paths: Arc<Paths>, request: Request) -> Response {
+    let breaker = request.extensions().get::<ConnectInfo<Breaker>>().cloned();
+    let origin = Origin::of(request.headers());
+    let stranger = origin.stranger(&face.sites);
+    let is_welcome = stranger.is_none();
+    let mut response = match stranger {
+        Some(page) => refuse(face.dialect, &Fault::stranger(&page), &endpoint(&request), &Value::Null),
+        None if request.method() == Method::OPTIONS => origin.invitation(),
+        None => respond_to(&face, &paths, request).await,
+    };
+    let is_bad = !response.status().is_success() && !is_page(&response);
+    if let Some(ConnectInfo(breaker)) = breaker.filter(|_| face.breaks && is_bad) {
+        breaker.break_after_answer();
+    }
+    if is_welcome {
+        origin.admit(&mut response);
+    }
+    response
+}
+
+/// Path and query, as they came.
+fn endpoint(request: &Request) -> String {
+    request.uri().path_and_query().map_or_else(String::new, ToString::to_string)
+}
+
+async fn respond_to(face: &Face, paths: &Paths, request: Request) -> Response {
+    let endpoint = endpoint(&request);
+    let (parts, body) = request.into_parts();
+    let is_blob = parts.uri.path().trim_end_matches('/').eq_ignore_ascii_case(BLOBS);
+    let body = match read(&parts.headers, body, is_blob).await {
+        Ok(body) => body,
+        Err(fault) => return refuse(face.dialect, &fault, &endpoint, &json!({})),
+    };
+    let ((_, route, answer), id) = match paths.find(&parts.method, parts.uri.path()) {
+        Found::Route(route, id) => (route, id),
+        Found::Garbled(part) => return refuse(face.dialect, &Fault::garbled(&part), &endpoint, &body),
+        Found::Nothing => return unknown(&parts.method, parts.uri.path()),
+    };
+    let asked = Asked {
+        method: parts.method.as_str().to_owned(),
+        endpoint,
+        route,
+        authorization: latin_1(&parts.headers, "authorization"),
+        id,
+        query: parts.uri.query().unwrap_or_default().to_owned(),
+        user: latin_1(&parts.headers, "user-id"),
+        body,
+    };
+    match face.core.run(Caller::of(route), answer, &asked) {
+        Some(Ok(Value::Null)) => StatusCode::NO_CONTENT.into_response(),
+        Some(Ok(Value::String(table))) if route.starts_with(TABLES) => respond(StatusCode::OK, CSV, table),
+        Some(Ok(value)) => respond(StatusCode::OK, JSON, value.to_string()),
+        Some(Err(fault)) => refuse(face.dialect, &fault, &asked.endpoint, &asked.body),
+        None => respond(StatusCode::SERVICE_UNAVAILABLE, JSON, "{}".to_owned()),
+    }
+}
+
+/// Header bytes are Latin-1 to the original, so an id beyond ASCII is read as it reads it.
+fn latin_1(headers: &HeaderMap, name: &str) -> Option<String> {
+    Some(headers.get(name)?.as_bytes().iter().map(|&byte| char::from(byte)).collect())
+}
+
+fn refuse(dialect: Dialect, fault: &Fault, endpoint: &str, request: &Value) -> Response {
+    respond(fault.status, JSON, fault.answer(dialect, endpoint, request).to_string())
+}
+
+fn unknown(method: &Method, path: &str) -> Response {
+    let path = escaped(path);
+    let page = format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <title>Error</title>\n</head>\n<body>\n<pre>Cannot {method} {path}</pre>\n\
+         </body>\n</html>\n"
+    );
+    respond(StatusCode::NOT_FOUND, HTML, page)
+}
+
+fn is_page(response: &Response) -> bool {
+    response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == HTML)
+}
+
+fn escaped(path: &str) -> String {
+    path.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+fn respond(status: StatusCode, kind: &'static str, body: String) -> Response {
+    (status, [(CONTENT_TYPE, kind)], body).into_response()
+}

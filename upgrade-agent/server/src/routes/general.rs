@@ -1,0 +1,28 @@
+//! What the server says of itself.
+
+use axum::routing::MethodFilter;
+use serde_json::{Value, json};
+
+use super::Route;
+use crate::core::{Asked, Core};
+use crate::wire::dialect::Dialect;
+use crate::wire::fault::Fault;
+
+pub(super) const ROUTES: &[Route] =
+    &[(MethodFilter::GET, "/api", health), (MethodFilter::GET, "/api/version", version)];
+
+fn health(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
+    let dialect = core.world.dialect;
+    Ok(json!({
+        "name": "A/B Testing Backend",
+        "version": dialect.version(),
+        "description": match dialect {
+            Dialect::V62 => "Backend for A/B Testing Project",
+            _ => "Backend for the UpGrade A/B Testing Platform",
+        },
+    }))
+}
+
+fn version(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
+    Ok(json!(core.world.dialect.version()))
+}

@@ -1,0 +1,71 @@
+//! Bodies as the original's framework reads them, whichever route they are for.
+
+use axum::body::Body;
+use axum::http::HeaderMap;
+use axum::http::header::{AsHeaderName, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
+use futures_util::StreamExt;
+use serde_json::{Value, json};
+
+use crate::wire::fault::Fault;
+use crate::wire::json_text;
+
+const LARGEST_BODY: usize = 5 * 1024 * 1024;
+
+/// The body as JSON; no body, and a body that does not call itself JSON, is an empty object, unless it
+/// is a blob, of which that is not asked.
+pub(super) async fn read(headers: &HeaderMap, body: Body, is_blob: bool) -> Result<Value, Fault> {
+    let bytes = collected(body).await;
+    let kind = header(headers, CONTENT_TYPE);
+    let mut kind = kind.split(';').map(str::trim);
+    if kind.next() != Some("application/json") && !is_blob {
+        return Ok(json!({}));
+    }
+    let length = header(headers, CONTENT_LENGTH).parse::<u64>().ok();
+    let bytes = bytes.ok_or_else(|| Fault::too_large(LARGEST_BODY, length))?;
+    if bytes.is_empty() {
+        return Ok(json!({}));
+    }
+    let charset = kind.find_map(|part| part.strip_prefix("charset="));
+    if let Some(charset) = charset.map(|name| name.trim_matches('"')).filter(|name| !name.starts_with("utf-"))
+    {
+        return Err(Fault::unknown_charset(charset));
+    }
+    match header(headers, CONTENT_ENCODING).as_str() {
+        "" | "identity" => parsed(&bytes),
+        packed => Err(Fault::unknown_encoding(packed)),
+    }
+}
+
+/// All of a body that is not too large. One that is too large is read to its end all the same: a caller
+/// who is still sending would not hear the answer. Nobody hears what is said of one that breaks off.
+async fn collected(body: Body) -> Option<Vec<u8>> {
+    let mut chunks = body.into_data_stream();
+    let mut bytes = Vec::new();
+    let mut length = 0;
+    while let Some(chunk) = chunks.next().await {
+        let chunk = chunk.ok()?;
+        length += chunk.len();
+        if length <= LARGEST_BODY {
+            bytes.extend_from_slice(&chunk);
+        }
+    }
+    (length <= LARGEST_BODY).then_some(bytes)
+}
+
+fn parsed(bytes: &[u8]) -> Result<Value, Fault> {
+    match serde_json::from_slice(bytes) {
+        Ok(value @ (Value::Object(_) | Value::Array(_))) => Ok(value),
+        _ => Err(no_json(&String::from_utf8_lossy(bytes))),
+    }
+}
+
+/// What serde refuses and a JavaScript engine takes, such as half a surrogate pair, counts as cut off.
+fn no_json(text: &str) -> Fault {
+    let told = json_text::complaint(text).unwrap_or_else(|| "Unexpected end of JSON input".to_owned());
+    Fault::unparsed(told, text)
+}
+
+fn header(headers: &HeaderMap, name: impl AsHeaderName) -> String {
+    let value = headers.get(name).and_then(|value| value.to_str().ok());
+    value.unwrap_or_default().to_ascii_lowercase()
+}

@@ -1,0 +1,125 @@
+//! Who an experiment's lists take in, and whom a whole context leaves out. A list takes in the
+//! members of its sub-segments, however deep. Groups count by membership, not by where one works
+//! now; the global list alone asks where one works.
+
+use std::collections::HashSet;
+
+use crate::wire::words::{AssignmentUnit, ConsistencyRule, FilterMode};
+use crate::world::World;
+use crate::world::model::{Experiment, ListGroup, ListTie, Segment, SegmentKind, User};
+
+/// What the lists say of a student.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Listed {
+    /// He takes part.
+    In,
+    /// He is left out himself.
+    Out,
+    /// He is left out by the very group that is assigned.
+    OutByAssignedGroup,
+    /// He is left out by a group of another kind.
+    OutByOtherGroup,
+}
+
+/// Asks the lists. A student who takes part already with his own condition in a group experiment
+/// is beyond them, which leaves only the filter.
+pub(crate) fn listed(world: &World, experiment: &Experiment, user: &User) -> Listed {
+    let columns = &experiment.columns;
+    let beyond = columns.consistency_rule == Some(ConsistencyRule::Individual)
+        && columns.assignment_unit == AssignmentUnit::Group
+        && world.enrollment(&columns.id, &user.id).is_some();
+    let segments = |ties: &[ListTie]| {
+        let ids = ties.iter().filter(|_| !beyond).map(|tie| tie.segment_id.as_str());
+        with_sub_segments(world, ids)
+    };
+    let (inclusion, exclusion) = (segments(&experiment.inclusion), segments(&experiment.exclusion));
+    by_segments(&inclusion, &exclusion, &columns.filter_mode, user, columns.group.as_deref())
+}
+
+/// Whether the lists of these ids take a student in.
+pub(crate) fn take_in(
+    world: &World,
+    (inclusion, exclusion): (&[&str], &[&str]),
+    filter: &FilterMode,
+    user: &User,
+) -> bool {
+    let segments = |ids: &[&str]| with_sub_segments(world, ids.iter().copied());
+    by_segments(&segments(inclusion), &segments(exclusion), filter, user, None) == Listed::In
+}
+
+fn by_segments(
+    inclusion: &[&Segment],
+    exclusion: &[&Segment],
+    filter: &FilterMode,
+    user: &User,
+    assigned: Option<&str>,
+) -> Listed {
+    if names_user(exclusion, user) {
+        return Listed::Out;
+    }
+    if names_user(inclusion, user) {
+        return Listed::In;
+    }
+    if *filter == FilterMode::IncludeAll {
+        return by_exclusion(exclusion, user, assigned);
+    }
+    let is_in = group_kinds(inclusion, user).next().is_some();
+    if is_in && group_kinds(exclusion, user).next().is_none() { Listed::In } else { Listed::Out }
+}
+
+/// Whether the global list of a context leaves a student out, for himself or with a group in which
+/// he works. Who works in no group at all is out as soon as any group is on that list, as the
+/// original has it.
+pub(crate) fn is_out_everywhere(world: &World, context: &str, user: &User) -> bool {
+    let is_global =
+        |segment: &&Segment| segment.kind == SegmentKind::GlobalExclude && segment.context == context;
+    let Some(global) = world.segments.values().find(is_global) else { return false };
+    let segments = with_sub_segments(world, [global.id.as_str()].into_iter());
+    if names_user(&segments, user) {
+        return true;
+    }
+    let mut groups = segments.iter().flat_map(|segment| &segment.groups);
+    match user.working_group.as_ref().filter(|working| !working.is_empty()) {
+        None => groups.next().is_some(),
+        Some(working) => groups.any(|group| working.get(&group.kind) == Some(&group.group_id)),
+    }
+}
+
+/// These segments and all below them, each once: segments may contain each other.
+fn with_sub_segments<'w, 'i>(world: &'w World, ids: impl Iterator<Item = &'i str>) -> Vec<&'w Segment> {
+    let mut waiting: Vec<&Segment> = ids.filter_map(|id| world.segment(id)).collect();
+    let mut seen = HashSet::new();
+    let mut found = Vec::new();
+    while let Some(segment) = waiting.pop() {
+        if seen.insert(segment.id.as_str()) {
+            waiting.extend(segment.sub_segments.iter().filter_map(|id| world.segment(id)));
+            found.push(segment);
+        }
+    }
+    found
+}
+
+fn by_exclusion(exclusion: &[&Segment], user: &User, assigned: Option<&str>) -> Listed {
+    let mut kinds = group_kinds(exclusion, user).peekable();
+    if kinds.peek().is_none() {
+        Listed::In
+    } else if kinds.any(|kind| Some(kind) == assigned) {
+        Listed::OutByAssignedGroup
+    } else {
+        Listed::OutByOtherGroup
+    }
+}
+
+fn names_user(segments: &[&Segment], user: &User) -> bool {
+    segments.iter().flat_map(|segment| &segment.users).any(|id| *id == user.id)
+}
+
+/// The kinds of the student's groups that are on a list.
+fn group_kinds<'a>(segments: &'a [&Segment], user: &'a User) -> impl Iterator<Item = &'a str> {
+    let is_of = |group: &ListGroup| {
+        let own = user.group.as_ref().and_then(|all| all.get(&group.kind));
+        own.is_some_and(|ids| ids.contains(&group.group_id))
+    };
+    let groups = segments.iter().flat_map(|segment| &segment.groups);
+    groups.filter(move |group| is_of(group)).map(|group| group.kind.as_str())
+}

@@ -1,0 +1,62 @@
+//! Other names of a student. Whoever calls by one of them is the student himself.
+
+use std::collections::HashSet;
+
+use serde_json::{Value, json};
+
+use crate::core::Core;
+use crate::wire::body::entries;
+use crate::wire::fault::Fault;
+use crate::world::model::User;
+
+/// Adds names to a student who called by one of his. Answers those that were his already, then the new
+/// ones.
+pub(super) fn add(core: &mut Core, user: &User, called: &str, body: &Value) -> Result<Value, Fault> {
+    let given: Vec<&str> = entries(body, "aliases").filter_map(Value::as_str).collect();
+    let mut met = HashSet::new();
+    let asked: Vec<&str> = given.iter().copied().filter(|name| met.insert(*name)).collect();
+    let world = &mut core.world;
+    let (mut own, mut free, mut others, mut roots) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for (at, &name) in asked.iter().enumerate() {
+        match world.aliases.get(name) {
+            Some(root) if root == called => own.push(name),
+            Some(root) => others.push(json!({ "userId": name, "linkedTo": root })),
+            None if world.users.contains(name) => roots.extend(world.users.get(name).map(whole)),
+            // The original looks the name up where it was before repeated ones were left out.
+            None => free.push(given.get(at).copied().unwrap_or(name)),
+        }
+    }
+    if !others.is_empty() {
+        let others = pretty(&json!(others));
+        return Err(Fault::query(format!(
+            "Users already associated with other users {others} and cannot be made alias of {}",
+            user.id
+        )));
+    }
+    if !roots.is_empty() {
+        let roots = pretty(&json!(roots));
+        return Err(Fault::query(format!(
+            "Users with ids {roots} are root user and should not be converted to an alias of {}",
+            user.id
+        )));
+    }
+    // A name that is there twice keeps the original from storing any, of which it says nothing.
+    met.clear();
+    let is_repeated = !free.iter().all(|name| met.insert(*name));
+    if !is_repeated {
+        for name in &free {
+            world.aliases.insert((*name).to_owned(), user.id.clone());
+        }
+        own.extend(free);
+    }
+    Ok(json!({ "userId": user.id, "aliases": own }))
+}
+
+fn whole(user: &User) -> Value {
+    json!({ "id": user.id, "group": user.group, "workingGroup": user.working_group, "originalUser": null })
+}
+
+/// JSON as a JavaScript engine indents it by two.
+fn pretty(value: &Value) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_default()
+}

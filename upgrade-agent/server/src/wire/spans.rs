@@ -1,0 +1,67 @@
+//! The spans of time into which answers sort what happened: days, months or years, newest first.
+
+use serde_json::{Value, json};
+
+use super::calendar::Day;
+
+/// The ranges that a body may ask for.
+pub(crate) const RANGES: [&str; 7] = [
+    "last_seven_days",
+    "last_two_weeks",
+    "last_one_month",
+    "last_three_months",
+    "last_six_months",
+    "last_twelve_months",
+    "total",
+];
+
+/// How the spans of a range are cut: into days, months or years.
+#[derive(Clone, Copy)]
+pub(crate) enum Cut {
+    Days(i64),
+    Months(i64),
+    Years(i64),
+}
+
+impl Cut {
+    /// How a range is cut, for something made so many years ago.
+    pub(crate) fn of(range: &str, age: i64) -> Self {
+        match range {
+            "last_seven_days" => Self::Days(7),
+            "last_two_weeks" => Self::Days(14),
+            "last_one_month" => Self::Days(30),
+            "last_three_months" => Self::Months(3),
+            "last_six_months" => Self::Months(6),
+            "last_twelve_months" => Self::Months(12),
+            _ => Self::Years(age + 1),
+        }
+    }
+
+    /// The first days of all spans, newest first.
+    pub(crate) fn starts(self, today: Day) -> Vec<Day> {
+        match self {
+            Self::Days(n) => (0..n).map(|back| today.before(back)).collect(),
+            Self::Months(n) => (0..n).map(|back| today.first_of_month(back)).collect(),
+            Self::Years(n) => (0..n).map(|back| today.first_of_year(back)).collect(),
+        }
+    }
+
+    /// The first day of the span in which a day lies.
+    pub(crate) fn start(self, day: Day) -> Day {
+        match self {
+            Self::Days(_) => day,
+            Self::Months(_) => day.first_of_month(0),
+            Self::Years(_) => day.first_of_year(0),
+        }
+    }
+}
+
+/// How many of these times fall into which span of a range, newest first, for something made then.
+pub(crate) fn counted(now: &str, made: &str, range: &str, ahead: i64, times: &[&str]) -> Option<Value> {
+    let year = |time: &str| Day::of(time, 0).map(|day| day.civil().0);
+    let cut = Cut::of(range, year(now)? - year(made)?);
+    let days: Vec<Day> = times.iter().filter_map(|time| Day::of(time, ahead)).collect();
+    let spans = cut.starts(Day::of(now, ahead)?).into_iter();
+    let count = |start: Day| days.iter().filter(|day| cut.start(**day) == start).count();
+    Some(spans.map(|start| json!({ "date": start.word(), "count": count(start) })).collect())
+}

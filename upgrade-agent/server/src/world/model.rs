@@ -1,0 +1,47 @@
+//! What the server stores: experiments with their parts, students, and what became of them.
+//!
+//! The rows are written to disk as they are here, and their columns go out on the wire under the
+//! same names, so a name here is a promise to both.
+
+mod administration;
+mod experiments;
+mod flags;
+mod metrics;
+mod segments;
+mod students;
+
+use serde::{Deserialize, Serialize};
+
+pub(crate) use administration::{Account, Deed, Setting};
+pub(crate) use experiments::{
+    Columns, Condition, ConditionPayload, Element, Experiment, Factor, Level, Partition, Payload,
+    StateTimeLog,
+};
+pub(crate) use flags::{Exposure, Flag, FlagColumns, FlagTie};
+pub(crate) use metrics::{Log, Metric, Query};
+pub(crate) use segments::{ListGroup, ListTie, Segment, SegmentKind};
+pub(crate) use students::{
+    Exclusion, GroupEnrollment, PreviewAssignment, PreviewUser, RepeatedEnrollment, StratificationFactor,
+    Stratum, User, UserEnrollment, Visit,
+};
+
+/// When a row was made and changed, and how often.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Stamp {
+    pub(crate) created_at: String,
+    pub(crate) updated_at: String,
+    pub(crate) version_number: i64,
+}
+
+impl Stamp {
+    pub(crate) fn new(now: &str) -> Self {
+        Self { created_at: now.to_owned(), updated_at: now.to_owned(), version_number: 1 }
+    }
+
+    /// Counts a change.
+    pub(crate) fn touch(&mut self, now: &str) {
+        now.clone_into(&mut self.updated_at);
+        self.version_number += 1;
+    }
+}

@@ -1,0 +1,451 @@
+//! Feature flags: made, changed, given to students by their lists, and counted.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "fixtures/recording.rs"]
+mod recording;
+
+use std::collections::HashMap;
+
+use recording::{Answered, http, send};
+use serde_json::{Value, json};
+use upgrade_simulator::{EmbeddedServer, ServerHandle};
+
+const NOBODY: &str = "00000000-0000-4000-8000-000000000000";
+
+struct Flags {
+    server: ServerHandle,
+    http: reqwest::Client,
+}
+
+impl Flags {
+    async fn new() -> Self {
+        let server = EmbeddedServer::builder().in_memory().start().await.unwrap();
+        Self { server, http: http() }
+    }
+
+    async fn ask(&self, method: &str, path: &str, body: Value) -> Answered {
+        self.send(method, path, None, body).await
+    }
+
+    async fn send(&self, method: &str, path: &str, student: Option<&str>, body: Value) -> Answered {
+        let header = student.map(|student| ("User-Id".to_owned(), student.to_owned()));
+        let headers: HashMap<_, _> = header.into_iter().collect();
+        send(&self.http, self.server.url(), method, &format!("/api/{path}"), &headers, &body).await
+    }
+
+    async fn made(&self, body: Value) -> Value {
+        let made = self.ask("POST", "flags", body).await;
+        assert_eq!(made.status, 200, "{}", made.body);
+        made.body
+    }
+
+    /// A list of a flag with one student.
+    async fn listed(&self, side: &str, flag: &Value, student: &str) -> Value {
+        let body = json!({ "id": flag["id"], "enabled": true, "listType": "Individual",
+            "segment": segment(json!([student]), json!([])) });
+        let made = self.ask("POST", &format!("flags/{side}List"), body).await;
+        assert_eq!(made.status, 200, "{}", made.body);
+        made.body
+    }
+
+    async fn known(&self, student: &str, classes: Value) {
+        let body = json!({ "group": { "classId": classes } });
+        assert_eq!(self.send("POST", "v6/init", Some(student), body).await.status, 200);
+    }
+
+    async fn keys(&self, student: &str) -> Value {
+        let told =
+            self.send("POST", "v6/featureflag", Some(student), json!({ "context": "assign-prog" })).await;
+        assert_eq!(told.status, 200, "{}", told.body);
+        told.body
+    }
+}
+
+fn segment(users: Value, groups: Value) -> Value {
+    json!({ "name": "list", "context": "assign-prog", "type": "private", "userIds": users,
+            "groups": groups, "subSegmentIds": [] })
+}
+
+fn flag(key: &str, filter: &str) -> Value {
+    json!({ "name": format!("flag {key}"), "key": key, "description": "", "status": "enabled",
+            "context": ["assign-prog"], "tags": ["t"], "filterMode": filter })
+}
+
+fn why(answer: &Answered) -> (u16, &str) {
+    (answer.status, answer.body["message"].as_str().unwrap_or_default())
+}
+
+#[tokio::test]
+async fn a_flag_is_made_read_changed_and_deleted() {
+    let flags = Flags::new().await;
+    let mut body = flag("HINTS", "includeAll");
+    body["id"] = json!(NOBODY);
+    let made = flags.made(body.clone()).await;
+    assert_ne!(made["id"], NOBODY, "the id is always a new one");
+    assert_eq!((&made["versionNumber"], &made["status"]), (&json!(1), &json!("enabled")));
+    let id = made["id"].as_str().unwrap();
+    let all = flags.ask("GET", "flags", Value::Null).await.body;
+    assert_eq!(all, json!([made]));
+    let single = flags.ask("GET", &format!("flags/{id}"), Value::Null).await.body;
+    assert_eq!(single["featureFlagSegmentInclusion"], json!([]));
+
+    let status = json!({ "flagId": id, "status": "disabled" });
+    let changed = flags.ask("PATCH", "flags/status", status).await.body;
+    assert_eq!((&changed["status"], &changed["versionNumber"]), (&json!("disabled"), &json!(2)));
+    let filter = json!({ "flagId": id, "filterMode": "excludeAll" });
+    assert_eq!(flags.ask("PATCH", "flags/filterMode", filter).await.body["filterMode"], "excludeAll");
+    body["name"] = json!("other");
+    let put = flags.ask("PUT", &format!("flags/{id}"), body).await;
+    assert_eq!(
+        (put.status, &put.body["name"], &put.body["versionNumber"]),
+        (200, &json!("other"), &json!(4))
+    );
+
+    let deeds = flags.ask("POST", "audit", json!({ "skip": 0, "take": 9 })).await.body;
+    let kinds: Vec<&str> =
+        deeds["nodes"].as_array().unwrap().iter().map(|d| d["type"].as_str().unwrap()).collect();
+    let expected =
+        ["featureFlagUpdated", "featureFlagUpdated", "featureFlagStatusChanged", "featureFlagCreated"];
+    assert_eq!(kinds, expected);
+    let gone = flags.ask("DELETE", &format!("flags/{id}"), Value::Null).await;
+    assert_eq!((gone.status, &gone.body[0]["id"]), (200, &json!(id)));
+    assert_eq!(flags.ask("GET", &format!("flags/{id}"), Value::Null).await.status, 204);
+    assert_eq!(flags.ask("DELETE", &format!("flags/{id}"), Value::Null).await.status, 404);
+}
+
+#[tokio::test]
+async fn what_is_no_flag_and_what_there_is_already_is_refused() {
+    let flags = Flags::new().await;
+    let made = flags.made(flag("HINTS", "includeAll")).await;
+    let twice = flags.ask("POST", "flags", flag("HINTS", "includeAll")).await;
+    assert_eq!(why(&twice), (409, "A flag with this key already exists for this app-context"));
+    assert_eq!(twice.body["type"], "Feature Flag with same key already exists for this app-context");
+    let mut again = made.clone();
+    again["id"] = made["id"].clone();
+    let path = format!("flags/{}", made["id"].as_str().unwrap());
+    assert_eq!(flags.ask("PUT", &path, again).await.status, 200, "its own key is not another's");
+    for (field, value) in [
+        ("name", json!("")),
+        ("key", Value::Null),
+        ("status", json!("on")),
+        ("context", json!([])),
+        ("filterMode", json!("some")),
+        ("tags", json!([1])),
+    ] {
+        let mut body = flag("OTHER", "includeAll");
+        body[field] = value;
+        assert_eq!(flags.ask("POST", "flags", body).await.status, 400, "{field}");
+    }
+    let mut elsewhere = flag("OTHER", "includeAll");
+    elsewhere["context"] = json!(["nowhere"]);
+    let told = "The app context \"nowhere\" is not defined in CONTEXT_METADATA.";
+    assert_eq!(why(&flags.ask("POST", "flags", elsewhere).await), (400, told));
+    assert_eq!(flags.ask("GET", "flags/x", Value::Null).await.status, 400);
+    let unknown = json!({ "flagId": NOBODY, "status": "enabled" });
+    let told = "Cannot read properties of null (reading 'context')";
+    assert_eq!(why(&flags.ask("PATCH", "flags/status", unknown).await), (500, told));
+}
+
+#[tokio::test]
+async fn lists_say_who_gets_a_flag() {
+    let flags = Flags::new().await;
+    for (student, classes) in [("ada", json!(["c1"])), ("bob", json!(["c2"])), ("cleo", json!([]))] {
+        flags.known(student, classes).await;
+    }
+    let (some, all) =
+        (flags.made(flag("SOME", "excludeAll")).await, flags.made(flag("ALL", "includeAll")).await);
+    let list = flags.listed("inclusion", &some, "ada").await;
+    flags.listed("exclusion", &all, "bob").await;
+    assert_eq!(list["featureFlag"]["key"], "SOME");
+    assert_eq!(list["segment"]["individualForSegment"][0]["userId"], "ada");
+    assert_eq!(flags.keys("ada").await, json!(["ALL", "SOME"]), "those for all come first");
+    assert_eq!(flags.keys("bob").await, json!([]));
+    assert_eq!(flags.keys("cleo").await, json!(["ALL"]));
+
+    let id = list["segment"]["id"].as_str().unwrap();
+    let mut segment = segment(json!([]), json!([{ "type": "classId", "groupId": "c2" }]));
+    segment["id"] = json!(id);
+    let mut body = json!({ "id": some["id"], "enabled": true, "listType": "classId", "segment": segment });
+    let path = format!("flags/inclusionList/{id}");
+    assert_eq!(flags.ask("PUT", &path, body.clone()).await.body["listType"], "classId");
+    assert_eq!((flags.keys("ada").await, flags.keys("bob").await), (json!(["ALL"]), json!(["SOME"])));
+    body["enabled"] = json!(false);
+    assert_eq!(flags.ask("PUT", &path, body.clone()).await.body["enabled"], false);
+    assert_eq!(flags.keys("bob").await, json!([]), "a list that is not enabled is none");
+    let strange = flags.ask("PUT", &format!("flags/inclusionList/{NOBODY}"), body).await;
+    assert_eq!(strange.status, 500);
+
+    let told = flags.ask("DELETE", &path, Value::Null).await;
+    assert_eq!((told.status, &told.body["id"]), (200, &json!(id)));
+    let gone = flags.ask("DELETE", &path, Value::Null).await;
+    assert_eq!(why(&gone), (500, format!("Segment with ID {id} not found for inclusion").as_str()));
+    let body = json!({ "id": NOBODY, "enabled": true, "listType": "Individual",
+        "segment": self::segment(json!([]), json!([])) });
+    assert_eq!(flags.ask("POST", "flags/inclusionList", body).await.status, 500);
+}
+
+#[tokio::test]
+async fn a_segment_in_a_list_of_a_flag_is_used() {
+    let flags = Flags::new().await;
+    let mut public = segment(json!(["ada"]), json!([]));
+    (public["type"], public["name"]) = (json!("public"), json!("club"));
+    let club = flags.ask("POST", "segments", public).await.body;
+    let made = flags.made(flag("CLUB", "excludeAll")).await;
+    let mut list = segment(json!([]), json!([]));
+    list["subSegmentIds"] = json!([club["id"]]);
+    let body = json!({ "id": made["id"], "enabled": true, "listType": "Segment", "segment": list });
+    assert_eq!(flags.ask("POST", "flags/inclusionList", body).await.status, 200);
+    flags.known("ada", json!([])).await;
+    assert_eq!(flags.keys("ada").await, json!(["CLUB"]));
+    let all = flags.ask("GET", "segments", Value::Null).await.body;
+    let shown = all["segmentsData"].as_array().unwrap().iter().find(|one| one["id"] == club["id"]).unwrap();
+    assert_eq!(shown["status"], "used");
+    let tie = &all["featureFlagSegmentInclusionData"][0];
+    assert_eq!(
+        (&tie["featureFlag"]["name"], &tie["segment"]["subSegments"][0]["id"]),
+        (&made["name"], &club["id"])
+    );
+}
+
+#[tokio::test]
+async fn groups_told_for_one_call_stand_alone_or_beside_the_stored_ones() {
+    let flags = Flags::new().await;
+    flags.known("ada", json!(["c1"])).await;
+    for (key, class) in [("ONE", "c1"), ("TWO", "c2")] {
+        let made = flags.made(flag(key, "excludeAll")).await;
+        let groups = json!([{ "type": "classId", "groupId": class }]);
+        let body = json!({ "id": made["id"], "enabled": true, "listType": "classId", "segment": segment(json!([]), groups) });
+        assert_eq!(flags.ask("POST", "flags/inclusionList", body).await.status, 200);
+    }
+    let with = |student: &'static str, stored: bool| {
+        let body = json!({ "context": "assign-prog", "groupsForSession": { "classId": ["c2"] },
+            "includeStoredUserGroups": stored });
+        flags.send("POST", "v6/featureflag", Some(student), body)
+    };
+    assert_eq!(flags.keys("ada").await, json!(["ONE"]));
+    assert_eq!(with("ada", true).await.body, json!(["ONE", "TWO"]));
+    assert_eq!(with("ada", false).await.body, json!(["TWO"]));
+    assert_eq!(with("stranger", false).await.body, json!(["TWO"]));
+    assert_eq!(flags.keys("ada").await, json!(["ONE"]), "nothing of it is stored");
+}
+
+#[tokio::test]
+async fn each_student_who_was_shown_a_flag_is_counted_once() {
+    let flags = Flags::new().await;
+    let made = flags.made(flag("HINTS", "includeAll")).await;
+    for student in ["ada", "bob"] {
+        flags.known(student, json!([])).await;
+        flags.keys(student).await;
+        let older = json!({ "userId": student, "context": "assign-prog" });
+        assert_eq!(flags.ask("POST", "v5/featureflag", older).await.body, json!(["HINTS"]));
+    }
+    let page = flags.ask("POST", "flags/paginated", json!({ "skip": 0, "take": 5 })).await.body;
+    assert_eq!((&page["total"], &page["nodes"][0]["featureFlagExposures"]), (&json!(1), &json!(2)));
+    let ask = json!({ "flagId": made["id"], "range": "last_seven_days", "clientOffset": 0 });
+    let days = flags.ask("POST", "flags/date", ask).await.body;
+    assert_eq!(
+        (days.as_array().unwrap().len(), &days[0]["count"], &days[1]["count"]),
+        (7, &json!(2), &json!(0))
+    );
+    let unknown = json!({ "flagId": NOBODY, "range": "total", "clientOffset": 0 });
+    let told = format!("Feature flag with id {NOBODY} not found");
+    assert_eq!(why(&flags.ask("POST", "flags/date", unknown).await), (404, told.as_str()));
+}
+
+#[tokio::test]
+async fn pages_of_flags_are_searched_and_sorted() {
+    let flags = Flags::new().await;
+    for key in ["B", "A", "C"] {
+        flags.made(flag(key, "includeAll")).await;
+    }
+    let page = |more: Value| {
+        let mut body = json!({ "skip": 0, "take": 2 });
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        flags.ask("POST", "flags/paginated", body)
+    };
+    let keys = |page: &Value| -> Vec<String> {
+        page["nodes"].as_array().unwrap().iter().map(|n| n["key"].as_str().unwrap().to_owned()).collect()
+    };
+    let sorted = page(json!({ "sortParams": { "key": "name", "sortAs": "DESC" } })).await.body;
+    assert_eq!((keys(&sorted), &sorted["total"]), (vec!["C".to_owned(), "B".into()], &json!(3)));
+    let found = page(json!({ "searchParams": { "key": "name", "string": "FLAG a" } })).await.body;
+    assert_eq!(keys(&found), ["A"]);
+    let none = page(json!({ "searchParams": { "key": "key", "string": "flag" } })).await.body;
+    assert_eq!(none["total"], 3, "there is no search by key");
+    assert_eq!(page(json!({ "sortParams": { "key": "order", "sortAs": "UP" } })).await.status, 400);
+}
+
+#[tokio::test]
+async fn pages_of_flags_are_cut_as_pages_of_experiments_are() {
+    let flags = Flags::new().await;
+    for key in ["A", "B", "C"] {
+        flags.made(flag(key, "includeAll")).await;
+    }
+    for (skip, take, expected) in [
+        (json!(-1), json!(2), Err("OFFSET must not be negative")),
+        (json!(0), json!(-2), Err("LIMIT must not be negative")),
+        (json!(0), json!(1e300), Err("bigint out of range")),
+        (json!(1), json!(0), Ok(2)),
+        (json!(0.6), json!(1.4), Ok(1)),
+        (json!(3), json!(1), Ok(0)),
+    ] {
+        for path in ["flags/paginated", "experiments/paginated"] {
+            let page = flags.ask("POST", path, json!({ "skip": skip, "take": take })).await;
+            match expected {
+                Err(why) => {
+                    assert_eq!((page.status, page.body["message"].as_str()), (500, Some(why)), "{path}")
+                }
+                Ok(_) => assert_eq!((page.status, &page.body["skip"]), (200, &skip), "{path}"),
+            }
+            if let (Ok(many), "flags/paginated") = (expected, path) {
+                assert_eq!(
+                    (&page.body["total"], page.body["nodes"].as_array().unwrap().len()),
+                    (&json!(3), many)
+                );
+            }
+        }
+    }
+}
+
+/// A file of a flag, with one list on each side.
+fn file(name: &str, key: &str, sub_segments: Value) -> Value {
+    let segment = |sub_segments: Value, users: Value| {
+        json!({ "name": "list", "context": "assign-prog", "type": "private", "individualForSegment": users,
+                "groupForSegment": [], "subSegments": sub_segments })
+    };
+    let mut content = flag(key, "excludeAll");
+    content["featureFlagSegmentInclusion"] = json!([
+        { "enabled": true, "listType": "Individual", "segment": segment(json!([]), json!([{ "userId": "ada" }])) },
+        { "enabled": true, "listType": "Segment", "segment": segment(sub_segments, json!([])) },
+    ]);
+    content["featureFlagSegmentExclusion"] = json!([
+        { "enabled": true, "listType": "Individual", "segment": segment(json!([]), json!([{ "userId": "bob" }])) },
+    ]);
+    json!({ "fileName": name, "fileContent": content.to_string() })
+}
+
+fn named(id: &str) -> Value {
+    json!([{ "id": id, "name": "s", "context": "assign-prog", "type": "public" }])
+}
+
+#[tokio::test]
+async fn files_of_flags_are_judged() {
+    let flags = Flags::new().await;
+    flags.made(flag("THERE", "includeAll")).await;
+    let mut elsewhere = flag("AWAY", "includeAll");
+    elsewhere["context"] = json!(["nowhere"]);
+    let mut shapeless = flag("SHAPELESS", "includeAll");
+    shapeless["status"] = json!("on");
+    let of = |name: &str, content: &Value| json!({ "fileName": name, "fileContent": content.to_string() });
+    let files = json!({ "files": [
+        file("new.json", "NEW", json!([])),
+        file("twin.json", "NEW", json!([])),
+        file("there.json", "THERE", json!([])),
+        file("half.json", "HALF", named(NOBODY)),
+        of("elsewhere.json", &elsewhere),
+        of("shapeless.json", &shapeless),
+        of("null.json", &Value::Null),
+        of("list.json", &json!([flag("LISTED", "includeAll")])),
+        { "fileName": "cut.json", "fileContent": "{" },
+        of("bare.json", &flag("BARE", "includeAll")),
+    ] });
+    let judged = flags.ask("POST", "flags/import/validation", files).await;
+    let word = |name: &str, fit: &str| json!({ "fileName": name, "compatibilityType": fit });
+    let wanted = json!([
+        word("new.json", "compatible"),
+        word("twin.json", "incompatible"),
+        word("there.json", "incompatible"),
+        word("half.json", "warning"),
+        word("elsewhere.json", "incompatible"),
+        word("shapeless.json", "incompatible"),
+        word("null.json", "incompatible"),
+        word("list.json", "incompatible"),
+        word("cut.json", "incompatible"),
+        {},
+    ]);
+    assert_eq!((judged.status, judged.body), (200, wanted));
+    for body in
+        [json!({}), json!({ "files": {} }), json!({ "files": [{ "fileName": "", "fileContent": "" }] })]
+    {
+        assert_eq!(flags.ask("POST", "flags/import/validation", body.clone()).await.status, 400, "{body}");
+        assert_eq!(flags.ask("POST", "flags/import", body.clone()).await.status, 400, "{body}");
+    }
+}
+
+#[tokio::test]
+async fn a_flag_from_a_file_waits_to_be_turned_on() {
+    let flags = Flags::new().await;
+    let files = json!({ "files": [
+        file("new.json", "NEW", json!([])),
+        file("half.json", "HALF", named(NOBODY)),
+        { "fileName": "cut.json", "fileContent": "{" },
+    ] });
+    let told = flags.ask("POST", "flags/import", files.clone()).await;
+    let word = |name: &str, error: Value| json!({ "fileName": name, "error": error });
+    let wanted = json!([
+        word("new.json", Value::Null),
+        word("half.json", Value::Null),
+        word("cut.json", json!("incompatible")),
+    ]);
+    assert_eq!((told.status, told.body), (200, wanted));
+    let all = flags.ask("GET", "flags", Value::Null).await.body;
+    assert_eq!(all.as_array().unwrap().len(), 2);
+    let lists =
+        |flag: &Value, side: &str| flag[format!("featureFlagSegment{side}")].as_array().unwrap().clone();
+    for (flag, kept) in all.as_array().unwrap().iter().zip([2, 1]) {
+        assert_eq!(flag["status"], "disabled");
+        let path = format!("flags/{}", flag["id"].as_str().unwrap());
+        let flag = flags.ask("GET", &path, Value::Null).await.body;
+        let (inclusion, exclusion) = (lists(&flag, "Inclusion"), lists(&flag, "Exclusion"));
+        assert_eq!((inclusion.len(), exclusion.len()), (kept, 1), "{flag}");
+        assert!(inclusion.iter().all(|list| list["enabled"] == false), "{flag}");
+        assert_eq!(exclusion[0]["enabled"], true);
+        assert_eq!(exclusion[0]["segment"]["individualForSegment"][0]["userId"], "bob");
+        assert_eq!(exclusion[0]["segment"]["type"], "private");
+    }
+    let again = flags.ask("POST", "flags/import", files).await.body;
+    assert_eq!(again[0]["error"], "incompatible", "a key is taken once: {again}");
+}
+
+#[tokio::test]
+async fn a_flag_that_was_given_out_can_be_taken_in_elsewhere() {
+    let (one, other) = (Flags::new().await, Flags::new().await);
+    let made = one.made(flag("HINTS", "excludeAll")).await;
+    one.listed("inclusion", &made, "ada").await;
+    let path = format!("flags/export/{}", made["id"].as_str().unwrap());
+    let given = one.ask("GET", &path, Value::Null).await.body;
+    let file = json!({ "fileName": "hints.json", "fileContent": given.to_string() });
+    let told = other.ask("POST", "flags/import", json!({ "files": [file] })).await;
+    assert_eq!(told.body[0]["error"], Value::Null, "{}", told.body);
+    let all = other.ask("GET", "flags", Value::Null).await.body;
+    assert_eq!((&all[0]["key"], all[0]["id"] == made["id"]), (&json!("HINTS"), false));
+}
+
+#[tokio::test]
+async fn lists_of_a_flag_come_from_files() {
+    let flags = Flags::new().await;
+    let made = flags.made(flag("HINTS", "excludeAll")).await;
+    let mut list = segment(json!(["ada"]), json!([]));
+    list["listType"] = json!("Individual");
+    let file = |name: &str, content: &Value| json!({ "fileName": name, "fileContent": content.to_string() });
+    let mut typeless = list.clone();
+    typeless["listType"] = json!("");
+    let files = json!([file("list.json", &list), file("typeless.json", &typeless)]);
+    let body = json!({ "files": files, "listType": "inclusion", "flagId": made["id"] });
+    let told = flags.ask("POST", "flags/lists/import", body.clone()).await;
+    assert_eq!(told.status, 200, "{}", told.body);
+    assert_eq!(told.body[0], json!({ "fileName": "list.json", "error": null }));
+    assert_eq!(told.body[1]["error"], "incompatible");
+    let path = format!("flags/{}", made["id"].as_str().unwrap());
+    let shown = flags.ask("GET", &path, Value::Null).await.body;
+    let lists = shown["featureFlagSegmentInclusion"].as_array().unwrap();
+    assert_eq!((lists.len(), &lists[0]["enabled"]), (1, &json!(false)));
+    assert_eq!(lists[0]["segment"]["individualForSegment"][0]["userId"], "ada");
+    let mut unknown = body.clone();
+    unknown["flagId"] = json!(NOBODY);
+    let told = "Cannot read properties of null (reading 'context')";
+    assert_eq!(why(&flags.ask("POST", "flags/lists/import", unknown).await), (500, told));
+    let mut sideless = body;
+    sideless["listType"] = json!("Individual");
+    assert_eq!(flags.ask("POST", "flags/lists/import", sideless).await.status, 400);
+}
