@@ -1,7 +1,7 @@
 //! Anthropic's Messages API: the codec, which does no I/O, and the model on top of it.
 //!
-//! [`encode`], [`decode`] and [`StreamDecoder`] are pure and public, for tests and for programs that bring their own
-//! way to the server. [`AnthropicModel`] brings one, with retries and timeouts.
+//! [`encode`], [`decode`] and [`StreamDecoder`] are pure and public, for tests and for programs that bring
+//! their own way to the server. [`AnthropicModel`] brings one, with retries and timeouts.
 
 mod assembly;
 mod builder;
@@ -27,8 +27,8 @@ pub use decode::decode;
 pub use encode::encode;
 pub use stream::StreamDecoder;
 
-/// The model to use where none is chosen: the only place of this workspace that names a real one. Models are retired by
-/// their provider, so a program that must not change chooses its own.
+/// The model to use where none is chosen: the only place of this workspace that names a real one. Models are
+/// retired by their provider, so a program that must not change chooses its own.
 ///
 /// ```
 /// use agentgraph_llm::AnthropicModel;
@@ -42,10 +42,10 @@ pub const DEFAULT_MODEL: &str = "claude-sonnet-5-5";
 
 /// A model behind Anthropic's Messages API, or behind a server that speaks it. Cheap to clone.
 ///
-/// A call that failed is tried again (twice, unless told otherwise) when that can help: after 408, 409, 429, 5xx and
-/// 529, and when the connection failed. What the server asks for (`x-should-retry`, `retry-after-ms`, `retry-after` up
-/// to a minute) goes before the own back-off of 0.5 s, doubled up to 8 s. Failures about money are not tried again, nor
-/// is a stream whose first event was seen.
+/// A call that failed is tried again (twice, unless told otherwise) when that can help: after 408, 409, 429,
+/// 5xx and 529, and when the connection failed. What the server asks for (`x-should-retry`, `retry-after-ms`,
+/// `retry-after` up to a minute) goes before the own back-off of 0.5 s, doubled up to 8 s. Failures about
+/// money are not tried again, nor is a stream whose first event was seen.
 ///
 /// ```no_run
 /// use agentgraph_llm::anthropic::DEFAULT_MODEL;
@@ -72,7 +72,8 @@ impl AnthropicModel {
         AnthropicModelBuilder::default()
     }
 
-    /// Settings of a model with the key of `ANTHROPIC_API_KEY` and, if set, the address of `ANTHROPIC_BASE_URL`.
+    /// Settings of a model with the key of `ANTHROPIC_API_KEY` and, if set, the address of
+    /// `ANTHROPIC_BASE_URL`.
     ///
     /// # Errors
     /// `E_LLM_CONFIG` when there is no key.

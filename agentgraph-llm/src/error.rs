@@ -1,8 +1,8 @@
 //! What a model call or a tool loop fails with: one opaque [`Error`] with a stable code.
 //!
-//! An error says what to do, and never holds a key or the text of a conversation. Whether the *same* request may
-//! succeed later is [`Error::is_retryable`]; a node's retry policy sees the same answer, because an error that is not
-//! worth a retry has an [`agentgraph::Terminal`] as its source, unless it has a cause of its own.
+//! An error says what to do, and never holds a key or the text of a conversation. Whether the *same* request
+//! may succeed later is [`Error::is_retryable`]; a node's retry policy sees the same answer, because an error
+//! that is not worth a retry has an [`agentgraph::Terminal`] as its source, unless it has a cause of its own.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -167,8 +167,8 @@ impl Error {
         self
     }
 
-    /// The same error with what was paid for before it, added to what it says already. For authors of models and loops:
-    /// who gets the error counts it.
+    /// The same error with what was paid for before it, added to what it says already. For authors of models
+    /// and loops: who gets the error counts it.
     pub fn with_usage(mut self, usage: Usage) -> Self {
         self.0.usage += usage;
         self
@@ -216,8 +216,8 @@ impl Error {
         self.0.retry_after
     }
 
-    /// What was paid for before it failed, such as the earlier rounds of a [`ToolLoop`](crate::ToolLoop). Zero for a call
-    /// that failed as a whole.
+    /// What was paid for before it failed, such as the earlier rounds of a [`ToolLoop`](crate::ToolLoop).
+    /// Zero for a call that failed as a whole.
     pub fn usage(&self) -> Usage {
         self.0.usage
     }

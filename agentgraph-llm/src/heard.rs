@@ -1,7 +1,7 @@
 //! What models say within a node of a graph, for whoever streams the messages of its run.
 //!
-//! A [`ChatStream`](crate::ChatStream) tells its events as it is read; a whole answer that nothing was told of is told at
-//! its end. Nodes do nothing about it, and without a listener nothing is done.
+//! A [`ChatStream`](crate::ChatStream) tells its events as it is read; a whole answer that nothing was told
+//! of is told at its end. Nodes do nothing about it, and without a listener nothing is done.
 
 use std::cell::Cell;
 use std::future::Future;

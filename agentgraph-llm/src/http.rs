@@ -1,7 +1,7 @@
 //! The way to a provider: one POST, tried again as long as that can help, whole or as a stream.
 //!
-//! It knows timeouts, retries and bytes. What the bytes mean, and what a provider's failure means, a [`Dialect`] and a
-//! [`Decoder`] say.
+//! It knows timeouts, retries and bytes. What the bytes mean, and what a provider's failure means, a
+//! [`Dialect`] and a [`Decoder`] say.
 
 mod clock;
 mod events;
@@ -102,8 +102,9 @@ impl Endpoint {
         }
     }
 
-    /// Sends a body and gives the events of the answer. It is there when the first event is: until then a failure is
-    /// tried again like any other, from then on it ends the stream, because what was seen cannot be taken back.
+    /// Sends a body and gives the events of the answer. It is there when the first event is: until then a
+    /// failure is tried again like any other, from then on it ends the stream, because what was seen cannot
+    /// be taken back.
     pub(crate) async fn stream<D: Decoder>(
         &self,
         body: String,

@@ -1,9 +1,9 @@
 //! JSON that is kept as the text it came as.
 //!
-//! A parsed value forgets the order of keys, the spelling of numbers and the escapes of strings. A provider's state
-//! must come back to it unchanged, so everything opaque is held as [`RawJson`], and fields that this crate does not
-//! know beside known ones as [`Extra`]. Both are plain strings in a checkpoint, whatever its format, and raw JSON on
-//! the wire.
+//! A parsed value forgets the order of keys, the spelling of numbers and the escapes of strings. A provider's
+//! state must come back to it unchanged, so everything opaque is held as [`RawJson`], and fields that this
+//! crate does not know beside known ones as [`Extra`]. Both are plain strings in a checkpoint, whatever its
+//! format, and raw JSON on the wire.
 
 mod extra;
 mod object;

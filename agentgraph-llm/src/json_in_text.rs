@@ -1,18 +1,20 @@
 //! JSON within the prose of an answer.
 //!
-//! Models are asked for JSON and write a sentence before it, a fence round it and a remark behind it. [`JsonInText`] finds
-//! the objects and arrays of a text; the last one is usually the answer. It knows brackets, strings and fences, not what
-//! the JSON should say.
+//! Models are asked for JSON and write a sentence before it, a fence round it and a remark behind it.
+//! [`JsonInText`] finds the objects and arrays of a text; the last one is usually the answer. It knows
+//! brackets, strings and fences, not what the JSON should say.
 //!
-//! - A *value* is an object or an array as RFC 8259 has them, so no `NaN`, no comments, no trailing commas, and nested no
-//!   deeper than `serde_json` reads (127 levels). Of values within each other the outermost counts. A lone number, string or
-//!   word counts only where nothing else stands: as the whole text, or as the whole of a JSON block.
-//! - If the text has fenced blocks marked `json` that are not empty, only what stands in them counts: that is where the model
-//!   says its JSON is.
+//! - A *value* is an object or an array as RFC 8259 has them, so no `NaN`, no comments, no trailing commas,
+//!   and nested no deeper than `serde_json` reads (127 levels). Of values within each other the outermost
+//!   counts. A lone number, string or word counts only where nothing else stands: as the whole text, or as
+//!   the whole of a JSON block.
+//! - If the text has fenced blocks marked `json` that are not empty, only what stands in them counts: that is
+//!   where the model says its JSON is.
 //! - A bracket that is no beginning of JSON is prose: `[sic]`, `{name}`, the outer braces of `{{"a": 1}}`.
-//! - What begins as JSON and breaks off is no value, and *nothing inside of it* is one either: the half of an answer must not
-//!   be taken for the whole. `{"plan": {"steps": 3}, "risk": NaN}` holds no value, and neither does `{"a": [1, 2]` at the end
-//!   of a cut text. [`broken`](JsonInText::broken) says where it broke, which is worth telling the model.
+//! - What begins as JSON and breaks off is no value, and *nothing inside of it* is one either: the half of an
+//!   answer must not be taken for the whole. `{"plan": {"steps": 3}, "risk": NaN}` holds no value, and
+//!   neither does `{"a": [1, 2]` at the end of a cut text. [`broken`](JsonInText::broken) says where it
+//!   broke, which is worth telling the model.
 //!
 //! The time is linear in the text, the memory beside it a few words per value found.
 

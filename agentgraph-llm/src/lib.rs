@@ -46,25 +46,28 @@
 //!
 //! # What is promised
 //!
-//! - *Nothing that was said is lost.* Blocks, fields and stop reasons without a name here are kept as the text they
-//!   came as, thoughts with their signatures, arguments with their spelling. They survive a checkpoint byte for byte
-//!   and go back to the provider unchanged.
+//! - *Nothing that was said is lost.* Blocks, fields and stop reasons without a name here are kept as the
+//!   text they came as, thoughts with their signatures, arguments with their spelling. They survive a
+//!   checkpoint byte for byte and go back to the provider unchanged.
 //! - *Broken arguments are never run.* They are kept as they are, and the model is told.
 //! - *A stream ends with exactly one last event*: the whole answer, or an error. A cut stream is an error.
-//! - *A refused answer leaves no trace.* What a node's own code has edited, changed or written for it is gone, and only that.
+//! - *A refused answer leaves no trace.* What a node's own code has edited, changed or written for it is
+//!   gone, and only that.
 //! - *Half an answer is none.* JSON that broke off, or an answer cut by a token limit, is asked for again.
-//! - *A retry never repeats what was seen.* Calls are tried again by the provider's own rules, streams only until their
-//!   first event.
+//! - *A retry never repeats what was seen.* Calls are tried again by the provider's own rules, streams only
+//!   until their first event.
 //! - *No key in any log, error or checkpoint*, and no conversation in any span: see [below](#traces).
 //!
 //! # What is not here
 //!
-//! Other providers' wires, prepared agents, middleware, MCP. The loop is not a graph: its rounds are not checkpointed.
+//! Other providers' wires, prepared agents, middleware, MCP. The loop is not a graph: its rounds are not
+//! checkpointed.
 //!
 //! # Traces
 //!
-//! Each model call is a `tracing` span `chat`, each tool call a span `execute_tool`, with the field names of the
-//! OpenTelemetry GenAI conventions: model, tokens, stop reason, error code. Exporters belong to the application.
+//! Each model call is a `tracing` span `chat`, each tool call a span `execute_tool`, with the field names of
+//! the OpenTelemetry GenAI conventions: model, tokens, stop reason, error code. Exporters belong to the
+//! application.
 
 pub mod anthropic;
 mod error;

@@ -1,8 +1,8 @@
 //! One turn of a conversation, and the blocks it is made of.
 //!
-//! A message is what a state keeps and a checkpoint stores, so its stored form is plain: structs and externally tagged
-//! enums, which MessagePack and JSON read back alike. It does not know any provider's wire; what a provider sent and
-//! this crate has no name for is kept raw.
+//! A message is what a state keeps and a checkpoint stores, so its stored form is plain: structs and
+//! externally tagged enums, which MessagePack and JSON read back alike. It does not know any provider's wire;
+//! what a provider sent and this crate has no name for is kept raw.
 
 mod block;
 mod ids;
@@ -41,7 +41,8 @@ pub enum Role {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Message {
-    /// The key under which a state's `by_id` reducer keeps it. Unique unless set by hand; never sent to a provider.
+    /// The key under which a state's `by_id` reducer keeps it. Unique unless set by hand; never sent to a
+    /// provider.
     pub id: String,
     /// Who speaks.
     pub role: Role,

@@ -13,8 +13,9 @@ pub use request::{ChatRequest, ToolChoice};
 pub use response::{ChatResponse, StopReason, Usage};
 pub use stream::{ChatEvent, ChatStream};
 
-/// A chat model. Within a node of a graph, what it says shows in the run's [messages](agentgraph::View::Messages) without
-/// the node doing anything: piece by piece where it is read as a stream, and at its end otherwise.
+/// A chat model. Within a node of a graph, what it says shows in the run's
+/// [messages](agentgraph::View::Messages) without the node doing anything: piece by piece where it is read as
+/// a stream, and at its end otherwise.
 ///
 /// Object-safe: a graph takes an `Arc<dyn ChatModel>` and does not know whose model it is.
 ///
@@ -55,8 +56,8 @@ pub trait ChatModel: Send + Sync {
     /// What the provider or the way to it failed with, after the model's own retries.
     async fn chat(&self, request: ChatRequest) -> Result<ChatResponse>;
 
-    /// Asks for one assistant message, piece by piece. The default gives the whole answer of [`chat`](Self::chat) as a
-    /// short series of events.
+    /// Asks for one assistant message, piece by piece. The default gives the whole answer of
+    /// [`chat`](Self::chat) as a short series of events.
     ///
     /// # Errors
     /// As [`chat`](Self::chat); once the stream is there, errors come as its last item.

@@ -1,13 +1,13 @@
 //! [`LlmNode`]: a node of a dependency graph that asks a model.
 //!
-//! One call of the node is: *compose* the question of what its dependencies asked and answered and of its own prompt, *call*
-//! the model, *check* the answer, and run the node's own code *after* it, which may edit the graph. An answer that is refused
-//! goes back to the model with the reason, as often as there are tries.
+//! One call of the node is: *compose* the question of what its dependencies asked and answered and of its own
+//! prompt, *call* the model, *check* the answer, and run the node's own code *after* it, which may edit the
+//! graph. An answer that is refused goes back to the model with the reason, as often as there are tries.
 //!
-//! - What a refused answer's own code has edited, changed or put in place of the text is gone; only an accepted answer leaves
-//!   traces. Tools that it called, and what else the code did outside, are not undone.
-//! - Timeouts and retries of the wire are the model's. An error of the model is the node's error at once, and a
-//!   [`RetryPolicy`](agentgraph::RetryPolicy) on the node asks from the start.
+//! - What a refused answer's own code has edited, changed or put in place of the text is gone; only an
+//!   accepted answer leaves traces. Tools that it called, and what else the code did outside, are not undone.
+//! - Timeouts and retries of the wire are the model's. An error of the model is the node's error at once, and
+//!   a [`RetryPolicy`](agentgraph::RetryPolicy) on the node asks from the start.
 //! - A node that is skipped asks nothing: its last output stands.
 
 mod after;
@@ -47,7 +47,8 @@ pub use tries::Refused;
 /// How often a node asks for one answer, unless told otherwise.
 pub const DEFAULT_TRIES: usize = 3;
 
-/// A node of a [`DependencyGraph`](agentgraph::DependencyGraph) that asks a model. See the [module](crate::node).
+/// A node of a [`DependencyGraph`](agentgraph::DependencyGraph) that asks a model. See the
+/// [module](crate::node).
 ///
 /// ```
 /// use agentgraph::prelude::*;
@@ -151,8 +152,8 @@ impl<O: 'static, S> LlmNode<O, S> {
         self
     }
 
-    /// Takes the run's own [`Database`], which the graph declares by `.session::<Database>("db")`: it begins as `null` and
-    /// is stored with the run.
+    /// Takes the run's own [`Database`], which the graph declares by `.session::<Database>("db")`: it begins
+    /// as `null` and is stored with the run.
     pub fn session_db(mut self) -> Self {
         self.db = Some(DbFrom::Session);
         self
@@ -164,8 +165,8 @@ impl<O: 'static, S> LlmNode<O, S> {
         self
     }
 
-    /// Composes the question otherwise, or sets more of it, such as its temperature. The database is in the composition; its
-    /// handle is locked meanwhile.
+    /// Composes the question otherwise, or sets more of it, such as its temperature. The database is in the
+    /// composition; its handle is locked meanwhile.
     ///
     /// ```
     /// use agentgraph_llm::prelude::*;
@@ -194,8 +195,8 @@ impl<O: 'static, S> LlmNode<O, S> {
         self
     }
 
-    /// Runs at most this many calls of tools in one message of the model at the same time (16 if not set, at least 1). How many
-    /// nodes run side by side is the graph's matter.
+    /// Runs at most this many calls of tools in one message of the model at the same time (16 if not set, at
+    /// least 1). How many nodes run side by side is the graph's matter.
     ///
     /// ```
     /// use agentgraph_llm::prelude::*;
@@ -224,8 +225,8 @@ impl<O: 'static, S> LlmNode<O, S> {
         self.json(JsonCheck::typed::<T>())
     }
 
-    /// Runs code on each answer that passed the check: it may edit the graph, change the database, replace the text, or
-    /// refuse. Given several times, one after the other.
+    /// Runs code on each answer that passed the check: it may edit the graph, change the database, replace
+    /// the text, or refuse. Given several times, one after the other.
     ///
     /// ```
     /// use agentgraph_llm::prelude::*;
@@ -279,7 +280,8 @@ impl<O: 'static, S> LlmNode<O, S> {
         self
     }
 
-    /// Accepts an answer that a token limit has cut. Without this it is refused, and the model asked to be shorter.
+    /// Accepts an answer that a token limit has cut. Without this it is refused, and the model asked to be
+    /// shorter.
     pub fn accept_cut(mut self) -> Self {
         self.accepts_cut = true;
         self
@@ -328,7 +330,8 @@ where
                     let answer = ask((deps, ctx, edits), Some(session.with(|db| db.clone())));
                     async move {
                         let answer = answer.await;
-                        // The answer may have changed it behind the back of its cell, which stores what was used.
+                        // The answer may have changed it behind the back of its cell, which stores what was
+                        // used.
                         session.with(|_| ());
                         answer
                     }

@@ -1,5 +1,5 @@
-//! What most programs need: `use agentgraph_llm::prelude::*;`. Goes together with agentgraph's own prelude, so
-//! [`StopReason`](crate::StopReason), which both crates have, is not in it.
+//! What most programs need: `use agentgraph_llm::prelude::*;`. Goes together with agentgraph's own prelude,
+//! so [`StopReason`](crate::StopReason), which both crates have, is not in it.
 
 pub use crate::anthropic::AnthropicModel;
 pub use crate::json::RawJson;

@@ -17,8 +17,8 @@ use crate::telemetry;
 
 pub use reply::Reply;
 
-/// A chat model for tests: it answers from a list of replies, or by a function of the request, and records each request.
-/// Clones share script and records, so a test keeps one and hands out the other.
+/// A chat model for tests: it answers from a list of replies, or by a function of the request, and records
+/// each request. Clones share script and records, so a test keeps one and hands out the other.
 ///
 /// ```
 /// use agentgraph_llm::prelude::*;

@@ -1,9 +1,9 @@
 //! Server-sent events from bytes, as they come.
 //!
-//! It knows lines and fields, not what the data means: data stays bytes, so a broken character is the reader's
-//! error and not silently replaced. Two things differ from the standard, both because a model's answer is a finite
-//! body and not an endless feed: an event at the end of the body counts although no blank line follows, and the size
-//! of one event is bounded.
+//! It knows lines and fields, not what the data means: data stays bytes, so a broken character is the
+//! reader's error and not silently replaced. Two things differ from the standard, both because a model's
+//! answer is a finite body and not an endless feed: an event at the end of the body counts although no blank
+//! line follows, and the size of one event is bounded.
 
 /// The most bytes of one event.
 pub(crate) const MAX_EVENT: usize = 32 * 1024 * 1024;
@@ -86,7 +86,8 @@ impl SseParser {
     }
 }
 
-/// The value of a line `name: value`, `name:value` or `name`. Comments start with a colon and so have no name.
+/// The value of a line `name: value`, `name:value` or `name`. Comments start with a colon and so have no
+/// name.
 fn field_value<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     let rest = line.strip_prefix(name)?;
     match rest.strip_prefix(b":") {

@@ -1,7 +1,7 @@
 //! Spans with the OpenTelemetry GenAI names. They hold sizes, ids and reasons, never what was said.
 //!
-//! `tracing` wants static span names, so the readable one (`chat claude-...`) is in `otel.name`, which the OpenTelemetry
-//! bridge takes as the span's name.
+//! `tracing` wants static span names, so the readable one (`chat claude-...`) is in `otel.name`, which the
+//! OpenTelemetry bridge takes as the span's name.
 
 use tracing::Span;
 use tracing::field::Empty;

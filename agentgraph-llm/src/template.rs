@@ -1,7 +1,8 @@
 //! Prompts with places for values of a database.
 //!
-//! `$db.user.name$` stands for the value under `user`, `name` of a JSON value that the nodes of a graph share. A template is
-//! parsed once, where it is written, so that a broken place is found before any model is asked; it knows nothing of nodes.
+//! `$db.user.name$` stands for the value under `user`, `name` of a JSON value that the nodes of a graph
+//! share. A template is parsed once, where it is written, so that a broken place is found before any model is
+//! asked; it knows nothing of nodes.
 //!
 //! | written | means |
 //! |---|---|
@@ -12,8 +13,9 @@
 //! | `\$db.user$` | the text `$db.user$`; a backslash before a place is written `\\` |
 //! | `$5`, `$dbase`, `\n` | themselves |
 //!
-//! Texts are put in as they are, everything else as JSON in one line. A value that is missing or `null` is an error, unless
-//! the template says what to [write instead](Template::missing_as): a prompt that reads "the goal is None" is rarely meant.
+//! Texts are put in as they are, everything else as JSON in one line. A value that is missing or `null` is an
+//! error, unless the template says what to [write instead](Template::missing_as): a prompt that reads "the
+//! goal is None" is rarely meant.
 
 mod path;
 
@@ -95,8 +97,8 @@ impl Template {
         self
     }
 
-    /// The same template with another one, or a plain text, behind it: the way to put in what a person has typed.
-    /// What to write instead of a missing value is said by the first of the two that says it.
+    /// The same template with another one, or a plain text, behind it: the way to put in what a person has
+    /// typed. What to write instead of a missing value is said by the first of the two that says it.
     pub fn and(mut self, more: impl Into<Template>) -> Self {
         let more = more.into();
         self.pieces.extend(more.pieces);
@@ -115,8 +117,8 @@ impl Template {
     /// Puts the values in.
     ///
     /// # Errors
-    /// `E_LLM_MISSING_VALUE` with all paths that lead to nothing or to `null`, and where each of them ends; never if the
-    /// template says what to write [instead](Self::missing_as).
+    /// `E_LLM_MISSING_VALUE` with all paths that lead to nothing or to `null`, and where each of them ends;
+    /// never if the template says what to write [instead](Self::missing_as).
     pub fn render(&self, db: &Value) -> Result<String> {
         let mut text = String::new();
         for piece in &self.pieces {
@@ -132,8 +134,8 @@ impl Template {
         Ok(text)
     }
 
-    /// Checks that every path leads to a value, before any prompt is written. A template that says what to write
-    /// [instead](Self::missing_as) always passes.
+    /// Checks that every path leads to a value, before any prompt is written. A template that says what to
+    /// write [instead](Self::missing_as) always passes.
     ///
     /// # Errors
     /// As [`render`](Self::render).

@@ -105,12 +105,13 @@ impl From<Block> for ToolOutput {
     }
 }
 
-/// How a tool fails. The first two are the model's business: it reads the text and may try again. The third is not:
-/// it ends the loop and reaches the node's caller with its type kept.
+/// How a tool fails. The first two are the model's business: it reads the text and may try again. The third
+/// is not: it ends the loop and reaches the node's caller with its type kept.
 ///
-/// `?` on a standard error makes it [`Fatal`](ToolError::Fatal), so that an interrupt of the engine passes through and
-/// no internal error text reaches a model by accident. To show a failure to the model, say so:
-/// `.map_err(ToolError::failed)?`. (This type is no `std::error::Error` itself, which is what makes that `?` possible.)
+/// `?` on a standard error makes it [`Fatal`](ToolError::Fatal), so that an interrupt of the engine passes
+/// through and no internal error text reaches a model by accident. To show a failure to the model, say so:
+/// `.map_err(ToolError::failed)?`. (This type is no `std::error::Error` itself, which is what makes that `?`
+/// possible.)
 ///
 /// ```
 /// use agentgraph_llm::ToolError;

@@ -1,18 +1,20 @@
 //! The bounded tool loop: ask the model, run the calls it asks for, give it the results, until it is done.
 //!
-//! It runs inside one node. The engine does not see its rounds: a node that is run again (after a retry, a kill, an
-//! interrupt in a tool) runs its loop from the start: the model is asked again and may ask for other calls, and tools must
-//! bear to be called twice. A tool that asks a person gives the question a key made of what the call would do
-//! (`ctx.interrupt_as(key, question)`), so that calls that run side by side get their own answers. If the model wants something else
-//! when it is asked again, its answer is voided and the new call asks. A question that must not be asked twice belongs in a node of
-//! its own, behind the one that keeps the calls in the state.
+//! It runs inside one node. The engine does not see its rounds: a node that is run again (after a retry, a
+//! kill, an interrupt in a tool) runs its loop from the start: the model is asked again and may ask for other
+//! calls, and tools must bear to be called twice. A tool that asks a person gives the question a key made of
+//! what the call would do (`ctx.interrupt_as(key, question)`), so that calls that run side by side get their
+//! own answers. If the model wants something else when it is asked again, its answer is voided and the new
+//! call asks. A question that must not be asked twice belongs in a node of its own, behind the one that keeps
+//! the calls in the state.
 //!
 //! What always holds:
-//! - The calls of one assistant message run concurrently, a bounded number at a time; their results stand in the order
-//!   of the calls, in one user message. A call that fails does not stop the others.
-//! - Only a complete call to a known tool with a JSON object as arguments is run. Every other call is answered with an
-//!   error that tells the model what was wrong, and the loop goes on.
-//! - A [`ToolChoice`] that forces a call holds for the first round only; if it held for all, no model could ever finish.
+//! - The calls of one assistant message run concurrently, a bounded number at a time; their results stand in
+//!   the order of the calls, in one user message. A call that fails does not stop the others.
+//! - Only a complete call to a known tool with a JSON object as arguments is run. Every other call is
+//!   answered with an error that tells the model what was wrong, and the loop goes on.
+//! - A [`ToolChoice`] that forces a call holds for the first round only; if it held for all, no model could
+//!   ever finish.
 //! - However the loop ends, no call is left without a result, so the conversation can be sent again.
 
 mod calls;
@@ -79,8 +81,8 @@ type See<'a> = Box<dyn Fn(ChatEvent) -> BoxFuture<'a, ()> + Send + Sync + 'a>;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ToolLoopOutcome {
-    /// The messages the loop added to the conversation, in order: assistant, results, assistant ... With these at its
-    /// end the conversation can be sent again however the loop ended.
+    /// The messages the loop added to the conversation, in order: assistant, results, assistant ... With
+    /// these at its end the conversation can be sent again however the loop ended.
     pub messages: Vec<Message>,
     /// The last answer of the model.
     pub response: ChatResponse,
@@ -141,8 +143,8 @@ impl<'a> ToolLoop<'a> {
         self
     }
 
-    /// Runs at most this many calls of one message at the same time (16 if not set, at least one). The others wait for
-    /// their turn, in the order of the calls.
+    /// Runs at most this many calls of one message at the same time (16 if not set, at least one). The others
+    /// wait for their turn, in the order of the calls.
     pub fn max_concurrency(mut self, calls: usize) -> Self {
         self.max_concurrency = calls.max(1);
         self
@@ -154,7 +156,8 @@ impl<'a> ToolLoop<'a> {
         self
     }
 
-    /// Streams the model's answers and shows each event, waiting until it was taken. In a node, `ctx.emit` fits:
+    /// Streams the model's answers and shows each event, waiting until it was taken. In a node, `ctx.emit`
+    /// fits:
     ///
     /// ```
     /// use agentgraph::Ctx;
@@ -173,13 +176,14 @@ impl<'a> ToolLoop<'a> {
         self
     }
 
-    /// Runs the loop. Tools that the request itself offers are the caller's: a call of one is answered as unknown.
+    /// Runs the loop. Tools that the request itself offers are the caller's: a call of one is answered as
+    /// unknown.
     ///
     /// # Errors
-    /// `E_LLM_BAD_TOOL` before the first call when two tools have one name or a name or schema cannot be sent;
-    /// `E_LLM_TOOL_FAILED` with the tool's own error as [`cause`](crate::Error::cause) when a tool failed fatally, after all
-    /// calls of that message ended; and what the model failed with. What the rounds before have cost is
-    /// [`Error::usage`](crate::Error::usage).
+    /// `E_LLM_BAD_TOOL` before the first call when two tools have one name or a name or schema cannot be
+    /// sent; `E_LLM_TOOL_FAILED` with the tool's own error as [`cause`](crate::Error::cause) when a tool
+    /// failed fatally, after all calls of that message ended; and what the model failed with. What the rounds
+    /// before have cost is [`Error::usage`](crate::Error::usage).
     pub async fn run(self, mut request: ChatRequest) -> Result<ToolLoopOutcome> {
         let toolbox = Toolbox::new(&self.tools, &mut request)?;
         let mut added = Vec::new();

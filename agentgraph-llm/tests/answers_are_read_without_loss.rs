@@ -1,7 +1,8 @@
 //! Answers of the Messages API as they come over the wire, and what is made of them.
 //!
-//! Each `tests/wire/NAME.sse` or `NAME.json` has a `NAME.expected` beside it: the events, the message as it would go back,
-//! and what else the response says. `UPDATE_EXPECTED=1` writes these files; read the difference before you keep it.
+//! Each `tests/wire/NAME.sse` or `NAME.json` has a `NAME.expected` beside it: the events, the message as it
+//! would go back, and what else the response says. `UPDATE_EXPECTED=1` writes these files; read the
+//! difference before you keep it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fmt::Write as _;

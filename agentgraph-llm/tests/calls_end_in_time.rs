@@ -1,5 +1,5 @@
-//! Timeouts, against a server that falls silent. Nothing here measures time: a call that does not end hangs the test, and
-//! where something must happen before a timeout, a longer one is tried until it does.
+//! Timeouts, against a server that falls silent. Nothing here measures time: a call that does not end hangs
+//! the test, and where something must happen before a timeout, a longer one is tried until it does.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod support;

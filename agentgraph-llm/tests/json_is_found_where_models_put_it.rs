@@ -1,12 +1,13 @@
-//! JSON is found in the prose of an answer: texts that models write, random values in random prose, random brackets
-//! against a slow reference, and texts that are made to hurt.
+//! JSON is found in the prose of an answer: texts that models write, random values in random prose, random
+//! brackets against a slow reference, and texts that are made to hurt.
 //!
-//! Faults made by hand that these tests caught: escapes not known, raw line feeds taken into strings, `01` taken for a
-//! number, a depth off by one, brackets closed by the wrong ones, prose looked at again only behind its string, its strings not
-//! forgotten, JSON that misses a comma taken for prose, doubled braces taken for JSON, cut strings taken for prose, the first
-//! value of a cut array kept, inner values of broken JSON kept (outside and inside of blocks, and when it breaks once more),
-//! brackets and strings within broken JSON not told apart, its depth forgotten, empty blocks taken for blocks, broken blocks
-//! passed over, short fences that close long ones, quotes looked for again and again.
+//! Faults made by hand that these tests caught: escapes not known, raw line feeds taken into strings, `01`
+//! taken for a number, a depth off by one, brackets closed by the wrong ones, prose looked at again only
+//! behind its string, its strings not forgotten, JSON that misses a comma taken for prose, doubled braces
+//! taken for JSON, cut strings taken for prose, the first value of a cut array kept, inner values of broken
+//! JSON kept (outside and inside of blocks, and when it breaks once more), brackets and strings within broken
+//! JSON not told apart, its depth forgotten, empty blocks taken for blocks, broken blocks passed over, short
+//! fences that close long ones, quotes looked for again and again.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use agentgraph_llm::json_in_text::{JsonInText, last_json};

@@ -1,13 +1,14 @@
-//! Nodes of a dependency graph that ask a model: what they ask, what they accept, how they ask again, what a refused answer
-//! leaves behind (nothing), and what it all costs.
+//! Nodes of a dependency graph that ask a model: what they ask, what they accept, how they ask again, what a
+//! refused answer leaves behind (nothing), and what it all costs.
 //!
 //! A fake model named `A` answers `A1`, `A2`, ...; a conversation is shown as `s:S,u:A,a:A1,u:..`.
 //!
-//! Faults made by hand that these tests caught: edits of refused tries kept, changes of the database made at once, feedback
-//! that grows when it should not and that does not when it should, no reason given, the reason noted at the wrong try, one try
-//! too few and one too many, refusals asked again, cut answers accepted, a fallback not said to be one, dependencies in the
-//! wrong order, names in place of prompts, shorthands not known, tokens not spent, passes and totals not counted, a length that
-//! is only a lower bound, types not read, the pass's input not read.
+//! Faults made by hand that these tests caught: edits of refused tries kept, changes of the database made at
+//! once, feedback that grows when it should not and that does not when it should, no reason given, the reason
+//! noted at the wrong try, one try too few and one too many, refusals asked again, cut answers accepted, a
+//! fallback not said to be one, dependencies in the wrong order, names in place of prompts, shorthands not
+//! known, tokens not spent, passes and totals not counted, a length that is only a lower bound, types not
+//! read, the pass's input not read.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::sync::Arc;
@@ -751,7 +752,8 @@ async fn a_node_of_a_template_goes_on_where_the_run_stood() {
     assert_eq!(asked(&behind), ["s:S,u:gate,a:yes,u:T of A1,a:T1,u:B"]);
 }
 
-/// The last value of the text counts, whoever wraps it; a question is one turn of a conversation of any model.
+/// The last value of the text counts, whoever wraps it; a question is one turn of a conversation of any
+/// model.
 #[tokio::test]
 async fn a_fenced_answer_is_as_good_as_a_bare_one() {
     let model = ScriptedModel::new(["Like [1]:\n```json\n{\"answer\": \"}\"}\n```\nOr {}."]);

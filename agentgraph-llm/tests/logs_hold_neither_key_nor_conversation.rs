@@ -1,4 +1,5 @@
-//! What the log says at its finest level. One test alone in its file: a subscriber is seen by all of a process.
+//! What the log says at its finest level. One test alone in its file: a subscriber is seen by all of a
+//! process.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod support;

@@ -167,7 +167,8 @@ fn every_kind_of_block_is_written_with_its_further_fields() {
     }
 }
 
-/// What a model said goes back as it said it: the text of each block that is not a plain known one is the same text.
+/// What a model said goes back as it said it: the text of each block that is not a plain known one is the
+/// same text.
 #[test]
 fn an_assistant_turn_goes_back_unchanged() {
     let blocks = [

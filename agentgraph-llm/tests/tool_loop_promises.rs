@@ -48,7 +48,8 @@ fn show(messages: &[Message]) -> Vec<String> {
     messages.iter().map(|message| format!("{:?}: {}", message.role, line(message))).collect()
 }
 
-/// Runs the script with `echo`; also says how often it was called. Whatever happens, no call is left without a result.
+/// Runs the script with `echo`; also says how often it was called. Whatever happens, no call is left without
+/// a result.
 async fn run(script: impl IntoIterator<Item = Reply>, max_rounds: usize) -> (ToolLoopOutcome, usize) {
     let count = Arc::new(AtomicUsize::new(0));
     let model = ScriptedModel::new(script);
@@ -384,7 +385,8 @@ async fn what_the_rounds_before_a_failure_cost_is_in_the_error() {
     assert_eq!(error.usage(), Usage::default());
 }
 
-/// A loop runs in a node on any runtime: its future can go to another thread, and tools may be shared or borrowed.
+/// A loop runs in a node on any runtime: its future can go to another thread, and tools may be shared or
+/// borrowed.
 #[tokio::test]
 async fn a_loop_can_be_spawned_with_shared_and_borrowed_tools() {
     let shared: Vec<Arc<dyn Tool>> = vec![Arc::new(echo(&Arc::default()))];

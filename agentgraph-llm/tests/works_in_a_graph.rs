@@ -1,5 +1,5 @@
-//! Model, tools and messages inside a graph: what a node adds is kept by id, survives a checkpoint, and an interrupt in a
-//! tool stops the run and goes on with the answer.
+//! Model, tools and messages inside a graph: what a node adds is kept by id, survives a checkpoint, and an
+//! interrupt in a tool stops the run and goes on with the answer.
 #![allow(missing_docs)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -108,7 +108,8 @@ async fn an_interrupt_in_a_tool_stops_the_run_and_the_answer_goes_to_the_tool() 
     assert_eq!(texts, ["Tea, please.", "", "", "Enjoy your tea.", "Thank you.", "You are welcome."]);
     assert_eq!(chat.messages[2].results().next().unwrap().as_text(), "bought");
 
-    // What the provider gets in the last turn, read back from the checkpoint, is what it would get without one.
+    // What the provider gets in the last turn, read back from the checkpoint, is what it would get without
+    // one.
     let sent = anthropic::encode("m", &model.requests()[3], false);
     for part in [
         r#"{"type":"thinking","thinking":"tea it is","signature":"EqQBCg=="}"#,

@@ -205,15 +205,18 @@ impl Ctx {
         Edits::new(Arc::clone(&self.shared), self.request)
     }
 
-    /// Asks a person, or whatever else is outside. The first time it stops the run with `value`, which the caller sees as an
-    /// [`Interrupt`](crate::Interrupt). When the run is resumed the node runs again from its top, and this returns the answer.
+    /// Asks a person, or whatever else is outside. The first time it stops the run with `value`, which the
+    /// caller sees as an [`Interrupt`](crate::Interrupt). When the run is resumed the node runs again from
+    /// its top, and this returns the answer.
     ///
-    /// The n-th call of a node gets the n-th answer, **if it asks the same**: an answer belongs to the JSON value that was
-    /// asked. If the node asks something else when it runs again, the answer is voided, and with it those to the calls after
-    /// it. The new question is open under a new id, and [`Interrupt::replaces`](crate::Interrupt::replaces) says why.
+    /// The n-th call of a node gets the n-th answer, **if it asks the same**: an answer belongs to the JSON
+    /// value that was asked. If the node asks something else when it runs again, the answer is voided, and
+    /// with it those to the calls after it. The new question is open under a new id, and
+    /// [`Interrupt::replaces`](crate::Interrupt::replaces) says why.
     ///
-    /// So a question has to be a function of the state. Where it comes from a model, a clock or the order in which parallel work
-    /// ends, put that into a node before this one, or give the question a key with [`interrupt_as`](Ctx::interrupt_as).
+    /// So a question has to be a function of the state. Where it comes from a model, a clock or the order in
+    /// which parallel work ends, put that into a node before this one, or give the question a key with
+    /// [`interrupt_as`](Ctx::interrupt_as).
     ///
     /// # Errors
     /// [`Interrupted`], to be returned by `?`. Whatever becomes of it, the engine knows that the task waits.
@@ -221,11 +224,13 @@ impl Ctx {
         self.shared.control.interrupt(self.request, Which::Next, value, None)
     }
 
-    /// [`interrupt`](Ctx::interrupt), and the caller also sees the JSON schema of the answer. With the feature `validate` an
-    /// answer that does not fit it is refused before anything is stored or run; without, when the node reads it as a `T`.
+    /// [`interrupt`](Ctx::interrupt), and the caller also sees the JSON schema of the answer. With the
+    /// feature `validate` an answer that does not fit it is refused before anything is stored or run;
+    /// without, when the node reads it as a `T`.
     ///
-    /// Only the value decides whether the question is the same. An answer that was given under another schema is checked
-    /// again; if it does not fit, the call fails with `E_BAD_ANSWER` and the question stays open under its id, with the new schema.
+    /// Only the value decides whether the question is the same. An answer that was given under another schema
+    /// is checked again; if it does not fit, the call fails with `E_BAD_ANSWER` and the question stays open
+    /// under its id, with the new schema.
     ///
     /// # Errors
     /// As [`interrupt`](Ctx::interrupt).
@@ -236,12 +241,13 @@ impl Ctx {
         self.shared.control.interrupt(self.request, Which::Next, value, schema_of::<T>())
     }
 
-    /// [`interrupt`](Ctx::interrupt), with a key instead of a place among the calls. The answer goes to the question with the
-    /// same key, in whatever order the node asks. Calls with a key do not count among those without.
+    /// [`interrupt`](Ctx::interrupt), with a key instead of a place among the calls. The answer goes to the
+    /// question with the same key, in whatever order the node asks. Calls with a key do not count among those
+    /// without.
     ///
-    /// Several questions of one task may be open together: a node that asks all of them before it returns the first error
-    /// shows all of them to the caller, each with an id of its own. They can be answered in any order; the node runs again when
-    /// none is open.
+    /// Several questions of one task may be open together: a node that asks all of them before it returns the
+    /// first error shows all of them to the caller, each with an id of its own. They can be answered in any
+    /// order; the node runs again when none is open.
     ///
     /// The value is compared as well, unless the key is [for any value](InterruptKey::for_any_value).
     ///
@@ -280,7 +286,8 @@ impl Ctx {
     /// ```
     ///
     /// # Errors
-    /// As [`interrupt`](Ctx::interrupt). Two questions with one key in one attempt fail the task with `E_SAME_KEY`.
+    /// As [`interrupt`](Ctx::interrupt). Two questions with one key in one attempt fail the task with
+    /// `E_SAME_KEY`.
     pub fn interrupt_as<T: DeserializeOwned>(
         &self,
         key: impl Into<InterruptKey>,
@@ -302,8 +309,9 @@ impl Ctx {
         self.shared.control.interrupt(self.request, Which::Key(key.into()), value, schema_of::<T>())
     }
 
-    /// Gives a value to whoever streams this run; waits while the stream is full. Without a stream it does nothing, and
-    /// the value is not even encoded. What is emitted inside a subgraph is an event of the subgraph's node.
+    /// Gives a value to whoever streams this run; waits while the stream is full. Without a stream it does
+    /// nothing, and the value is not even encoded. What is emitted inside a subgraph is an event of the
+    /// subgraph's node.
     pub async fn emit(&self, value: impl Serialize) {
         self.heartbeat();
         let (shared, request) = self.shared.heard(self.request);
@@ -313,7 +321,8 @@ impl Ctx {
         sink.emit(request, value).await;
     }
 
-    /// Says that the task is alive, for its [idle timeout](crate::IntoNode::idle_timeout). Without one it does nothing.
+    /// Says that the task is alive, for its [idle timeout](crate::IntoNode::idle_timeout). Without one it
+    /// does nothing.
     pub fn heartbeat(&self) {
         self.shared.beat(self.request);
     }
@@ -323,15 +332,16 @@ impl Ctx {
         self.shared.root().hears_custom
     }
 
-    /// The context of the node within which this is called, if somebody streams the [messages](crate::View::Messages) of
-    /// its run. For those who make chat models: what a model says can be shown without the node doing anything about it.
-    /// Found in the node's own future, and not in tasks that it spawns.
+    /// The context of the node within which this is called, if somebody streams the
+    /// [messages](crate::View::Messages) of its run. For those who make chat models: what a model says can be
+    /// shown without the node doing anything about it. Found in the node's own future, and not in tasks that
+    /// it spawns.
     pub fn of_messages() -> Option<Ctx> {
         CURRENT.try_with(Ctx::clone).ok()
     }
 
-    /// Gives a piece of what a model says to whoever streams the run's messages. It is added even if the stream is full:
-    /// see [`poll_room`](Ctx::poll_room).
+    /// Gives a piece of what a model says to whoever streams the run's messages. It is added even if the
+    /// stream is full: see [`poll_room`](Ctx::poll_room).
     pub fn message(&self, piece: impl Serialize) {
         self.heartbeat();
         let (shared, request) = self.shared.heard(self.request);
@@ -341,7 +351,8 @@ impl Ctx {
         }
     }
 
-    /// Ready once the stream has room, so that a model is not read faster than the stream is. Ready at once without one.
+    /// Ready once the stream has room, so that a model is not read faster than the stream is. Ready at once
+    /// without one.
     pub fn poll_room(&self, cx: &mut std::task::Context<'_>) -> std::task::Poll<()> {
         match &self.shared.root().sink {
             None => std::task::Poll::Ready(()),
@@ -372,8 +383,8 @@ impl Ctx {
         }
     }
 
-    /// The superstep, counted from 1 in this call of `invoke`, `resume` or `proceed`; in an [eager](crate::StateGraph::eager)
-    /// graph which of the tasks that were started it is.
+    /// The superstep, counted from 1 in this call of `invoke`, `resume` or `proceed`; in an
+    /// [eager](crate::StateGraph::eager) graph which of the tasks that were started it is.
     pub fn step(&self) -> u64 {
         self.request.step
     }
@@ -384,14 +395,14 @@ impl Ctx {
     }
 
     /// Stops the run gracefully: this superstep is finished and committed, then the call ends with
-    /// [`StopReason::Drained`](crate::StopReason::Drained) and `proceed()` goes on. Asked for in the last superstep, the run
-    /// just finishes.
+    /// [`StopReason::Drained`](crate::StopReason::Drained) and `proceed()` goes on. Asked for in the last
+    /// superstep, the run just finishes.
     pub fn drain(&self) {
         self.shared.root().drains.store(true, Ordering::Release);
     }
 
-    /// Counts what this task used up, for the run's [`Budget`](crate::Budget): tokens, or money in its smallest coin. What
-    /// a failed attempt has spent is spent. Counted whether there is a budget or not.
+    /// Counts what this task used up, for the run's [`Budget`](crate::Budget): tokens, or money in its
+    /// smallest coin. What a failed attempt has spent is spent. Counted whether there is a budget or not.
     pub fn spend(&self, unit: impl Into<Cow<'static, str>>, amount: u64) {
         self.shared.root().spending.spend(unit.into(), amount);
     }

@@ -1,8 +1,10 @@
-//! Dependency graphs: nodes that give outputs, each of which runs once its dependencies are done, once a pass.
+//! Dependency graphs: nodes that give outputs, each of which runs once its dependencies are done, once a
+//! pass.
 //!
-//! [`DependencyGraph`] is the builder. What comes out of it runs by the same machinery as a state graph: outputs are a
-//! [state](outputs) whose channels are the nodes, and a pass is what a superstep is there. Only who runs next is a matter of
-//! its own: [`plan`], over the [graph as built](base) and a [layer](layer) of what this pass has changed.
+//! [`DependencyGraph`] is the builder. What comes out of it runs by the same machinery as a state graph:
+//! outputs are a [state](outputs) whose channels are the nodes, and a pass is what a superstep is there. Only
+//! who runs next is a matter of its own: [`plan`], over the [graph as built](base) and a [layer](layer) of
+//! what this pass has changed.
 
 pub(crate) mod base;
 pub(crate) mod compile;
@@ -48,10 +50,11 @@ type Place = &'static Location<'static>;
 
 /// A dependency graph in the making. `O` is what nodes give, `S` what a pass is given.
 ///
-/// In a *pass* every node runs once, when all it depends on is done, and gets their outputs. Which of several ready nodes
-/// begins first is fixed: nodes without dependencies queue up in order of declaration, a node queues up when the first of
-/// its dependencies is done, those behind one node in the order of its edges, and the first in the queue that is ready is
-/// next. With [`max_concurrency(1)`](crate::RunBuilder::max_concurrency) that is the order in which they run; without,
+/// In a *pass* every node runs once, when all it depends on is done, and gets their outputs. Which of several
+/// ready nodes begins first is fixed: nodes without dependencies queue up in order of declaration, a node
+/// queues up when the first of its dependencies is done, those behind one node in the order of its edges, and
+/// the first in the queue that is ready is next. With
+/// [`max_concurrency(1)`](crate::RunBuilder::max_concurrency) that is the order in which they run; without,
 /// they run in parallel.
 ///
 /// ```
@@ -185,7 +188,8 @@ impl<O, S> DependencyGraph<O, S> {
         self
     }
 
-    /// Lets `to` run after `from`, without getting its output. If `from` will not run in a pass, `to` does not wait for it.
+    /// Lets `to` run after `from`, without getting its output. If `from` will not run in a pass, `to` does
+    /// not wait for it.
     #[track_caller]
     pub fn order(mut self, from: impl AsRef<str>, to: impl AsRef<str>) -> Self {
         let edge = self.pair(from.as_ref(), to.as_ref(), Location::caller());
@@ -197,8 +201,8 @@ impl<O, S> DependencyGraph<O, S> {
         Edge { from: self.names.id(from), to: self.names.id(to), place }
     }
 
-    /// Names a function that makes nodes while a pass runs, of the arguments that an edit gives. A pass that is kept by a
-    /// checkpointer adds its temporary nodes from templates, since a function cannot be stored.
+    /// Names a function that makes nodes while a pass runs, of the arguments that an edit gives. A pass that
+    /// is kept by a checkpointer adds its temporary nodes from templates, since a function cannot be stored.
     ///
     /// ```
     /// use agentgraph::prelude::*;
@@ -231,8 +235,8 @@ impl<O, S> DependencyGraph<O, S> {
         self
     }
 
-    /// Gives all nodes a dependency of their own kind: they take it with [`Dep<T>`](crate::Dep). One per type, the last one
-    /// counts.
+    /// Gives all nodes a dependency of their own kind: they take it with [`Dep<T>`](crate::Dep). One per
+    /// type, the last one counts.
     pub fn dep<T: Send + Sync + 'static>(mut self, dependency: T) -> Self {
         self.deps.insert(TypeId::of::<T>(), Arc::new(dependency));
         self
@@ -267,8 +271,9 @@ impl<O, S> DependencyGraph<O, S> {
         self
     }
 
-    /// Makes it a failure, [`Code::NotRun`](crate::Code::NotRun), that a pass ends while a node waits for one that will not
-    /// run. By default the pass is finished, and [`Outputs::not_run`] lists such nodes. Pruned nodes are no failure.
+    /// Makes it a failure, [`Code::NotRun`](crate::Code::NotRun), that a pass ends while a node waits for one
+    /// that will not run. By default the pass is finished, and [`Outputs::not_run`] lists such nodes. Pruned
+    /// nodes are no failure.
     pub fn fail_on_waiting_nodes(mut self) -> Self {
         self.must_be_complete = true;
         self

@@ -1,7 +1,7 @@
 //! The loop: plan, execute, merge, commit, one superstep after the other.
 //!
-//! *Plan* and *merge* are pure and know no runtime. Only *execute* awaits users' code, and only *commit* awaits storage.
-//! Everything is by dense ids; names appear where something leaves the process.
+//! *Plan* and *merge* are pure and know no runtime. Only *execute* awaits users' code, and only *commit*
+//! awaits storage. Everything is by dense ids; names appear where something leaves the process.
 
 mod answers;
 mod asks;
@@ -147,8 +147,8 @@ impl<S: State> Default for Scratch<S> {
     }
 }
 
-/// Ready nodes never give the executor a turn by themselves; after so many supersteps the loop does, so that timeouts
-/// and cancellation from other tasks are heard.
+/// Ready nodes never give the executor a turn by themselves; after so many supersteps the loop does, so that
+/// timeouts and cancellation from other tasks are heard.
 const STEPS_WITHOUT_YIELD: u64 = 256;
 
 /// How a superstep of one task stands.
@@ -209,8 +209,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
-    /// Goes on from superstep to superstep until there is a reason to pause. What is rarely awaited is boxed, so that every run need not have room for
-    /// it: the future of a short run would cost more than its steps.
+    /// Goes on from superstep to superstep until there is a reason to pause. What is rarely awaited is boxed,
+    /// so that every run need not have room for it: the future of a short run would cost more than its steps.
     pub(crate) async fn supersteps(&mut self) -> Result<Pause, Error> {
         if !self.halted.is_empty() {
             let nodes = std::mem::take(&mut self.halted);

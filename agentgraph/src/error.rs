@@ -143,11 +143,11 @@ codes! {
 }
 
 impl Code {
-    /// Whether a failure with this code ends the run, also when it comes up inside of a subgraph: no retry and no handler of the
-    /// nodes around it sees it.
+    /// Whether a failure with this code ends the run, also when it comes up inside of a subgraph: no retry
+    /// and no handler of the nodes around it sees it.
     ///
-    /// True for a failing store or lease, for stored bytes that cannot be used, and for what is wrong with a call. False for
-    /// what a node or its graph did: a policy of the node around it may have a cure.
+    /// True for a failing store or lease, for stored bytes that cannot be used, and for what is wrong with a
+    /// call. False for what a node or its graph did: a policy of the node around it may have a cure.
     pub(crate) const fn ends_the_run(self) -> bool {
         match self {
             // The store and the lease.
@@ -237,8 +237,8 @@ impl fmt::Display for Code {
     }
 }
 
-/// What an engine call fails with. Opaque: ask it for its [`code`](Error::code), the node, the thread, the last
-/// state, and by [`source`](StdError::source) for the error a node returned.
+/// What an engine call fails with. Opaque: ask it for its [`code`](Error::code), the node, the thread, the
+/// last state, and by [`source`](StdError::source) for the error a node returned.
 pub struct Error(Box<Inner>);
 
 struct Inner {
@@ -332,8 +332,9 @@ impl Error {
         self.0.thread.as_deref()
     }
 
-    /// The tasks that failed, in task order, the one of this error among them. Empty where no task of the frontier failed but
-    /// something else: the store, say, the merge of what tasks have written, or the node for the limit.
+    /// The tasks that failed, in task order, the one of this error among them. Empty where no task of the
+    /// frontier failed but something else: the store, say, the merge of what tasks have written, or the node
+    /// for the limit.
     ///
     /// ```
     /// # use agentgraph::prelude::*;
@@ -367,7 +368,8 @@ impl Error {
 
     /// The last state before the failure: what was merged, without the failed superstep.
     ///
-    /// `None` when the run had not read or built a state yet, when it failed in the middle of a merge, or when `S` is another type than the graph's.
+    /// `None` when the run had not read or built a state yet, when it failed in the middle of a merge, or
+    /// when `S` is another type than the graph's.
     pub fn state<S: Any + Send + Sync>(&self) -> Option<&S> {
         self.0.state.as_deref()?.downcast_ref()
     }

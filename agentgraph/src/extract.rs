@@ -1,7 +1,7 @@
 //! Extractors: what the arguments of a node may be.
 //!
-//! An extractor is made from the [`Task`] *before* the node's future exists, so that the future holds just what the
-//! node asked for. What is asked of a task is read, never taken: a node may be called again.
+//! An extractor is made from the [`Task`] *before* the node's future exists, so that the future holds just
+//! what the node asked for. What is asked of a task is read, never taken: a node may be called again.
 
 use std::any::{TypeId, type_name};
 use std::ops::Deref;
@@ -46,8 +46,8 @@ impl<'a, S: State> Task<'a, S> {
         Ctx::new(Arc::clone(self.shared), self.request)
     }
 
-    /// The time limits that were given with the dispatch that made the task. They are not those of whoever handles its
-    /// failure.
+    /// The time limits that were given with the dispatch that made the task. They are not those of whoever
+    /// handles its failure.
     #[inline]
     pub(crate) fn limits(&self) -> Option<Timeouts> {
         let input = self.input.filter(|_| !self.request.handles)?;
@@ -95,8 +95,8 @@ pub trait FromTask<S: State>: Sized {
     /// When the task does not have what is asked for.
     fn from_task(task: &Task<'_, S>) -> Result<Self, Self::Error>;
 
-    /// The dependency, session or input it needs, so that `compile()` can say when it is missing. An extractor that declares
-    /// nothing is not checked.
+    /// The dependency, session or input it needs, so that `compile()` can say when it is missing. An
+    /// extractor that declares nothing is not checked.
     fn requirement() -> Option<Requirement> {
         None
     }
@@ -128,7 +128,8 @@ impl Requirement {
         Requirement { kind: RequirementKind::Session, id: TypeId::of::<T>(), name: type_name::<T>() }
     }
 
-    /// An input of that type. `compile()` then refuses edges, joins and routes that lead to the node without one.
+    /// An input of that type. `compile()` then refuses edges, joins and routes that lead to the node without
+    /// one.
     ///
     /// ```
     /// use agentgraph::prelude::*;
@@ -212,8 +213,9 @@ impl<S: State> FromTask<S> for Ctx {
 
 /// The input of the [`Dispatch`](crate::Dispatch) that made this task.
 ///
-/// A plain edge, a join and a route variant without a payload carry no input, so `compile()` refuses them into a node that
-/// takes one. A node that is reached both ways takes an `Option<Input<I>>`: it is `None` where there is no input.
+/// A plain edge, a join and a route variant without a payload carry no input, so `compile()` refuses them
+/// into a node that takes one. A node that is reached both ways takes an `Option<Input<I>>`: it is `None`
+/// where there is no input.
 ///
 /// ```
 /// # use agentgraph::prelude::*;
@@ -295,7 +297,8 @@ fn misfit<I: DeserializeOwned>(bytes: &[u8], decoder: &str) -> String {
     error.map_or_else(|| decoder.to_owned(), |error| error.to_string())
 }
 
-/// A dependency that the graph was given with [`StateGraph::dep`](crate::StateGraph::dep): a client, a model, a pool.
+/// A dependency that the graph was given with [`StateGraph::dep`](crate::StateGraph::dep): a client, a model,
+/// a pool.
 #[derive(Debug)]
 pub struct Dep<T>(Arc<T>);
 
@@ -312,7 +315,8 @@ impl<T> Deref for Dep<T> {
     }
 }
 
-/// The graph was not given a dependency that a node asks for. `compile()` reports it before a run can meet it.
+/// The graph was not given a dependency that a node asks for. `compile()` reports it before a run can meet
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the graph was not given a `{0}`: call `.dep(..)` on the builder")]
 pub struct MissingDep(&'static str);

@@ -10,11 +10,12 @@ use serde_json::Value;
 use crate::error::{Code, Error, caused_by};
 
 /// What a node failed with. As an extractor it is for the node that handles it: see
-/// [`IntoNode::on_error`](crate::IntoNode::on_error). [`Error::failures`](crate::Error::failures) lists those of a run, and
-/// [`Checkpoint::failures`](crate::Checkpoint::failures) those of a thread.
+/// [`IntoNode::on_error`](crate::IntoNode::on_error). [`Error::failures`](crate::Error::failures) lists those
+/// of a run, and [`Checkpoint::failures`](crate::Checkpoint::failures) those of a thread.
 ///
-/// It is stored before the handler runs, so a handler that goes on in another process gets the same one. Error types that
-/// are to be had back whole are named with [`IntoNode::keeps_error`](crate::IntoNode::keeps_error).
+/// It is stored before the handler runs, so a handler that goes on in another process gets the same one.
+/// Error types that are to be had back whole are named with
+/// [`IntoNode::keeps_error`](crate::IntoNode::keeps_error).
 ///
 /// ```
 /// # use agentgraph::prelude::*;
@@ -123,8 +124,8 @@ impl Failure {
         &self.namespace
     }
 
-    /// The error itself, or the first of that type among its causes. `None` if it is another one, or if the node did not
-    /// say that it [keeps](crate::IntoNode::keeps_error) the type.
+    /// The error itself, or the first of that type among its causes. `None` if it is another one, or if the
+    /// node did not say that it [keeps](crate::IntoNode::keeps_error) the type.
     pub fn get<E: DeserializeOwned>(&self) -> Option<E> {
         let (_, value) = self.kept.iter().find(|(name, _)| name == type_name::<E>())?;
         E::deserialize(value).ok()
@@ -155,7 +156,8 @@ impl KeptError {
     }
 }
 
-/// A node asks for a [`Failure`] and was reached by an edge. Take an `Option<Failure>` in a node that is both.
+/// A node asks for a [`Failure`] and was reached by an edge. Take an `Option<Failure>` in a node that is
+/// both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the node asks for a `Failure` and was reached without one: take an `Option<Failure>`, or reach it by `.on_error(..)` only"

@@ -1,7 +1,7 @@
 //! [`StateGraph`], the builder: nodes, edges, joins, routes.
 //!
-//! The builder only notes down what it is told, with the place in the code where it was told. `compile()` judges, all at
-//! once, so that no mistake hides behind another.
+//! The builder only notes down what it is told, with the place in the code where it was told. `compile()`
+//! judges, all at once, so that no mistake hides behind another.
 
 pub(crate) mod compile;
 mod core;
@@ -153,7 +153,8 @@ impl<S: State<Schema: Default>> Default for StateGraph<S> {
 }
 
 impl<S: State> StateGraph<S> {
-    /// An empty graph over a state whose channels are known only now, such as [`JsonState`](crate::JsonState).
+    /// An empty graph over a state whose channels are known only now, such as
+    /// [`JsonState`](crate::JsonState).
     pub fn with_schema(schema: S::Schema) -> Self {
         StateGraph {
             schema,
@@ -187,10 +188,11 @@ impl<S: State> StateGraph<S> {
 
     /// From one node to another: the target runs in the superstep after the source.
     ///
-    /// With a list of sources it is a *join*: the target runs once all of them have run, however many supersteps apart.
-    /// [`any`] and [`n_of`] wait for fewer, and [`Sources::timeout`] only for so long. The sources that end in one superstep
-    /// arrive together, each once, however many dispatches of it ran; the order of declaration plays no part.
-    /// A node with no way out ends its branch, as an edge to [`END`](crate::END) does.
+    /// With a list of sources it is a *join*: the target runs once all of them have run, however many
+    /// supersteps apart. [`any`] and [`n_of`] wait for fewer, and [`Sources::timeout`] only for so long. The
+    /// sources that end in one superstep arrive together, each once, however many dispatches of it ran; the
+    /// order of declaration plays no part. A node with no way out ends its branch, as an edge to
+    /// [`END`](crate::END) does.
     ///
     /// ```
     /// # use agentgraph::prelude::*;
@@ -228,8 +230,8 @@ impl<S: State> StateGraph<S> {
         self
     }
 
-    /// Lets a pure function of the state choose among typed targets. It sees the state with its own node's update
-    /// applied, and not those of parallel nodes. `from` may be [`START`](crate::START).
+    /// Lets a pure function of the state choose among typed targets. It sees the state with its own node's
+    /// update applied, and not those of parallel nodes. `from` may be [`START`](crate::START).
     #[track_caller]
     pub fn route<R: IntoPicks>(
         mut self,
@@ -251,8 +253,8 @@ impl<S: State> StateGraph<S> {
         self
     }
 
-    /// Lets a pure function of the state choose among named targets; prefer [`route`](StateGraph::route), which cannot
-    /// name a wrong one. A name that is not among `targets` is an error of the run.
+    /// Lets a pure function of the state choose among named targets; prefer [`route`](StateGraph::route),
+    /// which cannot name a wrong one. A name that is not among `targets` is an error of the run.
     #[track_caller]
     pub fn branch<B: IntoGotos, T: Into<Name>>(
         mut self,
@@ -294,14 +296,15 @@ impl<S: State> StateGraph<S> {
         self
     }
 
-    /// Gives the graph a dependency that nodes take with [`Dep<T>`](crate::Dep). One per type; the last one counts.
+    /// Gives the graph a dependency that nodes take with [`Dep<T>`](crate::Dep). One per type; the last one
+    /// counts.
     pub fn dep<T: Send + Sync + 'static>(mut self, value: T) -> Self {
         self.deps.insert(TypeId::of::<T>(), Arc::new(value));
         self
     }
 
-    /// Gives every run a cell of its own that nodes take with [`Session<T>`](crate::Session). The name is what checkpoints
-    /// call it; one per type, the last one counts.
+    /// Gives every run a cell of its own that nodes take with [`Session<T>`](crate::Session). The name is
+    /// what checkpoints call it; one per type, the last one counts.
     pub fn session<T>(mut self, name: impl Into<String>) -> Self
     where
         T: Default + Serialize + DeserializeOwned + Send + 'static,
@@ -311,8 +314,8 @@ impl<S: State> StateGraph<S> {
         self
     }
 
-    /// The retry policy of nodes that have none of their own; see [`IntoNode::retry`](crate::IntoNode::retry).
-    /// `RetryPolicy::attempts(1)` on a node excepts it.
+    /// The retry policy of nodes that have none of their own; see
+    /// [`IntoNode::retry`](crate::IntoNode::retry). `RetryPolicy::attempts(1)` on a node excepts it.
     pub fn default_retry(mut self, policy: RetryPolicy) -> Self {
         self.policies.retry.push(policy);
         self
@@ -344,25 +347,30 @@ impl<S: State> StateGraph<S> {
         self
     }
 
-    /// Runs this node on the last state when a call reaches its limit of supersteps, so that it does not end with nothing
-    /// to show. It is one superstep beyond the limit; its update counts, and where it would go does not. The outcome is
-    /// [`Outcome::Stopped`](crate::Outcome::Stopped) all the same, and `proceed()` goes on where the limit was met.
+    /// Runs this node on the last state when a call reaches its limit of supersteps, so that it does not end
+    /// with nothing to show. It is one superstep beyond the limit; its update counts, and where it would go
+    /// does not. The outcome is [`Outcome::Stopped`](crate::Outcome::Stopped) all the same, and `proceed()`
+    /// goes on where the limit was met.
     #[track_caller]
     pub fn on_limit(mut self, node: impl Into<Name>) -> Self {
         self.on_limit = Some((node.into(), Location::caller()));
         self
     }
 
-    /// Runs the graph without supersteps: as soon as a task is done its update is merged and what it leads to starts, however
-    /// long others take. The state that a task reads is that of the moment at which it was reached.
+    /// Runs the graph without supersteps: as soon as a task is done its update is merged and what it leads to
+    /// starts, however long others take. The state that a task reads is that of the moment at which it was
+    /// reached.
     ///
-    /// - A node that is reached twice runs twice; only joins, also of one source as in `.edge(["work"], "report")`, wait. A
-    ///   join with dispatched sources counts them when all dispatches of that command are done.
-    /// - Updates merge in the order in which tasks finish, which checkpoints record. To write a channel without a reducer that
-    ///   another task has written meanwhile is [`Code::ConcurrentUpdate`](crate::Code::ConcurrentUpdate).
-    /// - [`max_supersteps`](crate::RunBuilder::max_supersteps) counts the tasks that are started, and an interrupt holds only
-    ///   what comes after it: the call returns when nothing else can run.
-    /// - `proceed()` [from](crate::RunBuilder::from) an older checkpoint merges in the order that was recorded.
+    /// - A node that is reached twice runs twice; only joins, also of one source as in
+    ///   `.edge(["work"], "report")`, wait. A join with dispatched sources counts them when all dispatches of
+    ///   that command are done.
+    /// - Updates merge in the order in which tasks finish, which checkpoints record. To write a channel
+    ///   without a reducer that another task has written meanwhile is
+    ///   [`Code::ConcurrentUpdate`](crate::Code::ConcurrentUpdate).
+    /// - [`max_supersteps`](crate::RunBuilder::max_supersteps) counts the tasks that are started, and an
+    ///   interrupt holds only what comes after it: the call returns when nothing else can run.
+    /// - `proceed()` [from](crate::RunBuilder::from) an older checkpoint merges in the order that was
+    ///   recorded.
     ///
     /// ```
     /// # use agentgraph::prelude::*;
@@ -402,24 +410,27 @@ impl<S: State> StateGraph<S> {
         self
     }
 
-    /// Makes it a failure, [`Code::StuckJoin`](crate::Code::StuckJoin), that a run ends while a join still waits for some of
-    /// its sources. By default the run is finished, and [`Outcome::Finished`](crate::Outcome::Finished) lists such joins.
+    /// Makes it a failure, [`Code::StuckJoin`](crate::Code::StuckJoin), that a run ends while a join still
+    /// waits for some of its sources. By default the run is finished, and
+    /// [`Outcome::Finished`](crate::Outcome::Finished) lists such joins.
     pub fn fail_on_stuck_joins(mut self) -> Self {
         self.stuck_fails = true;
         self
     }
 
-    /// Which version of the state this is; 0 if it is never said. Raise it when what is stored changes its meaning or its
-    /// type, and say with [`migration`](StateGraph::migration) how to come here from each earlier version. A new field, a field
-    /// that is gone ([`drops`](StateGraph::drops)) and `#[channel(alias = "old")]` need no version.
+    /// Which version of the state this is; 0 if it is never said. Raise it when what is stored changes its
+    /// meaning or its type, and say with [`migration`](StateGraph::migration) how to come here from each
+    /// earlier version. A new field, a field that is gone ([`drops`](StateGraph::drops)) and
+    /// `#[channel(alias = "old")]` need no version.
     pub fn schema_version(mut self, version: u32) -> Self {
         self.version = version;
         self
     }
 
-    /// How stored fields of version `from` become those of the version after it. It sees states, and updates of tasks that had
-    /// finished while their superstep was not committed ([`StoredFields::is_update`]); inputs of dispatches, answers and
-    /// sessions are not migrated. It may be called any number of times for one checkpoint, so it must be pure.
+    /// How stored fields of version `from` become those of the version after it. It sees states, and updates
+    /// of tasks that had finished while their superstep was not committed ([`StoredFields::is_update`]);
+    /// inputs of dispatches, answers and sessions are not migrated. It may be called any number of times for
+    /// one checkpoint, so it must be pure.
     ///
     /// A thread of a version without a way to this one is refused with
     /// [`Code::SchemaVersion`](crate::Code::SchemaVersion), and left as it is.
@@ -433,12 +444,13 @@ impl<S: State> StateGraph<S> {
         self
     }
 
-    /// Lets a stored field go that the state does not have any more. A thread with a field that is neither a channel nor
-    /// dropped is refused with [`Code::GraphChanged`](crate::Code::GraphChanged) by whatever would store it without the field:
-    /// `invoke`, `resume`, `proceed` and edits. After migrations, only the fields that they leave count.
+    /// Lets a stored field go that the state does not have any more. A thread with a field that is neither a
+    /// channel nor dropped is refused with [`Code::GraphChanged`](crate::Code::GraphChanged) by whatever
+    /// would store it without the field: `invoke`, `resume`, `proceed` and edits. After migrations, only the
+    /// fields that they leave count.
     ///
-    /// The field stays in the checkpoints that were stored before. It is a problem at compile if the state has a channel of that
-    /// name, today or as an alias.
+    /// The field stays in the checkpoints that were stored before. It is a problem at compile if the state
+    /// has a channel of that name, today or as an alias.
     ///
     /// ```
     /// # use agentgraph::prelude::*;
@@ -477,19 +489,22 @@ impl<S: State> StateGraph<S> {
         self
     }
 
-    /// Carries stored fields that the state does not have on as they are, instead of refusing their threads: for a program that
-    /// runs beside a newer one while that is rolled out. The bytes are in every full and every fork, and the newer program finds them as it
-    /// left them; whatever lifetime it gave the field, a program that does not know it never sets it back.
+    /// Carries stored fields that the state does not have on as they are, instead of refusing their threads:
+    /// for a program that runs beside a newer one while that is rolled out. The bytes are in every full and
+    /// every fork, and the newer program finds them as it left them; whatever lifetime it gave the field, a
+    /// program that does not know it never sets it back.
     ///
-    /// The results of finished tasks that wrote such a field are refused all the same: without its reducer they cannot be merged.
+    /// The results of finished tasks that wrote such a field are refused all the same: without its reducer
+    /// they cannot be merged.
     pub fn keeps_unknown_fields(mut self) -> Self {
         self.keeps_unknown_fields = true;
         self
     }
 
-    /// Gives the graph a template: a factory of temporary nodes, which [`Edits::add_node`](crate::Edits::add_node) asks for by
-    /// this name. It is given the arguments that the edit was given, which are stored with it, so that another process makes
-    /// the same node of them: what it returns must depend on nothing else.
+    /// Gives the graph a template: a factory of temporary nodes, which
+    /// [`Edits::add_node`](crate::Edits::add_node) asks for by this name. It is given the arguments that the
+    /// edit was given, which are stored with it, so that another process makes the same node of them: what it
+    /// returns must depend on nothing else.
     ///
     /// ```
     /// # use agentgraph::prelude::*;

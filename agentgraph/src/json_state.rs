@@ -1,6 +1,7 @@
 //! [`JsonState`]: a state whose channels are named at run time.
 //!
-//! The same trait as for a derived state, over a JSON map. For graphs that are built from a file, or by another program.
+//! The same trait as for a derived state, over a JSON map. For graphs that are built from a file, or by
+//! another program.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -51,7 +52,8 @@ pub enum JsonReducer {
     Once,
     /// The last write in task order replaces the value.
     Last,
-    /// The value is an array: the items of a written array go to its end, and so does any other written value.
+    /// The value is an array: the items of a written array go to its end, and so does any other written
+    /// value.
     Append,
     /// The value is an object: the entries of a written object replace those with the same key.
     Merge,
@@ -93,7 +95,8 @@ impl JsonSchema {
         self.add(name.into(), initial, reducer, lifetime, false)
     }
 
-    /// Adds a key whose values are secret: stored encrypted or not at all, and not shown in streams or by `Debug`.
+    /// Adds a key whose values are secret: stored encrypted or not at all, and not shown in streams or by
+    /// `Debug`.
     #[must_use]
     pub fn secret(
         self,

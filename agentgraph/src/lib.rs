@@ -1,7 +1,7 @@
 //! An embeddable, typed engine for stateful agent graphs.
 //!
-//! A plain `async fn` is a node; the graph is checked before it runs; a run that was stopped anywhere goes on where it
-//! stood; the engine costs next to nothing.
+//! A plain `async fn` is a node; the graph is checked before it runs; a run that was stopped anywhere goes on
+//! where it stood; the engine costs next to nothing.
 //!
 //! ```
 //! use agentgraph::prelude::*;
@@ -83,28 +83,30 @@
 //!
 //! # What is promised
 //!
-//! - *One order.* Tasks of a superstep are ordered by the declaration of their nodes, dispatches after them in the order
-//!   they were made. Updates merge in that order, whoever finishes first. An [eager](StateGraph::eager) graph merges in the
-//!   order in which tasks finish, and records it.
-//! - *Finished is finished.* A task is finished when its record is in the store. Before that its effects happen at least
-//!   once, after it never again; no engine can promise more. Dropping a run equals a kill.
-//! - *Nothing ends in silence.* A target that does not exist is a problem at `compile()` or an error of the run; a join
-//!   that waits for ever is reported as stuck; a thread whose graph changed under it is refused with the names.
-//! - *Cost follows change.* A step costs the same in a graph of ten nodes and of ten thousand, and a checkpoint holds
-//!   what the superstep wrote.
+//! - *One order.* Tasks of a superstep are ordered by the declaration of their nodes, dispatches after them
+//!   in the order they were made. Updates merge in that order, whoever finishes first. An
+//!   [eager](StateGraph::eager) graph merges in the order in which tasks finish, and records it.
+//! - *Finished is finished.* A task is finished when its record is in the store. Before that its effects
+//!   happen at least once, after it never again; no engine can promise more. Dropping a run equals a kill.
+//! - *Nothing ends in silence.* A target that does not exist is a problem at `compile()` or an error of the
+//!   run; a join that waits for ever is reported as stuck; a thread whose graph changed under it is refused
+//!   with the names.
+//! - *Cost follows change.* A step costs the same in a graph of ten nodes and of ten thousand, and a
+//!   checkpoint holds what the superstep wrote.
 //! - *Reading stored bytes* runs no code and does not panic.
 //!
 //! # What is not here
 //!
-//! Nothing is spawned for a run, unless it is to be stored [behind it](Durability::Async) or holds a lease that has to be
-//! renewed (one task for all runs of a graph, while there are any, in stores that outlive the process), and no executor is chosen: a run
-//! is a future, and a CPU-heavy node should hand its work to a thread pool itself. Timeouts and the waits between attempts use tokio's timer unless [`Services`] gives
-//! another one, `SqliteSaver` needs a tokio runtime, and `PostgresSaver` carries out each call in a task of its own, so that a run which nobody
-//! polls keeps no connection. There is no scheduler for waiting threads: a run that waits is a
-//! row in a store, not a task. Chat models and tools are in `agentgraph-llm`.
+//! Nothing is spawned for a run, unless it is to be stored [behind it](Durability::Async) or holds a lease
+//! that has to be renewed (one task for all runs of a graph, while there are any, in stores that outlive the
+//! process), and no executor is chosen: a run is a future, and a CPU-heavy node should hand its work to a
+//! thread pool itself. Timeouts and the waits between attempts use tokio's timer unless [`Services`] gives
+//! another one, `SqliteSaver` needs a tokio runtime, and `PostgresSaver` carries out each call in a task of
+//! its own, so that a run which nobody polls keeps no connection. There is no scheduler for waiting threads:
+//! a run that waits is a row in a store, not a task. Chat models and tools are in `agentgraph-llm`.
 
-/// Checkpoints: what a run leaves behind so that it can go on where it stood. This is the crate `agentgraph-checkpoint`, which is
-/// all that a store of one's own needs.
+/// Checkpoints: what a run leaves behind so that it can go on where it stood. This is the crate
+/// `agentgraph-checkpoint`, which is all that a store of one's own needs.
 pub mod checkpoint {
     #[doc(inline)]
     pub use agentgraph_checkpoint::*;

@@ -40,8 +40,8 @@ pub(crate) trait ErasedNode<S: State>: Send + Sync + 'static {
 /// Anything that can be a node: an `async fn` or closure of up to eight extractors that returns something
 /// [`IntoStep`], or a [`Node`].
 ///
-/// A closure that captures is written `move || { let url = url.clone(); async move { .. } }`: the future of an
-/// `async move || { .. }` borrows what it captures, so that one is a node only if it captures nothing.
+/// A closure that captures is written `move || { let url = url.clone(); async move { .. } }`: the future of
+/// an `async move || { .. }` borrows what it captures, so that one is a node only if it captures nothing.
 ///
 /// ```
 /// # use agentgraph::prelude::*;
@@ -81,8 +81,8 @@ pub trait IntoNode<S: State, M>: Sized {
         self.into_node().layered(layer)
     }
 
-    /// Tries the node again when it fails. Called several times, the first policy that retries the error decides, so that
-    /// each kind of error can have its own; attempts are counted over all of them.
+    /// Tries the node again when it fails. Called several times, the first policy that retries the error
+    /// decides, so that each kind of error can have its own; attempts are counted over all of them.
     ///
     /// ```
     /// # use agentgraph::prelude::*;
@@ -120,10 +120,11 @@ pub trait IntoNode<S: State, M>: Sized {
         node
     }
 
-    /// Lets another node of the graph handle what this one fails with, once its retries are used up. The handler stands in
-    /// its place in the superstep: it reads the same snapshot, the same [`Input`](crate::Input) and the
-    /// [`Failure`](crate::Failure), and its update and its way on count instead of the failed node's. If the handler fails
-    /// too, the run fails; when it goes on, only the handler runs again.
+    /// Lets another node of the graph handle what this one fails with, once its retries are used up. The
+    /// handler stands in its place in the superstep: it reads the same snapshot, the same
+    /// [`Input`](crate::Input) and the [`Failure`](crate::Failure), and its update and its way on count
+    /// instead of the failed node's. If the handler fails too, the run fails; when it goes on, only the
+    /// handler runs again.
     fn on_error(self, handler: impl Into<String>) -> Node<S> {
         let mut node = self.into_node();
         node.settings.on_error = Some(handler.into());
@@ -137,8 +138,8 @@ pub trait IntoNode<S: State, M>: Sized {
         node
     }
 
-    /// Lets the node wait until nothing else can run, and runs it once then, however often it was reached. Several deferred
-    /// nodes are released together. A dispatch to it does not wait.
+    /// Lets the node wait until nothing else can run, and runs it once then, however often it was reached.
+    /// Several deferred nodes are released together. A dispatch to it does not wait.
     ///
     /// ```
     /// # use agentgraph::prelude::*;
@@ -173,14 +174,15 @@ pub trait IntoNode<S: State, M>: Sized {
         node
     }
 
-    /// Lets the node run beside everything else in an [eager](crate::StateGraph::eager) graph, without anybody waiting for
-    /// it: its failure is no failure of the run, and it holds back neither deferred nodes nor the end. Nodes that are reached
-    /// only through it are detached, too. Their updates are merged if they are done before the end; what becomes of those
-    /// that are not, [`on_end`](IntoNode::on_end) says, and [`Outcome::Finished`](crate::Outcome::Finished) lists those that
-    /// were cut off. A run that is suspended runs them again when it goes on.
+    /// Lets the node run beside everything else in an [eager](crate::StateGraph::eager) graph, without
+    /// anybody waiting for it: its failure is no failure of the run, and it holds back neither deferred nodes
+    /// nor the end. Nodes that are reached only through it are detached, too. Their updates are merged if
+    /// they are done before the end; what becomes of those that are not, [`on_end`](IntoNode::on_end) says,
+    /// and [`Outcome::Finished`](crate::Outcome::Finished) lists those that were cut off. A run that is
+    /// suspended runs them again when it goes on.
     ///
-    /// They may not ask with [`Ctx::interrupt`](crate::Ctx::interrupt), nor be sources of a join that other nodes are sources
-    /// of, too.
+    /// They may not ask with [`Ctx::interrupt`](crate::Ctx::interrupt), nor be sources of a join that other
+    /// nodes are sources of, too.
     ///
     /// ```
     /// # use agentgraph::prelude::*;
@@ -214,25 +216,26 @@ pub trait IntoNode<S: State, M>: Sized {
         node
     }
 
-    /// What becomes of the node when the run is at its end, if it is [detached](IntoNode::detached) and still runs; it is
-    /// cancelled if nothing is said.
+    /// What becomes of the node when the run is at its end, if it is [detached](IntoNode::detached) and still
+    /// runs; it is cancelled if nothing is said.
     fn on_end(self, what: OnEnd) -> Node<S> {
         let mut node = self.into_node();
         node.settings.on_end = what;
         node
     }
 
-    /// Keeps what this node gave last, so that a temporary edit can [`skip`](crate::Edits::skip) it: its update, its gotos and
-    /// its dispatches, but not its edits. With a checkpointer the thread keeps it, so that a later run can use it again;
-    /// without one it lasts as long as the run. It costs a copy of every update of the node.
+    /// Keeps what this node gave last, so that a temporary edit can [`skip`](crate::Edits::skip) it: its
+    /// update, its gotos and its dispatches, but not its edits. With a checkpointer the thread keeps it, so
+    /// that a later run can use it again; without one it lasts as long as the run. It costs a copy of every
+    /// update of the node.
     fn keep_output(self) -> Node<S> {
         let mut node = self.into_node();
         node.settings.keeps_output = true;
         node
     }
 
-    /// Says where the commands of this node may go, so that `compile()` and the drawing know. Going elsewhere is then an
-    /// error of the node.
+    /// Says where the commands of this node may go, so that `compile()` and the drawing know. Going elsewhere
+    /// is then an error of the node.
     fn targets<T: AsRef<str>>(self, targets: impl IntoIterator<Item = T>) -> Node<S> {
         let mut node = self.into_node();
         node.settings.targets = Some(targets.into_iter().map(|name| name.as_ref().to_owned()).collect());
@@ -288,15 +291,16 @@ impl<S: State> IntoNode<S, IsNode> for Node<S> {
     }
 }
 
-/// A function as a node. The marker holds its argument types without owning them, so it is `Send` whatever they are.
+/// A function as a node. The marker holds its argument types without owning them, so it is `Send` whatever
+/// they are.
 struct FnNode<F, M> {
     function: F,
     marker: PhantomData<fn() -> M>,
 }
 
 pin_project! {
-    /// The future of a user's function, as the loop wants it. The box it lives in holds nothing else: `map` would put a
-    /// flag beside it and move the result once more, an async block would hold it twice.
+    /// The future of a user's function, as the loop wants it. The box it lives in holds nothing else: `map`
+    /// would put a flag beside it and move the result once more, an async block would hold it twice.
     struct Call<F, S> {
         #[pin]
         function: F,

@@ -1,7 +1,7 @@
 //! What the engine does about a slow or failing node: timeouts and retries.
 //!
-//! Every attempt is a fresh call of the node against the same snapshot. A node that waits for an answer is not failing:
-//! no second attempt starts while a request of its task is open.
+//! Every attempt is a fresh call of the node against the same snapshot. A node that waits for an answer is
+//! not failing: no second attempt starts while a request of its task is open.
 
 mod on_end;
 mod panic;

@@ -1,7 +1,8 @@
 //! Reducers: how a write changes a channel.
 //!
-//! A [`Reducer`] is a type, not a value: `derive(State)` names it in the type of the field's [`Slot`], so that a merge
-//! is plain code. It must be deterministic, since a write may be tried (for a router) and then be applied again.
+//! A [`Reducer`] is a type, not a value: `derive(State)` names it in the type of the field's [`Slot`], so
+//! that a merge is plain code. It must be deterministic, since a write may be tried (for a router) and then
+//! be applied again.
 
 mod by_id;
 #[doc(hidden)]
@@ -82,8 +83,8 @@ pub trait Reducer<T: Clone>: 'static {
         value
     }
 
-    /// [`reduce`](Reducer::reduce) for a look only. What is needed to undo it goes into the result; the default
-    /// keeps a clone of the value.
+    /// [`reduce`](Reducer::reduce) for a look only. What is needed to undo it goes into the result; the
+    /// default keeps a clone of the value.
     fn try_on(value: &mut T, write: &mut Self::Write) -> Undo<T> {
         let before = value.clone();
         Self::reduce(value, write.clone());
@@ -99,8 +100,8 @@ pub trait Reducer<T: Clone>: 'static {
     }
 }
 
-/// A reducer whose changes can be stored. The provided methods store the whole value at every change; a reducer that
-/// knows a smaller delta writes that.
+/// A reducer whose changes can be stored. The provided methods store the whole value at every change; a
+/// reducer that knows a smaller delta writes that.
 ///
 /// For the `Sum` of [`Reducer`]'s example, `impl StoredReducer<u64> for Sum {}` is enough.
 pub trait StoredReducer<T: Clone + Serialize>: Reducer<T, Write: Serialize + DeserializeOwned> {

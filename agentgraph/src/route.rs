@@ -6,8 +6,8 @@ use crate::step::{Dispatch, Goto, InputValue, IntoGoto};
 
 /// An enum whose variants name nodes. `#[derive(Route)]` writes this.
 ///
-/// A unit variant goes to the node of its name in snake case, or as `#[route("name")]` says; `#[route(end)]` ends the
-/// branch; a variant with one payload dispatches the node with that input.
+/// A unit variant goes to the node of its name in snake case, or as `#[route("name")]` says; `#[route(end)]`
+/// ends the branch; a variant with one payload dispatches the node with that input.
 ///
 /// ```
 /// use agentgraph::prelude::*;
@@ -60,7 +60,8 @@ impl RouteTarget {
     }
 }
 
-/// What a route decided: a position in its [`TARGETS`](Route::TARGETS), so that no name is looked up while a graph runs.
+/// What a route decided: a position in its [`TARGETS`](Route::TARGETS), so that no name is looked up while a
+/// graph runs.
 #[derive(Debug)]
 pub struct Pick {
     pub(crate) target: usize,
@@ -79,7 +80,8 @@ impl Pick {
     }
 }
 
-/// What the function of a [`route`](crate::StateGraph::route) may return: one [`Route`], or any number of them.
+/// What the function of a [`route`](crate::StateGraph::route) may return: one [`Route`], or any number of
+/// them.
 #[diagnostic::on_unimplemented(
     message = "the function of a `route` cannot return `{Self}`",
     label = "not a route",
@@ -88,8 +90,8 @@ impl Pick {
 pub trait IntoPicks {
     /// The enum that lists the targets.
     type Route: Route;
-    /// Whether one call may pick several targets. `compile()` warns of joins that wait for more than one target of a route
-    /// that picks one at a time.
+    /// Whether one call may pick several targets. `compile()` warns of joins that wait for more than one
+    /// target of a route that picks one at a time.
     const MAY_PICK_SEVERAL: bool = true;
     /// Hands every decision to `take`.
     fn into_picks(self, take: &mut dyn FnMut(Pick));

@@ -70,7 +70,8 @@ const STREAM_CAPACITY: usize = 64;
 
 /// A call in the making: `graph.invoke(input).thread("t-1").await?`, or `.stream()` instead of `.await`.
 ///
-/// `O` is what its outcome shows of the last state: all of it, unless the call is [narrowed](RunBuilder::output).
+/// `O` is what its outcome shows of the last state: all of it, unless the call is
+/// [narrowed](RunBuilder::output).
 #[must_use = "a run does nothing until it is awaited or streamed"]
 pub struct RunBuilder<S: State, O = S> {
     graph: CompiledGraph<S>,
@@ -169,7 +170,8 @@ impl<S: State> RunBuilder<S> {
 }
 
 impl<S: State, O> RunBuilder<S, O> {
-    /// Narrows what the outcome shows to what `P` takes of the last state, finished or not. Streams show the whole.
+    /// Narrows what the outcome shows to what `P` takes of the last state, finished or not. Streams show the
+    /// whole.
     ///
     /// ```
     /// # use agentgraph::prelude::*;
@@ -242,15 +244,16 @@ impl<S: State, O> RunBuilder<S, O> {
         }
     }
 
-    /// The thread whose state the run reads and whose checkpoints it writes. Needed with a checkpointer; without one it
-    /// is only a name for nodes to see.
+    /// The thread whose state the run reads and whose checkpoints it writes. Needed with a checkpointer;
+    /// without one it is only a name for nodes to see.
     pub fn thread(mut self, thread: impl AsRef<str>) -> Self {
         self.thread = Some(Arc::from(thread.as_ref()));
         self
     }
 
-    /// At most so many supersteps in this call; 1,000 by default. Reaching it is [`Outcome::Stopped`], and the run can
-    /// go on by `proceed()`. In an [eager](crate::StateGraph::eager) graph so many tasks may be started.
+    /// At most so many supersteps in this call; 1,000 by default. Reaching it is [`Outcome::Stopped`], and
+    /// the run can go on by `proceed()`. In an [eager](crate::StateGraph::eager) graph so many tasks may be
+    /// started.
     pub fn max_supersteps(mut self, steps: u64) -> Self {
         self.max_supersteps = steps;
         self
@@ -262,33 +265,36 @@ impl<S: State, O> RunBuilder<S, O> {
         self
     }
 
-    /// Stops the run at the next await once the token is cancelled: [`Outcome::Stopped`], with what has finished stored.
+    /// Stops the run at the next await once the token is cancelled: [`Outcome::Stopped`], with what has
+    /// finished stored.
     pub fn cancel(mut self, token: CancellationToken) -> Self {
         self.limits.cancel = Some(token);
         self
     }
 
-    /// Stops the run gracefully once the token is cancelled: the superstep that is under way is finished and committed.
+    /// Stops the run gracefully once the token is cancelled: the superstep that is under way is finished and
+    /// committed.
     pub fn drain(mut self, token: CancellationToken) -> Self {
         self.limits.drain = Some(token);
         self
     }
 
-    /// Stops this call after so much time, at the next await: [`Outcome::Stopped`], with what has finished stored.
+    /// Stops this call after so much time, at the next await: [`Outcome::Stopped`], with what has finished
+    /// stored.
     pub fn deadline(mut self, limit: Duration) -> Self {
         self.limits.deadline = Some(limit);
         self
     }
 
-    /// Fails a superstep that takes longer, with what has finished of it stored; in an [eager](crate::StateGraph::eager) graph
-    /// a task. No limit by default.
+    /// Fails a superstep that takes longer, with what has finished of it stored; in an
+    /// [eager](crate::StateGraph::eager) graph a task. No limit by default.
     pub fn step_timeout(mut self, limit: Duration) -> Self {
         self.limits.step_timeout = Some(limit);
         self
     }
 
-    /// Limits what the whole run may use up. Give it again when the run is resumed: what was spent is remembered, what may
-    /// be is not.
+    /// Limits what the whole run may use up. Give it again when the run is resumed: what was spent is
+    /// remembered, what may be is not.
     pub fn budget(mut self, budget: Budget) -> Self {
         self.budget = Some(budget);
         self
@@ -306,8 +312,9 @@ impl<S: State, O> RunBuilder<S, O> {
         self
     }
 
-    /// Changes the graph for the run that this call begins, before START's edges are followed. In a call that goes on with a
-    /// run it is refused with [`Code::EditRejected`](crate::Code::EditRejected): there, nodes edit.
+    /// Changes the graph for the run that this call begins, before START's edges are followed. In a call that
+    /// goes on with a run it is refused with [`Code::EditRejected`](crate::Code::EditRejected): there, nodes
+    /// edit.
     ///
     /// ```
     /// # use agentgraph::prelude::*;
@@ -357,12 +364,13 @@ impl<S: State, O> RunBuilder<S, O> {
         self
     }
 
-    /// Goes on from an older checkpoint of the thread, on a new branch and as a new run: `proceed()` runs again what ran
-    /// next there, `invoke` begins a run on the state as it was. Nothing that was stored is changed. What interrupts were
-    /// answered after that checkpoint is forgotten on the new branch, so they ask again.
+    /// Goes on from an older checkpoint of the thread, on a new branch and as a new run: `proceed()` runs
+    /// again what ran next there, `invoke` begins a run on the state as it was. Nothing that was stored is
+    /// changed. What interrupts were answered after that checkpoint is forgotten on the new branch, so they
+    /// ask again.
     ///
-    /// In an [eager](crate::StateGraph::eager) graph `proceed()` merges in the order that was recorded after that checkpoint,
-    /// whoever finishes first now.
+    /// In an [eager](crate::StateGraph::eager) graph `proceed()` merges in the order that was recorded after
+    /// that checkpoint, whoever finishes first now.
     ///
     /// ```
     /// # use agentgraph::prelude::*;
@@ -398,17 +406,18 @@ impl<S: State, O> RunBuilder<S, O> {
         self
     }
 
-    /// Streams what happens in subgraphs, too, in the same views: [`Event::namespace`](crate::Event::namespace) says in which, and
-    /// the task and the superstep are those of the subgraph. Their states and updates are shown as JSON, since theirs are
-    /// other types. Without it, what their nodes emit and what models say in them is heard as of the subgraph's node.
+    /// Streams what happens in subgraphs, too, in the same views:
+    /// [`Event::namespace`](crate::Event::namespace) says in which, and the task and the superstep are those
+    /// of the subgraph. Their states and updates are shown as JSON, since theirs are other types. Without it,
+    /// what their nodes emit and what models say in them is heard as of the subgraph's node.
     pub fn subgraphs(mut self) -> Self {
         self.subgraphs = true;
         self
     }
 
-    /// How many events the run may be ahead of the reader; 64 by default. A run that is further ahead waits: at once in
-    /// [`Ctx::emit`](crate::Ctx::emit), and otherwise before its next superstep. The updates of one superstep are not held
-    /// back, so one of 10,000 tasks is ahead by so many.
+    /// How many events the run may be ahead of the reader; 64 by default. A run that is further ahead waits:
+    /// at once in [`Ctx::emit`](crate::Ctx::emit), and otherwise before its next superstep. The updates of
+    /// one superstep are not held back, so one of 10,000 tasks is ahead by so many.
     pub fn stream_capacity(mut self, events: usize) -> Self {
         self.capacity = events;
         self

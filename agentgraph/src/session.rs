@@ -1,8 +1,8 @@
 //! [`Session<T>`]: one cell per run that nodes and tools read and change.
 //!
-//! For what a run carries along and no reducer describes: a cart, a browser, a running count of calls. It is part of the
-//! run, never of the process: two runs of one graph have two cells. Changes apply as they are made, so parallel nodes see
-//! each other's; what must merge in task order belongs into the state.
+//! For what a run carries along and no reducer describes: a cart, a browser, a running count of calls. It is
+//! part of the run, never of the process: two runs of one graph have two cells. Changes apply as they are
+//! made, so parallel nodes see each other's; what must merge in task order belongs into the state.
 
 use std::any::{Any, TypeId, type_name};
 use std::fmt;
@@ -18,8 +18,9 @@ use crate::record::bytes::Bytes;
 use crate::state::State;
 use agentgraph_checkpoint::delta::{EncodeError, encode};
 
-/// The run's cell of type `T`. The graph declares it with [`StateGraph::session`](crate::StateGraph::session); a new run
-/// begins with `T::default()`, a resumed one with what the checkpoint holds.
+/// The run's cell of type `T`. The graph declares it with
+/// [`StateGraph::session`](crate::StateGraph::session); a new run begins with `T::default()`, a resumed one
+/// with what the checkpoint holds.
 ///
 /// ```
 /// # use agentgraph::prelude::*;
@@ -62,9 +63,9 @@ struct Cell<T> {
 impl<T> Session<T> {
     /// Reads or changes the value. Do not call it again from within `change`: the cell is locked meanwhile.
     ///
-    /// The next commit stores the value, whether or not `change` changed it; so does the record of a task that finishes
-    /// while its superstep goes on. A task that fails or asks runs again on a session that it has changed already, unless
-    /// the process has ended in between.
+    /// The next commit stores the value, whether or not `change` changed it; so does the record of a task
+    /// that finishes while its superstep goes on. A task that fails or asks runs again on a session that it
+    /// has changed already, unless the process has ended in between.
     pub fn with<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
         let mut value = self.0.value.lock().unwrap_or_else(PoisonError::into_inner);
         // Within the lock: whoever stores it after that stores it changed.
@@ -85,7 +86,8 @@ impl<T> fmt::Debug for Session<T> {
     }
 }
 
-/// The graph has no session of a type that a node asks for, or the task runs where the run's sessions are not.
+/// The graph has no session of a type that a node asks for, or the task runs where the run's sessions are
+/// not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "there is no session of type `{0}` here: declare it with `.session(..)` on the builder; tasks that a host runs elsewhere have none"
@@ -144,7 +146,8 @@ impl SessionKind {
 pub(crate) struct Sessions {
     kinds: Arc<[SessionKind]>,
     cells: Vec<AnyCell>,
-    /// The uses of all cells together that this run has stored. Runs inside of it store some of them too, with their own records.
+    /// The uses of all cells together that this run has stored. Runs inside of it store some of them too,
+    /// with their own records.
     stored_uses: AtomicU64,
 }
 
@@ -154,7 +157,8 @@ pub(crate) type StoredSessions = Vec<(String, Bytes)>;
 impl Sessions {
     /// The cells of a run: as stored, or new.
     ///
-    /// `used` if they are newer than the checkpoint that the run goes on from, so that the next one stores them.
+    /// `used` if they are newer than the checkpoint that the run goes on from, so that the next one stores
+    /// them.
     pub(crate) fn open(
         kinds: &Arc<[SessionKind]>,
         stored: &StoredSessions,

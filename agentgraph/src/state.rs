@@ -1,9 +1,9 @@
 //! State: a struct whose fields are channels, and the partial state a node returns.
 //!
-//! The engine never looks inside a state. It asks for the list of channels, applies updates, and (for a state that
-//! is stored) has the change written down as a delta. `derive(State)` fixes the channels when the program is
-//! built; [`JsonState`](crate::JsonState) takes them from a table at run time. Both fit this one trait because
-//! every function gets the *schema*, which is zero-sized for a derived state.
+//! The engine never looks inside a state. It asks for the list of channels, applies updates, and (for a state
+//! that is stored) has the change written down as a delta. `derive(State)` fixes the channels when the
+//! program is built; [`JsonState`](crate::JsonState) takes them from a table at run time. Both fit this one
+//! trait because every function gets the *schema*, which is zero-sized for a derived state.
 
 use std::any::type_name;
 use std::borrow::Cow;
@@ -44,8 +44,8 @@ pub trait State: Clone + Send + Sync + 'static {
     /// The partial state a node returns. Empty by default.
     type Update: Default + Clone + Send + Sync + 'static;
 
-    /// Whether the `Debug` of what the engine shows (events, checkpoints) leaves the values out: `derive(State)` says so of a
-    /// struct with a secret field.
+    /// Whether the `Debug` of what the engine shows (events, checkpoints) leaves the values out:
+    /// `derive(State)` says so of a struct with a secret field.
     const HIDES: bool = false;
 
     /// The channels in order of declaration; their positions are used as ids below.
@@ -57,8 +57,8 @@ pub trait State: Clone + Send + Sync + 'static {
     /// Applies an update through the reducers.
     ///
     /// # Errors
-    /// [`StateError`] when the update does not fit the schema, which cannot happen to a derived state. What was
-    /// applied before the failing channel stays applied.
+    /// [`StateError`] when the update does not fit the schema, which cannot happen to a derived state. What
+    /// was applied before the failing channel stays applied.
     fn apply(&mut self, schema: &Self::Schema, update: Self::Update) -> Result<(), StateError>;
 
     /// Calls `look` with the state as it would be with `update` applied, then puts both back as they were.
@@ -81,7 +81,8 @@ pub trait State: Clone + Send + Sync + 'static {
     /// Takes the write to one channel out of `update`.
     fn discard(schema: &Self::Schema, update: &mut Self::Update, channel: usize);
 
-    /// Makes `update` do what it and then `later` would do: how the updates of a subgraph become the one of its node.
+    /// Makes `update` do what it and then `later` would do: how the updates of a subgraph become the one of
+    /// its node.
     ///
     /// # Errors
     /// As [`apply`](State::apply).
@@ -92,8 +93,8 @@ pub trait State: Clone + Send + Sync + 'static {
     ) -> Result<(), StateError>;
 }
 
-/// A state that can be kept by a checkpointer. `derive(State)` makes it of serde's traits, unless the struct says
-/// `#[state(volatile)]`.
+/// A state that can be kept by a checkpointer. `derive(State)` makes it of serde's traits, unless the struct
+/// says `#[state(volatile)]`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be stored, so the graph cannot have a checkpointer",
     label = "this state is not stored",
@@ -160,7 +161,8 @@ pub struct Channel {
     pub lifetime: Lifetime,
     /// Earlier names under which checkpoints may hold it.
     pub aliases: Cow<'static, [&'static str]>,
-    /// Its values are stored encrypted or not at all, and shown nowhere but to nodes and to the program itself.
+    /// Its values are stored encrypted or not at all, and shown nowhere but to nodes and to the program
+    /// itself.
     pub secret: bool,
 }
 
@@ -170,8 +172,8 @@ impl Channel {
         Channel::aliased(name, reducer, &[])
     }
 
-    /// [`reduced`](Channel::reduced) with earlier names. A constructor, since a const function cannot replace a field that
-    /// has a destructor.
+    /// [`reduced`](Channel::reduced) with earlier names. A constructor, since a const function cannot replace
+    /// a field that has a destructor.
     pub const fn aliased(
         name: &'static str,
         reducer: &'static str,

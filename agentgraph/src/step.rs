@@ -149,17 +149,18 @@ impl<S: State> Command<S> {
         Command::new().goto(targets)
     }
 
-    /// Goes there *instead of* along the node's edges, routes and joins, for this step. Call it again for more targets.
+    /// Goes there *instead of* along the node's edges, routes and joins, for this step. Call it again for
+    /// more targets.
     pub fn goto(mut self, targets: impl IntoGotos) -> Self {
         self.replaces_edges = true;
         targets.into_gotos(&mut self.targets);
         self
     }
 
-    /// Leaves the [subgraph](crate::Subgraph) that the node is in, and goes there in the graph around it, instead of along the
-    /// edges of the subgraph's node. What the subgraph has written so far is not merged; what the graph around it is to
-    /// be told goes into [`parent_update`](Command::parent_update). Other tasks of the superstep are finished before, and
-    /// what they ask is not asked any more.
+    /// Leaves the [subgraph](crate::Subgraph) that the node is in, and goes there in the graph around it,
+    /// instead of along the edges of the subgraph's node. What the subgraph has written so far is not merged;
+    /// what the graph around it is to be told goes into [`parent_update`](Command::parent_update). Other
+    /// tasks of the superstep are finished before, and what they ask is not asked any more.
     ///
     /// ```
     /// # use agentgraph::prelude::*;
@@ -204,8 +205,8 @@ impl<S: State> Command<S> {
         self
     }
 
-    /// Changes the graph for this run, as [`Ctx::edits`](crate::Ctx::edits) does. The function is called when the node has
-    /// returned the command; if it returns an error the node has failed with it.
+    /// Changes the graph for this run, as [`Ctx::edits`](crate::Ctx::edits) does. The function is called when
+    /// the node has returned the command; if it returns an error the node has failed with it.
     ///
     /// ```
     /// # use agentgraph::prelude::*;
@@ -344,9 +345,11 @@ impl<T: IntoGoto, const N: usize> IntoGotos for [T; N] {
     }
 }
 
-/// Runs one node with an input of its own, beside whatever else the superstep runs: map-reduce is one dispatch an item.
+/// Runs one node with an input of its own, beside whatever else the superstep runs: map-reduce is one
+/// dispatch an item.
 ///
-/// The node reads the input with the [`Input`](crate::Input) extractor. Results merge in the order of the dispatches.
+/// The node reads the input with the [`Input`](crate::Input) extractor. Results merge in the order of the
+/// dispatches.
 #[derive(Clone, Debug)]
 pub struct Dispatch {
     pub(crate) node: Cow<'static, str>,
@@ -365,10 +368,11 @@ impl Dispatch {
         Dispatch { node: node.into(), input: InputValue::new(input) }
     }
 
-    /// Fails an attempt of this task that takes longer, whatever the node's own [`timeout`](crate::IntoNode::timeout) is. A
-    /// page that is known to be large may take longer than others, and one that is a guess may be given up sooner. It is
-    /// stored with the dispatch. The node's retry policy and idle timeout hold as for its other tasks, and so does a
-    /// layer that limits it. With a limit of zero only what is done without waiting is in time.
+    /// Fails an attempt of this task that takes longer, whatever the node's own
+    /// [`timeout`](crate::IntoNode::timeout) is. A page that is known to be large may take longer than
+    /// others, and one that is a guess may be given up sooner. It is stored with the dispatch. The node's
+    /// retry policy and idle timeout hold as for its other tasks, and so does a layer that limits it. With a
+    /// limit of zero only what is done without waiting is in time.
     ///
     /// ```
     /// # use agentgraph::prelude::*;

@@ -1,8 +1,8 @@
 //! Subgraphs: a compiled graph as a node of another one.
 //!
-//! A graph over the same state is a node as it is: it reads the state of the graph around it, and the sum of its updates is
-//! the node's update. A graph over another state becomes one by [`CompiledGraph::embed`], with a function for each way.
-//! How it is run is in `run/nested.rs`.
+//! A graph over the same state is a node as it is: it reads the state of the graph around it, and the sum of
+//! its updates is the node's update. A graph over another state becomes one by [`CompiledGraph::embed`], with
+//! a function for each way. How it is run is in `run/nested.rs`.
 
 mod namespace;
 
@@ -24,7 +24,8 @@ use crate::state::{State, StoredState};
 use crate::step::{Command, IntoStep, Step};
 use crate::words::Memory;
 
-/// A graph that is to be a node of a graph over `P`: see [`CompiledGraph::embed`] and [`CompiledGraph::memory`].
+/// A graph that is to be a node of a graph over `P`: see [`CompiledGraph::embed`] and
+/// [`CompiledGraph::memory`].
 ///
 /// What is said about nodes can be said about it, too: [`IntoNode::retry`], [`IntoNode::timeout`],
 /// [`IntoNode::on_error`] and the others. A retry goes on where the failed attempt stood, if the run is kept.
@@ -56,10 +57,11 @@ impl<P: State, C: State> fmt::Debug for Subgraph<P, C> {
 }
 
 impl<S: State> CompiledGraph<S> {
-    /// The graph as a node of a graph over another state, through two functions. `input` makes the input of the subgraph's
-    /// run from extractors, as a node's arguments are: a [`Snapshot<P>`](crate::Snapshot) of the state around it, the
-    /// [`Input`](crate::Input) of a dispatch. `output` makes the node's result from the subgraph's last state: an update,
-    /// a [`Command`], or a `Result` of one of these. Both must be pure: they are called again when a call goes on.
+    /// The graph as a node of a graph over another state, through two functions. `input` makes the input of
+    /// the subgraph's run from extractors, as a node's arguments are: a [`Snapshot<P>`](crate::Snapshot) of
+    /// the state around it, the [`Input`](crate::Input) of a dispatch. `output` makes the node's result from
+    /// the subgraph's last state: an update, a [`Command`], or a `Result` of one of these. Both must be pure:
+    /// they are called again when a call goes on.
     ///
     /// ```
     /// use agentgraph::prelude::*;
@@ -111,8 +113,8 @@ impl<S: State> CompiledGraph<S> {
         }
     }
 
-    /// The graph as a node of a graph over the same state, with another memory than [`Memory::PerCall`], which a graph has
-    /// that is given as it is.
+    /// The graph as a node of a graph over the same state, with another memory than [`Memory::PerCall`],
+    /// which a graph has that is given as it is.
     pub fn memory(self, memory: Memory) -> Subgraph<S, S> {
         Subgraph {
             graph: self,
@@ -155,7 +157,8 @@ fn leave<P: State>(left: Left) -> NodeResult<P> {
     Ok(Step::Command(Box::new(Command { update, targets, replaces_edges: true, ..Command::new() })))
 }
 
-/// A function that makes the input of a subgraph over `C` from extractors over `P`: see [`CompiledGraph::embed`].
+/// A function that makes the input of a subgraph over `C` from extractors over `P`: see
+/// [`CompiledGraph::embed`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not make the input of a subgraph",
     label = "not a function of extractors that returns the subgraph's update",

@@ -172,7 +172,8 @@ async fn what_a_finished_task_did_to_it_outlives_a_sibling_that_asks() {
     assert_eq!(state.seen, ["written"]);
 }
 
-/// Two tasks begin together: one writes into the session, and the other one is cut off when the first is stored.
+/// Two tasks begin together: one writes into the session, and the other one is cut off when the first is
+/// stored.
 async fn dropped_when_one_is_stored(eager: bool, fails: bool) {
     let (saver, written) = (Arc::new(MemorySaver::new()), Arc::new(AtomicU32::new(0)));
     let graph = || {

@@ -1,5 +1,5 @@
-//! An answer is delivered to the question that it was given to, and to no other: in every kind of graph, whatever the task
-//! asks when it runs again, and wherever the run was stopped.
+//! An answer is delivered to the question that it was given to, and to no other: in every kind of graph,
+//! whatever the task asks when it runs again, and wherever the run was stopped.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -245,7 +245,8 @@ async fn the_stream_says_which_answer_was_voided_and_why() {
     }
 }
 
-/// What a node asks each time it runs: whether it is the run's turn or not, the last script is the one of all later runs.
+/// What a node asks each time it runs: whether it is the run's turn or not, the last script is the one of all
+/// later runs.
 #[derive(Clone)]
 struct Script(Arc<Mutex<std::collections::VecDeque<Vec<Value>>>>);
 
@@ -275,8 +276,8 @@ impl Script {
     }
 }
 
-/// Runs a script to its end. Each question gets an answer of its own: its text, and which answer of the run it is. Gives what was
-/// asked, and what the node made of it.
+/// Runs a script to its end. Each question gets an answer of its own: its text, and which answer of the run
+/// it is. Gives what was asked, and what the node made of it.
 async fn played(kind: &str, script: &Script) -> (Vec<String>, String) {
     let graph = graph_of(kind, || script.graph()).checkpointer(MemorySaver::new());
     let mut outcome = graph.invoke(Words::update()).thread("t").await.unwrap();
@@ -380,7 +381,8 @@ async fn equal_json_is_the_same_question_however_it_was_made() {
 
 #[tokio::test]
 async fn a_number_that_text_does_not_carry_over_is_the_same_at_a_host() {
-    // Reading JSON, serde_json makes another number of some. A host that sends text must not change a question by that.
+    // Reading JSON, serde_json makes another number of some. A host that sends text must not change a
+    // question by that.
     let parsed = |number: f64| serde_json::from_str::<f64>(&serde_json::to_string(&number).unwrap()).unwrap();
     let number = (1..100_000).map(|n| f64::from(n) * 1.1e-7 + 3e5).find(|number| parsed(*number) != *number);
     // If that is so no more, any will do.
@@ -689,7 +691,8 @@ async fn one_key_twice_in_an_attempt_is_an_error_and_in_two_attempts_is_not() {
     assert_eq!(text(graph.resume("yes").thread("t").await.unwrap().output()), "yes");
 }
 
-/// Two tools that run side by side, each of which asks before it acts. Which of them asks first differs from run to run.
+/// Two tools that run side by side, each of which asks before it acts. Which of them asks first differs from
+/// run to run.
 fn tools(
     ask: fn(&Ctx, &str) -> std::result::Result<bool, agentgraph::Interrupted>,
 ) -> impl Fn() -> StateGraph<Words> {

@@ -1,4 +1,5 @@
-//! With the feature `validate`, an answer that does not fit the schema of its interrupt is refused at the door.
+//! With the feature `validate`, an answer that does not fit the schema of its interrupt is refused at the
+//! door.
 
 #![cfg(feature = "validate")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]

@@ -1,6 +1,7 @@
-//! Random tasks that ask random questions, other ones each time they run, against a small model of what the design says about
-//! answers. Runs are answered in part, edited, dropped half-way, and their store fails. Whatever happens, an answer is delivered to
-//! a question with an equal key and an equal value only, and no id is ever given to another question.
+//! Random tasks that ask random questions, other ones each time they run, against a small model of what the
+//! design says about answers. Runs are answered in part, edited, dropped half-way, and their store fails.
+//! Whatever happens, an answer is delivered to a question with an equal key and an equal value only, and no
+//! id is ever given to another question.
 //!
 //! `ANSWER_CASES` sets the number of tasks.
 

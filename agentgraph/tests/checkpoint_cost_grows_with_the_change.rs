@@ -1,5 +1,5 @@
-//! What a checkpoint costs: bytes and rows in proportion to what changed, never to the state, the graph or the past.
-//! Bytes and rows are counted; nothing is timed.
+//! What a checkpoint costs: bytes and rows in proportion to what changed, never to the state, the graph or
+//! the past. Bytes and rows are counted; nothing is timed.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -157,7 +157,8 @@ async fn the_bytes_of_a_step_do_not_grow_with_the_graph() {
     assert_eq!(longest[0], longest[1]);
 }
 
-/// Segments add to what those before them say. Each call and each run begins with one that says all of its own.
+/// Segments add to what those before them say. Each call and each run begins with one that says all of its
+/// own.
 #[tokio::test]
 async fn the_bytes_of_temporary_edits_do_not_grow_with_those_before() {
     async fn edit(ctx: Ctx) -> Result<()> {
@@ -260,8 +261,8 @@ async fn what_is_read_is_at_most_twice_the_live_bytes_and_sixty_four_kibibytes()
     }
 }
 
-/// What says which field an entry is of and how long it is counts as live: it is in a full, too. With a few bytes an
-/// entry, every step would be a full otherwise.
+/// What says which field an entry is of and how long it is counts as live: it is in a full, too. With a few
+/// bytes an entry, every step would be a full otherwise.
 #[tokio::test]
 async fn a_map_of_very_many_small_entries_is_not_written_anew_at_every_step() {
     #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
@@ -324,7 +325,8 @@ async fn fulls(saver: &NotingSaver, known: &BTreeMap<CheckpointId, Known>) -> Ve
     fulls
 }
 
-/// What is said at the top of `docs/architecture.md` under "Why reading is bounded" and "Why writing is bounded".
+/// What is said at the top of `docs/architecture.md` under "Why reading is bounded" and "Why writing is
+/// bounded".
 async fn costs_are_bounded(calls: &[Call]) {
     let saver = NotingSaver::memory().at_once();
     let known = play(calls, &saver).await;
@@ -356,7 +358,8 @@ async fn costs_are_bounded(calls: &[Call]) {
     assert!(written.fulls <= written.updates + 2 * written.forced, "{written:?}");
 }
 
-/// Where fewer bytes are live, the deltas behind a full weigh less than a full would have, once since it was written.
+/// Where fewer bytes are live, the deltas behind a full weigh less than a full would have, once since it was
+/// written.
 const SMALL: u64 = 4096;
 
 /// No record is shorter: format, length, and a header that says its time and what is next.

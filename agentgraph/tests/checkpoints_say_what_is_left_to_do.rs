@@ -1,5 +1,5 @@
-//! Checkpoints: one after the input and one after each superstep, each with the state and what has still to run, whoever
-//! reads them and with whichever version of the graph.
+//! Checkpoints: one after the input and one after each superstep, each with the state and what has still to
+//! run, whoever reads them and with whichever version of the graph.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -1,5 +1,5 @@
-//! `compile()`: every problem at once, each with its place and a hint; warnings for what is allowed and probably not
-//! meant; the drawing; the fingerprint.
+//! `compile()`: every problem at once, each with its place and a hint; warnings for what is allowed and
+//! probably not meant; the drawing; the fingerprint.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -15,7 +15,8 @@ async fn commands() -> Command<Words> {
     said("x")
 }
 
-/// The lines of an error, without the path of this file; line numbers count from the call of this function's caller.
+/// The lines of an error, without the path of this file; line numbers count from the call of this function's
+/// caller.
 fn told(error: &agentgraph::CompileError, from: u32) -> String {
     let text = error.to_string();
     let mut lines = Vec::new();

@@ -1,8 +1,9 @@
-//! In which order nodes, edges, joins and their sources are declared changes nothing but the order in which tasks merge.
+//! In which order nodes, edges, joins and their sources are declared changes nothing but the order in which
+//! tasks merge.
 //!
-//! A random graph is built several times, declared in another order each time. Its state only counts, so the order of merges does
-//! not show in it; nodes and routes choose by what they see. Every checkpoint and every join that is left half full must be the
-//! same.
+//! A random graph is built several times, declared in another order each time. Its state only counts, so the
+//! order of merges does not show in it; nodes and routes choose by what they see. Every checkpoint and every
+//! join that is left half full must be the same.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -1,5 +1,5 @@
-//! Laws that hold for every state and every update of every reducer: a look leaves no trace, an update survives its own
-//! encoding, and a merge that is written down is the same merge.
+//! Laws that hold for every state and every update of every reducer: a look leaves no trace, an update
+//! survives its own encoding, and a merge that is written down is the same merge.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,5 +1,5 @@
-//! A run that is dropped at any of its polls leaves a thread that proceeds to the same end. What a task did before its
-//! record was stored may happen again, once a drop; what it did after never.
+//! A run that is dropped at any of its polls leaves a thread that proceeds to the same end. What a task did
+//! before its record was stored may happen again, once a drop; what it did after never.
 #![cfg(feature = "sqlite")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -42,7 +42,8 @@ impl Effects {
         counts
     }
 
-    /// A node whose every execution has an effect and a word of its own, and which is pending before and after.
+    /// A node whose every execution has an effect and a word of its own, and which is pending before and
+    /// after.
     fn node(&self, name: &'static str, polls: u32) -> agentgraph::Node<Words> {
         let effects = self.clone();
         let node = move |words: Snapshot<Words>| {
@@ -201,8 +202,8 @@ fn process(build: Build, effects: &Effects) -> CompiledGraph<Words> {
     build(effects).compile().unwrap().services(Clock::default()).checkpointer(effects.saver.clone())
 }
 
-/// Calls until the run has finished, each call in a process of its own; the call with the number `cut` is dropped after
-/// `polls` polls. Gives the words, and whether anything was dropped.
+/// Calls until the run has finished, each call in a process of its own; the call with the number `cut` is
+/// dropped after `polls` polls. Gives the words, and whether anything was dropped.
 async fn live(build: Build, effects: &Effects, cut: usize, polls: u32) -> (String, bool) {
     let mut dropped = false;
     for call in 0..20 {

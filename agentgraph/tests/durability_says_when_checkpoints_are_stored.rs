@@ -1,4 +1,5 @@
-//! Sync, Async and Exit: the same runs and the same last states, and each keeps what it promises when a run ends early.
+//! Sync, Async and Exit: the same runs and the same last states, and each keeps what it promises when a run
+//! ends early.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -1,4 +1,5 @@
-//! In an eager graph a task's update is merged, and what it leads to starts, as soon as the task is done. Only joins wait.
+//! In an eager graph a task's update is merged, and what it leads to starts, as soon as the task is done.
+//! Only joins wait.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -733,7 +734,8 @@ async fn a_run_that_is_dropped_leaves_nothing_behind() {
     assert!(tokio::time::timeout(Duration::from_secs(1), run).await.is_err());
 }
 
-/// What a traversal of tasks got wrong that was looked at before this was made: each as a test that it is not so here.
+/// What a traversal of tasks got wrong that was looked at before this was made: each as a test that it is not
+/// so here.
 mod defects {
     use super::*;
 

@@ -1,5 +1,5 @@
-//! Temporary edits in eager graphs: each holds from the merge of its editor on, whatever runs meanwhile, and a run that is
-//! cut off goes on with what ran, what waited and what was cancelled as it stood.
+//! Temporary edits in eager graphs: each holds from the merge of its editor on, whatever runs meanwhile, and
+//! a run that is cut off goes on with what ran, what waited and what was cancelled as it stood.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -287,7 +287,8 @@ async fn graphs_and_handlers_in_removed_nodes_are_answered_too() {
     assert_eq!(text(&done), "r mends yes inner no");
 }
 
-/// What a node that is gone has led to goes on: by an edge, by dispatches, and by a join of which it was a source.
+/// What a node that is gone has led to goes on: by an edge, by dispatches, and by a join of which it was a
+/// source.
 #[tokio::test]
 async fn what_a_removed_node_has_led_to_goes_on_in_another_process() {
     async fn part(ctx: Ctx, Input(n): Input<u32>) -> WordsUpdate {

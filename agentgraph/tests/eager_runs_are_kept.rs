@@ -1,5 +1,5 @@
-//! An eager run is kept activation by activation: whatever stops it, what has finished is not done again, and what has not
-//! reads what it read before.
+//! An eager run is kept activation by activation: whatever stops it, what has finished is not done again, and
+//! what has not reads what it read before.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -630,8 +630,8 @@ async fn next_call(graph: &CompiledGraph<Words>) -> Option<RunBuilder<Words>> {
     }
 }
 
-/// Calls until the run has finished, each call in a process of its own; the call with the number `cut` is dropped after
-/// `polls` polls. Gives the words in alphabetical order, and whether anything was dropped.
+/// Calls until the run has finished, each call in a process of its own; the call with the number `cut` is
+/// dropped after `polls` polls. Gives the words in alphabetical order, and whether anything was dropped.
 async fn live(
     build: Build,
     effects: &Effects,

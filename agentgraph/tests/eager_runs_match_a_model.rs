@@ -1,8 +1,9 @@
-//! Random eager graphs whose tasks finish in a random order, against a model that does one thing after the other
-//! (`eager_model/model.rs`): the same order of merges gives the same states, nothing that was written is lost, joins fire
-//! once a round. Calls stop at their limits, are answered in part, and are dropped half-way. At the end the thread is
-//! replayed, with the tasks finishing in another order. In a second round tasks edit their graph as well, and the graph that
-//! comes of it must be that of the model (`eager_model/edits.rs`).
+//! Random eager graphs whose tasks finish in a random order, against a model that does one thing after the
+//! other (`eager_model/model.rs`): the same order of merges gives the same states, nothing that was written
+//! is lost, joins fire once a round. Calls stop at their limits, are answered in part, and are dropped
+//! half-way. At the end the thread is replayed, with the tasks finishing in another order. In a second round
+//! tasks edit their graph as well, and the graph that comes of it must be that of the model
+//! (`eager_model/edits.rs`).
 //!
 //! `EAGER_CASES` sets the number of graphs and `EAGER_SEED` the first one's seed.
 //!
@@ -54,7 +55,8 @@ enum Finish {
     One(usize),
 }
 
-/// Lets tasks finish in a random order until the call has ended, and `each` know of it; `None` if it was dropped.
+/// Lets tasks finish in a random order until the call has ended, and `each` know of it; `None` if it was
+/// dropped.
 fn drive(
     run: RunBuilder<Log>,
     gates: &Gates,

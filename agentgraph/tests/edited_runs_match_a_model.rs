@@ -1,11 +1,12 @@
 //! Runs that edit their graph at random, against a plain model of names in lists (`edit_model/mod.rs`).
 //!
-//! A case is a graph of up to six nodes with edges, joins and loops, and what each node edits at each of its visits. The
-//! engine must come to the same words, accept and refuse the same edits, drop the same ones, be stuck at the same joins and
-//! have the same edges in the end: at one go, with nothing kept, and a superstep at a time, each with a graph of its own that
-//! reads back what the one before stored.
+//! A case is a graph of up to six nodes with edges, joins and loops, and what each node edits at each of its
+//! visits. The engine must come to the same words, accept and refuse the same edits, drop the same ones, be
+//! stuck at the same joins and have the same edges in the end: at one go, with nothing kept, and a superstep
+//! at a time, each with a graph of its own that reads back what the one before stored.
 //!
-//! Faults that were put into the engine by hand, one by one, and were seen to be caught, with `PROPTEST_RNG_SEED=248610517`:
+//! Faults that were put into the engine by hand, one by one, and were seen to be caught, with
+//! `PROPTEST_RNG_SEED=248610517`:
 //!
 //! | fault | case |
 //! |---|---|
@@ -23,7 +24,8 @@
 //! | what is read back leaves out removed nodes | 8 |
 //! | the last of parallel tasks wins instead of the first | 243 |
 //!
-//! Not seen here, because a superstep's tasks come in order of declaration: an edge that is put in front and goes behind.
+//! Not seen here, because a superstep's tasks come in order of declaration: an edge that is put in front and
+//! goes behind.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -1,15 +1,15 @@
 //! The engine against a plain sequential model of it, on random graphs.
 //!
-//! A graph is data (`reference_model/shape.rs`), and so is what is done to a thread of it (`script.rs`). The model
-//! (`model.rs`) works out every outcome, state, frontier, event and checkpoint; the engine must come to the same in each
-//! durability, awaited or streamed, in memory or in a file, and with graphs in the place of nodes. Threads whose calls are
-//! dropped or killed half-way must come to the history of one that was not.
+//! A graph is data (`reference_model/shape.rs`), and so is what is done to a thread of it (`script.rs`). The
+//! model (`model.rs`) works out every outcome, state, frontier, event and checkpoint; the engine must come to
+//! the same in each durability, awaited or streamed, in memory or in a file, and with graphs in the place of
+//! nodes. Threads whose calls are dropped or killed half-way must come to the history of one that was not.
 //!
 //! `PROPTEST_CASES` sets the number of graphs.
 //!
-//! Faults that were put into the engine by hand, one by one, and after how many graphs of the usual seed which test failed
-//! first. `all`: every_outcome..; `kill`: a_thread_that_is_killed..; `exit`: a_call_that_stores_at_its_end..; `file`:
-//! a_file_keeps..; `nest`: the two with graphs in graphs.
+//! Faults that were put into the engine by hand, one by one, and after how many graphs of the usual seed
+//! which test failed first. `all`: every_outcome..; `kill`: a_thread_that_is_killed..; `exit`:
+//! a_call_that_stores_at_its_end..; `file`: a_file_keeps..; `nest`: the two with graphs in graphs.
 //!
 //! | fault | graphs |
 //! |---|---|
@@ -54,9 +54,10 @@
 //! | a graph with a memory for the thread forgets | 5 nest |
 //! | ephemeral writes of a graph's earlier supersteps are in its sum | 5 nest |
 //!
-//! Seen not to be caught here: a task that finishes beside running ones and is stored only when all have ended, which is in
-//! `dropped_at_every_poll_the_thread_proceeds.rs`; what tasks left on a checkpoint that a fork leaves, which no id finds there.
-//! What the model found in the engine and was mended is in `what_ends_a_call_leaves_the_run_where_it_was.rs`.
+//! Seen not to be caught here: a task that finishes beside running ones and is stored only when all have
+//! ended, which is in `dropped_at_every_poll_the_thread_proceeds.rs`; what tasks left on a checkpoint that a
+//! fork leaves, which no id finds there. What the model found in the engine and was mended is in
+//! `what_ends_a_call_leaves_the_run_where_it_was.rs`.
 #![cfg(feature = "sqlite")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -88,7 +89,8 @@ fn config(share: u32) -> Config {
     if std::env::var_os("PROPTEST_MAX_SHRINK_ITERS").is_none() {
         config.max_shrink_iters = 4_000;
     }
-    // A stored seed means another graph as soon as there is one more kind of node: what is found becomes a test of its own.
+    // A stored seed means another graph as soon as there is one more kind of node: what is found becomes a
+    // test of its own.
     config.failure_persistence = None;
     if std::env::var_os("PROPTEST_CASES").is_none() {
         config.cases = 200;
@@ -155,8 +157,8 @@ fn durabilities() -> impl Strategy<Value = Durability> {
     prop::sample::select(vec![Durability::Sync, Durability::Async, Durability::Exit])
 }
 
-/// Without what counts calls or attempts: a thread that is cut short has more of them. And without overwrites that are not stored:
-/// whether two of them clash depends on whether a call ends between them.
+/// Without what counts calls or attempts: a thread that is cut short has more of them. And without overwrites
+/// that are not stored: whether two of them clash depends on whether a call ends between them.
 fn uncounted(mut shape: Shape) -> Shape {
     let nothing = Allowance::default();
     for node in &mut shape.nodes {

@@ -1,5 +1,5 @@
-//! Error handlers: they get the typed error and the input, their way on replaces the failed node's, and a stop changes
-//! nothing about it.
+//! Error handlers: they get the typed error and the input, their way on replaces the failed node's, and a
+//! stop changes nothing about it.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -1,4 +1,5 @@
-//! Failure: what finished is kept, what failed is tried as its policy says, and the thread goes on from there.
+//! Failure: what finished is kept, what failed is tried as its policy says, and the thread goes on from
+//! there.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -1,7 +1,8 @@
-//! Graphs that were run in LangGraph 1.2.22 come to the same here: values, frontiers, questions, half-full joins, limits.
+//! Graphs that were run in LangGraph 1.2.22 come to the same here: values, frontiers, questions, half-full
+//! joins, limits.
 //!
-//! The graphs are random and their course is recorded, so this needs no Python. `beside_langgraph/run.sh` makes up new ones and runs
-//! them in both; the file is what `graphs.py --seed 1 --count 500 --short` wrote.
+//! The graphs are random and their course is recorded, so this needs no Python. `beside_langgraph/run.sh`
+//! makes up new ones and runs them in both; the file is what `graphs.py --seed 1 --count 500 --short` wrote.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

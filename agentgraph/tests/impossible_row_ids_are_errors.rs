@@ -1,5 +1,5 @@
-//! A store that answers with numbers which no run can have given (damaged, or not to be trusted) gets a typed error from
-//! every call, and never an overflow.
+//! A store that answers with numbers which no run can have given (damaged, or not to be trusted) gets a typed
+//! error from every call, and never an overflow.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -133,7 +133,8 @@ fn lies() -> Vec<Lie> {
     rows.chain(slots).chain([Lie::Branches(u32::MAX)]).collect()
 }
 
-/// Calls everything that reads, each on a thread that waits for an answer, and gives what failed with which code.
+/// Calls everything that reads, each on a thread that waits for an answer, and gives what failed with which
+/// code.
 async fn everything<S: State>(
     graph: impl Fn(Arc<Liar>) -> CompiledGraph<S>,
     input: impl Fn() -> S::Update,

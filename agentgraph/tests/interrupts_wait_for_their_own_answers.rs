@@ -1,4 +1,5 @@
-//! Interrupts: a task that asks waits for its own answer, whatever happens around it, and nothing finished runs again.
+//! Interrupts: a task that asks waits for its own answer, whatever happens around it, and nothing finished
+//! runs again.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -1,4 +1,5 @@
-//! Joins that wait for fewer than all, or only for so long; and deferred nodes, which wait for everything else.
+//! Joins that wait for fewer than all, or only for so long; and deferred nodes, which wait for everything
+//! else.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

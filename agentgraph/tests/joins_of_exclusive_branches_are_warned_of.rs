@@ -1,5 +1,5 @@
-//! A join whose sources hang on different targets of a route that picks one never fires. `compile()` says so where it can
-//! know it, and only there.
+//! A join whose sources hang on different targets of a route that picks one never fires. `compile()` says so
+//! where it can know it, and only there.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -183,7 +183,8 @@ fn any_bool() -> impl Strategy<Value = bool> {
 }
 
 impl Random {
-    /// The graph, with routes that pick by `picks`: the n-th decision of a node takes the n-th of its numbers.
+    /// The graph, with routes that pick by `picks`: the n-th decision of a node takes the n-th of its
+    /// numbers.
     fn build(&self, picks: Vec<usize>) -> StateGraph<Words> {
         let mut graph = (0..NODES)
             .fold(StateGraph::new(), |graph, node| graph.node(format!("{node}"), speaks(format!("{node}"))));

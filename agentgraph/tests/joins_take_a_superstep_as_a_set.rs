@@ -1,4 +1,5 @@
-//! The sources that arrive at a join in one superstep are a set: how often each ran and the order of declaration change nothing.
+//! The sources that arrive at a join in one superstep are a set: how often each ran and the order of
+//! declaration change nothing.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -155,7 +156,8 @@ async fn an_edit_as_several_nodes_is_one_set_too() {
     }
 }
 
-/// `a` and `b` arrive, then `a` again, which takes `c` from the join in the same superstep; beside `d` or alone.
+/// `a` and `b` arrive, then `a` again, which takes `c` from the join in the same superstep; beside `d` or
+/// alone.
 fn edited(beside: bool) -> StateGraph<Words> {
     async fn first(words: Snapshot<Words>) -> Command<Words> {
         match words.seen.is_empty() {

@@ -1,8 +1,8 @@
 //! What is stored stays stored and is never run again, whatever process is killed at whatever moment.
 //!
-//! Real processes are killed by SIGKILL and started again on one thread until its run is at its end, and a log outside of the
-//! store says what they did: `kills/check.rs` has the rules, `kills/faults.rs` the faults that they were seen to catch. More
-//! of the same is done by `soak_kills.sh`.
+//! Real processes are killed by SIGKILL and started again on one thread until its run is at its end, and a
+//! log outside of the store says what they did: `kills/check.rs` has the rules, `kills/faults.rs` the faults
+//! that they were seen to catch. More of the same is done by `soak_kills.sh`.
 #![cfg(all(unix, feature = "sqlite"))]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

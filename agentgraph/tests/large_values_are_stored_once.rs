@@ -253,7 +253,8 @@ async fn pruning_and_deleting_leave_what_others_hold_and_nothing_else() {
         saver.usage().await.unwrap().values
     };
     assert_eq!(values().await, 4);
-    // The newest of `a` is the fork, which holds the first page; `d` holds the first two; `b` the third, `c` the fourth.
+    // The newest of `a` is the fork, which holds the first page; `d` holds the first two; `b` the third, `c`
+    // the fourth.
     graph.prune(Retention::keep_latest_per_thread()).thread("a").await.unwrap();
     graph.prune(Retention::keep_latest_per_thread()).thread("b").await.unwrap();
     graph.prune(Retention::keep_latest_per_thread()).thread("c").await.unwrap();
@@ -275,7 +276,8 @@ async fn pruning_and_deleting_leave_what_others_hold_and_nothing_else() {
     assert_eq!(left.count(), 0, "deleted values are overwritten");
 }
 
-/// The value of a task's result is that of the record which takes its place: it stays where it is in the file.
+/// The value of a task's result is that of the record which takes its place: it stays where it is in the
+/// file.
 #[tokio::test]
 async fn a_commit_takes_over_the_large_values_of_the_writes_it_clears() {
     let folder = Folder::new();

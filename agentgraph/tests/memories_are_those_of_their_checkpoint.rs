@@ -1,5 +1,5 @@
-//! A memory of a subgraph goes on from the checkpoint that the thread's own checkpoint names. So a replay remembers what was
-//! remembered then, and a call that was undone with its task has never been.
+//! A memory of a subgraph goes on from the checkpoint that the thread's own checkpoint names. So a replay
+//! remembers what was remembered then, and a call that was undone with its task has never been.
 #![cfg(feature = "sqlite")]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -78,7 +78,8 @@ async fn replay(graph: &CompiledGraph<Words>, from: CheckpointId, mode: Durabili
     run.await.unwrap().into_finished().unwrap().seen.pop().unwrap()
 }
 
-/// What LangGraph 1.2.22 says in the same graph (`checkpointer=True`): "a+b" three times, "a" three times, then "a+z".
+/// What LangGraph 1.2.22 says in the same graph (`checkpointer=True`): "a+b" three times, "a" three times,
+/// then "a+z".
 #[tokio::test]
 async fn three_replays_of_a_checkpoint_remember_the_same() {
     for mode in MODES {

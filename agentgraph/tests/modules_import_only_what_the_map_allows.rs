@@ -1,6 +1,6 @@
-//! `docs/architecture.md` has a table of the engine's rooms, from the top of the house to the bottom: which files are in each, and
-//! from which rooms further down they may import. Every import is held against it. Those that still go up are listed below the
-//! table, and leave the list when they are cut.
+//! `docs/architecture.md` has a table of the engine's rooms, from the top of the house to the bottom: which
+//! files are in each, and from which rooms further down they may import. Every import is held against it.
+//! Those that still go up are listed below the table, and leave the list when they are cut.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::{BTreeMap, BTreeSet};

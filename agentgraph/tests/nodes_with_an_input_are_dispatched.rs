@@ -1,5 +1,5 @@
-//! A node that takes an input is reached by dispatches: `compile()` refuses every other way that it can see, and the run
-//! every one that it cannot.
+//! A node that takes an input is reached by dispatches: `compile()` refuses every other way that it can see,
+//! and the run every one that it cannot.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

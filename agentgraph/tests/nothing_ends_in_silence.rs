@@ -1,5 +1,5 @@
-//! What a run did not come to is said: by an error where a caller asks for one end only, and in the outcome, from every
-//! depth and over every stop.
+//! What a run did not come to is said: by an error where a caller asks for one end only, and in the outcome,
+//! from every depth and over every stop.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

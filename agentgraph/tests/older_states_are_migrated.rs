@@ -1,4 +1,5 @@
-//! What was stored with an earlier version of a state is read through the migrations, or refused with what to do.
+//! What was stored with an earlier version of a state is read through the migrations, or refused with what to
+//! do.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

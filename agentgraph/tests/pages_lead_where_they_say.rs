@@ -1,5 +1,5 @@
-//! What newcomers read leads somewhere: links name files and headings that are there, every page is in the index, and the
-//! README's table has the features that there are.
+//! What newcomers read leads somewhere: links name files and headings that are there, every page is in the
+//! index, and the README's table has the features that there are.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

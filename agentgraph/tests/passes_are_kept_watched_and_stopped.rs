@@ -1,4 +1,5 @@
-//! Passes of dependency graphs with everything around them: threads, questions, kills, streams, limits, sessions.
+//! Passes of dependency graphs with everything around them: threads, questions, kills, streams, limits,
+//! sessions.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::sync::{Arc, Mutex};

@@ -1,5 +1,5 @@
-//! A pass that was suspended or killed ends as one that was not: in the graph that its nodes had edited, with what they had
-//! begun, and with everything that was said of it.
+//! A pass that was suspended or killed ends as one that was not: in the graph that its nodes had edited, with
+//! what they had begun, and with everything that was said of it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::future::pending;

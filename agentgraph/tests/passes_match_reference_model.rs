@@ -1,5 +1,5 @@
-//! Random dependency graphs with random edits at random nodes: the engine's passes against a short, slow reference that
-//! looks at everything anew in every step.
+//! Random dependency graphs with random edits at random nodes: the engine's passes against a short, slow
+//! reference that looks at everything anew in every step.
 //!
 //! Hand-made faults that were seen to be caught:
 //! 1. `Plan::finish` lets targets queue up in the order of their ids instead of the edges'.
@@ -143,7 +143,8 @@ fn run<T>(future: impl Future<Output = T>) -> T {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Two passes, the second of which knows the outputs of the first; edits before the second one, and in both.
+    /// Two passes, the second of which knows the outputs of the first; edits before the second one, and in
+    /// both.
     #[test]
     fn a_pass_is_what_the_reference_says(shape in dependency_model::shapes()) {
         let refused = Refused::default();
@@ -202,8 +203,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Nodes run beside each other, end in any order, edit, ask and are answered in part; calls are dropped, and graphs of their
-    /// own go on. What comes of it is what the reference says that never stops.
+    /// Nodes run beside each other, end in any order, edit, ask and are answered in part; calls are dropped,
+    /// and graphs of their own go on. What comes of it is what the reference says that never stops.
     #[test]
     fn a_pass_ends_as_the_order_of_its_nodes_says_however_often_it_is_stopped(
         shape in dependency_model::shapes(),

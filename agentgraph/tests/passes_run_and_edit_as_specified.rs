@@ -1,4 +1,5 @@
-//! Dependency graphs: the order of a pass, what its nodes get, what may be edited meanwhile, and what is left of that.
+//! Dependency graphs: the order of a pass, what its nodes get, what may be edited meanwhile, and what is left
+//! of that.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::HashMap;
@@ -930,7 +931,8 @@ async fn independent_nodes_run_side_by_side_and_a_slow_one_holds_up_nobody() {
 
 #[tokio::test]
 async fn conflicting_edits_of_parallel_nodes_are_dropped_as_a_whole_and_identical_ones_coincide() {
-    // X and Y run beside each other; X is done first. Both cut A -> N, which is one cut; Y's other edit does not fit X's.
+    // X and Y run beside each other; X is done first. Both cut A -> N, which is one cut; Y's other edit does
+    // not fit X's.
     let edits_of =
         |name: &'static str, edge: (&'static str, &'static str), wait: Arc<tokio::sync::Barrier>| {
             move |edits: PassEdits<String>| {

@@ -1,4 +1,5 @@
-//! Policies: several for the retries of one node, timeouts on silence, and what a graph says for all of its nodes.
+//! Policies: several for the retries of one node, timeouts on silence, and what a graph says for all of its
+//! nodes.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -276,8 +277,8 @@ async fn a_limit_of_zero_lets_pass_what_is_done_without_waiting() {
     assert_eq!(limit_met(late).await, Err((TimeoutKind::Run, Duration::ZERO)));
 }
 
-/// The dispatch stands in the frontier of a checkpoint, among the open activations of an eager run, and, while somebody
-/// else waits, in the record of the task that has made it.
+/// The dispatch stands in the frontier of a checkpoint, among the open activations of an eager run, and,
+/// while somebody else waits, in the record of the task that has made it.
 #[tokio::test(start_paused = true)]
 async fn the_limit_of_a_dispatch_outlives_the_process() {
     async fn asks(ctx: Ctx) -> Result<()> {

@@ -180,7 +180,8 @@ fn a_saver_shows_that_it_lives_and_listens_in_another_runtime_too() {
     });
 }
 
-/// Somebody stands between the connection that is made anew and its `LISTEN`, until the thread was given back.
+/// Somebody stands between the connection that is made anew and its `LISTEN`, until the thread was given
+/// back.
 #[tokio::test]
 async fn a_release_while_the_listener_connects_again_is_heard() {
     let server = PostgresServer::get();
@@ -344,7 +345,8 @@ async fn a_run_that_nobody_polls_keeps_nothing_of_the_store_from_others() {
         StateGraph::new().node("a", says("a")).node("slow", slow).edge(START, "a").edge(START, "slow");
     let graph = graph.edge("slow", "b").node("b", says("b"));
     let graph = graph.compile().unwrap().checkpointer(saver);
-    // How often it is polled before nobody does any more: once, then once more each time, until that is enough for all of it.
+    // How often it is polled before nobody does any more: once, then once more each time, until that is
+    // enough for all of it.
     for polls in 1.. {
         let thread = format!("t{polls}");
         let mut run = Box::pin(graph.invoke(Words::update()).thread(&thread).into_future());

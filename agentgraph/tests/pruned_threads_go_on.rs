@@ -1,4 +1,5 @@
-//! What pruning, deleting and copying leave: everything that is kept reads as it did, and nothing else is there.
+//! What pruning, deleting and copying leave: everything that is kept reads as it did, and nothing else is
+//! there.
 #![cfg(feature = "sqlite")]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -354,9 +355,9 @@ async fn what_open_calls_of_subgraphs_need_stays_and_what_others_left_goes() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: 40, ..ProptestConfig::default() })]
 
-    /// Every kept checkpoint reads as before, whatever is kept, again and again. Found by it when they were put in by hand:
-    /// references to rows that went, segments that folded what had gone, a branch without its parent's values, the joins of
-    /// a header that was not repeated.
+    /// Every kept checkpoint reads as before, whatever is kept, again and again. Found by it when they were
+    /// put in by hand: references to rows that went, segments that folded what had gone, a branch without its
+    /// parent's values, the joins of a header that was not repeated.
     #[test]
     fn whatever_is_kept_reads_as_it_did(
         masks in proptest::collection::vec(proptest::collection::vec(any::<bool>(), 80), 1..3),

@@ -1,5 +1,5 @@
-//! However long a thread is, reading one of its checkpoints takes a bounded number of rows and bytes: in one call or over many, and
-//! after pruning.
+//! However long a thread is, reading one of its checkpoints takes a bounded number of rows and bytes: in one
+//! call or over many, and after pruning.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::sync::Arc;

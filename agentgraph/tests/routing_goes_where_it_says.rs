@@ -1,5 +1,5 @@
-//! Routing: what a node returns and what its routers decide is where the run goes; a wrong name is an error, never a
-//! silent end.
+//! Routing: what a node returns and what its routers decide is where the run goes; a wrong name is an error,
+//! never a silent end.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -1,4 +1,5 @@
-//! Deadlines, drains, step timeouts, budgets and the policy for siblings: how a run ends before its nodes say so.
+//! Deadlines, drains, step timeouts, budgets and the policy for siblings: how a run ends before its nodes say
+//! so.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -1,5 +1,5 @@
-//! Whoever is dropped while he waits to store a row, or not polled any more, at whatever point: the others' rows are stored,
-//! nobody hangs, and the row of who was dropped is there or will never be.
+//! Whoever is dropped while he waits to store a row, or not polled any more, at whatever point: the others'
+//! rows are stored, nobody hangs, and the row of who was dropped is there or will never be.
 #![cfg(feature = "sqlite")]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -48,8 +48,8 @@ async fn is_stored(saver: &SqliteSaver, thread: &str) -> bool {
     saver.row(Place::root(thread), CheckpointId::new(0, 0)).await.unwrap().is_some()
 }
 
-/// Locks the file, unless it is to be free at once, polls every run's put so many times, then no more that of one run, and
-/// waits for the others.
+/// Locks the file, unless it is to be free at once, polls every run's put so many times, then no more that of
+/// one run, and waits for the others.
 async fn leave_one_standing(file: &File, victim: usize, polls: usize, unlocked_after: usize) {
     let case = format!("victim {victim}, {polls} polls, unlocked after {unlocked_after}");
     let File { saver, writer, .. } = file;

@@ -1,4 +1,5 @@
-//! A saver knows where its file is, however it was named: by a relative path before the process changed its directory, or by a link.
+//! A saver knows where its file is, however it was named: by a relative path before the process changed its
+//! directory, or by a link.
 #![cfg(all(feature = "sqlite", unix))]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

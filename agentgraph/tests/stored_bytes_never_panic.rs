@@ -1,4 +1,5 @@
-//! Stored bytes are not trusted: whatever they are, reading them is a typed error or works, and never a panic.
+//! Stored bytes are not trusted: whatever they are, reading them is a typed error or works, and never a
+//! panic.
 //!
 //! `PROPTEST_CASES` sets how many are tried.
 #![cfg(feature = "encryption")]
@@ -446,7 +447,8 @@ fn encrypted_bytes_that_promise_much_cost_little() {
     }
 }
 
-/// What is encrypted under the right key was written by somebody who has it, and is as little trusted as what is in clear.
+/// What is encrypted under the right key was written by somebody who has it, and is as little trusted as what
+/// is in clear.
 #[test]
 fn hostile_records_under_the_right_key_are_read_or_refused() {
     for bytes in hostile() {

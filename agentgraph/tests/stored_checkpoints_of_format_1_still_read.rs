@@ -1,8 +1,8 @@
 //! Threads that an earlier release stored are read, and go on.
 //!
-//! The files under `fixtures/format-1` are never written again: they are what format 1 is. A new one, for something that
-//! format 1 could not say so far, is written by running these tests with `AGENTGRAPH_WRITE_FIXTURES=1`, which leaves files
-//! alone that are there.
+//! The files under `fixtures/format-1` are never written again: they are what format 1 is. A new one, for
+//! something that format 1 could not say so far, is written by running these tests with
+//! `AGENTGRAPH_WRITE_FIXTURES=1`, which leaves files alone that are there.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -147,7 +147,8 @@ async fn two_subgraphs_that_wait_one_of_which_remembers_what_the_thread_names() 
     assert_eq!(end.count, 42);
 }
 
-/// What such a thread remembers is the newest that the release left, and from then on what its checkpoints name.
+/// What such a thread remembers is the newest that the release left, and from then on what its checkpoints
+/// name.
 #[tokio::test]
 async fn a_thread_from_before_memories_were_named_goes_on_from_the_newest() {
     let graph = nested(stored("nested").await);
@@ -257,7 +258,8 @@ async fn a_newer_format_is_refused_with_the_remedy() {
 /// The slot of why an open task has failed, which the first files could not say.
 const ERROR: u32 = u32::MAX - 3;
 
-/// The stories are written today byte for byte as they were, but for the ids of runs and why tasks have failed.
+/// The stories are written today byte for byte as they were, but for the ids of runs and why tasks have
+/// failed.
 #[tokio::test]
 async fn this_release_writes_format_1() {
     for (name, tape) in all_recorded().await {

@@ -1,5 +1,5 @@
-//! A program whose state lacks a field that a thread holds does not go on with the thread, unless it says what becomes of the
-//! field. Whoever only looks at the thread is not refused.
+//! A program whose state lacks a field that a thread holds does not go on with the thread, unless it says
+//! what becomes of the field. Whoever only looks at the thread is not refused.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -62,7 +62,8 @@ impl Keyed for Person {
     }
 }
 
-/// What the program became. It lost `text`, `people`, `marks` and `scratch`, of which the last was never stored.
+/// What the program became. It lost `text`, `people`, `marks` and `scratch`, of which the last was never
+/// stored.
 #[derive(State, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 struct Note {
     title: String,

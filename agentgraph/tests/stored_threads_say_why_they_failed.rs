@@ -1,5 +1,5 @@
-//! A stored thread says why it failed, also later and in another process: which of its open tasks failed, with which code and
-//! text, in which attempt. A result or a question of the task takes that back.
+//! A stored thread says why it failed, also later and in another process: which of its open tasks failed,
+//! with which code and text, in which attempt. A result or a question of the task takes that back.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

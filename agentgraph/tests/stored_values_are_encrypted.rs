@@ -1,7 +1,8 @@
-//! What is stored behind an `EncryptedSaver` cannot be read without the key, cannot be changed, and cannot be put elsewhere.
+//! What is stored behind an `EncryptedSaver` cannot be read without the key, cannot be changed, and cannot be
+//! put elsewhere.
 //!
-//! Found by these tests when they were put in by hand: labels without the thread; answers left in clear; segments that stayed
-//! beside deltas after some before them had become fulls.
+//! Found by these tests when they were put in by hand: labels without the thread; answers left in clear;
+//! segments that stayed beside deltas after some before them had become fulls.
 #![cfg(all(feature = "encryption", feature = "sqlite"))]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -153,7 +154,8 @@ async fn a_thread_that_was_encrypted_anew_needs_no_old_key_and_says_the_same() {
     assert_eq!(answered(&only_new, "other").await, ["more", "more", "more", "yes"]);
 }
 
-/// More deltas than a segment folds, some before and some after the key was changed; read back at every place that matters.
+/// More deltas than a segment folds, some before and some after the key was changed; read back at every place
+/// that matters.
 #[tokio::test]
 async fn long_threads_are_encrypted_anew_around_their_segments() {
     async fn counts(chat: Snapshot<Chat>) -> ChatUpdate {

@@ -1,4 +1,5 @@
-//! The conformance kit: the stores of this crate hold every clause, and every clause finds a store that does not.
+//! The conformance kit: the stores of this crate hold every clause, and every clause finds a store that does
+//! not.
 #![cfg(all(feature = "conformance", feature = "encryption", feature = "sqlite"))]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -74,7 +75,8 @@ fn encrypted<C: Checkpointer>(store: C) -> EncryptedSaver<C> {
     EncryptedSaver::new(store, KeyRing::new("k", EncryptionKey::from_bytes([7; 32])).unwrap())
 }
 
-/// Equal values look different when they are encrypted, so they cannot be stored once. Everything else is as it must be.
+/// Equal values look different when they are encrypted, so they cannot be stored once. Everything else is as
+/// it must be.
 fn assert_holds_but_shares_nothing(report: &Report) {
     assert_holds(report);
     let lacks: Vec<&str> = report.lacks().map(|finding| finding.clause).collect();
@@ -226,8 +228,9 @@ async fn a_run_by_itself_is_answered_at_once() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Found by it when they were put in by hand: a delete that left leases, a copy without segments, a rewrite that kept
-    /// the writes of removed steps, a renewal that forgot the thread, a fence that was checked for rows and not for writes.
+    /// Found by it when they were put in by hand: a delete that left leases, a copy without segments, a
+    /// rewrite that kept the writes of removed steps, a renewal that forgot the thread, a fence that was
+    /// checked for rows and not for writes.
     #[test]
     fn sqlite_answers_as_memory_does_and_so_does_what_is_encrypted(lines in proptest::collection::vec(lines::lines(), 1..80)) {
         let script = lines.join("\n");

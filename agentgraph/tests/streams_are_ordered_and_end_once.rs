@@ -1,5 +1,5 @@
-//! Streams: one ordered source of events, which ends once, holds the run back for a slow reader, and changes nothing of
-//! what the run does.
+//! Streams: one ordered source of events, which ends once, holds the run back for a slow reader, and changes
+//! nothing of what the run does.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -1,4 +1,5 @@
-//! The views of tasks, checkpoints and debugging: who began, how it ended, and what was committed, each with its task.
+//! The views of tasks, checkpoints and debugging: who began, how it ended, and what was committed, each with
+//! its task.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

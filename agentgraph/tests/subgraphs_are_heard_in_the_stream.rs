@@ -1,5 +1,5 @@
-//! What happens in subgraphs is heard in the stream of the run around: what nodes emit and models say as of the subgraph's node,
-//! or everything with its namespace.
+//! What happens in subgraphs is heard in the stream of the run around: what nodes emit and models say as of
+//! the subgraph's node, or everything with its namespace.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

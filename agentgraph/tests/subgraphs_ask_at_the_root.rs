@@ -1,4 +1,5 @@
-//! What nodes in subgraphs ask is asked by the graph that was run, and their answers find them, however deep they are.
+//! What nodes in subgraphs ask is asked by the graph that was run, and their answers find them, however deep
+//! they are.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

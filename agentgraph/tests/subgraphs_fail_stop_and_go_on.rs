@@ -1,5 +1,5 @@
-//! A subgraph that fails or is stopped is its node's matter: its policies and handlers see the inner error, and whatever goes
-//! on goes on inside, where nothing that had finished is run again.
+//! A subgraph that fails or is stopped is its node's matter: its policies and handlers see the inner error,
+//! and whatever goes on goes on inside, where nothing that had finished is run again.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -1,4 +1,5 @@
-//! A graph as a node: what it gives on is what it wrote itself, as one writer, or what its mapping makes of its last state.
+//! A graph as a node: what it gives on is what it wrote itself, as one writer, or what its mapping makes of
+//! its last state.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -1,5 +1,5 @@
-//! What a run awaits of its store may be what one of its own tasks holds: a connection, a row, the place before it in a queue. So
-//! tasks go on while their run stores.
+//! What a run awaits of its store may be what one of its own tasks holds: a connection, a row, the place
+//! before it in a queue. So tasks go on while their run stores.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -232,7 +232,8 @@ impl Manner for Slow {
     }
 }
 
-/// A run inside notes something, and so does `beside`; `last` holds the run until it is dropped, and `tells` what was noted.
+/// A run inside notes something, and so does `beside`; `last` holds the run until it is dropped, and `tells`
+/// what was noted.
 fn noting(eager: bool, ends: &Arc<AtomicBool>, later: u32) -> StateGraph<Words> {
     let notes_inside = move |notes: Session<Notes>| async move {
         pending_for(later).await;

@@ -1,4 +1,5 @@
-//! Temporary edits of state graphs: what each does, when it is refused, and that nothing of it is left behind.
+//! Temporary edits of state graphs: what each does, when it is refused, and that nothing of it is left
+//! behind.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -416,7 +417,8 @@ async fn routes_are_asked_about_the_edited_graph() {
     enum Next {
         B,
     }
-    // A branch reaches a temporary node, and a route the temporary one that stands in for a node that was removed.
+    // A branch reaches a temporary node, and a route the temporary one that stands in for a node that was
+    // removed.
     let graph = |node: Node<Words>| {
         chain(node).branch("a", |words: &Words| if words.seen.is_empty() { "c" } else { "t" }, ["c"])
     };

@@ -1,4 +1,5 @@
-//! Edited runs on a checkpointer: whoever goes on with one goes on in its edited graph, and the next run has it no more.
+//! Edited runs on a checkpointer: whoever goes on with one goes on in its edited graph, and the next run has
+//! it no more.
 #![cfg(feature = "sqlite")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

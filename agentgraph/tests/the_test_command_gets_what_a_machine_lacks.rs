@@ -1,4 +1,5 @@
-//! `.ci/test` on machines of other kinds: with which line it installs what is missing, and when it only prints that line.
+//! `.ci/test` on machines of other kinds: with which line it installs what is missing, and when it only
+//! prints that line.
 //!
 //! The package managers, `sudo`, `id` and `uname` are stand-ins that write down how they were called.
 #![cfg(unix)]

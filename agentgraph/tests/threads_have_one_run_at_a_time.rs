@@ -1,4 +1,5 @@
-//! A run has its thread to itself: who comes meanwhile is refused, waits, or takes its place; who lost it stores nothing.
+//! A run has its thread to itself: who comes meanwhile is refused, waits, or takes its place; who lost it
+//! stores nothing.
 #![cfg(feature = "sqlite")]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

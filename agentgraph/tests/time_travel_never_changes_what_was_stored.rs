@@ -1,4 +1,5 @@
-//! Edits, forks, replays and histories: every one makes a checkpoint of its own, and the old ones stay as they were.
+//! Edits, forks, replays and histories: every one makes a checkpoint of its own, and the old ones stay as
+//! they were.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

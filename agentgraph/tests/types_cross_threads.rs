@@ -1,4 +1,5 @@
-//! What must be `Send`, `Sync` or `'static`, said to the compiler: runs can be spawned, graphs shared, errors carried.
+//! What must be `Send`, `Sync` or `'static`, said to the compiler: runs can be spawned, graphs shared, errors
+//! carried.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

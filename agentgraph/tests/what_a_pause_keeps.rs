@@ -1,5 +1,5 @@
-//! What lasts over a pause, and over what is done to the thread while it pauses: in memory and in a file, whenever it is
-//! stored.
+//! What lasts over a pause, and over what is done to the thread while it pauses: in memory and in a file,
+//! whenever it is stored.
 #![cfg(feature = "sqlite")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

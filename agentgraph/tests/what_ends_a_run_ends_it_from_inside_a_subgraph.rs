@@ -1,5 +1,5 @@
-//! A lost lease, a failing store and stored bytes that cannot be used end the run with their own code, however deep inside of
-//! subgraphs they come up. No retry and no handler of a node sees them.
+//! A lost lease, a failing store and stored bytes that cannot be used end the run with their own code,
+//! however deep inside of subgraphs they come up. No retry and no handler of a node sees them.
 #![cfg(feature = "sqlite")]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

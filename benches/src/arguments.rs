@@ -13,7 +13,8 @@ pub(crate) struct Arguments {
     pub(crate) processes: usize,
     /// This process measures one case and prints its figures for its parent.
     pub(crate) child: Option<String>,
-    /// Run one entrant of one case and nothing else, for tools that count instructions: its place, 0 being the floor.
+    /// Run one entrant of one case and nothing else, for tools that count instructions: its place, 0 being
+    /// the floor.
     pub(crate) solo: Option<usize>,
     /// How often `solo` runs it.
     pub(crate) times: u64,

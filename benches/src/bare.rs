@@ -1,8 +1,8 @@
 //! The floors: what one would write by hand for exactly this work, and nothing else.
 //!
-//! A node is a boxed async call, as it is for every engine whose nodes are given at run time. It gets what it needs of
-//! the state by value and gives a number back, so there is no shared state, no update and no error to pay for. A floor
-//! may be made faster, never slower.
+//! A node is a boxed async call, as it is for every engine whose nodes are given at run time. It gets what it
+//! needs of the state by value and gives a number back, so there is no shared state, no update and no error
+//! to pay for. A floor may be made faster, never slower.
 
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
@@ -56,7 +56,8 @@ impl Chain {
     }
 }
 
-/// The same chain by index: what is left when even the names are gone. Shown to compare; no budget refers to it.
+/// The same chain by index: what is left when even the names are gone. Shown to compare; no budget refers to
+/// it.
 pub(crate) struct IndexedChain {
     nodes: Vec<Node>,
 }
@@ -123,7 +124,8 @@ impl FanOut {
         }
     }
 
-    /// Each branch is polled once where it is; those that are not ready wait together, each with a waker of its own.
+    /// Each branch is polled once where it is; those that are not ready wait together, each with a waker of
+    /// its own.
     pub(crate) async fn run(&self, mut state: Fan) -> Fan {
         let mut done: Vec<Option<Vec<u64>>> = Vec::with_capacity(self.branches.len());
         let mut pending = Vec::new();

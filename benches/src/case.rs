@@ -30,7 +30,8 @@ pub(crate) enum Clock {
 /// One way to do the work.
 pub(crate) struct Entrant {
     pub(crate) label: &'static str,
-    /// The highest ratio to the floor that is allowed; none for the floor and for those that are shown to compare.
+    /// The highest ratio to the floor that is allowed; none for the floor and for those that are shown to
+    /// compare.
     pub(crate) budget: Option<f64>,
     /// The most allocations a unit that are allowed.
     pub(crate) allocations: Option<f64>,

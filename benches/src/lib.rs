@@ -1,7 +1,8 @@
 //! What the engine costs, beside hand-written floors in the same program.
 //!
-//! A *case* has a floor (the same work by hand) and one or more *entrants* (the engine), which are run in turns, so that
-//! a machine that changes its speed changes it for all of them. Only their ratio is judged. Every run asserts its result.
+//! A *case* has a floor (the same work by hand) and one or more *entrants* (the engine), which are run in
+//! turns, so that a machine that changes its speed changes it for all of them. Only their ratio is judged.
+//! Every run asserts its result.
 //!
 //! ```text
 //! cargo bench -p agentgraph-benches                      all cases: times, then allocations
@@ -11,11 +12,12 @@
 //! cargo bench -p agentgraph-benches --bench cost -- --processes 1 chain/100
 //! ```
 //!
-//! The cases of Postgres are there with `--features postgres`. They start a private server, measure another one if `AGENTGRAPH_BENCHES_POSTGRES` holds the
-//! URL of a database that may be filled, and are left out where there is neither.
+//! The cases of Postgres are there with `--features postgres`. They start a private server, measure another
+//! one if `AGENTGRAPH_BENCHES_POSTGRES` holds the URL of a database that may be filled, and are left out
+//! where there is neither.
 //!
-//! Each case is taken in five fresh processes, and the figure is the median of theirs: within one process the layout of
-//! memory is chosen once, and it alone moves a loop of 60 ns by a tenth.
+//! Each case is taken in five fresh processes, and the figure is the median of theirs: within one process the
+//! layout of memory is chosen once, and it alone moves a loop of 60 ns by a tenth.
 
 // A measurement that goes wrong must stop at once, and there is nobody to whom it could report an error.
 #![allow(clippy::expect_used, clippy::panic)]

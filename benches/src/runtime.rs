@@ -15,8 +15,8 @@ pub(crate) fn two_threads() -> Rc<Runtime> {
     Rc::new(Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime"))
 }
 
-/// Turns an async function into the body of an entrant. All runs of a repetition are in one `block_on`, whose own cost
-/// would otherwise be most of a short run, for the floor as for the engine.
+/// Turns an async function into the body of an entrant. All runs of a repetition are in one `block_on`, whose
+/// own cost would otherwise be most of a short run, for the floor as for the engine.
 pub(crate) fn on<W, F>(runtime: &Rc<Runtime>, mut work: W) -> impl FnMut(u64) + use<W, F>
 where
     W: FnMut() -> F + 'static,

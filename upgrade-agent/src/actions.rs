@@ -1,7 +1,8 @@
 //! The actions: everything that can change something on the server, with typed parameters.
 //!
-//! A model gives parameters as loose JSON. [`decode`] turns them into an [`Action`] or says what is wrong with them,
-//! [`check`] holds an action against what the server told. Both are pure; only `tool_executor` runs anything.
+//! A model gives parameters as loose JSON. [`decode`] turns them into an [`Action`] or says what is wrong
+//! with them, [`check`] holds an action against what the server told. Both are pure; only `tool_executor`
+//! runs anything.
 
 mod check;
 mod decode;
@@ -260,8 +261,8 @@ pub(crate) fn starts(action: &Action, experiment: &Experiment) -> bool {
     }
 }
 
-/// Whether a balance test is computed and not played: because that was asked for, or because real students are in the
-/// experiment and nothing else was asked for.
+/// Whether a balance test is computed and not played: because that was asked for, or because real students
+/// are in the experiment and nothing else was asked for.
 pub(crate) fn is_offline(test: &TestConditionBalance, state: &ExperimentState) -> bool {
     match test.mode {
         Some(mode) => mode == BalanceMode::Offline,

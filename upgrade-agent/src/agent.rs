@@ -1,7 +1,8 @@
 //! [`UpgradeAgent`]: a message in, a turn out.
 //!
-//! Threads are conversations. A turn that did not end (a killed process, a full disk) is ended first when the next one
-//! begins, so nothing that was confirmed is lost and nothing is run twice. Knows nothing of terminals and files.
+//! Threads are conversations. A turn that did not end (a killed process, a full disk) is ended first when the
+//! next one begins, so nothing that was confirmed is lost and nothing is run twice. Knows nothing of
+//! terminals and files.
 
 mod builder;
 mod error;
@@ -24,20 +25,22 @@ pub use stream::{TurnEvent, TurnStream};
 use threads::{Arrival, Held, Threads};
 pub use turn::Turn;
 
-/// Supersteps of the longest turn, and a few more: a turn that needs more does not end by itself. A plan takes two a step.
+/// Supersteps of the longest turn, and a few more: a turn that needs more does not end by itself. A plan
+/// takes two a step.
 const MAX_SUPERSTEPS: u64 = 64;
 
 /// The agent. Cheap to clone; clones share everything.
 ///
-/// Turns of one thread wait for each other within an agent and its clones. A message that had to wait, or that first ends
-/// an unfinished turn, came before the question that is then open: a yes in it is not taken, and the question is put
-/// again. Two agents over one store do not know of each other: one whose turn would come between that of the other is told
-/// `E_THREAD_BUSY`.
+/// Turns of one thread wait for each other within an agent and its clones. A message that had to wait, or
+/// that first ends an unfinished turn, came before the question that is then open: a yes in it is not taken,
+/// and the question is put again. Two agents over one store do not know of each other: one whose turn would
+/// come between that of the other is told `E_THREAD_BUSY`.
 ///
-/// A yes counts only if the question had reached whoever says it. Who has got a [`Turn`] from [`turn`](Self::turn), from a
-/// stream or from [`recover`](Self::recover) and then calls the same agent again has heard what it asks. Where the next message
-/// may come to another agent (another process, or this one started anew), call [`heard`](Self::heard) once the reply was
-/// delivered; without it a yes there is not taken, and the question is put again.
+/// A yes counts only if the question had reached whoever says it. Who has got a [`Turn`] from
+/// [`turn`](Self::turn), from a stream or from [`recover`](Self::recover) and then calls the same agent again
+/// has heard what it asks. Where the next message may come to another agent (another process, or this one
+/// started anew), call [`heard`](Self::heard) once the reply was delivered; without it a yes there is not
+/// taken, and the question is put again.
 ///
 /// ```
 /// use agentgraph_llm::{Reply, ScriptedModel};
@@ -76,12 +79,12 @@ impl UpgradeAgent {
         UpgradeAgentBuilder::new()
     }
 
-    /// One turn: the person says `text` on `thread`. An unfinished turn of the thread is ended first; its reply is then
-    /// in [`Turn::recovered`].
+    /// One turn: the person says `text` on `thread`. An unfinished turn of the thread is ended first; its
+    /// reply is then in [`Turn::recovered`].
     ///
     /// # Errors
-    /// `E_AGENT_EMPTY` for a text without words, and what the store failed with. A server or a model that fails is no
-    /// error but a turn that says so.
+    /// `E_AGENT_EMPTY` for a text without words, and what the store failed with. A server or a model that
+    /// fails is no error but a turn that says so.
     pub fn turn(&self, thread: &str, text: &str) -> impl Future<Output = Result<Turn, AgentError>> + Send {
         // The message has come now, whenever the future is polled.
         let arrival = self.threads.arrive(thread);
@@ -91,14 +94,16 @@ impl UpgradeAgent {
         }
     }
 
-    /// The same turn as a stream of what happens in it. Dropping the stream stops the turn; the next one ends it.
+    /// The same turn as a stream of what happens in it. Dropping the stream stops the turn; the next one ends
+    /// it.
     pub fn turn_stream(&self, thread: &str, text: &str) -> TurnStream {
         TurnStream::new(self.clone(), thread.to_owned(), text.to_owned(), None)
     }
 
-    /// The same where several programs speak on one thread, each with a screen of its own: `shown` is the last turn whose reply
-    /// this one showed ([`Turn::number`], or the `turns` of a [`conversation`](Self::conversation)), 0 if it showed none. A yes to a
-    /// question of a later turn is not taken, and the question is put again.
+    /// The same where several programs speak on one thread, each with a screen of its own: `shown` is the
+    /// last turn whose reply this one showed ([`Turn::number`], or the `turns` of a
+    /// [`conversation`](Self::conversation)), 0 if it showed none. A yes to a question of a later turn is not
+    /// taken, and the question is put again.
     ///
     /// ```
     /// # use futures_util::StreamExt;
@@ -131,9 +136,10 @@ impl UpgradeAgent {
         Ok(self.end_unfinished(thread).await?.map(|turn| self.given(thread, turn)))
     }
 
-    /// Says that the reply of a turn reached the person: what it asks can then be answered with a yes to any agent over the
-    /// same store. `turn` is [`Turn::number`], or the `turns` of the [`conversation`](Self::conversation) that was shown. Does
-    /// nothing if that turn's question is not open any more.
+    /// Says that the reply of a turn reached the person: what it asks can then be answered with a yes to any
+    /// agent over the same store. `turn` is [`Turn::number`], or the `turns` of the
+    /// [`conversation`](Self::conversation) that was shown. Does nothing if that turn's question is not open
+    /// any more.
     ///
     /// ```
     /// # use std::sync::Arc;

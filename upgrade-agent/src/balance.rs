@@ -1,4 +1,5 @@
-//! Whether a split of students comes out as the weights say: counts, what was expected, and a chi-square test.
+//! Whether a split of students comes out as the weights say: counts, what was expected, and a chi-square
+//! test.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,8 +32,8 @@ pub struct BalanceReport {
     pub conditions: Vec<ConditionCount>,
     /// How many students got a condition.
     pub users: u64,
-    /// How many groups drew it for them, where groups draw: these are what is counted then, since students of one group are
-    /// one draw.
+    /// How many groups drew it for them, where groups draw: these are what is counted then, since students of
+    /// one group are one draw.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub groups: Option<u64>,
     /// How many students did not get any.
@@ -72,7 +73,8 @@ pub enum Verdict {
     TooFew,
     /// There is nothing to compare: one condition, or nobody got any.
     NothingToCompare,
-    /// The draw adapts to what the application reports, so that the weights do not say how the split should be.
+    /// The draw adapts to what the application reports, so that the weights do not say how the split should
+    /// be.
     Adaptive,
 }
 
@@ -276,8 +278,8 @@ pub(crate) fn count<'a>(
     }
 }
 
-/// The shares that conditions really have, in percent: the running sum of the weights is drawn against, so what lies above
-/// 100 is never drawn, and what is missing to 100 goes to the first condition.
+/// The shares that conditions really have, in percent: the running sum of the weights is drawn against, so
+/// what lies above 100 is never drawn, and what is missing to 100 goes to the first condition.
 pub(crate) fn shares(experiment: &Experiment) -> Vec<(String, f64)> {
     let mut conditions: Vec<_> = experiment.conditions.iter().collect();
     conditions.sort_by_key(|condition| condition.order);
@@ -307,8 +309,8 @@ pub(crate) fn unit<'a>(experiment: &Experiment, student: &'a NewUser) -> Option<
     is_in.then_some(works.as_str())
 }
 
-/// What these students draw: a pure function of ids and weights, the same as the server's. Lists, other experiments at the
-/// same places and earlier enrolments are not looked at.
+/// What these students draw: a pure function of ids and weights, the same as the server's. Lists, other
+/// experiments at the same places and earlier enrolments are not looked at.
 pub(crate) fn offline(experiment: &Experiment, students: &[NewUser]) -> BalanceReport {
     let mut conditions: Vec<_> = experiment.conditions.iter().collect();
     conditions.sort_by_key(|condition| condition.order);

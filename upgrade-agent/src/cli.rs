@@ -1,7 +1,7 @@
 //! The command line: what can be asked for, and what each command prints.
 //!
-//! Exit codes: 0 when it was done; 1 when it was not, or when a turn met a server or a model that failed; 2 for a command
-//! or a setting that cannot be used.
+//! Exit codes: 0 when it was done; 1 when it was not, or when a turn met a server or a model that failed; 2
+//! for a command or a setting that cannot be used.
 
 mod advice;
 mod answer;
@@ -119,7 +119,8 @@ pub(crate) fn main() -> ExitCode {
     code
 }
 
-/// The command line. The help of the simulator leaves out the settings of the agent, which mean nothing to it.
+/// The command line. The help of the simulator leaves out the settings of the agent, which mean nothing to
+/// it.
 fn command() -> clap::Command {
     let mut command = Cli::command();
     command.build();
@@ -178,7 +179,8 @@ fn thread_name(name: &str) -> Result<String, String> {
     }
 }
 
-/// Traces go to standard error, and only if `RUST_LOG` asks for them, or `DEBUG`, as with UpGrade's own agent.
+/// Traces go to standard error, and only if `RUST_LOG` asks for them, or `DEBUG`, as with UpGrade's own
+/// agent.
 fn log_if_asked() {
     let debug = std::env::var("DEBUG").ok().and_then(|word| truth(&word)).unwrap_or(false);
     let filter = match std::env::var_os("RUST_LOG") {

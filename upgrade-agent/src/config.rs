@@ -1,8 +1,8 @@
 //! Where settings come from: flags, then the environment, then a file, then defaults.
 //!
-//! Secrets come from the environment only, are kept in `SecretString` and shown by nothing. The environment is given in as
-//! a function, so that a test needs none of its own. `source.rs` knows who wins, `report.rs` what is told about it,
-//! `file.rs` the file and `folder.rs` the platform's custom.
+//! Secrets come from the environment only, are kept in `SecretString` and shown by nothing. The environment
+//! is given in as a function, so that a test needs none of its own. `source.rs` knows who wins, `report.rs`
+//! what is told about it, `file.rs` the file and `folder.rs` the platform's custom.
 
 mod file;
 mod folder;
@@ -60,10 +60,12 @@ const SURENESS: Key =
 /// Settings that flags can give.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct Flags {
-    /// The API of an UpGrade server, such as http://localhost:3030/api: it mostly ends in /api [env: UPGRADE_API_URL] [default: an embedded server]
+    /// The API of an UpGrade server, such as http://localhost:3030/api: it mostly ends in /api
+    /// [env: UPGRADE_API_URL] [default: an embedded server]
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) url: Option<String>,
-    /// Let keys and tokens go over http to other machines, where whoever carries the traffic can read them [env: UPGRADE_AGENT_ALLOW_PLAIN_HTTP]
+    /// Let keys and tokens go over http to other machines, where whoever carries the traffic can read them
+    /// [env: UPGRADE_AGENT_ALLOW_PLAIN_HTTP]
     #[arg(long, global = true)]
     pub(crate) allow_plain_http: bool,
     /// The longest one call of the server may take, in seconds [env: UPGRADE_AGENT_TIMEOUT] [default: 30]
@@ -84,10 +86,12 @@ pub(crate) struct Flags {
     /// The longest a model call may take, in seconds [env: UPGRADE_AGENT_MODEL_TIMEOUT] [default: 60]
     #[arg(long, global = true, value_name = "SECONDS")]
     pub(crate) model_timeout: Option<f64>,
-    /// The temperature to ask the model for, from 0; newer models take none [env: UPGRADE_AGENT_TEMPERATURE] [default: not sent]
+    /// The temperature to ask the model for, from 0; newer models take none [env: UPGRADE_AGENT_TEMPERATURE]
+    /// [default: not sent]
     #[arg(long, global = true, value_name = "NUMBER")]
     pub(crate) temperature: Option<f64>,
-    /// How sure the agent must be, 0 to 1, before it does not ask back [env: UPGRADE_AGENT_CONFIDENCE] [default: 0.7]
+    /// How sure the agent must be, 0 to 1, before it does not ask back [env: UPGRADE_AGENT_CONFIDENCE]
+    /// [default: 0.7]
     #[arg(long, global = true, value_name = "NUMBER")]
     pub(crate) confidence: Option<f64>,
     /// Answer by rules, without a language model [env: UPGRADE_AGENT_OFFLINE]

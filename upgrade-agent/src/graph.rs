@@ -1,8 +1,8 @@
 //! The graph: five nodes, and who comes after whom. All of it is on this page.
 //!
-//! Every turn is a run of its own and ends in END. Between two turns nothing runs: what the agent waits for is the channel
-//! `pending`, and where the next turn begins is [`turn_start`]. Routes are pure functions of the state; which texts are
-//! shown and what is written is the nodes' business.
+//! Every turn is a run of its own and ends in END. Between two turns nothing runs: what the agent waits for
+//! is the channel `pending`, and where the next turn begins is [`turn_start`]. Routes are pure functions of
+//! the state; which texts are shown and what is written is the nodes' business.
 
 use agentgraph::{CompileError, CompiledGraph, END, Route, START, StateGraph};
 
@@ -68,7 +68,8 @@ pub enum AfterAnalysis {
     ToolExecutor,
 }
 
-/// A plan goes on. Only a clear wish for something goes to the gatherer. A confidence of exactly the limit is clear.
+/// A plan goes on. Only a clear wish for something goes to the gatherer. A confidence of exactly the limit is
+/// clear.
 pub fn after_analysis(state: &ConversationState, confidence: f64) -> AfterAnalysis {
     match &state.analysis {
         _ if state.plan.is_some() => AfterAnalysis::ToolExecutor,

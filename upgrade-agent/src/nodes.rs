@@ -1,5 +1,5 @@
-//! The five nodes, a file each. A node reads a snapshot of the state and returns what changes; none of them knows which
-//! node comes next.
+//! The five nodes, a file each. A node reads a snapshot of the state and returns what changes; none of them
+//! knows which node comes next.
 
 pub mod confirmation_handler;
 pub(crate) mod conversation_analyzer;

@@ -1,11 +1,13 @@
-//! A chat model without a network: rules in place of a language model, for tests, demonstrations and work on a plane.
+//! A chat model without a network: rules in place of a language model, for tests, demonstrations and work on
+//! a plane.
 //!
-//! It sees what every model sees, the messages, the system prompt and the tools' schemas, and remembers nothing between two
-//! calls. It answers the same to the same request. What it does not understand it says.
+//! It sees what every model sees, the messages, the system prompt and the tools' schemas, and remembers
+//! nothing between two calls. It answers the same to the same request. What it does not understand it says.
 //!
-//! Inside, `text` and `lexicon` know words, `intent` what a message asks for, `slots` what it names, `remainder` what of it was
-//! not understood and `beyond` what cannot be done; `analyzer`, `gatherer` and `responder` are the three nodes that ask a model;
-//! `facts` and `wire` read requests; `knowledge` is what it knows by heart.
+//! Inside, `text` and `lexicon` know words, `intent` what a message asks for, `slots` what it names,
+//! `remainder` what of it was not understood and `beyond` what cannot be done; `analyzer`, `gatherer` and
+//! `responder` are the three nodes that ask a model; `facts` and `wire` read requests; `knowledge` is what it
+//! knows by heart.
 
 mod analyzer;
 mod beyond;

@@ -1,6 +1,8 @@
-//! Plans: actions of several steps, made of what the server says, shown and confirmed as a whole, and run a step at a time.
+//! Plans: actions of several steps, made of what the server says, shown and confirmed as a whole, and run a
+//! step at a time.
 //!
-//! A plan that changes an experiment's status notes the first one before it does, and restores it however it ends.
+//! A plan that changes an experiment's status notes the first one before it does, and restores it however it
+//! ends.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -175,8 +177,8 @@ pub(crate) fn is_live(state: &ExperimentState) -> bool {
     matches!(state, ExperimentState::Enrolling | ExperimentState::EnrollmentComplete)
 }
 
-/// Whether a step takes something from students who take part for real, so that it is asked about when it comes: in every
-/// other status they get the default, whatever they had.
+/// Whether a step takes something from students who take part for real, so that it is asked about when it
+/// comes: in every other status they get the default, whatever they had.
 pub(crate) fn is_destructive(step: &Step, first: Option<&ExperimentState>) -> bool {
     first.is_some_and(is_live) && matches!(step, Step::SetStatus { to } if !is_live(to))
 }

@@ -1,8 +1,8 @@
 //! Reading the answer to a confirmation. No model has a part in it, and no state: text in, verdict out.
 //!
-//! Only the whole message counts. It is a yes if, without polite words and punctuation, it is made of yes words and of
-//! nothing else, and a no likewise. Whatever holds one word more ("yes but", "don't delete it", "yesterday") is
-//! [`Verdict::Other`], which runs nothing.
+//! Only the whole message counts. It is a yes if, without polite words and punctuation, it is made of yes
+//! words and of nothing else, and a no likewise. Whatever holds one word more ("yes but", "don't delete it",
+//! "yesterday") is [`Verdict::Other`], which runs nothing.
 
 use serde::{Deserialize, Serialize};
 
@@ -216,8 +216,8 @@ fn is_quote(c: char) -> bool {
     matches!(c, '"' | '\'' | '`' | '\u{2018}'..='\u{201F}' | '«' | '»' | '‹' | '›')
 }
 
-/// Whether the signs of a text are no more than punctuation. A face made of signs may take back what the words say, as an
-/// emoji may: brackets belong in pairs round words, and a dash or star stands alone.
+/// Whether the signs of a text are no more than punctuation. A face made of signs may take back what the
+/// words say, as an emoji may: brackets belong in pairs round words, and a dash or star stands alone.
 fn is_plain(text: &str) -> bool {
     let signs: Vec<char> = text.chars().collect();
     let mut open = 0_usize;
@@ -263,8 +263,8 @@ fn begins_words(c: char) -> bool {
     c.is_alphanumeric() || is_quote(c) || c == '('
 }
 
-/// The words in lower case without punctuation. `None` if there is something that is neither letter nor punctuation, such
-/// as an emoji, or a question mark, which is doubt: such a text is no plain answer.
+/// The words in lower case without punctuation. `None` if there is something that is neither letter nor
+/// punctuation, such as an emoji, or a question mark, which is doubt: such a text is no plain answer.
 fn words(text: &str) -> Option<Vec<String>> {
     let mut spaced = String::with_capacity(text.len());
     for c in text.chars() {

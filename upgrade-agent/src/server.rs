@@ -1,7 +1,7 @@
 //! The embedded UpGrade server: [`upgrade_simulator`], with the client's words for its settings.
 //!
-//! The server shares no type with the [`client`](crate::client), so that a mistake in one of them shows. Where a
-//! setting of the server is named by a type of the client, the server's own is made of it here.
+//! The server shares no type with the [`client`](crate::client), so that a mistake in one of them shows.
+//! Where a setting of the server is named by a type of the client, the server's own is made of it here.
 //!
 //! ```
 //! # tokio::runtime::Runtime::new().unwrap().block_on(async {

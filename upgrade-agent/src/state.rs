@@ -1,7 +1,7 @@
 //! The state of a conversation: what a thread keeps, and what one turn uses and the engine resets.
 //!
-//! Knows no model, no server and no routing. Everything a node reads or writes is a field here; there is no other
-//! place where a conversation could be kept, so two of them cannot mix.
+//! Knows no model, no server and no routing. Everything a node reads or writes is a field here; there is no
+//! other place where a conversation could be kept, so two of them cannot mix.
 
 mod log;
 mod pending;
@@ -61,7 +61,8 @@ pub struct ConversationState {
     /// Whether that was said before the person could have read what is asked: it is no yes.
     #[channel(run)]
     pub said_early: bool,
-    /// The last turn whose reply was shown where that was said, if that is known: a yes to a later question is none.
+    /// The last turn whose reply was shown where that was said, if that is known: a yes to a later question
+    /// is none.
     #[channel(run)]
     pub read_up_to: Option<u64>,
     /// What the analyzer made of it.

@@ -1,5 +1,6 @@
-//! The bugs of the two documents that the agent follows, each with the test that would fail if ours had it. What is shown
-//! elsewhere is named here and not shown twice: the first test holds the names against the files.
+//! The bugs of the two documents that the agent follows, each with the test that would fail if ours had it.
+//! What is shown elsewhere is named here and not shown twice: the first test holds the names against the
+//! files.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -13,7 +14,8 @@ use serde_json::json;
 use upgrade_agent::client::ExperimentState;
 use upgrade_agent::state::{PendingSummary, ResponseKind};
 
-/// The bug, the file of the test and the test. `G` numbers those of the graph document, `S` of the streamlined one.
+/// The bug, the file of the test and the test. `G` numbers those of the graph document, `S` of the
+/// streamlined one.
 const SHOWN: &[(&str, &str, &str)] = &[
     ("G1 the executor is never reached", FLOWS, "a_status_changes_after_a_yes_and_once"),
     ("G2 an action is executed again and again", FLOWS, "a_status_changes_after_a_yes_and_once"),

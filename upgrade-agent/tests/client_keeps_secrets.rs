@@ -324,7 +324,8 @@ impl<'a> MakeWriter<'a> for Traced {
 
 #[tokio::test]
 async fn secrets_are_in_no_text_that_this_crate_or_its_http_client_makes() {
-    // While there is one subscriber only, an event that another test's thread comes upon first is off for all threads.
+    // While there is one subscriber only, an event that another test's thread comes upon first is off for all
+    // threads.
     let _another = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::new());
     let traced = Traced::default();
     let subscriber =

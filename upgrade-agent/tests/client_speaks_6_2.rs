@@ -1,5 +1,5 @@
-//! The client against what was recorded from UpGrade 6.2.0, said again by a scripted server, and against the embedded
-//! server as that version.
+//! The client against what was recorded from UpGrade 6.2.0, said again by a scripted server, and against the
+//! embedded server as that version.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../server/tests/fixtures/recording.rs"]

@@ -160,7 +160,8 @@ async fn a_server_that_is_not_upgrade_is_told_as_that() {
     }
 }
 
-/// The health call is the first: whoever fails there is not the server that was meant, and the URL says which that was.
+/// The health call is the first: whoever fails there is not the server that was meant, and the URL says which
+/// that was.
 #[tokio::test]
 async fn what_fails_at_first_names_the_url_and_what_to_do() {
     let cases = [

@@ -1,4 +1,5 @@
-//! Parameters become an action only if they fit, and an action is proposed only if it makes sense on this server.
+//! Parameters become an action only if they fit, and an action is proposed only if it makes sense on this
+//! server.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use serde_json::{Value, json};

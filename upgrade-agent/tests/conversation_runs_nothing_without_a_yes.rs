@@ -1,9 +1,10 @@
 //! No sequence of model outputs runs an action without the person's matching yes.
 //!
-//! The model is random: any tools with any parameters, valid drafts and claims of approval among them, any texts. The
-//! person is random, too. A judge that knows neither the reply parser nor the nodes looks at what was asked of the server:
-//! a call that changes something is right only in a turn that answers an open question with one of the yes texts below,
-//! and only if it is the call of that question's action with its parameters.
+//! The model is random: any tools with any parameters, valid drafts and claims of approval among them, any
+//! texts. The person is random, too. A judge that knows neither the reply parser nor the nodes looks at what
+//! was asked of the server: a call that changes something is right only in a turn that answers an open
+//! question with one of the yes texts below, and only if it is the call of that question's action with its
+//! parameters.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -227,7 +228,8 @@ fn belongs(call: &str, action: &Action) -> bool {
 #[derive(Clone, Copy, Debug)]
 enum Brought {
     Plainly,
-    /// To a new agent, which knows only what was written down: among it perhaps that the last reply was heard.
+    /// To a new agent, which knows only what was written down: among it perhaps that the last reply was
+    /// heard.
     AfterARestart {
         heard: bool,
     },

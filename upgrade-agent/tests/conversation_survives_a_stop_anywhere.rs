@@ -1,4 +1,5 @@
-//! A turn that is stopped, at whatever point, is ended by the next one, and what was approved has its effect once.
+//! A turn that is stopped, at whatever point, is ended by the next one, and what was approved has its effect
+//! once.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;

@@ -1,4 +1,5 @@
-//! A turn begins with nothing of the one before but what the thread keeps, and threads have nothing in common.
+//! A turn begins with nothing of the one before but what the thread keeps, and threads have nothing in
+//! common.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;

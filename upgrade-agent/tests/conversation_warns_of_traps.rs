@@ -187,7 +187,8 @@ async fn earlier_visitors_are_left_out() {
     is_not_warned(&world, "update_experiment_status", to(&id, "enrolling"), text).await;
 }
 
-/// There is nothing to warn of: UpGrade looks for early visitors when an experiment is started, and not when it is changed.
+/// There is nothing to warn of: UpGrade looks for early visitors when an experiment is started, and not when
+/// it is changed.
 #[tokio::test]
 async fn a_change_of_a_running_experiment_shuts_nobody_out() {
     let (world, text) = (World::new().await, "early visitors");

@@ -22,7 +22,8 @@ fn each_code_in_the_sources_has_a_page_that_says_cause_example_and_cure() {
     }
 }
 
-/// The texts in quotes that look like a code. A code of the engine or of a model has its page by its own crate's test.
+/// The texts in quotes that look like a code. A code of the engine or of a model has its page by its own
+/// crate's test.
 fn collect(folder: &Path, codes: &mut BTreeSet<String>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

@@ -1,5 +1,5 @@
-//! What `docs/upgrade-agent.md` and the README say of the program holds: commands run, flags and variables are there, and the
-//! JSON has the fields that the page tells.
+//! What `docs/upgrade-agent.md` and the README say of the program holds: commands run, flags and variables
+//! are there, and the JSON has the fields that the page tells.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod shell;

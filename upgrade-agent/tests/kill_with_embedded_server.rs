@@ -1,8 +1,8 @@
-//! The program is killed (SIGKILL) with its embedded server in it, so both go at once. A new process goes on, and each action
-//! has happened once.
+//! The program is killed (SIGKILL) with its embedded server in it, so both go at once. A new process goes on,
+//! and each action has happened once.
 //!
-//! Here no request can be held. What can be seen from outside are the two files, and how far they have grown is the clock:
-//! a kill falls at a size, not at a time.
+//! Here no request can be held. What can be seen from outside are the two files, and how far they have grown
+//! is the clock: a kill falls at a size, not at a time.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod shell;
@@ -137,7 +137,8 @@ fn run_until(folder: &Folder, session: &str, bytes: u64) -> u64 {
     most
 }
 
-/// What the conversation says and what the server says is the same, and the session can be brought to its end.
+/// What the conversation says and what the server says is the same, and the session can be brought to its
+/// end.
 fn check_and_finish(folder: &Folder, round: u64) {
     let told = actions_told(folder);
     let all = embedded_experiments(folder);

@@ -1,5 +1,5 @@
-//! Nothing of an order is dropped in silence: what was not understood is named, and nothing is asked for or done without it.
-//! Sentences with what is wanted are in `fixtures/sentences.txt`.
+//! Nothing of an order is dropped in silence: what was not understood is named, and nothing is asked for or
+//! done without it. Sentences with what is wanted are in `fixtures/sentences.txt`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::sync::LazyLock;

@@ -1,5 +1,5 @@
-//! The nine flows of the graph document with the offline model, over HTTP, against the embedded server: what is said, which
-//! nodes ran, which calls were made and what is answered.
+//! The nine flows of the graph document with the offline model, over HTTP, against the embedded server: what
+//! is said, which nodes ran, which calls were made and what is answered.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;

@@ -1,4 +1,5 @@
-//! The offline model by itself: whatever it is asked, it answers, the same each time, and calls only tools that it was offered.
+//! The offline model by itself: whatever it is asked, it answers, the same each time, and calls only tools
+//! that it was offered.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use agentgraph_llm::{

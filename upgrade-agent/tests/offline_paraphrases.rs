@@ -1,5 +1,5 @@
-//! Each of the nine flows, asked for in words of its own: five paraphrases and a slip of the keyboard at least. What is
-//! asked must come out the same as in the plain wording.
+//! Each of the nine flows, asked for in words of its own: five paraphrases and a slip of the keyboard at
+//! least. What is asked must come out the same as in the plain wording.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use upgrade_agent::actions::ActionKind;
@@ -55,7 +55,8 @@ impl Desk {
         assert!(wrong.is_empty(), "{wanted:?} was wanted:\n{}", wrong.join("\n"));
     }
 
-    /// Every message, each on a thread of its own, must end in a question about this action, with all of these texts.
+    /// Every message, each on a thread of its own, must end in a question about this action, with all of
+    /// these texts.
     async fn all_ask_for(&self, action: ActionKind, messages: &[&str], wanted: &[&str]) {
         let mut wrong = Vec::new();
         for message in messages {

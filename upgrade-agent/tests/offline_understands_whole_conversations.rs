@@ -1,5 +1,5 @@
-//! Conversations in words of their own, as data: what is said, turn by turn, and what the last reply must say. Each has a
-//! server and a thread to itself.
+//! Conversations in words of their own, as data: what is said, turn by turn, and what the last reply must
+//! say. Each has a server and a thread to itself.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use upgrade_agent::agent::UpgradeAgent;
@@ -7,7 +7,8 @@ use upgrade_agent::client::{ExperimentState, NewExperiment, UpgradeClient};
 use upgrade_agent::offline::OfflineModel;
 use upgrade_agent::server::EmbeddedServer;
 
-/// The last reply of a conversation on a server with `Hints`, `Math Hints`, `Foo` (inactive) and `Running Test`.
+/// The last reply of a conversation on a server with `Hints`, `Math Hints`, `Foo` (inactive) and
+/// `Running Test`.
 async fn last_reply(conversation: &[&str]) -> String {
     let server = EmbeddedServer::builder().in_memory().seed(7).start().await.unwrap();
     let client = UpgradeClient::builder(server.url()).build().unwrap();

@@ -1,4 +1,5 @@
-//! What is played, computed and counted is told as it is: groups as groups, what stays on the server, what was left out.
+//! What is played, computed and counted is told as it is: groups as groups, what stays on the server, what
+//! was left out.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;

@@ -1,4 +1,5 @@
-//! A plan that changes a status changes back what it changed and nothing else, whoever and whatever comes between.
+//! A plan that changes a status changes back what it changed and nothing else, whoever and whatever comes
+//! between.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -188,7 +189,8 @@ async fn whatever_is_said_while_a_step_waits_for_its_own_yes_the_plan_ends_unles
     }
 }
 
-/// The reply to a journey of these statuses, from an experiment that enrols; its point may leave out early visitors.
+/// The reply to a journey of these statuses, from an experiment that enrols; its point may leave out early
+/// visitors.
 async fn led_through(statuses: &[&str], force: bool, excludes: bool) -> (World, UpgradeAgent, Turn) {
     let (world, script) = (World::new().await, Script::new());
     let id = world.experiment("Foo", Inactive).await;

@@ -1,5 +1,5 @@
-//! Models are retired by their provider. The one that is used where none is chosen has one constant; everything else
-//! takes it from there, and the guide shows the same name.
+//! Models are retired by their provider. The one that is used where none is chosen has one constant;
+//! everything else takes it from there, and the guide shows the same name.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod shell;

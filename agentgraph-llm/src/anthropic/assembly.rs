@@ -71,8 +71,8 @@ impl Assembly {
         }
     }
 
-    /// Text and thoughts, and deltas without a name here: a text goes to the end of the field of its name, anything else
-    /// replaces the field.
+    /// Text and thoughts, and deltas without a name here: a text goes to the end of the field of its name,
+    /// anything else replaces the field.
     fn extend_fields(&mut self, index: usize, delta: &Object) -> Option<ChatEvent> {
         let mut event = None;
         for (name, value) in delta.iter() {

@@ -94,15 +94,15 @@ impl AnthropicModelBuilder {
         self
     }
 
-    /// The server's address, with or without `/v1`: `https://api.anthropic.com` if not set. One of another machine is
-    /// https, unless [plain http is allowed](Self::allow_plain_http).
+    /// The server's address, with or without `/v1`: `https://api.anthropic.com` if not set. One of another
+    /// machine is https, unless [plain http is allowed](Self::allow_plain_http).
     pub fn base_url(mut self, url: impl Into<String>) -> Self {
         self.base_url = url.into();
         self
     }
 
-    /// Allows an address of another machine without encryption: whoever carries the traffic can read the key and all
-    /// that is said. For a gateway in a network of one's own.
+    /// Allows an address of another machine without encryption: whoever carries the traffic can read the key
+    /// and all that is said. For a gateway in a network of one's own.
     ///
     /// ```
     /// use agentgraph_llm::{AnthropicModel, Code};

@@ -1,5 +1,5 @@
-//! Answers of Anthropic's Messages API, read with tolerance: what has no name here is kept raw, what is missing and not
-//! needed is not missed.
+//! Answers of Anthropic's Messages API, read with tolerance: what has no name here is kept raw, what is
+//! missing and not needed is not missed.
 
 use crate::error::{Code, Error, Result};
 use crate::json::{Object, OnWire, RawJson};

@@ -10,10 +10,10 @@ pub(crate) const DEFAULT_MAX_TOKENS: u32 = 4096;
 
 /// Writes a request as a JSON body.
 ///
-/// - The blocks of assistant turns go back as they came: signatures, unknown blocks and unknown fields included. Two
-///   things the API would refuse are left out: blank texts, and messages that are then empty.
-/// - Messages of one role that follow each other become one, with tool results first, because the API wants all results
-///   of a turn in one message before any other text.
+/// - The blocks of assistant turns go back as they came: signatures, unknown blocks and unknown fields
+///   included. Two things the API would refuse are left out: blank texts, and messages that are then empty.
+/// - Messages of one role that follow each other become one, with tool results first, because the API wants
+///   all results of a turn in one message before any other text.
 /// - System messages join the request's `system`, wherever they stand.
 /// - Arguments that are no JSON object cannot be sent; they go as `{"INVALID_JSON": "..."}`.
 /// - The request's `extra` fields come last and replace fields of the same name.

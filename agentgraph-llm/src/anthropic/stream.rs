@@ -1,7 +1,8 @@
 //! A streamed answer of Anthropic's Messages API, from bytes to events.
 //!
-//! Blocks are put together as raw objects and read by the same code as those of an unstreamed answer, so both give the
-//! same message. Kinds of events, blocks and deltas that have no name here are kept or ignored, never an error.
+//! Blocks are put together as raw objects and read by the same code as those of an unstreamed answer, so both
+//! give the same message. Kinds of events, blocks and deltas that have no name here are kept or ignored,
+//! never an error.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -17,8 +18,8 @@ use super::assembly::{Assembly, broken};
 use super::decode::{self, Head, WireUsage};
 use super::failure;
 
-/// Turns the bytes of a streamed answer into events. It does no I/O: [`push`](Self::push) what came, take what
-/// [`next_event`](Self::next_event) gives, and say [`end`](Self::end) when nothing more comes.
+/// Turns the bytes of a streamed answer into events. It does no I/O: [`push`](Self::push) what came, take
+/// what [`next_event`](Self::next_event) gives, and say [`end`](Self::end) when nothing more comes.
 ///
 /// ```
 /// use agentgraph_llm::{ChatEvent, anthropic::StreamDecoder};
@@ -73,8 +74,8 @@ impl StreamDecoder {
         self
     }
 
-    /// Adds bytes, cut anywhere. Bytes after the last event are ignored. An event of more than 32 MiB and an answer of
-    /// more than 64 MiB are `E_LLM_DECODE`.
+    /// Adds bytes, cut anywhere. Bytes after the last event are ignored. An event of more than 32 MiB and an
+    /// answer of more than 64 MiB are `E_LLM_DECODE`.
     pub fn push(&mut self, bytes: &[u8]) {
         if self.done {
             return;

@@ -67,7 +67,8 @@ impl<D: Decoder> Events<D> {
                 Err(Error::new(Code::Timeout, message))
             }
             Ok(Err(error)) if error.is_timeout() => Err(self.endpoint.transport(error)),
-            // The body ended before its announced end: for the reader the same as an end without a last event.
+            // The body ended before its announced end: for the reader the same as an end without a last
+            // event.
             Ok(Err(error)) => {
                 let why = chain(&error.without_url());
                 Err(Error::new(

@@ -24,8 +24,8 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// How long to wait before the next try after `tries` retries; `None` to give up. `jitter` is from 0 to 1 and takes
-    /// up to a quarter off the own back-off; a wait that the server asked for is kept exactly.
+    /// How long to wait before the next try after `tries` retries; `None` to give up. `jitter` is from 0 to 1
+    /// and takes up to a quarter off the own back-off; a wait that the server asked for is kept exactly.
     pub(crate) fn wait(&self, error: &Error, tries: u32, jitter: f64) -> Option<Duration> {
         if tries >= self.max_retries || !error.is_retryable() {
             return None;

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::RawJson;
 
-/// Fields of an object that this crate does not know, in their order: `citations` of a text, `caller` of a tool call,
-/// or whatever a provider invents next. They go back to the provider behind the known fields.
+/// Fields of an object that this crate does not know, in their order: `citations` of a text, `caller` of a
+/// tool call, or whatever a provider invents next. They go back to the provider behind the known fields.
 ///
 /// ```
 /// use agentgraph_llm::{Message, Extra};

@@ -1,4 +1,5 @@
-//! An object as it stands on a wire. Unlike [`RawJson`] in a checkpoint, its values are JSON and not strings of JSON.
+//! An object as it stands on a wire. Unlike [`RawJson`] in a checkpoint, its values are JSON and not strings
+//! of JSON.
 
 use std::fmt;
 

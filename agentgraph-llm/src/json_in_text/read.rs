@@ -1,7 +1,8 @@
 //! Reading one value from its opening bracket, without building it.
 //!
-//! A pushdown automaton over bytes with its own stack: no recursion, so no text is too deep for it, and a failure can say
-//! how far it came. All structure of JSON is ASCII, so every place it gives is a boundary of characters.
+//! A pushdown automaton over bytes with its own stack: no recursion, so no text is too deep for it, and a
+//! failure can say how far it came. All structure of JSON is ASCII, so every place it gives is a boundary of
+//! characters.
 
 use std::ops::Range;
 
@@ -181,7 +182,8 @@ fn string_end(bytes: &[u8], start: usize) -> Result<usize, usize> {
     }
 }
 
-/// The end of the escape that begins at `start`, or where it is wrong: the end of the text, if it is only cut.
+/// The end of the escape that begins at `start`, or where it is wrong: the end of the text, if it is only
+/// cut.
 fn escape_end(bytes: &[u8], start: usize) -> Result<usize, usize> {
     match bytes.get(start + 1).ok_or(bytes.len())? {
         b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Ok(start + 2),

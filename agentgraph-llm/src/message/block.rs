@@ -138,7 +138,8 @@ impl ToolUse {
 pub enum ToolInput {
     /// JSON.
     Json(RawJson),
-    /// Text that is not JSON, for example because the output was cut. It is never run: the model is told instead.
+    /// Text that is not JSON, for example because the output was cut. It is never run: the model is told
+    /// instead.
     Malformed(String),
 }
 

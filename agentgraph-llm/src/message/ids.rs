@@ -8,8 +8,8 @@ use std::sync::{Arc, LazyLock};
 
 /// A source of message ids.
 ///
-/// The default one gives ids that no other process gives either, because messages of several processes meet in one
-/// stored thread. A [`sequence`](MessageIds::sequence) gives the same ids in each run, for tests.
+/// The default one gives ids that no other process gives either, because messages of several processes meet
+/// in one stored thread. A [`sequence`](MessageIds::sequence) gives the same ids in each run, for tests.
 ///
 /// ```
 /// use agentgraph_llm::MessageIds;

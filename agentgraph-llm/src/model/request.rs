@@ -4,7 +4,8 @@ use crate::json::{Extra, RawJson};
 use crate::message::Message;
 use crate::tool::ToolSpec;
 
-/// What a model is asked: the conversation, the tools, and a few settings. What is not set is the model's choice.
+/// What a model is asked: the conversation, the tools, and a few settings. What is not set is the model's
+/// choice.
 ///
 /// ```
 /// use agentgraph_llm::{ChatRequest, Message};
@@ -29,7 +30,8 @@ pub struct ChatRequest {
     pub temperature: Option<f32>,
     /// Texts at which the model stops.
     pub stop: Vec<String>,
-    /// Fields for the provider's request body, such as Anthropic's `thinking`. They replace fields of the same name.
+    /// Fields for the provider's request body, such as Anthropic's `thinking`. They replace fields of the
+    /// same name.
     pub extra: Extra,
 }
 

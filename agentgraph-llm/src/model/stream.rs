@@ -51,8 +51,8 @@ pub enum ChatEvent {
     Finished(ChatResponse),
 }
 
-/// A stream of [`ChatEvent`]s that ends with exactly one [`ChatEvent::Finished`] or one error. A source that ends
-/// earlier is reported as `E_LLM_TRUNCATED`.
+/// A stream of [`ChatEvent`]s that ends with exactly one [`ChatEvent::Finished`] or one error. A source that
+/// ends earlier is reported as `E_LLM_TRUNCATED`.
 ///
 /// ```
 /// use agentgraph_llm::prelude::*;

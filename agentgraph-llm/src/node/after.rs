@@ -1,4 +1,5 @@
-//! A node's own code behind an answer: it reads the answer, edits the graph, changes the database, or refuses.
+//! A node's own code behind an answer: it reads the answer, edits the graph, changes the database, or
+//! refuses.
 
 use std::fmt;
 
@@ -13,10 +14,11 @@ use super::database::Database;
 /// A change of the database that waits for the answer to be accepted.
 type Change = Box<dyn FnOnce(&mut Value) + Send>;
 
-/// An answer that passed the node's check, before it is accepted: for [`LlmNode::after`](crate::LlmNode::after).
+/// An answer that passed the node's check, before it is accepted: for
+/// [`LlmNode::after`](crate::LlmNode::after).
 ///
-/// What is done with it holds if the answer is accepted. If it is refused, the text, the edits and the changes of the database
-/// are gone with it.
+/// What is done with it holds if the answer is accepted. If it is refused, the text, the edits and the
+/// changes of the database are gone with it.
 pub struct After<O: 'static, S = ()> {
     pub(super) answer: Answer,
     pub(super) deps: Deps<'static, O>,
@@ -77,14 +79,15 @@ impl<O: 'static, S> After<O, S> {
         &self.deps
     }
 
-    /// The task's context. A person that is asked here is asked about this answer, and when the run goes on with the reply, the
-    /// node begins anew and asks the model for another one: such a question belongs in a node of its own.
+    /// The task's context. A person that is asked here is asked about this answer, and when the run goes on
+    /// with the reply, the node begins anew and asks the model for another one: such a question belongs in a
+    /// node of its own.
     pub fn ctx(&self) -> &Ctx {
         &self.ctx
     }
 
-    /// Edits the graph for this pass. A node that the model's answer asks for is added here, an edge removed, a node
-    /// skipped.
+    /// Edits the graph for this pass. A node that the model's answer asks for is added here, an edge removed,
+    /// a node skipped.
     pub fn edits(&self) -> &PassEdits<O, S> {
         &self.edits
     }

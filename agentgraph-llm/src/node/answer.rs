@@ -30,7 +30,8 @@ pub struct Answer {
     pub text: String,
     /// The JSON in it, if the node checks for JSON.
     pub json: Option<RawJson>,
-    /// All tries in order, the accepted one last. A result that stands in for refused answers has refused tries only.
+    /// All tries in order, the accepted one last. A result that stands in for refused answers has refused
+    /// tries only.
     pub tries: Vec<Try>,
     /// Whether the text stands in for answers that were all refused.
     pub fell_back: bool,
@@ -86,7 +87,8 @@ impl From<Answer> for String {
     }
 }
 
-/// An output of a dependency graph that can be a turn of the conversation which an LLM node behind it composes.
+/// An output of a dependency graph that can be a turn of the conversation which an LLM node behind it
+/// composes.
 ///
 /// For a type of one's own, when not every node of a graph gives an [`Answer`]:
 ///

@@ -47,8 +47,8 @@ impl<'a, O: Turn> Composition<'a, O> {
         request
     }
 
-    /// Each dependency as a question and its answer. One that the database has a shorthand for, under `shorthands` and its
-    /// name, is one system message instead: the shorthand, a colon and the result.
+    /// Each dependency as a question and its answer. One that the database has a shorthand for, under
+    /// `shorthands` and its name, is one system message instead: the shorthand, a colon and the result.
     pub fn turns(&self) -> Vec<Message> {
         self.deps.iter().flat_map(|(name, output)| self.turn(name, output)).collect()
     }

@@ -6,11 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-/// One JSON value that nodes share: prompts read it by [`Template`](crate::Template), nodes change it when an answer is
-/// accepted. Clones share the value.
+/// One JSON value that nodes share: prompts read it by [`Template`](crate::Template), nodes change it when an
+/// answer is accepted. Clones share the value.
 ///
 /// A handle that a program keeps lives on from pass to pass and is not stored. As a session of the graph
-/// (`.session::<Database>("db")`, [`LlmNode::session_db`](crate::LlmNode::session_db)) it is the run's own, and stored with it.
+/// (`.session::<Database>("db")`, [`LlmNode::session_db`](crate::LlmNode::session_db)) it is the run's own,
+/// and stored with it.
 ///
 /// ```
 /// use agentgraph_llm::Database;

@@ -11,11 +11,12 @@ use crate::model::Usage;
 /// How many runs a [`Meter`] remembers one by one.
 const RUNS: usize = 1_000;
 
-/// Counts what LLM nodes use: in all, for each node, and for each pass. Refused answers and passes that fail are in it.
-/// Clones share the counts, so one meter is given to all nodes of a graph, or of a program.
+/// Counts what LLM nodes use: in all, for each node, and for each pass. Refused answers and passes that fail
+/// are in it. Clones share the counts, so one meter is given to all nodes of a graph, or of a program.
 ///
-/// It lives as long as its last clone. What a run has spent in all its calls and processes is in the run itself, under the
-/// unit `tokens`: see [`Outcome::spent`](agentgraph::Outcome::spent) and [`Budget`](agentgraph::Budget).
+/// It lives as long as its last clone. What a run has spent in all its calls and processes is in the run
+/// itself, under the unit `tokens`: see [`Outcome::spent`](agentgraph::Outcome::spent) and
+/// [`Budget`](agentgraph::Budget).
 #[derive(Clone, Default)]
 pub struct Meter(Arc<Mutex<Counts>>);
 

@@ -17,8 +17,8 @@ use crate::message::Message;
 use crate::model::{ChatRequest, Usage};
 use crate::tool_loop::{Ended, ToolLoop, ToolLoopOutcome};
 
-/// The answers of a model that a node refused: the [cause](crate::Error::cause) of `E_LLM_ANSWER_REJECTED`. It is apart
-/// from the error's text because reasons may quote what was said.
+/// The answers of a model that a node refused: the [cause](crate::Error::cause) of `E_LLM_ANSWER_REJECTED`.
+/// It is apart from the error's text because reasons may quote what was said.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Refused {

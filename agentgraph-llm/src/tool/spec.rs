@@ -66,8 +66,8 @@ impl ToolSpec {
     }
 }
 
-/// Drops what describes the Rust type and not the arguments. A type without fields says nothing of properties, which
-/// some servers insist on.
+/// Drops what describes the Rust type and not the arguments. A type without fields says nothing of
+/// properties, which some servers insist on.
 fn arguments_schema(mut schema: Value) -> Value {
     if let Some(object) = schema.as_object_mut() {
         object.remove("$schema");

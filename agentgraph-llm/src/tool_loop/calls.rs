@@ -38,8 +38,8 @@ impl<'a> Toolbox<'a> {
         Ok(Toolbox { tools })
     }
 
-    /// Runs all calls of an answer, so many at the same time. Every call ends before a fatal error is returned, so that
-    /// none is cut in the middle of what it does.
+    /// Runs all calls of an answer, so many at the same time. Every call ends before a fatal error is
+    /// returned, so that none is cut in the middle of what it does.
     pub(super) async fn run_all(&self, response: &ChatResponse, at_once: usize) -> Result<Vec<Done>> {
         let cut = cut_call(response);
         let calls = response.message.tool_uses();

@@ -1,11 +1,11 @@
 //! A checkpointer whose writes are carried out in order behind whoever asks for them.
 //!
-//! Each thread has a lane of its own for as long as something of it is under way: a task that carries out one write after the
-//! other. So a store that is slow for one thread does not hold up the runs of others, and a runtime that ends takes with it only
-//! the lanes of its own runs.
+//! Each thread has a lane of its own for as long as something of it is under way: a task that carries out one
+//! write after the other. So a store that is slow for one thread does not hold up the runs of others, and a
+//! runtime that ends takes with it only the lanes of its own runs.
 //!
-//! After a failure everything that is queued for that thread is dropped, since a checkpoint must not stand on one that is
-//! not there; the next to settle the thread gets the error.
+//! After a failure everything that is queued for that thread is dropped, since a checkpoint must not stand on
+//! one that is not there; the next to settle the thread gets the error.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -34,12 +34,13 @@ pub struct Behind {
 #[derive(Default)]
 struct Traffic {
     lanes: Mutex<HashMap<String, Lane>>,
-    /// The threads that a write has failed on since they were settled last, with the error until somebody was given it.
+    /// The threads that a write has failed on since they were settled last, with the error until somebody was
+    /// given it.
     failed: Mutex<HashMap<String, Option<StoreError>>>,
 }
 
-/// What leads to the task of one thread. Jobs are handed over while the lanes are locked, so that a task which finds nothing more to
-/// do knows that it may end.
+/// What leads to the task of one thread. Jobs are handed over while the lanes are locked, so that a task
+/// which finds nothing more to do knows that it may end.
 struct Lane {
     jobs: UnboundedSender<Handed>,
     room: Arc<Semaphore>,
@@ -73,7 +74,8 @@ impl Behind {
         Behind { inner, traffic: Arc::default() }
     }
 
-    /// Waits until everything that was handed over for a thread is stored. Afterwards the thread can be written again.
+    /// Waits until everything that was handed over for a thread is stored. Afterwards the thread can be
+    /// written again.
     ///
     /// # Errors
     /// What failed since the last time.
@@ -93,7 +95,8 @@ impl Behind {
         }
     }
 
-    /// Uses the lane of a thread, which is opened if it has none; or gives the error of an earlier write, once.
+    /// Uses the lane of a thread, which is opened if it has none; or gives the error of an earlier write,
+    /// once.
     fn with_lane<T>(&self, thread: &str, use_it: impl FnOnce(&Lane) -> T) -> Result<T, StoreError> {
         let mut lanes = self.traffic.lanes();
         self.traffic.check(thread)?;

@@ -1,8 +1,8 @@
 //! Large values, stored once: what a store keeps apart from a row, and how the row becomes whole again.
 //!
-//! A store cuts what it is given (`cut.rs`) and keeps the *rest* in the row. Each piece is a *blob* under the SHA-256 of its
-//! bytes, whoever stores it; the row holds on to it by a *piece*: the place in the row, and which blob. A blob goes, in
-//! the same transaction, with the last piece that is of it.
+//! A store cuts what it is given (`cut.rs`) and keeps the *rest* in the row. Each piece is a *blob* under the
+//! SHA-256 of its bytes, whoever stores it; the row holds on to it by a *piece*: the place in the row, and
+//! which blob. A blob goes, in the same transaction, with the last piece that is of it.
 
 use std::borrow::Cow;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
@@ -16,8 +16,9 @@ use sha2::{Digest, Sha256};
 use super::cut::cuts;
 use crate::row::{PendingWrite, Put, Rewrite};
 
-/// From how many bytes on a value is stored once, if nobody says otherwise. Below it the hash and the rows that a piece takes cost
-/// more time than a second copy does, and most messages are; documents, images and pages are above.
+/// From how many bytes on a value is stored once, if nobody says otherwise. Below it the hash and the rows
+/// that a piece takes cost more time than a second copy does, and most messages are; documents, images and
+/// pages are above.
 pub(crate) const SHARE_FROM: usize = 64 * 1024;
 
 /// SHA-256 of a blob.
@@ -94,8 +95,8 @@ pub(crate) fn of_writes(writes: &[PendingWrite], from: usize) -> Vec<Pieces> {
     writes.iter().map(|write| Pieces::of(&write.bytes, from)).collect()
 }
 
-/// Of writes with one key the last, in the order of the keys: which is one order for all writers, so that two of them do not wait
-/// for each other.
+/// Of writes with one key the last, in the order of the keys: which is one order for all writers, so that two
+/// of them do not wait for each other.
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub(crate) fn last_of_each_key<'a>(
     writes: &'a [PendingWrite],

@@ -1,8 +1,9 @@
 //! Whether a store does what [`Checkpointer`] asks of it: for authors of stores (feature
 //! `conformance`).
 //!
-//! [`run`] tries every [`Clause`] on a store of its own and says which hold. It needs no particular runtime; with tokio's
-//! the clauses about concurrent writers spawn them, and on several worker threads they run at once.
+//! [`run`] tries every [`Clause`] on a store of its own and says which hold. It needs no particular runtime;
+//! with tokio's the clauses about concurrent writers spawn them, and on several worker threads they run at
+//! once.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
@@ -29,8 +30,8 @@
 //! # }
 //! ```
 //!
-//! Most clauses are calls with their answers, as lines of text; a clause that does not hold shows the first line that
-//! differs with those before it. The language is that of [`transcript`].
+//! Most clauses are calls with their answers, as lines of text; a clause that does not hold shows the first
+//! line that differs with those before it. The language is that of [`transcript`].
 
 mod counted;
 mod crowds;

@@ -1,10 +1,10 @@
 //! Where bytes are cut so that what is large in them can be stored once.
 //!
-//! A record or a pending write is MessagePack throughout, so a text or a byte string of a megabyte is found wherever it
-//! stands: in a field, in an item of a list, in a struct, a session, an answer. It is a piece of its own. What is large
-//! because it has many small parts, such as a list of messages, is cut into pieces of some parts each; where one ends
-//! depends on the parts near it and not on how many are before them, so that a list which grew or changed at one place has
-//! most of its pieces in common with what it was.
+//! A record or a pending write is MessagePack throughout, so a text or a byte string of a megabyte is found
+//! wherever it stands: in a field, in an item of a list, in a struct, a session, an answer. It is a piece of
+//! its own. What is large because it has many small parts, such as a list of messages, is cut into pieces of
+//! some parts each; where one ends depends on the parts near it and not on how many are before them, so that
+//! a list which grew or changed at one place has most of its pieces in common with what it was.
 //!
 //! How a value is cut depends on its bytes alone. Nothing here knows what a field is.
 

@@ -1,8 +1,9 @@
 //! The change of a superstep, field by field, as bytes.
 //!
-//! A delta is a sequence of operations on numbered fields. Every operation carries finished MessagePack, so replaying
-//! a history needs neither the state's type nor its reducers: it is copying of bytes. A changed reducer therefore never
-//! changes what was stored. Reducers write here while they merge, so a value is encoded once and only if it changed.
+//! A delta is a sequence of operations on numbered fields. Every operation carries finished MessagePack, so
+//! replaying a history needs neither the state's type nor its reducers: it is copying of bytes. A changed
+//! reducer therefore never changes what was stored. Reducers write here while they merge, so a value is
+//! encoded once and only if it changed.
 
 use std::io;
 
@@ -75,8 +76,8 @@ pub struct DeltaWriter {
 /// A value of at least so many bytes that did not change since it was stored is referred to, not repeated.
 pub(crate) const LARGE: u64 = 4 * 1024;
 
-/// What a field would cost in a full record, with what says which field it is and how long, and whether a record already
-/// holds it whole. Where entries are of a few bytes, most of a full is what is said of them.
+/// What a field would cost in a full record, with what says which field it is and how long, and whether a
+/// record already holds it whole. Where entries are of a few bytes, most of a full is what is said of them.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Weight {
@@ -229,8 +230,8 @@ impl DeltaWriter {
         });
     }
 
-    /// Says of the channel where its value stands, if that is in another record than `record`, large and unchanged. Gives its
-    /// length; 0 if the value has to be written.
+    /// Says of the channel where its value stands, if that is in another record than `record`, large and
+    /// unchanged. Gives its length; 0 if the value has to be written.
     #[doc(hidden)]
     pub fn refer_if_large(&mut self, channel: usize, record: CheckpointId) -> u64 {
         let Weight { live, whole_at } = self.weight_of(channel);
@@ -367,7 +368,8 @@ pub fn encode<T: Serialize + ?Sized>(bytes: &mut Vec<u8>, value: &T) -> Result<(
         .map_err(|error| EncodeError(error.to_string()))
 }
 
-/// How deep stored values may be nested. A reader goes down one call a level, and the bytes are not trusted with the stack.
+/// How deep stored values may be nested. A reader goes down one call a level, and the bytes are not trusted
+/// with the stack.
 const DEPTH: usize = 200;
 
 /// The reverse of [`encode`].

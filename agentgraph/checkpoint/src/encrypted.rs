@@ -1,11 +1,12 @@
 //! [`EncryptedSaver`]: any checkpointer, and nothing that it stores can be read without the key.
 //!
-//! It stands before a store and knows nothing of records: every run of bytes that goes down is put into an envelope
-//! (`seal.rs`), and taken out on its way up. The store sees the keys of its rows, and ciphertext.
+//! It stands before a store and knows nothing of records: every run of bytes that goes down is put into an
+//! envelope (`seal.rs`), and taken out on its way up. The store sees the keys of its rows, and ciphertext.
 //!
-//! An envelope is bound to the thread, namespace, checkpoint and slot that it was written for. A copy of a thread is made by the
-//! store, which cannot bind anything anew; so a copy carries a permission, itself encrypted, that names the threads whose bytes
-//! it may hold (`origin.rs`). Branches of one thread need none: they are written as all else is.
+//! An envelope is bound to the thread, namespace, checkpoint and slot that it was written for. A copy of a
+//! thread is made by the store, which cannot bind anything anew; so a copy carries a permission, itself
+//! encrypted, that names the threads whose bytes it may hold (`origin.rs`). Branches of one thread need none:
+//! they are written as all else is.
 
 mod key;
 mod origin;
@@ -33,8 +34,8 @@ use crate::row::{
 };
 use crate::services::{Services, SystemServices};
 
-/// A checkpointer before another one, which encrypts everything that is stored (feature `encryption`): AES-256-GCM, with a key of
-/// its own for each record.
+/// A checkpointer before another one, which encrypts everything that is stored (feature `encryption`):
+/// AES-256-GCM, with a key of its own for each record.
 ///
 /// ```
 /// # use agentgraph::prelude::*;
@@ -61,16 +62,17 @@ use crate::services::{Services, SystemServices};
 /// # }
 /// ```
 ///
-/// What stays in clear is what a store needs to find its rows: names of threads, namespaces of subgraphs (made of node names and
-/// task ids), branch and step, full or delta, ids of tasks and numbers of their slots, fences and leases, the length of what is
-/// encrypted, and the name of the key. Values, inputs, questions, answers, node names in the frontier, edits, sessions and times
-/// are all within the envelopes.
+/// What stays in clear is what a store needs to find its rows: names of threads, namespaces of subgraphs
+/// (made of node names and task ids), branch and step, full or delta, ids of tasks and numbers of their
+/// slots, fences and leases, the length of what is encrypted, and the name of the key. Values, inputs,
+/// questions, answers, node names in the frontier, edits, sessions and times are all within the envelopes.
 ///
 /// Bytes that were changed, cut off, or moved to another thread, checkpoint or slot are
-/// [`StoreCode::SealBroken`](crate::StoreCode::SealBroken). What encryption cannot show is that something is *missing*: whoever writes the
-/// store can remove the newest rows of a thread, put back older ones of the same thread, and take back an answer whose superstep
-/// is still open, so that its question is asked again. (That an answer was taken back is the one thing that is stored in clear, as
-/// the byte `0xc0`: a store has to know it when it is asked who waits.)
+/// [`StoreCode::SealBroken`](crate::StoreCode::SealBroken). What encryption cannot show is that something is
+/// *missing*: whoever writes the store can remove the newest rows of a thread, put back older ones of the
+/// same thread, and take back an answer whose superstep is still open, so that its question is asked again.
+/// (That an answer was taken back is the one thing that is stored in clear, as the byte `0xc0`: a store has
+/// to know it when it is asked who waits.)
 pub struct EncryptedSaver<C> {
     inner: C,
     keys: KeyRing,
@@ -103,17 +105,17 @@ impl<C: Checkpointer> EncryptedSaver<C> {
         }
     }
 
-    /// Whether what is in clear is read as well, for threads from before there was a key. If not, which is so when nothing is said,
-    /// it is [`StoreCode::NotEncrypted`](crate::StoreCode::NotEncrypted): whoever can write the store could otherwise put records of their
-    /// own in the place of encrypted ones.
+    /// Whether what is in clear is read as well, for threads from before there was a key. If not, which is so
+    /// when nothing is said, it is [`StoreCode::NotEncrypted`](crate::StoreCode::NotEncrypted): whoever can
+    /// write the store could otherwise put records of their own in the place of encrypted ones.
     #[must_use]
     pub fn reads_clear(mut self, reads: bool) -> Self {
         self.reads_clear = reads;
         self
     }
 
-    /// Whose clock says how long a thread is taken that is [encrypted anew](Self::reseal); the system's if not set. It has to be
-    /// that of the graphs which run in the thread.
+    /// Whose clock says how long a thread is taken that is [encrypted anew](Self::reseal); the system's if
+    /// not set. It has to be that of the graphs which run in the thread.
     #[must_use]
     pub fn services(mut self, services: impl Services) -> Self {
         self.services = Arc::new(services);

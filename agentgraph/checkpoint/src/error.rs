@@ -9,7 +9,8 @@ use crate::row::Place;
 
 macro_rules! codes {
     ($($(#[$doc:meta])* $variant:ident = $text:literal,)*) => {
-        /// What kind of failure a [`StoreError`] is. The text of a code never changes; the engine's `Code` has the same ones.
+        /// What kind of failure a [`StoreError`] is. The text of a code never changes; the engine's `Code`
+        /// has the same ones.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum StoreCode {

@@ -24,7 +24,8 @@ pub struct Folded {
 #[derive(Clone, Debug, Default)]
 struct Field {
     base: Base,
-    /// What happened to a list of unknown length before `last`, where the one cannot be told without the other.
+    /// What happened to a list of unknown length before `last`, where the one cannot be told without the
+    /// other.
     earlier: Vec<Tail>,
     last: Tail,
     keyed: Keyed,
@@ -70,8 +71,8 @@ impl List {
     }
 }
 
-/// Keyed items in order; a removed one stays as a tombstone so that positions hold, and because there may be one
-/// before these operations.
+/// Keyed items in order; a removed one stays as a tombstone so that positions hold, and because there may be
+/// one before these operations.
 #[derive(Clone, Debug, Default)]
 struct Keyed {
     items: Vec<(Vec<u8>, Option<Vec<u8>>)>,
@@ -155,7 +156,8 @@ impl Folded {
         }
     }
 
-    /// Puts the value of one field under what happened since, from the record that holds it whole. Gives its length.
+    /// Puts the value of one field under what happened since, from the record that holds it whole. Gives its
+    /// length.
     pub fn fill(&mut self, field: usize, other: &Folded, id: CheckpointId) -> Result<u64, FormatError> {
         let found = other.fields.get(field).map(|field| &field.base);
         match (found, self.fields.get_mut(field)) {

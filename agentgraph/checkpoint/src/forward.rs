@@ -1,8 +1,10 @@
-//! Forwarding to the store beneath: whoever stands before one says what he does himself, and all else is handed on. Written out
-//! by hand, a method that was forgotten would silently be that of a store which lacks the ability.
+//! Forwarding to the store beneath: whoever stands before one says what he does himself, and all else is
+//! handed on. Written out by hand, a method that was forgotten would silently be that of a store which lacks
+//! the ability.
 //!
-//! `forwards!(($) name: put rewrite);` makes a macro `name!(self => (self.inner));`, which in an `impl Checkpointer` stands for
-//! every method but these two. It writes what `async_trait` makes of an async function, without a second box.
+//! `forwards!(($) name: put rewrite);` makes a macro `name!(self => (self.inner));`, which in an
+//! `impl Checkpointer` stands for every method but these two. It writes what `async_trait` makes of an async
+//! function, without a second box.
 
 /// Every method of `Checkpointer`.
 macro_rules! every_method {

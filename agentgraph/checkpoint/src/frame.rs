@@ -5,9 +5,9 @@
 //! header  = msgpack map of text keys, `length` bytes
 //! ```
 //!
-//! The operations are those of `delta.rs`, on fields numbered by the table `fields` of the newest full. How headers that follow
-//! each other add up is in `header.rs`. An encrypted record is none of this: it begins with `0xc1`, which is no format, and is
-//! laid out in `encrypted/seal.rs`.
+//! The operations are those of `delta.rs`, on fields numbered by the table `fields` of the newest full. How
+//! headers that follow each other add up is in `header.rs`. An encrypted record is none of this: it begins
+//! with `0xc1`, which is no format, and is laid out in `encrypted/seal.rs`.
 
 mod writer;
 
@@ -16,7 +16,8 @@ pub use writer::{HeaderWriter, Pairs};
 /// The format this release writes, and the newest it reads.
 pub const FORMAT: u8 = 1;
 
-/// The first byte of what is encrypted, records and pending writes: neither a format nor a marker of MessagePack.
+/// The first byte of what is encrypted, records and pending writes: neither a format nor a marker of
+/// MessagePack.
 pub const SEALED: u8 = 0xc1;
 
 /// Why bytes are not a record.
@@ -65,8 +66,8 @@ pub fn open(record: &[u8]) -> Result<RecordView<'_>, FormatError> {
     Ok(RecordView { header, operations })
 }
 
-/// The length of the MessagePack value at the start of `bytes`, without building it. Not recursive: nested values
-/// are counted, so hostile depth costs nothing.
+/// The length of the MessagePack value at the start of `bytes`, without building it. Not recursive: nested
+/// values are counted, so hostile depth costs nothing.
 pub fn value_length(bytes: &[u8]) -> Result<usize, FormatError> {
     let mut at = 0;
     let mut pending: u64 = 1;

@@ -1,13 +1,15 @@
 //! Headers of records that follow each other, added up without knowing what they mean.
 //!
-//! A key that a record leaves out has the value it had in the record before; a full repeats them all. Besides:
+//! A key that a record leaves out has the value it had in the record before; a full repeats them all.
+//! Besides:
 //!
 //! - `source`, `abandoned`, `halt`, `wrote` and `log` are of their own record only.
-//! - `spent`, `stuck`, `log`, `groups`, `written` and `kept` are of a run: a record with another `run` begins without them, so
-//!   they come after `run` in a record that has both.
-//! - Some keys only add to another one: `edits` to the list `overlay`, `also_stuck` to the list `stuck`, `remembered` to the map
-//!   `memories`, `outputs` to the map of that name in the records before.
-//! - In an eager run, `ended` takes away from the list `next` and `begun` adds to it (`open.rs`), and `writes` adds to `written`.
+//! - `spent`, `stuck`, `log`, `groups`, `written` and `kept` are of a run: a record with another `run` begins
+//!   without them, so they come after `run` in a record that has both.
+//! - Some keys only add to another one: `edits` to the list `overlay`, `also_stuck` to the list `stuck`,
+//!   `remembered` to the map `memories`, `outputs` to the map of that name in the records before.
+//! - In an eager run, `ended` takes away from the list `next` and `begun` adds to it (`open.rs`), and
+//!   `writes` adds to `written`.
 //!
 //! Keys that this release does not know are kept like all others.
 

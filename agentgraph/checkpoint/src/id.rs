@@ -15,7 +15,8 @@ use crate::services::Services;
 pub struct RunId(u128);
 
 impl RunId {
-    /// A new id: a random half for the process, and a count. A fully random id for each would cost more than a short run.
+    /// A new id: a random half for the process, and a count. A fully random id for each would cost more than
+    /// a short run.
     #[doc(hidden)]
     pub fn new(services: &dyn Services) -> Self {
         static PROCESS: OnceLock<u64> = OnceLock::new();
@@ -78,7 +79,8 @@ impl TaskId {
 #[error("an id is 32 hexadecimal digits")]
 pub struct InvalidId;
 
-/// The digits of an id. By hand: they are in every full, and the formatting of numbers costs several times as much.
+/// The digits of an id. By hand: they are in every full, and the formatting of numbers costs several times as
+/// much.
 fn digits_of(id: u128) -> [u8; 32] {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut digits = [0; 32];

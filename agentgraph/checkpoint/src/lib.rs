@@ -1,16 +1,18 @@
-//! Checkpoints: what a run leaves behind so that it can go on where it stood. The stores of `agentgraph`, and what a store of
-//! one's own has to do. The engine gives all of this away as `agentgraph::checkpoint`; who writes a store needs this crate only.
+//! Checkpoints: what a run leaves behind so that it can go on where it stood. The stores of `agentgraph`, and
+//! what a store of one's own has to do. The engine gives all of this away as `agentgraph::checkpoint`; who
+//! writes a store needs this crate only.
 //!
-//! A [`Checkpointer`] is a store of rows and knows nothing of states: it keeps bytes under (thread, namespace, branch,
-//! step), refuses to overwrite a row, and finds the rows a read needs. What the bytes mean is the engine's.
+//! A [`Checkpointer`] is a store of rows and knows nothing of states: it keeps bytes under (thread,
+//! namespace, branch, step), refuses to overwrite a row, and finds the rows a read needs. What the bytes mean
+//! is the engine's.
 //!
-//! A row is a *full* (every channel), a *delta* (what one superstep changed) or a *segment* (the deltas of 1,024
-//! steps folded into one). To read a checkpoint one takes the newest full at or before it, the segments after that
-//! full, and the deltas after the last segment.
+//! A row is a *full* (every channel), a *delta* (what one superstep changed) or a *segment* (the deltas of
+//! 1,024 steps folded into one). To read a checkpoint one takes the newest full at or before it, the segments
+//! after that full, and the deltas after the last segment.
 //!
-//! Large values are stored once. The stores of this crate cut them out of what they are given and keep them by their hash
-//! (`blob.rs`), so that whoever reads a row never sees that: checkpoints, branches, threads and pending writes
-//! share them, and one that nothing holds any more is gone with the last that did.
+//! Large values are stored once. The stores of this crate cut them out of what they are given and keep them
+//! by their hash (`blob.rs`), so that whoever reads a row never sees that: checkpoints, branches, threads and
+//! pending writes share them, and one that nothing holds any more is gone with the last that did.
 //!
 //! ```
 //! use agentgraph_checkpoint::{CheckpointId, Checkpointer, MemorySaver, Place, Put, RowKind, StoreCode};
@@ -31,7 +33,8 @@
 //!
 //! # Features
 //!
-//! None is on by default: `sqlite`, `postgres`, `encryption`, and `conformance` for the tests that every store must pass.
+//! None is on by default: `sqlite`, `postgres`, `encryption`, and `conformance` for the tests that every
+//! store must pass.
 
 #[doc(hidden)]
 pub mod behind;

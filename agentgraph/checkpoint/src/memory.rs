@@ -47,7 +47,8 @@ use crate::row::{
 /// # }
 /// ```
 ///
-/// Nobody but this process gets at what it keeps, so the hashes of large values are not compared when they are read.
+/// Nobody but this process gets at what it keeps, so the hashes of large values are not compared when they
+/// are read.
 #[derive(Debug)]
 pub struct MemorySaver {
     store: Mutex<Store>,
@@ -79,8 +80,9 @@ struct Held {
     until: SystemTime,
 }
 
-/// Almost every namespace is empty, and comparing empty strings is not free: an empty `String` points nowhere, and on
-/// processors that read behind a mask even a comparison of no bytes pays for that, more than for all the rest of a commit.
+/// Almost every namespace is empty, and comparing empty strings is not free: an empty `String` points
+/// nowhere, and on processors that read behind a mask even a comparison of no bytes pays for that, more than
+/// for all the rest of a commit.
 fn equal(name: &str, other: &str) -> bool {
     name.len() == other.len() && (name.is_empty() || name == other)
 }
@@ -102,8 +104,8 @@ impl MemorySaver {
         Self::default()
     }
 
-    /// From how many bytes on a value is kept once, however many checkpoints and threads hold it; 64 KiB if not set,
-    /// `usize::MAX` for never.
+    /// From how many bytes on a value is kept once, however many checkpoints and threads hold it; 64 KiB if
+    /// not set, `usize::MAX` for never.
     #[must_use]
     pub fn share_values_from(mut self, bytes: usize) -> Self {
         self.share_from = bytes;

@@ -1,11 +1,13 @@
 //! [`PostgresSaver`]: checkpoints in a Postgres database, for many processes on many machines.
 //!
-//! This file knows who talks to the server and when; `rows.rs`, `blobs.rs`, `upkeep.rs`, `waiting.rs` and `leases.rs` know the
-//! statements, `apart.rs` in which tasks they are carried out, `taker.rs` who asks for a thread, `open.rs` how a URL becomes a pool and a schema, `dial.rs` how a connection shows
-//! that its saver lives, `listen.rs` the one that waits for news. None of them knows what a record means.
+//! This file knows who talks to the server and when; `rows.rs`, `blobs.rs`, `upkeep.rs`, `waiting.rs` and
+//! `leases.rs` know the statements, `apart.rs` in which tasks they are carried out, `taker.rs` who asks for a
+//! thread, `open.rs` how a URL becomes a pool and a schema, `dial.rs` how a connection shows that its saver
+//! lives, `listen.rs` the one that waits for news. None of them knows what a record means.
 //!
-//! Every commit without large values is one statement, which checks the fence and the step, inserts, and removes what it makes obsolete. It holds
-//! the row of the thread's lease while it does, so a lease is not taken from under a commit.
+//! Every commit without large values is one statement, which checks the fence and the step, inserts, and
+//! removes what it makes obsolete. It holds the row of the thread's lease while it does, so a lease is not
+//! taken from under a commit.
 
 mod apart;
 mod blobs;
@@ -57,20 +59,21 @@ use taker::Taker;
 /// # }
 /// ```
 ///
-/// Connections are pooled, 16 at most if not said otherwise. One more connection waits for news: that a thread was given
-/// back is heard at once by whoever queues for it, in whatever process.
+/// Connections are pooled, 16 at most if not said otherwise. One more connection waits for news: that a
+/// thread was given back is heard at once by whoever queues for it, in whatever process.
 ///
-/// As long as one of its connections stands, a saver is known to be alive, and nobody takes its threads before their leases
-/// are over. The threads of a process that was killed are free when it was without a connection for
-/// [`grace`](PostgresSaverBuilder::grace), a second.
+/// As long as one of its connections stands, a saver is known to be alive, and nobody takes its threads
+/// before their leases are over. The threads of a process that was killed are free when it was without a
+/// connection for [`grace`](PostgresSaverBuilder::grace), a second.
 ///
-/// A pooler between must be in session mode, for all of them: each connection holds a lock that shows life, knows its statements by
-/// name, and is told the schema when it begins.
+/// A pooler between must be in session mode, for all of them: each connection holds a lock that shows life,
+/// knows its statements by name, and is told the schema when it begins.
 ///
-/// A commit is as safe as the server's `synchronous_commit` says: with `on`, the default, it is on the server's disk.
+/// A commit is as safe as the server's `synchronous_commit` says: with `on`, the default, it is on the
+/// server's disk.
 ///
-/// Who connects makes the tables, or brings them up to date, and needs the right to do so only then. Another one needs, of the schema
-/// `agentgraph`:
+/// Who connects makes the tables, or brings them up to date, and needs the right to do so only then. Another
+/// one needs, of the schema `agentgraph`:
 ///
 /// ```sql
 /// GRANT USAGE ON SCHEMA agentgraph TO app;
@@ -78,16 +81,19 @@ use taker::Taker;
 /// GRANT USAGE ON ALL SEQUENCES IN SCHEMA agentgraph TO app;
 /// ```
 ///
-/// Names of threads and namespaces are bytes to the tables, so NUL is allowed in them; a name of a thread with that of a
-/// namespace may take 2,500 bytes.
+/// Names of threads and namespaces are bytes to the tables, so NUL is allowed in them; a name of a thread
+/// with that of a namespace may take 2,500 bytes.
 ///
-/// A value of 64 KiB or more ([`share_values_from`](PostgresSaverBuilder::share_values_from)) is in the database once, whatever
-/// holds it: checkpoints, branches, threads, pending writes. Its hash is compared when it is read; a value that is damaged or gone
-/// is [`StoreCode::CorruptCheckpoint`](crate::StoreCode::CorruptCheckpoint) for the checkpoints that hold it, and for no others.
+/// A value of 64 KiB or more ([`share_values_from`](PostgresSaverBuilder::share_values_from)) is in the
+/// database once, whatever holds it: checkpoints, branches, threads, pending writes. Its hash is compared
+/// when it is read; a value that is damaged or gone is
+/// [`StoreCode::CorruptCheckpoint`](crate::StoreCode::CorruptCheckpoint) for the checkpoints that hold it,
+/// and for no others.
 ///
 /// # Errors
 ///
-/// [`StoreCode::Store`](crate::StoreCode::Store) when the server fails or cannot be reached; its source is the client's own error.
+/// [`StoreCode::Store`](crate::StoreCode::Store) when the server fails or cannot be reached; its source is
+/// the client's own error.
 pub struct PostgresSaver {
     calls: Calls,
     listener: Arc<Listener>,
@@ -145,12 +151,13 @@ macro_rules! answered {
 use answered;
 
 impl PostgresSaver {
-    /// Connects to the database that a URL (`postgres://user:password@host:port/database`) or a list of settings
-    /// (`host=.. user=..`) names; creates or updates the tables.
+    /// Connects to the database that a URL (`postgres://user:password@host:port/database`) or a list of
+    /// settings (`host=.. user=..`) names; creates or updates the tables.
     ///
     /// # Errors
-    /// [`StoreCode::Store`](crate::StoreCode::Store) when the URL makes no sense, the server cannot be reached, or does not let
-    /// tables be created; [`StoreCode::UnknownFormat`](crate::StoreCode::UnknownFormat) when a newer release made them.
+    /// [`StoreCode::Store`](crate::StoreCode::Store) when the URL makes no sense, the server cannot be
+    /// reached, or does not let tables be created;
+    /// [`StoreCode::UnknownFormat`](crate::StoreCode::UnknownFormat) when a newer release made them.
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
         Self::builder(url).connect().await
     }

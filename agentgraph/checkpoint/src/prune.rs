@@ -1,7 +1,8 @@
 //! Pruning: which checkpoints of a place stay, and what those that stay must hold once the others are gone.
 //!
-//! A delta whose row before it goes becomes a full: the rows it stood on are folded into it. A full that refers to a value in
-//! a row that goes takes the value over, or refers to the first row that did. Nothing here knows the state's type.
+//! A delta whose row before it goes becomes a full: the rows it stood on are folded into it. A full that
+//! refers to a value in a row that goes takes the value over, or refers to the first row that did. Nothing
+//! here knows the state's type.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -69,8 +70,8 @@ impl Retention {
         Self::keep_last(1)
     }
 
-    /// What is older than that goes; those that are *younger* are kept, though the other policies name what stays. By the clock of
-    /// the graph's services, and the times that were stored.
+    /// What is older than that goes; those that are *younger* are kept, though the other policies name what
+    /// stays. By the clock of the graph's services, and the times that were stored.
     pub fn older_than(age: Duration) -> Self {
         Retention(Keep::Younger(age))
     }
@@ -146,8 +147,8 @@ const BATCH: usize = 4 << 20;
 /// Deltas that may stand behind a full without a segment.
 pub(super) const DELTAS: usize = 1024;
 
-/// Removes what the policy does not keep and nobody has named. Says how many checkpoints went, and which memories those name
-/// that stay.
+/// Removes what the policy does not keep and nobody has named. Says how many checkpoints went, and which
+/// memories those name that stay.
 pub async fn prune_place(
     saver: &dyn Checkpointer,
     place: Place<'_>,
@@ -193,7 +194,8 @@ async fn known(saver: &dyn Checkpointer, place: Place<'_>) -> Result<BTreeMap<u3
     let mut branches = BTreeMap::new();
     for branch in saver.branches(place).await? {
         let (mut known, mut before) = (Vec::new(), None);
-        // Rows newer than the full that says what they do not repeat: no more than a reader of the newest would hold.
+        // Rows newer than the full that says what they do not repeat: no more than a reader of the newest
+        // would hold.
         let mut rows = Vec::new();
         loop {
             let query = ListQuery { branch: Some(branch), before, limit: Some(PAGE) };
@@ -232,7 +234,8 @@ fn headers(place: Place<'_>, rows: &mut Vec<Row>) -> Result<Vec<Known>, StoreErr
     known.collect()
 }
 
-/// Whether a full refers to values in other rows. A full that cannot be read counts as one that does: an error is for the reader that needs it.
+/// Whether a full refers to values in other rows. A full that cannot be read counts as one that does: an
+/// error is for the reader that needs it.
 fn may_refer(operations: &[u8]) -> bool {
     let mut folded = Folded::default();
     folded.apply(operations, None).is_err() || !folded.elsewhere().is_empty()
@@ -428,9 +431,9 @@ impl Plan {
         }
     }
 
-    /// In one transaction, if what is written anew is not very much. If it is, in several, after each of which every checkpoint
-    /// that stays reads as it did: first go the segments that a new full must not be read with, then the fulls come, the oldest
-    /// first, and what goes goes last.
+    /// In one transaction, if what is written anew is not very much. If it is, in several, after each of
+    /// which every checkpoint that stays reads as it did: first go the segments that a new full must not be
+    /// read with, then the fulls come, the oldest first, and what goes goes last.
     async fn carry_out(&self, saver: &dyn Checkpointer, place: Place<'_>) -> Result<(), StoreError> {
         let rewrite = Rewrite { place, fence: 0, fulls: &[], unfold: &[], gone: &[] };
         let (mut fulls, mut bytes, mut splits) = (Vec::new(), 0, false);

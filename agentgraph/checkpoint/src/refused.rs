@@ -1,5 +1,5 @@
-//! [`Refused`]: what stands in the place of a checkpointer that a graph must not have. Whatever is asked of it, the answer is
-//! why; so nothing is ever stored, whoever forgets to look.
+//! [`Refused`]: what stands in the place of a checkpointer that a graph must not have. Whatever is asked of
+//! it, the answer is why; so nothing is ever stored, whoever forgets to look.
 
 use async_trait::async_trait;
 

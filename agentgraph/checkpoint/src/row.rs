@@ -29,7 +29,8 @@ pub enum RowKind {
     Full,
     /// The changes of one superstep.
     Delta,
-    /// The changes of the steps up to its own, since the last segment or full, folded. Stands beside that step's delta.
+    /// The changes of the steps up to its own, since the last segment or full, folded. Stands beside that
+    /// step's delta.
     Segment,
 }
 
@@ -91,10 +92,11 @@ pub struct Put<'a> {
     pub segment: Option<&'a [u8]>,
     /// Whether pending writes were stored on the step before.
     pub clears_writes: bool,
-    /// The checkpoint that it follows: the step before, on its branch or on the one that its own goes off from. `None` for the
-    /// first of all, and for a writer who does not know; then it is not asked for.
+    /// The checkpoint that it follows: the step before, on its branch or on the one that its own goes off
+    /// from. `None` for the first of all, and for a writer who does not know; then it is not asked for.
     pub parent: Option<CheckpointId>,
-    /// What tasks of the superstep that begins with it have left behind already: an edit hands on what was pending before it.
+    /// What tasks of the superstep that begins with it have left behind already: an edit hands on what was
+    /// pending before it.
     pub writes: &'a [PendingWrite],
 }
 
@@ -181,7 +183,8 @@ impl PendingWrite {
         n < (Self::SPECIAL - 2) / 2
     }
 
-    /// The slot of a task's n-th request, which is below [`SPECIAL`](Self::SPECIAL) if it [can be asked](Self::can_be_asked).
+    /// The slot of a task's n-th request, which is below [`SPECIAL`](Self::SPECIAL) if it
+    /// [can be asked](Self::can_be_asked).
     pub fn request_slot(n: u32) -> u32 {
         n.saturating_mul(2).saturating_add(1)
     }

@@ -1,13 +1,15 @@
 //! [`SqliteSaver`]: checkpoints in an SQLite file.
 //!
-//! This file knows who may use the connection and when; `rows.rs`, `writes.rs`, `waiting.rs`, `upkeep.rs`, `leases.rs` and
-//! `blobs.rs` know the statements, `queue.rs` how the commits of many runs become one transaction, `exclusive.rs` how one waits for
-//! the connection, `anchor.rs` whether the file is still where it was opened, `open.rs` how a file becomes a
-//! connection, `fault.rs` what to tell the user. None of them knows what a record means.
+//! This file knows who may use the connection and when; `rows.rs`, `writes.rs`, `waiting.rs`, `upkeep.rs`,
+//! `leases.rs` and `blobs.rs` know the statements, `queue.rs` how the commits of many runs become one
+//! transaction, `exclusive.rs` how one waits for the connection, `anchor.rs` whether the file is still where
+//! it was opened, `open.rs` how a file becomes a connection, `fault.rs` what to tell the user. None of them
+//! knows what a record means.
 //!
-//! There is one connection and no writer thread: handing a row of 100 bytes to another thread and waiting for its
-//! answer costs more than storing it. It is held for one statement or one transaction, never across an await: whoever
-//! waits, for it or for another process, may not be polled for long and must not hold up the others.
+//! There is one connection and no writer thread: handing a row of 100 bytes to another thread and waiting for
+//! its answer costs more than storing it. It is held for one statement or one transaction, never across an
+//! await: whoever waits, for it or for another process, may not be polled for long and must not hold up the
+//! others.
 
 mod anchor;
 mod blobs;
@@ -76,44 +78,51 @@ use queue::{Outcome, Progress, Queue, Ticket};
 ///
 /// # What is durable
 ///
-/// The file is in WAL mode. A checkpoint that was stored is there after the process was killed, whatever the settings.
-/// When the *machine* stops (power cut, kernel crash), the default, [`Synchronous::Normal`], may lose the last commits,
-/// never corrupt the file and never lose one commit but keep a later one; with [`Synchronous::Full`] nothing stored is
-/// lost, and every commit waits for the disk (about 50 us and more, instead of 10).
+/// The file is in WAL mode. A checkpoint that was stored is there after the process was killed, whatever the
+/// settings. When the *machine* stops (power cut, kernel crash), the default, [`Synchronous::Normal`], may
+/// lose the last commits, never corrupt the file and never lose one commit but keep a later one; with
+/// [`Synchronous::Full`] nothing stored is lost, and every commit waits for the disk (about 50 us and more,
+/// instead of 10).
 ///
 /// # Sharing
 ///
-/// Graphs of one process do best with one saver: commits of runs that store at the same time become one transaction.
-/// Several savers and several processes may open one file, as long as it is on a local disk (WAL does not work over
-/// network file systems). A saver that finds the file locked tries again, asleep, until
-/// [`busy_timeout`](SqliteSaverBuilder::busy_timeout) has passed; so its calls belong inside a tokio runtime with time
-/// enabled. The executor's thread is held for as long as a statement takes: about 10 us for a small record, 1 to 10 ms
-/// for one of a megabyte, and a few milliseconds each time SQLite moves 1000 pages from the log into the file.
+/// Graphs of one process do best with one saver: commits of runs that store at the same time become one
+/// transaction. Several savers and several processes may open one file, as long as it is on a local disk (WAL
+/// does not work over network file systems). A saver that finds the file locked tries again, asleep, until
+/// [`busy_timeout`](SqliteSaverBuilder::busy_timeout) has passed; so its calls belong inside a tokio runtime
+/// with time enabled. The executor's thread is held for as long as a statement takes: about 10 us for a small
+/// record, 1 to 10 ms for one of a megabyte, and a few milliseconds each time SQLite moves 1000 pages from
+/// the log into the file.
 ///
 /// # Leases
 ///
-/// A saver that runs threads keeps an empty file beside the database, `threads.db-owner-..`, locked for as long as it
-/// lives. When a process was killed, others find its file unlocked and take its threads at once; a process that is merely
-/// stopped keeps them until its leases end. Wherever such a file cannot be made, leases of killed processes end by time.
+/// A saver that runs threads keeps an empty file beside the database, `threads.db-owner-..`, locked for as
+/// long as it lives. When a process was killed, others find its file unlocked and take its threads at once; a
+/// process that is merely stopped keeps them until its leases end. Wherever such a file cannot be made,
+/// leases of killed processes end by time.
 ///
 /// # Space
 ///
 /// Space of deleted threads and pruned checkpoints is overwritten (`secure_delete`) and used again.
 /// [`compact`](Checkpointer::compact) cuts it off the file. A disk that is full is
-/// [`StoreCode::Store`](crate::StoreCode::Store) for whoever stores; what was stored before can be read. A file that may not be written is
-/// refused, but for who opens it [`read_only`](SqliteSaverBuilder::read_only). If the file or its log is deleted, moved or replaced
-/// while it is open, calls that store fail with the same code.
+/// [`StoreCode::Store`](crate::StoreCode::Store) for whoever stores; what was stored before can be read. A
+/// file that may not be written is refused, but for who opens it
+/// [`read_only`](SqliteSaverBuilder::read_only). If the file or its log is deleted, moved or replaced while
+/// it is open, calls that store fail with the same code.
 ///
 /// # Large values
 ///
-/// A value of 64 KiB or more ([`share_values_from`](SqliteSaverBuilder::share_values_from)) is in the file once, whatever holds it:
-/// checkpoints, branches, threads, pending writes. Its hash is compared when it is read; a value that is damaged or gone
-/// is [`StoreCode::CorruptCheckpoint`](crate::StoreCode::CorruptCheckpoint) for the checkpoints that hold it, and for no others.
+/// A value of 64 KiB or more ([`share_values_from`](SqliteSaverBuilder::share_values_from)) is in the file
+/// once, whatever holds it: checkpoints, branches, threads, pending writes. Its hash is compared when it is
+/// read; a value that is damaged or gone is
+/// [`StoreCode::CorruptCheckpoint`](crate::StoreCode::CorruptCheckpoint) for the checkpoints that hold it,
+/// and for no others.
 ///
 /// # Errors
 ///
-/// [`StoreCode::Store`](crate::StoreCode::Store) when SQLite fails; its message names the file and what to do, its source is
-/// SQLite's own error. Steps above `i64::MAX` cannot be stored and are refused with the same code.
+/// [`StoreCode::Store`](crate::StoreCode::Store) when SQLite fails; its message names the file and what to
+/// do, its source is SQLite's own error. Steps above `i64::MAX` cannot be stored and are refused with the
+/// same code.
 pub struct SqliteSaver {
     home: Home,
     busy_timeout: Duration,
@@ -134,9 +143,9 @@ impl SqliteSaver {
     /// Opens a database file; creates it, and the folders above it, if it is not there.
     ///
     /// # Errors
-    /// [`StoreCode::Store`](crate::StoreCode::Store) when the file cannot be opened or written, is no database, or is another
-    /// program's; [`StoreCode::UnknownFormat`](crate::StoreCode::UnknownFormat) when a newer release wrote it. Nothing is
-    /// changed then.
+    /// [`StoreCode::Store`](crate::StoreCode::Store) when the file cannot be opened or written, is no
+    /// database, or is another program's; [`StoreCode::UnknownFormat`](crate::StoreCode::UnknownFormat) when
+    /// a newer release wrote it. Nothing is changed then.
     pub async fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         Self::builder(path).open().await
     }
@@ -187,8 +196,9 @@ impl SqliteSaver {
         self.connection.with(work).await
     }
 
-    /// Moves the log into the file and cuts it off, since it repeats what was stored before it was deleted. Whoever reads in another
-    /// process stands in the way of that; he is waited for a little, and then it is left to whoever empties the log next.
+    /// Moves the log into the file and cuts it off, since it repeats what was stored before it was deleted.
+    /// Whoever reads in another process stands in the way of that; he is waited for a little, and then it is
+    /// left to whoever empties the log next.
     async fn empty_log(&self) {
         let mut patience = Patience::new(self.busy_timeout.min(LONGEST_FOR_THE_LOG));
         while let Ok(false) = self.once(upkeep::empty_log).await {
@@ -233,7 +243,8 @@ impl SqliteSaver {
 
     /// Waits for what was queued, and commits all that is if nobody else does.
     ///
-    /// May be dropped at each await: rows are either in the queue or committed then, and somebody else goes on.
+    /// May be dropped at each await: rows are either in the queue or committed then, and somebody else goes
+    /// on.
     async fn settle(&self, ticket: Ticket<'_>) -> Outcome {
         let_others_store().await;
         let mut patience = Patience::new(self.busy_timeout);
@@ -279,9 +290,9 @@ impl SqliteSaver {
 
 const LONGEST_FOR_THE_LOG: Duration = Duration::from_millis(200);
 
-/// Goes to the end of the executor's queue, once, so that other runs reach their own `put` before this one commits.
-/// tokio's `yield_now` also waits for the I/O driver, which on two worker threads made a commit of ten runs a third
-/// dearer.
+/// Goes to the end of the executor's queue, once, so that other runs reach their own `put` before this one
+/// commits. tokio's `yield_now` also waits for the I/O driver, which on two worker threads made a commit of
+/// ten runs a third dearer.
 async fn let_others_store() {
     yield_now().await;
 }
@@ -307,7 +318,8 @@ impl Checkpointer for SqliteSaver {
         self.settle(self.queue.push(&put, pieces)).await.map(drop)
     }
 
-    /// Answers while one run is alone: the connection is free, nobody waits, and the last row was of the same thread.
+    /// Answers while one run is alone: the connection is free, nobody waits, and the last row was of the same
+    /// thread.
     fn try_put(&self, put: &Put<'_>) -> Option<Result<(), StoreError>> {
         if !self.queue.is_alone(put.place.thread) {
             return None;
@@ -406,7 +418,8 @@ impl Checkpointer for SqliteSaver {
         rewritten.map_err(|error| error.on_thread(rewrite.place.thread))
     }
 
-    /// The file of a release before leases shrinks by being written anew, which needs as much room again meanwhile.
+    /// The file of a release before leases shrinks by being written anew, which needs as much room again
+    /// meanwhile.
     async fn compact(&self) -> Result<(), StoreError> {
         while self.attempt(upkeep::give_pages_back).await? {
             let_others_store().await;

@@ -1,5 +1,6 @@
-//! Fuzzes whatever reads stored bytes: full records, deltas, segments, headers and pending writes, by way of reading a thread
-//! and going on with it. `run.sh` builds and runs it; the test `stored_bytes_never_panic` replays its corpus.
+//! Fuzzes whatever reads stored bytes: full records, deltas, segments, headers and pending writes, by way of
+//! reading a thread and going on with it. `run.sh` builds and runs it; the test `stored_bytes_never_panic`
+//! replays its corpus.
 #![no_main]
 
 #[path = "../../tests/common/mod.rs"]

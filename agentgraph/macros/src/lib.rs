@@ -1,9 +1,10 @@
-//! The macros of agentgraph: `derive(State)`, `derive(Route)` and `#[node]`. Use them through `agentgraph`, which
-//! re-exports them; the code they write names nothing but `::agentgraph` and the standard library.
+//! The macros of agentgraph: `derive(State)`, `derive(Route)` and `#[node]`. Use them through `agentgraph`,
+//! which re-exports them; the code they write names nothing but `::agentgraph` and the standard library.
 //!
-//! Each macro goes through the same stages, one file each: the input is read, every mistake in it is collected with
-//! the token it stands on, and only then is code written. After a mistake the derives write code that
-//! type-checks but cannot run, so that one mistake is one message and not also fifty about missing methods.
+//! Each macro goes through the same stages, one file each: the input is read, every mistake in it is
+//! collected with the token it stands on, and only then is code written. After a mistake the derives write
+//! code that type-checks but cannot run, so that one mistake is one message and not also fifty about missing
+//! methods.
 
 mod mistakes;
 mod node;
@@ -15,9 +16,9 @@ use proc_macro::TokenStream;
 
 /// Makes a struct with named fields a state: every field is a channel.
 ///
-/// Writes `<Name>Update` with one setter a field, `<Name>::update()`, and the implementations of `State`, of `StoredState`
-/// and of `IntoStep` for the update. The struct must be `Clone` and `Default`; its fields must be `Serialize` and
-/// `Deserialize` unless they are untracked or the struct is volatile.
+/// Writes `<Name>Update` with one setter a field, `<Name>::update()`, and the implementations of `State`, of
+/// `StoredState` and of `IntoStep` for the update. The struct must be `Clone` and `Default`; its fields must
+/// be `Serialize` and `Deserialize` unless they are untracked or the struct is volatile.
 ///
 /// | on a field | how writes combine |
 /// |---|---|
@@ -38,10 +39,11 @@ use proc_macro::TokenStream;
 /// | `#[channel(secret)]` | as without it; stored encrypted or not at all, and masked wherever values are shown |
 /// | `#[channel(alias = "old_name")]` | checkpoints that know it by its earlier name are read as well |
 ///
-/// `#[state(volatile)]` on the struct: nothing is stored, so no field needs serde and the graph takes no checkpointer.
+/// `#[state(volatile)]` on the struct: nothing is stored, so no field needs serde and the graph takes no
+/// checkpointer.
 ///
-/// Every setter has the name of its field. Reduced fields also get `overwrite_<field>`, fields with `by_id` also
-/// `remove_<field>`.
+/// Every setter has the name of its field. Reduced fields also get `overwrite_<field>`, fields with `by_id`
+/// also `remove_<field>`.
 #[proc_macro_derive(State, attributes(reduce, channel, state))]
 pub fn derive_state(input: TokenStream) -> TokenStream {
     state::derive(input.into()).into()
@@ -49,8 +51,8 @@ pub fn derive_state(input: TokenStream) -> TokenStream {
 
 /// Makes an enum a route: its variants are the nodes to go to, known before the graph runs.
 ///
-/// A unit variant goes to the node of its name in snake case, or as `#[route("name")]` says; `#[route(end)]` ends the
-/// branch; a variant with one payload dispatches the node with that input.
+/// A unit variant goes to the node of its name in snake case, or as `#[route("name")]` says; `#[route(end)]`
+/// ends the branch; a variant with one payload dispatches the node with that input.
 #[proc_macro_derive(Route, attributes(route))]
 pub fn derive_route(input: TokenStream) -> TokenStream {
     route::derive(input.into()).into()
@@ -59,8 +61,8 @@ pub fn derive_route(input: TokenStream) -> TokenStream {
 /// Checks that an `async fn` is a node of a graph over the given state, and says which part of it is not:
 /// `#[node(Triage)]`.
 ///
-/// The function stays as it is. Without the attribute it is a node all the same; a mistake is then reported where the
-/// function is handed to the graph, as one message for all of it.
+/// The function stays as it is. Without the attribute it is a node all the same; a mistake is then reported
+/// where the function is handed to the graph, as one message for all of it.
 #[proc_macro_attribute]
 pub fn node(state: TokenStream, function: TokenStream) -> TokenStream {
     node::check(state.into(), function.into()).into()

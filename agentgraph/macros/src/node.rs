@@ -1,5 +1,6 @@
-//! `#[node(State)]`: leaves the function as it is and adds checks beside it, one an argument, one for the output
-//! and one for the future, each spanned so that the compiler's message stands on the type that is wrong.
+//! `#[node(State)]`: leaves the function as it is and adds checks beside it, one an argument, one for the
+//! output and one for the future, each spanned so that the compiler's message stands on the type that is
+//! wrong.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote, quote_spanned};

@@ -1,7 +1,7 @@
 //! The control cells of a superstep: what its tasks asked of the outside, and the answers they were given.
 //!
-//! A request is written here *before* the node gets its `Err`. The engine reads the cell first, so nothing that a node
-//! or a layer does with the error can hide that the task waits.
+//! A request is written here *before* the node gets its `Err`. The engine reads the cell first, so nothing
+//! that a node or a layer does with the error can hide that the task waits.
 
 use agentgraph_checkpoint::CheckpointId;
 use std::collections::{HashMap, HashSet};
@@ -25,7 +25,8 @@ use crate::words::{Asked, Interrupt, Rejection, Spot, StopReason, StoredStop};
 #[non_exhaustive]
 pub struct Interrupted;
 
-/// One cell per task that has asked or was answered; none for the others, so a graph without interrupts pays one load.
+/// One cell per task that has asked or was answered; none for the others, so a graph without interrupts pays
+/// one load.
 #[derive(Default)]
 pub(crate) struct Control {
     /// The superstep whose cells these are.
@@ -51,7 +52,8 @@ struct Cell {
 /// The temporary edits of one attempt, checked and not applied.
 struct Draft {
     attempt: u32,
-    /// What the attempt saw when it began to edit. Others may be merged before it ends, where there are no supersteps.
+    /// What the attempt saw when it began to edit. Others may be merged before it ends, where there are no
+    /// supersteps.
     base: Option<Arc<Overlay>>,
     top: Overlay,
     proposed: Vec<Proposed>,
@@ -70,7 +72,8 @@ pub(crate) enum Inside {
     Waits(Vec<Interrupt>, Vec<Untold>),
     /// It was stopped.
     Stopped(StopReason),
-    /// Its store, its lease or an answer failed, and none of its nodes: see [`Code::ends_the_run`](crate::Code::ends_the_run).
+    /// Its store, its lease or an answer failed, and none of its nodes: see
+    /// [`Code::ends_the_run`](crate::Code::ends_the_run).
     Broken(Error),
 }
 
@@ -116,7 +119,8 @@ impl Control {
         }
     }
 
-    /// Whether that task is running now. A context that outlived its task must not speak for whoever stands in its place.
+    /// Whether that task is running now. A context that outlived its task must not speak for whoever stands
+    /// in its place.
     fn is_running(&self, task: TaskRequest) -> bool {
         match &self.running {
             None => task.step == self.step(),
@@ -144,7 +148,8 @@ impl Control {
         }
     }
 
-    /// Makes room for the handler of a task that failed: it has asked nothing yet, and its answers are its own.
+    /// Makes room for the handler of a task that failed: it has asked nothing yet, and its answers are its
+    /// own.
     pub(crate) fn hand_over(&self, index: u32) {
         if self.in_use() {
             self.cells().remove(&index);
@@ -157,8 +162,8 @@ impl Control {
         self.used.store(true, Ordering::Release);
     }
 
-    /// Says that the node's function is about to be called, once more perhaps. `Err` if the task already waits: then it
-    /// must not be.
+    /// Says that the node's function is about to be called, once more perhaps. `Err` if the task already
+    /// waits: then it must not be.
     pub(crate) fn begin_call(&self, request: TaskRequest) -> Result<(), Interrupted> {
         let mut cells = self.cells();
         let Some(cell) = cells.get_mut(&request.index) else { return Ok(()) };
@@ -291,7 +296,8 @@ impl Control {
         self.in_use() && self.cells().get(&index).is_some_and(Cell::is_closed)
     }
 
-    /// Whether the task waits, read before anything else about its result. What a run inside it said is given once.
+    /// Whether the task waits, read before anything else about its result. What a run inside it said is given
+    /// once.
     pub(crate) fn standing(&self, index: u32) -> Option<Standing> {
         let mut cells = self.cells();
         let cell = cells.get_mut(&index)?;
@@ -317,7 +323,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What serde says of a value that does not fit, without the text in it: that may be long, or meant for nobody else.
+/// What serde says of a value that does not fit, without the text in it: that may be long, or meant for
+/// nobody else.
 fn masked(problem: &str) -> String {
     const LONGEST: usize = 300;
     let around = problem.split_once("string \"").zip(problem.rsplit_once("\", expected "));

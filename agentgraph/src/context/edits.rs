@@ -15,10 +15,11 @@ use crate::words::{EditError, GraphEdit, Rejection};
 /// A node that is not data: a function that the caller handed over, as its discipline knows it.
 pub(crate) type Made = Arc<dyn Any + Send + Sync>;
 
-/// Where a discipline takes edits. What is refused leaves no trace; what is accepted is kept for the task until it ends.
+/// Where a discipline takes edits. What is refused leaves no trace; what is accepted is kept for the task
+/// until it ends.
 pub(crate) trait Desk: Send + Sync {
-    /// Checks an edit against what the task can see: the compiled graph, what earlier supersteps made of it, and what it has
-    /// edited itself.
+    /// Checks an edit against what the task can see: the compiled graph, what earlier supersteps made of it,
+    /// and what it has edited itself.
     fn submit(
         &self,
         shared: &RunShared,
@@ -75,13 +76,14 @@ impl Desk for Collects {
 /// [`Command::for_this_run`](crate::Command::for_this_run) in a node, and from
 /// [`RunBuilder::for_this_run`](crate::RunBuilder::for_this_run) before the run begins.
 ///
-/// The compiled graph is not touched, and other runs do not see the edits. Each is checked at once, against the graph as this
-/// task sees it: a refused one is an [`EditError`] and leaves no trace. All that a task has edited is applied together once its
-/// superstep is merged, before routes are asked; of an attempt that fails or is interrupted nothing is. The edits hold until
-/// the run ends; a run that is suspended and goes on goes on in its edited graph.
+/// The compiled graph is not touched, and other runs do not see the edits. Each is checked at once, against
+/// the graph as this task sees it: a refused one is an [`EditError`] and leaves no trace. All that a task has
+/// edited is applied together once its superstep is merged, before routes are asked; of an attempt that fails
+/// or is interrupted nothing is. The edits hold until the run ends; a run that is suspended and goes on goes
+/// on in its edited graph.
 ///
-/// With a checkpointer or a host, nodes are added from a [template](crate::StateGraph::template), since a closure cannot be
-/// stored.
+/// With a checkpointer or a host, nodes are added from a [template](crate::StateGraph::template), since a
+/// closure cannot be stored.
 ///
 /// ```
 /// # use agentgraph::prelude::*;
@@ -120,11 +122,12 @@ impl Edits {
         Edits { shared, task }
     }
 
-    /// Adds a node that a [template](crate::StateGraph::template) of the graph makes of `args`. In a state graph it runs when an
-    /// edge, a goto or a dispatch leads to it.
+    /// Adds a node that a [template](crate::StateGraph::template) of the graph makes of `args`. In a state
+    /// graph it runs when an edge, a goto or a dispatch leads to it.
     ///
     /// # Errors
-    /// When the name is taken or reserved, and when there is no such template or it does not take the arguments.
+    /// When the name is taken or reserved, and when there is no such template or it does not take the
+    /// arguments.
     pub fn add_node(
         &self,
         name: impl Into<String>,
@@ -145,9 +148,9 @@ impl Edits {
     /// [`StateGraph::node`](crate::StateGraph::node) takes, over the same state.
     ///
     /// # Errors
-    /// When the name is taken or reserved, when the node asks for a dependency or session that the graph does not have, and
-    /// with [`Code::NeedsTemplate`](crate::Code::NeedsTemplate) in a graph with a checkpointer or a host. In a dependency graph always:
-    /// there [`PassEdits`](crate::PassEdits) takes functions.
+    /// When the name is taken or reserved, when the node asks for a dependency or session that the graph does
+    /// not have, and with [`Code::NeedsTemplate`](crate::Code::NeedsTemplate) in a graph with a checkpointer
+    /// or a host. In a dependency graph always: there [`PassEdits`](crate::PassEdits) takes functions.
     pub fn add_fn<S: State, M>(
         &self,
         name: impl Into<String>,
@@ -157,18 +160,19 @@ impl Edits {
         self.submit(edit, Some(Arc::new(node.into_node())))
     }
 
-    /// Adds an edge. `from` may be [`START`](crate::START), which has an effect before the run begins, and `to`
-    /// [`END`](crate::END). In a dependency graph, one into a node that runs changes nothing in this pass.
+    /// Adds an edge. `from` may be [`START`](crate::START), which has an effect before the run begins, and
+    /// `to` [`END`](crate::END). In a dependency graph, one into a node that runs changes nothing in this
+    /// pass.
     ///
     /// # Errors
-    /// When there is such an edge, or one of its ends is unknown. In a dependency graph also when it closes a cycle, or `to` is
-    /// done.
+    /// When there is such an edge, or one of its ends is unknown. In a dependency graph also when it closes a
+    /// cycle, or `to` is done.
     pub fn add_edge(&self, from: impl Into<String>, to: impl Into<String>) -> Result<(), EditError> {
         self.submit(GraphEdit::AddEdge { from: from.into(), to: to.into() }, None)
     }
 
-    /// Adds an edge in front of the others: its source's output is the first that its target gets, where order means
-    /// something.
+    /// Adds an edge in front of the others: its source's output is the first that its target gets, where
+    /// order means something.
     ///
     /// # Errors
     /// As [`add_edge`](Edits::add_edge).
@@ -176,17 +180,18 @@ impl Edits {
         self.submit(GraphEdit::PrependEdge { from: from.into(), to: to.into() }, None)
     }
 
-    /// Removes an edge. A join does not wait for that source any more. In a dependency graph a node that loses its last one is
-    /// pruned.
+    /// Removes an edge. A join does not wait for that source any more. In a dependency graph a node that
+    /// loses its last one is pruned.
     ///
     /// # Errors
-    /// When there is no such edge, or one of its ends is unknown; in a dependency graph also when one of them is done.
+    /// When there is no such edge, or one of its ends is unknown; in a dependency graph also when one of them
+    /// is done.
     pub fn remove_edge(&self, from: impl Into<String>, to: impl Into<String>) -> Result<(), EditError> {
         self.submit(GraphEdit::RemoveEdge { from: from.into(), to: to.into() }, None)
     }
 
-    /// Removes a node with all its edges. If it was to run next it does not; if it is running it comes to its end, except in a
-    /// dependency graph, where a node that has begun cannot be removed.
+    /// Removes a node with all its edges. If it was to run next it does not; if it is running it comes to its
+    /// end, except in a dependency graph, where a node that has begun cannot be removed.
     ///
     /// # Errors
     /// When there is no such node; in a dependency graph also when it runs, waits for an answer, or is done.
@@ -194,12 +199,12 @@ impl Edits {
         self.submit(GraphEdit::RemoveNode { name: name.into() }, None)
     }
 
-    /// Lets each of these nodes not run when it is reached next in this run: what it gave last is used again, and the run
-    /// goes on behind it as usual. All of them or none.
+    /// Lets each of these nodes not run when it is reached next in this run: what it gave last is used again,
+    /// and the run goes on behind it as usual. All of them or none.
     ///
     /// # Errors
-    /// When one of them is unknown, and with [`Code::NothingToReuse`](crate::Code::NothingToReuse) when it has nothing that
-    /// could be used again. In a dependency graph also when one of them runs or is done.
+    /// When one of them is unknown, and with [`Code::NothingToReuse`](crate::Code::NothingToReuse) when it
+    /// has nothing that could be used again. In a dependency graph also when one of them runs or is done.
     pub fn skip<T: Into<String>>(&self, nodes: impl IntoIterator<Item = T>) -> Result<(), EditError> {
         self.submit(GraphEdit::Skip { nodes: nodes.into_iter().map(Into::into).collect() }, None)
     }

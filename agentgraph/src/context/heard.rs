@@ -1,4 +1,5 @@
-//! What happens in subgraphs, for whoever streams the graph around: without the types of the subgraph's state.
+//! What happens in subgraphs, for whoever streams the graph around: without the types of the subgraph's
+//! state.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};

@@ -1,8 +1,9 @@
 //! Where the memories of a run stand: the checkpoint that each of them goes on from.
 //!
-//! A memory is a namespace that subgraphs with [`Memory::PerThread`](crate::Memory) keep for a whole thread. Its records alone do
-//! not say which of them count: a call may have stored some and then been undone with its task. So the records of the run
-//! around it name one checkpoint for each memory, and a name moves in the same commit as the result of the call.
+//! A memory is a namespace that subgraphs with [`Memory::PerThread`](crate::Memory) keep for a whole thread.
+//! Its records alone do not say which of them count: a call may have stored some and then been undone with
+//! its task. So the records of the run around it name one checkpoint for each memory, and a name moves in the
+//! same commit as the result of the call.
 
 use agentgraph_checkpoint::CheckpointId;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -23,7 +24,8 @@ struct Inner {
     unsaid: BTreeSet<String>,
     /// The head names those of an earlier call.
     foreign: bool,
-    /// What the tasks that are not merged have called, by their indexes, and where it stands after calls that have ended.
+    /// What the tasks that are not merged have called, by their indexes, and where it stands after calls that
+    /// have ended.
     called: HashMap<u32, BTreeMap<String, Option<(u32, u64)>>>,
 }
 
@@ -33,7 +35,8 @@ impl Memories {
         Memories(Mutex::new(Inner { named, ..Inner::default() }))
     }
 
-    /// A call begins in a place that an earlier one has left: what that one named is the matter of the run around it.
+    /// A call begins in a place that an earlier one has left: what that one named is the matter of the run
+    /// around it.
     pub(crate) fn begin_call(&self) {
         let mut inner = self.inner();
         let named = std::mem::take(&mut inner.named);
@@ -45,7 +48,8 @@ impl Memories {
         self.inner().named.clone()
     }
 
-    /// Notes where memories stand after the calls of a task that has come to its end, to be named when it is merged.
+    /// Notes where memories stand after the calls of a task that has come to its end, to be named when it is
+    /// merged.
     pub(crate) fn ended(&self, index: u32, stand: StoredMemories) {
         if !stand.is_empty() {
             let ended = stand.into_iter().map(|(memory, at)| (memory, Some(at)));
@@ -86,7 +90,8 @@ impl Memories {
         }
     }
 
-    /// The memories whose names have changed since the last commit, for a delta; `None` if it has to say all of them.
+    /// The memories whose names have changed since the last commit, for a delta; `None` if it has to say all
+    /// of them.
     pub(crate) fn changes(&self) -> Option<StoredMemories> {
         let inner = self.inner();
         let at = |memory: &String| Some((memory.clone(), *inner.named.get(memory)?));
@@ -132,7 +137,8 @@ impl Inner {
 }
 
 impl RunShared {
-    /// The checkpoint at which a memory stands for the tasks of this run: as this run names it, or the one around it.
+    /// The checkpoint at which a memory stands for the tasks of this run: as this run names it, or the one
+    /// around it.
     pub(crate) fn memory(&self, memory: &str) -> Option<CheckpointId> {
         let mut shared = self;
         loop {
@@ -143,8 +149,8 @@ impl RunShared {
         }
     }
 
-    /// Takes a memory for a task, and for those around it. False if a task beside one of them has called it: two calls that
-    /// begin on one checkpoint could not both be what is remembered.
+    /// Takes a memory for a task, and for those around it. False if a task beside one of them has called it:
+    /// two calls that begin on one checkpoint could not both be what is remembered.
     pub(crate) fn claim_memory(&self, request: TaskRequest, memory: &str) -> bool {
         let (mut shared, mut index) = (self, request.index);
         loop {

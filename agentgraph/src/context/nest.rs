@@ -41,7 +41,8 @@ pub(crate) struct Nest {
     writing: tokio::sync::Mutex<()>,
     /// The memories that the run names; its journal has them too.
     pub(crate) memories: Arc<Memories>,
-    /// Joins that were still waiting when a run inside ended, by superstep, task, and whether a handler called it.
+    /// Joins that were still waiting when a run inside ended, by superstep, task, and whether a handler
+    /// called it.
     stuck: Mutex<BTreeMap<CallKey, Vec<StoredStuck>>>,
 }
 
@@ -127,7 +128,8 @@ impl Nest {
         lock(&self.step).head
     }
 
-    /// Lets nobody else store on the head what belongs to the run as a whole, nor move it, until that is dropped.
+    /// Lets nobody else store on the head what belongs to the run as a whole, nor move it, until that is
+    /// dropped.
     pub(crate) async fn alone(&self) -> tokio::sync::MutexGuard<'_, ()> {
         self.writing.lock().await
     }
@@ -137,7 +139,8 @@ impl Nest {
         self.wrote.store(true, Ordering::Release);
     }
 
-    /// Says which joins were still waiting when the run inside a task ended. What was said of an earlier attempt is forgotten.
+    /// Says which joins were still waiting when the run inside a task ended. What was said of an earlier
+    /// attempt is forgotten.
     pub(crate) fn put_stuck(&self, call: CallKey, joins: Vec<StoredStuck>) {
         let mut stuck = lock(&self.stuck);
         match joins.is_empty() {
@@ -186,8 +189,8 @@ impl RunShared {
         self.outer.as_ref().map_or(self, |outer| &outer.root)
     }
 
-    /// The innermost run whose events are heard, and the task of it that a task of this run is in: this one, if somebody
-    /// streams subgraphs too, or the one that the caller sees.
+    /// The innermost run whose events are heard, and the task of it that a task of this run is in: this one,
+    /// if somebody streams subgraphs too, or the one that the caller sees.
     pub(crate) fn heard(&self, mut request: TaskRequest) -> (&RunShared, TaskRequest) {
         let mut shared = self;
         while let (None, Some(outer)) = (&shared.sink, &shared.outer) {

@@ -1,7 +1,7 @@
 //! The questions of one task: those of earlier calls with their answers, and those of the attempt that runs.
 //!
-//! An answer belongs to a *spot* (the n-th question without a key, or the question of a key) and to the value that was
-//! asked there. It is delivered to a question at the same spot with an equal value, and to no other.
+//! An answer belongs to a *spot* (the n-th question without a key, or the question of a key) and to the value
+//! that was asked there. It is delivered to a question at the same spot with an equal value, and to no other.
 
 use std::collections::HashSet;
 

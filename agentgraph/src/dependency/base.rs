@@ -37,7 +37,8 @@ pub enum Join {
     /// All of them. If one will not run in this pass, neither will the node.
     #[default]
     All,
-    /// All that run in this pass, and at least one: those that were pruned, or wait for such a one, are left out.
+    /// All that run in this pass, and at least one: those that were pruned, or wait for such a one, are left
+    /// out.
     AllNotPruned,
     /// The first that is done. Those that are done by then are its dependencies in this pass.
     Any,
@@ -161,8 +162,8 @@ impl Base {
         if taken == self.nodes as usize { Ok(rank) } else { Err(self.cycle(&waits)) }
     }
 
-    /// A cycle among the nodes that still wait: each of them has a dependency that waits as well, so going back from one to
-    /// another comes round.
+    /// A cycle among the nodes that still wait: each of them has a dependency that waits as well, so going
+    /// back from one to another comes round.
     fn cycle(&self, waits: &[u32]) -> Vec<u32> {
         let stays = |node: &u32| waits[*node as usize] > 0;
         let mut seen = vec![u32::MAX; waits.len()];

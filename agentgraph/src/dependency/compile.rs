@@ -269,8 +269,9 @@ impl Check {
     }
 }
 
-/// Thirty-two hexadecimal digits that change when nodes, edges, their order at a node, joins or templates do, and do not
-/// when lines of the source change places. Sums over the parts are cheap where a list of a million lines is not.
+/// Thirty-two hexadecimal digits that change when nodes, edges, their order at a node, joins or templates do,
+/// and do not when lines of the source change places. Sums over the parts are cheap where a list of a million
+/// lines is not.
 fn fingerprint<'a>(base: &Base, names: &[Arc<str>], templates: impl Iterator<Item = &'a Arc<str>>) -> String {
     let hashes: Vec<u128> = names.iter().map(|name| hash(0, name.as_bytes())).collect();
     let (mut nodes, mut edges) = (0_u128, 0_u128);

@@ -1,11 +1,12 @@
 //! Whether an edge would close a cycle, without walking the graph where that can be told otherwise.
 //!
-//! Every node has a place in an order in which all edges lead forward. An edge that leads forward as well closes no cycle,
-//! and nothing is searched. For one that leads back, only what lies between its ends can matter: it is searched from both
-//! ends in turn, so that the smaller side decides, and that side is moved past the other end, so that the order is one
-//! again. Where edits have used up the room between two places, those between the same two nodes of the base are spread out
-//! anew, which makes room for as many halvings as there are bits. What is done is not searched where every node waits for all
-//! its dependencies: nothing that is done waits for anything that is not.
+//! Every node has a place in an order in which all edges lead forward. An edge that leads forward as well
+//! closes no cycle, and nothing is searched. For one that leads back, only what lies between its ends can
+//! matter: it is searched from both ends in turn, so that the smaller side decides, and that side is moved
+//! past the other end, so that the order is one again. Where edits have used up the room between two places,
+//! those between the same two nodes of the base are spread out anew, which makes room for as many halvings as
+//! there are bits. What is done is not searched where every node waits for all its dependencies: nothing that
+//! is done waits for anything that is not.
 
 use std::collections::HashMap;
 
@@ -21,7 +22,8 @@ pub(crate) enum Verdict {
     ClosesCycle(Vec<u32>),
     /// It closes none, and these nodes move to these places.
     Fits(Vec<(u32, u64)>),
-    /// It closes none, and there are more nodes between two of the base than places: the order is kept no longer.
+    /// It closes none, and there are more nodes between two of the base than places: the order is kept no
+    /// longer.
     NoRoom,
 }
 
@@ -173,8 +175,8 @@ impl Search<'_> {
         Verdict::Fits(nodes.into_iter().zip(places).collect())
     }
 
-    /// Puts these nodes behind a place, and gives all that edits have put between the same two nodes of the base places that
-    /// are as far apart as can be.
+    /// Puts these nodes behind a place, and gives all that edits have put between the same two nodes of the
+    /// base places that are as far apart as can be.
     fn make_room(&self, side: &Side, nodes: Vec<u32>, low: u64) -> Verdict {
         let (begin, end) = self.gap(low);
         let mut others = Vec::new();

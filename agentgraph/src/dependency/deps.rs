@@ -43,8 +43,8 @@ impl<O> Slot<O> {
     }
 }
 
-/// The outputs of a node's dependencies, in the order of its edges. The first argument of a sync node; for an async one it
-/// is an extractor like any other.
+/// The outputs of a node's dependencies, in the order of its edges. The first argument of a sync node; for an
+/// async one it is an extractor like any other.
 ///
 /// ```
 /// use agentgraph::Deps;

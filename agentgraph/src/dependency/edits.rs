@@ -1,4 +1,5 @@
-//! Editing the graph of one pass: what nodes ask for, whether it can be had, and making it so when they are done.
+//! Editing the graph of one pass: what nodes ask for, whether it can be had, and making it so when they are
+//! done.
 
 mod before;
 mod desk;
@@ -61,14 +62,15 @@ impl<O, S> From<GraphEdit> for Op<O, S> {
     }
 }
 
-/// Edits the graph of this pass: an extractor. The compiled graph is never touched, and the next pass begins with it as it
-/// is.
+/// Edits the graph of this pass: an extractor. The compiled graph is never touched, and the next pass begins
+/// with it as it is.
 ///
-/// Each call is checked against the graph as the node sees it: with the edits of nodes that are done, and its own. What is
-/// refused leaves no trace. The edits of a node are one transaction. It is made when the node is done, before anything
-/// that depends on it begins; if the attempt fails, or waits for an answer, it is dropped. If nodes that ran beside this one
-/// have meanwhile made one of its edits impossible, all of them are dropped, which
-/// [`Outputs::dropped`](crate::Outputs::dropped) tells; the same edit made twice is made once.
+/// Each call is checked against the graph as the node sees it: with the edits of nodes that are done, and its
+/// own. What is refused leaves no trace. The edits of a node are one transaction. It is made when the node is
+/// done, before anything that depends on it begins; if the attempt fails, or waits for an answer, it is
+/// dropped. If nodes that ran beside this one have meanwhile made one of its edits impossible, all of them
+/// are dropped, which [`Outputs::dropped`](crate::Outputs::dropped) tells; the same edit made twice is made
+/// once.
 ///
 /// [`Ctx::edits`](crate::Ctx::edits) edits the same graph. This one also takes functions.
 ///
@@ -108,8 +110,8 @@ impl<O: Output, S: PassInput> PassEdits<O, S> {
     /// Adds a node. Without edges it is ready at once, behind everything in the queue.
     ///
     /// # Errors
-    /// There is a node of that name. Or the pass is kept by a checkpointer: a function cannot be stored, so add it from a
-    /// template there.
+    /// There is a node of that name. Or the pass is kept by a checkpointer: a function cannot be stored, so
+    /// add it from a template there.
     pub fn add_fn<M>(
         &self,
         name: impl Into<String>,
@@ -132,9 +134,9 @@ impl<O: Output, S: PassInput> PassEdits<O, S> {
         self.edits.add_node(name, template, args)
     }
 
-    /// Adds an edge; `from` becomes the last dependency of `to`. If `from` is done, `to` enters the queue. An edge into a
-    /// node that runs already, or waits for an answer, changes nothing in this pass, and is not among its
-    /// [edits](crate::Outputs::edits).
+    /// Adds an edge; `from` becomes the last dependency of `to`. If `from` is done, `to` enters the queue. An
+    /// edge into a node that runs already, or waits for an answer, changes nothing in this pass, and is not
+    /// among its [edits](crate::Outputs::edits).
     ///
     /// # Errors
     /// One of them is unknown, the edge is there, it would close a cycle, or `to` is done.
@@ -166,10 +168,12 @@ impl<O: Output, S: PassInput> PassEdits<O, S> {
         self.edits.remove_node(name)
     }
 
-    /// Lets nodes use their last outputs instead of running, when their turn comes. All of them or, on an error, none.
+    /// Lets nodes use their last outputs instead of running, when their turn comes. All of them or, on an
+    /// error, none.
     ///
     /// # Errors
-    /// One of them is unknown, runs, is done, or has no output of an earlier pass, as temporary nodes never have.
+    /// One of them is unknown, runs, is done, or has no output of an earlier pass, as temporary nodes never
+    /// have.
     pub fn skip<N: Into<String>>(&self, nodes: impl IntoIterator<Item = N>) -> Result<(), EditError> {
         self.edits.skip(nodes)
     }
@@ -179,8 +183,8 @@ impl<O: Output, S: PassInput> PassEdits<O, S> {
         self.edits.mark()
     }
 
-    /// Drops what the task has edited since the mark was made: for a node that tries more than once within one attempt, and
-    /// keeps what the last try has edited.
+    /// Drops what the task has edited since the mark was made: for a node that tries more than once within
+    /// one attempt, and keeps what the last try has edited.
     ///
     /// ```
     /// use agentgraph::prelude::*;

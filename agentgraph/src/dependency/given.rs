@@ -6,7 +6,8 @@ use std::sync::Arc;
 use super::outputs::{Output, Outputs, PassInput};
 use crate::extract::{FromTask, Task};
 
-/// What the pass was given with [`invoke`](crate::CompiledDependencyGraph::invoke), shared and not copied. Dereferences to it.
+/// What the pass was given with [`invoke`](crate::CompiledDependencyGraph::invoke), shared and not copied.
+/// Dereferences to it.
 ///
 /// ```
 /// use agentgraph::prelude::*;
@@ -46,7 +47,8 @@ impl<O: Output, S: PassInput> FromTask<Outputs<O, S>> for Given<S> {
     }
 }
 
-/// A node asked for what its pass was given, and the pass has lost it: its checkpoint was written by another graph.
+/// A node asked for what its pass was given, and the pass has lost it: its checkpoint was written by another
+/// graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the pass has no input")]
 pub struct NoInput;

@@ -1,5 +1,6 @@
-//! What is changed in the graph of one pass: a layer over the base, and over that one the layer of a transaction in the
-//! making. A layer only notes differences, so the base is never touched and gone changes leave nothing behind.
+//! What is changed in the graph of one pass: a layer over the base, and over that one the layer of a
+//! transaction in the making. A layer only notes differences, so the base is never touched and gone changes
+//! leave nothing behind.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

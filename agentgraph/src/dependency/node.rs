@@ -71,8 +71,8 @@ impl<O, E: Into<BoxError>> IntoOutput<O> for Result<O, E> {
     }
 }
 
-/// Anything that can be a node of a dependency graph: a function of [`Deps`] and up to seven extractors, an `async fn`
-/// of up to eight extractors, of which [`Deps`] may be one, or a [`DependencyNode`].
+/// Anything that can be a node of a dependency graph: a function of [`Deps`] and up to seven extractors, an
+/// `async fn` of up to eight extractors, of which [`Deps`] may be one, or a [`DependencyNode`].
 ///
 /// ```
 /// use agentgraph::prelude::*;
@@ -146,15 +146,16 @@ impl<O, S> DependencyNode<O, S> {
         node.into_node()
     }
 
-    /// Tries the node again when it fails. Called several times, the first policy that retries the error decides. What a
-    /// failed attempt has edited is dropped.
+    /// Tries the node again when it fails. Called several times, the first policy that retries the error
+    /// decides. What a failed attempt has edited is dropped.
     #[must_use]
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
         self.settings.policies.retry.push(policy);
         self
     }
 
-    /// Fails an attempt that takes longer. A zero timeout is a problem at `compile()`. A sync node cannot be cut off.
+    /// Fails an attempt that takes longer. A zero timeout is a problem at `compile()`. A sync node cannot be
+    /// cut off.
     #[must_use]
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.settings.policies.timeouts.run = Some(limit);

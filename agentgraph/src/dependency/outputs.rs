@@ -1,4 +1,5 @@
-//! [`Outputs`]: what the nodes of a dependency graph gave. For the engine they are a state whose channels are the nodes.
+//! [`Outputs`]: what the nodes of a dependency graph gave. For the engine they are a state whose channels are
+//! the nodes.
 
 mod report;
 mod stored;
@@ -23,7 +24,8 @@ const INPUT: &str = "__input__";
 /// The channel of what is said of a pass that is over.
 const PASS: &str = "__pass__";
 
-/// What a node may give: any value that is cheap enough to clone. Where outputs are large, let them be an `Arc`.
+/// What a node may give: any value that is cheap enough to clone. Where outputs are large, let them be an
+/// `Arc`.
 pub trait Output: Clone + Send + Sync + 'static {}
 
 impl<T: Clone + Send + Sync + 'static> Output for T {}
@@ -33,7 +35,8 @@ pub trait PassInput: Send + Sync + 'static {}
 
 impl<T: Send + Sync + 'static> PassInput for T {}
 
-/// The outputs of a pass, by the names of its nodes; and those of earlier passes, for nodes that did not run in this one.
+/// The outputs of a pass, by the names of its nodes; and those of earlier passes, for nodes that did not run
+/// in this one.
 ///
 /// ```
 /// use agentgraph::prelude::*;
@@ -125,8 +128,10 @@ impl<O, S> Outputs<O, S> {
         &self.report.dropped
     }
 
-    /// The edits that this pass has made to its graph, in order, those before it first. Whoever streams the pass hears who made
-    /// them; [`CompiledDependencyGraph::mermaid_of`](crate::CompiledDependencyGraph::mermaid_of) draws the graph with them.
+    /// The edits that this pass has made to its graph, in order, those before it first. Whoever streams the
+    /// pass hears who made them;
+    /// [`CompiledDependencyGraph::mermaid_of`](crate::CompiledDependencyGraph::mermaid_of) draws the graph
+    /// with them.
     pub fn edits(&self) -> &[GraphEdit] {
         &self.edits
     }

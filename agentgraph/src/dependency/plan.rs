@@ -1,11 +1,11 @@
 //! Who runs next in a pass. Pure: it knows no tasks, no outputs and no runtime.
 //!
-//! Every edge is looked at once when its source is done, and no node is ever looked for: a node knows by numbers how many
-//! of its dependencies are still to come, and the first ready one in the queue is at hand. Edits change the numbers of
-//! the nodes they touch.
+//! Every edge is looked at once when its source is done, and no node is ever looked for: a node knows by
+//! numbers how many of its dependencies are still to come, and the first ready one in the queue is at hand.
+//! Edits change the numbers of the nodes they touch.
 //!
-//! A node is *lost* if it will not run in this pass as things stand: it was pruned, or it waits for one that is lost. What
-//! is lost may come back by a later edit, and with it what waits for it.
+//! A node is *lost* if it will not run in this pass as things stand: it was pruned, or it waits for one that
+//! is lost. What is lost may come back by a later edit, and with it what waits for it.
 
 use std::sync::Arc;
 
@@ -168,8 +168,8 @@ impl Plan {
         places.filter(|place| self.ready.contains(*place)).map(|place| self.queue[place as usize])
     }
 
-    /// Lets a node run although nobody starts it: it did in an earlier call, and waits. It may still be given its place in the
-    /// queue.
+    /// Lets a node run although nobody starts it: it did in an earlier call, and waits. It may still be given
+    /// its place in the queue.
     pub(crate) fn hold(&mut self, node: u32) {
         let standing = &mut self.nodes[node as usize];
         standing.status = Status::Runs;
@@ -177,12 +177,14 @@ impl Plan {
             self.ready.remove(standing.place);
         }
         if std::mem::take(&mut self.nodes[node as usize].lost) {
-            // It began in another graph, or in this one before it was changed: those who wait for it do not wait in vain.
+            // It began in another graph, or in this one before it was changed: those who wait for it do not
+            // wait in vain.
             self.found(node);
         }
     }
 
-    /// Lets a node that is held be the [next](Self::next) one again when its place comes up, whatever it depends on.
+    /// Lets a node that is held be the [next](Self::next) one again when its place comes up, whatever it
+    /// depends on.
     pub(crate) fn start_again(&mut self, node: u32) {
         self.enter(node);
         let place = self.nodes[node as usize].place;
@@ -286,13 +288,15 @@ impl Plan {
 
 /// Edits that were found to be possible.
 impl Plan {
-    /// Adds a node that has no edges yet. It enters the queue when [`enter_roots`](Self::enter_roots) is called.
+    /// Adds a node that has no edges yet. It enters the queue when [`enter_roots`](Self::enter_roots) is
+    /// called.
     pub(crate) fn add_node(&mut self, name: Arc<str>, join: Join) -> u32 {
         self.nodes.push(Standing::of(0, 0));
         self.overlay.add_node(name, join)
     }
 
-    /// Lets temporary nodes from `first` on that have no dependencies enter the queue, as one transaction left them.
+    /// Lets temporary nodes from `first` on that have no dependencies enter the queue, as one transaction
+    /// left them.
     pub(crate) fn enter_roots(&mut self, first: u32) {
         for node in first..self.overlay.end() {
             if self.nodes[node as usize].has_no_sources() && self.look(|graph| graph.is_root(node)) {

@@ -1,9 +1,9 @@
 //! The nodes that may start, by their places in the queue: the first one is always at hand.
 //!
-//! Places are numbers given once, so this is a set of small numbers from which the least is taken. A tree of 64-way bit
-//! words keeps every operation at a few words, whatever the number of nodes; a heap would move entries about in memory,
-//! and looking through the queue would cost its length. One place is held beside the tree: a graph that is a chain never
-//! touches it.
+//! Places are numbers given once, so this is a set of small numbers from which the least is taken. A tree of
+//! 64-way bit words keeps every operation at a few words, whatever the number of nodes; a heap would move
+//! entries about in memory, and looking through the queue would cost its length. One place is held beside the
+//! tree: a graph that is a chain never touches it.
 
 /// No place.
 const NONE: u32 = u32::MAX;
@@ -13,7 +13,8 @@ const NONE: u32 = u32::MAX;
 pub(crate) struct ReadySet {
     /// Less than every place in the tree.
     front: u32,
-    /// From the words of the places themselves up to a single word; a bit says that the word below is not empty.
+    /// From the words of the places themselves up to a single word; a bit says that the word below is not
+    /// empty.
     levels: Vec<Vec<u64>>,
     /// How many places are in the tree.
     held: usize,

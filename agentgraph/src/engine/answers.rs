@@ -71,8 +71,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
-    /// Gives answers that were checked against what is open, `inside` of tasks too. They are stored before anything runs,
-    /// each beside the request that it answers.
+    /// Gives answers that were checked against what is open, `inside` of tasks too. They are stored before
+    /// anything runs, each beside the request that it answers.
     pub(crate) async fn give_answers(
         &mut self,
         answers: Answers,

@@ -1,4 +1,5 @@
-//! What a task asks, as pending writes. All of it is one write: the questions, and the answers that they void.
+//! What a task asks, as pending writes. All of it is one write: the questions, and the answers that they
+//! void.
 
 use crate::context::{Asks, Refusal};
 use crate::engine::stored::{StoredAnswer, StoredRequest, to_bytes};

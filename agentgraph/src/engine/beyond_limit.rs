@@ -1,4 +1,5 @@
-//! The superstep beyond the limit: the node that a graph keeps for the case that a call does not come to its end.
+//! The superstep beyond the limit: the node that a graph keeps for the case that a call does not come to its
+//! end.
 
 use crate::context::Inside;
 use crate::engine::execute::NotDone;
@@ -13,7 +14,8 @@ use crate::words::StopReason;
 use agentgraph_checkpoint::Source;
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
-    /// Runs `node` on the last state and commits what it writes. The frontier stays as it is, so the run goes on there.
+    /// Runs `node` on the last state and commits what it writes. The frontier stays as it is, so the run goes
+    /// on there.
     pub(super) async fn beyond_limit(&mut self, node: u32) -> Result<Pause, Error> {
         let frontier = std::mem::take(&mut self.frontier);
         self.frontier.pull(node);

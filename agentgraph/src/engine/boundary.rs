@@ -10,8 +10,8 @@ use crate::state::State;
 use crate::words::{Interrupt, InterruptKind, StopReason, StoredStop};
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
-    /// What may end the call between two supersteps. Static interrupts come before the limit and the token: whoever goes
-    /// on from here goes past them, so they must have been told.
+    /// What may end the call between two supersteps. Static interrupts come before the limit and the token:
+    /// whoever goes on from here goes past them, so they must have been told.
     #[inline]
     pub(super) fn boundary(&mut self) -> Option<Pause> {
         if self.frontier.is_empty() {
@@ -78,8 +78,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         (!interrupts.is_empty()).then_some(Pause::Interrupted(interrupts))
     }
 
-    /// Notes that the caller is being told of a static interrupt, so that the next call goes past it. Only then: a caller
-    /// that was dropped before has not been asked.
+    /// Notes that the caller is being told of a static interrupt, so that the next call goes past it. Only
+    /// then: a caller that was dropped before has not been asked.
     pub(super) async fn tell(&mut self, pause: Pause) -> Result<Pause, Error> {
         if matches!(pause, Pause::Interrupted(_)) {
             Box::pin(self.end_waiting()).await?;

@@ -39,7 +39,8 @@ impl<S: State> Done<S> {
         self.goes.as_mut().map(|goes| std::mem::take(&mut goes.edits)).unwrap_or_default()
     }
 
-    /// Finds the nodes that its edits, or those of others, have made. Gives the names of those that nobody has.
+    /// Finds the nodes that its edits, or those of others, have made. Gives the names of those that nobody
+    /// has.
     pub(crate) fn find_late_targets(&mut self, graph: &RunGraph<S>) -> Vec<String> {
         let mut lost = Vec::new();
         let Some(goes) = &mut self.goes else { return lost };

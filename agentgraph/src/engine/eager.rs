@@ -1,8 +1,10 @@
-//! The loop of a graph without supersteps: what is done is merged and committed by itself, and what it leads to starts.
+//! The loop of a graph without supersteps: what is done is merged and committed by itself, and what it leads
+//! to starts.
 //!
-//! The unit is an *activation*: a node, the commit that made it, and its place among those made there. Its task reads the
-//! state of that commit, also when it is called again after a kill. Everything that a superstep does for its tasks together
-//! happens here to one at a time; what a task may do, how its result is judged, merged and stored is the same code.
+//! The unit is an *activation*: a node, the commit that made it, and its place among those made there. Its
+//! task reads the state of that commit, also when it is called again after a kill. Everything that a
+//! superstep does for its tasks together happens here to one at a time; what a task may do, how its result is
+//! judged, merged and stored is the same code.
 
 mod begin;
 mod conclude;
@@ -96,8 +98,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
-    /// Merges what has ended, or the joins whose time has come, while what runs goes on. Runs inside of it store nothing on the
-    /// checkpoint that is being left.
+    /// Merges what has ended, or the joins whose time has come, while what runs goes on. Runs inside of it
+    /// store nothing on the checkpoint that is being left.
     async fn merge_beside(
         &mut self,
         course: &mut Course<S>,
@@ -278,7 +280,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
-    /// Lets a handler stand in the place of a task that failed. The failure is in the store before anybody acts on it.
+    /// Lets a handler stand in the place of a task that failed. The failure is in the store before anybody
+    /// acts on it.
     async fn hand_over(
         &mut self,
         course: &mut Course<S>,
@@ -311,8 +314,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
-    /// Others may call the memories that a task has called which is over with its failure. Any other one that is not done goes on with
-    /// its calls, in this run or a later one.
+    /// Others may call the memories that a task has called which is over with its failure. Any other one that
+    /// is not done goes on with its calls, in this run or a later one.
     fn forget_calls_of_detached(&self, index: u32, detached: bool) {
         if let Some(nest) = self.shared.nest.as_ref().filter(|_| detached) {
             nest.memories.forget(index);

@@ -126,8 +126,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
-    /// Ends the superstep that is open as if these nodes had returned the updates. What has finished of it is merged with
-    /// them: it is never run again, so it would be lost. What has not finished is given up.
+    /// Ends the superstep that is open as if these nodes had returned the updates. What has finished of it is
+    /// merged with them: it is never run again, so it would be lost. What has not finished is given up.
     async fn edit_as(
         &mut self,
         writers: Vec<(Cow<'static, str>, S::Update)>,
@@ -227,7 +227,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         calls.collect()
     }
 
-    /// The writes of a checkpoint's tasks, under the ids that the tasks have on the next one; and those of the run.
+    /// The writes of a checkpoint's tasks, under the ids that the tasks have on the next one; and those of
+    /// the run.
     fn moved(&self, behind: Behind<'_>) -> Vec<PendingWrite> {
         let (of_run, mut of_tasks): (Vec<_>, Vec<_>) =
             behind.writes.into_iter().partition(|write| write.task == OF_RUN);

@@ -1,7 +1,7 @@
 //! How the tasks of a superstep of several ended, and what of it is in the store.
 //!
-//! The buffers live as long as the run. A result is moved once, from the node's future to its place in task order, and
-//! is merged from there.
+//! The buffers live as long as the run. A result is moved once, from the node's future to its place in task
+//! order, and is merged from there.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -66,7 +66,8 @@ impl<S: State> Ends<S> {
     }
 }
 
-/// Stores the record of every task that is done while others are not, so that a kill cannot make it run again.
+/// Stores the record of every task that is done while others are not, so that a kill cannot make it run
+/// again.
 pub(super) struct SuperstepLedger<'a, S: State> {
     pub(super) core: &'a RunGraph<S>,
     pub(super) frontier: &'a Frontier,
@@ -138,8 +139,8 @@ impl<S: State> Ledger<S> for SuperstepLedger<'_, S> {
     }
 }
 
-/// The sessions, to be stored beside the record of a finished task: its changes must not be lost when it is never run
-/// again.
+/// The sessions, to be stored beside the record of a finished task: its changes must not be lost when it is
+/// never run again.
 pub(super) fn sessions_write(sessions: &Sessions) -> Result<Option<PendingWrite>, Error> {
     if sessions.is_empty() {
         return Ok(None);

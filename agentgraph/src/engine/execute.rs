@@ -1,8 +1,8 @@
 //! Executing: the tasks of one superstep, against one snapshot.
 //!
-//! One task is awaited where it is. Several are each polled once in place, which finishes those that are ready; the
-//! pending ones go into a `FuturesUnordered`, which polls only what was woken. Nothing is spawned, so dropping the run
-//! stops everything.
+//! One task is awaited where it is. Several are each polled once in place, which finishes those that are
+//! ready; the pending ones go into a `FuturesUnordered`, which polls only what was woken. Nothing is spawned,
+//! so dropping the run stops everything.
 
 use std::future::{Future, poll_fn};
 use std::sync::Arc;
@@ -257,10 +257,11 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
         }
     }
 
-    /// Runs several tasks and tells `ledger` of each in the order of completion. Gives what cut them off, if something did.
+    /// Runs several tasks and tells `ledger` of each in the order of completion. Gives what cut them off, if
+    /// something did.
     ///
-    /// When a task fails, no further one is started; those that were are finished or dropped, as the policy for siblings
-    /// says.
+    /// When a task fails, no further one is started; those that were are finished or dropped, as the policy
+    /// for siblings says.
     pub(crate) async fn many(
         &self,
         tasks: impl Iterator<Item = ToRun<'_>> + Send,
@@ -310,7 +311,8 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
         }
     }
 
-    /// Stores what is to be stored while the tasks that run go on, and tells `ledger` of those that end meanwhile. Whether any did.
+    /// Stores what is to be stored while the tasks that run go on, and tells `ledger` of those that end
+    /// meanwhile. Whether any did.
     async fn store(
         &self,
         ledger: &mut impl Ledger<S>,
@@ -331,10 +333,12 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
         Ok(any)
     }
 
-    /// Starts as many tasks as may run at once and polls each of them one time. Outside tokio's cooperative budget: with
-    /// more ready tasks than the budget allows, the rest would be put off for nothing. True if one of them failed.
+    /// Starts as many tasks as may run at once and polls each of them one time. Outside tokio's cooperative
+    /// budget: with more ready tasks than the budget allows, the rest would be put off for nothing. True if
+    /// one of them failed.
     ///
-    /// A reader who is behind holds up the start of further tasks, so that a wide superstep does not run away from it.
+    /// A reader who is behind holds up the start of further tasks, so that a wide superstep does not run away
+    /// from it.
     async fn first_poll(
         &self,
         begun: Vec<Handling>,

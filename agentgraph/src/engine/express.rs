@@ -1,8 +1,8 @@
 //! Supersteps of one task each, in a run that nobody watches and nothing keeps: many of them in one poll.
 //!
-//! Everything that a superstep may have to look at and that cannot change while the run goes on is looked at once, by
-//! [`Loop::is_express`]. Whatever is not a node that is ready and returns an update goes back to the general loop, which knows
-//! all cases; so nothing is decided here that is not decided there in the same way.
+//! Everything that a superstep may have to look at and that cannot change while the run goes on is looked at
+//! once, by [`Loop::is_express`]. Whatever is not a node that is ready and returns an update goes back to the
+//! general loop, which knows all cases; so nothing is decided here that is not decided there in the same way.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

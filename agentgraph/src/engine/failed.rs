@@ -1,8 +1,9 @@
 //! What a thread keeps of its failures, so that a reader can say why it does not go on.
 //!
-//! A task that failed leaves its [`Failure`] as a pending write beside the results of its siblings. What made a superstep fail
-//! and is none of its tasks (two writers of a field, a route to nowhere, a step timeout) is a write of the run. Both go with
-//! the commit that ends the superstep; an empty write says that one is over before that.
+//! A task that failed leaves its [`Failure`] as a pending write beside the results of its siblings. What made
+//! a superstep fail and is none of its tasks (two writers of a field, a route to nowhere, a step timeout) is
+//! a write of the run. Both go with the commit that ends the superstep; an empty write says that one is over
+//! before that.
 
 use crate::engine::host::TaskRunner;
 use crate::engine::journal::Journal;
@@ -54,7 +55,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         self.journal.is_some() && (paused.is_err() || self.scratch.had_failure.is_some())
     }
 
-    /// Stores what the call failed with, if that was none of its tasks. The error is the call's whether or not that can be stored.
+    /// Stores what the call failed with, if that was none of its tasks. The error is the call's whether or
+    /// not that can be stored.
     pub(crate) async fn keep_failure(&mut self, paused: Result<Pause, Error>) -> Result<Pause, Error> {
         let had_failure = self.scratch.had_failure.is_some() && self.scratch.had_failure == self.head();
         let bytes = match &paused {
@@ -80,7 +82,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         self.scratch.merging |= self.journal.as_ref().is_some_and(Journal::waits);
         let kept = self.keep_failure(Err(error)).await;
         if let Some(journal) = &self.journal {
-            // What was handed over to a queue has to be stored before the thread is given back. The panic counts more than that.
+            // What was handed over to a queue has to be stored before the thread is given back. The panic
+            // counts more than that.
             let _ = journal.settle().await;
         }
         kept
@@ -98,7 +101,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 }
 
-/// Whether a superstep can fail with it. The other codes are about the store or the call, or come when the run is over.
+/// Whether a superstep can fail with it. The other codes are about the store or the call, or come when the
+/// run is over.
 fn is_of_a_superstep(code: Code) -> bool {
     match code {
         Code::StepTimeout => true,

@@ -1,7 +1,8 @@
 //! Stored fields that the program's state does not have: what is refused, let go or kept.
 //!
-//! A program that goes on with a thread writes it anew sooner or later, and writes only what it knows. So before it stores
-//! anything it is refused where a stored value would be lost. Who only looks at a thread is not.
+//! A program that goes on with a thread writes it anew sooner or later, and writes only what it knows. So
+//! before it stores anything it is refused where a stored value would be lost. Who only looks at a thread is
+//! not.
 
 use std::borrow::Cow;
 
@@ -27,8 +28,8 @@ pub(crate) struct UnknownField {
     pub(crate) whole_at: Option<CheckpointId>,
 }
 
-/// Whether a stored name is neither a channel, today or once, nor one that the graph lets go. The outputs of a pass are set
-/// back when the next one begins, so none of them is missed.
+/// Whether a stored name is neither a channel, today or once, nor one that the graph lets go. The outputs of
+/// a pass are set back when the next one begins, so none of them is missed.
 pub(crate) fn is_unknown<S: State>(core: &GraphCore<S>, name: &str) -> bool {
     core.discipline.is_none()
         && channel_called(S::channels(&core.schema), name).is_none()
@@ -104,8 +105,8 @@ pub(crate) fn migrated<S: State>(core: &GraphCore<S>, kept: &StoredState) -> Res
     Ok(fields)
 }
 
-/// Whether what finished tasks left behind can be merged by the state of today, before anything is stored on top of it. What is
-/// damaged comes up where it is used.
+/// Whether what finished tasks left behind can be merged by the state of today, before anything is stored on
+/// top of it. What is damaged comes up where it is used.
 pub(crate) fn check_results<S: State>(
     core: &GraphCore<S>,
     codec: &Codec<S>,
@@ -180,7 +181,8 @@ pub(crate) fn fit<S: State>(
     Ok(())
 }
 
-/// A write without its reducer cannot be merged, and the next commit makes it obsolete: so nothing can carry it on.
+/// A write without its reducer cannot be merged, and the next commit makes it obsolete: so nothing can carry
+/// it on.
 fn refuse_results<'a>(thread: &str, names: impl Iterator<Item = &'a str>) -> Result<(), Error> {
     let names: Vec<&str> = names.collect();
     let Some(first) = names.first() else { return Ok(()) };

@@ -1,4 +1,5 @@
-//! What stops a call from outside its nodes: a token, a deadline, a request to drain, a superstep that takes too long.
+//! What stops a call from outside its nodes: a token, a deadline, a request to drain, a superstep that takes
+//! too long.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;

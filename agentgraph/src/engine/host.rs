@@ -1,9 +1,10 @@
 //! Where tasks run: the seam between the loop and whatever carries a task out.
 //!
-//! The loop is generic over a [`TaskRunner`], so that in process a task is the bare call of its node. People who bring
-//! a place of their own implement [`Host`], which is object-safe and speaks bytes; one adapter joins it to the loop. What
-//! a task needs is in [`TaskCall`]: no closure, only names and bytes, so any process that built the same graph can
-//! run it with [`CompiledGraph::run_task`](crate::CompiledGraph::run_task).
+//! The loop is generic over a [`TaskRunner`], so that in process a task is the bare call of its node. People
+//! who bring a place of their own implement [`Host`], which is object-safe and speaks bytes; one adapter
+//! joins it to the loop. What a task needs is in [`TaskCall`]: no closure, only names and bytes, so any
+//! process that built the same graph can run it with
+//! [`CompiledGraph::run_task`](crate::CompiledGraph::run_task).
 
 use std::fmt;
 use std::sync::Arc;
@@ -105,7 +106,8 @@ fn gone<S: State>(core: &RunGraph<S>, node: u32) -> NodeFuture<S> {
 /// A place that runs tasks: another process, another machine, a durable engine.
 ///
 /// An implementation carries the [`TaskCall`] to where the graph lives, has
-/// [`CompiledGraph::run_task`](crate::CompiledGraph::run_task) run it, and brings the [`TaskReply`] back. Both are plain serde values.
+/// [`CompiledGraph::run_task`](crate::CompiledGraph::run_task) run it, and brings the [`TaskReply`] back.
+/// Both are plain serde values.
 #[async_trait]
 pub trait Host: Send + Sync + 'static {
     /// Runs one task. An error here means that the host failed, not the node; the run fails with
@@ -113,8 +115,8 @@ pub trait Host: Send + Sync + 'static {
     async fn run(&self, call: TaskCall) -> Result<TaskReply, BoxError>;
 }
 
-/// One task, as bytes and names. It holds the state whole, secret channels too, for the node to read: send it where they may be
-/// known, and by a way that nobody listens to.
+/// One task, as bytes and names. It holds the state whole, secret channels too, for the node to read: send it
+/// where they may be known, and by a way that nobody listens to.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TaskCall {
@@ -138,8 +140,8 @@ pub struct TaskCall {
     /// What it handles.
     #[serde(default)]
     pub(crate) failure: Option<Failure>,
-    /// What it asked so far, with the answers, as MessagePack: in another format a number may come out as another one, and the
-    /// question with it.
+    /// What it asked so far, with the answers, as MessagePack: in another format a number may come out as
+    /// another one, and the question with it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) asked: Vec<u8>,
     /// The temporary edits that the graph of the run has.
@@ -190,7 +192,8 @@ struct RemoteFailure(String);
 /// A question of a task that ran elsewhere: where it asked it, what, and with which schema.
 pub(crate) type Question = (Spot, Value, Option<Value>);
 
-/// Notes what a task that ran elsewhere asks. Which answers it voids, and the ids, follow from what is known here.
+/// Notes what a task that ran elsewhere asks. Which answers it voids, and the ids, follow from what is known
+/// here.
 fn take_questions(
     shared: &RunShared,
     request: TaskRequest,

@@ -14,7 +14,8 @@ use crate::state::{Lifetime, State};
 use agentgraph_checkpoint::{RunId, Source};
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
-    /// Begins a run on the state as it is: run channels are reset, the input goes in, and START's edges are followed.
+    /// Begins a run on the state as it is: run channels are reset, the input goes in, and START's edges are
+    /// followed.
     pub(crate) async fn input(&mut self, input: S::Update, abandoned: Option<RunId>) -> Result<(), Error> {
         let entry = match &self.core.discipline {
             Some(discipline) => {

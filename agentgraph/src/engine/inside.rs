@@ -1,4 +1,5 @@
-//! Runs inside tasks, as the loop sees them: which tasks hold one, and how the loop of one differs from others.
+//! Runs inside tasks, as the loop sees them: which tasks hold one, and how the loop of one differs from
+//! others.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -57,7 +58,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         self.left_over.get(&task).and_then(|left| left.call).unwrap_or(task)
     }
 
-    /// What may end a run inside a task between two supersteps: its own limit, and what may end the run around it.
+    /// What may end a run inside a task between two supersteps: its own limit, and what may end the run
+    /// around it.
     pub(super) fn boundary_inside(&self) -> Option<Pause> {
         let root = self.shared.root();
         let drain = root.nest.as_ref().and_then(|nest| nest.drain.as_ref());
@@ -103,8 +105,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         Ok(())
     }
 
-    /// Takes over which joins were still waiting when runs inside ended, of supersteps that were merged. A run without supersteps
-    /// does that task by task.
+    /// Takes over which joins were still waiting when runs inside ended, of supersteps that were merged. A
+    /// run without supersteps does that task by task.
     pub(crate) fn gather_stuck(&mut self) {
         if let Some(nest) = self.shared.nest.as_ref().filter(|_| self.eager.is_none()) {
             self.joins.inside.extend(nest.take_stuck(self.scratch.merged));
@@ -120,14 +122,15 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 }
 
 impl RunShared {
-    /// Whether a run inside may have changed something of this one or of those around it, other than its state.
+    /// Whether a run inside may have changed something of this one or of those around it, other than its
+    /// state.
     pub(super) fn has_changes(&self) -> bool {
         let around = self.outer.as_ref().is_some_and(|outer| outer.shared.has_changes());
         around || !self.sessions.is_empty() || self.spending.counts()
     }
 
-    /// Stores beside the checkpoint that stands what a run inside has changed of this one: sessions, and what was spent.
-    /// Before that run stores what it has done, since that is not done again.
+    /// Stores beside the checkpoint that stands what a run inside has changed of this one: sessions, and what
+    /// was spent. Before that run stores what it has done, since that is not done again.
     pub(super) async fn store_changes(&self, steps: u64) -> Result<(), Error> {
         let (Some(nest), Some(thread)) = (&self.nest, &self.thread) else { return Ok(()) };
         if nest.durability == Durability::Exit {

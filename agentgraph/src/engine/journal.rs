@@ -1,9 +1,10 @@
 //! The journal of a run: one record a superstep, its size that of the change.
 //!
-//! A [`Journal`] belongs to one run on one thread. It decides between delta and full: a full is written when what a
-//! reader would have to replay passes twice the live bytes plus 64 KiB; when the state is small and the deltas since the last
-//! full weigh as much as a full; and whenever the graph differs from the one that wrote the record before. It folds every 1,024
-//! deltas into a segment. `docs/architecture.md` shows why reading and writing are bounded by this.
+//! A [`Journal`] belongs to one run on one thread. It decides between delta and full: a full is written when
+//! what a reader would have to replay passes twice the live bytes plus 64 KiB; when the state is small and
+//! the deltas since the last full weigh as much as a full; and whenever the graph differs from the one that
+//! wrote the record before. It folds every 1,024 deltas into a segment. `docs/architecture.md` shows why
+//! reading and writing are bounded by this.
 
 mod header;
 mod waiting;
@@ -47,11 +48,13 @@ const SEGMENT: u32 = 1024;
 /// What may be replayed beyond twice the live bytes.
 const SLACK: u64 = 64 * 1024;
 
-/// What the header of a full says at least beside its constants: its run, its time, its joins and what is next.
+/// What the header of a full says at least beside its constants: its run, its time, its joins and what is
+/// next.
 const LEAST_BESIDE: u64 = 56;
 
-/// A state of fewer live bytes is written anew as soon as the deltas since the last full weigh as much as the next one would.
-/// No value of such a state is [`LARGE`](crate::checkpoint::delta::LARGE), so reading it is reading one full and few deltas.
+/// A state of fewer live bytes is written anew as soon as the deltas since the last full weigh as much as the
+/// next one would. No value of such a state is [`LARGE`](crate::checkpoint::delta::LARGE), so reading it is
+/// reading one full and few deltas.
 const SMALL: u64 = 4 * 1024;
 
 /// Writes the checkpoints of one run.
@@ -95,7 +98,8 @@ pub(crate) struct Journal<S: State> {
     stuck: usize,
     /// The edits that the head says are those of a run before.
     foreign_edits: bool,
-    /// How many of the edits the newest full or segment says, if it says those of this run and was written in this call.
+    /// How many of the edits the newest full or segment says, if it says those of this run and was written in
+    /// this call.
     folded_edits: Option<usize>,
     /// By how much the number that task ids are made of is ahead of the head's own.
     pub(crate) ahead: u64,
@@ -369,8 +373,9 @@ impl<S: State> Journal<S> {
         Ok((full, replay))
     }
 
-    /// Whether the deltas since the last full, with this one, weigh as much as a full that takes so many bytes. If they do
-    /// not, it is not weighed again before they may, or are twice as much: what a full says beside the state may become less.
+    /// Whether the deltas since the last full, with this one, weigh as much as a full that takes so many
+    /// bytes. If they do not, it is not weighed again before they may, or are twice as much: what a full says
+    /// beside the state may become less.
     fn outweighs(&mut self, full: u64, changes: u64) -> bool {
         let deltas = self.since_full + changes;
         self.weigh_at = full.min(2 * deltas);

@@ -1,5 +1,5 @@
-//! Channels that do not live as long as their thread: run channels begin anew with a run, ephemeral ones hold what the last
-//! superstep wrote.
+//! Channels that do not live as long as their thread: run channels begin anew with a run, ephemeral ones hold
+//! what the last superstep wrote.
 
 use std::sync::Arc;
 
@@ -23,8 +23,8 @@ pub(super) fn reset<S: State>(
     Ok(())
 }
 
-/// The state to merge into, with the last superstep's ephemeral values gone. `writes`: the tasks of this one write such
-/// channels.
+/// The state to merge into, with the last superstep's ephemeral values gone. `writes`: the tasks of this one
+/// write such channels.
 #[inline]
 pub(super) fn begin_merge<'a, S: State>(
     core: &GraphCore<S>,

@@ -168,7 +168,8 @@ async fn fill_from(saver: &dyn Checkpointer, place: Place<'_>, replayed: &mut Re
     Ok(())
 }
 
-/// Builds the typed state. Fields that the state no longer has are beside it; new ones have their initial values.
+/// Builds the typed state. Fields that the state no longer has are beside it; new ones have their initial
+/// values.
 pub(crate) fn restore<S: State>(
     core: &GraphCore<S>,
     persistence: &Persistence<S>,
@@ -481,7 +482,8 @@ fn stored_joins<S: State>(core: &RunGraph<S>, header: &Header, gone: &mut Vec<St
     joins
 }
 
-/// A join that the graph does not have, and what it has instead: one of the same target that waits for other sources.
+/// A join that the graph does not have, and what it has instead: one of the same target that waits for other
+/// sources.
 fn gone_join<S: State>(core: &RunGraph<S>, stored: &StoredJoin) -> String {
     let to = if stored.to == END { "END" } else { &stored.to };
     let sources = |join: &Join| join.sources.iter().map(|source| core.name(*source)).collect::<Vec<_>>();
@@ -492,8 +494,8 @@ fn gone_join<S: State>(core: &RunGraph<S>, stored: &StoredJoin) -> String {
     format!("the join {} -> `{to}`{}", stored.sources.join(" + "), today.unwrap_or_default())
 }
 
-/// The joins that were still waiting when the run of a header ended: those of its graph by the names that were stored, then
-/// those of subgraphs.
+/// The joins that were still waiting when the run of a header ended: those of its graph by the names that
+/// were stored, then those of subgraphs.
 pub(crate) fn stuck_at_end<S: State>(
     core: &Arc<GraphCore<S>>,
     namespace: &str,

@@ -1,7 +1,8 @@
 //! Merging: from the results of a superstep to the next state and the next frontier. Pure, and synchronous.
 //!
-//! The order is fixed: clashing writes are found; then the routers, each on the state with only its own node's update; then
-//! the updates in task order; the frontier follows from both. A single task is simpler: its update is applied, then its routers look.
+//! The order is fixed: clashing writes are found; then the routers, each on the state with only its own
+//! node's update; then the updates in task order; the frontier follows from both. A single task is simpler:
+//! its update is applied, then its routers look.
 
 use crate::engine::done::{Done, Goes, Target, target, undeclared_target, unknown_target};
 use crate::engine::plan::{Actors, Frontier};
@@ -40,8 +41,8 @@ pub(crate) enum Arrival {
 }
 
 impl<S: State> Merge<'_, S> {
-    /// Merges the only task of a superstep if it returned an update and nothing else: by value, and past everything that
-    /// its node does not have.
+    /// Merges the only task of a superstep if it returned an update and nothing else: by value, and past
+    /// everything that its node does not have.
     #[inline]
     pub(crate) fn update(&mut self, state: &mut S, node: u32, update: S::Update) -> Result<(), Error> {
         let exits = self.core.topology.exits(node);
@@ -58,8 +59,8 @@ impl<S: State> Merge<'_, S> {
         Ok(())
     }
 
-    /// [`update`](Merge::update) where nothing is written down or edited, no join has a timeout, no node is deferred or
-    /// dispatched and the node's routers do not fail.
+    /// [`update`](Merge::update) where nothing is written down or edited, no join has a timeout, no node is
+    /// deferred or dispatched and the node's routers do not fail.
     #[inline]
     pub(crate) fn only_update(
         &mut self,
@@ -96,8 +97,8 @@ impl<S: State> Merge<'_, S> {
         Ok(())
     }
 
-    /// Merges one task and finds where it leads. Its routers look after its update was applied, except when they may yet
-    /// fail: then they look first, so that a failure leaves the state as it was.
+    /// Merges one task and finds where it leads. Its routers look after its update was applied, except when
+    /// they may yet fail: then they look first, so that a failure leaves the state as it was.
     pub(crate) fn one(
         &mut self,
         state: &mut S,
@@ -139,8 +140,8 @@ impl<S: State> Merge<'_, S> {
         Ok(())
     }
 
-    /// Merges the tasks of a superstep, given in task order, whose writes do not clash. Whatever of it may fail comes before
-    /// joins and state are changed.
+    /// Merges the tasks of a superstep, given in task order, whose writes do not clash. Whatever of it may
+    /// fail comes before joins and state are changed.
     pub(crate) fn many(
         &mut self,
         state: &mut S,
@@ -229,8 +230,9 @@ impl<S: State> Merge<'_, S> {
         }
     }
 
-    /// [`settle`](Self::settle) where there are no supersteps: nothing is put in order, and what is detached counts for nothing.
-    /// Gives the joins that fire because their time has come; if an earlier run of the same steps says which, it is those.
+    /// [`settle`](Self::settle) where there are no supersteps: nothing is put in order, and what is detached
+    /// counts for nothing. Gives the joins that fire because their time has come; if an earlier run of the
+    /// same steps says which, it is those.
     pub(crate) fn settle_apart(&mut self, nothing_else: bool, again: Option<&[u32]>) -> Vec<u32> {
         let (core, mut timed) = (self.core, Vec::new());
         let topology: &Topology = &core.topology;
@@ -330,8 +332,8 @@ impl<S: State> Merge<'_, S> {
         }
     }
 
-    /// Takes from the joins the sources that the edits of this superstep took from them, and ends the rounds of those whose
-    /// targets are gone. True if one may fire for it: [`fire_joins`](Self::fire_joins) looks.
+    /// Takes from the joins the sources that the edits of this superstep took from them, and ends the rounds
+    /// of those whose targets are gone. True if one may fire for it: [`fire_joins`](Self::fire_joins) looks.
     fn prune_joins(&mut self) -> bool {
         let Some(staged) = self.core.edited.as_ref().and_then(|edited| edited.staged()) else { return false };
         let topology: &Topology = &self.core.topology;
@@ -346,7 +348,8 @@ impl<S: State> Merge<'_, S> {
         pruned
     }
 
-    /// Fires the joins that what was gathered has filled, and those that have only waited for sources that edits took.
+    /// Fires the joins that what was gathered has filled, and those that have only waited for sources that
+    /// edits took.
     fn fire_joins(&mut self) {
         let (core, next) = (self.core, &mut *self.next);
         self.joins.fire_touched(&core.topology, self.now, |target| {

@@ -1,8 +1,9 @@
 //! The loop of a dependency graph: a pass, which is to it what a superstep is to a state graph.
 //!
-//! A pass is committed as one: its checkpoint is that of its beginning until it is over. What its nodes gave meanwhile
-//! stands beside that checkpoint, each as the pending write of a finished task, with the place in which it came and what
-//! it has edited. So whoever goes on goes through these in order, and has the same graph and the same queue.
+//! A pass is committed as one: its checkpoint is that of its beginning until it is over. What its nodes gave
+//! meanwhile stands beside that checkpoint, each as the pending write of a finished task, with the place in
+//! which it came and what it has edited. So whoever goes on goes through these in order, and has the same
+//! graph and the same queue.
 
 mod again;
 mod finish;
@@ -68,8 +69,8 @@ pub(crate) trait Discipline<S: State>: Send + Sync {
     /// The graph does not have what it needs, or its records cannot be.
     fn check(self: Arc<Self>, thread: &str, state: &S, left: &LeftOver) -> Result<(), Error>;
 
-    /// Notes in the state of a pass under way what its nodes have done, in this order, and says who runs next, those that have
-    /// asked among them.
+    /// Notes in the state of a pass under way what its nodes have done, in this order, and says who runs
+    /// next, those that have asked among them.
     ///
     /// # Errors
     /// The graph does not have what the pass needs, or its records cannot be.
@@ -458,7 +459,8 @@ where
         spent.then_some(StopReason::Budget)
     }
 
-    /// Stores what is done, if that is done at once, while the nodes that run go on. Whether any of them ended meanwhile.
+    /// Stores what is done, if that is done at once, while the nodes that run go on. Whether any of them
+    /// ended meanwhile.
     async fn store(&mut self) -> Result<bool, Error> {
         self.must_store = false;
         let Some(journal) = self.run.journal.as_mut().filter(|journal| !journal.waits()) else {

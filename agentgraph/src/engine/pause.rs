@@ -128,7 +128,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 }
 
-/// The command that leaves the graph, if all others did not fail. It counts more than what they ask: nobody will go on here.
+/// The command that leaves the graph, if all others did not fail. It counts more than what they ask: nobody
+/// will go on here.
 fn take_left(not_done: &mut Vec<(u32, NotDone)>) -> Result<Option<Left>, Error> {
     if not_done.iter().any(|(_, why)| why.is_failure()) {
         return Ok(None);

@@ -15,8 +15,8 @@ use agentgraph_checkpoint::{RunId, TaskId};
 
 /// What runs next: nodes whose trigger fired, and dispatches.
 ///
-/// The *task order* is: nodes in order of declaration, then dispatches in the order they were made. Everything that
-/// merges, reports or stores tasks goes by it, never by the order of completion.
+/// The *task order* is: nodes in order of declaration, then dispatches in the order they were made.
+/// Everything that merges, reports or stores tasks goes by it, never by the order of completion.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Frontier {
     pub(crate) pulled: Vec<u32>,

@@ -1,4 +1,5 @@
-//! What a merge writes down: the changes of the state for a checkpoint, and the updates themselves for the graph around.
+//! What a merge writes down: the changes of the state for a checkpoint, and the updates themselves for the
+//! graph around.
 
 use crate::engine::journal::Journal;
 use crate::record::codec::Codec;
@@ -46,7 +47,8 @@ impl<S: State> Trace<S> {
     }
 }
 
-/// Adds the updates of one superstep to those before it. Ephemeral channels hold what the last one wrote, only.
+/// Adds the updates of one superstep to those before it. Ephemeral channels hold what the last one wrote,
+/// only.
 pub(crate) fn add_step<S: State>(
     schema: &S::Schema,
     total: &mut S::Update,

@@ -1,8 +1,8 @@
 //! Tasks that are under way side by side.
 //!
-//! They are futures of the task that drives their run, so they stand still while it awaits something else. What it awaits of a
-//! store may be what one of them holds: a connection, a row, a place in a queue. So whatever is stored while tasks run is
-//! awaited [`beside`] them.
+//! They are futures of the task that drives their run, so they stand still while it awaits something else.
+//! What it awaits of a store may be what one of them holds: a connection, a row, a place in a queue. So
+//! whatever is stored while tasks run is awaited [`beside`] them.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -46,8 +46,8 @@ pub(super) async fn next<S: State>(
     }
 }
 
-/// Awaits `work` while those tasks go on. Gives what came of it, and the tasks that ended meanwhile, in the order in which they
-/// did.
+/// Awaits `work` while those tasks go on. Gives what came of it, and the tasks that ended meanwhile, in the
+/// order in which they did.
 pub(super) async fn beside<S: State, T>(
     running: &mut FuturesUnordered<Running<S>>,
     work: impl Future<Output = T>,

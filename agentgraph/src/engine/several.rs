@@ -81,8 +81,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             .collect()
     }
 
-    /// Takes over what the tasks left behind, and gives those that are to be run: not those that are finished, nor those
-    /// that still wait for an answer. `None` if that is all of them.
+    /// Takes over what the tasks left behind, and gives those that are to be run: not those that are
+    /// finished, nor those that still wait for an answer. `None` if that is all of them.
     pub(super) fn take_left_over(&mut self) -> Result<Option<Vec<u32>>, Error> {
         if self.left_over.is_empty() {
             return Ok(None);
@@ -171,8 +171,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         merge.many(state, actors, done, &self.scratch.uses)
     }
 
-    /// What becomes of the state if the routers of a merge fail. They are asked when nothing but ephemeral channels has
-    /// changed.
+    /// What becomes of the state if the routers of a merge fail. They are asked when nothing but ephemeral
+    /// channels has changed.
     pub(super) fn before_merge(&self, fallible: bool) -> BeforeMerge<S> {
         let is_stored_later = self.journal.as_ref().is_some_and(Journal::waits);
         match self.core.has_ephemeral && self.scratch.ephemeral {
@@ -193,8 +193,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
-    /// Lets handlers stand in the place of tasks that failed in an earlier call. A node that has no handler any more runs
-    /// again.
+    /// Lets handlers stand in the place of tasks that failed in an earlier call. A node that has no handler
+    /// any more runs again.
     pub(crate) fn adopt_failures(&mut self) {
         if self.eager.is_some() {
             return self.adopt_left();

@@ -18,8 +18,8 @@ use crate::state::State;
 use crate::step::Step;
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
-    /// Starts the only task of a superstep, and merges what it gives if it is ready. In one poll and with no async
-    /// function of its own, which would cost more than the rest of it.
+    /// Starts the only task of a superstep, and merges what it gives if it is ready. In one poll and with no
+    /// async function of its own, which would cost more than the rest of it.
     #[inline]
     pub(super) fn start_single(&mut self, node: u32, cx: &mut Context<'_>) -> Result<Single<S>, Error> {
         let started = guarded(|guard| {
@@ -108,8 +108,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         merged
     }
 
-    /// The state and what else the merge of an only task changes. The task is done, so its frontier becomes the next one
-    /// where it stands.
+    /// The state and what else the merge of an only task changes. The task is done, so its frontier becomes
+    /// the next one where it stands.
     #[inline]
     pub(super) fn begin_single_merge(&mut self, writes: bool) -> Result<(&mut S, Merge<'_, S>), Error> {
         self.frontier.clear();

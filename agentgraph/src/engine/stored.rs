@@ -82,8 +82,8 @@ pub(crate) struct StoredTarget {
 /// The "task" of pending writes that belong to the run and to none of its tasks.
 pub(crate) const OF_RUN: TaskId = TaskId::from_u128(0);
 
-/// Slot of [`OF_RUN`]: the caller was told of the static interrupt at this checkpoint. What he was told, as a list of
-/// [`StoredStop`]; empty in records that do not say it.
+/// Slot of [`OF_RUN`]: the caller was told of the static interrupt at this checkpoint. What he was told, as a
+/// list of [`StoredStop`]; empty in records that do not say it.
 pub(crate) const TOLD: u32 = 0;
 
 /// Slot of [`OF_RUN`]: the sessions as the finished tasks of the superstep left them.
@@ -95,11 +95,12 @@ pub(crate) const SPENT: u32 = 2;
 /// Slot of [`OF_RUN`]: what the superstep failed with, if that was none of its tasks. Empty: that is over.
 pub(crate) const FAILURE: u32 = 3;
 
-/// Slot of a task that failed and is open: its [`Failure`](crate::Failure). Empty: that is over. An even number, so that
-/// earlier releases take it for an answer to no question.
+/// Slot of a task that failed and is open: its [`Failure`](crate::Failure). Empty: that is over. An even
+/// number, so that earlier releases take it for an answer to no question.
 pub(crate) const ERROR: u32 = u32::MAX - 3;
 
-/// Slot of a task that calls a subgraph: the task whose call it goes on with, as it was before the checkpoint was edited.
+/// Slot of a task that calls a subgraph: the task whose call it goes on with, as it was before the checkpoint
+/// was edited.
 pub(crate) const CALL: u32 = u32::MAX - 1;
 
 /// Slot of a task that failed and is handled: its [`Failure`](crate::Failure).
@@ -159,8 +160,9 @@ pub(crate) enum StoredAnswer {
     Voided,
 }
 
-/// An answer is its MessagePack, and nil one that was refused, by which stores know that the request is open. The others are
-/// bytes, which no answer is: none for one that was voided, and the MessagePack of an answer that is null itself.
+/// An answer is its MessagePack, and nil one that was refused, by which stores know that the request is open.
+/// The others are bytes, which no answer is: none for one that was voided, and the MessagePack of an answer
+/// that is null itself.
 impl Serialize for StoredAnswer {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {

@@ -15,7 +15,8 @@ use crate::step::MakeEdits;
 use crate::words::{DroppedEdits, GraphEdit};
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
-    /// Makes the edits that the caller wants before the run begins, as START's. In a pass they are a part of its input.
+    /// Makes the edits that the caller wants before the run begins, as START's. In a pass they are a part of
+    /// its input.
     pub(crate) fn edit_before(
         &mut self,
         edits: Vec<MakeEdits>,
@@ -50,7 +51,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         Ok(input)
     }
 
-    /// Gathers the edits of these tasks, in task order. What does not fit those of a task before it is dropped.
+    /// Gathers the edits of these tasks, in task order. What does not fit those of a task before it is
+    /// dropped.
     pub(super) fn stage_edits(
         &mut self,
         node_at: impl Fn(&Self, usize) -> u32,

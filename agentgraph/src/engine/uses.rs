@@ -7,7 +7,8 @@ use crate::graph::GraphCore;
 use crate::graph::run_graph::RunGraph;
 use crate::state::{State, WriteKind};
 
-/// Who writes which channel in a superstep. Sized by the channels once a run, and then only touched where written.
+/// Who writes which channel in a superstep. Sized by the channels once a run, and then only touched where
+/// written.
 #[derive(Debug, Default)]
 pub(crate) struct ChannelUses {
     round: u64,
@@ -78,7 +79,8 @@ impl ChannelUses {
     }
 }
 
-/// Takes out the writes that an overwrite beside them wins over, in updates that are not merged as a superstep.
+/// Takes out the writes that an overwrite beside them wins over, in updates that are not merged as a
+/// superstep.
 pub(crate) fn keep_overwrites<S: State>(core: &GraphCore<S>, tasks: &mut [Option<Done<S>>]) {
     let mut overwritten = Vec::new();
     for update in tasks.iter().flatten().filter_map(|done| done.update.as_ref()) {

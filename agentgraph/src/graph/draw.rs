@@ -22,7 +22,8 @@ pub(crate) struct Line {
     pub(crate) kind: LineKind,
 }
 
-/// Writes a node, with a double border if it is a graph. Its id is ours, so that its name may hold any character.
+/// Writes a node, with a double border if it is a graph. Its id is ours, so that its name may hold any
+/// character.
 pub(super) fn declare_node(text: &mut String, id: &str, name: &str, is_graph: bool) {
     let _ = match is_graph {
         true => writeln!(text, "    {id}[[\"{}\"]]", escape(name)),

@@ -9,10 +9,12 @@ use crate::record::header::StoredStuck;
 /// How far the joins of one run have come. Two allocations for a graph with joins, none for one without.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Joins {
-    /// A bit for each source that arrived in the round, then as many bits for the superstep that is being merged.
+    /// A bit for each source that arrived in the round, then as many bits for the superstep that is being
+    /// merged.
     arrived: Vec<u64>,
     rounds: Vec<Round>,
-    /// The joins that the superstep that is being merged may fire: sources arrive at them, or were taken from them.
+    /// The joins that the superstep that is being merged may fire: sources arrive at them, or were taken from
+    /// them.
     touched: Vec<u32>,
     /// Those whose round has begun, so that a commit looks at no other.
     open: Vec<u32>,
@@ -54,8 +56,8 @@ impl Joins {
         }
     }
 
-    /// Lets one source arrive alone, at `now` microseconds: in an eager run, or in a superstep of one task. True if the
-    /// join fires.
+    /// Lets one source arrive alone, at `now` microseconds: in an eager run, or in a superstep of one task.
+    /// True if the join fires.
     pub(crate) fn arrive(&mut self, topology: &Topology, join: u32, place: u32, now: u64) -> bool {
         let shape = &topology.joins[join as usize];
         if !self.pruned.is_empty() && self.is_pruned(join, place) {
@@ -76,7 +78,8 @@ impl Joins {
         self.judge(shape, join)
     }
 
-    /// Adds a source to the set of those that arrive in this superstep. [`fire_touched`](Self::fire_touched) lets the set in.
+    /// Adds a source to the set of those that arrive in this superstep. [`fire_touched`](Self::fire_touched)
+    /// lets the set in.
     pub(crate) fn gather(&mut self, topology: &Topology, join: u32, place: u32) {
         if !self.pruned.is_empty() && self.is_pruned(join, place) {
             return;
@@ -89,7 +92,8 @@ impl Joins {
         *word |= 1 << (place % 64);
     }
 
-    /// Lets in what was gathered, each join's sources as one set, and fires the joins that wait for nothing more.
+    /// Lets in what was gathered, each join's sources as one set, and fires the joins that wait for nothing
+    /// more.
     pub(crate) fn fire_touched(&mut self, topology: &Topology, now: u64, mut fire: impl FnMut(u32)) {
         let mut touched = std::mem::take(&mut self.touched);
         touched.sort_unstable();
@@ -110,7 +114,8 @@ impl Joins {
         let (arrived, gathered) = self.arrived.split_at(topology.join_words as usize);
         let repeats = words.clone().any(|word| arrived[word] & gathered[word] != 0);
         if repeats && self.rounds[join as usize].fired && !shape.deferred {
-            // A source of a round that has fired, for the second time: the next round begins with the whole set.
+            // A source of a round that has fired, for the second time: the next round begins with the whole
+            // set.
             self.end_round(shape, join);
         }
         let (arrived, gathered) = self.arrived.split_at_mut(topology.join_words as usize);
@@ -183,7 +188,8 @@ impl Joins {
         }
     }
 
-    /// Fires the joins whose time has come; all that have a time if nothing else can run, since nothing can arrive then.
+    /// Fires the joins whose time has come; all that have a time if nothing else can run, since nothing can
+    /// arrive then.
     pub(crate) fn fire_due(
         &mut self,
         topology: &Topology,
@@ -201,7 +207,8 @@ impl Joins {
         }
     }
 
-    /// Fires a join that an earlier run of the same steps fired when its time had come. False if it does not wait.
+    /// Fires a join that an earlier run of the same steps fired when its time had come. False if it does not
+    /// wait.
     pub(crate) fn fire_again(&mut self, join: u32) -> bool {
         let waits = self.open.contains(&join);
         match self.rounds.get_mut(join as usize) {

@@ -1,11 +1,12 @@
 //! Temporary edits by dense ids: an [`Overlay`] says how the graph of a run differs from the compiled one.
 //!
-//! Overlays lie upon each other. The lowest belongs to the run; above it, while a superstep is merged, is one with the edits
-//! of its tasks, and above that one with those of the task that is looked at. A task that edits sees the run's overlay and
-//! one of its own. So nothing has to be undone: what does not hold is not laid down.
+//! Overlays lie upon each other. The lowest belongs to the run; above it, while a superstep is merged, is one
+//! with the edits of its tasks, and above that one with those of the task that is looked at. A task that
+//! edits sees the run's overlay and one of its own. So nothing has to be undone: what does not hold is not
+//! laid down.
 //!
-//! Everything is sparse. Nothing here grows with the graph, and no look-up walks over it; what a removed node is an end of
-//! is not sought out, but left out when it is met.
+//! Everything is sparse. Nothing here grows with the graph, and no look-up walks over it; what a removed node
+//! is an end of is not sought out, but left out when it is met.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -318,8 +319,9 @@ impl<'a> Layers<'a> {
         !self.is_removed(from) && !self.is_removed(to) && !self.layers().any(gone)
     }
 
-    /// Makes an edit on `top`, which lies upon these layers, if it fits what can be seen from there. `made` is the node of
-    /// [`GraphEdit::AddNode`], and `reusable` says whether a node's last output could be used again.
+    /// Makes an edit on `top`, which lies upon these layers, if it fits what can be seen from there. `made`
+    /// is the node of [`GraphEdit::AddNode`], and `reusable` says whether a node's last output could be used
+    /// again.
     pub(crate) fn edit(
         self,
         top: &mut Overlay,

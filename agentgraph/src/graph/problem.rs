@@ -65,8 +65,8 @@ pub enum ProblemKind {
     /// Something names a node that was not added.
     #[error("{} names `{name}`, which is not a node of this graph{}", with_article(.what), hint(.nearest))]
     UnknownNode {
-        /// What names it: `edge`, `order`, `join`, `route`, `branch`, `targets`, `interrupt_before`, `interrupt_after`, `on_limit` or
-        /// `on_error`.
+        /// What names it: `edge`, `order`, `join`, `route`, `branch`, `targets`, `interrupt_before`,
+        /// `interrupt_after`, `on_limit` or `on_error`.
         what: &'static str,
         /// The name.
         name: String,

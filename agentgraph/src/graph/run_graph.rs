@@ -1,7 +1,8 @@
 //! [`RunGraph`]: the graph of one run, which is the compiled one with the run's temporary edits over it.
 //!
-//! It dereferences to the compiled graph. What edits can change is looked up here instead: nodes by name or id, edges, and
-//! what leaves a node beside them. A run without edits pays for one look at a pointer that is null.
+//! It dereferences to the compiled graph. What edits can change is looked up here instead: nodes by name or
+//! id, edges, and what leaves a node beside them. A run without edits pays for one look at a pointer that is
+//! null.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -69,7 +70,8 @@ impl<S: State> From<Arc<GraphCore<S>>> for RunGraph<S> {
 }
 
 impl<S: State> RunGraph<S> {
-    /// The graph of a run as a checkpoint says it was edited. What is missing of the compiled graph is named in `gone`.
+    /// The graph of a run as a checkpoint says it was edited. What is missing of the compiled graph is named
+    /// in `gone`.
     pub(crate) fn restore(core: &Arc<GraphCore<S>>, header: &Header, gone: &mut Vec<String>) -> Self {
         let mut graph = RunGraph::from(Arc::clone(core));
         if header.overlay.is_empty() && header.skips.is_empty() {
@@ -245,8 +247,9 @@ impl<S: State> RunGraph<S> {
         });
     }
 
-    /// Adds the edits of one task to those that were gathered. As a whole: if one does not fit any more, none is added, and
-    /// it is given with the reason. Those that a task before has made as well coincide with these.
+    /// Adds the edits of one task to those that were gathered. As a whole: if one does not fit any more, none
+    /// is added, and it is given with the reason. Those that a task before has made as well coincide with
+    /// these.
     pub(crate) fn stage_of(
         &mut self,
         by: u32,
@@ -302,8 +305,8 @@ impl<S: State> RunGraph<S> {
         self.edited.as_mut()?.staged.as_mut()
     }
 
-    /// Lets what was gathered hold from now on, and says what it was. Nobody else should hold the overlay meanwhile, or it is
-    /// copied.
+    /// Lets what was gathered hold from now on, and says what it was. Nobody else should hold the overlay
+    /// meanwhile, or it is copied.
     pub(crate) fn lay_down(&mut self) -> Option<LaidDown> {
         let edited = self.edited.as_mut()?;
         let Staged { overlay, entries, log, edits, dropped } = edited.staged.take()?;

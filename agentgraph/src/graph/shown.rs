@@ -11,8 +11,8 @@ use super::topology::END_ID;
 use crate::state::State;
 use crate::words::{END, START};
 
-/// A graph as a run has it: the compiled one with its temporary edits. [`CompiledGraph::topology_at`] gives it, and
-/// [`CompiledDependencyGraph::topology_at`] that of a pass.
+/// A graph as a run has it: the compiled one with its temporary edits. [`CompiledGraph::topology_at`] gives
+/// it, and [`CompiledDependencyGraph::topology_at`] that of a pass.
 ///
 /// [`CompiledGraph::topology_at`]: crate::CompiledGraph::topology_at
 /// [`CompiledDependencyGraph::topology_at`]: crate::CompiledDependencyGraph::topology_at
@@ -109,8 +109,9 @@ impl GraphTopology {
         GraphTopology { nodes: compiled.chain(added).collect(), edges: lines.chain(temporary).collect() }
     }
 
-    /// The graph as a Mermaid flowchart, drawn like [`CompiledGraph::mermaid`](crate::CompiledGraph::mermaid) draws it:
-    /// temporary nodes and edges are dashed, nodes that are skipped next are grey, and what was removed is not there.
+    /// The graph as a Mermaid flowchart, drawn like [`CompiledGraph::mermaid`](crate::CompiledGraph::mermaid)
+    /// draws it: temporary nodes and edges are dashed, nodes that are skipped next are grey, and what was
+    /// removed is not there.
     pub fn mermaid(&self) -> String {
         let mut text = String::from("flowchart TD\n");
         if self.edges.iter().any(|edge| edge.from == START) {

@@ -31,9 +31,10 @@ impl Sources {
         Sources { names: names.into_iter().map(Into::into).collect(), joins: true, policy, timeout: None }
     }
 
-    /// Fires the join with what is there once so much time has passed since the first source of the round, by the clock
-    /// of the run's services. Looked at when a superstep is merged; when nothing else can run it fires at once, since
-    /// nothing more can arrive. Kept over a stop: the time at which it fires is in the checkpoint.
+    /// Fires the join with what is there once so much time has passed since the first source of the round, by
+    /// the clock of the run's services. Looked at when a superstep is merged; when nothing else can run it
+    /// fires at once, since nothing more can arrive. Kept over a stop: the time at which it fires is in the
+    /// checkpoint.
     ///
     /// ```
     /// # use agentgraph::prelude::*;
@@ -65,9 +66,9 @@ pub fn all<T: Into<Name>>(sources: impl IntoIterator<Item = T>) -> Sources {
     Sources::joined(sources, JoinPolicy::All)
 }
 
-/// A join that fires with the first of these. The others of the round are absorbed; the round is over when all have
-/// arrived, or when one arrives a second time, which begins the next. Sources of one superstep arrive together: if one of
-/// them has arrived before, all of them are of the next round.
+/// A join that fires with the first of these. The others of the round are absorbed; the round is over when
+/// all have arrived, or when one arrives a second time, which begins the next. Sources of one superstep
+/// arrive together: if one of them has arrived before, all of them are of the next round.
 ///
 /// ```
 /// # use agentgraph::prelude::*;

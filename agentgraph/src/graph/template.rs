@@ -1,6 +1,7 @@
 //! Temporary nodes: made by a template of the graph, or handed over as a function.
 //!
-//! A [`Desk`] for state graphs: it checks edits against the compiled graph under the overlays of the run and of the task.
+//! A [`Desk`] for state graphs: it checks edits against the compiled graph under the overlays of the run and
+//! of the task.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -127,7 +128,8 @@ impl<S: State> GraphCore<S> {
                 RequirementKind::Dep if !deps.contains_key(&need.id) => {
                     return unfit(format!("it takes a `Dep<{}>` and the graph has none", need.name));
                 }
-                // Only a dispatch can reach a temporary node that takes an input; another task fails by its name.
+                // Only a dispatch can reach a temporary node that takes an input; another task fails by its
+                // name.
                 RequirementKind::Session | RequirementKind::Dep | RequirementKind::Input => {}
             }
         }

@@ -1,7 +1,7 @@
 //! The shape of a compiled graph, by dense ids: what a step looks at.
 //!
-//! Nodes have the ids 0, 1, .. in order of declaration; START comes after the last. Nothing here is of the size of the
-//! graph at run time except the arrays themselves, which are only read.
+//! Nodes have the ids 0, 1, .. in order of declaration; START comes after the last. Nothing here is of the
+//! size of the graph at run time except the arrays themselves, which are only read.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! The lease of a run: taken before its thread is read, kept up while it runs, given back when it ends.
 //!
-//! A lease decides who runs, and the fence of the store who may write: a run that was stopped for longer than its lease
-//! cannot store anything once another one took the thread.
+//! A lease decides who runs, and the fence of the store who may write: a run that was stopped for longer than
+//! its lease cannot store anything once another one took the thread.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -26,8 +26,8 @@ use agentgraph_checkpoint::{Checkpointer, Claim, LeaseTerms, lease_lost};
 /// How long a lease holds that nobody renews.
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
 
-/// How long a lease holds in a store that is gone with its process. Nobody asks for a longer one, and it has to fit into what
-/// stores keep of times.
+/// How long a lease holds in a store that is gone with its process. Nobody asks for a longer one, and it has
+/// to fit into what stores keep of times.
 const ENDLESS: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// Whoever waits for a thread looks at least so often.
@@ -158,7 +158,8 @@ impl Ground<'_> {
                     let released = self.saver.released(thread, fence);
                     let look_again = self.services.sleep(left.clamp(Duration::from_millis(1), LOOK_AGAIN));
                     select(pin!(released), pin!(look_again)).await;
-                    // Services of tests sleep without waiting, and the run that has the thread may need this executor.
+                    // Services of tests sleep without waiting, and the run that has the thread may need this
+                    // executor.
                     yield_now().await;
                 }
             }
@@ -224,7 +225,8 @@ impl RunLease {
         done.unwrap_or_else(|| Err(lease_lost(&self.thread).into()))
     }
 
-    /// Why the call really ends that was refused for what it read: that may be of another run, which has taken the thread in between.
+    /// Why the call really ends that was refused for what it read: that may be of another run, which has
+    /// taken the thread in between.
     pub(crate) async fn reason(&self, refused: Error) -> Error {
         if self.fence == 0 {
             return refused;
@@ -287,8 +289,8 @@ impl Keeper {
         held.leases.push(kept);
     }
 
-    /// Lets a task renew all leases, if none does. Without a runtime there is nobody to do it, and a lease ends when its time
-    /// has passed. `false` if nobody does.
+    /// Lets a task renew all leases, if none does. Without a runtime there is nobody to do it, and a lease
+    /// ends when its time has passed. `false` if nobody does.
     fn see_to_renewal(self: &Arc<Self>, renewal: &Renewal) -> bool {
         let mut held = self.held();
         // A runtime that nobody drives any more keeps its tasks and does not end.
@@ -305,7 +307,8 @@ impl Keeper {
         self.held().renewer.is_some()
     }
 
-    /// Sees to it for as long as it is polled that somebody renews: the task that does may be of a runtime that ends.
+    /// Sees to it for as long as it is polled that somebody renews: the task that does may be of a runtime
+    /// that ends.
     async fn stay_renewed(self: &Arc<Self>, renewal: &Renewal) -> Infallible {
         loop {
             let mut ended = pin!(self.unrenewed.notified());
@@ -373,8 +376,8 @@ impl Drop for Renewer {
 /// How many leases of a graph are renewed side by side.
 const RENEWED_AT_ONCE: usize = 4;
 
-/// Renews all leases of a graph, three times in the length of one, for as long as there are any. In between it keeps nothing,
-/// so that whoever drops a graph has its store closed.
+/// Renews all leases of a graph, three times in the length of one, for as long as there are any. In between
+/// it keeps nothing, so that whoever drops a graph has its store closed.
 async fn renew(renewer: Renewer, renewal: Renewal) {
     let Renewal { saver, services, length } = renewal;
     loop {

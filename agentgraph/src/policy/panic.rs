@@ -11,8 +11,8 @@ use crate::state::State;
 
 /// Does `work`, in which a panic is the node's until the guard is lifted, and anybody's after that.
 ///
-/// The result of a task is judged and merged in the same closure that polls it: handing it out of the unwinding first
-/// would move it twice, which costs more than everything else in here.
+/// The result of a task is judged and merged in the same closure that polls it: handing it out of the
+/// unwinding first would move it twice, which costs more than everything else in here.
 #[inline]
 pub(crate) fn guarded<T>(work: impl FnOnce(&mut Guard) -> T) -> Result<T, NodePanic> {
     let mut guard = Guard { lifted: false };
@@ -46,7 +46,8 @@ impl Guard {
 pub(crate) struct CatchPanic<S: State>(Option<NodeFuture<S>>);
 
 impl<S: State> CatchPanic<S> {
-    /// `call` makes the future; extractors and the first lines of a hand-written future run, and may panic, in it.
+    /// `call` makes the future; extractors and the first lines of a hand-written future run, and may panic,
+    /// in it.
     pub(crate) fn new(call: impl FnOnce() -> NodeFuture<S>) -> Self {
         let future = catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|payload| {
             let panicked = panic_of(&*payload);

@@ -9,8 +9,8 @@ use crate::panic::NodePanic;
 
 /// How often, when and for which errors a node is tried again.
 ///
-/// The wait before attempt n + 1 is `initial * factor^(n-1)`, at most `max`, and then a random part of up to half of it
-/// is taken off, so that nodes that failed together do not come back together.
+/// The wait before attempt n + 1 is `initial * factor^(n-1)`, at most `max`, and then a random part of up to
+/// half of it is taken off, so that nodes that failed together do not come back together.
 ///
 /// ```
 /// use agentgraph::RetryPolicy;
@@ -31,8 +31,9 @@ pub struct RetryPolicy {
 type ErrorTest = dyn Fn(&BoxError) -> bool + Send + Sync;
 
 impl RetryPolicy {
-    /// At most that many attempts, the first included (so 1 means no retry). Waits 0.5 s at first, twice as long each
-    /// time, 30 s at most. Retries every error that is not [`Terminal`] and every timeout; a panic is not retried.
+    /// At most that many attempts, the first included (so 1 means no retry). Waits 0.5 s at first, twice as
+    /// long each time, 30 s at most. Retries every error that is not [`Terminal`] and every timeout; a panic
+    /// is not retried.
     pub fn attempts(attempts: u32) -> Self {
         RetryPolicy {
             attempts: attempts.max(1),

@@ -1,7 +1,7 @@
 //! The functions that turn a state into bytes, captured where it is known that the state can be stored.
 //!
-//! The loop runs states that are never stored as well. It therefore asks nothing of `S` but `State`, and reaches the
-//! rest through these pointers, which exist only once a checkpointer or a host was attached.
+//! The loop runs states that are never stored as well. It therefore asks nothing of `S` but `State`, and
+//! reaches the rest through these pointers, which exist only once a checkpointer or a host was attached.
 
 use crate::state::{State, StateError, StoredState, without_secrets};
 use agentgraph_checkpoint::delta::DeltaWriter;

@@ -1,14 +1,18 @@
 //! What the header of a record means, in this release's types.
 //!
-//! How bytes are divided is in `checkpoint/frame.rs`, and how headers add up in `checkpoint/header.rs`. Keys of format 1:
+//! How bytes are divided is in `checkpoint/frame.rs`, and how headers add up in `checkpoint/header.rs`. Keys
+//! of format 1:
 //!
-//! - of the run: `run`, `source`, `time` (microseconds since 1970), `spent` (what it has used up), `session` (name to value of
-//!   each), `abandoned`, `ahead` (by how much the number that task ids are made of is ahead of the record's own);
-//! - where it stands: `next` (the frontier), `joins` (those whose round has begun), `deferred` (nodes that wait), `halt` (a static
-//!   interrupt after these nodes), `stuck` (joins that still waited when subgraphs of the run ended);
-//! - temporary edits: `overlay` (those that hold), `skips` (the nodes that are skipped next), `outputs` (what nodes gave last);
-//! - of subgraphs: `memories` (the checkpoints that they go on from), and in a subgraph's namespace `call` (whose call its newest
-//!   run is) and `wrote` (the sum of the record's updates, if its node gives them on);
+//! - of the run: `run`, `source`, `time` (microseconds since 1970), `spent` (what it has used up), `session`
+//!   (name to value of each), `abandoned`, `ahead` (by how much the number that task ids are made of is ahead
+//!   of the record's own);
+//! - where it stands: `next` (the frontier), `joins` (those whose round has begun), `deferred` (nodes that
+//!   wait), `halt` (a static interrupt after these nodes), `stuck` (joins that still waited when subgraphs of
+//!   the run ended);
+//! - temporary edits: `overlay` (those that hold), `skips` (the nodes that are skipped next), `outputs` (what
+//!   nodes gave last);
+//! - of subgraphs: `memories` (the checkpoints that they go on from), and in a subgraph's namespace `call`
+//!   (whose call its newest run is) and `wrote` (the sum of the record's updates, if its node gives them on);
 //! - in fulls: `fields`, `fingerprint`, `discipline`, `schema` (version), `fence`, `codec`, `parent`;
 //! - of an eager run: `log`, `groups`, `written`, `kept`, see `header/eager.rs`;
 //! - reserved for later: `key`.
@@ -38,9 +42,9 @@ use agentgraph_checkpoint::header::{HeaderMap, StoredMemories, read};
 use agentgraph_checkpoint::services::from_micros;
 use agentgraph_checkpoint::{Place, Row, RunId, Source, TaskId};
 
-/// One task to come, by the names that survive a change of the graph. A node that was reached by an edge is stored as
-/// its name alone, a dispatch as a map, an activation of an eager run as a map of other keys. Both maps have `limits` if time
-/// limits were given with the dispatch.
+/// One task to come, by the names that survive a change of the graph. A node that was reached by an edge is
+/// stored as its name alone, a dispatch as a map, an activation of an eager run as a map of other keys. Both
+/// maps have `limits` if time limits were given with the dispatch.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct StoredActivation {
     pub(crate) node: String,
@@ -155,7 +159,8 @@ pub(crate) struct StoredCall {
     /// Its result is the sum of its updates, so that each record holds those it merged.
     #[serde(default)]
     pub(crate) updates: bool,
-    /// The run around it names the checkpoint that the memory goes on from. Earlier releases went on from the newest.
+    /// The run around it names the checkpoint that the memory goes on from. Earlier releases went on from the
+    /// newest.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_named: bool,
     /// The newest checkpoint that such a release left in the memory.

@@ -1,8 +1,8 @@
 //! Migration: what a thread stored under an earlier version of its state becomes under this one.
 //!
-//! A graph says which version its state has; checkpoints carry it. What is read back from an earlier version goes through
-//! the migrations between the two, as fields by name, before any type of today sees it. What is stored stays as it is:
-//! the next checkpoint is a full in the new version.
+//! A graph says which version its state has; checkpoints carry it. What is read back from an earlier version
+//! goes through the migrations between the two, as fields by name, before any type of today sees it. What is
+//! stored stays as it is: the next checkpoint is a full in the new version.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,7 +16,8 @@ use crate::reduce::derived::{decode_fields, encode_field, encode_fields};
 use crate::state::StateError;
 use agentgraph_checkpoint::delta::{decode, encode};
 
-/// The stored fields of a state, or of an update that waits to be merged, on the way from one version to the next.
+/// The stored fields of a state, or of an update that waits to be merged, on the way from one version to the
+/// next.
 ///
 /// ```
 /// use agentgraph::prelude::*;
@@ -125,8 +126,8 @@ impl StoredFields {
         self.fields.iter().map(|field| &*field.name)
     }
 
-    /// These are the writes of a task that finished while its superstep was not committed, and not a whole state: a
-    /// reduced field holds what goes to its reducer.
+    /// These are the writes of a task that finished while its superstep was not committed, and not a whole
+    /// state: a reduced field holds what goes to its reducer.
     pub fn is_update(&self) -> bool {
         self.is_update
     }

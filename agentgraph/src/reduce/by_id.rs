@@ -30,10 +30,11 @@ pub enum KeyedWrite<T> {
     Remove(String),
 }
 
-/// `#[reduce(by_id)]` on a `Vec` of [`Keyed`] items: a write replaces items by key, adds new ones at the end, or removes
-/// them. Stored item by item.
+/// `#[reduce(by_id)]` on a `Vec` of [`Keyed`] items: a write replaces items by key, adds new ones at the end,
+/// or removes them. Stored item by item.
 ///
-/// A key is looked for from the end of the list, so replacing a recent item is cheap and adding one reads all keys.
+/// A key is looked for from the end of the list, so replacing a recent item is cheap and adding one reads all
+/// keys.
 #[derive(Debug)]
 pub struct ById;
 

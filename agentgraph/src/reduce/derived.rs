@@ -1,7 +1,8 @@
 //! What the code that `derive(State)` writes calls, so that derived code is short.
 //!
-//! What a field's type must be able to do is asked once a field, in a constant: [`Field::REDUCER`] asks the reducer and
-//! [`stored_channel`] asks serde. So a type that lacks it is one message, and not one for each thing done with it.
+//! What a field's type must be able to do is asked once a field, in a constant: [`Field::REDUCER`] asks the
+//! reducer and [`stored_channel`] asks serde. So a type that lacks it is one message, and not one for each
+//! thing done with it.
 
 use std::marker::PhantomData;
 
@@ -32,8 +33,8 @@ pub trait InitialState: Default {}
 #[diagnostic::do_not_recommend]
 impl<S: Default> InitialState for S {}
 
-/// A field whose reducer may turn out not to reduce it. [`By`] makes a reducer of it that always fits, so that the one
-/// mention of the real reducer, in the constant, is the one place where the compiler can object.
+/// A field whose reducer may turn out not to reduce it. [`By`] makes a reducer of it that always fits, so
+/// that the one mention of the real reducer, in the constant, is the one place where the compiler can object.
 pub trait Field: 'static {
     /// The field's type.
     type Value: Clone;
@@ -157,8 +158,8 @@ where
     }
 }
 
-/// What a derived state does with one stored channel. Its functions are those of [`StoredField`], kept as pointers so
-/// that only the constant itself asks for that trait.
+/// What a derived state does with one stored channel. Its functions are those of [`StoredField`], kept as
+/// pointers so that only the constant itself asks for that trait.
 pub struct StoredChannel<T, P> {
     name: &'static str,
     apply: fn(P, &mut T, &mut DeltaWriter) -> Result<(), EncodeError>,

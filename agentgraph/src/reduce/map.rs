@@ -9,7 +9,8 @@ use serde::de::DeserializeOwned;
 use super::{Reducer, StoredReducer};
 use agentgraph_checkpoint::delta::{DeltaWriter, EncodeError};
 
-/// `#[reduce(merge)]` on a map: the entries of a write replace those with the same key. Stored as the entries alone.
+/// `#[reduce(merge)]` on a map: the entries of a write replace those with the same key. Stored as the entries
+/// alone.
 #[derive(Debug)]
 pub struct Merge;
 

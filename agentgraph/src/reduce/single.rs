@@ -1,11 +1,13 @@
-//! One value that a write replaces: [`Once`], which takes one writer per superstep, and [`Last`], which takes any number.
+//! One value that a write replaces: [`Once`], which takes one writer per superstep, and [`Last`], which takes
+//! any number.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::{Reducer, StoredReducer, Undo};
 
-/// The reducer of a field without `#[reduce]`: a write replaces the value, and two writers in a superstep are an error.
+/// The reducer of a field without `#[reduce]`: a write replaces the value, and two writers in a superstep are
+/// an error.
 #[derive(Debug)]
 pub struct Once;
 

@@ -125,7 +125,8 @@ impl<'a, S: State> Thread<'a, S> {
         self.found.as_ref().map_or(0, |found| found.replayed.id.step)
     }
 
-    /// What subgraphs of its unfinished superstep ask. `goes_on` with them: then they must hold nothing that this would lose.
+    /// What subgraphs of its unfinished superstep ask. `goes_on` with them: then they must hold nothing that
+    /// this would lose.
     pub(super) async fn open_inside(
         &self,
         core: &Arc<GraphCore<S>>,

@@ -9,20 +9,21 @@ use crate::state::State;
 use agentgraph_checkpoint::CheckpointId;
 
 impl<S: State> CompiledGraph<S> {
-    /// Begins a run with an input, which is an update: it goes through the reducers and never replaces the state.
+    /// Begins a run with an input, which is an update: it goes through the reducers and never replaces the
+    /// state.
     pub fn invoke(&self, input: impl Into<S::Update>) -> RunBuilder<S> {
         RunBuilder::invoke(self.clone(), input.into())
     }
 
-    /// Goes on with an answer to the one open interrupt of a thread. The answer is delivered if the node still asks the same; otherwise
-    /// the outcome has the new question, whose [`replaces`](crate::Interrupt::replaces) says so. See
-    /// [`Ctx::interrupt`](crate::Ctx::interrupt).
+    /// Goes on with an answer to the one open interrupt of a thread. The answer is delivered if the node
+    /// still asks the same; otherwise the outcome has the new question, whose
+    /// [`replaces`](crate::Interrupt::replaces) says so. See [`Ctx::interrupt`](crate::Ctx::interrupt).
     pub fn resume(&self, answer: impl serde::Serialize) -> RunBuilder<S> {
         RunBuilder::resume(self.clone(), answer)
     }
 
-    /// Goes on with answers to interrupts by their ids, of all that are open or some. A node runs again when none of its questions
-    /// is open.
+    /// Goes on with answers to interrupts by their ids, of all that are open or some. A node runs again when
+    /// none of its questions is open.
     pub fn resume_many<A: serde::Serialize>(
         &self,
         answers: impl IntoIterator<Item = (crate::InterruptId, A)>,
@@ -30,14 +31,14 @@ impl<S: State> CompiledGraph<S> {
         RunBuilder::resume_many(self.clone(), answers)
     }
 
-    /// Goes on with a run that was stopped by anything but an open interrupt: a failure, a limit, a static interrupt, a
-    /// cancelled or killed process.
+    /// Goes on with a run that was stopped by anything but an open interrupt: a failure, a limit, a static
+    /// interrupt, a cancelled or killed process.
     pub fn proceed(&self) -> RunBuilder<S> {
         RunBuilder::proceed(self.clone())
     }
 
-    /// The newest checkpoint of a thread, with what finished siblings of an open superstep have already written.
-    /// `None` for a thread that does not exist.
+    /// The newest checkpoint of a thread, with what finished siblings of an open superstep have already
+    /// written. `None` for a thread that does not exist.
     ///
     /// # Errors
     /// Without a checkpointer, or when the store or its bytes fail.
@@ -45,8 +46,8 @@ impl<S: State> CompiledGraph<S> {
         crate::run::view::state(self, thread).await
     }
 
-    /// A thread as it was at a checkpoint: what was committed, without what tasks left behind after it. `None` if there is
-    /// none with that id.
+    /// A thread as it was at a checkpoint: what was committed, without what tasks left behind after it.
+    /// `None` if there is none with that id.
     ///
     /// # Errors
     /// Without a checkpointer, or when the store or its bytes fail.
@@ -58,8 +59,8 @@ impl<S: State> CompiledGraph<S> {
         crate::run::view::state_at(self, thread, checkpoint).await
     }
 
-    /// The graph as the run had it at a checkpoint: this one, with the temporary edits that held there. To be looked at or
-    /// drawn. `None` if there is no checkpoint with that id.
+    /// The graph as the run had it at a checkpoint: this one, with the temporary edits that held there. To be
+    /// looked at or drawn. `None` if there is no checkpoint with that id.
     ///
     /// ```
     /// # use agentgraph::prelude::*;
@@ -94,8 +95,8 @@ impl<S: State> CompiledGraph<S> {
     /// ```
     ///
     /// # Errors
-    /// Without a checkpointer, when the store or its bytes fail, and with [`Code::GraphChanged`](crate::Code::GraphChanged)
-    /// when the edits do not fit this graph any more.
+    /// Without a checkpointer, when the store or its bytes fail, and with
+    /// [`Code::GraphChanged`](crate::Code::GraphChanged) when the edits do not fit this graph any more.
     pub async fn topology_at(
         &self,
         thread: &str,
@@ -109,7 +110,8 @@ impl<S: State> CompiledGraph<S> {
         StateEdit::new(self.clone(), thread.into())
     }
 
-    /// The checkpoints of a thread, newest first. Choose a part with the methods of [`History`], then await it.
+    /// The checkpoints of a thread, newest first. Choose a part with the methods of [`History`], then await
+    /// it.
     pub fn history(&self, thread: impl Into<String>) -> History<S> {
         History::new(self.clone(), thread.into())
     }

@@ -27,11 +27,12 @@ pub struct CompiledGraph<S: State> {
 
 impl<S: State> StateGraph<S> {
     /// Checks the graph and makes it runnable. What is allowed and probably not meant is a
-    /// [warning](CompiledGraph::warnings): a node that no way leads to, a loop without an exit, a join that can never fire.
+    /// [warning](CompiledGraph::warnings): a node that no way leads to, a loop without an exit, a join that
+    /// can never fire.
     ///
-    /// A join can never fire if a source of it never runs, or if two sources can only be reached by different targets of a
-    /// route that is asked once and picks one of them. Where another edge, a loop or a list of targets may lead to both, there
-    /// is no warning.
+    /// A join can never fire if a source of it never runs, or if two sources can only be reached by different
+    /// targets of a route that is asked once and picks one of them. Where another edge, a loop or a list of
+    /// targets may lead to both, there is no warning.
     ///
     /// # Errors
     /// Every [`Problem`](crate::Problem) there is, each with the file and line of the call it comes from.
@@ -82,12 +83,13 @@ impl<S: State> CompiledGraph<S> {
         self
     }
 
-    /// The same graph, whose runs are kept by `saver`. Every run then needs a thread. An `Arc` of a saver is a saver too,
-    /// so several graphs can share one.
+    /// The same graph, whose runs are kept by `saver`. Every run then needs a thread. An `Arc` of a saver is
+    /// a saver too, so several graphs can share one.
     ///
-    /// A state with secret channels is kept by a saver that encrypts, or by one that is gone with its process. Any other is
-    /// refused: nothing is stored, and every call on the graph ends with
-    /// [`Code::SecretNeedsKey`](crate::Code::SecretNeedsKey). [`try_checkpointer`](Self::try_checkpointer) says so at once.
+    /// A state with secret channels is kept by a saver that encrypts, or by one that is gone with its
+    /// process. Any other is refused: nothing is stored, and every call on the graph ends with
+    /// [`Code::SecretNeedsKey`](crate::Code::SecretNeedsKey). [`try_checkpointer`](Self::try_checkpointer)
+    /// says so at once.
     #[must_use]
     pub fn checkpointer(self, saver: impl Checkpointer) -> Self
     where
@@ -99,12 +101,12 @@ impl<S: State> CompiledGraph<S> {
         }
     }
 
-    /// [`checkpointer`](Self::checkpointer), for a program that wants to know at once whether the saver may keep the graph's
-    /// secrets.
+    /// [`checkpointer`](Self::checkpointer), for a program that wants to know at once whether the saver may
+    /// keep the graph's secrets.
     ///
     /// # Errors
-    /// [`Code::SecretNeedsKey`](crate::Code::SecretNeedsKey) when the state, or that of a subgraph, has secret channels that the
-    /// saver would store in clear.
+    /// [`Code::SecretNeedsKey`](crate::Code::SecretNeedsKey) when the state, or that of a subgraph, has
+    /// secret channels that the saver would store in clear.
     pub fn try_checkpointer(self, saver: impl Checkpointer) -> Result<Self, Error>
     where
         S: StoredState,
@@ -124,13 +126,15 @@ impl<S: State> CompiledGraph<S> {
         self
     }
 
-    /// The same graph, whose runs lose their threads when they give no sign of life for so long: then another process may
-    /// go on with them, and whatever the first one still does is not stored. 30 seconds if not set; at least 10 milliseconds.
-    /// Has to come after [`checkpointer`](Self::checkpointer).
+    /// The same graph, whose runs lose their threads when they give no sign of life for so long: then another
+    /// process may go on with them, and whatever the first one still does is not stored. 30 seconds if not
+    /// set; at least 10 milliseconds. Has to come after [`checkpointer`](Self::checkpointer).
     ///
-    /// A run that was dropped gives its thread back at once. With [`Durability::Async`](crate::Durability::Async) that is when all that
-    /// it had handed over is stored, by a task of its own: until then the thread is busy. The savers of this crate notice by
-    /// themselves when a process was killed. So the time matters for processes that stand still, and for machines that were cut off.
+    /// A run that was dropped gives its thread back at once. With
+    /// [`Durability::Async`](crate::Durability::Async) that is when all that it had handed over is stored, by
+    /// a task of its own: until then the thread is busy. The savers of this crate notice by themselves when a
+    /// process was killed. So the time matters for processes that stand still, and for machines that were cut
+    /// off.
     #[must_use]
     pub fn lease(mut self, length: Duration) -> Self {
         if let Some(persistence) = &mut self.persistence {
@@ -139,9 +143,10 @@ impl<S: State> CompiledGraph<S> {
         self
     }
 
-    /// What an update writes, as a JSON object of channel names: for a screen, a log or another program. A reduced channel
-    /// shows what was handed to its reducer, an overwritten one `{"Overwrite": value}`. Untracked channels are left out, and
-    /// secret ones show [`MASK`](crate::MASK) in the place of what is written.
+    /// What an update writes, as a JSON object of channel names: for a screen, a log or another program. A
+    /// reduced channel shows what was handed to its reducer, an overwritten one `{"Overwrite": value}`.
+    /// Untracked channels are left out, and secret ones show [`MASK`](crate::MASK) in the place of what is
+    /// written.
     ///
     /// ```
     /// # use agentgraph::prelude::*;
@@ -164,8 +169,8 @@ impl<S: State> CompiledGraph<S> {
         json::of_update(&Codec::<S>::of(self.core.migrations.version), &self.core.schema, update)
     }
 
-    /// A state as a JSON object of channel names: for a screen, a log or another program. Untracked channels are left out, and
-    /// secret ones show [`MASK`](crate::MASK). A channel that JSON cannot show is null.
+    /// A state as a JSON object of channel names: for a screen, a log or another program. Untracked channels
+    /// are left out, and secret ones show [`MASK`](crate::MASK). A channel that JSON cannot show is null.
     ///
     /// ```
     /// # use agentgraph::prelude::*;
@@ -188,13 +193,15 @@ impl<S: State> CompiledGraph<S> {
         json::of_state(&Codec::<S>::of(self.core.migrations.version), &self.core.schema, state)
     }
 
-    /// The same graph, to look into one that is a node of another: its [`state`](Self::state), [`history`](Self::history) and
-    /// [`update_state`](Self::update_state) are those of that namespace, which
-    /// [`Checkpoint::children`](crate::Checkpoint::children) and [`Interrupt::namespace`](crate::Interrupt) name. Has to come
-    /// after [`checkpointer`](Self::checkpointer). It is the graph around it that goes on from an edited state.
+    /// The same graph, to look into one that is a node of another: its [`state`](Self::state),
+    /// [`history`](Self::history) and [`update_state`](Self::update_state) are those of that namespace, which
+    /// [`Checkpoint::children`](crate::Checkpoint::children) and [`Interrupt::namespace`](crate::Interrupt)
+    /// name. Has to come after [`checkpointer`](Self::checkpointer). It is the graph around it that goes on
+    /// from an edited state.
     ///
-    /// The newest checkpoint of a memory ([`Memory::PerThread`](crate::Memory::PerThread)) may be one of a call that was given up. The
-    /// one that counts is named by [`Checkpoint::memories`](crate::Checkpoint::memories), and an edit counts if it follows that one.
+    /// The newest checkpoint of a memory ([`Memory::PerThread`](crate::Memory::PerThread)) may be one of a
+    /// call that was given up. The one that counts is named by
+    /// [`Checkpoint::memories`](crate::Checkpoint::memories), and an edit counts if it follows that one.
     ///
     /// ```
     /// # use agentgraph::prelude::*;
@@ -242,13 +249,14 @@ impl<S: State> CompiledGraph<S> {
         self.core.names.iter().map(|name| &**name)
     }
 
-    /// The graph's fingerprint: 32 hexadecimal digits that change when nodes, edges, joins, routes or channels do.
-    /// Checkpoints carry it.
+    /// The graph's fingerprint: 32 hexadecimal digits that change when nodes, edges, joins, routes or
+    /// channels do. Checkpoints carry it.
     pub fn fingerprint(&self) -> &str {
         &self.core.fingerprint
     }
 
-    /// The graph as a Mermaid flowchart: edges solid, routes dotted, commands without declared targets as an open arrow.
+    /// The graph as a Mermaid flowchart: edges solid, routes dotted, commands without declared targets as an
+    /// open arrow.
     pub fn mermaid(&self) -> String {
         crate::graph::shown::of_compiled(&self.core).mermaid()
     }

@@ -1,4 +1,5 @@
-//! [`CompiledDependencyGraph`]: a dependency graph that was checked. Immutable, cheap to clone, shared by any number of passes.
+//! [`CompiledDependencyGraph`]: a dependency graph that was checked. Immutable, cheap to clone, shared by any
+//! number of passes.
 
 use crate::dependency::outputs::{Output, PassInput};
 use std::fmt;
@@ -32,7 +33,8 @@ impl<O: Output, S: PassInput> DependencyGraph<O, S> {
     /// Checks the graph and makes it runnable.
     ///
     /// # Errors
-    /// Every [`Problem`](crate::Problem) there is, cycles too, each with the file and line of the call it comes from.
+    /// Every [`Problem`](crate::Problem) there is, cycles too, each with the file and line of the call it
+    /// comes from.
     pub fn compile(self) -> Result<CompiledDependencyGraph<O, S>, CompileError> {
         let (compiled, wiring) = compile(self)?;
         Ok(CompiledDependencyGraph { graph: CompiledGraph::of(compiled), wiring })
@@ -42,7 +44,8 @@ impl<O: Output, S: PassInput> DependencyGraph<O, S> {
 impl<O: Output, S: PassInput> CompiledDependencyGraph<O, S> {
     /// Begins a pass. Without a checkpointer it knows nothing of earlier ones: see [`passes`](Self::passes).
     ///
-    /// The limit of [`max_supersteps`](RunBuilder::max_supersteps) is one of nodes here, and there is none by default.
+    /// The limit of [`max_supersteps`](RunBuilder::max_supersteps) is one of nodes here, and there is none by
+    /// default.
     pub fn invoke(&self, input: S) -> RunBuilder<Outputs<O, S>> {
         RunBuilder::invoke(self.graph.clone(), OutputsUpdate::begin(input)).max_supersteps(u64::MAX)
     }
@@ -60,19 +63,20 @@ impl<O: Output, S: PassInput> CompiledDependencyGraph<O, S> {
         RunBuilder::resume_many(self.graph.clone(), answers).max_supersteps(u64::MAX)
     }
 
-    /// Goes on with a pass that was stopped by anything but an open interrupt: a failure, a limit, a cancelled or killed
-    /// process. Nodes that are done do not run again, and its edits hold.
+    /// Goes on with a pass that was stopped by anything but an open interrupt: a failure, a limit, a
+    /// cancelled or killed process. Nodes that are done do not run again, and its edits hold.
     pub fn proceed(&self) -> RunBuilder<Outputs<O, S>> {
         RunBuilder::proceed(self.graph.clone()).max_supersteps(u64::MAX)
     }
 
-    /// A line of passes in memory, in which each knows the outputs of those before it, for nodes to be skipped.
+    /// A line of passes in memory, in which each knows the outputs of those before it, for nodes to be
+    /// skipped.
     pub fn passes(&self) -> Passes<O, S> {
         Passes::of(self.clone())
     }
 
-    /// The same graph, whose passes are kept by `saver`: every pass then needs a thread, which keeps the outputs from pass to
-    /// pass.
+    /// The same graph, whose passes are kept by `saver`: every pass then needs a thread, which keeps the
+    /// outputs from pass to pass.
     #[must_use]
     pub fn checkpointer(mut self, saver: impl Checkpointer) -> Self
     where
@@ -90,7 +94,8 @@ impl<O: Output, S: PassInput> CompiledDependencyGraph<O, S> {
         self
     }
 
-    /// The newest checkpoint of a thread, with what has finished since. `None` for a thread that does not exist.
+    /// The newest checkpoint of a thread, with what has finished since. `None` for a thread that does not
+    /// exist.
     ///
     /// # Errors
     /// Without a checkpointer, or when the store or its bytes fail.
@@ -115,8 +120,8 @@ impl<O: Output, S: PassInput> CompiledDependencyGraph<O, S> {
         self.graph.history(thread)
     }
 
-    /// The graph as it was at a checkpoint: where a pass began with what was edited before it, and where one was over with all
-    /// its edits. `None` for a checkpoint that does not exist.
+    /// The graph as it was at a checkpoint: where a pass began with what was edited before it, and where one
+    /// was over with all its edits. `None` for a checkpoint that does not exist.
     ///
     /// ```
     /// use agentgraph::prelude::*;
@@ -174,8 +179,9 @@ impl<O: Output, S: PassInput> CompiledDependencyGraph<O, S> {
         draw::mermaid(&self.wiring)
     }
 
-    /// The graph as that pass has edited it: what it added is dashed, what it cut is crossed out, and nodes that it skipped or
-    /// that did not run are grey. For a pass under way, a finished one, or one that a thread has kept.
+    /// The graph as that pass has edited it: what it added is dashed, what it cut is crossed out, and nodes
+    /// that it skipped or that did not run are grey. For a pass under way, a finished one, or one that a
+    /// thread has kept.
     ///
     /// ```
     /// use agentgraph::prelude::*;

@@ -12,12 +12,12 @@ use crate::run::begin::Start;
 use crate::state::State;
 use agentgraph_checkpoint::CheckpointId;
 
-/// A change of a thread's state in the making: `graph.update_state("t-1").update(..).await?`. It gives the checkpoint it
-/// made.
+/// A change of a thread's state in the making: `graph.update_state("t-1").update(..).await?`. It gives the
+/// checkpoint it made.
 ///
-/// Without [`at`](StateEdit::at) it goes onto the newest checkpoint. On an older one it begins a new branch, which is then
-/// the newest: nothing that was stored is changed. Updates go through the reducers. Whatever the edit, the thread goes on
-/// under a new run id.
+/// Without [`at`](StateEdit::at) it goes onto the newest checkpoint. On an older one it begins a new branch,
+/// which is then the newest: nothing that was stored is changed. Updates go through the reducers. Whatever
+/// the edit, the thread goes on under a new run id.
 ///
 /// ```
 /// # use agentgraph::prelude::*;
@@ -58,7 +58,8 @@ pub struct StateEdit<S: State> {
     edit: Edit<S>,
 }
 
-/// Gives what the tasks of an open superstep left behind the ids that they have in the copy of their thread; `false` if none is open.
+/// Gives what the tasks of an open superstep left behind the ids that they have in the copy of their thread;
+/// `false` if none is open.
 pub(super) async fn adopt_copy<S: State>(
     graph: &CompiledGraph<S>,
     from: &str,
@@ -83,9 +84,10 @@ impl<S: State> StateEdit<S> {
         self
     }
 
-    /// Changes the state and nothing else: what is to run next, what waits for an answer and what siblings have finished
-    /// stays (only on the newest checkpoint; answers and finished siblings belong to it). Open interrupts get new ids. They show what
-    /// was asked before the edit: if the node asks something else on the edited state, the answer is voided, and it asks that.
+    /// Changes the state and nothing else: what is to run next, what waits for an answer and what siblings
+    /// have finished stays (only on the newest checkpoint; answers and finished siblings belong to it). Open
+    /// interrupts get new ids. They show what was asked before the edit: if the node asks something else on
+    /// the edited state, the answer is voided, and it asks that.
     ///
     /// Without this and the others the edit is a copy: a fork of the checkpoint.
     pub fn update(mut self, update: impl Into<S::Update>) -> Self {
@@ -93,9 +95,9 @@ impl<S: State> StateEdit<S> {
         self
     }
 
-    /// Changes the state as if that node had returned the update: what runs next is where its edges, routes and joins lead.
-    /// Call it again for several nodes of one superstep. On the newest checkpoint what siblings of the node have finished is
-    /// merged with it, and what has not finished is given up.
+    /// Changes the state as if that node had returned the update: what runs next is where its edges, routes
+    /// and joins lead. Call it again for several nodes of one superstep. On the newest checkpoint what
+    /// siblings of the node have finished is merged with it, and what has not finished is given up.
     pub fn as_node(mut self, node: impl Into<Cow<'static, str>>, update: impl Into<S::Update>) -> Self {
         let one = (node.into(), update.into());
         match &mut self.edit {
@@ -111,7 +113,8 @@ impl<S: State> StateEdit<S> {
         self
     }
 
-    /// Changes the state and ends the run: nothing runs next. On the newest checkpoint what finished siblings wrote is kept.
+    /// Changes the state and ends the run: nothing runs next. On the newest checkpoint what finished siblings
+    /// wrote is kept.
     pub fn as_end(mut self, update: impl Into<S::Update>) -> Self {
         self.edit = Edit::AsEnd(update.into());
         self

@@ -22,10 +22,11 @@ pub struct Event<S: State> {
     pub seq: u64,
     /// The run; all zero in the last event of a call that failed before it had one.
     pub run: RunId,
-    /// The subgraph it happened in, as checkpoints call it; empty for the graph that is streamed. Only calls that ask for
-    /// [`subgraphs`](crate::RunBuilder::subgraphs) have events of theirs.
+    /// The subgraph it happened in, as checkpoints call it; empty for the graph that is streamed. Only calls
+    /// that ask for [`subgraphs`](crate::RunBuilder::subgraphs) have events of theirs.
     pub namespace: Arc<str>,
-    /// The superstep, counted from 1 within the call; 0 for the input. That of the subgraph, if it happened in one.
+    /// The superstep, counted from 1 within the call; 0 for the input. That of the subgraph, if it happened
+    /// in one.
     pub step: u64,
     /// The task it belongs to; none for what belongs to the run.
     pub task: Option<TaskRef>,
@@ -38,12 +39,13 @@ pub struct Event<S: State> {
 pub enum EventKind<S: State> {
     /// View *values*: the state after the input and after every superstep.
     Values(Snapshot<S>),
-    /// View *updates*: a task finished. Comes at completion, so in whatever order the tasks of a superstep finish.
+    /// View *updates*: a task finished. Comes at completion, so in whatever order the tasks of a superstep
+    /// finish.
     Update {
         /// Its node.
         node: String,
-        /// What it returned; `None` if it changed nothing. [`CompiledGraph::update_json`](crate::CompiledGraph::update_json)
-        /// shows it.
+        /// What it returned; `None` if it changed nothing.
+        /// [`CompiledGraph::update_json`](crate::CompiledGraph::update_json) shows it.
         update: Option<S::Update>,
     },
     /// View *values* in a subgraph: its state, as a JSON object of what is stored of it.
@@ -52,8 +54,8 @@ pub enum EventKind<S: State> {
     UpdateInside {
         /// Its node.
         node: String,
-        /// What it returned, as [`CompiledGraph::update_json`](crate::CompiledGraph::update_json) shows it; `None` if it changed
-        /// nothing.
+        /// What it returned, as [`CompiledGraph::update_json`](crate::CompiledGraph::update_json) shows it;
+        /// `None` if it changed nothing.
         update: Option<serde_json::Value>,
     },
     /// View *tasks*: a task has begun. A handler of a failed task begins in its place.
@@ -63,16 +65,17 @@ pub enum EventKind<S: State> {
         /// The input of a dispatch, as JSON; null if that cannot show it.
         input: Option<serde_json::Value>,
     },
-    /// View *tasks*: a task has ended. Tasks that are dropped, by a cancelled run or a failed sibling, do not end.
+    /// View *tasks*: a task has ended. Tasks that are dropped, by a cancelled run or a failed sibling, do not
+    /// end.
     TaskEnded {
         /// Its node.
         node: String,
         /// How.
         end: TaskEnd,
     },
-    /// View *tasks*: an answer was voided, since its task asked something else when it ran again. It is delivered to no question,
-    /// and neither are answers to the questions without a key that came after. Comes before the task's end; the outcome
-    /// has the id of the new question.
+    /// View *tasks*: an answer was voided, since its task asked something else when it ran again. It is
+    /// delivered to no question, and neither are answers to the questions without a key that came after.
+    /// Comes before the task's end; the outcome has the id of the new question.
     AnswerVoided {
         /// The node.
         node: String,
@@ -81,7 +84,8 @@ pub enum EventKind<S: State> {
         /// What is asked instead.
         asks: serde_json::Value,
     },
-    /// View *checkpoints*: a checkpoint was committed, or handed over to be by [`Durability::Async`](crate::Durability::Async).
+    /// View *checkpoints*: a checkpoint was committed, or handed over to be by
+    /// [`Durability::Async`](crate::Durability::Async).
     Checkpoint {
         /// Which one.
         id: CheckpointId,
@@ -91,7 +95,8 @@ pub enum EventKind<S: State> {
         next: Vec<String>,
     },
     /// View *messages*: a piece of what a chat model says within a node. Whoever makes models gives them with
-    /// [`Ctx::message`](crate::Ctx::message); those of `agentgraph-llm` do, and the value is their `ChatEvent`.
+    /// [`Ctx::message`](crate::Ctx::message); those of `agentgraph-llm` do, and the value is their
+    /// `ChatEvent`.
     Message {
         /// The node.
         node: String,
@@ -112,10 +117,12 @@ pub enum EventKind<S: State> {
         /// What it tried, and why that was refused.
         why: EditError,
     },
-    /// View *edits*: the temporary edits of a task do not fit those of a task before it, and are dropped as a whole.
+    /// View *edits*: the temporary edits of a task do not fit those of a task before it, and are dropped as a
+    /// whole.
     EditDropped(DroppedEdits),
-    /// Any view: a run that goes [from](crate::RunBuilder::from) an older checkpoint of an [eager](crate::StateGraph::eager)
-    /// graph, and merged in the order that was recorded, has left that order. From now on tasks merge as they end.
+    /// Any view: a run that goes [from](crate::RunBuilder::from) an older checkpoint of an
+    /// [eager](crate::StateGraph::eager) graph, and merged in the order that was recorded, has left that
+    /// order. From now on tasks merge as they end.
     ReplayDiverged {
         /// The node whose turn it was; none if it was that of a join whose time had come.
         expected: Option<String>,

@@ -1,7 +1,9 @@
-//! A run inside a task: entered when a node that is a graph is called, and gone on with when it is called again.
+//! A run inside a task: entered when a node that is a graph is called, and gone on with when it is called
+//! again.
 //!
-//! It is driven by the task's own future, so whatever drops or cuts off the task does that to it, too. It is kept on the
-//! saver of the run around it, in a namespace made of the task's id: a call that is made again finds itself there.
+//! It is driven by the task's own future, so whatever drops or cuts off the task does that to it, too. It is
+//! kept on the saver of the run around it, in a namespace made of the task's id: a call that is made again
+//! finds itself there.
 
 mod ground;
 
@@ -149,7 +151,8 @@ enum NotEnded {
 }
 
 impl From<Error> for NotEnded {
-    /// What nodes fail with is for the policies of the task around; what is wrong with a store or an answer is not.
+    /// What nodes fail with is for the policies of the task around; what is wrong with a store or an answer
+    /// is not.
     fn from(error: Error) -> Self {
         match error.code().ends_the_run() {
             true => NotEnded::Stands(Inside::Broken(error)),
@@ -540,7 +543,8 @@ struct Written {
     update: Vec<u8>,
 }
 
-/// The updates in the records of the newest run of a namespace, oldest first, back over the branches that this one came from.
+/// The updates in the records of the newest run of a namespace, oldest first, back over the branches that
+/// this one came from.
 async fn written(
     saver: &dyn Checkpointer,
     place: Place<'_>,

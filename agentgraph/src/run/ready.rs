@@ -29,8 +29,8 @@ use crate::step::MakeEdits;
 use crate::words::{Durability, OpenRequest, Outcome};
 use agentgraph_checkpoint::engine::Leased;
 
-/// It is made in one go, since what is held across an await is a part of the run's future, which is written and moved before
-/// the first node runs.
+/// It is made in one go, since what is held across an await is a part of the run's future, which is written
+/// and moved before the first node runs.
 pub(super) struct Ready<S: State, R: TaskRunner<S>> {
     run: Loop<S, R>,
     next: Next<S>,
@@ -147,7 +147,8 @@ impl<S: State> RunBuilder<S> {
 }
 
 impl<S: State, R: TaskRunner<S>> Ready<S, R> {
-    /// Nodes' panics are caught where they run. What is left are routes, reducers and values that serialise themselves.
+    /// Nodes' panics are caught where they run. What is left are routes, reducers and values that serialise
+    /// themselves.
     pub(super) async fn drive_to_the_end(&mut self) -> Result<Pause, Error> {
         match AssertUnwindSafe(self.drive()).catch_unwind().await {
             Ok(driven) => driven,

@@ -1,7 +1,7 @@
 //! [`EventStream`]: the events of a run, and the run itself.
 //!
-//! Nothing is spawned: the stream owns the run and polls it, so dropping the stream drops the run, and a run goes no
-//! further ahead of its reader than the stream's capacity.
+//! Nothing is spawned: the stream owns the run and polls it, so dropping the stream drops the run, and a run
+//! goes no further ahead of its reader than the stream's capacity.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -16,14 +16,16 @@ use crate::run::RunFuture;
 use crate::state::State;
 use crate::words::Outcome;
 
-/// The events of a run. The run makes progress while the stream is polled and is cancelled when it is dropped.
+/// The events of a run. The run makes progress while the stream is polled and is cancelled when it is
+/// dropped.
 ///
-/// A run is ahead of its reader by up to [`stream_capacity`](crate::RunBuilder::stream_capacity) events. So a stream that is dropped
-/// after an event may have run nodes, and stored checkpoints, whose events were never read. With a capacity of 1 the run goes one event
-/// at a time. To end a run at a certain point, let it stop there: with `max_supersteps`, a drain, or `interrupt_after`.
+/// A run is ahead of its reader by up to [`stream_capacity`](crate::RunBuilder::stream_capacity) events. So a
+/// stream that is dropped after an event may have run nodes, and stored checkpoints, whose events were never
+/// read. With a capacity of 1 the run goes one event at a time. To end a run at a certain point, let it stop
+/// there: with `max_supersteps`, a drain, or `interrupt_after`.
 ///
-/// While nobody polls it, the run stands still. Its lease is renewed all the same, and the stores of this crate keep nothing for it then
-/// that others wait for.
+/// While nobody polls it, the run stands still. Its lease is renewed all the same, and the stores of this
+/// crate keep nothing for it then that others wait for.
 ///
 /// ```
 /// # use agentgraph::prelude::*;

@@ -22,13 +22,15 @@ use crate::state::StoredState;
 use crate::step::InputValue;
 
 impl<S: StoredState> CompiledGraph<S> {
-    /// Runs one task that a [`Host`](crate::Host) brought here, with the node's layers and policies. For the far side of a host; the
-    /// graph must have the node that the call names.
+    /// Runs one task that a [`Host`](crate::Host) brought here, with the node's layers and policies. For the
+    /// far side of a host; the graph must have the node that the call names.
     ///
-    /// Channels that are never stored have their initial values here, there are no sessions, and events go nowhere.
+    /// Channels that are never stored have their initial values here, there are no sessions, and events go
+    /// nowhere.
     ///
     /// # Errors
-    /// When the graph has no such node, or the call's bytes do not fit it. A failing node is a reply, not an error.
+    /// When the graph has no such node, or the call's bytes do not fit it. A failing node is a reply, not an
+    /// error.
     pub async fn run_task(&self, call: TaskCall) -> Result<TaskReply, Error> {
         let mut gone = Vec::new();
         let header = Header { overlay: call.edits, ..Header::default() };

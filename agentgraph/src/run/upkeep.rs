@@ -24,9 +24,10 @@ use agentgraph_checkpoint::{CheckpointId, Checkpointer, Place, Retention, TaskId
 /// Pruning in the making: `graph.prune(Retention::keep_last(10)).await?` for every thread of the store, or
 /// `.thread("t-1")` for one.
 ///
-/// It is safe while runs go on: each thread is taken like for a run, and one that is busy is left for the next time. So is one
-/// of which something cannot be read: [`Pruned::failed`] names it. That is an error only where it is the one that was asked for.
-/// What calls of subgraphs have left goes too, unless their superstep is still open.
+/// It is safe while runs go on: each thread is taken like for a run, and one that is busy is left for the
+/// next time. So is one of which something cannot be read: [`Pruned::failed`] names it. That is an error only
+/// where it is the one that was asked for. What calls of subgraphs have left goes too, unless their superstep
+/// is still open.
 #[must_use = "nothing is pruned until it is awaited"]
 pub struct Prune<S: State> {
     graph: CompiledGraph<S>,
@@ -44,7 +45,8 @@ pub struct Pruned {
     pub threads: u64,
     /// Those that were busy, and were left as they are.
     pub busy: Vec<String>,
-    /// Those that could not be pruned, because something of them cannot be read, or not be stored. The others were.
+    /// Those that could not be pruned, because something of them cannot be read, or not be stored. The others
+    /// were.
     pub failed: Vec<ThreadProblem>,
 }
 
@@ -171,13 +173,15 @@ async fn open_tasks<S: State>(
 }
 
 impl<S: State> CompiledGraph<S> {
-    /// Removes checkpoints that a policy does not keep, and gives the space back: see [`Retention`] and [`Prune`].
+    /// Removes checkpoints that a policy does not keep, and gives the space back: see [`Retention`] and
+    /// [`Prune`].
     pub fn prune(&self, retention: Retention) -> Prune<S> {
         Prune::new(self.clone(), retention)
     }
 
-    /// The same graph, which prunes the threads that it runs: at the end of a call, and only when so many checkpoints were
-    /// made since that it is worth it. Has to come after [`checkpointer`](Self::checkpointer).
+    /// The same graph, which prunes the threads that it runs: at the end of a call, and only when so many
+    /// checkpoints were made since that it is worth it. Has to come after
+    /// [`checkpointer`](Self::checkpointer).
     ///
     /// Space that becomes free is used again; [`prune`](Self::prune) also gives it back to the system.
     #[must_use]
@@ -188,8 +192,8 @@ impl<S: State> CompiledGraph<S> {
         self
     }
 
-    /// Removes everything of a thread from the store: checkpoints, what tasks left behind, subgraphs, its lease. A run that
-    /// goes on in it cannot store anything any more and ends with [`Code::LeaseLost`].
+    /// Removes everything of a thread from the store: checkpoints, what tasks left behind, subgraphs, its
+    /// lease. A run that goes on in it cannot store anything any more and ends with [`Code::LeaseLost`].
     ///
     /// # Errors
     /// Without a checkpointer, or when the store fails.
@@ -200,18 +204,20 @@ impl<S: State> CompiledGraph<S> {
         Ok(persistence.saver.delete_thread(thread).await?)
     }
 
-    /// Copies a thread as it stands, history and all, onto a new one. The two have nothing to do with each other afterwards.
+    /// Copies a thread as it stands, history and all, onto a new one. The two have nothing to do with each
+    /// other afterwards.
     ///
-    /// A copy of a thread that waits goes on from its last checkpoint: its open interrupts get new ids, and what tasks of
-    /// the open superstep had finished is kept; what had begun within subgraphs begins anew.
+    /// A copy of a thread that waits goes on from its last checkpoint: its open interrupts get new ids, and
+    /// what tasks of the open superstep had finished is kept; what had begun within subgraphs begins anew.
     ///
-    /// The store copies in one transaction, and the new ids are given in the next. A process that is killed in between leaves a copy
-    /// in which the open superstep begins anew, and whose interrupts nobody can answer: copy again, and what is missing is done. Once a
-    /// run has gone on in one of the two threads it is too late for that, and the copy has to be deleted first.
+    /// The store copies in one transaction, and the new ids are given in the next. A process that is killed
+    /// in between leaves a copy in which the open superstep begins anew, and whose interrupts nobody can
+    /// answer: copy again, and what is missing is done. Once a run has gone on in one of the two threads it
+    /// is too late for that, and the copy has to be deleted first.
     ///
     /// # Errors
-    /// [`Code::ThreadExists`] if `to` has anything but a copy that was cut off; [`Code::ThreadBusy`] if a run goes on in that; without
-    /// a checkpointer; when the store fails.
+    /// [`Code::ThreadExists`] if `to` has anything but a copy that was cut off; [`Code::ThreadBusy`] if a run
+    /// goes on in that; without a checkpointer; when the store fails.
     pub async fn copy_thread(&self, from: &str, to: &str) -> Result<(), Error> {
         let persistence = self.persistence.as_ref().ok_or_else(no_checkpointer)?;
         persistence.settle(from).await;
@@ -231,7 +237,8 @@ impl<S: State> CompiledGraph<S> {
     }
 }
 
-/// Whether the one stands where the other does, to the byte: nobody has gone on in either since the store copied it.
+/// Whether the one stands where the other does, to the byte: nobody has gone on in either since the store
+/// copied it.
 async fn are_alike(saver: &dyn Checkpointer, from: &str, to: &str) -> Result<bool, Error> {
     let namespaces = saver.namespaces(to).await?;
     if from == to || namespaces.is_empty() || namespaces != saver.namespaces(from).await? {

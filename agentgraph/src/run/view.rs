@@ -34,7 +34,8 @@ use agentgraph_checkpoint::{CheckpointId, ListQuery, PendingWrite, Place, RowKin
 pub struct Checkpoint<S> {
     /// Which one.
     pub id: CheckpointId,
-    /// The one it stands on: the one before, or the one where its branch began. `None` for the first of a thread.
+    /// The one it stands on: the one before, or the one where its branch began. `None` for the first of a
+    /// thread.
     pub parent: Option<CheckpointId>,
     /// The run that wrote it.
     pub run: RunId,
@@ -48,13 +49,13 @@ pub struct Checkpoint<S> {
     pub next: Vec<String>,
     /// Deferred nodes that were reached and wait until nothing else can run.
     pub deferred: Vec<String>,
-    /// The interrupts that wait for answers, in task order, those in subgraphs with their tasks; only for the newest
-    /// checkpoint.
+    /// The interrupts that wait for answers, in task order, those in subgraphs with their tasks; only for the
+    /// newest checkpoint.
     pub interrupts: Vec<Interrupt>,
-    /// What tasks that are still to run failed with when they were last called, in task order, those in subgraphs after the
-    /// task that called them. A failure of the superstep as a whole (two nodes that wrote one field, say) comes last; its
-    /// node is empty unless one node is to blame. Gone with the next commit; in an eager
-    /// graph, when the task is done or runs again.
+    /// What tasks that are still to run failed with when they were last called, in task order, those in
+    /// subgraphs after the task that called them. A failure of the superstep as a whole (two nodes that wrote
+    /// one field, say) comes last; its node is empty unless one node is to blame. Gone with the next commit;
+    /// in an eager graph, when the task is done or runs again.
     ///
     /// ```
     /// # use agentgraph::prelude::*;
@@ -89,8 +90,8 @@ pub struct Checkpoint<S> {
     pub edits: Vec<GraphEdit>,
     /// Nodes that are skipped when they are reached next.
     pub skips: Vec<String>,
-    /// The checkpoint that each memory of the thread goes on from, by its [namespace](CompiledGraph::namespace): see
-    /// [`Memory::PerThread`](crate::Memory::PerThread).
+    /// The checkpoint that each memory of the thread goes on from, by its
+    /// [namespace](CompiledGraph::namespace): see [`Memory::PerThread`](crate::Memory::PerThread).
     pub memories: BTreeMap<String, CheckpointId>,
 }
 
@@ -333,8 +334,8 @@ fn update_of<S: State>(step: Step<S>) -> Option<S::Update> {
     }
 }
 
-/// A question about the history of a thread: `graph.history("t-1").limit(10).await?`. It begins at the newest checkpoint and
-/// goes back over the branches that this one came from.
+/// A question about the history of a thread: `graph.history("t-1").limit(10).await?`. It begins at the newest
+/// checkpoint and goes back over the branches that this one came from.
 #[must_use = "a question does nothing until it is awaited"]
 pub struct History<S: State> {
     graph: CompiledGraph<S>,
@@ -410,8 +411,8 @@ impl<S: State> History<S> {
         Ok(found)
     }
 
-    /// Where to look for what is older than a checkpoint, which need not be readable: on its branch, or on the one that
-    /// this began on.
+    /// Where to look for what is older than a checkpoint, which need not be readable: on its branch, or on
+    /// the one that this began on.
     async fn older_than(&self, id: CheckpointId) -> Result<(Option<u32>, Option<u64>), Error> {
         let persistence = self.graph.persistence.as_ref().ok_or_else(no_checkpointer)?;
         let on_branch = (Some(id.branch), Some(id.step));

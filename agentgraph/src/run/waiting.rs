@@ -14,14 +14,16 @@ use crate::state::State;
 use crate::words::{Interrupt, StoredStop};
 use agentgraph_checkpoint::{Checkpointer, Waiting, WaitingQuery};
 
-/// A question about all threads of a store: `graph.waiting().limit(50).await?` gives those that wait for somebody, in
-/// alphabetical order: for answers to interrupts, or for a [`proceed`](CompiledGraph::proceed) past a static interrupt, which
-/// [`Interrupt::kind`] tells apart. A run that goes on past a static interrupt is among them until its next checkpoint.
+/// A question about all threads of a store: `graph.waiting().limit(50).await?` gives those that wait for
+/// somebody, in alphabetical order: for answers to interrupts, or for a [`proceed`](CompiledGraph::proceed)
+/// past a static interrupt, which [`Interrupt::kind`] tells apart. A run that goes on past a static interrupt
+/// is among them until its next checkpoint.
 ///
-/// However many threads wait, this is one query, and none of them costs anything meanwhile but its rows. Of a thread that
-/// waits inside of subgraphs the state is read, since only that says which of their calls are still open. Of others it is not: what
-/// is said of them is what their tasks have asked. So an [eager](crate::StateGraph::eager) run that was killed while it went on beside
-/// a question is not among them until it was brought to where it waits, by a `proceed`; and a copy that was
+/// However many threads wait, this is one query, and none of them costs anything meanwhile but its rows. Of a
+/// thread that waits inside of subgraphs the state is read, since only that says which of their calls are
+/// still open. Of others it is not: what is said of them is what their tasks have asked. So an
+/// [eager](crate::StateGraph::eager) run that was killed while it went on beside a question is not among them
+/// until it was brought to where it waits, by a `proceed`; and a copy that was
 /// [cut off](CompiledGraph::copy_thread) is, with the questions of its original.
 ///
 /// ```

@@ -1,5 +1,6 @@
-//! Whether graphs can be kept by a store: every clause of [`checkpoint::conformance`](crate::checkpoint::conformance), and those
-//! that need a graph. Threads go on from what was stored, and what was damaged there is told.
+//! Whether graphs can be kept by a store: every clause of
+//! [`checkpoint::conformance`](crate::checkpoint::conformance), and those that need a graph. Threads go on
+//! from what was stored, and what was damaged there is told.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]

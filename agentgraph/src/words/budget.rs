@@ -4,12 +4,14 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What one run may use up, counted over every call of `invoke`, `resume` and `proceed` that belongs to it. Its end is
-/// [`Outcome::Stopped`](crate::Outcome::Stopped) with [`StopReason::Budget`](crate::StopReason::Budget) and the last state;
-/// a later call with a larger budget goes on.
+/// What one run may use up, counted over every call of `invoke`, `resume` and `proceed` that belongs to it.
+/// Its end is [`Outcome::Stopped`](crate::Outcome::Stopped) with
+/// [`StopReason::Budget`](crate::StopReason::Budget) and the last state; a later call with a larger budget
+/// goes on.
 ///
-/// Nodes count units of their own with [`Ctx::spend`](crate::Ctx::spend): tokens, or money in its smallest coin. They are
-/// checked between two supersteps, so a superstep that is under way is not cut and may go beyond the limit.
+/// Nodes count units of their own with [`Ctx::spend`](crate::Ctx::spend): tokens, or money in its smallest
+/// coin. They are checked between two supersteps, so a superstep that is under way is not cut and may go
+/// beyond the limit.
 ///
 /// ```
 /// # use agentgraph::prelude::*;
@@ -47,14 +49,16 @@ impl Budget {
         Budget::default()
     }
 
-    /// At most so many supersteps in the whole run. [`max_supersteps`](crate::RunBuilder::max_supersteps) limits one call.
+    /// At most so many supersteps in the whole run. [`max_supersteps`](crate::RunBuilder::max_supersteps)
+    /// limits one call.
     pub fn supersteps(mut self, steps: u64) -> Self {
         self.supersteps = Some(steps);
         self
     }
 
-    /// At most so much time by the clock of the run's services, not counting the time between calls. A superstep that is
-    /// under way when it is over is cut off like by a [`deadline`](crate::RunBuilder::deadline).
+    /// At most so much time by the clock of the run's services, not counting the time between calls. A
+    /// superstep that is under way when it is over is cut off like by a
+    /// [`deadline`](crate::RunBuilder::deadline).
     pub fn time(mut self, limit: Duration) -> Self {
         self.time = Some(limit);
         self

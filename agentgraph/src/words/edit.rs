@@ -1,11 +1,12 @@
 //! Temporary edits: changes of the graph that hold for one run.
 //!
-//! The words are the same in every discipline: [`GraphEdit`] is an edit as data, by names; [`Edits`](crate::Edits) is what a task
-//! makes them with; [`EditError`] says why one was refused. What an edit *means*, and what it is checked against, is up to the
-//! discipline that runs.
+//! The words are the same in every discipline: [`GraphEdit`] is an edit as data, by names;
+//! [`Edits`](crate::Edits) is what a task makes them with; [`EditError`] says why one was refused. What an
+//! edit *means*, and what it is checked against, is up to the discipline that runs.
 //!
-//! A compiled graph is never touched: edits go onto an overlay that belongs to the run. They are checked when they are
-//! called, kept until the attempt that made them has succeeded, and applied when its superstep is merged.
+//! A compiled graph is never touched: edits go onto an overlay that belongs to the run. They are checked when
+//! they are called, kept until the attempt that made them has succeeded, and applied when its superstep is
+//! merged.
 
 use std::fmt;
 
@@ -29,8 +30,8 @@ pub enum GraphEdit {
     AddNode {
         /// Its name.
         name: String,
-        /// The [template](crate::StateGraph::template) that makes it; `None` for a function or closure, which only this
-        /// process has.
+        /// The [template](crate::StateGraph::template) that makes it; `None` for a function or closure, which
+        /// only this process has.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         template: Option<String>,
         /// What the template is given.
@@ -89,8 +90,9 @@ impl fmt::Display for GraphEdit {
     }
 }
 
-/// The edits of a task that were not applied, because others had been made that they do not fit: by a task before it in the
-/// same superstep, or, in an eager run or a pass, by one that was done while it ran. They are dropped as a whole.
+/// The edits of a task that were not applied, because others had been made that they do not fit: by a task
+/// before it in the same superstep, or, in an eager run or a pass, by one that was done while it ran. They
+/// are dropped as a whole.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct DroppedEdits {

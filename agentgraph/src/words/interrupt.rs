@@ -27,13 +27,13 @@ pub struct Interrupt {
     pub schema: Option<Value>,
     /// The key that the node gave the question, if it has one.
     pub key: Option<String>,
-    /// The question in whose place the node asks this one, if an answer to that was voided. A node that asks something else
-    /// each time it runs shows here, since [`times`](Replaced::times) grows.
+    /// The question in whose place the node asks this one, if an answer to that was voided. A node that asks
+    /// something else each time it runs shows here, since [`times`](Replaced::times) grows.
     pub replaces: Option<Replaced>,
 }
 
-/// A question whose answer was voided: its task ran again and asked something else in its place, or in the place of a question
-/// before it. See [`Ctx::interrupt`](crate::Ctx::interrupt).
+/// A question whose answer was voided: its task ran again and asked something else in its place, or in the
+/// place of a question before it. See [`Ctx::interrupt`](crate::Ctx::interrupt).
 ///
 /// ```
 /// # use agentgraph::prelude::*;
@@ -127,8 +127,8 @@ pub enum InterruptKind {
     After,
 }
 
-/// The id of a request: its task, and which of the task's requests it is. The same in every process, and never given to another
-/// question. As text it is the task's id, a dash and the number.
+/// The id of a request: its task, and which of the task's requests it is. The same in every process, and
+/// never given to another question. As text it is the task's id, a dash and the number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct InterruptId {
     pub(crate) task: TaskId,

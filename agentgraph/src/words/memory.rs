@@ -4,17 +4,18 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Memory {
-    /// Nothing: each call is a run of its own, also in a loop. A call that was interrupted, stopped or cut off goes on where
-    /// it stood. The default.
+    /// Nothing: each call is a run of its own, also in a loop. A call that was interrupted, stopped or cut
+    /// off goes on where it stood. The default.
     #[default]
     PerCall,
-    /// The state at the end of its last call in the thread, as a thread of its own does. Calls must come one after the
-    /// other: two at once are [`Code::ConcurrentSubgraph`](crate::Code::ConcurrentSubgraph). A subgraph over the same state reads the state around it all
-    /// the same.
+    /// The state at the end of its last call in the thread, as a thread of its own does. Calls must come one
+    /// after the other: two at once are [`Code::ConcurrentSubgraph`](crate::Code::ConcurrentSubgraph). A
+    /// subgraph over the same state reads the state around it all the same.
     ///
-    /// Each checkpoint of the thread names the checkpoint of the memory ([`Checkpoint::memories`](crate::Checkpoint::memories)), and
-    /// the next call begins there. So a replay or a fork remembers what was known then, and a call that was given up, that
-    /// failed or that left no trace in the thread is not remembered.
+    /// Each checkpoint of the thread names the checkpoint of the memory
+    /// ([`Checkpoint::memories`](crate::Checkpoint::memories)), and the next call begins there. So a replay
+    /// or a fork remembers what was known then, and a call that was given up, that failed or that left no
+    /// trace in the thread is not remembered.
     ///
     /// ```
     /// use agentgraph::prelude::*;
@@ -47,6 +48,7 @@ pub enum Memory {
     /// ```
     PerThread,
     /// Nothing, and nothing is stored: a call that was cut off starts over. It may not ask with
-    /// [`interrupt`](crate::Ctx::interrupt) where the graph around it is kept, since nobody could go on with it.
+    /// [`interrupt`](crate::Ctx::interrupt) where the graph around it is kept, since nobody could go on with
+    /// it.
     None,
 }

@@ -12,7 +12,8 @@ use super::stop::StopReason;
 use crate::error::{Code, Error};
 use agentgraph_checkpoint::{CheckpointId, RunId};
 
-/// What a call came to, unless it failed. A failure is an [`Error`](crate::Error); everything else is here and loses nothing.
+/// What a call came to, unless it failed. A failure is an [`Error`](crate::Error); everything else is here
+/// and loses nothing.
 #[derive(Clone, Debug)]
 pub enum Outcome<O> {
     /// The run is over.
@@ -22,8 +23,8 @@ pub enum Outcome<O> {
         output: O,
         /// Joins that were still waiting for some of their sources, those of subgraphs among them.
         stuck: Vec<StuckJoin>,
-        /// The nodes of [detached](crate::IntoNode::detached) tasks that the end cut off, in the order in which they were
-        /// reached.
+        /// The nodes of [detached](crate::IntoNode::detached) tasks that the end cut off, in the order in
+        /// which they were reached.
         cancelled: Vec<String>,
         /// The run.
         run: RunId,
@@ -97,7 +98,8 @@ impl<O> Outcome<O> {
     ///
     /// # Errors
     /// [`NotFinished`], with the state inside: [`Code::StuckJoin`] if the run is over and a join still waits,
-    /// [`Code::NotFinished`] if it was interrupted or stopped. Match on the outcome to go on with a state all the same.
+    /// [`Code::NotFinished`] if it was interrupted or stopped. Match on the outcome to go on with a state all
+    /// the same.
     ///
     /// ```
     /// # use agentgraph::prelude::*;
@@ -157,7 +159,8 @@ impl<O> Outcome<O> {
         }
     }
 
-    /// How much of a unit that nodes count the run has spent, in all its calls. See [`Budget`](crate::Budget).
+    /// How much of a unit that nodes count the run has spent, in all its calls. See
+    /// [`Budget`](crate::Budget).
     pub fn spent(&self, unit: &str) -> u64 {
         let (Outcome::Finished { spent, .. }
         | Outcome::Interrupted { spent, .. }

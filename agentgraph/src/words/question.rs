@@ -40,8 +40,8 @@ impl InterruptKey {
         InterruptKey { name: name.into(), any_value: false }
     }
 
-    /// Delivers the answer to the question of this key whatever the question asks. For values that differ each time and do
-    /// not change what is decided, such as the time of the question.
+    /// Delivers the answer to the question of this key whatever the question asks. For values that differ
+    /// each time and do not change what is decided, such as the time of the question.
     pub fn for_any_value(mut self) -> Self {
         self.any_value = true;
         self

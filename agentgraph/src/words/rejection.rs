@@ -5,8 +5,8 @@ use std::fmt;
 use super::edit::GraphEdit;
 use crate::error::Code;
 
-/// A temporary edit that was refused. It has left no trace, and the node can go on without it; returned by `?` it fails the
-/// node.
+/// A temporary edit that was refused. It has left no trace, and the node can go on without it; returned by
+/// `?` it fails the node.
 ///
 /// ```
 /// # use agentgraph::prelude::*;
@@ -103,7 +103,8 @@ pub enum Rejection {
         /// The node.
         node: String,
     },
-    /// The node has not finished in an earlier run of this thread, or pass, so there is nothing of it to use again.
+    /// The node has not finished in an earlier run of this thread, or pass, so there is nothing of it to use
+    /// again.
     NothingToReuse {
         /// The node.
         node: String,
@@ -113,8 +114,8 @@ pub enum Rejection {
         /// The node.
         node: String,
     },
-    /// A function or closure cannot be stored or sent to another process: this graph has a checkpointer or a host, so the
-    /// node has to be made by a template.
+    /// A function or closure cannot be stored or sent to another process: this graph has a checkpointer or a
+    /// host, so the node has to be made by a template.
     NeedsTemplate,
     /// The graph has no such template.
     UnknownTemplate {

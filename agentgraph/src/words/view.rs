@@ -4,8 +4,8 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum View {
-    /// The state after every superstep. A snapshot that is not dropped yet, kept by its reader or still unread, costs
-    /// the next superstep a clone of the state; with a
+    /// The state after every superstep. A snapshot that is not dropped yet, kept by its reader or still
+    /// unread, costs the next superstep a clone of the state; with a
     /// [`stream_capacity`](crate::RunBuilder::stream_capacity) of 1 none is unread.
     Values,
     /// What each task returned.

@@ -31,14 +31,16 @@ pub enum WhenBusy {
     /// It fails with [`Code::ThreadBusy`](crate::Code::ThreadBusy). The default.
     #[default]
     Refuse,
-    /// It waits until the thread is free. Calls of one graph that wait for one thread go in the order they came.
+    /// It waits until the thread is free. Calls of one graph that wait for one thread go in the order they
+    /// came.
     Queue,
-    /// It takes the thread. The other run ends with [`Code::LeaseLost`](crate::Code::LeaseLost), where it stands; what it
-    /// committed stays. An `invoke` gives that run up and begins on the state it left, `resume` and `proceed` go on with
-    /// it.
+    /// It takes the thread. The other run ends with [`Code::LeaseLost`](crate::Code::LeaseLost), where it
+    /// stands; what it committed stays. An `invoke` gives that run up and begins on the state it left,
+    /// `resume` and `proceed` go on with it.
     Replace,
-    /// As `Replace`, but an `invoke` begins on the state as it was before the other run, on a new branch. The old branch
-    /// stays as it is, and the new one says which run it gave up: [`Checkpoint::abandoned`](crate::Checkpoint).
+    /// As `Replace`, but an `invoke` begins on the state as it was before the other run, on a new branch. The
+    /// old branch stays as it is, and the new one says which run it gave up:
+    /// [`Checkpoint::abandoned`](crate::Checkpoint).
     RollBack,
 }
 

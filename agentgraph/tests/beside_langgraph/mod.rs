@@ -1,9 +1,9 @@
 //! Random graphs of LangGraph, played again on the engine.
 //!
-//! `graphs.py` makes them up, runs them in LangGraph and writes a line for each ([`record`]). Here the same graph is built
-//! over the same channels ([`behaviour`]), the same acts are done to a thread of it, and everything that the line says has to
-//! come out again: how each call ends, what is asked, which joins are half full, and at every superstep the values and what runs
-//! next.
+//! `graphs.py` makes them up, runs them in LangGraph and writes a line for each ([`record`]). Here the same
+//! graph is built over the same channels ([`behaviour`]), the same acts are done to a thread of it, and
+//! everything that the line says has to come out again: how each call ends, what is asked, which joins are
+//! half full, and at every superstep the values and what runs next.
 #![allow(dead_code, missing_docs, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 pub mod behaviour;

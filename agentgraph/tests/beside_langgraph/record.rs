@@ -14,7 +14,8 @@ pub struct Record {
     pub routers: Vec<(String, Options)>,
     /// What was done to the thread, and how each call ended.
     pub acts: Vec<Act>,
-    /// For each checkpoint of a superstep, and of an input: what runs next, sorted, and the hash of its values.
+    /// For each checkpoint of a superstep, and of an input: what runs next, sorted, and the hash of its
+    /// values.
     pub steps: Vec<(String, String)>,
 }
 

@@ -1,5 +1,5 @@
-//! Threads that hold what format 1 can say since it has join policies, deferred nodes, handlers, budgets, branches and
-//! subgraphs.
+//! Threads that hold what format 1 can say since it has join policies, deferred nodes, handlers, budgets,
+//! branches and subgraphs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -20,8 +20,8 @@ fn kept(graph: StateGraph<Story>, saver: impl Checkpointer) -> CompiledGraph<Sto
     graph.compile().unwrap().services(Clock::default()).checkpointer(saver)
 }
 
-/// Waits, on a branch of its own, in the handler of a node that failed, beside a finished one. One join has fired, one waits
-/// for its time, one node is deferred, and something was spent.
+/// Waits, on a branch of its own, in the handler of a node that failed, beside a finished one. One join has
+/// fired, one waits for its time, one node is deferred, and something was spent.
 pub fn handled(saver: impl Checkpointer) -> CompiledGraph<Story> {
     async fn pay(ctx: Ctx) -> StoryUpdate {
         ctx.spend("cents", 25);
@@ -52,7 +52,8 @@ pub fn handled(saver: impl Checkpointer) -> CompiledGraph<Story> {
     kept(graph, saver)
 }
 
-/// Waits in two subgraphs: one over the same state that has written something, and one that remembers an earlier call.
+/// Waits in two subgraphs: one over the same state that has written something, and one that remembers an
+/// earlier call.
 pub fn nested(saver: impl Checkpointer) -> CompiledGraph<Story> {
     async fn ask(ctx: Ctx) -> Result<StoryUpdate> {
         let answer: String = ctx.interrupt("and then?")?;
@@ -78,8 +79,8 @@ pub fn nested(saver: impl Checkpointer) -> CompiledGraph<Story> {
     kept(graph, saver)
 }
 
-/// Waits for an answer to its second question without a key, which it asks in the place of another one since it ran for the second
-/// time, and has one to a question with a key. `runs` says how often it ran before.
+/// Waits for an answer to its second question without a key, which it asks in the place of another one since
+/// it ran for the second time, and has one to a question with a key. `runs` says how often it ran before.
 pub fn asked(saver: impl Checkpointer, eager: bool, runs: u32) -> CompiledGraph<Story> {
     let runs = Arc::new(AtomicU32::new(runs));
     let ask = move |ctx: Ctx| {
@@ -96,7 +97,8 @@ pub fn asked(saver: impl Checkpointer, eager: bool, runs: u32) -> CompiledGraph<
     kept(if eager { graph.eager() } else { graph }, saver)
 }
 
-/// Asks and answers up to there; in the eager graph the record of a commit says it, elsewhere the writes beside one.
+/// Asks and answers up to there; in the eager graph the record of a commit says it, elsewhere the writes
+/// beside one.
 async fn ask_and_answer(saver: Recorder, eager: bool) {
     let ids =
         |outcome: Outcome<Story>| outcome.interrupts().iter().map(|one| one.id.unwrap()).collect::<Vec<_>>();
@@ -112,7 +114,8 @@ async fn ask_and_answer(saver: Recorder, eager: bool) {
     }
 }
 
-/// Fails, unless it is mended, on a branch that begins between two calls of a subgraph, each of which ended with a join that waits.
+/// Fails, unless it is mended, on a branch that begins between two calls of a subgraph, each of which ended
+/// with a join that waits.
 pub fn failed(saver: impl Checkpointer, mended: bool) -> CompiledGraph<Story> {
     let tear = move || std::future::ready(if mended { Ok(()) } else { Err("the page is torn") });
     let half = StateGraph::new()
@@ -124,8 +127,8 @@ pub fn failed(saver: impl Checkpointer, mended: bool) -> CompiledGraph<Story> {
     kept(graph.edge(START, "one").edge("one", "two").edge("two", "tear"), saver)
 }
 
-/// The threads as they are stored by this release. The file `nested` has the second one from a release that named no
-/// memories.
+/// The threads as they are stored by this release. The file `nested` has the second one from a release that
+/// named no memories.
 pub async fn recorded() -> [(&'static str, Tape); 5] {
     let [first, second, third, fourth, fifth] = std::array::from_fn(|_| Recorder::default());
     ask_and_answer(third.clone(), false).await;

@@ -1,4 +1,5 @@
-//! A pass of a dependency graph that stands at a question, with everything beside it that its records can say.
+//! A pass of a dependency graph that stands at a question, with everything beside it that its records can
+//! say.
 
 use agentgraph::prelude::*;
 use agentgraph::{BoxError, Checkpointer, CompiledDependencyGraph, DependencyNode, Join};
@@ -59,7 +60,8 @@ pub fn pass(saver: impl Checkpointer) -> CompiledDependencyGraph<String> {
         .checkpointer(saver)
 }
 
-/// The pass as this release stores it: two ask and one of them is answered, three are done, and one was skipped.
+/// The pass as this release stores it: two ask and one of them is answered, three are done, and one was
+/// skipped.
 pub async fn recorded_pass() -> Tape {
     let recorder = Recorder::default();
     let graph = pass(recorder.clone());

@@ -1,4 +1,5 @@
-//! Reads a thread in every way there is, and goes on with it. Whatever its bytes are, that is an error or works.
+//! Reads a thread in every way there is, and goes on with it. Whatever its bytes are, that is an error or
+//! works.
 
 use std::sync::Arc;
 
@@ -49,7 +50,8 @@ pub fn graph_of(which: usize, saver: Arc<MemorySaver>) -> CompiledGraph<Story> {
     }
 }
 
-/// What a reader may say of damaged bytes. That a channel or node is not known is true as well: names are bytes too.
+/// What a reader may say of damaged bytes. That a channel or node is not known is true as well: names are
+/// bytes too.
 fn is_fair(error: &Error) -> bool {
     use Code::{CorruptCheckpoint, GraphChanged, NotEncrypted, SchemaVersion, SealBroken};
     use Code::{UnknownFormat, UnknownKey, WrongKey};

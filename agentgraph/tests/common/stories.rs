@@ -60,8 +60,8 @@ fn kept(graph: StateGraph<Story>, saver: impl Checkpointer) -> CompiledGraph<Sto
     graph.compile().unwrap().services(Clock::default()).checkpointer(saver)
 }
 
-/// Waits at two questions, of which one is answered, beside two dispatched tasks that are finished and one that failed,
-/// with a join half full.
+/// Waits at two questions, of which one is answered, beside two dispatched tasks that are finished and one
+/// that failed, with a join half full.
 pub fn paused(saver: impl Checkpointer) -> CompiledGraph<Story> {
     kept(questions(), saver)
 }

@@ -1,5 +1,5 @@
-//! A thread as what was stored of it: can be recorded, written to a file as JSON and hexadecimal digits, and played back
-//! into a saver.
+//! A thread as what was stored of it: can be recorded, written to a file as JSON and hexadecimal digits, and
+//! played back into a saver.
 
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};

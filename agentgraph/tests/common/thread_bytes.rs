@@ -1,5 +1,5 @@
-//! A thread as one string of bytes, for a fuzzer: the number of its graph, then what is stored of it, part by part. Every
-//! string is a thread; what is cut off is short.
+//! A thread as one string of bytes, for a fuzzer: the number of its graph, then what is stored of it, part by
+//! part. Every string is a thread; what is cut off is short.
 
 use std::sync::Arc;
 

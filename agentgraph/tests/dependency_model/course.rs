@@ -1,4 +1,5 @@
-//! A pass in which several nodes run at once, as somebody sees it who knows when each of them begins, edits and ends.
+//! A pass in which several nodes run at once, as somebody sees it who knows when each of them begins, edits
+//! and ends.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 

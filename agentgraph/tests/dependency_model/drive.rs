@@ -1,5 +1,5 @@
-//! Passes whose nodes end in the order that somebody says, who asks, answers, drops the call and goes on with another graph
-//! of the same shape; after each event the engine and the [`Course`] must say the same.
+//! Passes whose nodes end in the order that somebody says, who asks, answers, drops the call and goes on with
+//! another graph of the same shape; after each event the engine and the [`Course`] must say the same.
 
 use std::collections::{BTreeMap, HashMap};
 use std::future::{Future, IntoFuture};
@@ -136,7 +136,8 @@ pub(crate) fn check(shape: &Shape, asks: Vec<String>, mut choices: Choices) {
     let mut model = Model::of(&Shape { edits: HashMap::new(), ..shape.clone() });
     model.pass(&[]).unwrap();
     let plain = World::default();
-    // One node after the other, as the model's: what a node with `Join::Any` found done is kept for the second pass.
+    // One node after the other, as the model's: what a node with `Join::Any` found done is kept for the
+    // second pass.
     let call = plain.graph(shape, &saver).invoke(()).thread("t").max_concurrency(1);
     let mut first: Pin<Box<_>> = Box::pin(call.into_future());
     while poll(&mut first).is_pending() {

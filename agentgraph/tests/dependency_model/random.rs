@@ -1,4 +1,5 @@
-//! Random graphs and edits. Edges lead from any node to any later one of a random order, so that ids say nothing.
+//! Random graphs and edits. Edges lead from any node to any later one of a random order, so that ids say
+//! nothing.
 
 use std::collections::HashMap;
 

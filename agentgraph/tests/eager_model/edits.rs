@@ -1,4 +1,5 @@
-//! Temporary edits as data, and a graph that they change: edges in lists, copied whenever something may have to be undone.
+//! Temporary edits as data, and a graph that they change: edges in lists, copied whenever something may have
+//! to be undone.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,5 @@
-//! Gates: each task waits at one until it is let through, so that whoever holds the keys says in which order tasks finish.
+//! Gates: each task waits at one until it is let through, so that whoever holds the keys says in which order
+//! tasks finish.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -38,7 +38,8 @@ struct Group {
     arrived: Vec<usize>,
 }
 
-/// A commit as history shows it: the state, and the nodes that are open, in the order in which they were made.
+/// A commit as history shows it: the state, and the nodes that are open, in the order in which they were
+/// made.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Seen {
     pub state: Log,

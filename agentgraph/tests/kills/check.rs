@@ -182,8 +182,8 @@ impl Check<'_> {
         }
     }
 
-    /// Everything that was done in the supersteps before is stored. With Exit a subgraph stores at the end of its own call,
-    /// which is before that of the call around it.
+    /// Everything that was done in the supersteps before is stored. With Exit a subgraph stores at the end of
+    /// its own call, which is before that of the call around it.
     fn is_not_ahead(&mut self, mark: &Mark) {
         let exit = self.durability == Durability::Exit;
         let is_before = |other: &Mark| {

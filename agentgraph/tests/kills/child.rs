@@ -95,8 +95,9 @@ impl Store {
     }
 }
 
-/// The URL with which the server ends a transaction that stands open, as `docs/durability.md` advises. Who is stopped in the middle of
-/// one would otherwise keep its locks, and others wait for these no longer than a minute.
+/// The URL with which the server ends a transaction that stands open, as `docs/durability.md` advises. Who is
+/// stopped in the middle of one would otherwise keep its locks, and others wait for these no longer than a
+/// minute.
 #[cfg(feature = "postgres")]
 fn ending_what_stands(url: &str) -> String {
     let more = if url.contains('?') { '&' } else { '?' };
@@ -107,8 +108,8 @@ fn ending_what_stands(url: &str) -> String {
 pub fn run(orders: &Orders) {
     let log = Arc::new(Log::to_file(&orders.log, orders.number));
     let runtime = match orders.lease {
-        // Who is to stand still must not do so while another thread of his is in the middle of renewing the lease: SQLite
-        // would let nobody else write.
+        // Who is to stand still must not do so while another thread of his is in the middle of renewing the
+        // lease: SQLite would let nobody else write.
         Some(_) => Builder::new_current_thread().enable_all().build().unwrap(),
         None => Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap(),
     };
@@ -167,7 +168,8 @@ async fn open(orders: &Orders, world: &World) -> Result<Arc<dyn Checkpointer>, S
     }))
 }
 
-/// The server may still be at the last statement of a process that is dead: only who has the thread reads what stays so.
+/// The server may still be at the last statement of a process that is dead: only who has the thread reads
+/// what stays so.
 async fn until_nobody_has(store: &dyn Checkpointer, thread: &str) -> Result<(), StoreError> {
     loop {
         let now = SystemTime::now();

@@ -1,5 +1,5 @@
-//! Faults made by hand, each of which the checks have to see. Most are those of a store: it lies between the engine and the
-//! real one, so that the engine and the watcher believe it.
+//! Faults made by hand, each of which the checks have to see. Most are those of a store: it lies between the
+//! engine and the real one, so that the engine and the watcher believe it.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -59,8 +59,8 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// Those that are seen when one process follows the other, when runs are to store, and by which rules. `IgnoresFences` takes
-    /// two at a time.
+    /// Those that are seen when one process follows the other, when runs are to store, and by which rules.
+    /// `IgnoresFences` takes two at a time.
     pub const ALL: [(Fault, Mode, &'static [Rule]); 18] = [
         (Fault::SpeaksTooSoon, Mode::Sync, &[Rule::NeverAgain, Rule::StaysStored]),
         (Fault::SpeaksLate, Mode::Async, &[Rule::StoredBeforeTheNext]),

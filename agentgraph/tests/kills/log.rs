@@ -1,5 +1,5 @@
-//! The log outside of the store: one line an event, each appended by a single write. A kill may cut that short where a page of
-//! the file ends, so each event begins a line of its own.
+//! The log outside of the store: one line an event, each appended by a single write. A kill may cut that
+//! short where a page of the file ends, so each event begins a line of its own.
 
 use std::collections::HashSet;
 use std::fs::{File, OpenOptions};

@@ -5,8 +5,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// `<place:name>`. The place says when the task runs: `2` is the second superstep, `2.sub.1` the first one of what goes on in
-/// `sub` in the second.
+/// `<place:name>`. The place says when the task runs: `2` is the second superstep, `2.sub.1` the first one of
+/// what goes on in `sub` in the second.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Mark(String);
 
@@ -34,7 +34,8 @@ impl Mark {
         self.place().any(|part| part == "sub")
     }
 
-    /// Whether its task can only begin when the other one has ended. Supersteps follow one another, what has names does not.
+    /// Whether its task can only begin when the other one has ended. Supersteps follow one another, what has
+    /// names does not.
     pub fn comes_after(&self, other: &Mark) -> bool {
         let parts = self.place().zip(other.place()).find(|(mine, its)| mine != its);
         let Some((mine, its)) = parts else { return false };

@@ -21,7 +21,8 @@ fn is_soak() -> bool {
     of_environment("AGENTGRAPH_SOAK", 0) > 0
 }
 
-/// Of the points that a run comes by: the first of each name, and one more that chance has chosen; all in a soak.
+/// Of the points that a run comes by: the first of each name, and one more that chance has chosen; all in a
+/// soak.
 pub fn some_of(passed: &[String], seed: u64) -> Vec<usize> {
     if is_soak() {
         return (0..passed.len()).collect();
@@ -107,8 +108,8 @@ pub fn seen_with(fault: Fault, mode: Mode) -> BTreeSet<Rule> {
     seen
 }
 
-/// A process may write no file that is larger than so many bytes; what the next one finds when it may. It says nothing when
-/// the first one came to the end of the run.
+/// A process may write no file that is larger than so many bytes; what the next one finds when it may. It
+/// says nothing when the first one came to the end of the run.
 pub fn without_room(mode: Mode, bytes: u64) -> Option<(Trial, String)> {
     let mut trial = Trial::new(&Home::Sqlite, Story::LongLoop, mode);
     // The tables are there before the room is gone.
@@ -124,7 +125,8 @@ pub fn without_room(mode: Mode, bytes: u64) -> Option<(Trial, String)> {
     Some((trial, told))
 }
 
-/// One process stands still for longer than its lease, another one takes the thread and ends the run, and the first wakes up.
+/// One process stands still for longer than its lease, another one takes the thread and ends the run, and the
+/// first wakes up.
 pub fn stopped_at(home: &Home, at: usize, mode: Mode, fault: Option<Fault>) -> Trial {
     let mut trial = Trial::new(home, Story::Join, mode).with_fault(fault);
     trial.orders.lease = Some(300);

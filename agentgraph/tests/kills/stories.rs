@@ -235,8 +235,8 @@ fn around(world: &World, inside: CompiledGraph<Ledger>) -> StateGraph<Ledger> {
     graph.edge(["inside", "beside"], "end")
 }
 
-/// Each call adds 14 to what the subgraph remembers, and the thread shows the marks of each call: whatever was killed, they say
-/// 14, 28 and 42. A call that was undone and left a trace makes it more.
+/// Each call adds 14 to what the subgraph remembers, and the thread shows the marks of each call: whatever
+/// was killed, they say 14, 28 and 42. A call that was undone and left a trace makes it more.
 fn memory(world: &World) -> StateGraph<Ledger> {
     let remembers = |world: &World, step: u32, name: &'static str| {
         let world = world.clone();
@@ -280,8 +280,9 @@ fn questions(world: &World) -> StateGraph<Ledger> {
     graph.edge(["ask", "beside"], "end")
 }
 
-/// Asks twice, and has its effect after that: what stands before a question is run again with each answer. The question is
-/// the mark that the answer has to bear, without its brackets, so that it is not taken for one.
+/// Asks twice, and has its effect after that: what stands before a question is run again with each answer.
+/// The question is the mark that the answer has to bear, without its brackets, so that it is not taken for
+/// one.
 fn asks(place: &'static str, world: &World) -> Node<Ledger> {
     let world = world.clone();
     let node = move |ctx: Ctx| {

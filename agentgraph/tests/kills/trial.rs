@@ -171,8 +171,8 @@ impl Trial {
     }
 }
 
-/// This program again. The shell limits the size of its files, and lets it ignore the signal that goes with it, so that it
-/// meets the limit as an error of its writes.
+/// This program again. The shell limits the size of its files, and lets it ignore the signal that goes with
+/// it, so that it meets the limit as an error of its writes.
 fn program(most_bytes: Option<u64>) -> Command {
     let program = std::env::current_exe().unwrap();
     let Some(bytes) = most_bytes else { return Command::new(program) };

@@ -1,4 +1,5 @@
-//! A store that is watched: it comes by a point before and after everything it does, and notes what was stored once that is.
+//! A store that is watched: it comes by a point before and after everything it does, and notes what was
+//! stored once that is.
 
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;

@@ -1,7 +1,8 @@
 //! Random calls against a small model, and what must be true of the tables after each.
 //!
-//! The model keeps every row and write as it was given. Records here are no MessagePack, so each is one large value if it is
-//! long enough: the values that the store has must be the long records that the model has, each once.
+//! The model keeps every row and write as it was given. Records here are no MessagePack, so each is one large
+//! value if it is long enough: the values that the store has must be the long records that the model has,
+//! each once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -289,7 +290,8 @@ proptest! {
     }
 }
 
-/// Every reference resolves, every value is held by something and is what its hash says, every row knows its pieces.
+/// Every reference resolves, every value is held by something and is what its hash says, every row knows its
+/// pieces.
 pub(crate) fn assert_sqlite_is_consistent(path: &Path) {
     let connection = Connection::open(path).unwrap();
     let count = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();

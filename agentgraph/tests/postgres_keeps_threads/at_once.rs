@@ -1,4 +1,5 @@
-//! What several do to one thread, or to one value, at the same moment. Who comes when is decided by locks of the test's own.
+//! What several do to one thread, or to one value, at the same moment. Who comes when is decided by locks of
+//! the test's own.
 
 use std::future::IntoFuture;
 use std::sync::Arc;
@@ -295,7 +296,8 @@ async fn a_value_that_is_taken_over_does_not_go_with_the_last_that_held_it() {
     is_whole_at(&stage, 1).await;
 }
 
-/// Whoever lets a value go waits for those who take it over, then looks; and is not undone because it saw them too late.
+/// Whoever lets a value go waits for those who take it over, then looks; and is not undone because it saw
+/// them too late.
 #[tokio::test]
 async fn a_value_that_is_let_go_stays_with_who_took_it_over_meanwhile() {
     let stage = value_of_a_thread_that_goes().await;

@@ -1,5 +1,6 @@
-//! A private Postgres for the tests of one process: its own folder, port and user. It ends with the process, however that
-//! ends, and never before: a test may drop what it holds of the server while another part of it is at work.
+//! A private Postgres for the tests of one process: its own folder, port and user. It ends with the process,
+//! however that ends, and never before: a test may drop what it holds of the server while another part of it
+//! is at work.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs;
@@ -109,8 +110,8 @@ fn make_data(folder: &Path, user: Option<(u32, u32)>) -> PathBuf {
     data
 }
 
-/// Runs a server, and beside it a shell that reads its input. When that ends, with the process that holds the other end, the shell
-/// ends the server and removes the folder.
+/// Runs a server, and beside it a shell that reads its input. When that ends, with the process that holds the
+/// other end, the shell ends the server and removes the folder.
 const SERVE: &str = r#"
     exec 3<&0
     "$@" >"$FOLDER/log" 2>&1 &
@@ -191,7 +192,8 @@ fn program(name: &str) -> PathBuf {
     folder.unwrap_or_else(|| panic!("no PostgreSQL server is installed: `.ci/test` installs one")).join(name)
 }
 
-/// The folder with the programs of a server: in the path, or where systems keep it out of the path, as `.ci/machine` has them.
+/// The folder with the programs of a server: in the path, or where systems keep it out of the path, as
+/// `.ci/machine` has them.
 fn folder_of_programs() -> Option<PathBuf> {
     let paths = std::env::var_os("PATH").unwrap_or_default();
     let mut folders: Vec<PathBuf> = std::env::split_paths(&paths).collect();

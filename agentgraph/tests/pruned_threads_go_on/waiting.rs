@@ -190,8 +190,8 @@ fn all_sorts(saver: NotingSaver, eager: bool) -> CompiledGraph<Talk> {
     graph.compile().unwrap().checkpointer(saver)
 }
 
-/// Who waits is asked of pending writes alone, without a look at what is to run next. An eager run that was dropped has questions in its
-/// records, too, which are found when it has gone on to where it waits.
+/// Who waits is asked of pending writes alone, without a look at what is to run next. An eager run that was
+/// dropped has questions in its records, too, which are found when it has gone on to where it waits.
 async fn tells_what_the_thread_says(
     graph: &CompiledGraph<Talk>,
     may_miss: bool,

@@ -1,5 +1,5 @@
-//! Threads with updates of random sizes, calls that begin anew, forks and calls that store at their end; and what a full
-//! record of a state must hold, worked out from its values alone.
+//! Threads with updates of random sizes, calls that begin anew, forks and calls that store at their end; and
+//! what a full record of a state must hold, worked out from its values alone.
 
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -283,7 +283,8 @@ pub async fn play(calls: &[Call], saver: &(impl Checkpointer + Clone)) -> Vec<Kn
     known
 }
 
-/// The bytes of the operations of a full, by field: each value as MessagePack with what says which field it is and how long.
+/// The bytes of the operations of a full, by field: each value as MessagePack with what says which field it
+/// is and how long.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Live(pub [u64; 6]);
 

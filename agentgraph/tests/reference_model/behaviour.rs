@@ -1,4 +1,5 @@
-//! What nodes and routers do, as a function of nothing but what they see. The model and the engine's nodes both ask here.
+//! What nodes and routers do, as a function of nothing but what they see. The model and the engine's nodes
+//! both ask here.
 
 use super::shape::{From, NODES, Shape, Target, name};
 use super::world::{Channel, World, Write, Writes};

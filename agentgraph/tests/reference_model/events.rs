@@ -1,5 +1,5 @@
-//! What a stream shows, ordered as far as it is promised: barriers one after the other, and between two of them what is told
-//! of each task by itself.
+//! What a stream shows, ordered as far as it is promised: barriers one after the other, and between two of
+//! them what is told of each task by itself.
 
 use std::collections::BTreeMap;
 

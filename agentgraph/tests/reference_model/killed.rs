@@ -1,5 +1,5 @@
-//! Threads whose calls are cut short. Each call is a process of its own: a runtime and a graph that nothing outlives but the
-//! store. Whoever finds the thread afterwards goes by what it says.
+//! Threads whose calls are cut short. Each call is a process of its own: a runtime and a graph that nothing
+//! outlives but the store. Whoever finds the thread afterwards goes by what it says.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -85,8 +85,8 @@ impl<'a> Life<'a> {
         Life { shape, store, outside, manner, kills: 0 }
     }
 
-    /// Lives it, each process up to one of these ends and the others to theirs. Checks at every end that `expected` goes on
-    /// from what is there. Gives what the last call came to, and the thread's history.
+    /// Lives it, each process up to one of these ends and the others to theirs. Checks at every end that
+    /// `expected` goes on from what is there. Gives what the last call came to, and the thread's history.
     pub fn live(&mut self, ends: &[End], expected: &[Seen]) -> (Option<Came>, Vec<Seen>) {
         let (mut ends, mut last) = (ends.iter(), None);
         let mut left = Left { told: None, history: Vec::new(), status: None };
@@ -120,7 +120,8 @@ impl<'a> Life<'a> {
         (last, left.history)
     }
 
-    /// Plays a thread that is stored at the end of each call. A call that is cut short has not happened, or has.
+    /// Plays a thread that is stored at the end of each call. A call that is cut short has not happened, or
+    /// has.
     pub fn play(&mut self, scenes: &[Scene], ends: &[End]) {
         let mut ends = ends.iter();
         let nothing = (Vec::new(), None);
@@ -136,7 +137,8 @@ impl<'a> Life<'a> {
                 if (&left.history, &left.status) == before {
                     continue;
                 }
-                // Cut short behind its commit: it stands, and what its tasks left behind beside it may be missing.
+                // Cut short behind its commit: it stands, and what its tasks left behind beside it may be
+                // missing.
                 assert_eq!(left.history, scene.history, "act {round}, {doing:?}");
                 if left.status == scene.status {
                     break;

@@ -316,7 +316,8 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// A new run: its own channels and what was for the next superstep only are gone, START's edges are followed.
+    /// A new run: its own channels and what was for the next superstep only are gone, START's edges are
+    /// followed.
     fn begin(&mut self, input: &[Write]) -> Result<(), &'static str> {
         self.begin_with(given(input))
     }
@@ -588,7 +589,8 @@ impl<'a> Model<'a> {
         inner
     }
 
-    /// Its updates one after the other, as one writer. What was for the next superstep only is that of the last one.
+    /// Its updates one after the other, as one writer. What was for the next superstep only is that of the
+    /// last one.
     fn sum(&self) -> Vec<Writes> {
         let supersteps = self.wrote.len();
         let updates =
@@ -601,7 +603,8 @@ impl<'a> Model<'a> {
         kept.collect()
     }
 
-    /// Attempt after attempt, until one is the last. A failure is its text, as a handler sees it, and its code.
+    /// Attempt after attempt, until one is the last. A failure is its text, as a handler sees it, and its
+    /// code.
     fn attempts(&mut self, at: usize, called: &Called) -> Result<Attempt, (String, &'static str)> {
         let node = &self.shape.nodes[called.node];
         let (step, index) = (self.step, at as u32);
@@ -696,8 +699,8 @@ impl<'a> Model<'a> {
         if self.step == 0 { self.now } else { time_at(self.world.tick) }
     }
 
-    /// Nodes in order of declaration, each once; then dispatches in the order they were made. Deferred nodes wait until there
-    /// is nothing else.
+    /// Nodes in order of declaration, each once; then dispatches in the order they were made. Deferred nodes
+    /// wait until there is nothing else.
     fn settle(&mut self, next: Vec<Task>, now: u64) {
         let (dispatched, pulled): (Vec<Task>, Vec<Task>) =
             next.into_iter().partition(|(_, input)| input.is_some());

@@ -148,7 +148,8 @@ fn plan() -> impl Strategy<Value = Plan> {
 /// How many nodes a graph in a node has.
 const INNER: usize = 3;
 
-/// A graph for the inside of a node: without loops, without static interrupts, and nothing in it leads nowhere.
+/// A graph for the inside of a node: without loops, without static interrupts, and nothing in it leads
+/// nowhere.
 fn child(depth: u32) -> BoxedStrategy<Child> {
     let edge = (prop::option::of(0..INNER), 0..INNER).prop_map(|(from, to)| match from {
         Some(from) if from < to => (Some(from), to),
@@ -256,7 +257,8 @@ pub fn nested_shapes() -> impl Strategy<Value = Shape> {
         for (at, child) in children {
             shape.nodes[at] = graph_node(shape.nodes[at].clone(), child, Memory::PerCall);
         }
-        // A graph does not handle failures, nor what is done beyond the limit; one over the same state takes no input.
+        // A graph does not handle failures, nor what is done beyond the limit; one over the same state takes
+        // no input.
         let is_graph: Vec<bool> = shape.nodes.iter().map(|node| node.child.is_some()).collect();
         let takes_input = |node: &NodeShape| node.child.as_ref().is_none_or(|child| child.embedded);
         let takes: Vec<bool> = shape.nodes.iter().map(takes_input).collect();

@@ -77,7 +77,8 @@ impl Author<'_> {
         }
         let status = model.status();
         let is_hopeless = last.is_some_and(Came::is_hopeless);
-        // After a failed merge only what gives the superstep up is predictable: who was stored depends on who was pending.
+        // After a failed merge only what gives the superstep up is predictable: who was stored depends on who
+        // was pending.
         let planned =
             self.shape.edits.iter().find(|plan| plan.when == acts && (!is_hopeless || plan.gives_up()));
         let (what, at) = match planned {

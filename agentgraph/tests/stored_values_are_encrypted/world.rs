@@ -139,7 +139,8 @@ fn supersteps(once: &Once) -> StateGraph<Case> {
         .edge("same", "edits")
 }
 
-/// Goes through all of it: a question, a failure, questions inside, time travel, a copy, pruning, what is left open.
+/// Goes through all of it: a question, a failure, questions inside, time travel, a copy, pruning, what is
+/// left open.
 pub(crate) async fn run_supersteps(saver: Arc<dyn Checkpointer>, durability: Durability) -> Case {
     let graph = supersteps(&Once::default()).compile().unwrap().checkpointer(Arc::clone(&saver));
     let asked = graph

@@ -1,4 +1,5 @@
-//! Two processes that do the same at the same moment: both run one test of this program, which does nothing without its orders.
+//! Two processes that do the same at the same moment: both run one test of this program, which does nothing
+//! without its orders.
 #![allow(clippy::unwrap_used)]
 
 use std::ffi::{OsStr, OsString};

@@ -1,4 +1,5 @@
-//! A graph without a barrier: a slow branch beside one that is quick a thousand times, over a state of a megabyte.
+//! A graph without a barrier: a slow branch beside one that is quick a thousand times, over a state of a
+//! megabyte.
 
 use std::hint::black_box;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! A step costs the same whatever it does not touch: more nodes, more channels, a larger state. The floor here is the
-//! engine itself on the small one.
+//! A step costs the same whatever it does not touch: more nodes, more channels, a larger state. The floor
+//! here is the engine itself on the small one.
 
 use agentgraph::prelude::*;
 

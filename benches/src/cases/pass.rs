@@ -1,5 +1,6 @@
-//! Passes of dependency graphs of a million nodes that do next to nothing, beside a walk over a petgraph graph that calls
-//! the same functions: Kahn's, with a queue. And what a temporary edit costs, in a small graph and in a large one.
+//! Passes of dependency graphs of a million nodes that do next to nothing, beside a walk over a petgraph
+//! graph that calls the same functions: Kahn's, with a queue. And what a temporary edit costs, in a small
+//! graph and in a large one.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -221,7 +222,8 @@ fn built(shape: fn() -> Edges) -> Vec<Figure> {
     ]
 }
 
-/// A pass whose first node puts temporary nodes between itself and the last: an edit more for each edge of theirs.
+/// A pass whose first node puts temporary nodes between itself and the last: an edit more for each edge of
+/// theirs.
 fn edited() -> Vec<Entrant> {
     let runtime = one_thread();
     let pass = |edits: usize| {

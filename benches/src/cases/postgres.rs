@@ -1,5 +1,5 @@
-//! A checkpoint in a Postgres database after every step, and what is asked of a thread that was stored there. The server does
-//! most of the work, so the clock on the wall is read.
+//! A checkpoint in a Postgres database after every step, and what is asked of a thread that was stored there.
+//! The server does most of the work, so the clock on the wall is read.
 
 use std::cell::Cell;
 use std::future::{Future, IntoFuture};

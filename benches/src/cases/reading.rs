@@ -1,4 +1,5 @@
-//! What is asked of a thread that was stored: its state after few and many steps, its history, and to go on with an answer.
+//! What is asked of a thread that was stored: its state after few and many steps, its history, and to go on
+//! with an answer.
 
 use std::cell::Cell;
 use std::future::IntoFuture;

@@ -76,8 +76,8 @@ pub(crate) struct Bare {
 const INSERT: &str = "INSERT INTO record (thread, step, bytes) VALUES (?1, ?2, ?3)";
 
 impl Bare {
-    /// Each case takes the kind of table that is faster there: `WITHOUT ROWID` for one small record after the other, a plain
-    /// one for records of a kilobyte and for many threads in turns.
+    /// Each case takes the kind of table that is faster there: `WITHOUT ROWID` for one small record after the
+    /// other, a plain one for records of a kilobyte and for many threads in turns.
     pub(crate) fn open(without_rowid: bool) -> Self {
         let folder = Folder::new();
         let connection = open(&folder.file("bare.db"), if without_rowid { "WITHOUT ROWID" } else { "" });

@@ -1,5 +1,5 @@
-//! Threads that wait for answers: that there are very many of them costs the one that is answered nothing. The floor is the engine
-//! itself among few.
+//! Threads that wait for answers: that there are very many of them costs the one that is answered nothing.
+//! The floor is the engine itself among few.
 
 use std::rc::Rc;
 use std::sync::Arc;

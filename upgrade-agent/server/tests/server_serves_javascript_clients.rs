@@ -1,6 +1,6 @@
-//! UpGrade's own client libraries for JavaScript, 6.5, 6.2 and 5.1, find what they need, in Node and in a page.
-//! `javascript_clients/run.sh` plays the real ones; here is said what they said there, with all their headers,
-//! and every answer is looked at as they and a browser look at it.
+//! UpGrade's own client libraries for JavaScript, 6.5, 6.2 and 5.1, find what they need, in Node and in a
+//! page. `javascript_clients/run.sh` plays the real ones; here is said what they said there, with all their
+//! headers, and every answer is looked at as they and a browser look at it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "fixtures/recording.rs"]

@@ -1,5 +1,5 @@
-//! Whatever updates come, in whatever order: an experiment is what a small model of UpGrade's rules makes of them, and so
-//! are the answers. Who was somewhere early is left out by a start, and never by an update.
+//! Whatever updates come, in whatever order: an experiment is what a small model of UpGrade's rules makes of
+//! them, and so are the answers. Who was somewhere early is left out by a start, and never by an update.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "fixtures/recording.rs"]

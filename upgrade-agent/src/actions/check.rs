@@ -20,7 +20,8 @@ use simulations::{check_balance, check_journey, check_visit};
 use students::{check_init, check_mark, check_user};
 use words::{check_known, in_context, not_a_word};
 
-/// Says what is wrong with an action and what would do, a sentence each. What the facts do not hold is not checked.
+/// Says what is wrong with an action and what would do, a sentence each. What the facts do not hold is not
+/// checked.
 ///
 /// ```
 /// use serde_json::json;

@@ -26,8 +26,8 @@ pub enum DecodeError {
     Invalid(Vec<String>),
 }
 
-/// Turns parameters into an action. A parameter that is `null` counts as not given, and so does a decision point of which
-/// only the site or only the target is said yet.
+/// Turns parameters into an action. A parameter that is `null` counts as not given, and so does a decision
+/// point of which only the site or only the target is said yet.
 ///
 /// # Errors
 /// Parameters that do not fit come before parameters that are missing.
@@ -93,8 +93,8 @@ pub(super) fn schema_of<T: JsonSchema>() -> Value {
     schema
 }
 
-/// The known word that is nearest to a wrong one, whatever the case, if one is near. Telling how near takes the product of
-/// the lengths, so a text that is no word is near to none.
+/// The known word that is nearest to a wrong one, whatever the case, if one is near. Telling how near takes
+/// the product of the lengths, so a text that is no word is near to none.
 pub(super) fn nearest<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     if wrong.len() > LONGEST_WORD {
         return None;
@@ -124,7 +124,8 @@ fn is_about(error: &serde_json::Error, missing: &[String]) -> bool {
     missing.iter().any(|name| said.starts_with(&format!("missing field `{name}`")))
 }
 
-/// Serde does not say in which parameter it failed: it is the one without which it fails otherwise, or not at all.
+/// Serde does not say in which parameter it failed: it is the one without which it fails otherwise, or not at
+/// all.
 fn misfit(kind: ActionKind, params: &Params, error: &serde_json::Error) -> String {
     let said = error.to_string();
     let shown = shown_to(&said, LONGEST_REASON);

@@ -19,8 +19,8 @@ pub struct Facts<'a> {
     pub enrollment: Option<&'a EnrollmentDetail>,
     /// Who is excluded from every experiment of the context that the action is about.
     pub globally_excluded: Option<&'a GlobalExclusion>,
-    /// At least how many students were at the points that leave early visitors out, as far as enrolments tell: of visits
-    /// without one the server tells nothing.
+    /// At least how many students were at the points that leave early visitors out, as far as enrolments
+    /// tell: of visits without one the server tells nothing.
     pub seen_before: Option<u64>,
     /// The most students that one simulation may play; 1,000 if it is not known.
     pub max_students: Option<u32>,

@@ -1,5 +1,5 @@
-//! Decision points of which only one half is said yet, the site or the target. Such a place is neither given nor wrong:
-//! the other half is asked for.
+//! Decision points of which only one half is said yet, the site or the target. Such a place is neither given
+//! nor wrong: the other half is asked for.
 
 use serde_json::Value;
 

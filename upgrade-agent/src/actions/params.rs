@@ -105,7 +105,8 @@ pub struct UpdateExperiment {
     /// All decision points as they shall be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision_points: Option<Vec<DecisionPointParam>>,
-    /// Change conditions or decision points although the experiment is running or paused. Only if the user insists.
+    /// Change conditions or decision points although the experiment is running or paused. Only if the user
+    /// insists.
     #[serde(default, skip_serializing_if = "is_false")]
     pub force: bool,
 }
@@ -116,8 +117,8 @@ pub struct UpdateExperiment {
 pub struct UpdateExperimentStatus {
     /// The experiment's id, a UUID.
     pub experiment_id: String,
-    /// Where to: `enrolling` starts it, `enrollmentComplete` stops enrolment (this is what "stop" means), `cancelled` ends
-    /// it.
+    /// Where to: `enrolling` starts it, `enrollmentComplete` stops enrolment (this is what "stop" means),
+    /// `cancelled` ends it.
     pub status: ExperimentState,
     /// Make a move that is not a usual one. Only if the user insists.
     #[serde(default, skip_serializing_if = "is_false")]

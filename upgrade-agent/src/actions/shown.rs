@@ -1,5 +1,5 @@
-//! Texts of others in the agent's own sentences. A name is whatever somebody typed into the server: it must not end a
-//! line of a question, hide a part of it, or push the rest off the screen.
+//! Texts of others in the agent's own sentences. A name is whatever somebody typed into the server: it must
+//! not end a line of a question, hide a part of it, or push the rest off the screen.
 
 /// The longest such text, in characters.
 const LONGEST: usize = 120;
@@ -23,7 +23,8 @@ pub(crate) fn on_one_line(text: &str) -> String {
     text.chars().map(|sign| if is_hidden(sign) { ' ' } else { sign }).collect()
 }
 
-/// Control signs (line ends and escapes among them), and what changes the direction of reading or has no width.
+/// Control signs (line ends and escapes among them), and what changes the direction of reading or has no
+/// width.
 fn is_hidden(sign: char) -> bool {
     sign.is_control()
         || matches!(sign, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')

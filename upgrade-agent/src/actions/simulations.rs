@@ -37,18 +37,20 @@ pub struct VisitDecisionPoint {
     pub working_group: Option<BTreeMap<String, String>>,
 }
 
-/// What `test_condition_balance` needs: does the split of an experiment's conditions come out as its weights say?
+/// What `test_condition_balance` needs: does the split of an experiment's conditions come out as its weights
+/// say?
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TestConditionBalance {
     /// The experiment's id, a UUID.
     pub experiment_id: String,
-    /// How many students to play, from 1 up, at most 1000 unless the agent was given another bound; 100 if not given.
+    /// How many students to play, from 1 up, at most 1000 unless the agent was given another bound; 100 if
+    /// not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub num_users: Option<i64>,
-    /// `offline` computes the draws from ids and weights and leaves nothing on the server; `live` starts the experiment if
-    /// need be, plays the students and restores its status. If not given: offline for an experiment that is enrolling,
-    /// since real students are in it, and live otherwise.
+    /// `offline` computes the draws from ids and weights and leaves nothing on the server; `live` starts the
+    /// experiment if need be, plays the students and restores its status. If not given: offline for an
+    /// experiment that is enrolling, since real students are in it, and live otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<BalanceMode>,
     /// The place; with `target` one of the experiment's decision points. The first one if not given.
@@ -57,7 +59,8 @@ pub struct TestConditionBalance {
     /// What is at the place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
-    /// Groups that all students are in, by kind. If not given, each student of a group experiment has a group of his own.
+    /// Groups that all students are in, by kind. If not given, each student of a group experiment has a group
+    /// of his own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<BTreeMap<String, Vec<String>>>,
     /// The group by kind in which all students work.
@@ -87,12 +90,12 @@ pub struct SimulateUserJourney {
     /// The students' ids. Without them, `num_users` students with new ids.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub user_ids: Vec<String>,
-    /// How many students with new ids, from 1 up, at most 1000 unless the agent was given another bound; one if not
-    /// given.
+    /// How many students with new ids, from 1 up, at most 1000 unless the agent was given another bound; one
+    /// if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub num_users: Option<i64>,
-    /// The experiment's id, a UUID: whose decision points are visited if no steps are given, and whose status `set_status`
-    /// changes.
+    /// The experiment's id, a UUID: whose decision points are visited if no steps are given, and whose status
+    /// `set_status` changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub experiment_id: Option<String>,
     /// The groups that the students are in at first, by kind.
@@ -101,8 +104,8 @@ pub struct SimulateUserJourney {
     /// The group by kind in which the students work at first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub working_group: Option<BTreeMap<String, String>>,
-    /// What the students go through; if not given, a visit at each decision point of the experiment, or at each where
-    /// they are assigned something.
+    /// What the students go through; if not given, a visit at each decision point of the experiment, or at
+    /// each where they are assigned something.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<JourneyStep>,
     /// Change the status by moves that are not usual ones. Only if the user insists.

@@ -1,7 +1,7 @@
 //! Which moves between statuses are usual.
 //!
-//! The server refuses none, so this table is all that stands between a slip of the tongue and a running experiment that
-//! is suddenly archived. A move that is not in it needs the force flag.
+//! The server refuses none, so this table is all that stands between a slip of the tongue and a running
+//! experiment that is suddenly archived. A move that is not in it needs the force flag.
 
 use crate::client::ExperimentState;
 use ExperimentState::{Archived, Cancelled, Enrolling, EnrollmentComplete, Inactive, Preview, Scheduled};

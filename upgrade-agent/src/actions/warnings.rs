@@ -1,5 +1,5 @@
-//! What is allowed and probably not meant: each as a value, with its words in one place. When one is due is told by
-//! [`due`].
+//! What is allowed and probably not meant: each as a value, with its words in one place. When one is due is
+//! told by [`due`].
 
 mod due;
 mod enrolments;

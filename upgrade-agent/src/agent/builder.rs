@@ -85,8 +85,9 @@ impl UpgradeAgentBuilder {
         self
     }
 
-    /// The most simulated students of one balance test or journey; 1,000 if not set. More are refused before anything is
-    /// asked. 0 counts as 1: played students stay on the server, and none at all would leave nothing to play.
+    /// The most simulated students of one balance test or journey; 1,000 if not set. More are refused before
+    /// anything is asked. 0 counts as 1: played students stay on the server, and none at all would leave
+    /// nothing to play.
     ///
     /// ```
     /// use upgrade_agent::agent::UpgradeAgent;
@@ -99,8 +100,8 @@ impl UpgradeAgentBuilder {
         self
     }
 
-    /// Where the keys of approvals come from; random if not set. They must differ from each other: a created experiment
-    /// gets its key as its id.
+    /// Where the keys of approvals come from; random if not set. They must differ from each other: a created
+    /// experiment gets its key as its id.
     pub fn ids(mut self, ids: impl Fn() -> Uuid + Send + Sync + 'static) -> Self {
         self.settings.ids = Arc::new(ids);
         self

@@ -15,7 +15,8 @@ use crate::state::ConversationState;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum TurnEvent {
-    /// The reply of an unfinished turn, which was ended first. It comes before all else, and is in [`Turn::recovered`] too.
+    /// The reply of an unfinished turn, which was ended first. It comes before all else, and is in
+    /// [`Turn::recovered`] too.
     Recovered(String),
     /// A node has begun.
     Node(String),

@@ -1,5 +1,5 @@
-//! Whose turn it is on a thread, what was going on there when a message came, and which question its caller has got. Knows
-//! nothing of what turns do.
+//! Whose turn it is on a thread, what was going on there when a message came, and which question its caller
+//! has got. Knows nothing of what turns do.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -47,7 +47,8 @@ impl Threads {
         Arrival { thread, free: begun == ended, begun }
     }
 
-    /// Waits until no turn runs, and keeps them away. A message that comes meanwhile does not count as one that waited.
+    /// Waits until no turn runs, and keeps them away. A message that comes meanwhile does not count as one
+    /// that waited.
     pub(super) async fn between_turns(&self, thread: &str) -> OwnedMutexGuard<()> {
         Arc::clone(&self.thread(thread).lock).lock_owned().await
     }

@@ -8,7 +8,8 @@ use crate::state::{ConversationState, PendingSummary, ResponseKind, TurnError};
 /// One turn, ended.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Turn {
-    /// How many turns the thread has had with this one; what [`UpgradeAgent::heard`](super::UpgradeAgent::heard) is told.
+    /// How many turns the thread has had with this one; what
+    /// [`UpgradeAgent::heard`](super::UpgradeAgent::heard) is told.
     pub number: u64,
     /// What the agent says.
     pub reply: String,

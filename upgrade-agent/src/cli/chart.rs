@@ -1,6 +1,7 @@
 //! How a split came out, drawn: a bar for each condition, and a mark where it should end.
 //!
-//! Where nothing can be drawn (a pipe, a file) the figures stand alone, if the reply has not told them already.
+//! Where nothing can be drawn (a pipe, a file) the figures stand alone, if the reply has not told them
+//! already.
 
 use unicode_width::UnicodeWidthStr;
 use upgrade_agent::agent::Turn;

@@ -61,7 +61,8 @@ struct Chat {
     listed: Vec<String>,
     /// Whether the next message may be a yes.
     waits_for_yes: bool,
-    /// The last turn of the thread whose reply stands on this screen; another process may have gone on with it since.
+    /// The last turn of the thread whose reply stands on this screen; another process may have gone on with
+    /// it since.
     shown: u64,
     questions: Questions,
     /// Whether a reply could not be printed.
@@ -108,7 +109,8 @@ impl Chat {
         self.open_thread().await;
     }
 
-    /// Where Ctrl-C is a signal and not a key it leaves. A line that is there comes first: the interrupt is then for its turn.
+    /// Where Ctrl-C is a signal and not a key it leaves. A line that is there comes first: the interrupt is
+    /// then for its turn.
     async fn typed(&self, keyboard: &mut Keyboard, interrupts: &mut Interrupts) -> Typed {
         let edited = keyboard.is_edited();
         if edited {
@@ -251,7 +253,8 @@ impl Chat {
         }
     }
 
-    /// Notes that what was asked so far came out: a yes to it counts here, and in every process that has shown nothing yet.
+    /// Notes that what was asked so far came out: a yes to it counts here, and in every process that has
+    /// shown nothing yet.
     async fn heard(&mut self, turn: u64) {
         self.is_unread |= self.screen.has_lost();
         self.shown = turn;
@@ -277,7 +280,8 @@ impl Chat {
     }
 }
 
-/// Whether a word is to be typed: it is not offered as an answer with a number, and a number is no answer to it.
+/// Whether a word is to be typed: it is not offered as an answer with a number, and a number is no answer to
+/// it.
 fn wants_a_word(pending: Option<&PendingSummary>) -> bool {
     matches!(pending, Some(PendingSummary::Confirmation { answer: ConfirmKind::TypeDelete, .. }))
 }

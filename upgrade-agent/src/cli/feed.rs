@@ -123,8 +123,8 @@ impl Feed {
         self.heard(&thread, state.turns).await
     }
 
-    /// A question that is printed can be answered, here or by a process that has printed nothing yet; what could not be printed
-    /// is not answered.
+    /// A question that is printed can be answered, here or by a process that has printed nothing yet; what
+    /// could not be printed is not answered.
     async fn heard(&mut self, thread: &str, turn: u64) -> Result<(), Failure> {
         if self.screen.has_lost() {
             return Err(Failure::Output);

@@ -1,12 +1,13 @@
 //! Texts of others without what a terminal would obey: the name of an experiment may hold any character.
 //!
-//! A control character is shown by its picture or its number, never left out: whoever looks shall see that it is there.
+//! A control character is shown by its picture or its number, never left out: whoever looks shall see that it
+//! is there.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// The text with every control character but line breaks and tabs made visible, and the marks that turn the direction of
-/// the text around them.
+/// The text with every control character but line breaks and tabs made visible, and the marks that turn the
+/// direction of the text around them.
 pub(super) fn harmless(text: &str) -> Cow<'_, str> {
     replaced(text, |c| is_unruly(c) && c != '\n' && c != '\t')
 }

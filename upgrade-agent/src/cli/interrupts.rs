@@ -1,9 +1,10 @@
-//! Ctrl-C as a signal. Whoever asks later hears of it too: from the first word on no interrupt is lost between a turn and the
-//! prompt, and none ends the program by itself.
+//! Ctrl-C as a signal. Whoever asks later hears of it too: from the first word on no interrupt is lost
+//! between a turn and the prompt, and none ends the program by itself.
 
 use std::io;
 
-/// The interrupts of this process. One that came while nobody waited is told to the next who does; several count as one.
+/// The interrupts of this process. One that came while nobody waited is told to the next who does; several
+/// count as one.
 pub(super) struct Interrupts(Signals);
 
 #[cfg(unix)]

@@ -33,7 +33,8 @@ const PROMPT: &str = "> ";
 pub(super) struct Keyboard {
     /// What came, and how many questions had been put then.
     typed: Receiver<(Typed, u64)>,
-    /// Asks for one line, and tells whether it is to be typed from now on. Without it lines come by themselves.
+    /// Asks for one line, and tells whether it is to be typed from now on. Without it lines come by
+    /// themselves.
     asks: Option<UnboundedSender<bool>>,
     /// Whether a person types, who may be faster than the reply.
     by_person: bool,
@@ -79,8 +80,8 @@ impl Keyboard {
         self.questions.clone()
     }
 
-    /// The next line that a person types now that he can read the last question; what he typed before is dropped. A program
-    /// may write its lines ahead.
+    /// The next line that a person types now that he can read the last question; what he typed before is
+    /// dropped. A program may write its lines ahead.
     pub(super) async fn answer(&mut self) -> Typed {
         self.line_of(self.by_person).await
     }
@@ -109,8 +110,8 @@ impl Keyboard {
         Keyboard { typed, asks: None, by_person: false, questions }
     }
 
-    /// The terminal is the editor's only while a line is asked for: in between Ctrl-C is a signal again, and the terminal
-    /// itself keeps what is typed.
+    /// The terminal is the editor's only while a line is asked for: in between Ctrl-C is a signal again, and
+    /// the terminal itself keeps what is typed.
     fn edited(mut editor: Editor<(), FileHistory>, screen: Screen, history: PathBuf) -> Self {
         let (sender, typed) = channel(1);
         let (asks, mut asked) = unbounded_channel();

@@ -1,8 +1,8 @@
-//! Printing, and who looks: a person at a terminal, or a pipe. Everything that is printed as text goes through here, and
-//! comes out harmless.
+//! Printing, and who looks: a person at a terminal, or a pipe. Everything that is printed as text goes
+//! through here, and comes out harmless.
 //!
-//! A reader that went away (`| head`) is no failure by itself: what cannot be printed is dropped. But that something was is
-//! known, for a reply that nobody got asks nothing.
+//! A reader that went away (`| head`) is no failure by itself: what cannot be printed is dropped. But that
+//! something was is known, for a reply that nobody got asks nothing.
 
 use std::borrow::Cow;
 use std::io::{IsTerminal, Write, stderr, stdin, stdout};

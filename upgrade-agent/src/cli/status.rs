@@ -1,4 +1,5 @@
-//! The line that tells what goes on, and is gone when there is something to read: a spinner with the node's name, or a bar.
+//! The line that tells what goes on, and is gone when there is something to read: a spinner with the node's
+//! name, or a bar.
 //!
 //! Only on a terminal: elsewhere nothing of it is printed.
 

@@ -1,4 +1,5 @@
-//! Everything a conversation needs: the data folder, the server, the model, the threads, and the agent over them.
+//! Everything a conversation needs: the data folder, the server, the model, the threads, and the agent over
+//! them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -63,8 +64,8 @@ impl World {
         })
     }
 
-    /// Whether a message can be taken now. A yes that cannot be carried out is better given later: before one the server must
-    /// not only be there but let us in.
+    /// Whether a message can be taken now. A yes that cannot be carried out is better given later: before one
+    /// the server must not only be there but let us in.
     pub(super) async fn is_ready(&self, thread: &str) -> Result<(), ClientError> {
         self.client.connect().await?;
         // A thread that cannot be read is told by the turn.
@@ -75,7 +76,8 @@ impl World {
         Ok(())
     }
 
-    /// A plan that was stopped has perhaps set a status that nobody else restores: it is not left until somebody goes on.
+    /// A plan that was stopped has perhaps set a status that nobody else restores: it is not left until
+    /// somebody goes on.
     pub(super) async fn end_plan(&self, thread: &str) -> Option<Turn> {
         let stopped = self.agent.conversation(thread).await.ok().flatten();
         stopped.filter(|state| state.plan.is_some())?;
@@ -125,8 +127,8 @@ fn make_folder(config: &Config) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A folder that was there before may be open to everybody: what is said and stored is not. Made before SQLite opens it, the
-/// file gives its mode to the ones beside it.
+/// A folder that was there before may be open to everybody: what is said and stored is not. Made before
+/// SQLite opens it, the file gives its mode to the ones beside it.
 #[cfg(unix)]
 fn keep_private(file: &Path) {
     use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
@@ -140,7 +142,8 @@ fn keep_private(file: &Path) {
 #[cfg(not(unix))]
 fn keep_private(_: &Path) {}
 
-/// A folder that is there may still be nobody's to write to; SQLite would only say that it cannot open its file.
+/// A folder that is there may still be nobody's to write to; SQLite would only say that it cannot open its
+/// file.
 fn try_to_write(folder: &Path) -> std::io::Result<()> {
     let trial = folder.join(format!(".trial-{}", uuid::Uuid::new_v4()));
     std::fs::File::create_new(&trial)?;

@@ -142,11 +142,11 @@ impl UpgradeClientBuilder {
     ///
     /// # Errors
     ///
-    /// `E_UPGRADE_CONFIG` if the URL is not an absolute `http` or `https` one or carries a user name
-    /// or a password, a query or a fragment; if a token or client key is empty or cannot be sent in a
-    /// header; if there is a token and a service account; if one of them or a client key would go over `http` to another
-    /// machine and that is [not allowed](Self::allow_plain_http); or if the account's file cannot be
-    /// read, has no RSA key or names a token server that is neither `https` nor on this machine.
+    /// `E_UPGRADE_CONFIG` if the URL is not an absolute `http` or `https` one or carries a user name or a
+    /// password, a query or a fragment; if a token or client key is empty or cannot be sent in a header; if
+    /// there is a token and a service account; if one of them or a client key would go over `http` to another
+    /// machine and that is [not allowed](Self::allow_plain_http); or if the account's file cannot be read,
+    /// has no RSA key or names a token server that is neither `https` nor on this machine.
     pub fn build(self) -> Result<UpgradeClient, ClientError> {
         let base = base_url(&self.url)?;
         let is_secret = self.token.is_some() || self.service_account.is_some() || self.client_key.is_some();

@@ -1,4 +1,5 @@
-//! What is told about the settings: each with its value and where it comes from, and of a secret only whether it is set.
+//! What is told about the settings: each with its value and where it comes from, and of a secret only whether
+//! it is set.
 
 use serde::Serialize;
 

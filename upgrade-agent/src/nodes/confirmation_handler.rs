@@ -1,7 +1,7 @@
 //! Asks for a yes, and settles the answer to one. No model has a part in it.
 //!
-//! This file and its child are the only place where an approval can be made, and it is made of one thing: the person's
-//! own next message, said after the question was put and read by [`crate::reply`].
+//! This file and its child are the only place where an approval can be made, and it is made of one thing: the
+//! person's own next message, said after the question was put and read by [`crate::reply`].
 
 mod approval;
 
@@ -85,7 +85,8 @@ fn reassurance(asked: &Confirmation) -> String {
     )
 }
 
-/// Reads the answer. A confirmation that this is not the next message to is dropped like one that was not answered.
+/// Reads the answer. A confirmation that this is not the next message to is dropped like one that was not
+/// answered.
 fn settle(
     update: ConversationStateUpdate,
     asked: &Confirmation,
@@ -128,7 +129,8 @@ fn settle(
     }
 }
 
-/// Reads the answer about a step of a plan that is under way. Only a yes lets it go on; anything else ends it.
+/// Reads the answer about a step of a plan that is under way. Only a yes lets it go on; anything else ends
+/// it.
 fn settle_step(
     update: ConversationStateUpdate,
     going: &PlanRun,

@@ -1,5 +1,6 @@
-//! Collects what a request needs. A model does, with tools over a desk of its own; what becomes of what lies on the desk
-//! is decided here, without it: an error ends the action, a gap is asked for, a complete action is checked and proposed.
+//! Collects what a request needs. A model does, with tools over a desk of its own; what becomes of what lies
+//! on the desk is decided here, without it: an error ends the action, a gap is asked for, a complete action
+//! is checked and proposed.
 
 mod conclude;
 mod facts;

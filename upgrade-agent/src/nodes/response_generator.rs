@@ -1,5 +1,5 @@
-//! Writes the reply. A text that another node knows word for word is passed on as it is; else a model writes, and if it
-//! cannot, the facts are told plainly.
+//! Writes the reply. A text that another node knows word for word is passed on as it is; else a model writes,
+//! and if it cannot, the facts are told plainly.
 //!
 //! Whoever streams the turn gets the reply in pieces: the pieces, one after the other, are the reply.
 

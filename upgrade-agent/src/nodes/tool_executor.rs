@@ -1,8 +1,8 @@
 //! Runs what the person approved, and nothing else.
 //!
-//! The approval was committed before this node runs and is cleared by its own update, so a process that dies in between
-//! runs it again. UpGrade knows no idempotency keys; each action therefore looks first whether it is done already (see
-//! `run`), and one approval has one effect however often it is run.
+//! The approval was committed before this node runs and is cleared by its own update, so a process that dies
+//! in between runs it again. UpGrade knows no idempotency keys; each action therefore looks first whether it
+//! is done already (see `run`), and one approval has one effect however often it is run.
 
 pub(crate) mod crowd;
 mod journey;

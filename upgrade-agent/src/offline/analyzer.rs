@@ -47,7 +47,8 @@ fn reads_out_several(reply: &str) -> bool {
     reply.lines().filter(|line| listed(line)).count() > 1
 }
 
-/// "70/30 instead", "call it Bar", "use 300 students": a parameter of the question that was open a moment ago.
+/// "70/30 instead", "call it Bar", "use 300 students": a parameter of the question that was open a moment
+/// ago.
 fn may_change_a_draft(text: &Text) -> bool {
     slots::has_weights(text)
         || text.has(&["instead", "rather", "actually", "but"])

@@ -1,4 +1,5 @@
-//! What UpGrade can do and this agent cannot, by the words that people use for it. The guide lists the same under Limits.
+//! What UpGrade can do and this agent cannot, by the words that people use for it. The guide lists the same
+//! under Limits.
 
 use super::intent::Action;
 use super::lexicon::{self, Concept as C};
@@ -112,7 +113,8 @@ pub(super) fn wish(text: &Text) -> Option<&'static Topic> {
     TOPICS.iter().find(|topic| text.words.iter().filter(plain).any(|word| is_of(topic, word)))
 }
 
-/// The first of the things in TOPICS up to conversations that a message speaks of outside of quotes and names.
+/// The first of the things in TOPICS up to conversations that a message speaks of outside of quotes and
+/// names.
 pub(super) fn thing(text: &Text, is_name: impl Fn(&str) -> bool) -> Option<(&'static Topic, String)> {
     text.words.iter().filter(|word| !word.quoted && !word.is_capital() && !is_name(&word.low)).find_map(
         |word| {

@@ -1,7 +1,8 @@
-//! What a request tells: whose turn it is, what the person said, the situation, and what the tools have answered so far.
+//! What a request tells: whose turn it is, what the person said, the situation, and what the tools have
+//! answered so far.
 //!
-//! Everything comes out of the request; the model remembers nothing between two calls. Nothing here fails: what is not
-//! there reads as nothing.
+//! Everything comes out of the request; the model remembers nothing between two calls. Nothing here fails:
+//! what is not there reads as nothing.
 
 use agentgraph_llm::{ChatRequest, Message, Role};
 use serde_json::{Value, json};

@@ -1,7 +1,8 @@
-//! The offline model as information gatherer: which tools to call next, until there is nothing left to find out.
+//! The offline model as information gatherer: which tools to call next, until there is nothing left to find
+//! out.
 //!
-//! Every round begins anew with all answers of the rounds before. A step asks for an answer with `need`; if it is not there
-//! yet, that call is the next step. Thus the code reads as if the answers were always there.
+//! Every round begins anew with all answers of the rounds before. A step asks for an answer with `need`; if
+//! it is not there yet, that call is the next step. Thus the code reads as if the answers were always there.
 
 mod account;
 mod create;
@@ -125,8 +126,8 @@ impl Gatherer<'_> {
         Ok(changes.then(|| Draft { action, params, asked: Vec::new() }))
     }
 
-    /// Whether a change of something can be one of this action: "make it 30/70", "rename it" is no other way to start an
-    /// experiment, and none to delete it.
+    /// Whether a change of something can be one of this action: "make it 30/70", "rename it" is no other way
+    /// to start an experiment, and none to delete it.
     fn may_change(&self, action: Action) -> bool {
         let designs = slots::has_weights(self.text)
             || slots::filter_mode(self.text).is_some()

@@ -1,8 +1,8 @@
 //! What a message asks for, judged by its verbs, its mood and its topics.
 //!
-//! Nothing here compares whole sentences. Verbs come from `lexicon.rs` with all their forms and slips; `mood.rs` tells an
-//! order from a question about it; `hits.rs` leaves out what is negated or part of a name. Which experiment or context is
-//! meant needs the server's names and is found later, in `slots.rs`.
+//! Nothing here compares whole sentences. Verbs come from `lexicon.rs` with all their forms and slips;
+//! `mood.rs` tells an order from a question about it; `hits.rs` leaves out what is negated or part of a name.
+//! Which experiment or context is meant needs the server's names and is found later, in `slots.rs`.
 
 mod ask;
 mod hits;
@@ -212,7 +212,8 @@ impl Reader<'_> {
         gives && !tests && slots::has_weights(self.text) && self.hits.actions().all(|hit| hit.describes)
     }
 
-    /// "Give Foo a description", "clear the exclusion list of Foo": words that are no verbs of an order elsewhere.
+    /// "Give Foo a description", "clear the exclusion list of Foo": words that are no verbs of an order
+    /// elsewhere.
     fn gives_a_part(&self) -> bool {
         let mut words = self.text.words.iter().skip_while(|word| word.is(&["please", "pls", "kindly"]));
         let leads = words.next().is_some_and(|word| word.is(&["give", "clear", "empty"]));
@@ -277,7 +278,8 @@ impl Reader<'_> {
         (new || any) && self.hits.has(C::Experiment)
     }
 
-    /// "Add a condition", "remove the tag", "make it 70/30": a part of an experiment is the object, not the experiment.
+    /// "Add a condition", "remove the tag", "make it 70/30": a part of an experiment is the object, not the
+    /// experiment.
     fn changes_a_part(&self, verb: &Hit) -> bool {
         if lists::is_about(self.text, verb.at) || verb.low == "make" && self.makes_a_setting() {
             return true;

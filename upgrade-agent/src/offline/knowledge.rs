@@ -1,4 +1,5 @@
-//! What the offline model knows by heart: the words of A/B testing and of UpGrade, as a server of today means them.
+//! What the offline model knows by heart: the words of A/B testing and of UpGrade, as a server of today means
+//! them.
 
 use super::lexicon;
 use super::text::{Text, Word, is_slip_of, stem};

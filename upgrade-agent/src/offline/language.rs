@@ -1,5 +1,5 @@
-//! Whether a message is in another language than English. It knows the small words of German, Spanish and French, and nothing
-//! of what they say.
+//! Whether a message is in another language than English. It knows the small words of German, Spanish and
+//! French, and nothing of what they say.
 
 use super::lexicon;
 use super::text::{Text, Word};

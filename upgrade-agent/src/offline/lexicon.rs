@@ -1,4 +1,5 @@
-//! What single words and verbs with their particles stand for. Words are data here; what a message means is `intent.rs`.
+//! What single words and verbs with their particles stand for. Words are data here; what a message means is
+//! `intent.rs`.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -276,7 +277,8 @@ pub(super) fn is_slip_of_base(word: &Word) -> bool {
     !known && ENTRIES.iter().any(|entry| is_slip_of(&word.low, entry.low))
 }
 
-/// Whether what a word stands for is certain enough to take an order by it: not by one other letter in a short word.
+/// Whether what a word stands for is certain enough to take an order by it: not by one other letter in a
+/// short word.
 pub(super) fn is_sure(word: &Word) -> bool {
     let letters = |low: &str| {
         let mut all: Vec<char> = low.chars().collect();

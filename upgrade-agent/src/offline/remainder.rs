@@ -1,8 +1,9 @@
-//! What of an order nothing was made of: the words that are neither its verb, nor a kind of thing, a name, a value or a filler.
+//! What of an order nothing was made of: the words that are neither its verb, nor a kind of thing, a name, a
+//! value or a filler.
 //!
-//! This is the one rule by which nothing that was said is dropped. Whoever reads an order says what was taken from it; here
-//! every word is held against that, and an order with a word left over is not carried out. A word that
-//! nobody here knows is left over, so a new way to say something fails on the safe side.
+//! This is the one rule by which nothing that was said is dropped. Whoever reads an order says what was taken
+//! from it; here every word is held against that, and an order with a word left over is not carried out. A
+//! word that nobody here knows is left over, so a new way to say something fails on the safe side.
 
 mod fillers;
 
@@ -310,7 +311,8 @@ impl Reader<'_> {
         }
     }
 
-    /// A new experiment is not started: "run an A/B test" and "running at X" create it, "and start it" does not.
+    /// A new experiment is not started: "run an A/B test" and "running at X" create it, "and start it" does
+    /// not.
     fn starts(&self, at: usize) -> bool {
         let acts = |word: &Word| lexicon::concepts(word).first().is_some_and(|concept| *concept <= C::Mark);
         let next = self.text.words.get(at + 1);

@@ -241,8 +241,8 @@ fn after_called(text: &Text) -> Option<String> {
     joined(std::iter::once(first).chain(name_run(&text.words[at + 2..])))
 }
 
-/// The words of a name, up to a clause, a word that ends names, or a participle that tells more of what is named: "Foo9
-/// assigned by group", "Foo9 comparing control and variant".
+/// The words of a name, up to a clause, a word that ends names, or a participle that tells more of what is
+/// named: "Foo9 assigned by group", "Foo9 comparing control and variant".
 fn name_run(words: &[Word]) -> impl Iterator<Item = &Word> {
     let tells = |at: usize, word: &Word| {
         let participle = word.low.len() > 4 && (word.low.ends_with("ed") || word.low.ends_with("ing"));

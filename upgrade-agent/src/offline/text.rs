@@ -1,4 +1,5 @@
-//! Words of a message as they can be compared: lower case, without their endings, forgiving slips of the keyboard.
+//! Words of a message as they can be compared: lower case, without their endings, forgiving slips of the
+//! keyboard.
 //!
 //! It knows English spelling and nothing of experiments.
 
@@ -168,8 +169,8 @@ fn plain(sign: char) -> char {
     }
 }
 
-/// Pieces of the message, and whether each stood between quotes. An apostrophe inside a word is no quote, and a quote
-/// without an end is a sign like others.
+/// Pieces of the message, and whether each stood between quotes. An apostrophe inside a word is no quote, and
+/// a quote without an end is a sign like others.
 fn split_quotes(message: &str) -> Vec<(&str, bool)> {
     let mut pieces = Vec::new();
     let mut rest = message;
@@ -294,8 +295,8 @@ fn undoubled(word: &str) -> &str {
     }
 }
 
-/// Whether one is the other with a slip of the keyboard: one sign in words of four to seven, two in longer ones. The
-/// first sign is rarely the wrong one, and `state` must not become `date`.
+/// Whether one is the other with a slip of the keyboard: one sign in words of four to seven, two in longer
+/// ones. The first sign is rarely the wrong one, and `state` must not become `date`.
 pub(super) fn is_slip_of(written: &str, meant: &str) -> bool {
     let length = meant.chars().count().min(written.chars().count());
     let allowed = match length {

@@ -117,7 +117,8 @@ pub(super) fn name(value: &Value) -> String {
     on_one_line(text(value, &["name"]).unwrap_or("?"))
 }
 
-/// A name is whatever somebody typed into the server: it must not begin a line that reads like the agent's own.
+/// A name is whatever somebody typed into the server: it must not begin a line that reads like the agent's
+/// own.
 pub(super) fn on_one_line(name: &str) -> String {
     name.chars().map(|sign| if sign.is_control() { ' ' } else { sign }).collect()
 }

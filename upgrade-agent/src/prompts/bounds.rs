@@ -1,5 +1,5 @@
-//! How much of a text of others a model gets to read. A name or description is whatever somebody typed into the server; one
-//! of a megabyte must not push the model's duty out of its window.
+//! How much of a text of others a model gets to read. A name or description is whatever somebody typed into
+//! the server; one of a megabyte must not push the model's duty out of its window.
 
 use serde_json::Value;
 

@@ -1,5 +1,5 @@
-//! The gatherer's desk: what one gathering fetches and notes. It lives as long as one call of the node, so nothing on it
-//! can reach another conversation.
+//! The gatherer's desk: what one gathering fetches and notes. It lives as long as one call of the node, so
+//! nothing on it can reach another conversation.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

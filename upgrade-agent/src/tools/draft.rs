@@ -1,7 +1,7 @@
 //! An action in the making, as the gatherer's tools fill it in.
 //!
-//! Tools may be called in any order and at once, so each call only notes what it was told; [`Draft::action`] and
-//! [`Draft::params`] put it together.
+//! Tools may be called in any order and at once, so each call only notes what it was told; [`Draft::action`]
+//! and [`Draft::params`] put it together.
 
 use serde_json::Value;
 

@@ -1,4 +1,5 @@
-//! The gatherer's tools that prepare an action. They fill in a draft; nothing here asks the server or the person.
+//! The gatherer's tools that prepare an action. They fill in a draft; nothing here asks the server or the
+//! person.
 
 use std::sync::Arc;
 
@@ -15,8 +16,8 @@ use crate::state::{ErrorClass, Params};
 struct ActionNeeded {
     /// The action that the person asked for.
     action: ActionKind,
-    /// Whether the person wants another one than the action under way, though of the same kind, such as a second new
-    /// experiment: what was given for the first is dropped.
+    /// Whether the person wants another one than the action under way, though of the same kind, such as a
+    /// second new experiment: what was given for the first is dropped.
     #[serde(default)]
     begins_anew: bool,
     /// Why, in one sentence.
@@ -35,8 +36,8 @@ struct MissingParams {
     /// Names of parameters that the person still has to give.
     #[serde(default)]
     missing_params: Vec<String>,
-    /// What of the message you could make nothing of, in a sentence for the person with the words themselves. Nothing is
-    /// proposed then.
+    /// What of the message you could make nothing of, in a sentence for the person with the words themselves.
+    /// Nothing is proposed then.
     #[serde(default)]
     not_understood: Option<String>,
 }
@@ -117,8 +118,8 @@ pub(super) fn tools(desk: &Arc<Desk>) -> Vec<FnTool> {
     ]
 }
 
-/// Changes the draft and tells the model how it stands. Parameters that do not fit are noted all the same: if the model
-/// does not correct them, the person is told.
+/// Changes the draft and tells the model how it stands. Parameters that do not fit are noted all the same: if
+/// the model does not correct them, the person is told.
 fn note(desk: &Desk, change: impl FnOnce(&mut Draft)) -> Result<Value, ToolError> {
     let mut notes = desk.notes();
     change(&mut notes.draft);

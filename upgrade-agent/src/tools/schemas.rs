@@ -1,5 +1,5 @@
-//! The gatherer's tools that explain an action: its parameters as JSON schema from the Rust types, and what the types
-//! cannot say (see [`guide`]).
+//! The gatherer's tools that explain an action: its parameters as JSON schema from the Rust types, and what
+//! the types cannot say (see [`guide`]).
 
 mod guide;
 

@@ -1,4 +1,5 @@
-//! What the agent's tests share: an agent with a scripted model before an embedded server, with every HTTP call noted.
+//! What the agent's tests share: an agent with a scripted model before an embedded server, with every HTTP
+//! call noted.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 pub(crate) mod proxy;

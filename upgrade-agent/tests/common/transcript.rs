@@ -1,15 +1,17 @@
 //! Transcripts: what is said in, what happens out, in one text.
 //!
-//! A file in `transcripts/` holds the inputs, and after each message, in lines that begin with `|`, what came of it:
-//! the node path, the HTTP calls, the reply and what is waited for then. The check runs the inputs, writes the text anew
-//! and compares. `UPDATE_TRANSCRIPTS=1` writes the file instead, to be read before it is committed.
+//! A file in `transcripts/` holds the inputs, and after each message, in lines that begin with `|`, what came
+//! of it: the node path, the HTTP calls, the reply and what is waited for then. The check runs the inputs,
+//! writes the text anew and compares. `UPDATE_TRANSCRIPTS=1` writes the file instead, to be read before it is
+//! committed.
 //!
 //! Inputs, a line each:
 //! - `given NAME is STATE`: an experiment; `{NAME}` stands for its id everywhere
 //! - `status NAME STATE`: somebody else changes its status
 //! - `server STATUS on METHOD PATH`: the next such request fails with this status
-//! - `model TOOL {...} & TOOL {...}`: the model calls these tools; `model "text"`: it says this; `model fails`;
-//!   `model wants INTENT [CONFIDENCE]` and `model acts ACTION {...}` are short for the usual calls
+//! - `model TOOL {...} & TOOL {...}`: the model calls these tools; `model "text"`: it says this;
+//!   `model fails`; `model wants INTENT [CONFIDENCE]` and `model acts ACTION {...}` are short for the usual
+//!   calls
 //! - `user TEXT`: a message; the model's lines before it are its replies, in order
 //! - `user@THREAD TEXT`: the same on another thread
 

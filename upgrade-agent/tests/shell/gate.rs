@@ -1,5 +1,5 @@
-//! A proxy that holds one request: before the server hears of it, or before the agent hears the answer. Whoever tests kills
-//! the agent meanwhile.
+//! A proxy that holds one request: before the server hears of it, or before the agent hears the answer.
+//! Whoever tests kills the agent meanwhile.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -24,8 +24,8 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    /// Before the server whose API is at `url`; the first request that begins with `line`, such as `POST /experiments `, is
-    /// held.
+    /// Before the server whose API is at `url`; the first request that begins with `line`, such as
+    /// `POST /experiments `, is held.
     pub(crate) fn before(url: &str, line: &str, hold: Hold) -> Self {
         let upstream = url.trim_start_matches("http://").trim_end_matches("/api").to_owned();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

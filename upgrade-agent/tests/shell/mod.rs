@@ -1,5 +1,5 @@
-//! What the tests of the real program share: folders of their own, processes that die with the test, and a proxy that holds
-//! requests.
+//! What the tests of the real program share: folders of their own, processes that die with the test, and a
+//! proxy that holds requests.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 pub(crate) mod gate;

@@ -1,7 +1,8 @@
 //! Large values: stored once, there as long as something holds them, and gone afterwards.
 //!
-//! A store may choose what it takes for large; a text of 120,000 bytes within a record of ours has to be. The first of these clauses
-//! is optional: one that encrypts cannot hold it, since equal values look different there, and holds the others.
+//! A store may choose what it takes for large; a text of 120,000 bytes within a record of ours has to be. The
+//! first of these clauses is optional: one that encrypts cannot hold it, since equal values look different
+//! there, and holds the others.
 
 use std::sync::Arc;
 

@@ -11,8 +11,8 @@ use crate::row::{
     ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row, RowKind, Waiting, WaitingQuery,
 };
 
-/// Makes the calls of a script, one a line, and returns them with an `=> answer` line after each. Lines that begin so are
-/// skipped, so a transcript is a script again. A call that fails answers with its code.
+/// Makes the calls of a script, one a line, and returns them with an `=> answer` line after each. Lines that
+/// begin so are skipped, so a transcript is a script again. A call that fails answers with its code.
 ///
 /// ```text
 /// put THREAD[/NAMESPACE] BRANCH.STEP full|delta RECORD [segment=RECORD] [clears] [by=LEASE]

@@ -20,8 +20,8 @@ pub(super) const CLAUSES: [Clause; 5] = [
     Clause::code("a store that answers at once answers as one that waits", |store| at_once(store).boxed()),
 ];
 
-/// Names that stores have stumbled over: empty, blank, quotes, SQL, NUL, other scripts, one letter in two spellings, case,
-/// wildcards, parameters, separators, the characters at the ends of planes, long ones.
+/// Names that stores have stumbled over: empty, blank, quotes, SQL, NUL, other scripts, one letter in two
+/// spellings, case, wildcards, parameters, separators, the characters at the ends of planes, long ones.
 fn names() -> Vec<String> {
     let mut names: Vec<String> = [
         "",

@@ -1,4 +1,5 @@
-//! Keys and the ring that holds them. Nothing of a key is ever shown, and its bytes are wiped when it is dropped.
+//! Keys and the ring that holds them. Nothing of a key is ever shown, and its bytes are wiped when it is
+//! dropped.
 
 use std::fmt;
 
@@ -10,8 +11,8 @@ use crate::error::{StoreCode, StoreError};
 
 /// A key of 32 bytes, for AES-256-GCM.
 ///
-/// Take it from a file, a key service or the environment; 64 hexadecimal digits of chance are made by `openssl rand -hex 32`.
-/// It must be random: it is no password.
+/// Take it from a file, a key service or the environment; 64 hexadecimal digits of chance are made by
+/// `openssl rand -hex 32`. It must be random: it is no password.
 ///
 /// ```
 /// use agentgraph_checkpoint::EncryptionKey;
@@ -53,8 +54,9 @@ impl EncryptionKey {
         }
     }
 
-    /// The key of one record, made of this one and of the record's own chance. So the number of records that one key may
-    /// encrypt has no limit that anybody could reach: AES-GCM by itself, with random nonces, has one of 2^32.
+    /// The key of one record, made of this one and of the record's own chance. So the number of records that
+    /// one key may encrypt has no limit that anybody could reach: AES-GCM by itself, with random nonces, has
+    /// one of 2^32.
     pub(super) fn of_record(&self, salt: &[u8]) -> Option<LessSafeKey> {
         let made = Prk::new_less_safe(HKDF_SHA256, &*self.0);
         let key = made.expand(&[b"agentgraph record", salt], &AES_256_GCM).ok().map(UnboundKey::from)?;
@@ -89,10 +91,12 @@ impl fmt::Debug for EncryptionKey {
     }
 }
 
-/// Keys by their names: one that everything is encrypted with from now on, and older ones that are only read with.
+/// Keys by their names: one that everything is encrypted with from now on, and older ones that are only read
+/// with.
 ///
-/// The name of its key stands in clear beside everything that is stored, so a name says which key and nothing of it: a date, a
-/// number. To rotate, put a new key in the place of the current one and add that as an older one:
+/// The name of its key stands in clear beside everything that is stored, so a name says which key and nothing
+/// of it: a date, a number. To rotate, put a new key in the place of the current one and add that as an older
+/// one:
 ///
 /// ```
 /// use agentgraph_checkpoint::{EncryptionKey, KeyRing};
@@ -127,7 +131,8 @@ impl KeyRing {
     /// Adds a key that is read with.
     ///
     /// # Errors
-    /// [`StoreCode::UnknownKey`] when the name is empty, longer than 255 bytes, or that of another key in the ring.
+    /// [`StoreCode::UnknownKey`] when the name is empty, longer than 255 bytes, or that of another key in the
+    /// ring.
     pub fn older(mut self, name: impl Into<String>, key: EncryptionKey) -> Result<Self, StoreError> {
         let name = name.into();
         let problem = match name.len() {

@@ -1,6 +1,7 @@
-//! Copies of threads. A store copies bytes as they are, and those are bound to the thread that they were written for. So beside
-//! them, in a namespace of its own, a copy carries permissions: encrypted lists of the threads whose bytes it may hold. The one
-//! of a new copy is written into the *source* before the store copies it, so that there is never a copy without.
+//! Copies of threads. A store copies bytes as they are, and those are bound to the thread that they were
+//! written for. So beside them, in a namespace of its own, a copy carries permissions: encrypted lists of the
+//! threads whose bytes it may hold. The one of a new copy is written into the *source* before the store
+//! copies it, so that there is never a copy without.
 
 use super::seal::{Label, open, seal};
 use super::{EncryptedSaver, KeyRing};

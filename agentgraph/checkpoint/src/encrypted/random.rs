@@ -1,5 +1,5 @@
-//! Where chance comes from. It is given in, so that a source that fails can be tried; it is not open to users, since one that
-//! repeats itself gives everything away.
+//! Where chance comes from. It is given in, so that a source that fails can be tried; it is not open to
+//! users, since one that repeats itself gives everything away.
 
 use std::sync::Arc;
 

@@ -97,12 +97,14 @@ fn lease_from(now: SystemTime) -> (SystemTime, SystemTime) {
 }
 
 impl<C: Checkpointer> EncryptedSaver<C> {
-    /// Encrypts with the current key what a thread holds under others, or in clear, so that an older key is of no use there any
-    /// more. Says how many checkpoints were encrypted anew. A thread that is busy is [`StoreCode::ThreadBusy`].
+    /// Encrypts with the current key what a thread holds under others, or in clear, so that an older key is
+    /// of no use there any more. Says how many checkpoints were encrypted anew. A thread that is busy is
+    /// [`StoreCode::ThreadBusy`].
     ///
-    /// A store can replace a row by a full only, so deltas become fulls: that takes the space of that many whole states. Prune
-    /// first, and then little is left to encrypt; with [`Retention::keep_latest_per_thread`](crate::Retention)
-    /// it is one checkpoint a thread. Copies that were made of the thread before are threads of their own.
+    /// A store can replace a row by a full only, so deltas become fulls: that takes the space of that many
+    /// whole states. Prune first, and then little is left to encrypt; with
+    /// [`Retention::keep_latest_per_thread`](crate::Retention) it is one checkpoint a thread. Copies that
+    /// were made of the thread before are threads of their own.
     ///
     /// ```
     /// # use agentgraph::prelude::*;
@@ -136,7 +138,8 @@ impl<C: Checkpointer> EncryptedSaver<C> {
     /// ```
     ///
     /// # Errors
-    /// When something of the thread cannot be read, or the store fails. What was encrypted anew until then stays so.
+    /// When something of the thread cannot be read, or the store fails. What was encrypted anew until then
+    /// stays so.
     pub async fn reseal(&self, thread: &str) -> Result<u64, StoreError> {
         // What stands behind a delta that becomes a full must not change between the look and the rewriting.
         let taken = self.take(thread).await?;
@@ -174,7 +177,8 @@ impl<C: Checkpointer> EncryptedSaver<C> {
         }
     }
 
-    /// What is to be done on a branch, the newest first: in this order every checkpoint can be read after each part of it.
+    /// What is to be done on a branch, the newest first: in this order every checkpoint can be read after
+    /// each part of it.
     async fn work(&self, place: Place<'_>, branch: u32) -> Result<Vec<Work>, StoreError> {
         let (mut rows, mut before) = (Vec::new(), None);
         loop {
@@ -248,7 +252,8 @@ impl<C: Checkpointer> EncryptedSaver<C> {
         self.put_writes(PutWrites { place, at, fence, writes: &tail.writes }).await
     }
 
-    /// Pending writes on steps that are not there yet cannot be asked for, and would come to light under a key that is gone.
+    /// Pending writes on steps that are not there yet cannot be asked for, and would come to light under a
+    /// key that is gone.
     async fn drop_early_writes(&self, place: Place<'_>, fence: u64, branch: u32) -> Result<(), StoreError> {
         let newest = ListQuery { branch: Some(branch), limit: Some(1), ..ListQuery::default() };
         let Some(newest) = self.inner.list(place, newest).await?.first().map(|row| row.id.step) else {
@@ -258,7 +263,8 @@ impl<C: Checkpointer> EncryptedSaver<C> {
         self.inner.rewrite(Rewrite { place, fence, fulls: &[], unfold: &[], gone: &gone }).await
     }
 
-    /// Everything is bound to the thread itself by now. Permissions of other copies stay: a copy may be under way.
+    /// Everything is bound to the thread itself by now. Permissions of other copies stay: a copy may be under
+    /// way.
     async fn drop_permissions(&self, thread: &str) -> Result<(), StoreError> {
         let place = Place { thread, namespace: PERMISSIONS };
         let rows = self.inner.list(place, ListQuery::default()).await?;

@@ -4,10 +4,10 @@
 //! envelope = 0xc1  version:u8=1  length:u8  key name  check:4  salt:12  nonce:12  ciphertext  tag:16
 //! ```
 //!
-//! `0xc1` is the one byte that begins neither a record nor MessagePack, so what is in clear is known from what is not.
-//! The key of each envelope is made of the named key and the salt (HKDF-SHA-256); `check` tells two keys of one name apart.
-//! Everything before the ciphertext, and the [`Label`], is authenticated with it: bytes that were moved to another place do not
-//! open.
+//! `0xc1` is the one byte that begins neither a record nor MessagePack, so what is in clear is known from
+//! what is not. The key of each envelope is made of the named key and the salt (HKDF-SHA-256); `check` tells
+//! two keys of one name apart. Everything before the ciphertext, and the [`Label`], is authenticated with it:
+//! bytes that were moved to another place do not open.
 
 use ring::aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce};
 
@@ -54,7 +54,8 @@ impl SealError {
     }
 }
 
-/// What an envelope is bound to: everything by which a store finds it, and the thread that it was written for.
+/// What an envelope is bound to: everything by which a store finds it, and the thread that it was written
+/// for.
 pub(super) struct Label(Vec<u8>);
 
 impl Label {

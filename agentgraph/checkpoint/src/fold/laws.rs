@@ -86,8 +86,9 @@ fn is_the_list(base: &[u16], records: &[Vec<Move>]) {
     assert_eq!(read(&referring), list, "over a value that stands elsewhere");
 }
 
-/// Faults that were put in by hand, one by one, and were seen to be caught by it: what happened before the last cut is
-/// forgotten; a cut to more than the list has is taken for its length; a cut to nothing keeps what was appended.
+/// Faults that were put in by hand, one by one, and were seen to be caught by it: what happened before the
+/// last cut is forgotten; a cut to more than the list has is taken for its length; a cut to nothing keeps
+/// what was appended.
 #[test]
 fn a_list_that_is_cut_and_grows_is_the_same_however_it_is_folded() {
     let config =

@@ -7,7 +7,8 @@ use crate::delta::{encode, text, uint};
 
 /// Writes a record's header, key by key, into a buffer that lives as long as the run.
 ///
-/// The map's length is written last: it is a `map 16`, whose two bytes are filled in by [`finish`](Self::finish).
+/// The map's length is written last: it is a `map 16`, whose two bytes are filled in by
+/// [`finish`](Self::finish).
 pub struct HeaderWriter<'a> {
     bytes: &'a mut Vec<u8>,
     keys: u16,

@@ -1,7 +1,7 @@
 //! The open activations of an eager run.
 //!
-//! `next` holds all of them in a full, a segment and the first record of a run. A delta says instead which of them have `ended` and
-//! which have `begun`, or have changed, so that a record is no larger than the change.
+//! `next` holds all of them in a full, a segment and the first record of a run. A delta says instead which of
+//! them have `ended` and which have `begun`, or have changed, so that a record is no larger than the change.
 
 use std::collections::HashSet;
 
@@ -10,8 +10,8 @@ use serde::Deserialize;
 use super::parts::items_of;
 use crate::delta::decode;
 
-/// What tells an activation from all others of its run: the number of the commit that made it, and its place there. One of
-/// another discipline has none.
+/// What tells an activation from all others of its run: the number of the commit that made it, and its place
+/// there. One of another discipline has none.
 type Key = Option<(u64, u32)>;
 
 /// The items of `next`, in the order in which they were made.

@@ -1,7 +1,7 @@
 //! Calls of the server, each in a task of its own.
 //!
-//! Whoever calls may not be polled for long: a run stands still while its stream is not read. What a call has of the store, a
-//! connection, a place in the queue for one, locked rows, must not stand still with him.
+//! Whoever calls may not be polled for long: a run stands still while its stream is not read. What a call has
+//! of the store, a connection, a place in the queue for one, locked rows, must not stand still with him.
 
 use std::panic::resume_unwind;
 

@@ -1,12 +1,14 @@
-//! Large values in the database: kept once, read back into what they were cut out of, and gone with the last piece of them.
+//! Large values in the database: kept once, read back into what they were cut out of, and gone with the last
+//! piece of them.
 //!
-//! Everything here happens within the transaction of the row it is about, after the rows, in this order: pieces are
-//! taken away, values are locked and added, pieces are added, values that nothing holds any more go.
+//! Everything here happens within the transaction of the row it is about, after the rows, in this order:
+//! pieces are taken away, values are locked and added, pieces are added, values that nothing holds any more
+//! go.
 //!
-//! Others store and delete the same values meanwhile. Whoever adds a piece locks its value against removal, and whoever
-//! may remove values locks them against new pieces, then looks at the pieces anew. A transaction locks all that it
-//! needs at once, in order of the hashes, so that two of them seldom wait for each other; where they do all the same, the
-//! server ends one of them, and `repeated` in `postgres.rs` begins it anew.
+//! Others store and delete the same values meanwhile. Whoever adds a piece locks its value against removal,
+//! and whoever may remove values locks them against new pieces, then looks at the pieces anew. A transaction
+//! locks all that it needs at once, in order of the hashes, so that two of them seldom wait for each other;
+//! where they do all the same, the server ends one of them, and `repeated` in `postgres.rs` begins it anew.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +19,8 @@ use super::fault::Fault;
 use super::rows::number;
 use crate::blob::{FoundPiece, Pieces};
 
-/// Puts what stands in a record or a write beside it, as two columns: the places, hashes and bytes of its pieces.
+/// Puts what stands in a record or a write beside it, as two columns: the places, hashes and bytes of its
+/// pieces.
 macro_rules! with_pieces {
     ($row:literal, $owner:literal) => {
         with_pieces!(@ $row, $owner, "piece.at", "blob.hash", "blob.bytes")
@@ -173,7 +176,8 @@ impl<'a> Changes<'a> {
     }
 }
 
-/// Locks the values to come and those that may go, and adds the ones that are not there; these are sent, the others are not.
+/// Locks the values to come and those that may go, and adds the ones that are not there; these are sent, the
+/// others are not.
 async fn hold<'a>(
     transaction: &Transaction<'_>,
     missing: &mut BTreeMap<&'a [u8], &'a [u8]>,

@@ -1,8 +1,8 @@
 //! How every connection of a saver is made, and the sign of life that each of them carries.
 //!
-//! Each holds an advisory lock under the saver's own number, shared with its sisters, for as long as it stands. The server
-//! ends them all with the process, however that dies; so an owner of a lease who holds no lock has most likely died, while
-//! one who lost a connection or two still shows that he lives.
+//! Each holds an advisory lock under the saver's own number, shared with its sisters, for as long as it
+//! stands. The server ends them all with the process, however that dies; so an owner of a lease who holds no
+//! lock has most likely died, while one who lost a connection or two still shows that he lives.
 
 use std::collections::hash_map::RandomState;
 use std::future::Future;

@@ -36,8 +36,8 @@ impl From<StoreError> for Fault {
 }
 
 impl Fault {
-    /// Whether the server undid a transaction because of what another one did at the same moment: both waited for each other,
-    /// what this one refers to was removed, or what it makes was made.
+    /// Whether the server undid a transaction because of what another one did at the same moment: both waited
+    /// for each other, what this one refers to was removed, or what it makes was made.
     pub(super) fn is_clash(&self) -> bool {
         let clashes = [
             &SqlState::T_R_DEADLOCK_DETECTED,

@@ -13,9 +13,9 @@ use super::{as_time, from_time};
 use crate::lease::{Claim, LeaseTerms};
 use crate::row::Place;
 
-/// How long an owner without any connection is taken for alive, if nobody says otherwise. The server ends the connections of a
-/// process that dies, and also, when it is restarted or cut off, those of one that lives; this one connects again at once,
-/// and some times more within this.
+/// How long an owner without any connection is taken for alive, if nobody says otherwise. The server ends the
+/// connections of a process that dies, and also, when it is restarted or cut off, those of one that lives;
+/// this one connects again at once, and some times more within this.
 pub(super) const GRACE: Duration = Duration::from_secs(1);
 
 /// Microseconds by the server's clock.
@@ -25,8 +25,9 @@ macro_rules! server_now {
     };
 }
 
-/// The clocks of two machines differ, so what another saver has ends by the server's. Who asks for what he has himself goes by his
-/// own; so does who meets a lease without an end, which a release took that went by the clients' clocks.
+/// The clocks of two machines differ, so what another saver has ends by the server's. Who asks for what he
+/// has himself goes by his own; so does who meets a lease without an end, which a release took that went by
+/// the clients' clocks.
 const TAKE: &str = concat!(
     "
 INSERT INTO lease (thread, fence, owner, until, length, ends)
@@ -43,7 +44,8 @@ WHERE $6 OR lease.fence = $7 OR CASE
 RETURNING fence"
 );
 
-/// What is left of a lease, and whether its owner holds a lock that shows his life. Numbers of two halves are how the server lists it.
+/// What is left of a lease, and whether its owner holds a lock that shows his life. Numbers of two halves are
+/// how the server lists it.
 const LOOK: &str = concat!(
     "
 SELECT fence, until, owner, CASE WHEN owner = $2 OR ends = 0 THEN NULL ELSE ends - ",

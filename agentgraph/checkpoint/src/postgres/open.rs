@@ -60,8 +60,8 @@ impl PostgresSaverBuilder {
         }
     }
 
-    /// The schema that holds the tables; `agentgraph` if not set. It is created if it is not there. Letters, digits and
-    /// `_`, at most 48 of them; `Agents` and `agents` are two.
+    /// The schema that holds the tables; `agentgraph` if not set. It is created if it is not there. Letters,
+    /// digits and `_`, at most 48 of them; `Agents` and `agents` are two.
     pub fn schema(mut self, schema: impl Into<String>) -> Self {
         self.schema = schema.into();
         self
@@ -73,8 +73,8 @@ impl PostgresSaverBuilder {
         self
     }
 
-    /// How long a server may take to let a connection in, of each address that the URL names; 10 seconds if neither this nor
-    /// `connect_timeout` in the URL is set.
+    /// How long a server may take to let a connection in, of each address that the URL names; 10 seconds if
+    /// neither this nor `connect_timeout` in the URL is set.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
         self
@@ -87,31 +87,36 @@ impl PostgresSaverBuilder {
         self
     }
 
-    /// How long the server may take to answer a call, before it fails with [`StoreCode::Store`](crate::StoreCode::Store) and its connection
-    /// is given up; a minute if not set. What was to be stored may be stored by then, or not. Calls whose work grows with a
-    /// thread or with the store (to delete, copy and prune threads, and [`usage`](crate::Checkpointer::usage)) take as long as the
-    /// server answers to what keeps the connection alive, once in 30 seconds if the URL sets nothing else.
+    /// How long the server may take to answer a call, before it fails with
+    /// [`StoreCode::Store`](crate::StoreCode::Store) and its connection is given up; a minute if not set.
+    /// What was to be stored may be stored by then, or not. Calls whose work grows with a thread or with the
+    /// store (to delete, copy and prune threads, and [`usage`](crate::Checkpointer::usage)) take as long as
+    /// the server answers to what keeps the connection alive, once in 30 seconds if the URL sets nothing
+    /// else.
     pub fn answer_timeout(mut self, timeout: Duration) -> Self {
         self.answer_timeout = timeout;
         self
     }
 
-    /// How long a saver that has lost all its connections is taken for alive; a second if not set. Its threads are another's after
-    /// that. Longer, and the threads of a process that was killed are free later; shorter, and a server that is restarted, or
-    /// a proxy, may cost a living process its threads before it has connected again.
+    /// How long a saver that has lost all its connections is taken for alive; a second if not set. Its
+    /// threads are another's after that. Longer, and the threads of a process that was killed are free later;
+    /// shorter, and a server that is restarted, or a proxy, may cost a living process its threads before it
+    /// has connected again.
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self
     }
 
-    /// From how many bytes on a value is stored once, however many checkpoints, branches and threads hold it; 64 KiB if not
-    /// set, `usize::MAX` for never. What is in the database already stays as it is; savers that share it may differ.
+    /// From how many bytes on a value is stored once, however many checkpoints, branches and threads hold it;
+    /// 64 KiB if not set, `usize::MAX` for never. What is in the database already stays as it is; savers that
+    /// share it may differ.
     pub fn share_values_from(mut self, bytes: usize) -> Self {
         self.share_from = bytes;
         self
     }
 
-    /// Connects without encryption of what goes over the wire: to a server on the same machine or in a network of its own.
+    /// Connects without encryption of what goes over the wire: to a server on the same machine or in a
+    /// network of its own.
     ///
     /// # Errors
     /// As [`PostgresSaver::connect`].

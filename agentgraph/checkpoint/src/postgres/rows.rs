@@ -13,11 +13,12 @@ use crate::id::{CheckpointId, TaskId};
 use crate::lease::lease_lost;
 use crate::row::{ListQuery, PendingWrite, Place, Put, PutWrites, Row, RowKind, Tail};
 
-/// `held` locks the lease, so that it cannot be taken before this is committed. Nothing comes of a step that is not after the
-/// newest, of a place that is new, and of a fence that is not that of the lease. Two writers of one step meet at the key.
+/// `held` locks the lease, so that it cannot be taken before this is committed. Nothing comes of a step that
+/// is not after the newest, of a place that is new, and of a fence that is not that of the lease. Two writers
+/// of one step meet at the key.
 ///
-/// Large values of writes that are cleared have to be looked after, so nothing comes of it either if there are any and nobody says
-/// that he will.
+/// Large values of writes that are cleared have to be looked after, so nothing comes of it either if there
+/// are any and nobody says that he will.
 const PUT: &str = "
 WITH held AS MATERIALIZED (SELECT fence FROM lease WHERE thread = $1 AND fence = $3 FOR SHARE),
 wanted AS (

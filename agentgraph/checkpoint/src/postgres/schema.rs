@@ -11,7 +11,8 @@ use crate::error::{StoreCode, StoreError};
 /// What brings a schema from each version to the next. Steps are added and never changed.
 const MIGRATIONS: &[&str] = &[CREATE, ADD_REQUESTS, ADD_BLOBS, ADD_ENDS];
 
-/// `part` is 0 for a full or a delta and 1 for the segment beside it. The partial index holds fulls and segments only.
+/// `part` is 0 for a full or a delta and 1 for the segment beside it. The partial index holds fulls and
+/// segments only.
 const CREATE: &str = "
 CREATE TABLE place (
     id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -50,9 +51,9 @@ CREATE TABLE lease (
 /// Finds the requests that wait without a look at the results and answers beside them.
 const ADD_REQUESTS: &str = "CREATE INDEX asked ON pending (place) WHERE slot % 2 = 1";
 
-/// Large values, each once, and the rows and writes they were cut out of. `owner` is one byte for a row, its `part`, and for a
-/// pending write the byte 2, the task and the slot. They are found by their hash and never by their number, so that a value
-/// is the same for all who store it at once.
+/// Large values, each once, and the rows and writes they were cut out of. `owner` is one byte for a row, its
+/// `part`, and for a pending write the byte 2, the task and the slot. They are found by their hash and never
+/// by their number, so that a value is the same for all who store it at once.
 const ADD_BLOBS: &str = "
 CREATE TABLE blob (
     hash BYTEA PRIMARY KEY,
@@ -73,8 +74,8 @@ ALTER TABLE pending ADD COLUMN pieces BIGINT NOT NULL DEFAULT 0;
 CREATE INDEX large ON pending (place, branch, step) WHERE pieces > 0;
 ";
 
-/// When a lease ends by the server's clock, in microseconds since 1970; 0 for one of a release that did not say. `length` is how
-/// much a renewal gives.
+/// When a lease ends by the server's clock, in microseconds since 1970; 0 for one of a release that did not
+/// say. `length` is how much a renewal gives.
 const ADD_ENDS: &str = "
 ALTER TABLE lease ADD COLUMN length BIGINT NOT NULL DEFAULT 0, ADD COLUMN ends BIGINT NOT NULL DEFAULT 0";
 
@@ -104,8 +105,8 @@ pub(super) async fn bring_up_to_date(client: &mut Object, schema: &str) -> Resul
     Ok(())
 }
 
-/// Reads the catalogue itself. A connection that did not find a name may go on without it for the rest of its transaction:
-/// `to_regclass` and `to_regnamespace` look into a cache.
+/// Reads the catalogue itself. A connection that did not find a name may go on without it for the rest of its
+/// transaction: `to_regclass` and `to_regnamespace` look into a cache.
 const HAS_TABLES: &str = "
 SELECT EXISTS (
     SELECT FROM pg_catalog.pg_class AS class JOIN pg_catalog.pg_namespace AS schema ON schema.oid = class.relnamespace

@@ -35,7 +35,8 @@ impl Drop for Unclaimed {
 }
 
 impl Taker {
-    /// Asks in a task of its own: the server takes the thread also for one who was dropped while he waited for the answer.
+    /// Asks in a task of its own: the server takes the thread also for one who was dropped while he waited
+    /// for the answer.
     pub(super) async fn ask(self, terms: LeaseTerms) -> Result<Wish, Fault> {
         let (tell, told) = oneshot::channel();
         spawn(async move {

@@ -45,8 +45,8 @@ SELECT 1 FROM place WHERE thread = $1 AND (EXISTS (SELECT 1 FROM checkpoint WHER
 /// Nobody stores in them until the transaction ends.
 const LOCK_COPIES: &str = "SELECT id, namespace FROM place WHERE thread = $1 ORDER BY id FOR UPDATE";
 
-/// Everything as it is at one moment, so in one statement. The copy holds the same large values. A place that somebody else makes for
-/// it meanwhile, of which this one knows nothing, is a clash at the key of the names.
+/// Everything as it is at one moment, so in one statement. The copy holds the same large values. A place that
+/// somebody else makes for it meanwhile, of which this one knows nothing, is a clash at the key of the names.
 const COPY: &str = "
 WITH made AS (
     INSERT INTO place (thread, namespace)

@@ -1,8 +1,8 @@
 //! The requests that nobody has answered.
 //!
-//! Where little is pending, that is where the search begins. Where much is, as with very many threads that wait, it goes by
-//! the names of the threads, so that a page costs what is on it and in no case what is after it. Large values are fetched
-//! for what is on the page alone.
+//! Where little is pending, that is where the search begins. Where much is, as with very many threads that
+//! wait, it goes by the names of the threads, so that a page costs what is on it and in no case what is after
+//! it. Large values are fetched for what is on the page alone.
 
 use deadpool_postgres::{GenericClient, Object};
 
@@ -15,8 +15,8 @@ use crate::row::{PendingWrite, Place, Waiting, WaitingQuery};
 /// Whether more is pending than it takes no time to look at.
 const IS_CROWDED: &str = "SELECT 1 FROM pending LIMIT 1 OFFSET 10000";
 
-/// Slots of requests are odd; the last ones and those of task 0 are something else, of which slot 0 notes that a run stopped for
-/// somebody.
+/// Slots of requests are odd; the last ones and those of task 0 are something else, of which slot 0 notes
+/// that a run stopped for somebody.
 macro_rules! is_open {
     () => {
         "(
@@ -45,7 +45,8 @@ macro_rules! asks {
     };
 }
 
-/// Threads are counted in one pass over what is found, however wrong the server's idea is of how much that is.
+/// Threads are counted in one pass over what is found, however wrong the server's idea is of how much that
+/// is.
 const FEW: &str = concat!(
     "WITH asks AS (
         SELECT place.thread, place.namespace, asks.*, dense_rank() OVER (ORDER BY place.thread) AS nth

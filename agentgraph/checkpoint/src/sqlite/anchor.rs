@@ -1,7 +1,7 @@
 //! Whether the open files are still those that their paths name.
 //!
-//! A file that is deleted stays open, and takes what is written to it along when it is closed. SQLite does not notice that, so a
-//! saver looks before it stores.
+//! A file that is deleted stays open, and takes what is written to it along when it is closed. SQLite does
+//! not notice that, so a saver looks before it stores.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -36,7 +36,8 @@ impl Anchor {
         Anchor { files: files.collect(), since: Instant::now(), next: AtomicU64::new(0) }
     }
 
-    /// The file that was deleted, moved or replaced, if any was and it is time to look. What cannot be looked at is taken for there.
+    /// The file that was deleted, moved or replaced, if any was and it is time to look. What cannot be looked
+    /// at is taken for there.
     pub(super) fn lost(&self) -> Option<&Path> {
         if self.files.is_empty() {
             return None;

@@ -1,8 +1,9 @@
-//! Large values in the file: kept once, read back into what they were cut out of, and gone with the last piece of them.
+//! Large values in the file: kept once, read back into what they were cut out of, and gone with the last
+//! piece of them.
 //!
-//! Everything here happens within the transaction of the row it is about. Pieces are taken away first and added
-//! after, and only then it is asked which values nothing holds any more: so a value that moves from a pending write
-//! to a record is not written again.
+//! Everything here happens within the transaction of the row it is about. Pieces are taken away first and
+//! added after, and only then it is asked which values nothing holds any more: so a value that moves from a
+//! pending write to a record is not written again.
 
 use std::collections::BTreeSet;
 

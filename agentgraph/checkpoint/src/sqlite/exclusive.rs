@@ -1,8 +1,8 @@
 //! [`Exclusive`]: what one may use at a time, for work that awaits nothing.
 //!
-//! A fair lock is handed to whoever waits first. A future that nobody polls for long, such as that of a run whose stream is not
-//! read, would have it then, and all others would wait for him. This one is taken by whoever is there, so that who waits has
-//! nothing.
+//! A fair lock is handed to whoever waits first. A future that nobody polls for long, such as that of a run
+//! whose stream is not read, would have it then, and all others would wait for him. This one is taken by
+//! whoever is there, so that who waits has nothing.
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,5 @@
-//! What a failure of SQLite means to the user: which file, and what to do about it. And how long to wait for a lock.
+//! What a failure of SQLite means to the user: which file, and what to do about it. And how long to wait for
+//! a lock.
 
 use std::fmt;
 use std::path::PathBuf;

@@ -16,8 +16,8 @@ use crate::error::StoreError;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Synchronous {
-    /// When SQLite next moves its log into the file; until then a power cut may take the last commits, in order,
-    /// and leaves the file whole.
+    /// When SQLite next moves its log into the file; until then a power cut may take the last commits, in
+    /// order, and leaves the file whole.
     #[default]
     Normal,
     /// Before the call returns.
@@ -89,32 +89,34 @@ impl SqliteSaverBuilder {
         self
     }
 
-    /// How many bytes the file may have, in whole pages of 4 KiB; no limit if not set. What would make it larger fails with
-    /// [`StoreCode::Store`](crate::StoreCode::Store), and what was stored stays: prune or delete threads, or raise the limit, and go
-    /// on. A file that is larger already stays as it is. SQLite's log beside the file is not counted; it is mostly below
-    /// 4 MiB and at most 64 MiB when nobody writes.
+    /// How many bytes the file may have, in whole pages of 4 KiB; no limit if not set. What would make it
+    /// larger fails with [`StoreCode::Store`](crate::StoreCode::Store), and what was stored stays: prune or
+    /// delete threads, or raise the limit, and go on. A file that is larger already stays as it is. SQLite's
+    /// log beside the file is not counted; it is mostly below 4 MiB and at most 64 MiB when nobody writes.
     pub fn max_size(mut self, bytes: u64) -> Self {
         self.max_size = Some(bytes);
         self
     }
 
-    /// Opens a file that is there, to read from it: its threads, their states and their histories. Whatever would store fails with
-    /// [`StoreCode::Store`](crate::StoreCode::Store). For a file on a disk, in a folder or of a user that may not be written, and for who wants
-    /// to look at the threads of a program that runs.
+    /// Opens a file that is there, to read from it: its threads, their states and their histories. Whatever
+    /// would store fails with [`StoreCode::Store`](crate::StoreCode::Store). For a file on a disk, in a
+    /// folder or of a user that may not be written, and for who wants to look at the threads of a program
+    /// that runs.
     ///
-    /// To read beside a program that writes, SQLite needs the log's files, which it makes beside the database where it may. Where it
-    /// may not, and there is no log, the file is taken for one that nobody writes: who opened it does not see what is stored
-    /// afterwards, and may find it damaged.
+    /// To read beside a program that writes, SQLite needs the log's files, which it makes beside the database
+    /// where it may. Where it may not, and there is no log, the file is taken for one that nobody writes: who
+    /// opened it does not see what is stored afterwards, and may find it damaged.
     pub fn read_only(mut self) -> Self {
         self.read_only = true;
         self
     }
 
-    /// From how many bytes on a value is stored once, however many checkpoints, branches and threads hold it; 64 KiB if not
-    /// set, `usize::MAX` for never. What is in the file already stays as it is; savers that share a file may differ.
+    /// From how many bytes on a value is stored once, however many checkpoints, branches and threads hold it;
+    /// 64 KiB if not set, `usize::MAX` for never. What is in the file already stays as it is; savers that
+    /// share a file may differ.
     ///
-    /// A smaller size finds more that is the same, and costs an index entry of about 150 bytes for each place where a value stands,
-    /// and a hash of it whenever it is written or read.
+    /// A smaller size finds more that is the same, and costs an index entry of about 150 bytes for each place
+    /// where a value stands, and a hash of it whenever it is written or read.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -261,7 +263,8 @@ pub(super) fn in_memory() -> Result<SqliteSaver, StoreError> {
     Ok(SqliteSaver::new(home, &options, connection))
 }
 
-/// Where the open file is, whatever directory the process changes to. SQLite follows links, and its log lies beside the file itself.
+/// Where the open file is, whatever directory the process changes to. SQLite follows links, and its log lies
+/// beside the file itself.
 pub(super) fn opened(connection: &Connection, path: &Path) -> PathBuf {
     let known = connection.path().filter(|path| !path.is_empty()).map(PathBuf::from);
     known.or_else(|| std::path::absolute(path).ok()).unwrap_or_else(|| path.to_owned())
@@ -301,9 +304,9 @@ fn limit_pages(connection: &Connection, bytes: u64) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The limit keeps one burst of large records from leaving a log of that size for ever. The file may come from
-/// anywhere, so nothing in its schema may call functions. What is
-/// deleted is overwritten, since people ask for that who delete threads; it costs only those who delete.
+/// The limit keeps one burst of large records from leaving a log of that size for ever. The file may come
+/// from anywhere, so nothing in its schema may call functions. What is deleted is overwritten, since people
+/// ask for that who delete threads; it costs only those who delete.
 fn finish(
     connection: Connection,
     contents: Contents,

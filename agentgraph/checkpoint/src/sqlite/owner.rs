@@ -1,8 +1,9 @@
 //! Who takes leases, and whether another one who did still lives.
 //!
-//! A process that was killed cannot give its threads back, and nobody shall wait for their time to pass. So whoever takes
-//! leases holds a lock on a file of his own beside the database for as long as he lives; the system lets go of it when he
-//! dies, however that happens. A process that is merely stopped keeps the lock, and its leases until their time.
+//! A process that was killed cannot give its threads back, and nobody shall wait for their time to pass. So
+//! whoever takes leases holds a lock on a file of his own beside the database for as long as he lives; the
+//! system lets go of it when he dies, however that happens. A process that is merely stopped keeps the lock,
+//! and its leases until their time.
 
 use std::collections::hash_map::RandomState;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -74,8 +75,9 @@ impl Drop for Owner {
     }
 }
 
-/// `threads.db` and `threads.db-owner-0123456789abcdef`, as SQLite names what belongs to a file. A name is read from the
-/// file, which may come from anywhere, so nothing but its letters and digits becomes part of a path.
+/// `threads.db` and `threads.db-owner-0123456789abcdef`, as SQLite names what belongs to a file. A name is
+/// read from the file, which may come from anywhere, so nothing but its letters and digits becomes part of a
+/// path.
 fn sign_of(database: &Path, name: &str) -> PathBuf {
     let plain: String = name.chars().filter(char::is_ascii_alphanumeric).take(32).collect();
     let mut path = database.as_os_str().to_owned();

@@ -1,8 +1,9 @@
 //! How the commits of many runs become one transaction.
 //!
-//! Who cannot store its row at once pushes a copy here, and lets the other runs come to the same point. Whoever gets the
-//! connection then commits all that is queued; the others find their answer. So nobody needs a thread or a task of its own, and
-//! whoever is dropped while he waits leaves nothing behind: his row is taken out of the queue, or was committed.
+//! Who cannot store its row at once pushes a copy here, and lets the other runs come to the same point.
+//! Whoever gets the connection then commits all that is queued; the others find their answer. So nobody needs
+//! a thread or a task of its own, and whoever is dropped while he waits leaves nothing behind: his row is
+//! taken out of the queue, or was committed.
 //!
 //! Knows no awaits. The queue's lock is never held during a commit.
 
@@ -22,12 +23,13 @@ use crate::lease::{Claim, LeaseTerms};
 use crate::owned::OwnedPut;
 use crate::row::Put;
 
-/// A transaction ends with the row that passes one of these, so that a crowd does not hold the executor for long.
+/// A transaction ends with the row that passes one of these, so that a crowd does not hold the executor for
+/// long.
 const BATCH_ROWS: usize = 512;
 const BATCH_BYTES: usize = 1 << 20;
 
-/// After so many rows that one run stored by itself it goes through the queue once, which yields: on a runtime with one
-/// thread the others could not show themselves otherwise.
+/// After so many rows that one run stored by itself it goes through the queue once, which yields: on a
+/// runtime with one thread the others could not show themselves otherwise.
 const ALONE_FOR: u32 = 64;
 
 #[derive(Debug, Default)]
@@ -66,7 +68,8 @@ pub(super) type Outcome = Result<Option<Claim>, StoreError>;
 enum Answer {
     Awaited,
     Given(Outcome),
-    /// Nobody waits any more. Set under the queue's lock, so that a leader which gives rows back cannot miss it.
+    /// Nobody waits any more. Set under the queue's lock, so that a leader which gives rows back cannot miss
+    /// it.
     Withdrawn,
 }
 

@@ -38,9 +38,9 @@ const IS_LEASED: &str = concat!("SELECT ", leased!("?2"));
 
 const ADD_PLACE: &str = "INSERT OR IGNORE INTO place (thread, namespace) VALUES (?1, ?2)";
 
-/// One statement that checks and inserts: for a step that is not after the newest one, and in a place that is new, the
-/// number of the place becomes NULL, which the column refuses and `OR IGNORE` skips. (An `INSERT .. SELECT` copies the
-/// record into a temporary table first, since it reads the table it writes.)
+/// One statement that checks and inserts: for a step that is not after the newest one, and in a place that is
+/// new, the number of the place becomes NULL, which the column refuses and `OR IGNORE` skips. (An
+/// `INSERT .. SELECT` copies the record into a temporary table first, since it reads the table it writes.)
 ///
 /// So it is for a fence that is not that of the thread's lease, and for a parent that is not there.
 const INSERT: &str = concat!(
@@ -138,10 +138,12 @@ const ALL: &[&str] = &[
     COMMIT,
 ];
 
-/// Compiles every statement, so that tables which are not ours are found on opening and no commit pays for it.
+/// Compiles every statement, so that tables which are not ours are found on opening and no commit pays for
+/// it.
 ///
-/// Without the stability guarantee SQLite compiles a statement anew whenever other values are bound to it, if its plan might
-/// then be another one; the partial index makes it think so of every read, and four fifths of a read went there.
+/// Without the stability guarantee SQLite compiles a statement anew whenever other values are bound to it, if
+/// its plan might then be another one; the partial index makes it think so of every read, and four fifths of
+/// a read went there.
 pub(super) fn prepare(connection: &Connection) -> Result<(), Fault> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     let all = [ALL, writes::ALL, blobs::ALL, leases::ALL, upkeep::ALL, waiting::ALL].concat();
@@ -322,8 +324,8 @@ pub(super) fn threads(connection: &Connection) -> Result<Vec<String>, Fault> {
     all(connection, THREADS, [], |row| Ok(row.get(0)?))
 }
 
-/// What a transaction is for; one that writes takes the file's lock at once, so that it cannot fail half-way for want
-/// of it.
+/// What a transaction is for; one that writes takes the file's lock at once, so that it cannot fail half-way
+/// for want of it.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Begin {
     ToRead,

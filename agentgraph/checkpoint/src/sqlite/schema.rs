@@ -1,11 +1,11 @@
 //! The tables, and whether a file has them. The only place that creates or judges a schema.
 //!
-//! A table with a rowid and not `WITHOUT ROWID`, although that would save a fifth of the time for the smallest rows:
-//! there every row of more than 1,000 bytes takes an overflow page of its own, which makes a kilobyte cost four on
-//! disk, and rows of a megabyte cost twice the time.
+//! A table with a rowid and not `WITHOUT ROWID`, although that would save a fifth of the time for the
+//! smallest rows: there every row of more than 1,000 bytes takes an overflow page of its own, which makes a
+//! kilobyte cost four on disk, and rows of a megabyte cost twice the time.
 //!
-//! A row carries the number of its place and not the names: they would stand in the table and in its index, a third
-//! of the file where threads are named by UUIDs and steps change little.
+//! A row carries the number of its place and not the names: they would stand in the table and in its index, a
+//! third of the file where threads are named by UUIDs and steps change little.
 
 use rusqlite::Connection;
 
@@ -16,12 +16,14 @@ use crate::error::{StoreCode, StoreError};
 /// "agcp", so that no other program's file is taken for one of ours.
 const APPLICATION: i64 = 0x6167_6370;
 
-/// What brings a file from each version to the next, beginning at one that holds nothing. Steps are added and never changed.
+/// What brings a file from each version to the next, beginning at one that holds nothing. Steps are added and
+/// never changed.
 const MIGRATIONS: &[&str] = &[CREATE, ADD_LEASES, ADD_REQUESTS, ADD_BLOBS];
 const VERSION: i64 = MIGRATIONS.len() as i64;
 
-/// `part` is 0 for a full or a delta and 1 for the segment beside it. The partial index holds fulls and segments only,
-/// so that a read finds the newest full without a look at the deltas after it, and most commits do not touch it.
+/// `part` is 0 for a full or a delta and 1 for the segment beside it. The partial index holds fulls and
+/// segments only, so that a read finds the newest full without a look at the deltas after it, and most
+/// commits do not touch it.
 const CREATE: &str = "
 CREATE TABLE place (
     id INTEGER PRIMARY KEY,
@@ -50,7 +52,8 @@ CREATE TABLE pending (
 );
 ";
 
-/// Fences come from one sequence for the whole file, so that one which a deleted thread had is never given again.
+/// Fences come from one sequence for the whole file, so that one which a deleted thread had is never given
+/// again.
 const ADD_LEASES: &str = "
 CREATE TABLE lease (
     fence INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -63,8 +66,8 @@ CREATE TABLE lease (
 /// Finds the requests that wait without a look at the results and answers beside them.
 const ADD_REQUESTS: &str = "CREATE INDEX asked ON pending (place) WHERE slot % 2 = 1";
 
-/// Large values, each once, and the rows and writes they were cut out of. `owner` is one byte for a row, its `part`, and for a
-/// pending write the byte 2, the task and the slot.
+/// Large values, each once, and the rows and writes they were cut out of. `owner` is one byte for a row, its
+/// `part`, and for a pending write the byte 2, the task and the slot.
 const ADD_BLOBS: &str = "
 CREATE TABLE blob (
     id INTEGER PRIMARY KEY,
@@ -94,7 +97,8 @@ pub(super) enum Contents {
     Checkpoints,
 }
 
-/// Reads what the file holds and changes nothing. In one transaction, because another process may be creating it.
+/// Reads what the file holds and changes nothing. In one transaction, because another process may be creating
+/// it.
 pub(super) fn contents(connection: &Connection, home: &Home) -> Result<Contents, Fault> {
     rows::transaction(connection, rows::Begin::ToRead, || Ok(judge(connection, home)?.0))
 }

@@ -190,8 +190,8 @@ pub(super) fn usage(connection: &Connection) -> Result<Usage, Fault> {
     Ok(found.unwrap_or_default())
 }
 
-/// Cuts off the pages at the end of the file that nothing uses any more. In small parts: another writer waits no longer
-/// than one takes. `true` if there may be more.
+/// Cuts off the pages at the end of the file that nothing uses any more. In small parts: another writer waits
+/// no longer than one takes. `true` if there may be more.
 pub(super) fn give_pages_back(connection: &Connection) -> Result<bool, Fault> {
     let free = |connection: &Connection| {
         connection.query_row("PRAGMA freelist_count", [], |row| row.get::<_, i64>(0))
@@ -211,7 +211,8 @@ pub(super) fn give_pages_back(connection: &Connection) -> Result<bool, Fault> {
 /// What `PRAGMA auto_vacuum` says of files that this release created.
 const INCREMENTAL: i64 = 2;
 
-/// Moves the log into the file, which shrinks if it may, and cuts the log off; `false` if somebody reads or writes in another process.
+/// Moves the log into the file, which shrinks if it may, and cuts the log off; `false` if somebody reads or
+/// writes in another process.
 pub(super) fn empty_log(connection: &Connection) -> Result<bool, Fault> {
     Ok(connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0))? == 0)
 }

@@ -1,7 +1,8 @@
 //! The requests that nobody has answered.
 //!
-//! Where little is pending, that is where the search begins. Where much is, as with very many threads that wait, it goes by
-//! the names of the threads, so that a page costs what is on it and in no case what is after it.
+//! Where little is pending, that is where the search begins. Where much is, as with very many threads that
+//! wait, it goes by the names of the threads, so that a page costs what is on it and in no case what is after
+//! it.
 
 use rusqlite::{Connection, Row as SqlRow, params, types::Value};
 
@@ -13,8 +14,8 @@ use crate::row::{PendingWrite, Place, Waiting, WaitingQuery};
 /// Whether more is pending than it takes no time to look at.
 const IS_CROWDED: &str = "SELECT 1 FROM pending LIMIT 1 OFFSET 10000";
 
-/// Slots of requests are odd; the last ones and those of task 0 are something else, of which slot 0 notes that a run stopped for
-/// somebody.
+/// Slots of requests are odd; the last ones and those of task 0 are something else, of which slot 0 notes
+/// that a run stopped for somebody.
 macro_rules! is_open {
     () => {
         "(

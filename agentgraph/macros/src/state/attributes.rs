@@ -1,4 +1,5 @@
-//! Reads `#[reduce(..)]`, `#[channel(..)]` and `#[state(..)]`. Knows their grammar, not whether they fit the field.
+//! Reads `#[reduce(..)]`, `#[channel(..)]` and `#[state(..)]`. Knows their grammar, not whether they fit the
+//! field.
 
 use syn::parse::ParseStream;
 use syn::{Attribute, Error, Ident, LitStr, Meta, Result};

@@ -73,7 +73,8 @@ pub(super) fn helper_name(state: &StateStruct, field: &Field) -> Ident {
     format_ident!("__{}_{}", state.name.unraw(), field.channel, span = Span::call_site())
 }
 
-/// Types that stand for one field where its reducer needs one: for the function of `with`, or to be asked once.
+/// Types that stand for one field where its reducer needs one: for the function of `with`, or to be asked
+/// once.
 fn helper_structs(state: &StateStruct) -> TokenStream {
     let needed =
         state.fields.iter().filter(|field| may_misfit(field) || matches!(field.reduce, Reduce::With(..)));
@@ -289,7 +290,8 @@ fn lifetime(lifetime: Lifetime) -> TokenStream {
     }
 }
 
-/// One match arm a lifetime. Values are swapped in, since nothing can be moved out of a state that implements `Drop`.
+/// One match arm a lifetime. Values are swapped in, since nothing can be moved out of a state that implements
+/// `Drop`.
 fn resets(state: &StateStruct) -> TokenStream {
     let all = [Lifetime::Thread, Lifetime::Run, Lifetime::Ephemeral, Lifetime::Untracked];
     let arms = all.into_iter().map(|one| {
@@ -308,8 +310,8 @@ fn resets(state: &StateStruct) -> TokenStream {
     arms.flatten().collect()
 }
 
-/// A state must be `Clone`. Said on every implementation, a struct that is not gets the same message on the same token from
-/// each, which the compiler shows once.
+/// A state must be `Clone`. Said on every implementation, a struct that is not gets the same message on the
+/// same token from each, which the compiler shows once.
 pub(super) fn where_clone(state: &StateStruct) -> TokenStream {
     let name = &state.name;
     quote_spanned!(name.span()=> where #name: ::core::clone::Clone)

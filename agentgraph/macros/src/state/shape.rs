@@ -1,5 +1,6 @@
-//! What a type looks like when one sees only its tokens. A type alias can hide anything, so an answer is given only where
-//! it is sure, and code that is written without an answer lets the compiler look the type up.
+//! What a type looks like when one sees only its tokens. A type alias can hide anything, so an answer is
+//! given only where it is sure, and code that is written without an answer lets the compiler look the type
+//! up.
 
 use syn::{GenericArgument, PathArguments, Type};
 

@@ -1,7 +1,8 @@
 //! Writes the implementation of `StoredState`.
 //!
-//! Every stored channel is one constant, a table of the functions that encode and decode it, and that constant is the
-//! only place that asks serde of the field's type. So a type that lacks serde is reported once, on the field.
+//! Every stored channel is one constant, a table of the functions that encode and decode it, and that
+//! constant is the only place that asks serde of the field's type. So a type that lacks serde is reported
+//! once, on the field.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};

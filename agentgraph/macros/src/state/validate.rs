@@ -1,4 +1,5 @@
-//! Finds what each attribute alone cannot know: reducers on types that they cannot reduce, and names that collide.
+//! Finds what each attribute alone cannot know: reducers on types that they cannot reduce, and names that
+//! collide.
 
 use std::collections::HashMap;
 

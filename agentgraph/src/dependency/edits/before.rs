@@ -10,8 +10,8 @@ use crate::dependency::node::IntoDependencyNode;
 use crate::words::{EditError, GraphEdit};
 
 /// What is edited before a pass begins, as one transaction; see
-/// [`RunBuilder::for_this_pass`](crate::RunBuilder::for_this_pass). It is checked when the call looks at its thread: what is
-/// not possible fails the call before anything runs.
+/// [`RunBuilder::for_this_pass`](crate::RunBuilder::for_this_pass). It is checked when the call looks at its
+/// thread: what is not possible fails the call before anything runs.
 pub struct BeforePass<O, S = ()> {
     pub(crate) ops: Result<Vec<Op<O, S>>, EditError>,
 }

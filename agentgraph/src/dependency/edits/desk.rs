@@ -164,7 +164,8 @@ impl<O, S> Desk<O, S> {
             ops: Vec::new(),
         });
         if draft.above != *settled {
-            // Others have edited since, so the ids and places in the layer are taken: it is made anew on top of theirs.
+            // Others have edited since, so the ids and places in the layer are taken: it is made anew on top
+            // of theirs.
             draft.above = *settled;
             self.judge_anew(plan, added, draft);
         }
@@ -174,8 +175,8 @@ impl<O, S> Desk<O, S> {
         Ok(())
     }
 
-    /// Makes the layer of a draft on top of what others have settled meanwhile. What has become impossible by that is left out:
-    /// it is no fault of the edit that is judged next, and is told when the task is done.
+    /// Makes the layer of a draft on top of what others have settled meanwhile. What has become impossible by
+    /// that is left out: it is no fault of the edit that is judged next, and is told when the task is done.
     fn judge_anew(&self, plan: &Plan, added: &[DependencyNode<O, S>], draft: &mut Draft<O, S>) {
         draft.layer = Layer::above(plan.overlay.end());
         for op in &draft.ops {
@@ -244,8 +245,8 @@ impl<O, S> Desk<O, S> {
         self.make_all(transaction, Occasion::Merge)
     }
 
-    /// Makes those that were made in an earlier call. What the compiled graph has become by itself since is no conflict; what
-    /// it lacks for the others is named in `gone`.
+    /// Makes those that were made in an earlier call. What the compiled graph has become by itself since is
+    /// no conflict; what it lacks for the others is named in `gone`.
     pub(crate) fn restore(&self, transaction: Transaction<O, S>, gone: &mut Vec<String>) -> Made {
         let mut ops = transaction.ops;
         ops.retain_mut(|op| {

@@ -26,8 +26,8 @@ pub(super) enum Deed {
 pub(super) enum Occasion {
     /// A task asks.
     Call,
-    /// The task is done and its edits are made: what was possible when it asked, and is there by now, was asked by another one
-    /// as well.
+    /// The task is done and its edits are made: what was possible when it asked, and is there by now, was
+    /// asked by another one as well.
     Merge,
     /// The edit was made in an earlier call, in which other nodes had begun.
     Replay,
@@ -89,8 +89,9 @@ impl Judge<'_> {
         self.occasion != Occasion::Call
     }
 
-    /// Whether a node runs, so that its edges are what they were when it began: one that is added or removed changes nothing.
-    /// It is not made either, or a pass that is gone through again, when nobody knows any more who ran, would find it.
+    /// Whether a node runs, so that its edges are what they were when it began: one that is added or removed
+    /// changes nothing. It is not made either, or a pass that is gone through again, when nobody knows any
+    /// more who ran, would find it.
     fn runs(&self, node: u32) -> bool {
         self.occasion != Occasion::Replay && self.plan.status(node) == Status::Runs
     }

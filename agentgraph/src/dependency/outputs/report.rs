@@ -16,7 +16,8 @@ pub struct NotRun {
     pub reason: NotRunReason,
 }
 
-/// Why a node did not run in a pass. There is no cycle among the reasons: `compile()` and edits refuse what closes one.
+/// Why a node did not run in a pass. There is no cycle among the reasons: `compile()` and edits refuse what
+/// closes one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum NotRunReason {

@@ -1,4 +1,5 @@
-//! Outputs as bytes: one channel a node, one for what the pass was given, one for what is said of it at its end.
+//! Outputs as bytes: one channel a node, one for what the pass was given, one for what is said of it at its
+//! end.
 
 use crate::dependency::outputs::{Output, PassInput};
 use std::sync::Arc;

@@ -11,8 +11,8 @@ thread_local! {
     pub(super) static LOOKS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Runs a pass over these edges one node after the other: the nodes in the order in which they ran, and how often it was
-/// asked whether one is ready.
+/// Runs a pass over these edges one node after the other: the nodes in the order in which they ran, and how
+/// often it was asked whether one is ready.
 fn pass(nodes: u32, edges: &[Pair], orders: &[Pair]) -> (Vec<u32>, usize) {
     let joins = vec![Join::All; nodes as usize];
     let mut plan = Plan::new(Arc::new(Base::of(nodes, edges, orders, joins).unwrap()));

@@ -1,4 +1,5 @@
-//! Where an eager run begins or goes on: what earlier calls left behind, and the states that its activations read.
+//! Where an eager run begins or goes on: what earlier calls left behind, and the states that its activations
+//! read.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -145,8 +146,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         Ok(())
     }
 
-    /// Puts the states that open activations read, and that no checkpoint holds, into the record that is written next: it is
-    /// the first of a call that stored nothing before.
+    /// Puts the states that open activations read, and that no checkpoint holds, into the record that is
+    /// written next: it is the first of a call that stored nothing before.
     pub(in crate::engine) fn keep_states(&mut self) -> Result<(), Error> {
         let (Some(journal), Some(eager)) = (&self.journal, &mut self.eager) else { return Ok(()) };
         let Eager { flow, states, .. } = &mut **eager;

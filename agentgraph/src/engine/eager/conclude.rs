@@ -183,8 +183,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         course.failed.drain(..).map(|(_, failure)| Failure::clone(&failure)).collect()
     }
 
-    /// What open tasks wait for, as pending writes, since whoever asks a store which threads wait looks at those; of `unsaid` ones
-    /// all that they asked.
+    /// What open tasks wait for, as pending writes, since whoever asks a store which threads wait looks at
+    /// those; of `unsaid` ones all that they asked.
     pub(in crate::engine) fn asked_in_flow(&self, unsaid: &HashSet<Key>) -> Result<Vec<PendingWrite>, Error> {
         let mut writes = Vec::new();
         for (key, activation) in self.eager.iter().flat_map(|eager| &eager.flow.open) {

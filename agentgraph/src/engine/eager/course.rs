@@ -1,4 +1,5 @@
-//! One call of an eager run under way: the tasks that run, how those ended that did, and why no more of them start.
+//! One call of an eager run under way: the tasks that run, how those ended that did, and why no more of them
+//! start.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -50,15 +51,16 @@ pub(super) struct Started {
     pub(super) awaited: Option<Duration>,
 }
 
-/// How long the end still waits for detached tasks: a clock for each of the times that their nodes name, all of which run from
-/// the beginning of the end, however many tasks begin later.
+/// How long the end still waits for detached tasks: a clock for each of the times that their nodes name, all
+/// of which run from the beginning of the end, however many tasks begin later.
 #[derive(Default)]
 pub(super) struct Ending {
     clocks: Vec<(Duration, Option<BoxFuture<'static, ()>>)>,
 }
 
 impl Ending {
-    /// Whether it does not wait any more for what may take so long. A time that it has not heard of begins now.
+    /// Whether it does not wait any more for what may take so long. A time that it has not heard of begins
+    /// now.
     pub(super) fn is_over(&mut self, limit: Duration, services: &Arc<dyn Services>) -> bool {
         match self.clocks.iter().find(|(of, _)| *of == limit) {
             Some((_, clock)) => clock.is_none(),
@@ -253,7 +255,8 @@ impl<S: State> Course<S> {
         }
     }
 
-    /// Notes why no further task starts; the first reason counts, but for a failure, which counts more than a wish to stop.
+    /// Notes why no further task starts; the first reason counts, but for a failure, which counts more than a
+    /// wish to stop.
     pub(super) fn stop(&mut self, stop: Stop) {
         match (&self.stop, &stop) {
             (None | Some(Stop::Soft(_)), _) => self.stop = Some(stop),

@@ -1,5 +1,5 @@
-//! Edits of a thread whose run has no supersteps. There is no superstep that an edit could end: what it says about one
-//! node concerns that node, and everything else that is open stays.
+//! Edits of a thread whose run has no supersteps. There is no superstep that an edit could end: what it says
+//! about one node concerns that node, and everything else that is open stays.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -25,8 +25,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
-    /// Lets what is open read the edited state, and go on with its calls of subgraphs, which are known by other ids from now
-    /// on. `before` is where its tasks stood.
+    /// Lets what is open read the edited state, and go on with its calls of subgraphs, which are known by
+    /// other ids from now on. `before` is where its tasks stood.
     pub(in crate::engine) fn edit_flow(&mut self, updated: bool, before: Option<StepPlace<'_>>) {
         let commit = self.upcoming();
         let keys: Vec<Key> = self.eager.iter().flat_map(|eager| eager.flow.open.keys().copied()).collect();
@@ -62,8 +62,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
-    /// Merges updates as if these nodes had returned them, one commit each. Where a task of the node is open, the oldest of
-    /// them has ended with that.
+    /// Merges updates as if these nodes had returned them, one commit each. Where a task of the node is open,
+    /// the oldest of them has ended with that.
     pub(in crate::engine) async fn edit_flow_as(
         &mut self,
         writers: Vec<(Cow<'static, str>, S::Update)>,

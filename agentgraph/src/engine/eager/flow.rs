@@ -1,5 +1,5 @@
-//! What an eager run has open: activations, groups of dispatches, and who wrote which channel last. Plain data; it knows
-//! neither states nor futures.
+//! What an eager run has open: activations, groups of dispatches, and who wrote which channel last. Plain
+//! data; it knows neither states nor futures.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -215,8 +215,8 @@ impl Flow {
         self.open.insert(key, activation);
     }
 
-    /// Takes one out that has ended. Gives the nodes that arrive at their joins by that: itself, unless it is of a group,
-    /// which arrives as a whole. `arrives` if its edges were not replaced.
+    /// Takes one out that has ended. Gives the nodes that arrive at their joins by that: itself, unless it is
+    /// of a group, which arrives as a whole. `arrives` if its edges were not replaced.
     pub(crate) fn end(&mut self, key: Key, detached: bool, arrives: bool) -> Vec<u32> {
         let Some(activation) = self.open.remove(&key) else { return Vec::new() };
         self.normal = self.normal.saturating_sub(usize::from(!detached));
@@ -254,8 +254,8 @@ impl Flow {
         }
     }
 
-    /// Finds the channel that an update may not write, since a commit that its task could not know has: which one, by whom,
-    /// and how this one writes it. Two that overwrite are too many for any channel.
+    /// Finds the channel that an update may not write, since a commit that its task could not know has: which
+    /// one, by whom, and how this one writes it. Two that overwrite are too many for any channel.
     pub(crate) fn clash<S: State>(
         &self,
         core: &RunGraph<S>,
@@ -276,7 +276,8 @@ impl Flow {
         found
     }
 
-    /// The channels that an update writes, of those of which it must be known who wrote them: with `true` if it overwrites.
+    /// The channels that an update writes, of those of which it must be known who wrote them: with `true` if
+    /// it overwrites.
     pub(crate) fn watched<S: State>(core: &RunGraph<S>, update: &S::Update, writes: &mut Vec<(usize, bool)>) {
         let channels = S::channels(&core.schema);
         S::writes(&core.schema, update, &mut |channel, kind| {

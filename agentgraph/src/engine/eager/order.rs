@@ -1,7 +1,7 @@
 //! The order in which an earlier run merged, for one that goes over the same steps again.
 //!
-//! What ends too early is held until its turn. Where this run goes another way than the earlier one, and after the last step
-//! that was recorded, tasks merge as they end.
+//! What ends too early is held until its turn. Where this run goes another way than the earlier one, and
+//! after the last step that was recorded, tasks merge as they end.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -42,7 +42,8 @@ pub(super) enum Turn {
 }
 
 impl Order {
-    /// The order of the steps after a checkpoint, as far as its run went on that branch. `number` is that of the checkpoint.
+    /// The order of the steps after a checkpoint, as far as its run went on that branch. `number` is that of
+    /// the checkpoint.
     pub(crate) async fn read(
         saver: &dyn Checkpointer,
         place: Place<'_>,
@@ -88,7 +89,8 @@ impl Order {
         }
     }
 
-    /// Takes the step that is due; the commit that it becomes has that number. Gives the joins whose time had come in it.
+    /// Takes the step that is due; the commit that it becomes has that number. Gives the joins whose time had
+    /// come in it.
     fn take(&mut self, number: u64) -> Vec<u32> {
         let Some(step) = self.steps.pop_front() else { return Vec::new() };
         self.numbers.insert(step.at, number);
@@ -101,7 +103,8 @@ fn stands(phase: Phase) -> bool {
 }
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
-    /// The end that is to be looked at next: the first, unless an earlier run of the same steps says another one.
+    /// The end that is to be looked at next: the first, unless an earlier run of the same steps says another
+    /// one.
     pub(super) fn next_end(&mut self, course: &mut Course<S>) -> Option<(u32, Started, End<S>)> {
         if self.eager.as_ref()?.order.is_none() {
             return course.next_end();
@@ -141,8 +144,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         course.next_end()
     }
 
-    /// Says that the step whose turn it is becomes the next commit. Gives the joins whose time had come in it; `None` where
-    /// no order is known.
+    /// Says that the step whose turn it is becomes the next commit. Gives the joins whose time had come in
+    /// it; `None` where no order is known.
     pub(super) fn take_turn(&mut self) -> Option<Vec<u32>> {
         let number = self.upcoming().at;
         self.eager.as_mut()?.order.as_mut().map(|order| order.take(number))

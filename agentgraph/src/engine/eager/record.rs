@@ -190,7 +190,8 @@ fn stored_left(activation: &Activation) -> Option<StoredLeft> {
     (stored != StoredLeft::default()).then_some(stored)
 }
 
-/// What the open activations of a header have behind them, by the ids of whoever acts: where pending writes are added to.
+/// What the open activations of a header have behind them, by the ids of whoever acts: where pending writes
+/// are added to.
 pub(crate) fn left_in_header(
     place: Place<'_>,
     header: &Header,

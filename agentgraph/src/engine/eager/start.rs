@@ -22,9 +22,9 @@ use crate::state::State;
 use crate::words::{Memory, StopReason};
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
-    /// Starts what may start. Outside of tokio's cooperative budget: with more ready tasks than it allows, the rest would be
-    /// put off for nothing. Tasks that were started before are looked at, too, so that those that are always ready do not
-    /// hold them up.
+    /// Starts what may start. Outside of tokio's cooperative budget: with more ready tasks than it allows,
+    /// the rest would be put off for nothing. Tasks that were started before are looked at, too, so that
+    /// those that are always ready do not hold them up.
     pub(super) async fn start(&mut self, course: &mut Course<S>) {
         let pass = poll_fn(|cx| {
             let mut pending = Vec::new();
@@ -46,10 +46,12 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
-    /// The next activation that may start now. So many of those started before are pending and not yet among those that run.
+    /// The next activation that may start now. So many of those started before are pending and not yet among
+    /// those that run.
     fn next_to_start(&mut self, course: &mut Course<S>, pending: usize) -> Option<Key> {
         loop {
-            // Who has ended gives his place to others when that was looked at, unless he is held until his turn.
+            // Who has ended gives his place to others when that was looked at, unless he is held until his
+            // turn.
             let held = self.eager.as_ref().is_some_and(|eager| eager.order.is_some());
             let ended = if held { 0 } else { course.ended() };
             let room = course.count() + pending + ended < self.max_concurrency
@@ -147,8 +149,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         self.call(course, index, key, cx, pending);
     }
 
-    /// Ends a task with what its node gave before, if an edit says so and no other task does that already. False if it is to
-    /// be run.
+    /// Ends a task with what its node gave before, if an edit says so and no other task does that already.
+    /// False if it is to be run.
     fn skip_activation(&mut self, course: &mut Course<S>, index: u32, key: Key, node: u32) -> bool {
         let skips = self.core.overlay().is_some_and(|overlay| overlay.skips().contains(&node));
         let Some(eager) = self.eager.as_ref().filter(|_| skips) else { return false };

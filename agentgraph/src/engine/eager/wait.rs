@@ -1,4 +1,5 @@
-//! Waiting until something happens: a task ends, the time of a join or of a task is over, or the call is cut off.
+//! Waiting until something happens: a task ends, the time of a join or of a task is over, or the call is cut
+//! off.
 
 use std::future::poll_fn;
 use std::task::{Context, Poll};

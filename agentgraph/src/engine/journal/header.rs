@@ -151,7 +151,8 @@ fn encode_memories(header: &mut HeaderWriter<'_>, memories: &Memories, repeat: R
         Some(changed) => header.value("remembered", &changed),
         None => {
             let named = memories.named();
-            // A full begins with none, other records with those of the records before, which may be another call's.
+            // A full begins with none, other records with those of the records before, which may be another
+            // call's.
             if !named.is_empty() || repeat != Repeat::Everything {
                 header.value("memories", &named);
             }

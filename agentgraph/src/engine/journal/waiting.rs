@@ -36,9 +36,9 @@ pub(crate) struct Waited {
 impl<S: State> Journal<S> {
     /// Puts off what is to be stored until [`end_waiting`](Self::end_waiting).
     ///
-    /// Task ids are made of the head, which does not move meanwhile. Where they name what runs inside of a task, they must
-    /// all the same be other ones in every superstep, and other ones than those of a call that was killed: then they move
-    /// on from `moves_from`, a random number.
+    /// Task ids are made of the head, which does not move meanwhile. Where they name what runs inside of a
+    /// task, they must all the same be other ones in every superstep, and other ones than those of a call
+    /// that was killed: then they move on from `moves_from`, a random number.
     pub(crate) fn wait_for_the_end(&mut self, moves_from: Option<u64>) {
         self.waiting = Some(Waiting { moves_from, ..Waiting::default() });
     }

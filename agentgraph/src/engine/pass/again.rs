@@ -1,5 +1,5 @@
-//! Going through what earlier calls have left of a pass: the same edits in the same order, so the same graph and the same
-//! queue. Whoever goes on with a pass does it, and whoever only looks at it.
+//! Going through what earlier calls have left of a pass: the same edits in the same order, so the same graph
+//! and the same queue. Whoever goes on with a pass does it, and whoever only looks at it.
 
 use std::collections::HashSet;
 
@@ -46,7 +46,8 @@ impl<'a, O: Output, S: PassInput> Again<'a, O, S> {
         made
     }
 
-    /// Makes what a node has edited that is done, and says which one it is. `None`: the graph does not have it.
+    /// Makes what a node has edited that is done, and says which one it is. `None`: the graph does not have
+    /// it.
     ///
     /// # Errors
     /// It was done already.
@@ -77,8 +78,8 @@ impl<'a, O: Output, S: PassInput> Again<'a, O, S> {
         }
     }
 
-    /// Lets nodes run that have asked, before what others have edited meanwhile is gone through: a node that has begun is not
-    /// edited any more, until it ends.
+    /// Lets nodes run that have asked, before what others have edited meanwhile is gone through: a node that
+    /// has begun is not edited any more, until it ends.
     fn hold<'n>(&self, names: impl Iterator<Item = &'n str>) {
         for node in names.filter_map(|name| self.desk.find(name)) {
             self.desk.pass().plan.hold(node);

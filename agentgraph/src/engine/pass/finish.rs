@@ -22,7 +22,8 @@ use agentgraph_checkpoint::PendingWrite;
 use agentgraph_checkpoint::header::StoredMemories;
 
 impl<O: Output, S: PassInput> Pass<'_, O, S> {
-    /// Judges what a node gave. The control cell is read first: a task that asked waits, whatever it returned.
+    /// Judges what a node gave. The control cell is read first: a task that asked waits, whatever it
+    /// returned.
     pub(super) fn ended(
         &mut self,
         request: TaskRequest,

@@ -1,9 +1,9 @@
 //! Joins that can never fire since a route takes only one of the branches they wait for.
 //!
-//! A source *hangs on* a target of a route if every way from START to the source goes by that target of that route. If the
-//! route is asked at most once in a run and picks one target, two sources that hang on different targets never both run.
-//! Ways out of the join itself do not count: it would have to fire first. What cannot be known (commands without targets,
-//! temporary nodes) gives no warning.
+//! A source *hangs on* a target of a route if every way from START to the source goes by that target of that
+//! route. If the route is asked at most once in a run and picks one target, two sources that hang on
+//! different targets never both run. Ways out of the join itself do not count: it would have to fire first.
+//! What cannot be known (commands without targets, temporary nodes) gives no warning.
 
 use std::collections::HashMap;
 

@@ -9,11 +9,11 @@ use crate::node::inner::AnyGraph;
 use crate::state::State;
 
 impl Shape<'_> {
-    /// SHA-256, cut to 128 bits, over lines of text sorted by themselves, so that the order of the builder's calls does
-    /// not matter: `node N`, `edge A -> B`, `join A + B -> C` (sources sorted), `route A -> B`, `branch A -> B`,
-    /// `discipline eager`, `error A -> B`, `graph N F M` (a subgraph's fingerprint and memory), `deferred N`, `limit N`,
-    /// `template N`, `keeps N`, `channel N R L`. Names are written with their length before them, so that no two graphs give
-    /// one text.
+    /// SHA-256, cut to 128 bits, over lines of text sorted by themselves, so that the order of the builder's
+    /// calls does not matter: `node N`, `edge A -> B`, `join A + B -> C` (sources sorted), `route A -> B`,
+    /// `branch A -> B`, `discipline eager`, `error A -> B`, `graph N F M` (a subgraph's fingerprint and
+    /// memory), `deferred N`, `limit N`, `template N`, `keeps N`, `channel N R L`. Names are written with
+    /// their length before them, so that no two graphs give one text.
     pub(super) fn fingerprint<S: State>(
         &self,
         schema: &S::Schema,

@@ -9,8 +9,8 @@ use crate::state::State;
 
 /// Adds a problem for each call that leads to a node without the input that the node takes.
 ///
-/// A `branch` and a command may dispatch, so where they lead is not known here. A handler reads the input of the task that
-/// failed, which is not known either.
+/// A `branch` and a command may dispatch, so where they lead is not known here. A handler reads the input of
+/// the task that failed, which is not known either.
 pub(super) fn check_inputs<S: State>(
     names: &Names,
     nodes: &[DeclaredNode<S>],

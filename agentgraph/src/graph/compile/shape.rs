@@ -31,8 +31,8 @@ pub(super) struct Shape<'a> {
 }
 
 impl Shape<'_> {
-    /// Every way from one node to another, as petgraph sees it. END has an index of its own; nodes without a way out
-    /// lead there.
+    /// Every way from one node to another, as petgraph sees it. END has an index of its own; nodes without a
+    /// way out lead there.
     fn ways(&self) -> (DiGraph<(), ()>, NodeIndex, NodeIndex) {
         let start = self.names.start();
         let end = start + 1;
@@ -72,7 +72,8 @@ impl Shape<'_> {
         (ways, NodeIndex::new(start as usize), NodeIndex::new(end as usize))
     }
 
-    /// The nodes that were declared detached, and those that are reached only through them; empty if there are none.
+    /// The nodes that were declared detached, and those that are reached only through them; empty if there
+    /// are none.
     pub(super) fn detached<S: State>(&self, nodes: &[DeclaredNode<S>]) -> Vec<bool> {
         let declared = |node: usize| nodes.get(node).is_some_and(|node| node.node.settings.detached);
         if !(0..nodes.len()).any(declared) {

@@ -31,12 +31,14 @@ struct Inner<S: State> {
     step: u64,
     /// The ids of the tasks of the superstep that runs, in task order.
     tasks: Vec<TaskId>,
-    /// The tasks that run and are of no superstep, by the index of their requests: id, and place in task order.
+    /// The tasks that run and are of no superstep, by the index of their requests: id, and place in task
+    /// order.
     running: HashMap<u32, (TaskId, u32)>,
     /// The nodes of those, where they are not the graph's own.
     nodes: HashMap<u32, Arc<str>>,
     waiting: Vec<Waker>,
-    /// The stream's reader, while it waits for an event. A task that a node spawned emits when nobody polls the run.
+    /// The stream's reader, while it waits for an event. A task that a node spawned emits when nobody polls
+    /// the run.
     reader: Option<Waker>,
     /// The last event is in: a context that outlives its run adds nothing after it.
     ended: bool,

@@ -45,8 +45,9 @@ impl<C: State> Default for Ground<C> {
 }
 
 impl<C: State> Entry<'_, C> {
-    /// What the call begins on. Its own records, if there are any: they are the newest of their place. A memory otherwise
-    /// begins where the run around it says, on a branch of its own if that is not the newest.
+    /// What the call begins on. Its own records, if there are any: they are the newest of their place. A
+    /// memory otherwise begins where the run around it says, on a branch of its own if that is not the
+    /// newest.
     pub(super) async fn ground(
         &self,
         persistence: &Persistence<C>,

@@ -1,5 +1,5 @@
-//! Two searches side by side, and a node that waits for both. The notes come in the order of the nodes' declaration,
-//! whichever search is faster.
+//! Two searches side by side, and a node that waits for both. The notes come in the order of the nodes'
+//! declaration, whichever search is faster.
 
 use agentgraph::prelude::*;
 use serde::{Deserialize, Serialize};

@@ -24,8 +24,8 @@ fn after_check(state: &Payment) -> AfterCheck {
     if state.amount > 100 { AfterCheck::Approve } else { AfterCheck::Pay }
 }
 
-/// The question is made of the state alone, so the node asks the same when it runs again, and gets the answer. An answer to another
-/// question would not reach it.
+/// The question is made of the state alone, so the node asks the same when it runs again, and gets the
+/// answer. An answer to another question would not reach it.
 async fn approve(ctx: Ctx, state: Snapshot<Payment>) -> Result<Command<Payment>> {
     let approved: bool = ctx.interrupt(format!("pay {}?", state.amount))?;
     let noted = Command::update(Payment::update().log([format!("approved: {approved}")]));

@@ -1,5 +1,5 @@
-//! One task per item: a route that dispatches, and a node that reads its own input. Results come in the order of the
-//! dispatches.
+//! One task per item: a route that dispatches, and a node that reads its own input. Results come in the order
+//! of the dispatches.
 
 use agentgraph::prelude::*;
 use serde::{Deserialize, Serialize};

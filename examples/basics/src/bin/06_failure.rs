@@ -1,5 +1,5 @@
-//! A node that fails: it is tried again, then given up; what its sibling did is kept, and the run goes on once the cause
-//! is gone.
+//! A node that fails: it is tried again, then given up; what its sibling did is kept, and the run goes on
+//! once the cause is gone.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};

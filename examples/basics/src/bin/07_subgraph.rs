@@ -1,5 +1,5 @@
-//! A graph as a node of another one: each section of a report is written by a graph of its own, side by side, and what one
-//! of them asks is asked at the root.
+//! A graph as a node of another one: each section of a report is written by a graph of its own, side by side,
+//! and what one of them asks is asked at the root.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! A thread can be looked at, edited and gone on from at any of its checkpoints. Nothing that was stored is changed: going on from
-//! an older checkpoint begins a branch.
+//! A thread can be looked at, edited and gone on from at any of its checkpoints. Nothing that was stored is
+//! changed: going on from an older checkpoint begins a branch.
 
 use agentgraph::prelude::*;
 use serde::{Deserialize, Serialize};

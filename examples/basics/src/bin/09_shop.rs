@@ -1,5 +1,6 @@
-//! A shop assistant whose customer hears something at once: branches without a barrier. While the tool is chosen and called, a
-//! waiting message is said; while the result is put into words, a widget shows it; then the answer comes.
+//! A shop assistant whose customer hears something at once: branches without a barrier. While the tool is
+//! chosen and called, a waiting message is said; while the result is put into words, a widget shows it; then
+//! the answer comes.
 //!
 //! Models are scripted here: a node that would ask one sleeps and returns what it would have said.
 

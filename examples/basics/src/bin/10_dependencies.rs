@@ -1,5 +1,6 @@
-//! A dependency graph: each node runs once its dependencies are done, and gets their outputs. It is run as a game would run it,
-//! turn after turn: the plan is kept while it is good, and what a turn needs beyond that is put into its graph for this turn.
+//! A dependency graph: each node runs once its dependencies are done, and gets their outputs. It is run as a
+//! game would run it, turn after turn: the plan is kept while it is good, and what a turn needs beyond that
+//! is put into its graph for this turn.
 //!
 //! Models are scripted here: a node that would ask one writes what it would have said.
 
@@ -12,7 +13,8 @@ struct Turn {
     danger: bool,
 }
 
-/// Looks around, and edits the rest of the turn: in danger nothing is planned; without, nobody flees, and the old plan will do.
+/// Looks around, and edits the rest of the turn: in danger nothing is planned; without, nobody flees, and the
+/// old plan will do.
 async fn observe(turn: Given<Turn>, edits: PassEdits<String, Turn>) -> Result<String> {
     if turn.danger {
         edits.remove_node("plan")?;

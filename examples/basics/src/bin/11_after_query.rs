@@ -1,6 +1,6 @@
-//! What an LLM node's own code may do with the graph once the model has answered: add a node for a yes or a no, skip the
-//! planners while the plan still holds, cut the edge to the branch not taken. The next pass begins with the graph as it was
-//! built. The models are scripts; put an `AnthropicModel` in their place.
+//! What an LLM node's own code may do with the graph once the model has answered: add a node for a yes or a
+//! no, skip the planners while the plan still holds, cut the edge to the branch not taken. The next pass
+//! begins with the graph as it was built. The models are scripts; put an `AnthropicModel` in their place.
 
 use agentgraph::prelude::*;
 use agentgraph_llm::prelude::*;

@@ -1,5 +1,5 @@
-//! A run changes its own graph: nodes, edges and skips that hold until it ends. The plan says which steps there are, and a step
-//! that is asked for again is not done again. The compiled graph is never touched.
+//! A run changes its own graph: nodes, edges and skips that hold until it ends. The plan says which steps
+//! there are, and a step that is asked for again is not done again. The compiled graph is never touched.
 
 use agentgraph::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -12,8 +12,8 @@ struct Report {
     text: String,
 }
 
-/// Puts one node for each topic between itself and `write`. With a checkpointer they come from a template, so that a process
-/// that goes on with this run can make the same nodes.
+/// Puts one node for each topic between itself and `write`. With a checkpointer they come from a template, so
+/// that a process that goes on with this run can make the same nodes.
 async fn plan(ctx: Ctx, report: Snapshot<Report>) -> Result<()> {
     let edits = ctx.edits();
     if report.topics.is_empty() {

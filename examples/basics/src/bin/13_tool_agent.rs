@@ -1,6 +1,6 @@
-//! An agent with tools: a graph of one node, in which the model calls tools until it has its answer. Its words are streamed as
-//! they come, tools say what they do meanwhile, and the conversation is kept by its thread. The model is a script; put an
-//! `AnthropicModel` in its place.
+//! An agent with tools: a graph of one node, in which the model calls tools until it has its answer. Its
+//! words are streamed as they come, tools say what they do meanwhile, and the conversation is kept by its
+//! thread. The model is a script; put an `AnthropicModel` in its place.
 
 use std::sync::Arc;
 

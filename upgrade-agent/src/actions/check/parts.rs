@@ -1,5 +1,5 @@
-//! The parts of a design: its name, context, unit, conditions, points, rule and lists, each held against the context and
-//! against each other.
+//! The parts of a design: its name, context, unit, conditions, points, rule and lists, each held against the
+//! context and against each other.
 
 use super::students::wrong_id;
 use super::words::{check_known, check_twice, in_context, not_a_word};

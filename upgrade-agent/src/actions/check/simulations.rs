@@ -188,8 +188,8 @@ fn check_moves(journey: &SimulateUserJourney, experiment: &Experiment, found: &m
     }
 }
 
-/// Whether the server begins an experiment with this move: it then looks for early visitors. Going on after a pause is no
-/// beginning.
+/// Whether the server begins an experiment with this move: it then looks for early visitors. Going on after a
+/// pause is no beginning.
 fn starts_anew(from: &ExperimentState, to: &ExperimentState) -> bool {
     *to == ExperimentState::Enrolling && !is_live(from)
 }

@@ -62,8 +62,8 @@ fn check_kind(kind: &str, found: &mut Vec<String>) {
     }
 }
 
-/// A visit for an experiment must be at one of its points, with one of its conditions: the server would answer with an
-/// error otherwise.
+/// A visit for an experiment must be at one of its points, with one of its conditions: the server would
+/// answer with an error otherwise.
 pub(super) fn check_mark(mark: &MarkDecisionPoint, facts: &Facts<'_>, found: &mut Vec<String>) {
     check_user(&mark.user_id, found);
     let place = &mark.decision_point;

@@ -5,8 +5,8 @@ use super::lists::is_of_lists_alone;
 use crate::actions::{DecisionPointParam, Facts, UpdateExperiment};
 use crate::client::{Experiment, ExperimentState};
 
-/// The points of the experiment as it will be that it shares with nobody by this update's doing yet: the new ones, or all
-/// of them in a new context.
+/// The points of the experiment as it will be that it shares with nobody by this update's doing yet: the new
+/// ones, or all of them in a new context.
 pub(super) fn new_places<'a>(
     update: &'a UpdateExperiment,
     old: &'a Experiment,

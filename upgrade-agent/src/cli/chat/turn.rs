@@ -54,7 +54,8 @@ impl Chat {
         }
     }
 
-    /// An unfinished turn is ended by the turn itself, which then knows that its message came before that reply.
+    /// An unfinished turn is ended by the turn itself, which then knows that its message came before that
+    /// reply.
     async fn shown_turn(&self, text: &str, shown: &mut Shown) -> Result<Turn, TurnFault> {
         if self.waits_for_yes {
             let ready = self.world.is_ready(&self.thread).await;

@@ -1,6 +1,7 @@
 //! The lines of earlier chats: which are kept, and where.
 //!
-//! A history that cannot be read or written costs the person nothing but the history: the file is left as it is.
+//! A history that cannot be read or written costs the person nothing but the history: the file is left as it
+//! is.
 
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! A question that is open, and a yes that was given.
 //!
-//! Both can be made only by the node above. They can be read back from a checkpoint, and from nothing else: neither can be
-//! deserialised from JSON, which is all that a model ever writes.
+//! Both can be made only by the node above. They can be read back from a checkpoint, and from nothing else:
+//! neither can be deserialised from JSON, which is all that a model ever writes.
 
 use serde::{Deserialize, Deserializer, Serialize, de};
 use uuid::Uuid;
@@ -108,8 +108,8 @@ impl Approved {
         &self.proposal
     }
 
-    /// What tells this approval from every other: the id of the experiment that it creates, the uniquifier of the visit
-    /// that it marks.
+    /// What tells this approval from every other: the id of the experiment that it creates, the uniquifier of
+    /// the visit that it marks.
     pub fn key(&self) -> Uuid {
         self.key
     }

@@ -95,7 +95,8 @@ impl Outcome {
     }
 }
 
-/// Several experiments may be made one after the other, so that "the experiment" would not tell which was given up.
+/// Several experiments may be made one after the other, so that "the experiment" would not tell which was
+/// given up.
 fn in_words(left: &Left) -> String {
     match &left.name {
         Some(name) if left.action == ActionKind::CreateExperiment => {
@@ -219,7 +220,8 @@ async fn check_context(desk: &Desk, params: &Params) -> Result<(), Trouble> {
     }
 }
 
-/// Who is asked which of none cannot answer. That the server does not tell them is told when one is looked up.
+/// Who is asked which of none cannot answer. That the server does not tell them is told when one is looked
+/// up.
 async fn check_any(desk: &Desk, missing: &[String]) -> Result<(), Trouble> {
     let asks = missing.iter().any(|name| name == "experiment_id");
     match asks && desk.names().await.is_ok_and(|names| names.is_empty()) {

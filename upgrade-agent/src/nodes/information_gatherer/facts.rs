@@ -1,7 +1,7 @@
 //! What has to be read from the server before an action can be judged: no more than its kind needs.
 //!
-//! Without the contexts and the names nothing can be checked, so that a failure there ends the request. The rest only
-//! feeds warnings: a failure is told among them.
+//! Without the contexts and the names nothing can be checked, so that a failure there ends the request. The
+//! rest only feeds warnings: a failure is told among them.
 
 use crate::actions::{self, Action, ActionKind, Facts};
 use crate::client::{
@@ -95,8 +95,8 @@ impl Known {
         }
     }
 
-    /// At least how many students were seen at these points. Each experiment tells those it enrolled at each of its points;
-    /// one student may be in several, so the greatest number is what is certain.
+    /// At least how many students were seen at these points. Each experiment tells those it enrolled at each
+    /// of its points; one student may be in several, so the greatest number is what is certain.
     async fn seen_at(&self, client: &UpgradeClient, places: &[(String, String)]) -> u64 {
         let own = self.experiment.iter();
         let own_id = self.experiment.as_ref().map(|experiment| &experiment.id);

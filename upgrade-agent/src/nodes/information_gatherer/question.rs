@@ -18,8 +18,8 @@ pub(super) struct Question {
 }
 
 impl Question {
-    /// Asks for the first missing parameter with its options, and names the others. What the server does not tell is
-    /// left out: a question is better than an error about its hints.
+    /// Asks for the first missing parameter with its options, and names the others. What the server does not
+    /// tell is left out: a question is better than an error about its hints.
     pub(super) async fn about(
         desk: &Desk,
         state: &ConversationState,

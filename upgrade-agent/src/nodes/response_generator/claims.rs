@@ -1,9 +1,9 @@
-//! Whether a text that a model wrote claims a deed that was not done. A model may tell whatever it likes; it must not leave
-//! the person in the belief that something was changed when nothing ran.
+//! Whether a text that a model wrote claims a deed that was not done. A model may tell whatever it likes; it
+//! must not leave the person in the belief that something was changed when nothing ran.
 //!
-//! What counts is the plain claim of a speaker: "I have deleted the experiment", "Hints has been deleted", "Deleted Hints".
-//! Questions, offers, plans, denials, quotations, and what is told of earlier times are none, nor is what the log of the
-//! conversation bears out. In doubt it is no claim.
+//! What counts is the plain claim of a speaker: "I have deleted the experiment", "Hints has been deleted",
+//! "Deleted Hints". Questions, offers, plans, denials, quotations, and what is told of earlier times are
+//! none, nor is what the log of the conversation bears out. In doubt it is no claim.
 
 mod text;
 
@@ -170,8 +170,8 @@ fn by_me(words: &[Word], at: usize) -> bool {
     me.is_some_and(|me| straight(me) && !hedged(me)) && has_object(words, at)
 }
 
-/// "The experiment has been deleted", "Hints is now deleted". What a status is told as ("has been paused") may be true
-/// without a deed, so that it counts only with a word of success.
+/// "The experiment has been deleted", "Hints is now deleted". What a status is told as ("has been paused")
+/// may be true without a deed, so that it counts only with a word of success.
 fn passive(words: &[Word], at: usize) -> bool {
     let Some(from) = words[..at].iter().rposition(|word| !is(word, PASSIVE)) else { return false };
     let between = &words[from + 1..at];
@@ -202,7 +202,8 @@ fn has_object(words: &[Word], at: usize) -> bool {
     object.into_iter().any(|word| is(word, OBJECTS) || word.named)
 }
 
-/// Whether the log has such a deed, on an experiment that the sentence names or on the one that it leaves unnamed.
+/// Whether the log has such a deed, on an experiment that the sentence names or on the one that it leaves
+/// unnamed.
 fn is_borne_out(sentence: &str, kinds: &[ActionKind], done: &Done) -> bool {
     let low = sentence.to_lowercase();
     let fits = |name: &Option<String>| match name {

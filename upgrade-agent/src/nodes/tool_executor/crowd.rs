@@ -119,8 +119,8 @@ pub(super) fn of_journey(journey: &SimulateUserJourney, key: Uuid) -> Vec<NewUse
         .collect()
 }
 
-/// Lets a crowd come to one place, and counts who gets which condition of the experiment there. A student whom it leaves
-/// out is not marked: that would write him down for another one.
+/// Lets a crowd come to one place, and counts who gets which condition of the experiment there. A student
+/// whom it leaves out is not marked: that would write him down for another one.
 pub(super) async fn play(
     stage: Stage<'_>,
     students: &[NewUser],

@@ -13,7 +13,8 @@ use crate::actions::{JourneyStep, SimulateUserJourney};
 use crate::client::{Assignment, ClientError, UpgradeClient};
 use crate::plan::PlanRun;
 
-/// More students than these are counted and not listed: the log is stored with every step, and read by models.
+/// More students than these are counted and not listed: the log is stored with every step, and read by
+/// models.
 pub(super) const LISTED: usize = 20;
 
 /// Takes a step of a journey with all of its students.

@@ -46,8 +46,8 @@ pub(super) fn lacking(patch: &ExperimentPatch, now: &Experiment) -> ExperimentPa
     }
 }
 
-/// Whether what is lacking of a change is the part that servers from 6.3 on take in calls after the first, and that one was
-/// made.
+/// Whether what is lacking of a change is the part that servers from 6.3 on take in calls after the first,
+/// and that one was made.
 pub(super) fn was_begun(patch: &ExperimentPatch, rest: &ExperimentPatch) -> bool {
     let later = ExperimentPatch {
         filter_mode: rest.filter_mode.clone(),

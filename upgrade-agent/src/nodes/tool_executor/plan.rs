@@ -1,6 +1,7 @@
 //! Plans, a step a visit: what was noted is committed before the next step begins.
 //!
-//! However a plan ends (its last step, a failure, a stop in the middle, a no) the status that it changed is restored first.
+//! However a plan ends (its last step, a failure, a stop in the middle, a no) the status that it changed is
+//! restored first.
 
 use agentgraph::Ctx;
 use futures_util::FutureExt;

@@ -2,11 +2,13 @@
 //!
 //! - create: the key is the experiment's id, and the client looks it up before it posts
 //! - status and delete: read first; what is there already is not done again
-//! - update: read first, and only what is still lacking is written; what somebody else changed since the question is not
+//! - update: read first, and only what is still lacking is written; what somebody else changed since the
+//!   question is not
 //! - init: the same request again changes nothing
 //! - mark and visit: the key is the visit's uniquifier, and the server keeps the first visit
 //!
-//! A call whose outcome is not known (a timeout, a broken connection, a 500) is followed by a look whether it was done.
+//! A call whose outcome is not known (a timeout, a broken connection, a 500) is followed by a look whether it
+//! was done.
 
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -85,8 +87,8 @@ async fn create_experiment(
     Ok(about_experiment(action, &created, &format!("id {}, {}", created.id, created.state)))
 }
 
-/// The experiment of this key, if it is there and is the one: the rule `assign`, which a post cannot set, may be missing
-/// still.
+/// The experiment of this key, if it is there and is the one: the rule `assign`, which a post cannot set, may
+/// be missing still.
 async fn complete(
     client: &UpgradeClient,
     new: &NewExperiment,

@@ -1,4 +1,5 @@
-//! The status that a plan changes: set step by step, restored at the end, and left alone once somebody else has set it.
+//! The status that a plan changes: set step by step, restored at the end, and left alone once somebody else
+//! has set it.
 
 use serde_json::{Value, json};
 
@@ -58,7 +59,8 @@ pub(super) enum Restored {
     Failed(TurnError),
 }
 
-/// Restores the status that the plan changed. Nobody else would do it, so that a failure is not the last word at once.
+/// Restores the status that the plan changed. Nobody else would do it, so that a failure is not the last word
+/// at once.
 pub(super) async fn restore(visit: &Visit<'_>, run: &PlanRun) -> Option<Restored> {
     let first = run.restore.as_ref()?;
     if matches!(run.ends, Some(Ends::Overtaken(_))) {

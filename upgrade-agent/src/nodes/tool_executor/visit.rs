@@ -31,8 +31,8 @@ pub(super) struct Place<'a> {
     pub(super) uniquifier: Uuid,
 }
 
-/// Asks what a student who is known gets at a place, and marks the visit with it. The server keeps the first visit of a
-/// student at a place, so doing this again changes nothing.
+/// Asks what a student who is known gets at a place, and marks the visit with it. The server keeps the first
+/// visit of a student at a place, so doing this again changes nothing.
 pub(super) async fn visit(
     client: &UpgradeClient,
     user: &str,

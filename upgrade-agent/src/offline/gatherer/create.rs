@@ -190,7 +190,8 @@ impl Gatherer<'_> {
     }
 }
 
-/// "SelectSection", "SelectSection / absolute_value_plot_equality": where an experiment runs, and not how it is called.
+/// "SelectSection", "SelectSection / absolute_value_plot_equality": where an experiment runs, and not how it
+/// is called.
 fn is_place(name: &str, contexts: &[ContextInfo]) -> bool {
     let name = folded(name);
     contexts.iter().any(|context| {

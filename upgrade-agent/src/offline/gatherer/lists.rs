@@ -1,5 +1,5 @@
-//! Inclusion and exclusion lists of an experiment that is made or changed. The actions take whole lists, so that what is on
-//! them is read first.
+//! Inclusion and exclusion lists of an experiment that is made or changed. The actions take whole lists, so
+//! that what is on them is read first.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,8 @@ use super::super::wire::{self, ContextInfo};
 use super::{Gatherer, Next, Params};
 
 impl Gatherer<'_> {
-    /// Puts the changes of lists that the message asks for into the parameters, on top of what the experiment has.
+    /// Puts the changes of lists that the message asks for into the parameters, on top of what the experiment
+    /// has.
     pub(super) fn take_lists(
         &self,
         params: &mut Params,

@@ -52,7 +52,8 @@ impl Gatherer<'_> {
         })
     }
 
-    /// "The second one" of those that were read out a moment ago. A whole name that has the word in it goes first.
+    /// "The second one" of those that were read out a moment ago. A whole name that has the word in it goes
+    /// first.
     fn in_the_list(&self, text: &Text, known: &[Named]) -> Option<Named> {
         let place = ordinals::place(text)?;
         let said = format!(" {} ", folded(&self.facts.message));

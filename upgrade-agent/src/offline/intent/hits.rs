@@ -74,8 +74,8 @@ impl Hits {
         self
     }
 
-    /// "Zoe should not be in Hints": who shall be in takes the place of the verbs that it is said with, unless another
-    /// verb orders something before.
+    /// "Zoe should not be in Hints": who shall be in takes the place of the verbs that it is said with,
+    /// unless another verb orders something before.
     fn with_membership(mut self, text: &Text) -> Result<Self, Self> {
         let Some(found) = membership::find(text).filter(|_| slots::target_status(text).is_none()) else {
             return Err(self);
@@ -145,7 +145,8 @@ impl Hits {
         self.0.iter().filter(|hit| hit.is_action() && !hit.masked)
     }
 
-    /// The verb that an order goes by: the first that orders; with a wish also one that describes ("I want it paused").
+    /// The verb that an order goes by: the first that orders; with a wish also one that describes ("I want it
+    /// paused").
     pub(super) fn head(&self, text: &Text, describing: bool) -> Option<&Hit> {
         let orders =
             |hit: &&Hit| hit.is_head() && !hit.masked && hit.counts() && (describing || !hit.describes);

@@ -51,7 +51,8 @@ impl Mood {
         }
     }
 
-    /// A question, and neither a polite order ("can you start it?") nor one with a question mark ("start it?").
+    /// A question, and neither a polite order ("can you start it?") nor one with a question mark ("start
+    /// it?").
     pub(super) fn is_question(&self) -> bool {
         self.how_to || (self.asks && !self.orders())
     }

@@ -1,7 +1,7 @@
 //! Whether a message is about students who are played: one visit, a journey, a test of the balance.
 //!
-//! The verbs of such wishes ("run", "send", "check") mean other things elsewhere, so that what is found here takes their
-//! place among the hits.
+//! The verbs of such wishes ("run", "send", "check") mean other things elsewhere, so that what is found here
+//! takes their place among the hits.
 
 use super::super::lexicon::{self, Concept as C};
 use super::super::slots::{self, students};

@@ -67,7 +67,8 @@ pub(super) fn asks_for_abilities(text: &Text) -> bool {
         || text.has_phrase("are you good") && text.has(&["what"])
 }
 
-/// "Can you delete experiments?": about experiments in general, while "can you delete an experiment?" is a polite wish.
+/// "Can you delete experiments?": about experiments in general, while "can you delete an experiment?" is a
+/// polite wish.
 pub(super) fn asks_if_able(text: &Text) -> bool {
     let opens =
         text.find_phrase("can|could|do you") == Some(0) || text.find_phrase("are you able to") == Some(0);

@@ -1,7 +1,7 @@
 //! Words and phrases that may stand in an order and say nothing that could be lost.
 
-/// Words that carry an order and say nothing that could be lost. What limits an order (`not`, `if`, `until`, `only`, a time)
-/// must not stand here.
+/// Words that carry an order and say nothing that could be lost. What limits an order (`not`, `if`, `until`,
+/// `only`, a time) must not stand here.
 pub(super) const GRAMMAR: &str = "a an the this that these those it its it's he she they them him her his their there here i me my mine myself \
     we us our ours you your yours one ones is are am was were be been being do does did done have has had having can could will \
     would shall should may might ought let to of in on at for from with into onto as and or so also too just now right up please pls \

@@ -1,4 +1,5 @@
-//! Conditions with their weights: "50/50", "control 30, variant 70", "30% control and the rest variant", "evenly".
+//! Conditions with their weights: "50/50", "control 30, variant 70", "30% control and the rest variant",
+//! "evenly".
 
 use super::super::text::{Text, Word, folded, is_slip_of};
 
@@ -11,8 +12,8 @@ enum Item {
     Rest,
 }
 
-/// The conditions that a message gives, as far as it does: of the `known` codes, or of the `current` ones of an
-/// experiment when only shares are given.
+/// The conditions that a message gives, as far as it does: of the `known` codes, or of the `current` ones of
+/// an experiment when only shares are given.
 pub(in super::super) fn shares(text: &Text, known: &[String], current: &[String]) -> Option<Vec<Share>> {
     let items = items(text, known);
     let codes: Vec<String> = unique(items.iter().filter_map(|item| match item {
@@ -51,8 +52,8 @@ pub(in super::super) fn shares(text: &Text, known: &[String], current: &[String]
     }
 }
 
-/// A name that stands where a condition's stands, beside its weight, and is none of the `known` codes: "red 50, blue 50". Its
-/// weight is not another condition's.
+/// A name that stands where a condition's stands, beside its weight, and is none of the `known` codes: "red
+/// 50, blue 50". Its weight is not another condition's.
 pub(in super::super) fn stranger(text: &Text, known: &[String]) -> Option<String> {
     let weights: Vec<usize> = (0..text.words.len())
         .filter(|at| !text.words[*at].quoted && number(&text.words[*at].raw).is_some())

@@ -39,8 +39,8 @@ const NOUNS: &[(&str, Side)] = &[
     ("denylist", Side::Exclusion),
 ];
 
-/// Whether the verb at this place has students or groups as its object: "add student bob to Hints", "remove bob from the
-/// exclusion list".
+/// Whether the verb at this place has students or groups as its object: "add student bob to Hints", "remove
+/// bob from the exclusion list".
 pub(in super::super) fn is_about(text: &Text, verb: usize) -> bool {
     let rest = || text.words.iter().enumerate().skip(verb + 1).take_while(|(_, word)| !word.leads);
     if rest().any(|(_, word)| side_noun(word).is_some()) {
@@ -72,7 +72,8 @@ fn side_noun(word: &Word) -> Option<Side> {
     NOUNS.iter().find(|(noun, _)| !word.quoted && word.low == *noun).map(|(_, side)| *side)
 }
 
-/// The changes that a message asks for. Words that are `known` name something else: a context, a place, an experiment.
+/// The changes that a message asks for. Words that are `known` name something else: a context, a place, an
+/// experiment.
 pub(in super::super) fn changes(text: &Text, kinds: &[String], known: &dyn Fn(&str) -> bool) -> Vec<Change> {
     let mut starts: Vec<usize> = (0..text.words.len()).filter(|at| begins(text, *at)).collect();
     if let Some(first) = starts.first_mut() {

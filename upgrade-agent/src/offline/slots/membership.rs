@@ -1,5 +1,5 @@
-//! Sentences that put somebody into an experiment or keep him out of it, without a verb of listing: "zoe should not be in
-//! Hints", "make zoe part of Hints", "keep zoe away from Hints".
+//! Sentences that put somebody into an experiment or keep him out of it, without a verb of listing: "zoe
+//! should not be in Hints", "make zoe part of Hints", "keep zoe away from Hints".
 
 use std::ops::Range;
 

@@ -22,7 +22,8 @@ pub(in super::super) enum Match {
 
 /// Looks for the experiment that the message names, by id, name, slip of a name, or part of a name.
 ///
-/// What is written as a name (`mention`) and has more words than a known name is another one: `Unit 2` is not `Unit`.
+/// What is written as a name (`mention`) and has more words than a known name is another one: `Unit 2` is not
+/// `Unit`.
 pub(in super::super) fn resolve(text: &Text, mention: Option<&str>, known: &[Named]) -> Match {
     let message: Vec<String> = text.words.iter().flat_map(|word| split(&word.low)).collect();
     let by_id = known.iter().find(|named| text.words.iter().any(|word| word.low == named.id.to_lowercase()));
@@ -45,7 +46,8 @@ pub(in super::super) fn resolve(text: &Text, mention: Option<&str>, known: &[Nam
     }
 }
 
-/// The first signs of an id, as lists tell it where experiments have the same name; enough of them are no word.
+/// The first signs of an id, as lists tell it where experiments have the same name; enough of them are no
+/// word.
 fn by_short_id<'k>(text: &Text, known: &'k [Named]) -> Option<&'k Named> {
     let short = |low: &str| {
         let hexadecimal = low.chars().all(|sign| sign.is_ascii_hexdigit() || sign == '-');
@@ -150,7 +152,8 @@ fn partial(message: &[String], mention: Option<&str>, name: &[&str]) -> usize {
     message.iter().map(String::as_str).filter(telling).filter(|word| in_name(word)).count()
 }
 
-/// The known word that the message names: a context, a site, a group type. Exact before slips, longer before shorter.
+/// The known word that the message names: a context, a site, a group type. Exact before slips, longer before
+/// shorter.
 pub(in super::super) fn word_of<'a>(
     text: &Text,
     known: impl IntoIterator<Item = &'a str>,

@@ -98,8 +98,8 @@ pub(in super::super) fn in_list(place: Place, said: &str, known: &[Named]) -> Op
     seen.get(at).map(|named| (*named).clone())
 }
 
-/// The experiments of a list with a line each, "- Foo (inactive in assign-prog)"; none if it has fewer than two. Of two with the
-/// same name the line tells the first signs of the id.
+/// The experiments of a list with a line each, "- Foo (inactive in assign-prog)"; none if it has fewer than
+/// two. Of two with the same name the line tells the first signs of the id.
 fn in_lines<'k>(said: &str, known: &'k [Named]) -> Option<Vec<&'k Named>> {
     let of_line = |line: &str| {
         let line = line.strip_prefix("- ")?;

@@ -38,7 +38,8 @@ pub(in super::super) fn context_guess(text: &Text) -> Option<String> {
     })
 }
 
-/// The context that a question about experiments is limited to: "in mathstream". What only looks like one is none.
+/// The context that a question about experiments is limited to: "in mathstream". What only looks like one is
+/// none.
 pub(in super::super) fn named_context(text: &Text) -> Option<String> {
     let idle = [
         "total",

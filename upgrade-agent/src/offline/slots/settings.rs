@@ -1,4 +1,5 @@
-//! A setting that is said with its name: "the name should be Epsilon", "description: for the pilot", "rename Foo to Bar".
+//! A setting that is said with its name: "the name should be Epsilon", "description: for the pilot", "rename
+//! Foo to Bar".
 
 use super::super::lexicon::{self, Concept as C};
 use super::super::text::{Text, Word, is_slip_of};

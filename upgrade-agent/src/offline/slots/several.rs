@@ -1,4 +1,5 @@
-//! Whether a message is about more than one experiment. Actions take one each, and none is picked for the person.
+//! Whether a message is about more than one experiment. Actions take one each, and none is picked for the
+//! person.
 
 use std::ops::Range;
 
@@ -42,8 +43,8 @@ fn is_small(word: &Word) -> bool {
     ])
 }
 
-/// The experiments whose whole names stand in the message, each at a place of its own. "Foo test" is one name, though there
-/// may be an experiment called Test.
+/// The experiments whose whole names stand in the message, each at a place of its own. "Foo test" is one
+/// name, though there may be an experiment called Test.
 pub(in super::super) fn named(text: &Text, known: &[Named]) -> Vec<Named> {
     let end = new_name_from(text);
     let mut found: Vec<(Range<usize>, &Named)> =

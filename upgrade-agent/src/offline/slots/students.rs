@@ -89,8 +89,8 @@ pub(in super::super) fn listed_before(text: &Text, end: usize) -> Vec<String> {
     ids
 }
 
-/// The ids of an enumeration that ends before a word, and the place of the first: "zoe, kim and bob". Two words without
-/// a comma or an "and" between them are one name and no ids, but for a kind and its id.
+/// The ids of an enumeration that ends before a word, and the place of the first: "zoe, kim and bob". Two
+/// words without a comma or an "and" between them are one name and no ids, but for a kind and its id.
 pub(in super::super) fn enumerated_before(text: &Text, end: usize) -> Option<(Vec<String>, usize)> {
     let mut ids: Vec<String> = Vec::new();
     let mut first = end;
@@ -257,8 +257,8 @@ const NO_IDS: &str = "in from to of on at for into with without by who that whic
     can could would does do did get gets see sees visit visits the a an and or not never only please then now id ids named called \
     simulation data account accounts list lists group groups journey journeys visits test-run";
 
-/// Whether the word at this place is the id of a student because it follows "user" or "student", whatever else it may mean:
-/// `mark`, `will` and `test` are names.
+/// Whether the word at this place is the id of a student because it follows "user" or "student", whatever
+/// else it may mean: `mark`, `will` and `test` are names.
 pub(in super::super) fn is_announced(text: &Text, at: usize) -> bool {
     let Some(word) = text.words.get(at).filter(|word| !word.new_clause) else { return false };
     let noun = at.checked_sub(1).and_then(|at| text.words.get(at)).is_some_and(|noun| {
@@ -296,7 +296,8 @@ fn is_joined(text: &Text, at: usize) -> bool {
     joined && named && !is_person(word) && leads_to_a_place(text, at)
 }
 
-/// Whether nothing but further words of an enumeration stands between a word and what it is all done to: "from Foo".
+/// Whether nothing but further words of an enumeration stands between a word and what it is all done to:
+/// "from Foo".
 fn leads_to_a_place(text: &Text, at: usize) -> bool {
     let mut rest = text.words.iter().skip(at + 1);
     while let Some(next) = rest.next() {

@@ -1,5 +1,5 @@
-//! What an action's types cannot say: in which order to come by the parameters, the rules between them, and what to offer
-//! next.
+//! What an action's types cannot say: in which order to come by the parameters, the rules between them, and
+//! what to offer next.
 
 use serde::Serialize;
 
