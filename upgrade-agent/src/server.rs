@@ -1,6 +1,6 @@
 //! The embedded UpGrade server: [`upgrade_simulator`], with the client's words for its settings.
 //!
-//! The server shares no type with the [`client`](crate::client), so that a mistake in one of them shows.
+//! The server shares no type with the [`client`], so that a mistake in one of them shows.
 //! Where a setting of the server is named by a type of the client, the server's own is made of it here.
 //!
 //! ```
