@@ -7,12 +7,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use agentgraph::Code;
+use agentgraph::checkpoint::StoreCode;
 
 /// `CompileError` has a code of its own, which is not an engine [`Code`].
 const COMPILE: &str = "E_COMPILE";
 
 /// The other crates that name codes, and check their pages' text themselves.
-const OTHERS: [&str; 2] = ["../agentgraph-llm/src", "../upgrade-agent/src"];
+const OTHERS: [&str; 3] = ["../agentgraph-llm/src", "../upgrade-agent/src", "../upgrade-agent/server/src"];
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -55,6 +56,13 @@ fn each_code_has_a_page_and_each_page_a_code() {
         written.iter().filter(|page| !codes().contains(*page) && !others.contains(*page)).collect();
     assert!(lacking.is_empty(), "without a page: {lacking:?}");
     assert!(unknown.is_empty(), "pages of no code: {unknown:?}");
+}
+
+#[test]
+fn the_engine_has_every_code_of_the_stores_under_its_own_text() {
+    for code in StoreCode::ALL {
+        assert_eq!(Code::from(*code).as_str(), code.as_str());
+    }
 }
 
 #[test]
