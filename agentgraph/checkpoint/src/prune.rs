@@ -9,8 +9,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
 use super::fold::Folded;
 use super::frame::{FormatError, open};
@@ -241,17 +242,32 @@ fn may_refer(operations: &[u8]) -> bool {
     folded.apply(operations, None).is_err() || !folded.elsewhere().is_empty()
 }
 
-/// A task to come, as far as it matters here.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Next {
-    /// An activation of an eager run.
-    Activation {
-        /// The checkpoint whose state it reads.
-        #[serde(default)]
-        read: Option<(u32, u64)>,
-    },
-    Other(IgnoredAny),
+/// A task to come, as far as it matters here: the checkpoint whose state it reads, if it is an activation of
+/// an eager run. What is damaged is an error, not a task that reads nothing: its checkpoint would go.
+struct Next(Option<(u32, u64)>);
+
+impl<'de> Deserialize<'de> for Next {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Map {
+            #[serde(default)]
+            read: Option<(u32, u64)>,
+        }
+        struct NameOrMap;
+        impl<'de> Visitor<'de> for NameOrMap {
+            type Value = Next;
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("a node's name or a map")
+            }
+            fn visit_str<E>(self, _: &str) -> Result<Next, E> {
+                Ok(Next(None))
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Next, A::Error> {
+                Map::deserialize(MapAccessDeserializer::new(map)).map(|map| Next(map.read))
+            }
+        }
+        deserializer.deserialize_any(NameOrMap)
+    }
 }
 
 /// Whose call the newest run of a subgraph's namespace is, as far as it matters here.
@@ -276,10 +292,7 @@ impl Known {
         }
         let next: Vec<Next> = header.get("next")?.unwrap_or_default();
         let call: Option<Call> = header.get("call")?;
-        let open = next.iter().filter_map(|next| match next {
-            Next::Activation { read } => *read,
-            Next::Other(_) => None,
-        });
+        let open = next.iter().filter_map(|next| next.0);
         let reads = open.chain(call.and_then(|call| call.unnamed)).map(id_of).collect();
         let parent = header.get("parent")?.map(id_of);
         Ok(Known {
@@ -532,4 +545,38 @@ async fn take_over(
         .and_then(|view| other.apply(view.operations, Some(holder)))
         .and_then(|()| folded.fill(field, &other, holder));
     filled.map(drop).map_err(|error| unreadable(place, holder, error))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::frame::HeaderWriter;
+    use serde_json::{Value, json};
+
+    fn known(next: &Value) -> Result<Known, FormatError> {
+        let mut record = Vec::new();
+        let mut writer = HeaderWriter::begin(&mut record);
+        writer.value("next", next);
+        writer.finish(&[]);
+        let mut header = HeaderMap::default();
+        header.apply(open(&record)?.header)?;
+        let row = Row { id: CheckpointId::new(0, 7), kind: RowKind::Full, record };
+        Known::read(&row, &header, false, &mut Arc::default())
+    }
+
+    #[test]
+    fn a_checkpoint_that_an_open_activation_reads_is_known_to_be_read() {
+        let next = json!(["a", {"node": "b", "from": "a", "made": 3, "read": [1, 5]}]);
+        let known = known(&next).unwrap();
+        assert_eq!((known.reads, known.finished), (vec![CheckpointId::new(1, 5)], false));
+    }
+
+    /// Otherwise what it reads would be pruned.
+    #[test]
+    fn an_activation_that_cannot_be_read_is_an_error() {
+        for next in [json!([{"node": "b", "read": "5"}]), json!([7]), json!([{"node": "b", "read": [1]}])] {
+            assert!(known(&next).is_err(), "{next}");
+        }
+    }
 }
