@@ -135,8 +135,8 @@ pub(crate) fn apply_row(
             replayed.deltas += 1;
             replayed.folded.apply(view.operations, Some(id))?;
         }
-        // A segment.
-        _ => replayed.folded.apply(view.operations, None)?,
+        RowKind::Segment => replayed.folded.apply(view.operations, None)?,
+        _ => return Err(damaged("it is of a kind that this release does not know")),
     }
     replayed.id = id;
     Ok(())
