@@ -13,10 +13,12 @@ use crate::frame::{HeaderWriter, open};
 /// Keys and values of one record, in the order in which they are written.
 type Said = Vec<(&'static str, Value)>;
 
-fn activation() -> impl Strategy<Value = Value> {
-    (0..4_u64, 0..2_u32, 0..3_u8).prop_map(
-        |(made, index, node)| json!({"node": node.to_string(), "from": "f", "made": made, "index": index}),
-    )
+/// Open activations in the order in which they were made.
+fn activations() -> impl Strategy<Value = Value> {
+    proptest::collection::btree_map((0..4_u64, 0..2_u32), 0..3_u8, 0..4).prop_map(|nodes| {
+        let item = |((made, index), node): ((u64, u32), u8)| json!({"node": node.to_string(), "from": "f", "made": made, "index": index});
+        Value::Array(nodes.into_iter().map(item).collect())
+    })
 }
 
 fn texts() -> impl Strategy<Value = Value> {
@@ -29,13 +31,7 @@ fn map() -> impl Strategy<Value = Value> {
 
 fn one() -> impl Strategy<Value = (&'static str, Value)> {
     let of = |keys: &[&'static str]| proptest::sample::select(keys.to_vec());
-    let begun = proptest::collection::btree_map((0..4_u64, 0..2_u32), activation(), 0..3).prop_map(|begun| {
-        begun.into_iter().map(|((made, index), mut item)| {
-            item["made"] = json!(made);
-            item["index"] = json!(index);
-            item
-        })
-    });
+    let names = proptest::collection::vec("[a-c]", 0..3).prop_map(|names| json!(names));
     let ended = proptest::collection::vec((0..4_u64, 0..2_u32), 0..3);
     let writes = proptest::collection::vec(("[ab]", any::<bool>()), 0..3);
     prop_oneof![
@@ -44,9 +40,11 @@ fn one() -> impl Strategy<Value = (&'static str, Value)> {
             texts()
         ),
         (of(&["groups", "kept"]), texts()),
+        activations().prop_map(|next| ("next", next)),
+        names.prop_map(|next| ("next", next)),
         (of(&["overlay", "edits", "stuck", "also_stuck"]), texts()),
         (of(&["memories", "remembered", "outputs"]), map()),
-        begun.prop_map(|begun| ("begun", Value::Array(begun.collect()))),
+        activations().prop_map(|begun| ("begun", begun)),
         ended.prop_map(|ended| ("ended", json!(ended))),
         writes.prop_map(|writes| ("writes", json!(writes))),
     ]
@@ -89,8 +87,9 @@ fn entries<'a>(model: &'a mut BTreeMap<String, Value>, key: &str) -> &'a mut Map
     model.entry(key.to_owned()).or_insert_with(|| json!({})).as_object_mut().unwrap()
 }
 
-fn key_of(item: &Value) -> (u64, u64) {
-    (item["made"].as_u64().unwrap(), item["index"].as_u64().unwrap())
+/// Names, which a run with supersteps stores, have none.
+fn key_of(item: &Value) -> Option<(u64, u64)> {
+    Some((item["made"].as_u64()?, item["index"].as_u64()?))
 }
 
 /// What the rules make of one more record.
@@ -114,8 +113,8 @@ fn follow(model: &mut BTreeMap<String, Value>, said: &Said) {
             "remembered" => entries(model, "memories").extend(value.as_object().unwrap().clone()),
             "outputs" => entries(model, "outputs").extend(value.as_object().unwrap().clone()),
             "ended" => list(model, "next").retain(|open| {
-                let (made, index) = key_of(open);
-                !items.contains(&json!([made, index]))
+                let key = key_of(open);
+                key.is_none_or(|(made, index)| !items.contains(&json!([made, index])))
             }),
             "begun" => {
                 let next = list(model, "next");
