@@ -78,10 +78,10 @@ struct Inner {
     code: StoreCode,
     message: String,
     thread: Option<String>,
-    source: Option<Source>,
+    source: Option<Cause>,
 }
 
-type Source = Box<dyn StdError + Send + Sync + 'static>;
+type Cause = Box<dyn StdError + Send + Sync + 'static>;
 
 impl StoreError {
     /// An error of the given code; `message` says what happened and what to do.
@@ -97,7 +97,7 @@ impl StoreError {
     }
 
     /// The same error with the cause it came from.
-    pub fn with_source(mut self, source: impl Into<Source>) -> Self {
+    pub fn with_source(mut self, source: impl Into<Cause>) -> Self {
         self.0.source = Some(source.into());
         self
     }
@@ -124,7 +124,7 @@ impl StoreError {
     }
 
     /// The cause it came from, to be handed on with another error.
-    pub fn into_source(self) -> Option<Source> {
+    pub fn into_source(self) -> Option<Cause> {
         self.0.source
     }
 }

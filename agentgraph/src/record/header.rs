@@ -1,7 +1,7 @@
 //! What the header of a record means, in this release's types.
 //!
-//! How bytes are divided is in `checkpoint/frame.rs`, and how headers add up in `checkpoint/header.rs`. Keys
-//! of format 1:
+//! The stores' package says how bytes are divided (`frame.rs`) and how headers add up (`header.rs`). Keys of
+//! format 1:
 //!
 //! - of the run: `run`, `source`, `time` (microseconds since 1970), `spent` (what it has used up), `session`
 //!   (name to value of each), `abandoned`, `ahead` (by how much the number that task ids are made of is ahead
