@@ -9,6 +9,7 @@ mod beyond_limit;
 mod boundary;
 mod commit;
 pub(crate) mod done;
+pub(crate) mod driver;
 pub(crate) mod eager;
 pub(crate) mod edit;
 mod ends;
@@ -43,6 +44,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use crate::context::{RunShared, Untold};
+use crate::engine::driver::Driver;
 pub(crate) use crate::engine::eager::Eager;
 use crate::engine::ends::{Ends, id_of};
 use crate::engine::execute::{Executor, Left};
@@ -91,6 +93,8 @@ pub(crate) struct Loop<S: State, R> {
     pub(crate) trace: Option<Box<Trace<S>>>,
     /// What a run without supersteps has open.
     pub(crate) eager: Option<Box<Eager<S>>>,
+    /// Drives the passes of a dependency graph; every other graph has none.
+    pub(crate) driver: Option<Arc<dyn Driver<S>>>,
     /// What nodes gave last, if they keep it.
     pub(crate) kept: KeptOutputs<S>,
     pub(crate) scratch: Scratch<S>,

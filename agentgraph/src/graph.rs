@@ -15,7 +15,7 @@ mod sources;
 pub(crate) mod template;
 pub(crate) mod topology;
 
-pub(crate) use core::{GraphCore, RouterFn};
+pub(crate) use core::{Discipline, GraphCore, RouterFn};
 pub(crate) use draw::{Drawing, escape};
 pub use problem::{CompileError, Problem, ProblemKind, Warning, WarningKind};
 pub use shown::{EdgeKind, GraphTopology, TopologyEdge, TopologyNode};

@@ -14,6 +14,7 @@ use super::{Declared, DependencyGraph, Edge, Names, Place};
 use crate::context::GraphShared;
 use crate::error::nearest;
 use crate::extract::RequirementKind;
+use crate::graph::Discipline;
 use crate::graph::compile::Compiled;
 use crate::graph::template::{Defaults, Templates};
 use crate::graph::topology::{Rows, Topology};
@@ -101,7 +102,6 @@ pub(crate) fn compile<O: Output, S: PassInput>(
         has_ephemeral: false,
         has_run_channels: true,
         has_graphs: false,
-        eager: false,
         detached: Vec::new(),
         awaited_at_end: Vec::new(),
         siblings: graph.siblings,
@@ -110,7 +110,7 @@ pub(crate) fn compile<O: Output, S: PassInput>(
         migrations: Migrations { version: 0, steps: Vec::new() },
         unknown_fields: UnknownFields::default(),
         drawing: Drawing { names: Vec::new(), graphs: Vec::new(), lines: Vec::new() },
-        discipline: Some(Arc::clone(&wiring) as _),
+        discipline: Discipline::Dependency,
         templates: Templates::default(),
         defaults: Defaults::default(),
         keeps_outputs: false,

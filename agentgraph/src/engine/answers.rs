@@ -65,8 +65,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         for result in results {
             finished_step(&self.core, &journal.codec, &journal.thread, result)?;
         }
-        match &self.core.discipline {
-            Some(discipline) => Arc::clone(discipline).check(&journal.thread, &self.state, &self.left_over),
+        match &self.driver {
+            Some(driver) => Arc::clone(driver).check(&journal.thread, &self.state, &self.left_over),
             None => Ok(()),
         }
     }
@@ -100,7 +100,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     ) -> Result<(Vec<PendingWrite>, Vec<(&'a OpenRequest, PendingWrite)>), Error> {
         let flow = self.flow_tasks();
         let of_flow = self.open_in_flow(&flow);
-        let mut open: Vec<InterruptId> = match self.core.discipline {
+        let mut open: Vec<InterruptId> = match self.driver {
             Some(_) => self.open_in_pass(),
             None => (0..self.frontier.len())
                 .filter_map(|index| {

@@ -10,7 +10,7 @@ use crate::engine::load::finished_step;
 use crate::engine::plan::LeftOver;
 use crate::engine::stored::StoredStep;
 use crate::error::{Code, Error};
-use crate::graph::GraphCore;
+use crate::graph::{Discipline, GraphCore};
 use crate::record::bytes::Bytes;
 use crate::record::codec::Codec;
 use crate::record::header::StoredState;
@@ -31,7 +31,7 @@ pub(crate) struct UnknownField {
 /// Whether a stored name is neither a channel, today or once, nor one that the graph lets go. The outputs of
 /// a pass are set back when the next one begins, so none of them is missed.
 pub(crate) fn is_unknown<S: State>(core: &GraphCore<S>, name: &str) -> bool {
-    core.discipline.is_none()
+    core.discipline != Discipline::Dependency
         && channel_called(S::channels(&core.schema), name).is_none()
         && !core.unknown_fields.drops(name)
 }
@@ -113,7 +113,7 @@ pub(crate) fn check_results<S: State>(
     place: Place<'_>,
     left: &LeftOver,
 ) -> Result<(), Error> {
-    if core.discipline.is_some() {
+    if core.discipline == Discipline::Dependency {
         return Ok(());
     }
     for result in left.values().filter_map(|left| left.result.as_deref()) {
@@ -149,7 +149,7 @@ pub(crate) fn fit<S: State>(
     step: &mut StoredStep,
     misfit: Misfit,
 ) -> Result<(), Error> {
-    if core.discipline.is_some() {
+    if core.discipline == Discipline::Dependency {
         return Ok(());
     }
     let StoredStep { update: Some(Bytes(update)), kinds, .. } = step else { return Ok(()) };

@@ -17,10 +17,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// Begins a run on the state as it is: run channels are reset, the input goes in, and START's edges are
     /// followed.
     pub(crate) async fn input(&mut self, input: S::Update, abandoned: Option<RunId>) -> Result<(), Error> {
-        let entry = match &self.core.discipline {
-            Some(discipline) => {
-                Some(Arc::clone(discipline).entry(&self.state, &input, self.journal.is_some())?)
-            }
+        let entry = match &self.driver {
+            Some(driver) => Some(Arc::clone(driver).entry(&self.state, &input, self.journal.is_some())?),
             None => None,
         };
         self.begin_input(input)?;

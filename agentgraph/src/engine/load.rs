@@ -13,10 +13,10 @@ use crate::engine::stored::{
     from_bytes,
 };
 use crate::error::{Code, Error};
-use crate::graph::GraphCore;
 use crate::graph::joins::Joins;
 use crate::graph::run_graph::RunGraph;
 use crate::graph::topology::Join;
+use crate::graph::{Discipline, GraphCore};
 use crate::persistence::Persistence;
 use crate::record::codec::Codec;
 use crate::record::header::{Header, StoredJoin, StoredState, StoredStuck};
@@ -395,14 +395,15 @@ pub(crate) fn look_up<S: State>(
     place: Place<'_>,
     header: &Header,
 ) -> Result<LookedUp<S>, Error> {
-    if !header.next.is_empty() && header.discipline != core.discipline() {
-        return Err(other_discipline(place, header, core.discipline()));
+    if !header.next.is_empty() && header.discipline != core.discipline.name() {
+        return Err(other_discipline(place, header, core.discipline.name()));
     }
     let mut gone = Vec::new();
     let core = RunGraph::restore(core, header, &mut gone);
     let mut frontier = Frontier::default();
-    let eager = core.eager.then(|| Eager::of(Flow::of_header(&core, header, &mut gone)));
-    for activation in header.next.iter().filter(|_| !core.eager) {
+    let eager =
+        (core.discipline == Discipline::Eager).then(|| Eager::of(Flow::of_header(&core, header, &mut gone)));
+    for activation in header.next.iter().filter(|_| core.discipline != Discipline::Eager) {
         let node = id_of(&core, &activation.node, &mut gone);
         match &activation.dispatch {
             None => frontier.pull(node),

@@ -27,6 +27,7 @@ use crate::dependency::outputs::{Outputs, OutputsUpdate};
 use crate::dependency::plan::{Missed, Status};
 use crate::dependency::wiring::Wiring;
 use crate::dependency::{NotRun, NotRunReason, inline};
+use crate::engine::driver::{Driver, Turn};
 use crate::engine::ends::sessions_write;
 use crate::engine::execute::node_error;
 use crate::engine::halt::Cut;
@@ -46,47 +47,7 @@ use again::Again;
 use agentgraph_checkpoint::engine::TaskPlace;
 use agentgraph_checkpoint::{PendingWrite, Source, TaskId};
 
-/// How the runs of a graph go on, where that is not from superstep to superstep.
-pub(crate) trait Discipline<S: State>: Send + Sync {
-    /// The nodes with which a run begins. `kept`: by a checkpointer.
-    ///
-    /// # Errors
-    /// The input asks for what cannot be.
-    fn entry(self: Arc<Self>, state: &S, input: &S::Update, kept: bool) -> Result<Vec<u32>, Error>;
-
-    /// Lets a run begin with these edits.
-    ///
-    /// # Errors
-    /// One of them brings what cannot be a node of the graph.
-    fn edit_before(&self, input: &mut S::Update, edits: Vec<Collected>) -> Result<(), Error>;
-
-    /// The temporary edits that hold, in order, and the nodes that are skipped when their turn comes.
-    fn edits(&self, state: &S) -> (Vec<GraphEdit>, Vec<String>);
-
-    /// Whether a run can go on from what it has left behind.
-    ///
-    /// # Errors
-    /// The graph does not have what it needs, or its records cannot be.
-    fn check(self: Arc<Self>, thread: &str, state: &S, left: &LeftOver) -> Result<(), Error>;
-
-    /// Notes in the state of a pass under way what its nodes have done, in this order, and says who runs
-    /// next, those that have asked among them.
-    ///
-    /// # Errors
-    /// The graph does not have what the pass needs, or its records cannot be.
-    fn upcoming(
-        self: Arc<Self>,
-        thread: &str,
-        state: &mut S,
-        done: Vec<Turn<S>>,
-        asked: &HashSet<String>,
-    ) -> Result<Vec<String>, Error>;
-
-    /// Goes on until there is a reason to pause.
-    fn drive<'a>(self: Arc<Self>, run: &'a mut Loop<S, LocalRunner>) -> BoxFuture<'a, Result<Pause, Error>>;
-}
-
-impl<O: Output, S: PassInput> Discipline<Outputs<O, S>> for Wiring<O, S> {
+impl<O: Output, S: PassInput> Driver<Outputs<O, S>> for Wiring<O, S> {
     fn entry(
         self: Arc<Self>,
         state: &Outputs<O, S>,
@@ -170,9 +131,6 @@ impl<O: Output, S: PassInput> Discipline<Outputs<O, S>> for Wiring<O, S> {
         Box::pin(async move { Pass::new(self, run)?.run().await })
     }
 }
-
-/// A node that is done in an unfinished pass, and what it gave if it was not skipped.
-pub(crate) type Turn<S> = (StoredTurn, Option<<S as State>::Update>);
 
 /// Takes over into the outputs of a pass what was edited, and which nodes were added.
 fn edited<O, S>(outputs: &mut Outputs<O, S>, made: Made) {

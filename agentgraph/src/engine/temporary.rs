@@ -25,9 +25,9 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         if edits.is_empty() {
             return Ok(input);
         }
-        let discipline = self.core.discipline.clone();
+        let driver = self.driver.clone();
         let collects = Arc::new(Collects::default());
-        if discipline.is_some() {
+        if driver.is_some() {
             self.shared.see().desk = Some(Arc::clone(&collects) as Arc<dyn Desk>);
         }
         let node = self.core.topology.start();
@@ -38,8 +38,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             edit(&handle)
                 .map_err(|refused| Error::new(refused.code(), refused.to_string()).with_source(refused))?;
         }
-        if let Some(discipline) = discipline {
-            discipline.edit_before(&mut input, collects.take())?;
+        if let Some(driver) = driver {
+            driver.edit_before(&mut input, collects.take())?;
             return Ok(input);
         }
         let proposed = self.shared.control.take_edits(request.index);

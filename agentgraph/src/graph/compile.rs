@@ -11,7 +11,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use super::core::{GraphCore, NodeEntry, Router};
+use super::core::{Discipline, GraphCore, NodeEntry, Router};
 use super::problem::{CompileError, Problem, ProblemKind};
 use super::template::{Defaults, Template, Templates};
 use super::{DeclaredNode, Name, Place, StateGraph};
@@ -139,12 +139,11 @@ pub(crate) fn compile<S: State>(graph: StateGraph<S>) -> Result<Compiled<S>, Com
         siblings,
         on_limit: on_limit.map(|(node, _)| node),
         stuck_fails,
-        eager,
+        discipline: if eager { Discipline::Eager } else { Discipline::Superstep },
         detached,
         migrations,
         unknown_fields: UnknownFields { drops, keeps: keeps_unknown_fields },
         drawing,
-        discipline: None,
         templates,
         defaults: Defaults { policies, on_error: default_handler },
         keeps_outputs,

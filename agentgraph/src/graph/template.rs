@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::core::{GraphCore, NodeEntry};
+use super::core::{Discipline, GraphCore, NodeEntry};
 use super::overlay::{Ground, Layers, Overlay, TemporaryNode};
 use super::run_graph::Temporary;
 use crate::context::edits::Proposed;
@@ -103,7 +103,7 @@ impl<S: State> GraphCore<S> {
             keeps_output: false,
             on_end: settings.on_end,
         };
-        if settings.detached && !self.eager {
+        if settings.detached && self.discipline != Discipline::Eager {
             let problem = "it is detached, which needs a graph with `.eager()`".to_owned();
             return Err(Rejection::Unfit(problem));
         }

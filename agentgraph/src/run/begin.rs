@@ -11,9 +11,9 @@ use crate::engine::load::{LeftBehind, LookedUp, Replayed, left_behind, look_up, 
 use crate::engine::plan::{Frontier, LeftOver};
 use crate::engine::{Answers, Eager};
 use crate::error::{Code, Error};
-use crate::graph::GraphCore;
 use crate::graph::joins::Joins;
 use crate::graph::run_graph::RunGraph;
+use crate::graph::{Discipline, GraphCore};
 use crate::persistence::Persistence;
 use crate::record::bytes::Bytes;
 use crate::run::CompiledGraph;
@@ -78,7 +78,7 @@ impl<'a, S: State> Thread<'a, S> {
                 let (forks, number) =
                     (forks.flatten(), replayed.id.step.saturating_add(replayed.header.ahead));
                 let order = match forks {
-                    Some(_) if core.eager => {
+                    Some(_) if core.discipline == Discipline::Eager => {
                         Some(Order::read(&*persistence.saver, place, replayed.id, number).await?)
                     }
                     _ => None,
@@ -339,7 +339,7 @@ fn fresh_parts<S: State>(
         state: Arc::new(S::initial(&graph.core.schema)),
         frontier: Frontier::default(),
         joins: Joins::of(&graph.core.topology),
-        eager: graph.core.eager.then(Box::default),
+        eager: (graph.core.discipline == Discipline::Eager).then(Box::default),
         journal: journal.into(),
         left_over: LeftOver::new(),
         past_breaks: false,

@@ -8,6 +8,7 @@ use agentgraph_checkpoint::Checkpointer;
 use agentgraph_checkpoint::services::Services;
 
 use crate::context::GraphShared;
+use crate::engine::driver::Driver;
 use crate::engine::host::{Host, HostRunner};
 use crate::error::Error;
 use crate::graph::compile::{self, Compiled};
@@ -23,6 +24,8 @@ pub struct CompiledGraph<S: State> {
     pub(crate) shared: Arc<GraphShared>,
     pub(crate) persistence: Option<Persistence<S>>,
     pub(crate) host: Option<HostRunner<S>>,
+    /// Drives its passes, if it is a dependency graph.
+    pub(crate) driver: Option<Arc<dyn Driver<S>>>,
 }
 
 impl<S: State> StateGraph<S> {
@@ -45,7 +48,13 @@ impl<S: State> CompiledGraph<S> {
     /// One that nothing keeps, and whose tasks run here.
     pub(super) fn of(compiled: Compiled<S>) -> Self {
         let Compiled { core, shared } = compiled;
-        CompiledGraph { core: Arc::new(core), shared: Arc::new(shared), persistence: None, host: None }
+        CompiledGraph {
+            core: Arc::new(core),
+            shared: Arc::new(shared),
+            persistence: None,
+            host: None,
+            driver: None,
+        }
     }
 }
 
@@ -56,6 +65,7 @@ impl<S: State> Clone for CompiledGraph<S> {
             shared: Arc::clone(&self.shared),
             persistence: self.persistence.clone(),
             host: self.host.clone(),
+            driver: self.driver.clone(),
         }
     }
 }

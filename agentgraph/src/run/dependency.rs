@@ -15,6 +15,7 @@ use crate::dependency::edits::BeforePass;
 use crate::dependency::outputs::{Outputs, OutputsUpdate};
 use crate::dependency::wiring::Wiring;
 use crate::dependency::{DependencyGraph, draw};
+use crate::engine::driver::Driver;
 use crate::error::Error;
 use crate::graph::{CompileError, GraphTopology};
 use crate::run::RunBuilder;
@@ -37,7 +38,9 @@ impl<O: Output, S: PassInput> DependencyGraph<O, S> {
     /// comes from.
     pub fn compile(self) -> Result<CompiledDependencyGraph<O, S>, CompileError> {
         let (compiled, wiring) = compile(self)?;
-        Ok(CompiledDependencyGraph { graph: CompiledGraph::of(compiled), wiring })
+        let driver = Arc::clone(&wiring) as Arc<dyn Driver<Outputs<O, S>>>;
+        let graph = CompiledGraph { driver: Some(driver), ..CompiledGraph::of(compiled) };
+        Ok(CompiledDependencyGraph { graph, wiring })
     }
 }
 

@@ -25,9 +25,9 @@ use crate::engine::stored::StoredStep;
 use crate::engine::{Eager, Loop, Pause, Scratch};
 use crate::error::OwnError;
 use crate::error::{BoxError, Code, Error};
-use crate::graph::GraphCore;
 use crate::graph::joins::Joins;
 use crate::graph::run_graph::RunGraph;
+use crate::graph::{Discipline, GraphCore};
 use crate::persistence::Persistence;
 use crate::policy::Heartbeats;
 use crate::record::bytes::Bytes;
@@ -205,7 +205,7 @@ impl<C: State> Entry<'_, C> {
             state: begin.state.unwrap_or_else(|| Arc::new(C::initial(&core.schema))),
             frontier: Frontier::default(),
             joins: Joins::of(&core.topology),
-            eager: core.eager.then(Box::default),
+            eager: (core.discipline == Discipline::Eager).then(Box::default),
             graph: RunGraph::from(Arc::clone(core)),
             outputs: BTreeMap::new(),
             journal,
@@ -416,7 +416,7 @@ impl<C: State> Entry<'_, C> {
             graph: Arc::clone(&graph.shared),
             run: outer.run,
             thread: outer.thread.clone(),
-            control: Control::of(graph.core.eager),
+            control: Control::of(graph.core.discipline == Discipline::Eager),
             sessions: outer.sessions.within(own),
             sink: events.clone().map(|events| events as Arc<dyn Sink>),
             hears_custom: events.as_ref().is_some_and(|events| events.views.custom),
@@ -455,6 +455,7 @@ impl<C: State> Entry<'_, C> {
             halted: Vec::new(),
             trace: None,
             eager: None,
+            driver: None,
             scratch: Scratch::default(),
         })
     }
@@ -524,7 +525,7 @@ pub(super) fn moves_from<S: State>(core: &GraphCore<S>, random: impl FnOnce() ->
     match core.has_graphs {
         true => Some(random() & u64::from(u32::MAX)),
         // Activations are told apart by the commits that made them, stored or not.
-        false => core.eager.then_some(0),
+        false => (core.discipline == Discipline::Eager).then_some(0),
     }
 }
 

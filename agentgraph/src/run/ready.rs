@@ -21,6 +21,7 @@ use crate::engine::recorder::Trace;
 use crate::engine::reuse::KeptOutputs;
 use crate::engine::{Loop, Pause, Scratch};
 use crate::error::{Code, Error};
+use crate::graph::Discipline;
 use crate::panic::{NodePanic, panic_of};
 use crate::policy::Heartbeats;
 use crate::session::Sessions;
@@ -98,7 +99,7 @@ impl<S: State> RunBuilder<S> {
             graph: Arc::clone(&self.graph.shared),
             run: begun.run,
             thread: self.thread,
-            control: Control::of(self.graph.core.eager),
+            control: Control::of(self.graph.core.discipline == Discipline::Eager),
             sessions: Sessions::open(&self.graph.shared.sessions, &begun.sessions, begun.sessions_changed)?,
             sink: events
                 .as_ref()
@@ -138,6 +139,7 @@ impl<S: State> RunBuilder<S> {
             halted: begun.halted,
             trace: updates.then(|| Box::new(Trace::after(S::Update::default()))),
             eager: begun.eager,
+            driver: self.graph.driver.clone(),
             scratch: Scratch::default(),
         };
         run.show_edits();
@@ -163,10 +165,10 @@ impl<S: State, R: TaskRunner<S>> Ready<S, R> {
         if self.is_edit {
             return Ok(Pause::Finished);
         }
-        let mut paused = match run.core.discipline.clone() {
+        let mut paused = match run.driver.clone() {
             None => run.go_on().await,
-            Some(discipline) => match R::here(run) {
-                Some(run) => discipline.drive(run).await,
+            Some(driver) => match R::here(run) {
+                Some(run) => driver.drive(run).await,
                 None => {
                     Err(Error::new(Code::Host, "the nodes of a dependency graph run where its passes do"))
                 }

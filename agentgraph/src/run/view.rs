@@ -8,15 +8,16 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use crate::engine::done::Done;
+use crate::engine::driver::Driver;
 use crate::engine::load::{
     Replayed, apply_row, fill_references, graph_changed, left_behind, replay, restore, shown_step,
 };
-use crate::engine::pass::Discipline;
 use crate::engine::plan::{LeftOver, TaskLeft};
 use crate::engine::stored::{OF_RUN, StoredStep};
 use crate::engine::uses::keep_overwrites;
 use crate::error::{Code, Error};
 use crate::failure::Failure;
+use crate::graph::Discipline;
 use crate::graph::run_graph::RunGraph;
 use crate::graph::{GraphCore, GraphTopology};
 use crate::persistence::Persistence;
@@ -130,8 +131,12 @@ pub(crate) async fn state<S: State>(
     let Some(tail) = persistence.saver.get(place, None).await? else { return Ok(None) };
     let replayed = replay(persistence, place, &tail).await?;
     let mut checkpoint = checkpoint(graph, persistence, place, &replayed)?;
-    let in_a_pass = graph.core.discipline.is_some() && !checkpoint.next.is_empty();
-    if !tail.writes.is_empty() || graph.core.has_graphs || graph.core.eager || in_a_pass {
+    let in_a_pass = graph.driver.is_some() && !checkpoint.next.is_empty();
+    if !tail.writes.is_empty()
+        || graph.core.has_graphs
+        || graph.core.discipline == Discipline::Eager
+        || in_a_pass
+    {
         add_left_over(graph, persistence, place, &replayed, &tail, &mut checkpoint).await?;
     }
     Ok(Some(checkpoint))
@@ -186,8 +191,8 @@ fn checkpoint<S: State>(
 ) -> Result<Checkpoint<S>, Error> {
     let header = &replayed.header;
     let values = restore(&graph.core, persistence, place, replayed)?.state;
-    let (edits, skips) = match &graph.core.discipline {
-        Some(discipline) => discipline.edits(&values),
+    let (edits, skips) = match &graph.driver {
+        Some(driver) => driver.edits(&values),
         None => (header.overlay.clone(), header.skips.clone()),
     };
     let memories = header.memories.iter();
@@ -223,8 +228,8 @@ async fn add_left_over<S: State>(
 ) -> Result<(), Error> {
     let header = &replayed.header;
     let left = left_behind(&graph.core, place, (replayed.id, header), &tail.writes)?.tasks;
-    if let Some(discipline) = &graph.core.discipline {
-        return add_pass(graph, persistence, place, Arc::clone(discipline), &left, checkpoint);
+    if let Some(driver) = &graph.driver {
+        return add_pass(graph, persistence, place, Arc::clone(driver), &left, checkpoint);
     }
     let core = &RunGraph::restore(&graph.core, header, &mut Vec::new());
     let finished = done(core, place, header, replayed.id, &left).map(|result| {
@@ -266,7 +271,7 @@ async fn failures<S: State>(
         return Ok(Vec::new());
     }
     let left = left_behind(&graph.core, place, (replayed.id, header), writes)?.tasks;
-    if graph.core.discipline.is_some() {
+    if graph.driver.is_some() {
         return Ok(failures_of_pass(&graph.core, place, &left));
     }
     let core = &RunGraph::restore(&graph.core, header, &mut Vec::new());
@@ -296,7 +301,7 @@ fn add_pass<S: State>(
     graph: &CompiledGraph<S>,
     persistence: &Persistence<S>,
     place: Place<'_>,
-    discipline: Arc<dyn Discipline<S>>,
+    driver: Arc<dyn Driver<S>>,
     left: &LeftOver,
     checkpoint: &mut Checkpoint<S>,
 ) -> Result<(), Error> {
@@ -313,8 +318,8 @@ fn add_pass<S: State>(
     let mut done = done.collect::<Result<Vec<_>, Error>>()?;
     done.sort_by(|(a, _), (b, _)| a.order().cmp(&b.order()));
     let asked = left.values().filter_map(TaskLeft::asked_by).collect();
-    checkpoint.next = Arc::clone(&discipline).upcoming(place.thread, &mut checkpoint.values, done, &asked)?;
-    (checkpoint.edits, checkpoint.skips) = discipline.edits(&checkpoint.values);
+    checkpoint.next = Arc::clone(&driver).upcoming(place.thread, &mut checkpoint.values, done, &asked)?;
+    (checkpoint.edits, checkpoint.skips) = driver.edits(&checkpoint.values);
     for (task, left) in left {
         let Some((_, request)) = left.open().next() else { continue };
         let task = OpenTask { id: *task, node: request.node.clone(), left: Some(left) };
@@ -462,7 +467,7 @@ impl<S: State> History<S> {
         replayed: &Replayed,
     ) -> Result<Checkpoint<S>, Error> {
         let mut found = checkpoint(&self.graph, persistence, place, replayed)?;
-        if self.graph.core.eager {
+        if self.graph.core.discipline == Discipline::Eager {
             let left = left_behind(&self.graph.core, place, (replayed.id, &replayed.header), &[])?.tasks;
             let core = &RunGraph::restore(&self.graph.core, &replayed.header, &mut Vec::new());
             let tasks = tasks(core, place, &replayed.header, replayed.id, &left);

@@ -176,7 +176,7 @@ pub(super) fn constants_with<'a, S: State>(
         let defaults = Header::default();
         header.value("fields", &fields);
         header.value("fingerprint", &core.fingerprint);
-        header.value("discipline", core.discipline());
+        header.value("discipline", core.discipline.name());
         header.value("schema", &core.migrations.version);
         header.value("fence", &defaults.fence);
         header.value("codec", &defaults.codec);
