@@ -7,6 +7,7 @@ mod answers;
 mod asks;
 mod beyond_limit;
 mod boundary;
+pub(crate) mod buffers;
 mod commit;
 pub(crate) mod done;
 pub(crate) mod driver;
@@ -19,18 +20,24 @@ pub(crate) mod failed;
 pub(crate) mod fields;
 pub(crate) mod halt;
 pub(crate) mod host;
+pub(crate) mod inheritance;
 mod input;
 mod inside;
 pub(crate) mod journal;
 mod lifetimes;
+pub(crate) mod listeners;
 pub(crate) mod load;
 pub(crate) mod merge;
 pub(crate) mod pass;
 mod pause;
 pub(crate) mod plan;
+pub(crate) mod position;
 pub(crate) mod recorder;
+pub(crate) mod records;
+pub(crate) mod report;
 pub(crate) mod reuse;
 mod running;
+pub(crate) mod runtime;
 mod several;
 mod single;
 pub(crate) mod stored;
@@ -43,112 +50,44 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
 
-use crate::context::{RunShared, Untold};
+use crate::context::RunShared;
+use crate::engine::buffers::Buffers;
 use crate::engine::driver::Driver;
-pub(crate) use crate::engine::eager::Eager;
-use crate::engine::ends::{Ends, id_of};
+use crate::engine::ends::id_of;
 use crate::engine::execute::{Executor, Left};
 use crate::engine::express::Exit;
-use crate::engine::halt::{Cut, Halt};
+use crate::engine::halt::Cut;
 use crate::engine::host::TaskRunner;
+use crate::engine::inheritance::Inheritance;
 use crate::engine::journal::Journal;
-use crate::engine::plan::{Actors, Frontier, LeftOver, StepPlace};
-use crate::engine::recorder::Trace;
-use crate::engine::reuse::KeptOutputs;
-use crate::engine::uses::ChannelUses;
+use crate::engine::listeners::Listeners;
+use crate::engine::plan::{Actors, StepPlace};
+use crate::engine::position::Position;
+use crate::engine::records::Records;
+use crate::engine::report::Report;
+use crate::engine::runtime::TaskRuntime;
 use crate::error::{Code, Error};
 use crate::extract::Snapshot;
 use crate::graph::GraphCore;
-use crate::graph::joins::Joins;
-use crate::graph::run_graph::RunGraph;
-use crate::policy::{CatchPanic, Siblings};
-use crate::run::event::{EventKind, EventQueue};
+use crate::policy::CatchPanic;
+use crate::run::event::EventKind;
 use crate::state::State;
-use crate::step::Goto;
-use crate::words::{DroppedEdits, Interrupt, InterruptKind, StopReason};
+use crate::words::{Interrupt, InterruptKind, StopReason};
 use agentgraph_checkpoint::services::micros;
 use agentgraph_checkpoint::services::yield_now;
-use agentgraph_checkpoint::{CheckpointId, Source, TaskId};
+use agentgraph_checkpoint::{Source, TaskId};
 
-/// One run in the making: what a step reads and changes.
+/// One call of a run: the parts that its loop works with, each of which keeps its own rules.
 pub(crate) struct Loop<S: State, R> {
-    pub(crate) core: RunGraph<S>,
-    pub(crate) runner: R,
-    pub(crate) shared: Arc<RunShared>,
-    pub(crate) state: Arc<S>,
-    pub(crate) frontier: Frontier,
-    pub(crate) joins: Joins,
-    pub(crate) journal: Option<Journal<S>>,
-    pub(crate) events: Option<Arc<EventQueue<S>>>,
-    pub(crate) halt: Option<Box<Halt>>,
-    pub(crate) siblings: Siblings,
-    pub(crate) max_concurrency: usize,
-    /// What the tasks of the first superstep left behind in an earlier call.
-    pub(crate) left_over: LeftOver,
-    /// Static interrupts were met already: the first superstep goes past them.
-    pub(crate) past_breaks: bool,
-    /// A static interrupt after these nodes stopped the run in an earlier call, whose caller was not told.
-    pub(crate) halted: Vec<String>,
-    /// The updates are the result of the task around the run.
-    pub(crate) trace: Option<Box<Trace<S>>>,
-    /// What a run without supersteps has open.
-    pub(crate) eager: Option<Box<Eager<S>>>,
+    pub(crate) position: Position<S>,
+    pub(crate) inheritance: Inheritance,
+    pub(crate) records: Records<S>,
+    pub(crate) listeners: Listeners<S>,
+    pub(crate) runtime: TaskRuntime<R>,
     /// Drives the passes of a dependency graph; every other graph has none.
     pub(crate) driver: Option<Arc<dyn Driver<S>>>,
-    /// What nodes gave last, if they keep it.
-    pub(crate) kept: KeptOutputs<S>,
-    pub(crate) scratch: Scratch<S>,
-}
-
-/// Buffers that live as long as the run, so that a step allocates nothing for itself.
-pub(crate) struct Scratch<S: State> {
-    next: Frontier,
-    gotos: Vec<Goto>,
-    uses: ChannelUses,
-    step: u64,
-    /// The supersteps of this call that were merged. The one that is under way counts for the run once it is.
-    merged: u64,
-    /// An ephemeral channel was written in the last superstep.
-    ephemeral: bool,
-    ends: Ends<S>,
-    /// A merge has begun and not ended, so the state is neither the last one nor the next.
-    pub(crate) merging: bool,
-    /// Static interrupts inside of tasks that the caller is about to be told of.
-    pub(crate) untold: Vec<Untold>,
-    /// The node for the limit is running.
-    beyond_limit: bool,
-    /// The nodes of detached tasks that the end of the run cut off.
-    pub(crate) cancelled: Vec<String>,
-    /// The time of the first join that has one has come, whatever the clock says.
-    is_due: bool,
-    /// The nodes that the superstep skips.
-    skipped: Vec<u32>,
-    /// Temporary edits that were dropped in this call.
-    pub(crate) dropped: Vec<DroppedEdits>,
-    /// The checkpoint beside which a store says that the superstep has failed, and no task of it.
-    had_failure: Option<CheckpointId>,
-}
-
-impl<S: State> Default for Scratch<S> {
-    fn default() -> Self {
-        Scratch {
-            next: Frontier::default(),
-            gotos: Vec::new(),
-            uses: ChannelUses::default(),
-            step: 0,
-            merged: 0,
-            ephemeral: true,
-            ends: Ends::default(),
-            merging: false,
-            untold: Vec::new(),
-            beyond_limit: false,
-            cancelled: Vec::new(),
-            is_due: false,
-            skipped: Vec::new(),
-            dropped: Vec::new(),
-            had_failure: None,
-        }
-    }
+    pub(crate) buffers: Buffers<S>,
+    pub(crate) report: Report,
 }
 
 /// Ready nodes never give the executor a turn by themselves; after so many supersteps the loop does, so that
@@ -207,7 +146,7 @@ pub(crate) enum Pause {
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// Goes on until there is a reason to pause, in the way in which the graph runs.
     pub(crate) async fn go_on(&mut self) -> Result<Pause, Error> {
-        match self.eager {
+        match self.position.eager {
             None => self.supersteps().await,
             Some(_) => Box::pin(self.activations()).await,
         }
@@ -216,15 +155,15 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// Goes on from superstep to superstep until there is a reason to pause. What is rarely awaited is boxed,
     /// so that every run need not have room for it: the future of a short run would cost more than its steps.
     pub(crate) async fn supersteps(&mut self) -> Result<Pause, Error> {
-        if !self.halted.is_empty() {
-            let nodes = std::mem::take(&mut self.halted);
+        if !self.inheritance.halted.is_empty() {
+            let nodes = std::mem::take(&mut self.inheritance.halted);
             let interrupts = nodes.into_iter().map(|node| Interrupt::fixed(node, InterruptKind::After));
             return self.tell(Pause::Interrupted(interrupts.collect())).await;
         }
         let is_express = self.is_express();
         loop {
             let mut under_way = None;
-            if is_express && self.core.edited.is_none() && self.has_one_new_task() {
+            if is_express && self.position.graph.edited.is_none() && self.has_one_new_task() {
                 match poll_fn(|cx| Poll::Ready(self.express(cx))).await? {
                     Exit::Boundary => {}
                     Exit::Pending(node, task) => under_way = Some((node, Single::Pending(task))),
@@ -233,7 +172,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             }
             if under_way.is_none() {
                 if let Some(pause) = self.boundary() {
-                    return match (pause, self.core.limit_node()) {
+                    return match (pause, self.position.graph.limit_node()) {
                         (Pause::Stopped(StopReason::Limit), Some(node)) => {
                             Box::pin(self.beyond_limit(node)).await
                         }
@@ -241,11 +180,11 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                     };
                 }
                 self.begin_step();
-                if self.scratch.step.is_multiple_of(STEPS_WITHOUT_YIELD) {
+                if self.position.step.is_multiple_of(STEPS_WITHOUT_YIELD) {
                     yield_now().await;
                 }
                 if self.has_one_new_task() {
-                    let (node, _) = self.frontier.task(0);
+                    let (node, _) = self.position.frontier.task(0);
                     let single = poll_fn(|cx| Poll::Ready(self.start_single(node, cx))).await?;
                     under_way = Some((node, single));
                 }
@@ -254,17 +193,19 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             let mut several = under_way.is_none();
             if let Some((node, mut single)) = under_way {
                 if let Single::Pending(task) = single {
-                    let result = match &mut self.halt {
+                    let result = match &mut self.listeners.halt {
                         None => task.await,
                         Some(halt) => match halt.until(task).await {
                             Ok(result) => result,
-                            Err(cut) => return cut_off(cut, std::iter::once(self.core.name(node))),
+                            Err(cut) => return cut_off(cut, std::iter::once(self.position.graph.name(node))),
                         },
                     };
                     single = self.end_single(node, result)?;
                 }
                 match single {
-                    Single::Merged if self.core.breaks.is_some() => stop = self.break_after(&[node]),
+                    Single::Merged if self.position.graph.breaks.is_some() => {
+                        stop = self.break_after(&[node])
+                    }
                     Single::Merged => {}
                     Single::Handled => several = true,
                     _ => return Box::pin(self.pause()).await,
@@ -274,24 +215,24 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 if let Some(pause) = self.many().await? {
                     return Ok(pause);
                 }
-                std::mem::swap(&mut self.frontier, &mut self.scratch.next);
-                if self.core.breaks.is_some() {
-                    let (frontier, handled) = (&self.scratch.next, &self.scratch.ends.handled[..]);
+                std::mem::swap(&mut self.position.frontier, &mut self.buffers.next);
+                if self.position.graph.breaks.is_some() {
+                    let (frontier, handled) = (&self.buffers.next, &self.buffers.ends.handled[..]);
                     let actors = Actors { frontier, handled };
                     let ended: Vec<u32> = (0..frontier.len()).map(|index| actors.node(index)).collect();
                     stop = self.break_after(&ended);
                 }
-                self.scratch.next.clear();
-                self.scratch.ends.handled.clear();
+                self.buffers.next.clear();
+                self.buffers.ends.handled.clear();
             }
-            self.scratch.merging = false;
-            self.scratch.merged = self.scratch.step;
-            self.shared.control.clear();
-            if self.trace.is_some() {
+            self.position.merging = false;
+            self.position.merged = self.position.step;
+            self.runtime.shared.control.clear();
+            if self.records.trace.is_some() {
                 self.close_trace()?;
             }
             self.announce_values();
-            if self.journal.is_some()
+            if self.records.journal.is_some()
                 && let Some(prepared) = self.try_commit(Source::Loop, None, stop.as_ref())?
             {
                 Box::pin(self.commit_later(prepared)).await?;
@@ -299,7 +240,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             if let Some(pause) = stop {
                 return self.tell(pause).await;
             }
-            if let Some(events) = &self.events {
+            if let Some(events) = &self.listeners.events {
                 events.room().await;
             }
         }
@@ -308,63 +249,73 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// The superstep to come is one task, which nothing was heard of in an earlier call.
     #[inline]
     fn has_one_new_task(&self) -> bool {
-        self.frontier.len() == 1
-            && self.left_over.is_empty()
-            && self.scratch.ends.handled.is_empty()
+        self.position.frontier.len() == 1
+            && self.inheritance.left_over.is_empty()
+            && self.buffers.ends.handled.is_empty()
             && !self.skips_some()
     }
 
     #[inline]
     fn begin_step(&mut self) {
-        self.scratch.step += 1;
-        self.shared.control.begin_step(self.scratch.step);
-        if let Some(halt) = &mut self.halt {
+        self.position.step += 1;
+        self.runtime.shared.control.begin_step(self.position.step);
+        if let Some(halt) = &mut self.listeners.halt {
             halt.begin_step();
         }
-        if self.core.has_graphs {
+        if self.position.graph.has_graphs {
             self.announce_calls();
         }
-        if let Some(events) = &self.events {
-            let tasks = 0..self.frontier.len();
-            events.begin_step(self.scratch.step, tasks.map(|index| self.acting(index)).collect());
+        if let Some(events) = &self.listeners.events {
+            let tasks = 0..self.position.frontier.len();
+            events.begin_step(self.position.step, tasks.map(|index| self.acting(index)).collect());
         }
     }
 
     fn task_id(&self, index: usize) -> Option<TaskId> {
-        let journal = self.journal.as_ref()?;
-        let handled = &self.scratch.ends.handled;
-        Some(id_of(&self.core, journal.step_place(), &self.frontier, handled, index as u32))
+        let journal = self.records.journal.as_ref()?;
+        let handled = &self.buffers.ends.handled;
+        Some(id_of(
+            &self.position.graph,
+            journal.step_place(),
+            &self.position.frontier,
+            handled,
+            index as u32,
+        ))
     }
 
     /// The id of whoever acts at `index`; without a journal one that only this call knows.
     fn acting(&self, index: usize) -> TaskId {
-        id_of(&self.core, self.step_place(), &self.frontier, &self.scratch.ends.handled, index as u32)
+        id_of(
+            &self.position.graph,
+            self.step_place(),
+            &self.position.frontier,
+            &self.buffers.ends.handled,
+            index as u32,
+        )
     }
 
     fn step_place(&self) -> StepPlace<'_> {
-        let nowhere = || nowhere(&self.shared, self.scratch.step);
-        self.journal.as_ref().map_or_else(nowhere, Journal::step_place)
+        let nowhere = || nowhere(&self.runtime.shared, self.position.step);
+        self.records.journal.as_ref().map_or_else(nowhere, Journal::step_place)
     }
 
     fn actors(&self) -> Actors<'_> {
-        Actors { frontier: &self.frontier, handled: &self.scratch.ends.handled }
+        Actors { frontier: &self.position.frontier, handled: &self.buffers.ends.handled }
     }
 
     fn executor(&self) -> Executor<'_, S, R> {
         Executor {
-            core: &self.core,
-            runner: &self.runner,
-            state: &self.state,
-            shared: &self.shared,
-            events: self.events.as_deref(),
-            siblings: self.siblings,
-            max_concurrency: self.max_concurrency,
+            core: &self.position.graph,
+            state: &self.position.state,
+            runtime: &self.runtime,
+            events: self.listeners.events.as_deref(),
         }
     }
 
     fn announce_values(&self) {
-        if let Some(events) = self.events.as_ref().filter(|events| events.views.values) {
-            events.push(self.scratch.step, EventKind::Values(Snapshot::new(Arc::clone(&self.state))));
+        if let Some(events) = self.listeners.events.as_ref().filter(|events| events.views.values) {
+            events
+                .push(self.position.step, EventKind::Values(Snapshot::new(Arc::clone(&self.position.state))));
         }
     }
 }

@@ -60,13 +60,15 @@ impl Answers {
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// Whether what finished tasks left behind can be used, before anything is stored on top of it.
     pub(crate) fn check_left_over(&self) -> Result<(), Error> {
-        let Some(journal) = &self.journal else { return Ok(()) };
-        let results = self.left_over.values().filter_map(|left| left.result.as_deref());
+        let Some(journal) = &self.records.journal else { return Ok(()) };
+        let results = self.inheritance.left_over.values().filter_map(|left| left.result.as_deref());
         for result in results {
-            finished_step(&self.core, &journal.codec, &journal.thread, result)?;
+            finished_step(&self.position.graph, &journal.codec, &journal.thread, result)?;
         }
         match &self.driver {
-            Some(driver) => Arc::clone(driver).check(&journal.thread, &self.state, &self.left_over),
+            Some(driver) => {
+                Arc::clone(driver).check(&journal.thread, &self.position.state, &self.inheritance.left_over)
+            }
             None => Ok(()),
         }
     }
@@ -79,7 +81,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         inside: Vec<OpenRequest>,
     ) -> Result<(), Error> {
         let (own, inside) = self.take_answers(answers, &inside)?;
-        let Some(journal) = &mut self.journal else { return Ok(()) };
+        let Some(journal) = &mut self.records.journal else { return Ok(()) };
         // Those of one subgraph together.
         let mut places: BTreeMap<_, Vec<PendingWrite>> = BTreeMap::new();
         for (request, write) in inside {
@@ -102,10 +104,10 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let of_flow = self.open_in_flow(&flow);
         let mut open: Vec<InterruptId> = match self.driver {
             Some(_) => self.open_in_pass(),
-            None => (0..self.frontier.len())
+            None => (0..self.position.frontier.len())
                 .filter_map(|index| {
                     let task = self.task_id(index)?;
-                    Some((task, self.left_over.get(&task)?))
+                    Some((task, self.inheritance.left_over.get(&task)?))
                 })
                 .flat_map(|(task, left)| left.open().map(move |(n, _)| InterruptId { task, n: *n }))
                 .chain(of_flow)
@@ -127,17 +129,17 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 self.answer_in_flow(*key, id.n, value);
                 continue;
             }
-            self.left_over.entry(id.task).or_default().take(id.n, StoredAnswer::Given(value));
+            self.inheritance.left_over.entry(id.task).or_default().take(id.n, StoredAnswer::Given(value));
         }
         Ok((writes, writes_inside))
     }
 
     #[cfg(feature = "validate")]
     fn left_of(&self, task: agentgraph_checkpoint::TaskId) -> Option<&TaskLeft> {
-        let flow = self.eager.as_ref().map(|eager| &eager.flow);
+        let flow = self.position.eager.as_ref().map(|eager| &eager.flow);
         match flow.zip(self.flow_tasks().get(&task)) {
             Some((flow, key)) => flow.open.get(key)?.left.as_deref(),
-            None => self.left_over.get(&task),
+            None => self.inheritance.left_over.get(&task),
         }
     }
 

@@ -14,18 +14,18 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// whoever goes on from here goes past them, so they must have been told.
     #[inline]
     pub(super) fn boundary(&mut self) -> Option<Pause> {
-        if self.frontier.is_empty() {
+        if self.position.frontier.is_empty() {
             return Some(Pause::Finished);
         }
-        if self.core.breaks.is_some()
+        if self.position.graph.breaks.is_some()
             && let Some(pause) = self.break_before()
         {
             return Some(pause);
         }
-        if self.shared.outer.is_some() {
+        if self.runtime.shared.outer.is_some() {
             return self.boundary_inside();
         }
-        if let Some(reason) = self.halt.as_mut().and_then(|halt| halt.at_boundary()) {
+        if let Some(reason) = self.listeners.halt.as_mut().and_then(|halt| halt.at_boundary()) {
             return Some(Pause::Stopped(reason));
         }
         self.used_up().map(Pause::Stopped)
@@ -34,30 +34,33 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// Whether a node or a limit asks the call to end.
     #[inline]
     pub(super) fn used_up(&self) -> Option<StopReason> {
-        if self.shared.drains.load(Ordering::Acquire) {
+        if self.runtime.shared.drains.load(Ordering::Acquire) {
             return Some(StopReason::Drained);
         }
-        if self.scratch.step >= self.shared.max_supersteps {
+        if self.position.step >= self.runtime.shared.max_supersteps {
             return Some(StopReason::Limit);
         }
-        if self.shared.spending.has_budget() && self.shared.spending.is_used_up(self.scratch.step) {
+        if self.runtime.shared.spending.has_budget()
+            && self.runtime.shared.spending.is_used_up(self.position.step)
+        {
             return Some(StopReason::Budget);
         }
         None
     }
 
     pub(super) fn break_before(&mut self) -> Option<Pause> {
-        let past = std::mem::take(&mut self.past_breaks);
-        let breaks = self.core.breaks.as_ref().filter(|_| !past)?;
-        let stops = self.frontier.nodes().filter(|node| breaks.before.get(*node as usize) == Some(&true));
+        let past = std::mem::take(&mut self.inheritance.past_breaks);
+        let breaks = self.position.graph.breaks.as_ref().filter(|_| !past)?;
+        let stops =
+            self.position.frontier.nodes().filter(|node| breaks.before.get(*node as usize) == Some(&true));
         self.static_interrupts(stops, InterruptKind::Before)
     }
 
     /// `ended` are the nodes of the superstep that was merged; the frontier is the next one.
     pub(super) fn break_after(&self, ended: &[u32]) -> Option<Pause> {
-        let breaks = self.core.breaks.as_ref()?;
+        let breaks = self.position.graph.breaks.as_ref()?;
         let stops = ended.iter().copied().filter(|node| breaks.after.get(*node as usize) == Some(&true));
-        if self.frontier.is_empty() {
+        if self.position.frontier.is_empty() {
             return None;
         }
         self.static_interrupts(stops, InterruptKind::After)
@@ -70,7 +73,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     ) -> Option<Pause> {
         let mut interrupts: Vec<Interrupt> = Vec::new();
         for node in nodes {
-            let name = self.core.name(node);
+            let name = self.position.graph.name(node);
             if interrupts.iter().all(|told| told.node != name) {
                 interrupts.push(Interrupt::fixed(name.to_owned(), kind));
             }
@@ -84,10 +87,10 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         if matches!(pause, Pause::Interrupted(_)) {
             Box::pin(self.end_waiting()).await?;
         }
-        if self.shared.outer.is_some() {
+        if self.runtime.shared.outer.is_some() {
             self.leave_to_be_told(&pause);
-        } else if let (Pause::Interrupted(stops), Some(journal)) = (&pause, &mut self.journal) {
-            if let Some(events) = &self.events {
+        } else if let (Pause::Interrupted(stops), Some(journal)) = (&pause, &mut self.records.journal) {
+            if let Some(events) = &self.listeners.events {
                 events.read().await;
             }
             journal.put_writes(&[told(&StoredStop::among(stops))?]).await?;

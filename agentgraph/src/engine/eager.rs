@@ -70,7 +70,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         self.adopt().await?;
         let mut rounds: u64 = 0;
         loop {
-            if self.eager.as_ref().is_some_and(|eager| eager.flow.normal > 0) {
+            if self.position.eager.as_ref().is_some_and(|eager| eager.flow.normal > 0) {
                 course.ending = None;
             }
             self.start(&mut course).await;
@@ -80,7 +80,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 if rounds.is_multiple_of(STEPS_WITHOUT_YIELD) {
                     yield_now().await;
                 }
-                if let Some(events) = &self.events {
+                if let Some(events) = &self.listeners.events {
                     events.room().await;
                 }
             } else if self.joins_are_due() {
@@ -89,7 +89,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 && (course.must_wait() || course.is_ending())
             {
                 self.wait(&mut course).await;
-            } else if let Some(events) = self.events.as_ref().filter(|events| !events.has_room()) {
+            } else if let Some(events) = self.listeners.events.as_ref().filter(|events| !events.has_room()) {
                 // Whoever is to start next waits for the reader.
                 events.room().await;
             } else if let Some(pause) = self.conclude(&mut course).await? {
@@ -106,7 +106,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         ended: Option<(u32, Started, End<S>)>,
     ) -> Result<(), Error> {
         let running = course.give_away();
-        let shared = running.is_some().then(|| Arc::clone(&self.shared));
+        let shared = running.is_some().then(|| Arc::clone(&self.runtime.shared));
         let merged = async {
             let _alone = match &shared {
                 Some(shared) => shared.alone().await,
@@ -150,12 +150,12 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             End::Handled(..) => Ok(()),
             End::Done(done) => match self.merge_activation(key, done) {
                 Ok(()) => {
-                    if let Some(nest) = &self.shared.nest {
-                        self.joins.inside.extend(nest.take_stuck_of(index));
+                    if let Some(nest) = &self.runtime.shared.nest {
+                        self.position.joins.inside.extend(nest.take_stuck_of(index));
                     }
                     self.commit_merged(index).await
                 }
-                Err(error) if self.scratch.merging => Err(error),
+                Err(error) if self.position.merging => Err(error),
                 Err(error) => {
                     self.forget_calls_of_detached(index, detached);
                     self.fail(course, key, detached, error).await
@@ -179,7 +179,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         match why {
             NotDone::Waits(_) | NotDone::Inside(Inside::Waits(..)) if detached => {
                 let problem = "it asks with `interrupt`, which a detached node cannot: nobody waits for it";
-                let error = Error::new(Code::NodeFailed, problem).at_node(self.core.name(node));
+                let error = Error::new(Code::NodeFailed, problem).at_node(self.position.graph.name(node));
                 self.fail(course, key, detached, error).await
             }
             NotDone::Waits(asks) => {
@@ -187,7 +187,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 Ok(())
             }
             NotDone::Inside(Inside::Waits(asked, untold)) => {
-                self.scratch.untold.extend(untold);
+                self.report.untold.extend(untold);
                 course.inside.insert(key, asked);
                 self.stands(key, Phase::Waits);
                 self.forget_error(key);
@@ -196,7 +196,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             NotDone::Refused(refusal) => {
                 let task = self.activation_id(key).unwrap_or(OF_RUN);
                 self.take_answer_back(key, task, &refusal).await?;
-                let error = bad_answer_to(task, &refusal).at_node(self.core.name(node));
+                let error = bad_answer_to(task, &refusal).at_node(self.position.graph.name(node));
                 self.fail(course, key, detached, error).await
             }
             NotDone::Inside(Inside::Stopped(reason)) => {
@@ -205,15 +205,15 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 Ok(())
             }
             NotDone::Failed(error) => {
-                self.fail(course, key, detached, error.at_node(self.core.name(node))).await
+                self.fail(course, key, detached, error.at_node(self.position.graph.name(node))).await
             }
             // Also where the task is detached: it is the run that cannot go on.
             NotDone::Inside(Inside::Broken(error)) => {
-                let error = error.at_node(self.core.name(node));
+                let error = error.at_node(self.position.graph.name(node));
                 self.stands(key, Phase::Stands);
                 course.failed.push((key, Arc::new(self.failure_of(node, &error))));
                 course.break_off(error);
-                if self.siblings == Siblings::Cancel {
+                if self.runtime.siblings == Siblings::Cancel {
                     course.drop_unless(|_| false);
                 }
                 Ok(())
@@ -250,7 +250,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         self.stands(key, Phase::Stands);
         self.note_error(course, key, &error);
         course.stop(Stop::Failed(error));
-        if self.siblings == Siblings::Cancel {
+        if self.runtime.siblings == Siblings::Cancel {
             course.drop_unless(|_| false);
         }
         Ok(())
@@ -265,7 +265,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             // Its question is open again.
             return;
         }
-        let Some(eager) = &mut self.eager else { return };
+        let Some(eager) = &mut self.position.eager else { return };
         if let Some(activation) = eager.flow.open.get_mut(&key) {
             activation.error = Some(failure);
             eager.flow.change(key);
@@ -273,7 +273,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 
     fn forget_error(&mut self, key: Key) {
-        let Some(eager) = &mut self.eager else { return };
+        let Some(eager) = &mut self.position.eager else { return };
         if let Some(activation) = eager.flow.open.get_mut(&key).filter(|one| one.error.is_some()) {
             activation.forget_error();
             eager.flow.change(key);
@@ -291,16 +291,16 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         failure: Arc<Failure>,
     ) -> Result<(), Error> {
         let task = self.activation_id(key);
-        let Some(eager) = &mut self.eager else { return Ok(()) };
+        let Some(eager) = &mut self.position.eager else { return Ok(()) };
         if let Some(activation) = eager.flow.open.get_mut(&key) {
             activation.handler = Some(Handler { node: handler, failure: Arc::clone(&failure) });
             activation.left = None;
             activation.error = None;
             eager.flow.change(key);
         }
-        if let (Some(journal), Some(task)) = (&mut self.journal, task) {
+        if let (Some(journal), Some(task)) = (&mut self.records.journal, task) {
             let mut writes = vec![PendingWrite { task, slot: FAILED, bytes: to_bytes(&*failure)? }];
-            writes.extend(sessions_write(&self.shared.sessions)?);
+            writes.extend(sessions_write(&self.runtime.shared.sessions)?);
             journal.put_writes(&writes).await?;
         }
         self.start_again(course, index, key).await;
@@ -317,55 +317,55 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// Others may call the memories that a task has called which is over with its failure. Any other one that
     /// is not done goes on with its calls, in this run or a later one.
     fn forget_calls_of_detached(&self, index: u32, detached: bool) {
-        if let Some(nest) = self.shared.nest.as_ref().filter(|_| detached) {
+        if let Some(nest) = self.runtime.shared.nest.as_ref().filter(|_| detached) {
             nest.memories.forget(index);
         }
     }
 
     /// Says that a task is over.
     fn leave(&self, index: u32) {
-        self.shared.control.leave(index);
-        if let Some(events) = &self.events {
+        self.runtime.shared.control.leave(index);
+        if let Some(events) = &self.listeners.events {
             events.leave(index);
         }
-        if let Some(nest) = self.shared.nest.as_ref() {
+        if let Some(nest) = self.runtime.shared.nest.as_ref() {
             nest.leave(index);
         }
     }
 
     async fn commit_merged(&mut self, index: u32) -> Result<(), Error> {
-        self.scratch.merging = false;
-        if let Some(nest) = &self.shared.nest {
+        self.position.merging = false;
+        if let Some(nest) = &self.runtime.shared.nest {
             nest.memories.merge(index);
         }
-        self.scratch.merged += 1;
-        if self.trace.is_some() {
+        self.position.merged += 1;
+        if self.records.trace.is_some() {
             self.close_trace()?;
         }
-        if let Some(events) = self.events.as_ref().filter(|events| events.views.values) {
-            let state = crate::extract::Snapshot::new(Arc::clone(&self.state));
+        if let Some(events) = self.listeners.events.as_ref().filter(|events| events.views.values) {
+            let state = crate::extract::Snapshot::new(Arc::clone(&self.position.state));
             events.push(u64::from(index), EventKind::Values(state));
         }
         self.commit(Source::Loop, None).await
     }
 
     fn activation(&self, key: Key) -> Option<&Activation> {
-        self.eager.as_ref()?.flow.open.get(&key)
+        self.position.eager.as_ref()?.flow.open.get(&key)
     }
 
     fn activation_mut(&mut self, key: Key) -> Option<&mut Activation> {
-        self.eager.as_mut()?.flow.open.get_mut(&key)
+        self.position.eager.as_mut()?.flow.open.get_mut(&key)
     }
 
     /// The id of whoever acts in an activation.
     fn activation_id(&self, key: Key) -> Option<TaskId> {
         let activation = self.activation(key)?;
-        Some(record::id_of(&self.core, self.flow_place(), key, activation))
+        Some(record::id_of(&self.position.graph, self.flow_place(), key, activation))
     }
 
     fn flow_place(&self) -> StepPlace<'_> {
-        let nowhere = || nowhere(&self.shared, 0);
-        self.journal.as_ref().map_or_else(nowhere, |journal| journal.step_place())
+        let nowhere = || nowhere(&self.runtime.shared, 0);
+        self.records.journal.as_ref().map_or_else(nowhere, |journal| journal.step_place())
     }
 }
 

@@ -56,7 +56,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     pub(crate) async fn edit(&mut self, edit: Edit<S>, behind: Option<Behind<'_>>) -> Result<(), Error> {
         match edit {
             Edit::Here(update) => self.edit_here(update, behind).await,
-            Edit::As(writers) if self.eager.is_some() => self.edit_flow_as(writers).await,
+            Edit::As(writers) if self.position.eager.is_some() => self.edit_flow_as(writers).await,
             Edit::As(writers) => self.edit_as(writers, behind).await,
             Edit::AsStart(input) => {
                 self.clear_frontier();
@@ -79,17 +79,17 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     /// The run is over, and its temporary edits with it.
     fn end_edits(&mut self) {
-        self.core.edited = None;
-        self.shared.see().overlay = None;
-        if let Some(journal) = &mut self.journal {
+        self.position.graph.edited = None;
+        self.runtime.shared.see().overlay = None;
+        if let Some(journal) = &mut self.records.journal {
             journal.forget_edits();
         }
     }
 
     fn clear_frontier(&mut self) {
-        self.frontier = Frontier::default();
-        self.joins = Joins::of(&self.core.topology);
-        if self.eager.is_some() {
+        self.position.frontier = Frontier::default();
+        self.position.joins = Joins::of(&self.position.graph.topology);
+        if self.position.eager.is_some() {
             self.clear_flow();
         }
     }
@@ -100,7 +100,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         behind: Option<Behind<'_>>,
     ) -> Result<(), Error> {
         let source = if update.is_some() { Source::Update } else { Source::Fork };
-        if self.eager.is_some() {
+        if self.position.eager.is_some() {
             self.edit_flow(update.is_some(), behind.as_ref().map(|behind| behind.place));
         }
         match update {
@@ -111,13 +111,13 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             None => self.begin_record(),
         }
         let mut moved = behind.map(|behind| self.moved(behind)).unwrap_or_default();
-        if self.eager.is_some() {
+        if self.position.eager.is_some() {
             moved.extend(self.asked_in_flow(&HashSet::new())?);
         }
-        if let Some(journal) = &mut self.journal {
+        if let Some(journal) = &mut self.records.journal {
             journal.carry(moved);
         }
-        let halted = std::mem::take(&mut self.halted).into_iter();
+        let halted = std::mem::take(&mut self.inheritance.halted).into_iter();
         let halts: Vec<_> = halted.map(|node| Interrupt::fixed(node, InterruptKind::After)).collect();
         let stop = (!halts.is_empty()).then_some(Pause::Interrupted(halts));
         match self.try_commit(source, None, stop.as_ref())? {
@@ -135,7 +135,10 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     ) -> Result<(), Error> {
         let mut edits = Vec::with_capacity(writers.len());
         for (name, update) in writers {
-            edits.push((node_to_act_as(&self.core, &name)?, Done { update: Some(update), goes: None }));
+            edits.push((
+                node_to_act_as(&self.position.graph, &name)?,
+                Done { update: Some(update), goes: None },
+            ));
         }
         let mut finished = self.finished_beside(behind)?;
         let acts = |node: u32| edits.iter().any(|(edit, _)| *edit == node);
@@ -155,7 +158,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let (mut acting, mut handled, mut done) = (Frontier::default(), Vec::new(), Vec::new());
         for (index, task) in (0..).zip(finished) {
             self.note_memories(index, task.memories);
-            self.joins.inside.extend(task.stuck);
+            self.position.joins.inside.extend(task.stuck);
             match task.dispatch {
                 Some(dispatch) => acting.dispatched.push(dispatch),
                 None => acting.pull(task.node),
@@ -163,30 +166,38 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             handled.extend(task.handled.map(|by| Handled { index, ..by }));
             done.push(Some(task.done));
         }
-        self.scratch.next.deferred = std::mem::take(&mut self.frontier.deferred);
-        begin_merge(&self.core, &mut self.state, &mut self.journal, &mut self.scratch.ephemeral, true)?;
+        self.buffers.next.deferred = std::mem::take(&mut self.position.frontier.deferred);
+        begin_merge(
+            &self.position.graph,
+            &mut self.position.state,
+            &mut self.records.journal,
+            &mut self.buffers.ephemeral,
+            true,
+        )?;
         let actors = Actors { frontier: &acting, handled: &handled };
         self.merge_as(actors, &mut done)?;
-        self.frontier = std::mem::take(&mut self.scratch.next);
+        self.position.frontier = std::mem::take(&mut self.buffers.next);
         self.commit(Source::Update, None).await
     }
 
     /// The tasks of the edited superstep that have finished, in task order.
     fn finished_beside(&mut self, behind: Option<Behind<'_>>) -> Result<Vec<Ended<S>>, Error> {
-        let (Some(Behind { place, .. }), Some(journal)) = (behind, &self.journal) else {
+        let (Some(Behind { place, .. }), Some(journal)) = (behind, &self.records.journal) else {
             return Ok(Vec::new());
         };
-        let (core, all, mut ended) = (&self.core, &self.scratch.ends.handled, Vec::new());
-        for index in 0..self.frontier.len() {
-            let id = id_of(core, place, &self.frontier, all, index as u32);
-            let Some(result) = self.left_over.remove(&id).and_then(|left| left.result) else { continue };
+        let (core, all, mut ended) = (&self.position.graph, &self.buffers.ends.handled, Vec::new());
+        for index in 0..self.position.frontier.len() {
+            let id = id_of(core, place, &self.position.frontier, all, index as u32);
+            let Some(result) = self.inheritance.left_over.remove(&id).and_then(|left| left.result) else {
+                continue;
+            };
             let (step, edits) = finished_step(core, &journal.codec, &journal.thread, &result)?;
             let edits = proposed(core, &journal.thread, edits)?;
             let stuck = stuck_in(&journal.thread, &result)?;
             let handled = handled(all, index as u32).map(Handled::copy);
-            let (node, _) = self.frontier.task(index);
-            let at = index.checked_sub(self.frontier.pulled.len());
-            let dispatch = at.map(|at| self.frontier.dispatched[at].clone());
+            let (node, _) = self.position.frontier.task(index);
+            let at = index.checked_sub(self.position.frontier.pulled.len());
+            let dispatch = at.map(|at| self.position.frontier.dispatched[at].clone());
             let actor = handled.as_ref().map_or(node, |by| by.handler);
             let memories = memories_of(&result)?;
             let done = resolve(core, actor, step, edits)?;
@@ -200,28 +211,28 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let mut done = Vec::new();
         for (index, task) in (0..).zip(self.finished_beside(behind)?) {
             self.note_memories(index, task.memories);
-            self.joins.inside.extend(task.stuck);
+            self.position.joins.inside.extend(task.stuck);
             done.push(Some(task.done));
         }
-        keep_overwrites(&self.core, &mut done);
+        keep_overwrites(&self.position.graph, &mut done);
         Ok(done.into_iter().flatten().filter_map(|done| done.update).collect())
     }
 
     /// A task is merged with the edit: what its calls remembered counts.
     fn note_memories(&self, index: u32, memories: StoredMemories) {
-        if let Some(named) = self.journal.as_ref().and_then(|journal| journal.memories.as_ref()) {
+        if let Some(named) = self.records.journal.as_ref().and_then(|journal| journal.memories.as_ref()) {
             named.ended(index, memories);
         }
     }
 
     /// Lets tasks that have called subgraphs go on with these calls under their new ids.
     fn moved_calls(&self, old: StepPlace<'_>, new: StepPlace<'_>) -> Vec<PendingWrite> {
-        let handled = &self.scratch.ends.handled[..];
-        let tasks = 0..if self.core.has_graphs { self.frontier.len() } else { 0 };
+        let handled = &self.buffers.ends.handled[..];
+        let tasks = 0..if self.position.graph.has_graphs { self.position.frontier.len() } else { 0 };
         let calls = tasks.filter_map(|index| {
             self.memory_of(self.actors().node(index))?;
-            let old = id_of(&self.core, old, &self.frontier, handled, index as u32);
-            let task = id_of(&self.core, new, &self.frontier, handled, index as u32);
+            let old = id_of(&self.position.graph, old, &self.position.frontier, handled, index as u32);
+            let task = id_of(&self.position.graph, new, &self.position.frontier, handled, index as u32);
             Some(PendingWrite { task, slot: CALL, bytes: to_bytes(&self.callee(old)).ok()? })
         });
         calls.collect()
@@ -232,17 +243,18 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     fn moved(&self, behind: Behind<'_>) -> Vec<PendingWrite> {
         let (of_run, mut of_tasks): (Vec<_>, Vec<_>) =
             behind.writes.into_iter().partition(|write| write.task == OF_RUN);
-        let Some(journal) = &self.journal else { return Default::default() };
+        let Some(journal) = &self.records.journal else { return Default::default() };
         let place = StepPlace {
             parent: journal.next_id().step.saturating_add(journal.ahead),
             ..journal.step_place()
         };
         let ids = |place, handled: &[Handled]| {
-            let ids = (0..self.frontier.len())
-                .map(move |index| id_of(&self.core, place, &self.frontier, handled, index as u32));
+            let ids = (0..self.position.frontier.len()).map(move |index| {
+                id_of(&self.position.graph, place, &self.position.frontier, handled, index as u32)
+            });
             ids.collect::<Vec<_>>()
         };
-        let handled = &self.scratch.ends.handled[..];
+        let handled = &self.buffers.ends.handled[..];
         of_tasks.retain(|write| write.slot != CALL);
         let mut old = ids(behind.place, &[]);
         old.extend(ids(behind.place, handled));

@@ -11,11 +11,12 @@ use std::task::{Context, Poll};
 use futures_util::stream::FuturesUnordered;
 
 use crate::context::edits::make_edits;
-use crate::context::{Asks, Inside, Refusal, RunShared, Standing, TaskRequest};
+use crate::context::{Asks, Inside, Refusal, Standing, TaskRequest};
 use crate::engine::done::{Done, resolve};
 use crate::engine::halt::{Cut, Halt};
 use crate::engine::host::TaskRunner;
 use crate::engine::running::{Running, beside, next};
+use crate::engine::runtime::TaskRuntime;
 use crate::error::OwnError;
 use crate::error::{BoxError, Code, Error, caused_by};
 use crate::extract::{InputError, MissingDep, Task};
@@ -87,12 +88,9 @@ pub(crate) struct Left {
 /// What the execution of one superstep looks at.
 pub(crate) struct Executor<'a, S: State, R> {
     pub(crate) core: &'a RunGraph<S>,
-    pub(crate) runner: &'a R,
     pub(crate) state: &'a Arc<S>,
-    pub(crate) shared: &'a Arc<RunShared>,
+    pub(crate) runtime: &'a TaskRuntime<R>,
     pub(crate) events: Option<&'a EventQueue<S>>,
-    pub(crate) siblings: Siblings,
-    pub(crate) max_concurrency: usize,
 }
 
 /// Who is told when a task of several ends.
@@ -126,13 +124,13 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
     fn call(&self, task: &ToRun<'_>) -> NodeFuture<S> {
         let task = Task {
             state: self.state,
-            shared: self.shared,
+            shared: &self.runtime.shared,
             request: task.request,
             input: task.input,
             failure: task.failure,
         };
         self.announce_start(task.request, task.input);
-        self.runner.call(self.core, &task)
+        self.runtime.runner.call(self.core, &task)
     }
 
     /// Tells that a task begins.
@@ -164,8 +162,8 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
         let NotDone::Failed(error) = why else { return None };
         let node = self.core.entry(request.node)?;
         let handler = self.core.handler(request.node).filter(|_| !request.handles)?;
-        self.shared.control.hand_over(request.index);
-        if let Some(nest) = &self.shared.nest {
+        self.runtime.shared.control.hand_over(request.index);
+        if let Some(nest) = &self.runtime.shared.nest {
             nest.memories.forget(request.index);
             nest.put_stuck((request.step, request.index, false), Vec::new());
         }
@@ -176,7 +174,7 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
     /// Judges a task's result. The control cell is read first: a task that asked waits, whatever it returned.
     #[inline]
     pub(crate) fn end(&self, request: TaskRequest, result: NodeResult<S>) -> Result<Done<S>, NotDone> {
-        let plain = self.events.is_none() && !self.shared.control.in_use();
+        let plain = self.events.is_none() && !self.runtime.shared.control.in_use();
         match result {
             Ok(Step::Update(update)) if plain => Ok(Done { update: Some(update), goes: None }),
             result => self.end_slowly(request, result),
@@ -206,8 +204,8 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
     }
 
     fn judge(&self, request: TaskRequest, result: NodeResult<S>) -> Result<Done<S>, NotDone> {
-        if self.shared.control.in_use()
-            && let Some(standing) = self.shared.control.standing(request.index)
+        if self.runtime.shared.control.in_use()
+            && let Some(standing) = self.runtime.shared.control.standing(request.index)
         {
             return Err(NotDone::of(standing, self.core.name(request.node)));
         }
@@ -215,21 +213,21 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
             Ok(Step::Command(command)) if command.parent.is_some() => {
                 return Err(self.leave(request, *command));
             }
-            result => make_edits(self.shared, request, result),
+            result => make_edits(&self.runtime.shared, request, result),
         };
-        let edits = match self.shared.control.in_use() {
-            true => self.shared.control.take_edits(request.index),
+        let edits = match self.runtime.shared.control.in_use() {
+            true => self.runtime.shared.control.take_edits(request.index),
             false => Vec::new(),
         };
         let done = result.map_err(node_error).and_then(|step| resolve(self.core, request.node, step, edits));
         done.map_err(|error| {
-            let attempts = self.shared.control.attempts(request.index);
+            let attempts = self.runtime.shared.control.attempts(request.index);
             NotDone::Failed(error.at_node(self.core.name(request.node)).on_attempt(attempts))
         })
     }
 
     fn leave(&self, request: TaskRequest, command: Command<S>) -> NotDone {
-        if self.shared.outer.is_none() {
+        if self.runtime.shared.outer.is_none() {
             let problem =
                 "its command goes to the graph around it, and there is none: this graph is run by itself";
             let error = Error::new(Code::ParentCommand, problem);
@@ -291,7 +289,7 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
             if self.store(ledger, &mut running, &mut handlers, &mut failed).await? {
                 continue;
             }
-            if failed && self.siblings == Siblings::Cancel {
+            if failed && self.runtime.siblings == Siblings::Cancel {
                 return Ok(None);
             }
             if !handlers.is_empty() {
@@ -349,7 +347,8 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
         ledger: &mut impl Ledger<S>,
     ) -> bool {
         let (starts, mut pending) = (!failed, Vec::new());
-        let room = self.max_concurrency.saturating_sub(running.as_ref().map_or(0, FuturesUnordered::len));
+        let room =
+            self.runtime.max_concurrency.saturating_sub(running.as_ref().map_or(0, FuturesUnordered::len));
         let pass = poll_fn(|cx| {
             // Each has the place of a task that has ended.
             for Handling { request, failure } in &begun {

@@ -11,7 +11,9 @@ use std::task::{Context, Poll};
 use crate::context::TaskRequest;
 use crate::engine::host::TaskRunner;
 use crate::engine::merge::Merge;
+use crate::engine::position::Position;
 use crate::engine::recorder::Recorder;
+use crate::engine::runtime::TaskRuntime;
 use crate::engine::{Loop, STEPS_WITHOUT_YIELD};
 use crate::error::Error;
 use crate::extract::Task;
@@ -33,9 +35,13 @@ pub(super) enum Exit<S: State> {
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// Whether supersteps of one task have nothing to look at but the task.
     pub(super) fn is_express(&self) -> bool {
-        let watched = self.events.is_some() || self.halt.is_some() || self.shared.spending.has_budget();
-        let kept = self.journal.is_some() || self.trace.is_some() || self.shared.outer.is_some();
-        let core = &self.core;
+        let watched = self.listeners.events.is_some()
+            || self.listeners.halt.is_some()
+            || self.runtime.shared.spending.has_budget();
+        let kept = self.records.journal.is_some()
+            || self.records.trace.is_some()
+            || self.runtime.shared.outer.is_some();
+        let core = &self.position.graph;
         let special = core.breaks.is_some() || core.has_graphs || core.has_ephemeral;
         let late = core.topology.times_joins || !core.topology.deferred.is_empty();
         !(watched || kept || special || late)
@@ -43,28 +49,30 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     /// Goes on as long as each superstep is one task that is ready and returns an update.
     pub(super) fn express(&mut self, cx: &mut Context<'_>) -> Result<Exit<S>, Error> {
-        let Loop { core, runner, shared, state, frontier, joins, scratch, .. } = self;
-        let (core, shared) = (&*core, &*shared);
+        let Loop { position, runtime, buffers, .. } = self;
+        let Position { graph: core, state, frontier, joins, step: at, merged, merging, .. } = position;
+        let TaskRuntime { runner, shared, .. } = &*runtime;
+        let core = &*core;
         let mut merge = Merge {
             core,
             joins,
             next: frontier,
             recorder: Recorder::Nowhere,
-            gotos: &mut scratch.gotos,
-            merging: &mut scratch.merging,
+            gotos: &mut buffers.gotos,
+            merging,
             now: 0,
         };
         let mut called = 0;
         let gone = guarded(|guard| {
             loop {
-                let step = scratch.step + 1;
+                let step = *at + 1;
                 let ([node], []) = (&merge.next.pulled[..], &merge.next.dispatched[..]) else { break };
                 let node = *node;
                 let stops = step > shared.max_supersteps || shared.drains.load(Ordering::Acquire);
                 if stops || step.is_multiple_of(STEPS_WITHOUT_YIELD) {
                     break;
                 }
-                scratch.step = step;
+                *at = step;
                 called = node;
                 shared.control.begin_step(step);
                 guard.lower();
@@ -83,7 +91,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 };
                 merge.only_update(Arc::make_mut(state), (node, exits), update)?;
                 *merge.merging = false;
-                scratch.merged = step;
+                *merged = step;
             }
             Ok(Exit::Boundary)
         });

@@ -33,32 +33,33 @@ pub(super) fn read_failure(bytes: &[u8]) -> Result<Option<Failure>, Error> {
 impl<S: State, R> Loop<S, R> {
     /// What the task of a node failed with.
     pub(super) fn failure_of(&self, node: u32, error: &Error) -> Failure {
-        let keeps = self.core.entry(node).map_or(&[][..], |node| &node.keeps);
-        Failure::of(self.core.name(node), error, keeps)
+        let keeps = self.position.graph.entry(node).map_or(&[][..], |node| &node.keeps);
+        Failure::of(self.position.graph.name(node), error, keeps)
     }
 
     /// Notes whether a store says that the superstep has failed, and no task of it.
     pub(super) fn note_failure_of(&mut self, left: &LeftOver) {
         let said = left.get(&OF_RUN).is_some_and(|left| left.error.is_some());
-        self.scratch.had_failure = self.head().filter(|_| said);
+        self.inheritance.had_failure = self.head().filter(|_| said);
     }
 
     /// The checkpoint that the run goes on from; none before it has stored one.
     fn head(&self) -> Option<CheckpointId> {
-        self.journal.as_ref().filter(|journal| journal.has_begun()).and_then(Journal::checkpoint)
+        self.records.journal.as_ref().filter(|journal| journal.has_begun()).and_then(Journal::checkpoint)
     }
 }
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// Whether [`keep_failure`](Self::keep_failure) may have something to store.
     pub(crate) fn may_keep_failure(&self, paused: &Result<Pause, Error>) -> bool {
-        self.journal.is_some() && (paused.is_err() || self.scratch.had_failure.is_some())
+        self.records.journal.is_some() && (paused.is_err() || self.inheritance.had_failure.is_some())
     }
 
     /// Stores what the call failed with, if that was none of its tasks. The error is the call's whether or
     /// not that can be stored.
     pub(crate) async fn keep_failure(&mut self, paused: Result<Pause, Error>) -> Result<Pause, Error> {
-        let had_failure = self.scratch.had_failure.is_some() && self.scratch.had_failure == self.head();
+        let had_failure =
+            self.inheritance.had_failure.is_some() && self.inheritance.had_failure == self.head();
         let bytes = match &paused {
             Err(error) if error.failures().is_empty() => match is_of_a_superstep(error.code()) {
                 true => to_bytes(&Failure::of(error.node().unwrap_or_default(), error, &[])),
@@ -79,9 +80,9 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     /// The same for a panic of users' code outside of nodes, after which what was put off cannot be stored.
     pub(crate) async fn keep_panic(&mut self, error: Error) -> Result<Pause, Error> {
-        self.scratch.merging |= self.journal.as_ref().is_some_and(Journal::waits);
+        self.position.merging |= self.records.journal.as_ref().is_some_and(Journal::waits);
         let kept = self.keep_failure(Err(error)).await;
-        if let Some(journal) = &self.journal {
+        if let Some(journal) = &self.records.journal {
             // What was handed over to a queue has to be stored before the thread is given back. The panic
             // counts more than that.
             let _ = journal.settle().await;
@@ -91,10 +92,10 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     async fn store_failure(&mut self, write: PendingWrite) -> Result<(), Error> {
         // After a failed merge there is no state that could be committed.
-        if !self.scratch.merging {
+        if !self.position.merging {
             self.end_waiting().await?;
         }
-        match self.journal.as_mut().filter(|journal| journal.has_begun()) {
+        match self.records.journal.as_mut().filter(|journal| journal.has_begun()) {
             Some(journal) => journal.put_write_now(write).await,
             None => Ok(()),
         }

@@ -18,84 +18,88 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// followed.
     pub(crate) async fn input(&mut self, input: S::Update, abandoned: Option<RunId>) -> Result<(), Error> {
         let entry = match &self.driver {
-            Some(driver) => Some(Arc::clone(driver).entry(&self.state, &input, self.journal.is_some())?),
+            Some(driver) => Some(Arc::clone(driver).entry(
+                &self.position.state,
+                &input,
+                self.records.journal.is_some(),
+            )?),
             None => None,
         };
         self.begin_input(input)?;
         if let Some(entry) = entry {
-            self.frontier.pulled = entry;
+            self.position.frontier.pulled = entry;
         }
         self.announce_values();
         self.commit(Source::Input, abandoned).await
     }
 
     pub(super) fn begin_input(&mut self, input: S::Update) -> Result<(), Error> {
-        if self.eager.is_some() {
+        if self.position.eager.is_some() {
             self.begin_flow();
         }
         self.begin_record();
         let upcoming = self.upcoming();
-        let core = &self.core;
-        let state = Arc::make_mut(&mut self.state);
+        let core = &self.position.graph;
+        let state = Arc::make_mut(&mut self.position.state);
         // A subgraph over the state around it goes on with that as it is.
-        let begins = self.trace.is_none();
+        let begins = self.records.trace.is_none();
         if begins && core.has_run_channels {
-            reset(core, state, &mut self.journal, Lifetime::Run)?;
+            reset(core, state, &mut self.records.journal, Lifetime::Run)?;
         }
         if begins && core.has_ephemeral {
-            reset(core, state, &mut self.journal, Lifetime::Ephemeral)?;
+            reset(core, state, &mut self.records.journal, Lifetime::Ephemeral)?;
         }
-        let now = now(core, &self.shared);
+        let now = now(core, &self.runtime.shared);
         let mut merge = Merge {
             core,
-            joins: &mut self.joins,
-            next: &mut self.frontier,
-            recorder: Recorder::of(&mut self.journal, &mut self.trace),
-            gotos: &mut self.scratch.gotos,
-            merging: &mut self.scratch.merging,
+            joins: &mut self.position.joins,
+            next: &mut self.position.frontier,
+            recorder: Recorder::of(&mut self.records.journal, &mut self.records.trace),
+            gotos: &mut self.buffers.gotos,
+            merging: &mut self.position.merging,
             now,
         };
-        match &mut self.eager {
+        match &mut self.position.eager {
             None => merge.input(state, input)?,
             Some(eager) => eager.input(merge, state, input, upcoming)?,
         }
-        self.scratch.merging = false;
+        self.position.merging = false;
         self.lay_down();
         Ok(())
     }
 
     /// Opens the record of a checkpoint that no superstep writes.
     pub(super) fn begin_record(&mut self) {
-        if let Some(journal) = &mut self.journal {
+        if let Some(journal) = &mut self.records.journal {
             journal.begin();
         }
     }
 
     /// Writes an update that leads nowhere into the record that was begun.
     pub(super) fn write(&mut self, update: S::Update) -> Result<(), Error> {
-        let state = Arc::make_mut(&mut self.state);
-        let recorder = Recorder::of(&mut self.journal, &mut self.trace);
-        write(&self.core, state, recorder, update)
+        let state = Arc::make_mut(&mut self.position.state);
+        let recorder = Recorder::of(&mut self.records.journal, &mut self.records.trace);
+        write(&self.position.graph, state, recorder, update)
     }
 
     /// Merges updates as if these nodes had returned them.
     pub(super) fn merge_as(&mut self, actors: Actors<'_>, done: &mut [Option<Done<S>>]) -> Result<(), Error> {
-        self.scratch.uses.note(&self.core, actors, done)?;
+        self.buffers.uses.note(&self.position.graph, actors, done)?;
         let keeps = self.outputs_to_keep(|index| actors.node(index), done)?;
         self.stage_edits(|_, index| actors.node(index), done);
-        let now = now(&self.core, &self.shared);
-        let state = Arc::make_mut(&mut self.state);
+        let now = now(&self.position.graph, &self.runtime.shared);
+        let state = Arc::make_mut(&mut self.position.state);
         let mut merge = Merge {
-            core: &self.core,
-            joins: &mut self.joins,
-            next: &mut self.scratch.next,
-            recorder: Recorder::of(&mut self.journal, &mut self.trace),
-            gotos: &mut self.scratch.gotos,
-            merging: &mut self.scratch.merging,
+            core: &self.position.graph,
+            joins: &mut self.position.joins,
+            next: &mut self.buffers.next,
+            recorder: Recorder::of(&mut self.records.journal, &mut self.records.trace),
+            gotos: &mut self.buffers.gotos,
+            merging: &mut self.position.merging,
             now,
         };
-        merge.many(state, actors, done, &self.scratch.uses)?;
-        self.scratch.merging = false;
+        merge.many(state, actors, done, &self.buffers.uses)?;
+        self.position.merging = false;
         self.keep(keeps);
         self.lay_down();
         Ok(())

@@ -22,61 +22,67 @@ use agentgraph_checkpoint::{PendingWrite, Place, PutWrites, TaskId};
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// Gives the tasks that call subgraphs their ids, before they begin. Other tasks need none.
     pub(super) fn announce_calls(&self) {
-        let Some(nest) = &self.shared.nest else { return };
+        let Some(nest) = &self.runtime.shared.nest else { return };
         nest.memories.forget_all();
         let mut calls = HashMap::new();
-        let again = nest.resumed && self.scratch.step == 1;
-        for index in 0..self.frontier.len() {
-            let node = self.frontier.task(index).0;
+        let again = nest.resumed && self.position.step == 1;
+        for index in 0..self.position.frontier.len() {
+            let node = self.position.frontier.task(index).0;
             if let Some(memory) = self.memory_of(node) {
-                let id = match self.scratch.beyond_limit {
-                    false => id_of(&self.core, self.step_place(), &self.frontier, &[], index as u32),
+                let id = match self.buffers.beyond_limit {
+                    false => id_of(
+                        &self.position.graph,
+                        self.step_place(),
+                        &self.position.frontier,
+                        &[],
+                        index as u32,
+                    ),
                     // It does not stand in the frontier, where the same node may.
-                    true => handler_id(self.step_place(), END, index, self.core.name(node)),
+                    true => handler_id(self.step_place(), END, index, self.position.graph.name(node)),
                 };
-                let several = || self.frontier.nodes().filter(|other| *other == node).count() > 1;
+                let several = || self.position.frontier.nodes().filter(|other| *other == node).count() > 1;
                 let shares_memory = memory == Memory::PerThread && several();
                 calls.insert((index as u32, false), Call { task: self.callee(id), again, shares_memory });
             }
-            let handler = self.core.handler(node);
+            let handler = self.position.graph.handler(node);
             if let Some(handler) = handler.filter(|handler| self.memory_of(*handler).is_some()) {
-                let (failed, name) = (self.core.name(node), self.core.name(handler));
+                let (failed, name) = (self.position.graph.name(node), self.position.graph.name(handler));
                 let id = handler_id(self.step_place(), failed, index, name);
                 let call = Call { task: self.callee(id), again, shares_memory: false };
                 calls.insert((index as u32, true), call);
             }
         }
-        nest.begin_step(self.journal.as_ref().and_then(Journal::checkpoint), calls);
+        nest.begin_step(self.records.journal.as_ref().and_then(Journal::checkpoint), calls);
     }
 
     pub(super) fn memory_of(&self, node: u32) -> Option<Memory> {
-        Some(self.core.entry(node)?.graph.as_ref()?.memory())
+        Some(self.position.graph.entry(node)?.graph.as_ref()?.memory())
     }
 
     /// The task whose call a task goes on with: itself, unless the checkpoint was edited meanwhile.
     pub(super) fn callee(&self, task: TaskId) -> TaskId {
-        self.left_over.get(&task).and_then(|left| left.call).unwrap_or(task)
+        self.inheritance.left_over.get(&task).and_then(|left| left.call).unwrap_or(task)
     }
 
     /// What may end a run inside a task between two supersteps: its own limit, and what may end the run
     /// around it.
     pub(super) fn boundary_inside(&self) -> Option<Pause> {
-        let root = self.shared.root();
+        let root = self.runtime.shared.root();
         let drain = root.nest.as_ref().and_then(|nest| nest.drain.as_ref());
         // Without a memory it could not go on, so it comes to its end first.
-        let drains = self.journal.is_some()
+        let drains = self.records.journal.is_some()
             && (root.drains.load(Ordering::Acquire) || drain.is_some_and(CancellationToken::is_cancelled));
         if drains {
             return Some(Pause::Stopped(StopReason::Drained));
         }
-        if self.scratch.step >= self.shared.max_supersteps {
+        if self.position.step >= self.runtime.shared.max_supersteps {
             return Some(Pause::Stopped(StopReason::Limit));
         }
         if root.spending.has_budget() && root.spending.is_used_up(root.control.step()) {
             return Some(Pause::Stopped(StopReason::Budget));
         }
         root.spending.step_inside();
-        if let Some(outer) = &self.shared.outer {
+        if let Some(outer) = &self.runtime.shared.outer {
             outer.shared.beat(outer.request);
         }
         None
@@ -84,21 +90,21 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     /// A static interrupt of a run inside a task: the caller is told by the run that he sees.
     pub(super) fn leave_to_be_told(&mut self, pause: &Pause) {
-        if let (Pause::Interrupted(interrupts), Some(journal)) = (pause, &self.journal)
+        if let (Pause::Interrupted(interrupts), Some(journal)) = (pause, &self.records.journal)
             && let Some(at) = journal.checkpoint()
         {
             let stops = StoredStop::among(interrupts);
-            self.scratch.untold.push(Untold { namespace: Arc::clone(&journal.namespace), at, stops });
+            self.report.untold.push(Untold { namespace: Arc::clone(&journal.namespace), at, stops });
         }
     }
 
     /// Notes that the caller is being told of static interrupts inside of tasks.
     pub(crate) async fn tell_inside(&mut self) -> Result<(), Error> {
-        let Some(journal) = &self.journal else { return Ok(()) };
-        if let Some(events) = &self.events {
+        let Some(journal) = &self.records.journal else { return Ok(()) };
+        if let Some(events) = &self.listeners.events {
             events.read().await;
         }
-        for Untold { namespace, at, stops } in std::mem::take(&mut self.scratch.untold) {
+        for Untold { namespace, at, stops } in std::mem::take(&mut self.report.untold) {
             let place = Place { thread: &journal.thread, namespace: &namespace };
             journal.saver.put_writes(PutWrites::new(place, at, &[told(&stops)?])).await?;
         }
@@ -108,15 +114,15 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// Takes over which joins were still waiting when runs inside ended, of supersteps that were merged. A
     /// run without supersteps does that task by task.
     pub(crate) fn gather_stuck(&mut self) {
-        if let Some(nest) = self.shared.nest.as_ref().filter(|_| self.eager.is_none()) {
-            self.joins.inside.extend(nest.take_stuck(self.scratch.merged));
+        if let Some(nest) = self.runtime.shared.nest.as_ref().filter(|_| self.position.eager.is_none()) {
+            self.position.joins.inside.extend(nest.take_stuck(self.position.merged));
         }
     }
 
     pub(super) fn close_trace(&mut self) -> Result<(), Error> {
-        match &mut self.trace {
+        match &mut self.records.trace {
             None => Ok(()),
-            Some(trace) => Ok(trace.close_step(&self.core.schema)?),
+            Some(trace) => Ok(trace.close_step(&self.position.graph.schema)?),
         }
     }
 }

@@ -146,16 +146,18 @@ fn nodes_added<O, S>(outputs: &mut Outputs<O, S>, names: Vec<Arc<str>>) {
 
 /// Whether nobody listens to a pass, stops it, stores it or has changed its graph.
 fn is_bare<O: Output, S: PassInput>(run: &Loop<Outputs<O, S>, LocalRunner>) -> bool {
-    let watched = run.events.is_some() || run.halt.is_some() || run.shared.spending.has_budget();
-    let limited = run.shared.max_supersteps != u64::MAX;
-    !(watched || limited || run.journal.is_some() || !run.state.before.is_empty())
+    let watched = run.listeners.events.is_some()
+        || run.listeners.halt.is_some()
+        || run.runtime.shared.spending.has_budget();
+    let limited = run.runtime.shared.max_supersteps != u64::MAX;
+    !(watched || limited || run.records.journal.is_some() || !run.position.state.before.is_empty())
 }
 
 fn bare<O: Output, S: PassInput>(
     wiring: &Wiring<O, S>,
     run: &mut Loop<Outputs<O, S>, LocalRunner>,
 ) -> Result<Pause, Error> {
-    let outputs = Arc::make_mut(&mut run.state);
+    let outputs = Arc::make_mut(&mut run.position.state);
     inline::run(wiring, outputs).map_err(|(node, error)| {
         let error = node_error(error).at_node(outputs.name(node));
         let failure = Failure::of(outputs.name(node), &error, &[]);
@@ -216,17 +218,21 @@ where
 {
     /// The pass as it stands: at its beginning, or where earlier calls have left it.
     fn new(wiring: Arc<Wiring<O, S>>, run: &'a mut Loop<Outputs<O, S>, LocalRunner>) -> Result<Self, Error> {
-        let desk = Arc::new(Desk::new(Arc::clone(&wiring), run.state.kept(), run.journal.is_some()));
-        let view = Arc::new(run.state.view(None, &desk));
-        run.shared.see().desk = Some(Arc::clone(&desk) as Arc<dyn edits::Desk>);
-        run.shared.control.begin_step(1);
-        if let Some(journal) = &mut run.journal {
+        let desk = Arc::new(Desk::new(
+            Arc::clone(&wiring),
+            run.position.state.kept(),
+            run.records.journal.is_some(),
+        ));
+        let view = Arc::new(run.position.state.view(None, &desk));
+        run.runtime.shared.see().desk = Some(Arc::clone(&desk) as Arc<dyn edits::Desk>);
+        run.runtime.shared.control.begin_step(1);
+        if let Some(journal) = &mut run.records.journal {
             journal.begin();
         }
-        if let Some(halt) = &mut run.halt {
+        if let Some(halt) = &mut run.listeners.halt {
             halt.begin_step();
         }
-        if let Some(events) = &run.events {
+        if let Some(events) = &run.listeners.events {
             events.begin_step(1, Vec::new());
         }
         let mut pass = Pass {
@@ -253,14 +259,15 @@ where
 
     /// Takes over what earlier calls have left.
     fn go_through(&mut self) -> Result<(), Error> {
-        let left_over = std::mem::take(&mut self.run.left_over);
+        let left_over = std::mem::take(&mut self.run.inheritance.left_over);
         self.run.note_failure_of(&left_over);
         let mut done = Vec::new();
         let mut open = Vec::new();
         for (task, left) in left_over {
             if let Some(result) = &left.result {
                 let step = StoredStep::from_bytes(result);
-                let step = step.map_err(|error| error.on_thread(self.run.shared.thread.as_deref()))?;
+                let step =
+                    step.map_err(|error| error.on_thread(self.run.runtime.shared.thread.as_deref()))?;
                 let turn = step.turn.ok_or_else(|| self.not_of_a_pass())?;
                 done.push((turn, result.clone()));
             } else {
@@ -270,17 +277,17 @@ where
         }
         done.sort_by(|(a, _), (b, _)| a.order().cmp(&b.order()));
         let asked = open.iter().filter_map(|(_, left)| left.asked_by()).collect();
-        let (desk, thread) = (Arc::clone(&self.desk), self.run.shared.thread.clone());
+        let (desk, thread) = (Arc::clone(&self.desk), self.run.runtime.shared.thread.clone());
         let mut again = Again::new(&desk, thread.as_deref().unwrap_or_default(), &asked);
-        let made = again.begin(&self.run.state.before);
+        let made = again.begin(&self.run.position.state.before);
         if !made.added.is_empty() {
-            nodes_added(Arc::make_mut(&mut self.run.state), made.added);
+            nodes_added(Arc::make_mut(&mut self.run.position.state), made.added);
         }
         for (turn, result) in done {
             let Some((node, made)) = again.turn(&turn)? else { continue };
             self.edited(made);
             if let Some(dropped) = turn.dropped {
-                Arc::make_mut(&mut self.run.state).report.dropped.push(dropped.into());
+                Arc::make_mut(&mut self.run.position.state).report.dropped.push(dropped.into());
             }
             self.done = turn.place;
             let update = self.stored_update(&result)?;
@@ -324,8 +331,8 @@ where
     }
 
     fn stored_update(&self, result: &[u8]) -> Result<Option<<Outputs<O, S> as State>::Update>, Error> {
-        let Some(journal) = &self.run.journal else { return Ok(None) };
-        match finished_step(&self.run.core, &journal.codec, &journal.thread, result)?.0 {
+        let Some(journal) = &self.run.records.journal else { return Ok(None) };
+        match finished_step(&self.run.position.graph, &journal.codec, &journal.thread, result)?.0 {
             Step::Update(update) => Ok(Some(update)),
             _ => Ok(None),
         }
@@ -333,7 +340,7 @@ where
 
     fn not_of_a_pass(&self) -> Error {
         let problem = "the thread has an unfinished run of a state graph: go on with it there, or begin with `.abandon()`";
-        Error::new(Code::GraphChanged, problem).on_thread(self.run.shared.thread.as_deref())
+        Error::new(Code::GraphChanged, problem).on_thread(self.run.runtime.shared.thread.as_deref())
     }
 
     async fn run(mut self) -> Result<Pause, Error> {
@@ -358,20 +365,20 @@ where
             if self.store().await? {
                 continue;
             }
-            let cancels = !self.failed.is_empty() && self.run.siblings == Siblings::Cancel;
+            let cancels = !self.failed.is_empty() && self.run.runtime.siblings == Siblings::Cancel;
             if self.running.is_empty() || cancels {
-                let held_up = self.run.events.as_ref().is_some_and(|events| !events.has_room());
+                let held_up = self.run.listeners.events.as_ref().is_some_and(|events| !events.has_room());
                 if !held_up || cancels || self.is_over() {
                     return Ok(None);
                 }
             } else {
-                match next(&mut self.running, self.run.halt.as_deref_mut()).await {
+                match next(&mut self.running, self.run.listeners.halt.as_deref_mut()).await {
                     Ok(Some((request, result))) => self.ended(request, result)?,
                     Ok(None) => {}
                     Err(cut) => return Ok(Some(cut)),
                 }
             }
-            if let Some(events) = &self.run.events {
+            if let Some(events) = &self.run.listeners.events {
                 events.room().await;
             }
         }
@@ -386,8 +393,8 @@ where
     fn may_start(&self) -> bool {
         self.failed.is_empty()
             && self.stopped.is_none()
-            && self.running.len() < self.run.max_concurrency
-            && self.run.events.as_ref().is_none_or(|events| events.has_room())
+            && self.running.len() < self.run.runtime.max_concurrency
+            && self.run.listeners.events.as_ref().is_none_or(|events| events.has_room())
     }
 
     /// The next node, unless the call must end before it.
@@ -403,10 +410,10 @@ where
     }
 
     fn boundary(&mut self) -> Option<StopReason> {
-        if let Some(reason) = self.run.halt.as_mut().and_then(|halt| halt.at_boundary()) {
+        if let Some(reason) = self.run.listeners.halt.as_mut().and_then(|halt| halt.at_boundary()) {
             return Some(reason);
         }
-        let (shared, merged) = (&self.run.shared, self.run.scratch.merged);
+        let (shared, merged) = (&self.run.runtime.shared, self.run.position.merged);
         if shared.drains.load(Ordering::Acquire) {
             return Some(StopReason::Drained);
         }
@@ -421,14 +428,14 @@ where
     /// ended meanwhile.
     async fn store(&mut self) -> Result<bool, Error> {
         self.must_store = false;
-        let Some(journal) = self.run.journal.as_mut().filter(|journal| !journal.waits()) else {
+        let Some(journal) = self.run.records.journal.as_mut().filter(|journal| !journal.waits()) else {
             return Ok(false);
         };
         if self.writes.is_empty() {
             return Ok(false);
         }
         let mut writes = std::mem::take(&mut self.writes);
-        writes.extend(sessions_write(&self.run.shared.sessions)?);
+        writes.extend(sessions_write(&self.run.runtime.shared.sessions)?);
         let (stored, ended) = beside(&mut self.running, journal.put_writes(&writes)).await;
         stored?;
         let any = !ended.is_empty();
@@ -441,19 +448,19 @@ where
     /// Takes over what was edited, and which nodes were added.
     fn edited(&mut self, made: Made) {
         if !made.edits.is_empty() {
-            edited(Arc::make_mut(&mut self.run.state), made);
+            edited(Arc::make_mut(&mut self.run.position.state), made);
         }
     }
 
     fn name(&self, node: u32) -> &str {
-        self.run.state.name(node)
+        self.run.position.state.name(node)
     }
 
     /// The id of a node's task, which is the same in every call of a pass.
     fn task_id(&self, node: u32) -> TaskId {
-        let place = match &self.run.journal {
+        let place = match &self.run.records.journal {
             Some(journal) => journal.step_place(),
-            None => nowhere(&self.run.shared, 0),
+            None => nowhere(&self.run.runtime.shared, 0),
         };
         TaskId::derive(&TaskPlace {
             thread: place.thread,
@@ -508,7 +515,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
     /// Says what did not run.
     fn report(&mut self) {
         let missed = self.desk.pass().plan.missed();
-        let outputs = Arc::make_mut(&mut self.run.state);
+        let outputs = Arc::make_mut(&mut self.run.position.state);
         let limit = self.stopped == Some(StopReason::Limit);
         let not_run = missed.into_iter().map(|(node, missed)| NotRun {
             node: outputs.name(node).to_owned(),
@@ -529,7 +536,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         let waits = |missed: &&NotRun| matches!(missed.reason, NotRunReason::WaitsFor(_));
         if self.wiring.must_be_complete {
             let waiting: Vec<String> =
-                self.run.state.not_run().iter().filter(waits).map(ToString::to_string).collect();
+                self.run.position.state.not_run().iter().filter(waits).map(ToString::to_string).collect();
             if !waiting.is_empty() {
                 self.run.end_waiting().await?;
                 self.store().await?;
@@ -537,8 +544,8 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
                 return Err(Error::new(Code::NotRun, problem));
             }
         }
-        self.run.frontier.clear();
-        if self.run.journal.is_some() {
+        self.run.position.frontier.clear();
+        if self.run.records.journal.is_some() {
             self.record_report()?;
             self.run.commit(Source::Loop, None).await?;
         }
@@ -549,9 +556,9 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
 impl<S: State, R> Loop<S, R> {
     /// The interrupts that an unfinished pass waits for.
     pub(super) fn open_in_pass(&self) -> Vec<InterruptId> {
-        let open = self.left_over.iter().flat_map(|(task, left)| {
+        let open = self.inheritance.left_over.iter().flat_map(|(task, left)| {
             left.open().map(|(n, request)| {
-                let node = self.core.by_name.get(&*request.node).copied();
+                let node = self.position.graph.by_name.get(&*request.node).copied();
                 (node.unwrap_or(u32::MAX), InterruptId { task: *task, n: *n })
             })
         });

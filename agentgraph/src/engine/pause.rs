@@ -18,7 +18,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// A superstep that cannot be committed: stores what its tasks left behind, then says why.
     pub(super) async fn pause(&mut self) -> Result<Pause, Error> {
         self.end_waiting().await?;
-        let mut ends = std::mem::take(&mut self.scratch.ends);
+        let mut ends = std::mem::take(&mut self.buffers.ends);
         ends.not_done.sort_by_key(|(index, _)| *index);
         if let Some(left) = take_left(&mut ends.not_done)? {
             return Ok(Pause::Left(left));
@@ -27,17 +27,17 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let mut interrupts = Vec::new();
         let (mut failed, mut broken, mut stopped, mut failures) = (None, None, None, Vec::new());
         let mut finished = false;
-        if let Some(journal) = &self.journal {
+        if let Some(journal) = &self.records.journal {
             for handled in ends.handled.iter().filter(|handled| !handled.stored) {
-                writes.push(failure_write(&self.core, journal, &self.frontier, handled)?);
+                writes.push(failure_write(&self.position.graph, journal, &self.position.frontier, handled)?);
             }
             for (index, done) in ends.done.iter().enumerate().filter(|(index, _)| !ends.stored[*index]) {
                 let Some(done) = done else { continue };
                 let task = self.acting_among(&ends.handled, index);
-                let node = self.core.name(self.node_at(&ends.handled, index));
+                let node = self.position.graph.name(self.node_at(&ends.handled, index));
                 let handles = handled(&ends.handled, index as u32).is_some();
-                let stuck = self.shared.stuck_inside(index as u32, handles);
-                let write = result_write(&self.core, journal, (task, index as u32), done, stuck);
+                let stuck = self.runtime.shared.stuck_inside(index as u32, handles);
+                let write = result_write(&self.position.graph, journal, (task, index as u32), done, stuck);
                 writes.push(write.map_err(|error| error.at_node(node))?);
                 finished = true;
             }
@@ -52,7 +52,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 NotDone::Waits(asks) => {
                     let (task, node) =
                         (self.acting_among(&ends.handled, index), self.actor_name(&ends.handled, index));
-                    if self.journal.is_some() && !ends.stored[index] {
+                    if self.records.journal.is_some() && !ends.stored[index] {
                         writes.extend(asks_writes(task, &node, &asks, None)?);
                     }
                     let asked = |request| Interrupt::asked(task, node.clone(), request);
@@ -61,7 +61,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 NotDone::Refused(refusal) => {
                     let (task, node) =
                         (self.acting_among(&ends.handled, index), self.actor_name(&ends.handled, index));
-                    if self.journal.is_some() {
+                    if self.records.journal.is_some() {
                         writes.extend(refusal_writes(task, &node, &refusal, None)?);
                     }
                     let refused = bad_answer_to(task, &refusal).at_node(&node);
@@ -70,13 +70,13 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 }
                 NotDone::Inside(Inside::Waits(asked, untold)) => {
                     interrupts.extend(asked);
-                    self.scratch.untold.extend(untold);
+                    self.report.untold.extend(untold);
                 }
                 NotDone::Inside(Inside::Stopped(reason)) => {
                     stopped.get_or_insert(reason);
                 }
                 NotDone::Failed(error) => {
-                    let error = error.at_node(self.core.name(self.node_at(&ends.handled, index)));
+                    let error = error.at_node(self.position.graph.name(self.node_at(&ends.handled, index)));
                     let failure = self.failure_at(&ends.handled, index, &error);
                     if let Some(task) = self.stored_id(&ends.handled, index) {
                         writes.push(error_write(task, &failure)?);
@@ -85,7 +85,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                     failed.get_or_insert(error);
                 }
                 NotDone::Inside(Inside::Broken(error)) => {
-                    let error = error.at_node(self.core.name(self.node_at(&ends.handled, index)));
+                    let error = error.at_node(self.position.graph.name(self.node_at(&ends.handled, index)));
                     failures.push(self.failure_at(&ends.handled, index, &error));
                     broken.get_or_insert(error);
                 }
@@ -93,9 +93,9 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             }
         }
         if finished {
-            writes.extend(sessions_write(&self.shared.sessions)?);
+            writes.extend(sessions_write(&self.runtime.shared.sessions)?);
         }
-        if let Some(journal) = &mut self.journal {
+        if let Some(journal) = &mut self.records.journal {
             journal.put_writes(&writes).await?;
         }
         // What ends the run counts more than what a node failed with.
@@ -107,12 +107,12 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 
     fn acting_among(&self, handled: &[Handled], index: usize) -> TaskId {
-        id_of(&self.core, self.step_place(), &self.frontier, handled, index as u32)
+        id_of(&self.position.graph, self.step_place(), &self.position.frontier, handled, index as u32)
     }
 
     /// The id of whoever acts at `index`, if something is stored.
     fn stored_id(&self, handled: &[Handled], index: usize) -> Option<TaskId> {
-        self.journal.as_ref().map(|_| self.acting_among(handled, index))
+        self.records.journal.as_ref().map(|_| self.acting_among(handled, index))
     }
 
     fn failure_at(&self, handled: &[Handled], index: usize, error: &Error) -> Failure {
@@ -120,11 +120,11 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 
     fn actor_name(&self, handled: &[Handled], index: usize) -> String {
-        self.core.name(self.node_at(handled, index)).to_owned()
+        self.position.graph.name(self.node_at(handled, index)).to_owned()
     }
 
     fn node_at(&self, handled: &[Handled], index: usize) -> u32 {
-        Actors { frontier: &self.frontier, handled }.node(index)
+        Actors { frontier: &self.position.frontier, handled }.node(index)
     }
 }
 

@@ -116,20 +116,21 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         done: &[Option<Done<S>>],
     ) -> Result<ToKeep<S>, Error> {
         let mut keeps = Vec::new();
-        if !self.core.keeps_outputs {
+        if !self.position.graph.keeps_outputs {
             return Ok(ToKeep(keeps));
         }
         for (index, done) in done.iter().enumerate() {
             let node = node_at(index);
-            let Some(done) = done.as_ref().filter(|_| self.core.topology.exits(node).keeps_output) else {
+            let Some(done) = done.as_ref().filter(|_| self.position.graph.topology.exits(node).keeps_output)
+            else {
                 continue;
             };
-            let kept = match &self.journal {
-                None => Kept::Live(LiveStep::of(&self.core, done)),
+            let kept = match &self.records.journal {
+                None => Kept::Live(LiveStep::of(&self.position.graph, done)),
                 Some(journal) => {
-                    let step = stored_step(&self.core, &journal.codec, done, false);
+                    let step = stored_step(&self.position.graph, &journal.codec, done, false);
                     let bytes = step.and_then(|step| step.to_bytes());
-                    Kept::Bytes(bytes.map_err(|error| error.at_node(self.core.name(node)))?)
+                    Kept::Bytes(bytes.map_err(|error| error.at_node(self.position.graph.name(node)))?)
                 }
             };
             keeps.push((node, kept));
@@ -139,11 +140,11 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     pub(super) fn keep(&mut self, ToKeep(keeps): ToKeep<S>) {
         for (node, kept) in keeps {
-            if self.kept.steps.insert(node, kept).is_none() {
-                Arc::make_mut(&mut self.shared.see().kept).insert(node);
+            if self.records.outputs.steps.insert(node, kept).is_none() {
+                Arc::make_mut(&mut self.runtime.shared.see().kept).insert(node);
             }
-            if !self.kept.changed.contains(&node) {
-                self.kept.changed.push(node);
+            if !self.records.outputs.changed.contains(&node) {
+                self.records.outputs.changed.push(node);
             }
         }
     }
@@ -151,23 +152,23 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// Whether the only task that is to run is skipped, so that it is no case for the short way.
     #[inline]
     pub(super) fn skips_some(&self) -> bool {
-        self.core.overlay().is_some_and(|overlay| !overlay.skips().is_empty())
+        self.position.graph.overlay().is_some_and(|overlay| !overlay.skips().is_empty())
     }
 
     /// Ends the tasks that are skipped with what their nodes gave last, and gives those that are to be run.
     pub(super) fn take_skipped(&mut self, chosen: Option<Vec<u32>>) -> Result<Option<Vec<u32>>, Error> {
-        self.scratch.skipped.clear();
+        self.buffers.skipped.clear();
         if !self.skips_some() {
             return Ok(chosen);
         }
         let mut to_run = Vec::new();
-        for index in chosen.unwrap_or_else(|| (0..self.frontier.len() as u32).collect()) {
-            let node = self.frontier.task(index as usize).0;
-            let used_up = self.scratch.skipped.contains(&node);
-            let skips = !used_up && handled(&self.scratch.ends.handled, index).is_none();
-            let overlay = self.core.overlay().filter(|_| skips);
+        for index in chosen.unwrap_or_else(|| (0..self.position.frontier.len() as u32).collect()) {
+            let node = self.position.frontier.task(index as usize).0;
+            let used_up = self.buffers.skipped.contains(&node);
+            let skips = !used_up && handled(&self.buffers.ends.handled, index).is_none();
+            let overlay = self.position.graph.overlay().filter(|_| skips);
             match overlay.is_some_and(|overlay| overlay.skips().contains(&node)) {
-                true if self.skip(index, node)? => self.scratch.skipped.push(node),
+                true if self.skip(index, node)? => self.buffers.skipped.push(node),
                 _ => to_run.push(index),
             }
         }
@@ -179,7 +180,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let Some(done) = self.output_of(node)? else { return Ok(false) };
         let request = TaskRequest { index, ..self.single_request(node) };
         self.executor().announce_skip(request, &done);
-        let ends = &mut self.scratch.ends;
+        let ends = &mut self.buffers.ends;
         ends.done[index as usize] = Some(done);
         ends.stored[index as usize] = true;
         Ok(true)
@@ -187,14 +188,14 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     /// What a node gave last.
     pub(super) fn output_of(&self, node: u32) -> Result<Option<Done<S>>, Error> {
-        let step = match (self.kept.steps.get(&node), &self.journal) {
+        let step = match (self.records.outputs.steps.get(&node), &self.records.journal) {
             (Some(Kept::Live(step)), _) => step.to_step(),
             (Some(Kept::Bytes(step)), Some(journal)) => {
-                finished_step(&self.core, &journal.codec, &journal.thread, step)?.0
+                finished_step(&self.position.graph, &journal.codec, &journal.thread, step)?.0
             }
             _ => return Ok(None),
         };
-        let done = resolve(&self.core, node, step, Vec::new());
-        done.map(Some).map_err(|error| error.at_node(self.core.name(node)))
+        let done = resolve(&self.position.graph, node, step, Vec::new());
+        done.map(Some).map_err(|error| error.at_node(self.position.graph.name(node)))
     }
 }

@@ -23,14 +23,14 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     #[inline]
     pub(super) fn start_single(&mut self, node: u32, cx: &mut Context<'_>) -> Result<Single<S>, Error> {
         let started = guarded(|guard| {
-            let (_, input) = self.frontier.task(0);
+            let (_, input) = self.position.frontier.task(0);
             let request = self.single_request(node);
-            if self.events.is_some() {
+            if self.listeners.events.is_some() {
                 self.executor().announce_start(request, input);
             }
-            let (state, shared) = (&self.state, &self.shared);
+            let (state, shared) = (&self.position.state, &self.runtime.shared);
             let task = Task { state, shared, request, input, failure: None };
-            let mut future = self.runner.call(&self.core, &task);
+            let mut future = self.runtime.runner.call(&self.position.graph, &task);
             match future.as_mut().poll(cx) {
                 Poll::Ready(result) => {
                     drop(future);
@@ -45,15 +45,18 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     #[inline]
     pub(super) fn single_request(&self, node: u32) -> TaskRequest {
-        TaskRequest { step: self.scratch.step, node, index: 0, attempt: 1, handles: false }
+        TaskRequest { step: self.position.step, node, index: 0, attempt: 1, handles: false }
     }
 
     #[inline]
     pub(super) fn end_single(&mut self, node: u32, result: NodeResult<S>) -> Result<Single<S>, Error> {
-        let plain = !self.shared.control.in_use() && self.events.is_none() && self.core.edited.is_none();
+        let plain = !self.runtime.shared.control.in_use()
+            && self.listeners.events.is_none()
+            && self.position.graph.edited.is_none();
         match result {
-            Ok(Step::Update(update)) if plain && !self.core.topology.exits(node).special => {
-                let writes = self.core.has_ephemeral && writes_ephemeral(&self.core, &update);
+            Ok(Step::Update(update)) if plain && !self.position.graph.topology.exits(node).special => {
+                let writes =
+                    self.position.graph.has_ephemeral && writes_ephemeral(&self.position.graph, &update);
                 let (state, mut merge) = self.begin_single_merge(writes)?;
                 merge.update(state, node, update)?;
                 Ok(Single::Merged)
@@ -72,14 +75,14 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             Err(why) => {
                 let request = self.single_request(node);
                 if let Some((handler, failure)) = self.executor().hand_over(request, &why) {
-                    self.scratch.ends.handled.push(Handled { index: 0, handler, failure, stored: false });
-                    if let Some(events) = &self.events {
+                    self.buffers.ends.handled.push(Handled { index: 0, handler, failure, stored: false });
+                    if let Some(events) = &self.listeners.events {
                         events.hand_over(0, self.acting(0));
                     }
                     return Ok(Single::Handled);
                 }
-                self.scratch.ends.begin(1);
-                self.scratch.ends.not_done.push((0, why));
+                self.buffers.ends.begin(1);
+                self.buffers.ends.not_done.push((0, why));
                 Ok(Single::NotDone)
             }
         }
@@ -90,19 +93,20 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let keeps = self.outputs_to_keep(|_| node, &done)?;
         self.stage_edits(|_, _| node, &mut done);
         let [Some(done)] = done else { return Ok(()) };
-        let fallible = self.core.exits(node).fallible_routers;
+        let fallible = self.position.graph.exits(node).fallible_routers;
         let before = self.before_merge(fallible);
-        let frontier = fallible.then(|| self.frontier.clone());
+        let frontier = fallible.then(|| self.position.frontier.clone());
         let mut updates = done.update.iter();
-        let writes = self.core.has_ephemeral && updates.any(|update| writes_ephemeral(&self.core, update));
+        let writes = self.position.graph.has_ephemeral
+            && updates.any(|update| writes_ephemeral(&self.position.graph, update));
         let (state, mut merge) = self.begin_single_merge(writes)?;
         let merged = merge.single(state, node, done);
         if merged.is_ok() {
             self.keep(keeps);
             self.lay_down();
         } else {
-            self.core.unstage();
-            self.frontier = frontier.unwrap_or_default();
+            self.position.graph.unstage();
+            self.position.frontier = frontier.unwrap_or_default();
             self.undo_merge(before);
         }
         merged
@@ -112,17 +116,22 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// the next one where it stands.
     #[inline]
     pub(super) fn begin_single_merge(&mut self, writes: bool) -> Result<(&mut S, Merge<'_, S>), Error> {
-        self.frontier.clear();
-        let now = now(&self.core, &self.shared);
-        let state =
-            begin_merge(&self.core, &mut self.state, &mut self.journal, &mut self.scratch.ephemeral, writes)?;
+        self.position.frontier.clear();
+        let now = now(&self.position.graph, &self.runtime.shared);
+        let state = begin_merge(
+            &self.position.graph,
+            &mut self.position.state,
+            &mut self.records.journal,
+            &mut self.buffers.ephemeral,
+            writes,
+        )?;
         let merge = Merge {
-            core: &self.core,
-            joins: &mut self.joins,
-            next: &mut self.frontier,
-            recorder: Recorder::of(&mut self.journal, &mut self.trace),
-            gotos: &mut self.scratch.gotos,
-            merging: &mut self.scratch.merging,
+            core: &self.position.graph,
+            joins: &mut self.position.joins,
+            next: &mut self.position.frontier,
+            recorder: Recorder::of(&mut self.records.journal, &mut self.records.trace),
+            gotos: &mut self.buffers.gotos,
+            merging: &mut self.position.merging,
             now,
         };
         Ok((state, merge))

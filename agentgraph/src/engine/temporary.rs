@@ -28,12 +28,12 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let driver = self.driver.clone();
         let collects = Arc::new(Collects::default());
         if driver.is_some() {
-            self.shared.see().desk = Some(Arc::clone(&collects) as Arc<dyn Desk>);
+            self.runtime.shared.see().desk = Some(Arc::clone(&collects) as Arc<dyn Desk>);
         }
-        let node = self.core.topology.start();
+        let node = self.position.graph.topology.start();
         let request = TaskRequest { step: 0, node, index: u32::MAX, attempt: 1, handles: false };
-        let handle = Edits::new(Arc::clone(&self.shared), request);
-        self.shared.control.enter(request.index);
+        let handle = Edits::new(Arc::clone(&self.runtime.shared), request);
+        self.runtime.shared.control.enter(request.index);
         for edit in edits {
             edit(&handle)
                 .map_err(|refused| Error::new(refused.code(), refused.to_string()).with_source(refused))?;
@@ -42,12 +42,12 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             driver.edit_before(&mut input, collects.take())?;
             return Ok(input);
         }
-        let proposed = self.shared.control.take_edits(request.index);
-        self.shared.control.leave(request.index);
-        self.shared.control.clear();
-        self.core.stage();
+        let proposed = self.runtime.shared.control.take_edits(request.index);
+        self.runtime.shared.control.leave(request.index);
+        self.runtime.shared.control.clear();
+        self.position.graph.stage();
         // They were checked one upon the other, and nobody else has edited.
-        let _ = self.core.stage_of(node, proposed, &mut Vec::new());
+        let _ = self.position.graph.stage_of(node, proposed, &mut Vec::new());
         Ok(input)
     }
 
@@ -61,25 +61,26 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         if done.iter().flatten().all(|done| done.edits().is_empty()) {
             return;
         }
-        self.core.stage();
+        self.position.graph.stage();
         let (mut so_far, mut dropped) = (Vec::new(), Vec::new());
         for (index, done) in done.iter_mut().enumerate() {
             let Some(done) = done.as_mut().filter(|done| !done.edits().is_empty()) else { continue };
             let by = node_at(self, index);
             let proposed = done.take_edits();
             let edits: Vec<GraphEdit> = proposed.iter().map(|one| one.edit.clone()).collect();
-            if let Err(why) = self.core.stage_of(by, proposed, &mut so_far) {
-                let by = self.core.name(by).to_owned();
+            if let Err(why) = self.position.graph.stage_of(by, proposed, &mut so_far) {
+                let by = self.position.graph.name(by).to_owned();
                 dropped.push((index, DroppedEdits { by, edits, why, lost: Vec::new() }));
             }
         }
         for (index, done) in done.iter_mut().enumerate() {
-            let lost = done.as_mut().map(|done| done.find_late_targets(&self.core)).unwrap_or_default();
+            let lost =
+                done.as_mut().map(|done| done.find_late_targets(&self.position.graph)).unwrap_or_default();
             if let Some((_, dropped)) = dropped.iter_mut().find(|(by, _)| *by == index) {
                 dropped.lost = lost;
             }
         }
-        if let Some(staged) = self.core.staged() {
+        if let Some(staged) = self.position.graph.staged() {
             staged.dropped = dropped.into_iter().map(|(_, dropped)| dropped).collect();
         }
     }
@@ -87,44 +88,44 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// The merge has succeeded: its edits hold, and what was skipped is not any more.
     #[inline]
     pub(super) fn lay_down(&mut self) {
-        if self.core.edited.is_some() {
+        if self.position.graph.edited.is_some() {
             self.lay_down_edits();
         }
     }
 
     fn lay_down_edits(&mut self) {
-        let shared = Arc::clone(&self.shared);
+        let shared = Arc::clone(&self.runtime.shared);
         let laid = {
             let mut visible = shared.see();
             // So that nobody else holds it, and nothing is copied.
             visible.overlay = None;
-            let laid = self.core.lay_down();
-            if let Some(overlay) = self.core.overlay_mut() {
-                self.scratch.skipped.drain(..).for_each(|node| overlay.use_up(node));
+            let laid = self.position.graph.lay_down();
+            if let Some(overlay) = self.position.graph.overlay_mut() {
+                self.buffers.skipped.drain(..).for_each(|node| overlay.use_up(node));
             }
-            visible.overlay = self.core.overlay().map(Arc::clone);
+            visible.overlay = self.position.graph.overlay().map(Arc::clone);
             laid
         };
         let Some(LaidDown { edits, dropped }) = laid else { return };
-        if let Some(events) = self.events.as_ref().filter(|events| events.views.edits) {
+        if let Some(events) = self.listeners.events.as_ref().filter(|events| events.views.edits) {
             for (by, edits) in edits {
-                let by = self.core.name(by).to_owned();
-                events.push(self.scratch.step, EventKind::Edited { by, edits });
+                let by = self.position.graph.name(by).to_owned();
+                events.push(self.position.step, EventKind::Edited { by, edits });
             }
             for dropped in &dropped {
-                events.push(self.scratch.step, EventKind::EditDropped(dropped.clone()));
+                events.push(self.position.step, EventKind::EditDropped(dropped.clone()));
             }
         }
-        self.scratch.dropped.extend(dropped);
+        self.report.dropped.extend(dropped);
     }
 
     /// Lets tasks see the edits that the run had before this call, and what could be used again.
     pub(crate) fn show_edits(&mut self) {
-        if self.core.edited.is_none() && self.kept.is_empty() {
+        if self.position.graph.edited.is_none() && self.records.outputs.is_empty() {
             return;
         }
-        let mut visible = self.shared.see();
-        visible.overlay = self.core.overlay().map(Arc::clone);
-        visible.kept = Arc::new(self.kept.nodes().collect());
+        let mut visible = self.runtime.shared.see();
+        visible.overlay = self.position.graph.overlay().map(Arc::clone);
+        visible.kept = Arc::new(self.records.outputs.nodes().collect());
     }
 }

@@ -3,15 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::engine::Answers;
 use crate::engine::eager::order::Order;
 use crate::engine::edit::Edit;
 use crate::engine::fields::{check_kept_states, check_results};
+use crate::engine::inheritance::Inheritance;
 use crate::engine::journal::Journal;
 use crate::engine::load::{LeftBehind, LookedUp, Replayed, left_behind, look_up, replay, restore};
-use crate::engine::plan::{Frontier, LeftOver};
-use crate::engine::{Answers, Eager};
+use crate::engine::plan::LeftOver;
+use crate::engine::position::Position;
 use crate::error::{Code, Error};
-use crate::graph::joins::Joins;
 use crate::graph::run_graph::RunGraph;
 use crate::graph::{Discipline, GraphCore};
 use crate::persistence::Persistence;
@@ -167,18 +168,11 @@ pub(crate) fn unknown_checkpoint(place: Place<'_>, id: CheckpointId) -> Error {
 /// Where a call begins.
 pub(super) struct Begun<S: State> {
     pub(super) run: RunId,
-    pub(super) graph: RunGraph<S>,
+    pub(super) position: Position<S>,
+    pub(super) inheritance: Inheritance,
     /// What nodes gave last.
     pub(super) outputs: BTreeMap<String, Bytes>,
-    pub(super) state: Arc<S>,
-    pub(super) frontier: Frontier,
-    pub(super) joins: Joins,
-    pub(super) eager: Option<Box<Eager<S>>>,
     pub(super) journal: Option<Journal<S>>,
-    pub(super) left_over: LeftOver,
-    pub(super) past_breaks: bool,
-    /// The nodes after which the run stopped, if its caller was not told.
-    pub(super) halted: Vec<String>,
     pub(super) sessions: StoredSessions,
     /// They are newer than the checkpoint.
     pub(super) sessions_changed: bool,
@@ -271,7 +265,7 @@ impl<S: State> Begun<S> {
             }
             journal.begin_run(new_run);
             return Ok(Begun {
-                state,
+                position: Position::first(&graph.core, state),
                 outputs: replayed.header.outputs,
                 next: Next::Input { input, abandoned },
                 ..fresh_parts(graph, journal, new_run)
@@ -308,16 +302,10 @@ impl<S: State> Begun<S> {
         };
         Ok(Begun {
             run,
-            graph: run_graph,
+            position: Position::new(run_graph, state, frontier, joins, eager),
+            inheritance: Inheritance::of(left.tasks, left.told, header.halt),
             outputs: header.outputs,
-            state,
-            frontier,
-            joins,
-            eager,
             journal: Some(journal),
-            left_over: left.tasks,
-            past_breaks: left.told,
-            halted: if left.told { Vec::new() } else { header.halt },
             sessions,
             sessions_changed,
             spent,
@@ -334,16 +322,10 @@ fn fresh_parts<S: State>(
 ) -> Begun<S> {
     Begun {
         run,
-        graph: RunGraph::from(Arc::clone(&graph.core)),
+        position: Position::first(&graph.core, Arc::new(S::initial(&graph.core.schema))),
+        inheritance: Inheritance::default(),
         outputs: BTreeMap::new(),
-        state: Arc::new(S::initial(&graph.core.schema)),
-        frontier: Frontier::default(),
-        joins: Joins::of(&graph.core.topology),
-        eager: (graph.core.discipline == Discipline::Eager).then(Box::default),
         journal: journal.into(),
-        left_over: LeftOver::new(),
-        past_breaks: false,
-        halted: Vec::new(),
         sessions: StoredSessions::new(),
         sessions_changed: false,
         spent: Spent::default(),

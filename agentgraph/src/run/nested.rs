@@ -13,20 +13,24 @@ use std::sync::{Arc, Mutex};
 
 use crate::context::edits::Desk;
 use crate::context::{Call, Control, Inside, Nest, Outer, RunShared, Sink, Spending, TaskRequest};
+use crate::engine::buffers::Buffers;
 use crate::engine::execute::Left;
 use crate::engine::fields::{Misfit, fit};
 use crate::engine::host::{LocalRunner, TaskRunner};
+use crate::engine::inheritance::Inheritance;
 use crate::engine::journal::Journal;
-use crate::engine::load::{LeftBehind, LookedUp, Replayed, Restored, look_up, stuck_at_end};
-use crate::engine::plan::{Frontier, LeftOver};
+use crate::engine::listeners::Listeners;
+use crate::engine::load::{LookedUp, Replayed, Restored, look_up, stuck_at_end};
+use crate::engine::position::Position;
 use crate::engine::recorder::{Trace, add_step};
+use crate::engine::records::Records;
+use crate::engine::report::Report;
 use crate::engine::reuse::KeptOutputs;
+use crate::engine::runtime::TaskRuntime;
 use crate::engine::stored::StoredStep;
-use crate::engine::{Eager, Loop, Pause, Scratch};
+use crate::engine::{Loop, Pause};
 use crate::error::OwnError;
 use crate::error::{BoxError, Code, Error};
-use crate::graph::joins::Joins;
-use crate::graph::run_graph::RunGraph;
 use crate::graph::{Discipline, GraphCore};
 use crate::persistence::Persistence;
 use crate::policy::Heartbeats;
@@ -82,18 +86,15 @@ struct Entry<'a, C: State> {
     kept: Option<(Persistence<C>, Arc<str>)>,
 }
 
-/// Where a call stands before its next superstep.
-struct Standing<C: State> {
-    state: Arc<C>,
-    frontier: Frontier,
-    joins: Joins,
-    eager: Option<Box<Eager<C>>>,
-    graph: RunGraph<C>,
+/// Where a call begins, or goes on.
+struct Opening<C: State> {
+    position: Position<C>,
+    inheritance: Inheritance,
     outputs: BTreeMap<String, Bytes>,
     journal: Option<Journal<C>>,
-    left: LeftBehind,
-    halted: Vec<String>,
     sessions: StoredSessions,
+    /// They are newer than the checkpoint.
+    sessions_changed: bool,
     /// The sum of what was merged in earlier calls.
     total: C::Update,
     /// What a new run begins with.
@@ -168,7 +169,7 @@ impl<C: State> Entry<'_, C> {
             Some((persistence, thread)) if may_be_there => self.ground(persistence, thread).await?,
             _ => Ground::default(),
         };
-        let standing = match ground.found {
+        let opening = match ground.found {
             Some(found) if !found.is(self.call) => self.anew(begin, found, ground.branch, ground.unnamed)?,
             Some(found) if found.has_ended() => return self.ended_before(found).await,
             Some(found) => self.go_on(found).await?,
@@ -181,8 +182,8 @@ impl<C: State> Entry<'_, C> {
             }
         };
         match self.callee.graph.host.clone() {
-            None => self.drive(standing, LocalRunner).await,
-            Some(host) => Box::pin(self.drive(standing, host)).await,
+            None => self.drive(opening, LocalRunner).await,
+            Some(host) => Box::pin(self.drive(opening, host)).await,
         }
     }
 
@@ -199,19 +200,16 @@ impl<C: State> Entry<'_, C> {
         StoredCall { unnamed: unnamed.map(|id| (id.branch, id.step)), ..self.call }
     }
 
-    fn fresh(&self, begin: Begin<C>, journal: Option<Journal<C>>) -> Standing<C> {
+    fn fresh(&self, begin: Begin<C>, journal: Option<Journal<C>>) -> Opening<C> {
         let core = &self.callee.graph.core;
-        Standing {
-            state: begin.state.unwrap_or_else(|| Arc::new(C::initial(&core.schema))),
-            frontier: Frontier::default(),
-            joins: Joins::of(&core.topology),
-            eager: (core.discipline == Discipline::Eager).then(Box::default),
-            graph: RunGraph::from(Arc::clone(core)),
+        let state = begin.state.unwrap_or_else(|| Arc::new(C::initial(&core.schema)));
+        Opening {
+            position: Position::first(core, state),
+            inheritance: Inheritance::default(),
             outputs: BTreeMap::new(),
             journal,
-            left: LeftBehind::default(),
-            halted: Vec::new(),
             sessions: StoredSessions::new(),
+            sessions_changed: false,
             total: C::Update::default(),
             input: Some((begin.input, None)),
         }
@@ -224,7 +222,7 @@ impl<C: State> Entry<'_, C> {
         found: Found<C>,
         branch: Option<u32>,
         unnamed: Option<CheckpointId>,
-    ) -> Result<Standing<C>, Error> {
+    ) -> Result<Opening<C>, Error> {
         let Found { replayed, restored, writes, .. } = found;
         let mut journal = self.journal_behind(&replayed, &restored, &writes);
         let input = begin.input;
@@ -244,7 +242,7 @@ impl<C: State> Entry<'_, C> {
         }
         let begin = Begin { state: remembered.or(begin.state), input: C::Update::default() };
         let outputs = replayed.header.outputs;
-        Ok(Standing { input: Some((input, abandoned)), outputs, ..self.fresh(begin, journal) })
+        Ok(Opening { input: Some((input, abandoned)), outputs, ..self.fresh(begin, journal) })
     }
 
     fn journal_behind(
@@ -258,24 +256,20 @@ impl<C: State> Entry<'_, C> {
         Some(journal)
     }
 
-    async fn go_on(&self, found: Found<C>) -> Result<Standing<C>, Error> {
+    async fn go_on(&self, found: Found<C>) -> Result<Opening<C>, Error> {
         let total = self.stored_total(&found).await?;
         let Found { replayed, restored, left, writes } = found;
         let journal = self.journal_behind(&replayed, &restored, &writes);
         let LookedUp { graph, frontier, joins, eager } =
             look_up(&self.callee.graph.core, self.place(), &replayed.header)?;
         let Header { halt, session, outputs, .. } = replayed.header;
-        Ok(Standing {
-            state: Arc::new(restored.state),
-            frontier,
-            joins,
-            eager,
-            graph,
+        Ok(Opening {
+            position: Position::new(graph, Arc::new(restored.state), frontier, joins, eager),
+            inheritance: Inheritance::of(left.tasks, left.told, halt),
             outputs,
             journal,
-            halted: if left.told { Vec::new() } else { halt },
-            sessions: left.sessions.clone().unwrap_or(session),
-            left,
+            sessions_changed: left.sessions.is_some(),
+            sessions: left.sessions.unwrap_or(session),
             total,
             input: None,
         })
@@ -339,19 +333,12 @@ impl<C: State> Entry<'_, C> {
 
     async fn drive<R: TaskRunner<C>>(
         &self,
-        standing: Standing<C>,
+        opening: Opening<C>,
         runner: R,
     ) -> Result<(End<C>, StoredMemories), NotEnded> {
-        let mut run = self.make_loop(standing.journal, &standing.left, standing.sessions, runner)?;
-        (run.state, run.frontier, run.joins) = (standing.state, standing.frontier, standing.joins);
-        run.kept = KeptOutputs::of(&standing.graph, standing.outputs);
-        run.core = standing.graph;
+        let (mut run, input) = self.make_loop(opening, runner)?;
         run.show_edits();
-        (run.left_over, run.past_breaks) = (standing.left.tasks, standing.left.told);
-        run.eager = standing.eager;
-        run.halted = standing.halted;
-        run.trace = self.call.updates.then(|| Box::new(Trace::after(standing.total)));
-        let paused = match standing.input {
+        let paused = match input {
             Some((input, abandoned)) => match run.input(input, abandoned).await {
                 Ok(()) => run.go_on().await,
                 Err(error) => Err(error),
@@ -366,37 +353,38 @@ impl<C: State> Entry<'_, C> {
             false => paused,
         };
         run.gather_stuck();
-        let waits = run.journal.as_ref().is_some_and(Journal::waits);
+        let waits = run.records.journal.as_ref().is_some_and(Journal::waits);
         let paused = if waits { Box::pin(run.settle(paused)).await } else { paused };
         match paused {
             Ok(pause) => match run.stuck_error(&pause) {
                 None => {
-                    let named = run.journal.as_ref().and_then(|journal| journal.memories.as_ref());
+                    let named = run.records.journal.as_ref().and_then(|journal| journal.memories.as_ref());
                     let named = named.map(|memories| memories.named()).unwrap_or_default();
-                    let stand = self.stand(named, run.journal.as_ref().and_then(Journal::checkpoint));
+                    let stand = self.stand(named, run.records.journal.as_ref().and_then(Journal::checkpoint));
                     Ok((self.end(run, pause)?, stand))
                 }
-                Some(error) => Err(error.with_state(run.state).into()),
+                Some(error) => Err(error.with_state(run.position.state).into()),
             },
-            Err(error) if run.scratch.merging => Err(error.into()),
-            Err(error) => Err(error.with_state(run.state).into()),
+            Err(error) if run.position.merging => Err(error.into()),
+            Err(error) => Err(error.with_state(run.position.state).into()),
         }
     }
 
+    #[allow(clippy::type_complexity)]
     fn make_loop<R: TaskRunner<C>>(
         &self,
-        mut journal: Option<Journal<C>>,
-        left: &LeftBehind,
-        sessions: StoredSessions,
+        opening: Opening<C>,
         runner: R,
-    ) -> Result<Loop<C, R>, Error> {
+    ) -> Result<(Loop<C, R>, Option<(C::Update, Option<RunId>)>), Error> {
+        let Opening { position, inheritance, outputs, mut journal, sessions, sessions_changed, total, input } =
+            opening;
         let (graph, outer) = (&self.callee.graph, self.outer);
         let around = outer.nest.as_deref();
         let durability = around.map_or(Durability::Sync, |nest| nest.durability);
         if let Some(journal) = journal.as_mut().filter(|_| durability == Durability::Exit) {
             journal.wait_for_the_end(moves_from(&graph.core, || outer.services.random()));
         }
-        let own = Sessions::open(&graph.shared.sessions, &sessions, left.sessions.is_some())?;
+        let own = Sessions::open(&graph.shared.sessions, &sessions, sessions_changed)?;
         let max_concurrency = around.map_or(usize::MAX, |nest| nest.max_concurrency);
         let nest = graph.core.has_graphs.then(|| {
             let saver = journal.as_ref().map(|journal| Arc::clone(&journal.saver));
@@ -437,27 +425,24 @@ impl<C: State> Entry<'_, C> {
             stores_edits: journal.is_some() || graph.host.is_some(),
             visible: Mutex::default(),
         };
-        Ok(Loop {
-            core: RunGraph::from(Arc::clone(&graph.core)),
-            kept: KeptOutputs::default(),
-            runner,
-            shared: Arc::new(shared),
-            state: Arc::new(C::initial(&graph.core.schema)),
-            frontier: Frontier::default(),
-            joins: Joins::of(&graph.core.topology),
-            journal,
-            events,
-            halt: None,
-            siblings: graph.core.siblings,
-            max_concurrency,
-            left_over: LeftOver::new(),
-            past_breaks: false,
-            halted: Vec::new(),
-            trace: None,
-            eager: None,
+        let outputs = KeptOutputs::of(&position.graph, outputs);
+        let trace = self.call.updates.then(|| Box::new(Trace::after(total)));
+        let run = Loop {
+            position,
+            inheritance,
+            records: Records { journal, trace, outputs },
+            listeners: Listeners { events, halt: None },
+            runtime: TaskRuntime {
+                runner,
+                shared: Arc::new(shared),
+                siblings: graph.core.siblings,
+                max_concurrency,
+            },
             driver: None,
-            scratch: Scratch::default(),
-        })
+            buffers: Buffers::default(),
+            report: Report::default(),
+        };
+        Ok((run, input))
     }
 
     /// Where its events go, if somebody streams subgraphs too.
@@ -477,13 +462,13 @@ impl<C: State> Entry<'_, C> {
                 self.tell_stuck(run.stuck().map(|stuck| stuck.within(&self.namespace)).collect())
             }
             // Its own joins are left with it.
-            Pause::Left(_) => self.tell_stuck(run.joins.inside.clone()),
+            Pause::Left(_) => self.tell_stuck(run.position.joins.inside.clone()),
             Pause::Interrupted(_) | Pause::Stopped(_) => {}
         }
         match pause {
-            Pause::Finished => Ok(match run.trace {
+            Pause::Finished => Ok(match run.records.trace {
                 Some(trace) => End::Updates(trace.into_total()),
-                None => End::State(Arc::unwrap_or_clone(run.state)),
+                None => End::State(Arc::unwrap_or_clone(run.position.state)),
             }),
             Pause::Left(left) => Ok(End::Left(left)),
             Pause::Stopped(reason) => Err(NotEnded::Stands(Inside::Stopped(reason))),
@@ -494,7 +479,7 @@ impl<C: State> Entry<'_, C> {
             }
             Pause::Interrupted(interrupts) => {
                 let named = interrupts.into_iter().map(|interrupt| self.named(interrupt)).collect();
-                Err(NotEnded::Stands(Inside::Waits(named, run.scratch.untold)))
+                Err(NotEnded::Stands(Inside::Waits(named, run.report.untold)))
             }
         }
     }

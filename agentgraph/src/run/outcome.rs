@@ -12,13 +12,13 @@ use crate::words::{Outcome, StuckJoin, stuck_joins};
 
 impl<S: State> Outcome<S> {
     pub(super) fn of<R: TaskRunner<S>>(run: Loop<S, R>, pause: Pause) -> Self {
-        let checkpoint = run.journal.as_ref().and_then(Journal::checkpoint);
-        let id = run.shared.run;
+        let checkpoint = run.records.journal.as_ref().and_then(Journal::checkpoint);
+        let id = run.runtime.shared.run;
         let stuck = run.stuck().collect();
         let spent = run.spent().units;
-        let cancelled = run.scratch.cancelled;
-        let dropped = run.scratch.dropped;
-        let output = Arc::unwrap_or_clone(run.state);
+        let cancelled = run.report.cancelled;
+        let dropped = run.report.dropped;
+        let output = Arc::unwrap_or_clone(run.position.state);
         match pause {
             // A graph that nothing is around cannot be left.
             Pause::Finished | Pause::Left(_) => {
@@ -37,7 +37,7 @@ impl<S: State> Outcome<S> {
 impl<S: State, R> Loop<S, R> {
     /// What a run that is over failed with if its graph does not let joins wait in vain.
     pub(crate) fn stuck_error(&self, pause: &Pause) -> Option<Error> {
-        if !self.core.stuck_fails || !matches!(pause, Pause::Finished) {
+        if !self.position.graph.stuck_fails || !matches!(pause, Pause::Finished) {
             return None;
         }
         stuck_joins(&self.stuck().collect::<Vec<_>>())
@@ -45,7 +45,7 @@ impl<S: State, R> Loop<S, R> {
 
     /// The joins that still wait, those of subgraphs that were called after those of the graph itself.
     pub(super) fn stuck(&self) -> impl Iterator<Item = StuckJoin> {
-        let inside = self.joins.inside.iter().cloned().map(StuckJoin::from);
+        let inside = self.position.joins.inside.iter().cloned().map(StuckJoin::from);
         StuckJoin::of(self).into_iter().chain(inside)
     }
 }
@@ -70,12 +70,12 @@ impl StuckJoin {
     }
 
     fn of<S: State, R>(run: &Loop<S, R>) -> Vec<StuckJoin> {
-        let name = |node: u32| run.core.name(node).to_owned();
-        let open = run.joins.open(&run.core.topology).filter(|round| !round.fired);
+        let name = |node: u32| run.position.graph.name(node).to_owned();
+        let open = run.position.joins.open(&run.position.graph.topology).filter(|round| !round.fired);
         open.map(|round| {
             let join = round.join;
-            let places =
-                (0..join.sources.len() as u32).filter(|place| !run.joins.is_pruned(round.at, *place));
+            let places = (0..join.sources.len() as u32)
+                .filter(|place| !run.position.joins.is_pruned(round.at, *place));
             let (here, missing): (Vec<u32>, Vec<u32>) =
                 places.partition(|place| round.arrived.contains(place));
             let names =

@@ -12,14 +12,19 @@ use super::{RunBuilder, nested};
 use crate::context::Hears;
 use crate::context::edits::Desk;
 use crate::context::{Control, Nest, RunShared, Sink, Spending};
+use crate::engine::buffers::Buffers;
 use crate::engine::edit::Behind;
 use crate::engine::edit::Edit;
 use crate::engine::halt::Halt;
 use crate::engine::host::TaskRunner;
+use crate::engine::listeners::Listeners;
 use crate::engine::plan::StepPlace;
 use crate::engine::recorder::Trace;
+use crate::engine::records::Records;
+use crate::engine::report::Report;
 use crate::engine::reuse::KeptOutputs;
-use crate::engine::{Loop, Pause, Scratch};
+use crate::engine::runtime::TaskRuntime;
+use crate::engine::{Loop, Pause};
 use crate::error::{Code, Error};
 use crate::graph::Discipline;
 use crate::panic::{NodePanic, panic_of};
@@ -62,7 +67,7 @@ impl<S: State> RunBuilder<S> {
         };
         let mut begun = Begun::of(&self.graph, start, thread, inside)?;
         if let Some(state) = self.begins_on.filter(|_| begun.journal.is_none()) {
-            begun.state = state;
+            begun.position.state = state;
         }
         if let (Some(journal), Some(persistence)) = (&mut begun.journal, &self.graph.persistence) {
             match self.durability {
@@ -122,25 +127,23 @@ impl<S: State> RunBuilder<S> {
         let updates =
             begun.journal.as_ref().and_then(|journal| journal.call).is_some_and(|call| call.updates);
         let mut run = Loop {
-            kept: KeptOutputs::of(&begun.graph, begun.outputs),
-            core: begun.graph,
-            runner,
-            shared,
-            state: begun.state,
-            frontier: begun.frontier,
-            joins: begun.joins,
-            journal: begun.journal,
-            events,
-            halt,
-            siblings: self.siblings.unwrap_or(self.graph.core.siblings),
-            max_concurrency: self.max_concurrency,
-            left_over: begun.left_over,
-            past_breaks: begun.past_breaks,
-            halted: begun.halted,
-            trace: updates.then(|| Box::new(Trace::after(S::Update::default()))),
-            eager: begun.eager,
+            records: Records {
+                journal: begun.journal,
+                trace: updates.then(|| Box::new(Trace::after(S::Update::default()))),
+                outputs: KeptOutputs::of(&begun.position.graph, begun.outputs),
+            },
+            position: begun.position,
+            inheritance: begun.inheritance,
+            listeners: Listeners { events, halt },
+            runtime: TaskRuntime {
+                runner,
+                shared,
+                siblings: self.siblings.unwrap_or(self.graph.core.siblings),
+                max_concurrency: self.max_concurrency,
+            },
             driver: self.graph.driver.clone(),
-            scratch: Scratch::default(),
+            buffers: Buffers::default(),
+            report: Report::default(),
         };
         run.show_edits();
         let is_edit = matches!(begun.next, Next::Edit(..));
@@ -177,7 +180,7 @@ impl<S: State, R: TaskRunner<S>> Ready<S, R> {
         if run.may_keep_failure(&paused) {
             paused = Box::pin(run.keep_failure(paused)).await;
         }
-        if !run.scratch.untold.is_empty() && matches!(paused, Ok(Pause::Interrupted(_))) {
+        if !run.report.untold.is_empty() && matches!(paused, Ok(Pause::Interrupted(_))) {
             paused = match Box::pin(run.tell_inside()).await {
                 Ok(()) => paused,
                 Err(error) => Err(error),
@@ -220,10 +223,10 @@ impl<S: State, R: TaskRunner<S>> Ready<S, R> {
             Ok(pause) if self.is_edit => Ok(Outcome::of(run, pause)),
             Ok(pause) => match run.stuck_error(&pause) {
                 None => Ok(Outcome::of(run, pause)),
-                Some(error) => Err(error.with_state(run.state)),
+                Some(error) => Err(error.with_state(run.position.state)),
             },
-            Err(error) if run.scratch.merging => Err(error),
-            Err(error) => Err(error.with_state(run.state)),
+            Err(error) if run.position.merging => Err(error),
+            Err(error) => Err(error.with_state(run.position.state)),
         }
     }
 }
@@ -238,8 +241,9 @@ async fn edit_state<S: State, R: TaskRunner<S>>(
         run.adopt_failures_of(from.run, from.id.step.saturating_add(from.ahead), from.thread.as_deref());
     }
     let copied = from.as_ref().and_then(|from| from.thread.clone());
-    let thread = copied.or(run.shared.thread.clone()).unwrap_or_default();
-    let namespace = run.journal.as_ref().map(|journal| Arc::clone(&journal.namespace)).unwrap_or_default();
+    let thread = copied.or(run.runtime.shared.thread.clone()).unwrap_or_default();
+    let namespace =
+        run.records.journal.as_ref().map(|journal| Arc::clone(&journal.namespace)).unwrap_or_default();
     let behind = from.map(|from| Behind {
         place: StepPlace {
             thread: &thread,

@@ -25,17 +25,18 @@ use agentgraph_checkpoint::{CheckpointId, Place, TaskId};
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// Forgets what an earlier run had open.
     pub(in crate::engine) fn begin_flow(&mut self) {
-        if let Some(eager) = &mut self.eager {
+        if let Some(eager) = &mut self.position.eager {
             **eager = Eager { flow: Flow { at: eager.flow.at, ..Flow::default() }, ..Eager::default() };
         }
     }
 
     /// Gives every activation what it has left behind in earlier calls.
     pub(in crate::engine) fn adopt_left(&mut self) {
-        let told = std::mem::take(&mut self.past_breaks);
-        let mut left_over = std::mem::take(&mut self.left_over);
+        let told = std::mem::take(&mut self.inheritance.past_breaks);
+        let mut left_over = std::mem::take(&mut self.inheritance.left_over);
         self.note_failure_of(&left_over);
-        let open: Vec<Key> = self.eager.iter().flat_map(|eager| eager.flow.open.keys().copied()).collect();
+        let open: Vec<Key> =
+            self.position.eager.iter().flat_map(|eager| eager.flow.open.keys().copied()).collect();
         for key in open {
             if told {
                 self.note_told(key);
@@ -46,7 +47,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             let Some(mut left) = self.activation_id(key).and_then(|task| left_over.remove(&task)) else {
                 continue;
             };
-            let handler = self.activation(key).and_then(|one| self.core.handler(one.node));
+            let handler = self.activation(key).and_then(|one| self.position.graph.handler(one.node));
             if let (Some(failure), Some(node)) = (left.failure.take(), handler) {
                 if let Some(activation) = self.activation_mut(key) {
                     activation.handler = Some(Handler { node, failure: Arc::new(failure) });
@@ -54,7 +55,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 let acting = self.activation_id(key);
                 left = acting.and_then(|task| left_over.remove(&task)).unwrap_or_default();
             }
-            let Some(eager) = &mut self.eager else { return };
+            let Some(eager) = &mut self.position.eager else { return };
             if let Some(activation) = eager.flow.open.get_mut(&key) {
                 if left.waits() {
                     activation.phase = Phase::Waits;
@@ -69,7 +70,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 
     fn note_told(&mut self, key: Key) {
-        let Some(eager) = &mut self.eager else { return };
+        let Some(eager) = &mut self.position.eager else { return };
         if let Some(activation) = eager.flow.open.get_mut(&key).filter(|activation| !activation.told) {
             activation.told = true;
             eager.flow.change(key);
@@ -78,7 +79,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     /// The activations that are open, by who acts in them.
     pub(in crate::engine) fn flow_tasks(&self) -> HashMap<TaskId, Key> {
-        let open = self.eager.iter().flat_map(|eager| eager.flow.open.keys());
+        let open = self.position.eager.iter().flat_map(|eager| eager.flow.open.keys());
         open.filter_map(|key| Some((self.activation_id(*key)?, *key))).collect()
     }
 
@@ -97,7 +98,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     /// Gives an activation its answer, so that it can go on.
     pub(in crate::engine) fn answer_in_flow(&mut self, key: Key, n: u32, answer: serde_json::Value) {
-        let Some(eager) = &mut self.eager else { return };
+        let Some(eager) = &mut self.position.eager else { return };
         if let Some(activation) = eager.flow.open.get_mut(&key) {
             let left = activation.left_mut();
             left.take(n, StoredAnswer::Given(answer));
@@ -110,32 +111,32 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     /// Puts those in line that can go on, with the states that they read.
     pub(super) async fn adopt(&mut self) -> Result<(), Error> {
-        let head = self.journal.as_ref().and_then(Journal::checkpoint);
-        let Some(eager) = &mut self.eager else { return Ok(()) };
+        let head = self.records.journal.as_ref().and_then(Journal::checkpoint);
+        let Some(eager) = &mut self.position.eager else { return Ok(()) };
         let Eager { flow, states, .. } = &mut **eager;
         flow.ready =
             flow.open.iter().filter(|(_, one)| one.phase == Phase::Ready).map(|(key, _)| *key).collect();
-        let keeps_all = self.journal.as_ref().is_some_and(Journal::waits);
+        let keeps_all = self.records.journal.as_ref().is_some_and(Journal::waits);
         let mut read: HashMap<Option<CheckpointId>, Arc<S>> =
-            HashMap::from([(head, Arc::clone(&self.state))]);
+            HashMap::from([(head, Arc::clone(&self.position.state))]);
         let wanted = flow.open.iter().filter(|(_, one)| keeps_all || one.phase == Phase::Ready);
         for (key, activation) in wanted {
-            let (Some(journal), false) = (&self.journal, states.contains_key(key)) else { continue };
+            let (Some(journal), false) = (&self.records.journal, states.contains_key(key)) else { continue };
             let persistence =
                 Persistence::new(Arc::clone(&journal.saver), journal.codec, Arc::clone(&journal.namespace));
             let place = Place { thread: &journal.thread, namespace: &journal.namespace };
             let state = match (activation.read, read.get(&activation.read)) {
                 (Some(_), Some(state)) => Arc::clone(state),
                 (None, _) => match flow.kept.iter().find(|kept| kept.made == key.made) {
-                    Some(kept) => Arc::new(restore_kept(&self.core, &persistence, place, kept)?),
-                    None => Arc::clone(&self.state),
+                    Some(kept) => Arc::new(restore_kept(&self.position.graph, &persistence, place, kept)?),
+                    None => Arc::clone(&self.position.state),
                 },
                 (Some(id), None) => {
                     let tail = journal.saver.get(place, Some(id)).await?;
-                    let tail =
-                        tail.ok_or_else(|| unknown_read(place, id, self.core.name(activation.node)))?;
+                    let tail = tail
+                        .ok_or_else(|| unknown_read(place, id, self.position.graph.name(activation.node)))?;
                     let replayed = replay(&persistence, place, &tail).await?;
-                    Arc::new(restore(&self.core, &persistence, place, &replayed)?.state)
+                    Arc::new(restore(&self.position.graph, &persistence, place, &replayed)?.state)
                 }
             };
             if activation.read.is_some() {
@@ -149,7 +150,9 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// Puts the states that open activations read, and that no checkpoint holds, into the record that is
     /// written next: it is the first of a call that stored nothing before.
     pub(in crate::engine) fn keep_states(&mut self) -> Result<(), Error> {
-        let (Some(journal), Some(eager)) = (&self.journal, &mut self.eager) else { return Ok(()) };
+        let (Some(journal), Some(eager)) = (&self.records.journal, &mut self.position.eager) else {
+            return Ok(());
+        };
         let Eager { flow, states, .. } = &mut **eager;
         let id = journal.next_id();
         for (key, activation) in flow.open.iter_mut().filter(|(_, one)| one.read.is_none()) {
@@ -158,7 +161,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             } else if let Some(state) = states.get(key)
                 && flow.kept.iter().all(|kept| kept.made != key.made)
             {
-                flow.kept.push(kept_state(&self.core, journal, key.made, state)?);
+                flow.kept.push(kept_state(&self.position.graph, journal, key.made, state)?);
                 flow.unsaid.kept = true;
             }
         }

@@ -36,7 +36,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             }
             Some(Stop::Soft(_)) | None => {}
         }
-        match self.eager.as_ref().is_some_and(|eager| eager.flow.normal > 0) {
+        match self.position.eager.as_ref().is_some_and(|eager| eager.flow.normal > 0) {
             true => self.interrupted(course).await.map(Some),
             false => self.end(course).await,
         }
@@ -44,13 +44,13 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     /// Whether anything that is not detached would go on without somebody's answer.
     fn could_go_on(&self) -> bool {
-        let open = self.eager.iter().flat_map(|eager| eager.flow.open.values());
-        open.filter(|one| !self.core.is_detached(one.node)).any(|one| one.phase != Phase::Waits)
+        let open = self.position.eager.iter().flat_map(|eager| eager.flow.open.values());
+        open.filter(|one| !self.position.graph.is_detached(one.node)).any(|one| one.phase != Phase::Waits)
     }
 
     async fn stopped(&mut self, reason: StopReason) -> Result<Pause, Error> {
         self.leave_behind().await?;
-        match (reason, self.core.limit_node()) {
+        match (reason, self.position.graph.limit_node()) {
             (StopReason::Limit, Some(node)) => Box::pin(self.beyond_limit(node)).await,
             _ => Ok(Pause::Stopped(reason)),
         }
@@ -60,14 +60,15 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         course.drop_unless(|_| false);
         self.leave_behind().await?;
         let (mut interrupts, mut fixed): (Vec<Interrupt>, Vec<Interrupt>) = Default::default();
-        let open: Vec<Key> = self.eager.iter().flat_map(|eager| eager.flow.open.keys().copied()).collect();
+        let open: Vec<Key> =
+            self.position.eager.iter().flat_map(|eager| eager.flow.open.keys().copied()).collect();
         for key in open {
             let Some(activation) = self.activation(key) else { continue };
             if let Some(asked) = course.inside.remove(&key) {
                 interrupts.extend(asked);
             } else if let Some(left) = activation.left.as_ref().filter(|left| left.waits()) {
                 let Some(task) = self.activation_id(key) else { continue };
-                let node = self.core.name(activation.actor());
+                let node = self.position.graph.name(activation.actor());
                 let asked = |request| Interrupt::asked(task, node.to_owned(), request);
                 interrupts.extend(left.asks().requests.into_iter().map(asked));
             } else if let Some(stop) = self.fixed(activation).filter(|stop| !fixed.contains(stop)) {
@@ -77,12 +78,12 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let stops = StoredStop::among(&fixed);
         interrupts.extend(fixed);
         let pause = Pause::Interrupted(interrupts);
-        if !stops.is_empty() && self.shared.outer.is_some() {
+        if !stops.is_empty() && self.runtime.shared.outer.is_some() {
             self.leave_to_be_told(&pause);
         } else if !stops.is_empty()
-            && let Some(journal) = &mut self.journal
+            && let Some(journal) = &mut self.records.journal
         {
-            if let Some(events) = &self.events {
+            if let Some(events) = &self.listeners.events {
                 events.read().await;
             }
             journal.put_writes(&[told(&stops)?]).await?;
@@ -95,7 +96,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         if activation.phase != Phase::Waits || activation.told {
             return None;
         }
-        let name = |node: u32| self.core.name(node).to_owned();
+        let name = |node: u32| self.position.graph.name(node).to_owned();
         Some(match activation.after {
             Some(after) => Interrupt::fixed(name(after), InterruptKind::After),
             None => Interrupt::fixed(name(activation.node), InterruptKind::Before),
@@ -107,15 +108,15 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let begins = course.ending.is_none();
         let mut ending = course.ending.take().unwrap_or_default();
         if begins {
-            for limit in &self.core.awaited_at_end {
-                ending.is_over(*limit, &self.shared.services);
+            for limit in &self.position.graph.awaited_at_end {
+                ending.is_over(*limit, &self.runtime.shared.services);
             }
         }
         course.drop_unless(|started| started.awaited.is_some());
         course.ending = Some(ending);
         // Once more where the end begins: what waits in line may be worth waiting for.
         if course.is_ending()
-            || (begins && self.eager.as_ref().is_some_and(|eager| !eager.flow.ready.is_empty()))
+            || (begins && self.position.eager.as_ref().is_some_and(|eager| !eager.flow.ready.is_empty()))
         {
             return Ok(None);
         }
@@ -125,11 +126,11 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     /// Lets go of the detached tasks that are still open.
     async fn cut_detached(&mut self) -> Result<(), Error> {
-        let Some(eager) = &mut self.eager else { return Ok(()) };
+        let Some(eager) = &mut self.position.eager else { return Ok(()) };
         let open: Vec<Key> = eager.flow.open.keys().copied().collect();
         for key in &open {
             if let Some(activation) = eager.flow.open.get(key) {
-                self.scratch.cancelled.push(self.core.name(activation.node).to_owned());
+                self.report.cancelled.push(self.position.graph.name(activation.node).to_owned());
             }
             eager.flow.end(*key, true, false);
         }
@@ -144,7 +145,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     pub(super) async fn commit_unmerged(&mut self, source: Source) -> Result<(), Error> {
         self.begin_record();
         let commit = self.upcoming();
-        if let Some(eager) = &mut self.eager {
+        if let Some(eager) = &mut self.position.eager {
             eager.flow.pass(commit);
         }
         self.commit(source, None).await
@@ -153,11 +154,11 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// Stores what open tasks asked and voided, if no record says it yet, and what they wait for in any case.
     async fn leave_behind(&mut self) -> Result<(), Error> {
         self.end_waiting().await?;
-        let Some(eager) = &self.eager else { return Ok(()) };
+        let Some(eager) = &self.position.eager else { return Ok(()) };
         let unsaid: HashSet<Key> = eager.flow.unsaid.begun.iter().copied().collect();
         let mut writes = self.errors_unsaid(&unsaid)?;
         writes.extend(self.asked_in_flow(&unsaid)?);
-        match &mut self.journal {
+        match &mut self.records.journal {
             Some(journal) if !writes.is_empty() => journal.put_writes(&writes).await,
             _ => Ok(()),
         }
@@ -166,7 +167,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// What open tasks failed with, and which of them have not any more, where no record says it yet.
     fn errors_unsaid(&self, unsaid: &HashSet<Key>) -> Result<Vec<PendingWrite>, Error> {
         let mut writes = Vec::new();
-        for (key, activation) in self.eager.iter().flat_map(|eager| &eager.flow.open) {
+        for (key, activation) in self.position.eager.iter().flat_map(|eager| &eager.flow.open) {
             let Some(task) = self.activation_id(*key).filter(|_| unsaid.contains(key)) else { continue };
             match &activation.error {
                 Some(failure) => writes.push(error_write(task, failure)?),
@@ -187,7 +188,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// those; of `unsaid` ones all that they asked.
     pub(in crate::engine) fn asked_in_flow(&self, unsaid: &HashSet<Key>) -> Result<Vec<PendingWrite>, Error> {
         let mut writes = Vec::new();
-        for (key, activation) in self.eager.iter().flat_map(|eager| &eager.flow.open) {
+        for (key, activation) in self.position.eager.iter().flat_map(|eager| &eager.flow.open) {
             let (Some(left), Some(task)) = (&activation.left, self.activation_id(*key)) else { continue };
             let open: Vec<u32> = left.open().map(|(n, _)| *n).collect();
             let unsaid = unsaid.contains(key);
@@ -207,9 +208,9 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     /// Notes what a task asks, which holds what comes after it, and which answers it voids by that.
     pub(super) fn hold(&mut self, key: Key, asks: Asks) {
-        let Some(eager) = &mut self.eager else { return };
+        let Some(eager) = &mut self.position.eager else { return };
         let Some(activation) = eager.flow.open.get_mut(&key) else { return };
-        let node = self.core.name(activation.actor()).to_owned();
+        let node = self.position.graph.name(activation.actor()).to_owned();
         let left = activation.left_mut();
         for request in asks.requests {
             left.request(request.n, StoredRequest::new(node.clone(), request));
@@ -229,16 +230,16 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         task: TaskId,
         refusal: &Refusal,
     ) -> Result<(), Error> {
-        let Some(eager) = &mut self.eager else { return Ok(()) };
+        let Some(eager) = &mut self.position.eager else { return Ok(()) };
         let Some(activation) = eager.flow.open.get_mut(&key) else { return Ok(()) };
-        let node = self.core.name(activation.actor());
+        let node = self.position.graph.name(activation.actor());
         let left = activation.left_mut();
         if let Some(asked) = &refusal.asked {
             left.request(refusal.n, StoredRequest::new(node.to_owned(), asked.clone()));
         }
         left.take(refusal.n, StoredAnswer::Refused);
         eager.flow.change(key);
-        match &mut self.journal {
+        match &mut self.records.journal {
             Some(journal) => journal.put_writes(&refusal_writes(task, node, refusal, None)?).await,
             None => Ok(()),
         }

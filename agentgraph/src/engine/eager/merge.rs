@@ -107,7 +107,7 @@ impl<S: State> Eager<S> {
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// The commit to come.
     pub(in crate::engine) fn upcoming(&self) -> Upcoming {
-        match (&self.journal, &self.eager) {
+        match (&self.records.journal, &self.position.eager) {
             (Some(journal), _) => {
                 let id = (!journal.waits()).then(|| journal.next_id());
                 Upcoming { at: journal.upcoming(), id }
@@ -121,34 +121,36 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     pub(super) fn merge_activation(&mut self, key: Key, done: Done<S>) -> Result<(), Error> {
         let Some(activation) = self.activation(key) else { return Ok(()) };
         let actor = activation.actor();
-        if let (Some(update), Some(eager)) = (&done.update, &self.eager)
-            && let Some(clash) = eager.flow.clash(&self.core, activation.read_at, update)
+        if let (Some(update), Some(eager)) = (&done.update, &self.position.eager)
+            && let Some(clash) = eager.flow.clash(&self.position.graph, activation.read_at, update)
         {
-            return Err(overtaken(&self.core, clash, actor).at_node(self.core.name(actor)));
+            return Err(
+                overtaken(&self.position.graph, clash, actor).at_node(self.position.graph.name(actor))
+            );
         }
         let mut done = [Some(done)];
         let outputs = self.outputs_to_keep(|_| actor, &done)?;
         self.stage_edits(|_, _| actor, &mut done);
         let [done] = done;
-        let fallible = self.core.exits(actor).fallible_routers;
+        let fallible = self.position.graph.exits(actor).fallible_routers;
         let before = self.before_merge(fallible);
         let update = done.as_ref().and_then(|done| done.update.as_ref());
-        let writes =
-            self.core.has_ephemeral && update.is_some_and(|update| writes_ephemeral(&self.core, update));
+        let writes = self.position.graph.has_ephemeral
+            && update.is_some_and(|update| writes_ephemeral(&self.position.graph, update));
         let merged = self.merge_into_flow(Some(key), actor, done, writes);
         match merged {
             Ok(()) => {
                 self.keep(outputs);
-                let skipped = self.eager.as_mut().and_then(|eager| eager.skipping.remove(&key));
-                self.scratch.skipped.extend(skipped);
+                let skipped = self.position.eager.as_mut().and_then(|eager| eager.skipping.remove(&key));
+                self.buffers.skipped.extend(skipped);
                 self.lay_down();
                 Ok(())
             }
             Err(error) => {
-                self.core.unstage();
-                self.frontier.clear();
+                self.position.graph.unstage();
+                self.position.frontier.clear();
                 self.undo_merge(before);
-                Err(error.at_node(self.core.name(actor)))
+                Err(error.at_node(self.position.graph.name(actor)))
             }
         }
     }
@@ -162,9 +164,9 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     ) -> Result<(), Error> {
         let again = self.take_turn();
         let merging = Merging { ending, actor, commit: self.upcoming(), again: again.as_deref() };
-        let is_due = std::mem::take(&mut self.scratch.is_due);
-        let due = self.joins.next_due().filter(|_| is_due).unwrap_or(0);
-        let Some(mut eager) = self.eager.take() else { return Ok(()) };
+        let is_due = std::mem::take(&mut self.buffers.is_due);
+        let due = self.position.joins.next_due().filter(|_| is_due).unwrap_or(0);
+        let Some(mut eager) = self.position.eager.take() else { return Ok(()) };
         if let Some(key) = ending {
             eager.states.remove(&key);
         }
@@ -172,7 +174,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             merge.now = merge.now.max(due);
             eager.flow.merge(merge, state, done, &merging)
         });
-        self.eager = Some(eager);
+        self.position.eager = Some(eager);
         merged
     }
 
@@ -180,20 +182,20 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     pub(super) async fn end_without_result(&mut self, key: Key) -> Result<(), Error> {
         let actor = self.activation(key).map_or(0, |activation| activation.actor());
         self.merge_into_flow(Some(key), actor, None, false)?;
-        self.scratch.merging = false;
+        self.position.merging = false;
         self.commit(Source::Loop, None).await
     }
 
     /// Fires the joins whose time has come, in a commit of their own.
     pub(super) async fn merge_due_joins(&mut self) -> Result<(), Error> {
-        self.merge_into_flow(None, self.core.topology.start(), None, false)?;
-        self.scratch.merging = false;
+        self.merge_into_flow(None, self.position.graph.topology.start(), None, false)?;
+        self.position.merging = false;
         self.commit(Source::Loop, None).await
     }
 
     /// Whether the time of a join has come.
     pub(super) fn joins_are_due(&mut self) -> bool {
-        match self.eager.as_ref().is_some_and(|eager| eager.order.is_some()) {
+        match self.position.eager.as_ref().is_some_and(|eager| eager.order.is_some()) {
             true => self.is_turn_of_joins(),
             false => self.due_in().is_some_and(|due| due.is_zero()),
         }
@@ -201,13 +203,13 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     /// Holds the state that activations read which were not started before the next one is merged.
     pub(super) fn hold_states(&mut self, stopped: bool) {
-        let keeps_all = self.journal.as_ref().is_some_and(|journal| journal.waits());
-        let Some(eager) = &mut self.eager else { return };
+        let keeps_all = self.records.journal.as_ref().is_some_and(|journal| journal.waits());
+        let Some(eager) = &mut self.position.eager else { return };
         let Eager { flow, states, .. } = &mut **eager;
         let made_last = flow.open.range(Key { made: flow.at, index: 0 }..);
         let unread = made_last.filter(|(_, one)| keeps_all || (!stopped && one.phase == Phase::Ready));
         for (key, _) in unread {
-            states.entry(*key).or_insert_with(|| Arc::clone(&self.state));
+            states.entry(*key).or_insert_with(|| Arc::clone(&self.position.state));
         }
     }
 }

@@ -106,15 +106,15 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// The end that is to be looked at next: the first, unless an earlier run of the same steps says another
     /// one.
     pub(super) fn next_end(&mut self, course: &mut Course<S>) -> Option<(u32, Started, End<S>)> {
-        if self.eager.as_ref()?.order.is_none() {
+        if self.position.eager.as_ref()?.order.is_none() {
             return course.next_end();
         }
         // What is not merged has no turn.
         if let Some(end) = course.take_unmerged() {
             return Some(end);
         }
-        let core = &self.core;
-        let eager = self.eager.as_mut()?;
+        let core = &self.position.graph;
+        let eager = self.position.eager.as_mut()?;
         match eager.order.as_mut()?.turn(core, &eager.flow) {
             Turn::Activation(key) => match course.take_end_of(key) {
                 Some(end) => Some(end),
@@ -135,11 +135,11 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 
     fn leave_order(&mut self, course: &mut Course<S>) -> Option<(u32, Started, End<S>)> {
-        let order = self.eager.as_mut()?.order.take()?;
+        let order = self.position.eager.as_mut()?.order.take()?;
         let expected =
             order.steps.front().and_then(|step| step.ended.as_ref()).map(|(_, _, node)| node.clone());
-        if let Some(events) = &self.events {
-            events.push(self.scratch.step, EventKind::ReplayDiverged { expected });
+        if let Some(events) = &self.listeners.events {
+            events.push(self.position.step, EventKind::ReplayDiverged { expected });
         }
         course.next_end()
     }
@@ -148,13 +148,13 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// it; `None` where no order is known.
     pub(super) fn take_turn(&mut self) -> Option<Vec<u32>> {
         let number = self.upcoming().at;
-        self.eager.as_mut()?.order.as_mut().map(|order| order.take(number))
+        self.position.eager.as_mut()?.order.as_mut().map(|order| order.take(number))
     }
 
     /// Whether it is the turn of joins whose time had come, and they wait for it.
     pub(super) fn is_turn_of_joins(&mut self) -> bool {
-        let core = &self.core;
-        let Some(eager) = &mut self.eager else { return false };
+        let core = &self.position.graph;
+        let Some(eager) = &mut self.position.eager else { return false };
         let Some(order) = &mut eager.order else { return false };
         matches!(order.turn(core, &eager.flow), Turn::Joins)
     }

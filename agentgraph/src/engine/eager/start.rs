@@ -52,21 +52,21 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         loop {
             // Who has ended gives his place to others when that was looked at, unless he is held until his
             // turn.
-            let held = self.eager.as_ref().is_some_and(|eager| eager.order.is_some());
+            let held = self.position.eager.as_ref().is_some_and(|eager| eager.order.is_some());
             let ended = if held { 0 } else { course.ended() };
-            let room = course.count() + pending + ended < self.max_concurrency
-                && self.events.as_deref().is_none_or(EventQueue::has_room);
+            let room = course.count() + pending + ended < self.runtime.max_concurrency
+                && self.listeners.events.as_deref().is_none_or(EventQueue::has_room);
             if course.stop.is_some() || !room {
                 return None;
             }
-            let key = *self.eager.as_ref()?.flow.ready.front()?;
+            let key = *self.position.eager.as_ref()?.flow.ready.front()?;
             if self.waits_for_somebody(key) {
-                self.eager.as_mut()?.flow.ready.pop_front();
+                self.position.eager.as_mut()?.flow.ready.pop_front();
                 self.stands(key, Phase::Waits);
                 continue;
             }
             if !self.is_worth_waiting_for(course, key) {
-                self.eager.as_mut()?.flow.ready.pop_front();
+                self.position.eager.as_mut()?.flow.ready.pop_front();
                 self.stands(key, Phase::Stands);
                 continue;
             }
@@ -74,7 +74,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 course.stop(stop);
                 return None;
             }
-            self.eager.as_mut()?.flow.ready.pop_front();
+            self.position.eager.as_mut()?.flow.ready.pop_front();
             return Some(key);
         }
     }
@@ -85,33 +85,34 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             return true;
         };
         match self.awaited(activation.node) {
-            Some(limit) => !ending.is_over(limit, &self.shared.services),
-            None => !self.core.is_detached(activation.node),
+            Some(limit) => !ending.is_over(limit, &self.runtime.shared.services),
+            None => !self.position.graph.is_detached(activation.node),
         }
     }
 
     /// For how long the end of the run waits for a node, if it is detached.
     fn awaited(&self, node: u32) -> Option<Duration> {
-        match self.core.entry(node)?.on_end {
-            OnEnd::Await(limit) if self.core.is_detached(node) => Some(limit),
+        match self.position.graph.entry(node)?.on_end {
+            OnEnd::Await(limit) if self.position.graph.is_detached(node) => Some(limit),
             _ => None,
         }
     }
 
     /// Whether a static interrupt holds an activation.
     fn waits_for_somebody(&self, key: Key) -> bool {
-        self.core.breaks.is_some() && self.activation(key).is_some_and(|one| one.is_held(&self.core))
+        self.position.graph.breaks.is_some()
+            && self.activation(key).is_some_and(|one| one.is_held(&self.position.graph))
     }
 
     /// What may end the call before another task starts.
     fn stop_before_start(&mut self) -> Option<Stop> {
-        if self.shared.outer.is_some() {
+        if self.runtime.shared.outer.is_some() {
             return match self.boundary_inside() {
                 Some(Pause::Stopped(reason)) => Some(Stop::Soft(reason)),
                 _ => None,
             };
         }
-        match self.halt.as_mut().and_then(|halt| halt.at_boundary()) {
+        match self.listeners.halt.as_mut().and_then(|halt| halt.at_boundary()) {
             None => self.used_up().map(Stop::Soft),
             Some(StopReason::Drained) => Some(Stop::Soft(StopReason::Drained)),
             Some(reason) => Some(Stop::Hard(reason)),
@@ -125,23 +126,23 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         cx: &mut Context<'_>,
         pending: &mut Vec<Running<S>>,
     ) {
-        self.scratch.step += 1;
-        let index = u32::try_from(self.scratch.step).unwrap_or(u32::MAX);
-        self.shared.control.begin_step(self.scratch.step);
+        self.position.step += 1;
+        let index = u32::try_from(self.position.step).unwrap_or(u32::MAX);
+        self.runtime.shared.control.begin_step(self.position.step);
         let Some(activation) = self.activation_mut(key) else { return };
         activation.phase = Phase::Runs;
         let node = activation.node;
         let asked = activation.left.as_ref().map(|left| left.asked()).unwrap_or_default();
         if !asked.is_empty() {
-            self.shared.control.recall(index, asked);
+            self.runtime.shared.control.recall(index, asked);
         }
-        let (detached, awaited) = (self.core.is_detached(node), self.awaited(node));
+        let (detached, awaited) = (self.position.graph.is_detached(node), self.awaited(node));
         course.begin(index, Started { key, detached, awaited });
         if self.skips_some() && self.skip_activation(course, index, key, node) {
             return;
         }
-        if let Some(limit) = self.halt.as_ref().and_then(|halt| halt.step_timeout()) {
-            let mut timer = halt::sleep(&self.shared.services, limit);
+        if let Some(limit) = self.listeners.halt.as_ref().and_then(|halt| halt.step_timeout()) {
+            let mut timer = halt::sleep(&self.runtime.shared.services, limit);
             // Its time begins when it is polled first.
             let _ = timer.as_mut().poll(cx);
             course.limits.push_back((index, timer));
@@ -152,8 +153,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// Ends a task with what its node gave before, if an edit says so and no other task does that already.
     /// False if it is to be run.
     fn skip_activation(&mut self, course: &mut Course<S>, index: u32, key: Key, node: u32) -> bool {
-        let skips = self.core.overlay().is_some_and(|overlay| overlay.skips().contains(&node));
-        let Some(eager) = self.eager.as_ref().filter(|_| skips) else { return false };
+        let skips = self.position.graph.overlay().is_some_and(|overlay| overlay.skips().contains(&node));
+        let Some(eager) = self.position.eager.as_ref().filter(|_| skips) else { return false };
         let begun = self.activation(key).is_none_or(|one| one.left.is_some() || one.handler.is_some());
         if begun || eager.skipping.values().any(|other| *other == node) {
             return false;
@@ -171,7 +172,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             Ok(done) => {
                 self.executor().announce_skip(request, &done);
                 course.ends().done(index, done);
-                if let Some(eager) = &mut self.eager {
+                if let Some(eager) = &mut self.position.eager {
                     eager.skipping.insert(key, node);
                 }
             }
@@ -205,7 +206,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let request = request(index, activation.actor(), handles);
         let failure = activation.handler.as_ref().map(|handler| Arc::clone(&handler.failure));
         let input = activation.input.clone();
-        self.shared.control.enter(index);
+        self.runtime.shared.control.enter(index);
         self.announce_activation(key, activation, request);
         let task = ToRun { request, input: input.as_ref(), failure: failure.as_ref() };
         let executor = Executor { state: &state, ..self.executor() };
@@ -215,15 +216,15 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// The state that an activation reads. It is held on to where a handler may have to read the same.
     fn state_of(&mut self, key: Key) -> Arc<S> {
         let handled = self.activation(key).is_some_and(|activation| {
-            activation.handler.is_none() && self.core.handler(activation.node).is_some()
+            activation.handler.is_none() && self.position.graph.handler(activation.node).is_some()
         });
-        let keeps = handled || self.journal.as_ref().is_some_and(Journal::waits);
-        let Some(eager) = &mut self.eager else { return Arc::clone(&self.state) };
+        let keeps = handled || self.records.journal.as_ref().is_some_and(Journal::waits);
+        let Some(eager) = &mut self.position.eager else { return Arc::clone(&self.position.state) };
         let held = match keeps {
             true => eager.states.get(&key).cloned(),
             false => eager.states.remove(&key),
         };
-        let state = held.unwrap_or_else(|| Arc::clone(&self.state));
+        let state = held.unwrap_or_else(|| Arc::clone(&self.position.state));
         if keeps {
             eager.states.insert(key, Arc::clone(&state));
         }
@@ -232,26 +233,26 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     /// Gives a task its id where somebody has to know it.
     fn announce_activation(&self, key: Key, activation: &Activation, request: crate::context::TaskRequest) {
-        if self.events.is_none() && !self.core.has_graphs {
+        if self.listeners.events.is_none() && !self.position.graph.has_graphs {
             return;
         }
         let Some(id) = self.activation_id(key) else { return };
-        if let Some(events) = &self.events {
+        if let Some(events) = &self.listeners.events {
             events.enter(request, id, key.index);
         }
-        let Some(nest) = &self.shared.nest else { return };
+        let Some(nest) = &self.runtime.shared.nest else { return };
         let call = self.memory_of(request.node).map(|memory| {
             let before = activation.left.as_ref().and_then(|left| left.call);
             let shares_memory = memory == Memory::PerThread && self.is_called(key, request.node);
             Call { task: before.unwrap_or(id), again: activation.again, shares_memory }
         });
-        let head = self.journal.as_ref().and_then(Journal::checkpoint);
+        let head = self.records.journal.as_ref().and_then(Journal::checkpoint);
         nest.enter(head, request.index, request.handles, call);
     }
 
     /// Whether another activation of a node is under way, or waits inside of its call.
     fn is_called(&self, key: Key, node: u32) -> bool {
-        let open = self.eager.iter().flat_map(|eager| &eager.flow.open);
+        let open = self.position.eager.iter().flat_map(|eager| &eager.flow.open);
         let mut others = open.filter(|(other, one)| **other != key && one.actor() == node);
         others.any(|(_, one)| one.phase != Phase::Ready)
     }

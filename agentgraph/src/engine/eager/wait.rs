@@ -15,8 +15,8 @@ use agentgraph_checkpoint::services::micros;
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     pub(super) async fn wait(&mut self, course: &mut Course<S>) {
-        let mut due = self.due_in().map(|due| sleep(&self.shared.services, due));
-        let mut halt = self.halt.take();
+        let mut due = self.due_in().map(|due| sleep(&self.runtime.shared.services, due));
+        let mut halt = self.listeners.halt.take();
         let executor = self.executor();
         let happens = poll_fn(|cx| {
             if poll_running(&executor, course, cx) || poll_ending(course, cx) {
@@ -34,12 +34,13 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             None => Ok(happens.await),
             Some(halt) => halt.until(happens).await,
         };
-        self.halt = halt;
+        self.listeners.halt = halt;
         match happened {
             Ok(None) => {}
-            Ok(Some(Happened::Due)) => self.scratch.is_due = true,
+            Ok(Some(Happened::Due)) => self.buffers.is_due = true,
             Ok(Some(Happened::TooLong(index))) => {
-                let limit = self.halt.as_ref().and_then(|halt| halt.step_timeout()).unwrap_or_default();
+                let limit =
+                    self.listeners.halt.as_ref().and_then(|halt| halt.step_timeout()).unwrap_or_default();
                 self.cut_off(course, Cut::StepTimeout(limit), Some(index));
             }
             Err(cut) => self.cut_off(course, cut, None),
@@ -49,7 +50,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     fn cut_off(&self, course: &mut Course<S>, cut: Cut, late: Option<u32>) {
         let late = late.and_then(|index| course.started(index));
         let late = late.and_then(|started| self.activation(started.key));
-        let late = late.map(|activation| self.core.name(activation.actor()));
+        let late = late.map(|activation| self.position.graph.name(activation.actor()));
         course.stop(match (cut, cut_off(cut, late.into_iter())) {
             (_, Err(error)) => Stop::Failed(error),
             (Cut::Stop(reason), Ok(_)) => Stop::Hard(reason),
@@ -60,13 +61,17 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     /// For how long the first join that has a time still waits; nothing if that has come.
     pub(super) fn due_in(&self) -> Option<Duration> {
-        if !self.core.topology.times_joins || self.eager.as_ref().is_some_and(|eager| eager.order.is_some()) {
+        if !self.position.graph.topology.times_joins
+            || self.position.eager.as_ref().is_some_and(|eager| eager.order.is_some())
+        {
             return None;
         }
-        let due = self.joins.next_due()?;
-        match self.scratch.is_due {
+        let due = self.position.joins.next_due()?;
+        match self.buffers.is_due {
             true => Some(Duration::ZERO),
-            false => Some(Duration::from_micros(due.saturating_sub(micros(self.shared.services.now())))),
+            false => {
+                Some(Duration::from_micros(due.saturating_sub(micros(self.runtime.shared.services.now()))))
+            }
         }
     }
 }

@@ -29,7 +29,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         request: TaskRequest,
         result: NodeResult<Outputs<O, S>>,
     ) -> Result<(), Error> {
-        let control = &self.run.shared.control;
+        let control = &self.run.runtime.shared.control;
         let standing = if control.in_use() { control.standing(request.index) } else { None };
         match (standing, result) {
             (None, Ok(Step::Update(OutputsUpdate { own: Some(output), .. }))) => {
@@ -38,7 +38,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
             // No other step comes from a node of a dependency graph.
             (None, Ok(_)) => self.finish(request, None),
             (None, Err(error)) => {
-                let attempts = self.run.shared.control.attempts(request.index);
+                let attempts = self.run.runtime.shared.control.attempts(request.index);
                 let error = node_error(error).at_node(self.name(request.node)).on_attempt(attempts);
                 self.not_done(request, NotDone::Failed(error))
             }
@@ -57,7 +57,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         match why {
             NotDone::Waits(asks) => {
                 log_voided(self.name(request.node), &asks);
-                if let Some(events) = self.run.events.as_ref().filter(|events| events.views.tasks) {
+                if let Some(events) = self.run.listeners.events.as_ref().filter(|events| events.views.tasks) {
                     events.push_voided(request, self.name(request.node), &asks);
                 }
                 self.announce_end(request, || TaskEnd::Interrupted);
@@ -65,7 +65,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
             }
             NotDone::Refused(refusal) => {
                 let task = self.task_id(request.node);
-                if self.run.journal.is_some() {
+                if self.run.records.journal.is_some() {
                     let (node, sources) = (self.name(request.node), self.sources_asked_with(request.node));
                     let writes = refusal_writes(task, node, &refusal, sources.as_ref())?;
                     self.writes.extend(writes);
@@ -74,7 +74,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
                 self.fail(request, error);
             }
             NotDone::Failed(error) | NotDone::Inside(Inside::Broken(error)) => {
-                if self.run.journal.is_some() {
+                if self.run.records.journal.is_some() {
                     let failure = self.failure_of(request.node, &error);
                     self.writes.push(error_write(self.task_id(request.node), &failure)?);
                 }
@@ -93,7 +93,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
 
     fn ask(&mut self, request: TaskRequest, asks: Asks) -> Result<(), Error> {
         let (node, task) = (self.name(request.node).to_owned(), self.task_id(request.node));
-        if self.run.journal.is_some() {
+        if self.run.records.journal.is_some() {
             let sources = self.sources_asked_with(request.node);
             let writes = asks_writes(task, &node, &asks, sources.as_ref())?;
             self.writes.extend(writes);
@@ -127,27 +127,27 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         }
         let (edits, dropped) = self.settle(request);
         let skipped = output.is_none();
-        if self.run.journal.is_none() && self.run.events.is_none() {
-            let outputs = Arc::make_mut(&mut self.run.state);
+        if self.run.records.journal.is_none() && self.run.listeners.events.is_none() {
+            let outputs = Arc::make_mut(&mut self.run.position.state);
             if let Some(output) = output {
                 outputs.slots[node as usize] = Slot::Own(output);
             }
             outputs.finish(node);
             self.desk.pass().plan.finish(node);
             self.done = self.done.saturating_add(1);
-            self.run.scratch.merged += 1;
+            self.run.position.merged += 1;
             return Ok(());
         }
         let output = output.map(Arc::new);
-        if self.run.journal.is_some() {
+        if self.run.records.journal.is_some() {
             let write = self.record(request, output.as_ref(), edits, dropped)?;
             self.writes.push(write);
         }
         self.announce(request, output.as_ref(), skipped);
         self.keep(node, output)?;
-        self.run.scratch.merged += 1;
-        if let Some(events) = self.run.events.as_ref().filter(|events| events.views.values) {
-            events.push(1, EventKind::Values(Snapshot::new(Arc::clone(&self.run.state))));
+        self.run.position.merged += 1;
+        if let Some(events) = self.run.listeners.events.as_ref().filter(|events| events.views.values) {
+            events.push(1, EventKind::Values(Snapshot::new(Arc::clone(&self.run.position.state))));
         }
         Ok(())
     }
@@ -161,14 +161,14 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
             Ok(made) => {
                 let stored = made.edits.clone();
                 self.edited(made);
-                if let Some(events) = self.run.events.as_ref().filter(|events| events.views.edits) {
+                if let Some(events) = self.run.listeners.events.as_ref().filter(|events| events.views.edits) {
                     events.push_of(request, EventKind::Edited { by, edits });
                 }
                 (stored, None)
             }
             Err(why) => {
                 let dropped = DroppedEdits { by, edits, why, lost: Vec::new() };
-                let stored = self.run.journal.is_some().then(|| StoredDropped::from(&dropped));
+                let stored = self.run.records.journal.is_some().then(|| StoredDropped::from(&dropped));
                 self.drop_edits(request, dropped);
                 (Vec::new(), stored)
             }
@@ -176,10 +176,10 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
     }
 
     fn drop_edits(&mut self, request: TaskRequest, dropped: DroppedEdits) {
-        if let Some(events) = self.run.events.as_ref().filter(|events| events.views.edits) {
+        if let Some(events) = self.run.listeners.events.as_ref().filter(|events| events.views.edits) {
             events.push_of(request, EventKind::EditDropped(dropped.clone()));
         }
-        Arc::make_mut(&mut self.run.state).report.dropped.push(dropped);
+        Arc::make_mut(&mut self.run.position.state).report.dropped.push(dropped);
     }
 
     /// The record of a node that is done.
@@ -192,7 +192,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
     ) -> Result<PendingWrite, Error> {
         let name = self.name(request.node);
         let mut step = StoredStep {
-            version: self.run.core.migrations.version,
+            version: self.run.position.graph.migrations.version,
             update: None,
             targets: Vec::new(),
             replaces_edges: false,
@@ -202,9 +202,9 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
             kinds: Vec::new(),
             turn: Some(StoredTurn { node: name.to_owned(), place: self.done, edits, dropped }),
         };
-        if let (Some(output), Some(journal)) = (output, &self.run.journal) {
+        if let (Some(output), Some(journal)) = (output, &self.run.records.journal) {
             let update = OutputsUpdate::output(name.into(), Arc::clone(output));
-            let encoded = (journal.codec.encode_update)(&self.run.core.schema, &update);
+            let encoded = (journal.codec.encode_update)(&self.run.position.graph.schema, &update);
             step.update = Some(Bytes(encoded.map_err(|error| Error::from(error).at_node(name))?));
         }
         Ok(PendingWrite { task: self.task_id(request.node), slot: 0, bytes: step.to_bytes()? })
@@ -213,12 +213,12 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
     /// Keeps the output of a node that is done, and lets go on what depends on it.
     pub(super) fn keep(&mut self, node: u32, output: Option<Arc<O>>) -> Result<(), Error> {
         let is_temporary = node as usize >= self.wiring.names.len();
-        let outputs = Arc::make_mut(&mut self.run.state);
-        match (output, &mut self.run.journal) {
+        let outputs = Arc::make_mut(&mut self.run.position.state);
+        match (output, &mut self.run.records.journal) {
             (Some(output), Some(journal)) if !is_temporary => {
                 let update = OutputsUpdate::output(Arc::clone(&self.wiring.names[node as usize]), output);
                 let (codec, delta) = journal.recorder();
-                (codec.apply_recorded)(outputs, &self.run.core.schema, update, delta)?;
+                (codec.apply_recorded)(outputs, &self.run.position.graph.schema, update, delta)?;
             }
             (output, _) => {
                 if let Some(output) = output {
@@ -229,14 +229,14 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         }
         let mut pass = self.desk.pass();
         pass.plan.finish(node);
-        self.must_store |= self.run.journal.is_some() && pass.plan.has_next();
+        self.must_store |= self.run.records.journal.is_some() && pass.plan.has_next();
         drop(pass);
         self.done = self.done.saturating_add(1);
         Ok(())
     }
 
     fn announce(&self, request: TaskRequest, output: Option<&Arc<O>>, skipped: bool) {
-        if let Some(events) = self.run.events.as_ref().filter(|events| events.views.updates) {
+        if let Some(events) = self.run.listeners.events.as_ref().filter(|events| events.views.updates) {
             let node = self.name(request.node).to_owned();
             let update = output.map(|output| OutputsUpdate::output(node.as_str().into(), Arc::clone(output)));
             events.push_of(request, EventKind::Update { node, update });
@@ -245,23 +245,23 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
     }
 
     fn announce_end(&self, request: TaskRequest, end: impl FnOnce() -> TaskEnd) {
-        if let Some(events) = self.run.events.as_ref().filter(|events| events.views.tasks) {
+        if let Some(events) = self.run.listeners.events.as_ref().filter(|events| events.views.tasks) {
             let node = self.name(request.node).to_owned();
             events.push_of(request, EventKind::TaskEnded { node, end: end() });
         }
-        if let Some(events) = &self.run.events {
+        if let Some(events) = &self.run.listeners.events {
             events.leave(request.index);
         }
     }
 
     /// Writes what is said of a pass that is over into its record.
     pub(super) fn record_report(&mut self) -> Result<(), Error> {
-        let outputs = Arc::make_mut(&mut self.run.state);
+        let outputs = Arc::make_mut(&mut self.run.position.state);
         let report = Some(Box::new(outputs.report.clone()));
         let update = OutputsUpdate { report, ..OutputsUpdate::default() };
-        if let Some(journal) = &mut self.run.journal {
+        if let Some(journal) = &mut self.run.records.journal {
             let (codec, delta) = journal.recorder();
-            (codec.apply_recorded)(outputs, &self.run.core.schema, update, delta)?;
+            (codec.apply_recorded)(outputs, &self.run.position.graph.schema, update, delta)?;
         }
         Ok(())
     }

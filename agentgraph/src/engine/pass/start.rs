@@ -28,14 +28,14 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         let index = self.started;
         self.started += 1;
         let request = TaskRequest { step: 1, node, index, attempt: 1, handles: false };
-        if self.run.events.is_some() {
+        if self.run.listeners.events.is_some() {
             self.announce_start(request);
         }
         if self.is_skipped(node) {
             return self.skipped(request);
         }
         if let Some(asked) = self.answers.remove(&node) {
-            self.run.shared.control.recall(index, asked);
+            self.run.runtime.shared.control.recall(index, asked);
         }
         match self.entry(node) {
             Called::Plain(output) => {
@@ -68,10 +68,10 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
     }
 
     fn announce_start(&self, request: TaskRequest) {
-        let Some(events) = &self.run.events else { return };
+        let Some(events) = &self.run.listeners.events else { return };
         events.enter(request, self.task_id(request.node), request.index);
         if let Some(at) = (request.node as usize).checked_sub(self.wiring.names.len()) {
-            events.name(request, Arc::clone(&self.run.state.temporary[at]));
+            events.name(request, Arc::clone(&self.run.position.state.temporary[at]));
         }
         if events.views.tasks {
             let node = self.name(request.node).to_owned();
@@ -91,7 +91,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
             Some(sources) => self.sources.clone_from(sources),
             None => {
                 pass.plan.done_sources(node, &mut self.sources);
-                if self.run.journal.is_some() && pass.plan.is_lenient(node) {
+                if self.run.records.journal.is_some() && pass.plan.is_lenient(node) {
                     self.began_with.insert(node, self.sources.clone());
                 }
             }
@@ -104,14 +104,15 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         if entry.kind() != Kind::Plain {
             return Called::Entry(entry.clone());
         }
-        let outputs = &*self.run.state;
+        let outputs = &*self.run.position.state;
         let deps = Deps::borrowed(outputs.all_names(), &outputs.slots, &self.sources);
         Called::Plain(caught(|| entry.call.call_now(deps, None)))
     }
 
     fn call_now(&self, entry: &Entry<O, S>, request: TaskRequest) -> Result<O, BoxError> {
-        let outputs = &*self.run.state;
-        let task = Task { state: &self.view, shared: &self.run.shared, request, input: None, failure: None };
+        let outputs = &*self.run.position.state;
+        let task =
+            Task { state: &self.view, shared: &self.run.runtime.shared, request, input: None, failure: None };
         let deps = Deps::borrowed(outputs.all_names(), &outputs.slots, &self.sources);
         caught(|| {
             begin(&task)?;
@@ -122,8 +123,9 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
     /// Makes the future of a node that is awaited, which holds what it depends on.
     fn call(&mut self, entry: &Entry<O, S>, request: TaskRequest) -> NodeFuture<Outputs<O, S>> {
         let held = self.held();
-        let view = Arc::new(self.run.state.view(held, &self.desk));
-        let task = Task { state: &view, shared: &self.run.shared, request, input: None, failure: None };
+        let view = Arc::new(self.run.position.state.view(held, &self.desk));
+        let task =
+            Task { state: &view, shared: &self.run.runtime.shared, request, input: None, failure: None };
         let call = || match &entry.policies {
             None => invoke(&*entry.call, &task),
             Some(policies) => {
@@ -143,7 +145,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         if self.sources.is_empty() {
             return None;
         }
-        let outputs = Arc::make_mut(&mut self.run.state);
+        let outputs = Arc::make_mut(&mut self.run.position.state);
         let sources = self.sources.iter().filter_map(|source| {
             let output = outputs.slots.get_mut(*source as usize).and_then(Slot::share)?;
             let name = outputs.shared_name(*source)?;

@@ -1,0 +1,46 @@
+//! [`Position`]: where a run stands.
+
+use std::sync::Arc;
+
+use crate::engine::eager::Eager;
+use crate::engine::plan::Frontier;
+use crate::graph::joins::Joins;
+use crate::graph::run_graph::RunGraph;
+use crate::graph::{Discipline, GraphCore};
+use crate::state::State;
+
+/// Where a run stands: its graph, its state, and what runs next.
+pub(crate) struct Position<S: State> {
+    pub(crate) graph: RunGraph<S>,
+    pub(crate) state: Arc<S>,
+    pub(crate) frontier: Frontier,
+    pub(crate) joins: Joins,
+    /// The open activations of a run without supersteps.
+    pub(crate) eager: Option<Box<Eager<S>>>,
+    /// The supersteps that this call has begun.
+    pub(crate) step: u64,
+    /// The supersteps that this call has merged. The one under way counts for the run once it is merged.
+    pub(crate) merged: u64,
+    /// A merge has begun and not ended, so the state is neither the last one nor the next.
+    pub(crate) merging: bool,
+}
+
+impl<S: State> Position<S> {
+    /// That of a run that has not begun.
+    pub(crate) fn first(core: &Arc<GraphCore<S>>, state: Arc<S>) -> Self {
+        let eager = (core.discipline == Discipline::Eager).then(Box::default);
+        let joins = Joins::of(&core.topology);
+        Position::new(RunGraph::from(Arc::clone(core)), state, Frontier::default(), joins, eager)
+    }
+
+    /// That of a call that has not begun.
+    pub(crate) fn new(
+        graph: RunGraph<S>,
+        state: Arc<S>,
+        frontier: Frontier,
+        joins: Joins,
+        eager: Option<Box<Eager<S>>>,
+    ) -> Self {
+        Position { graph, state, frontier, joins, eager, step: 0, merged: 0, merging: false }
+    }
+}
