@@ -41,8 +41,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use crate::context::edits::Edits;
-use crate::engine::Answers;
-use crate::engine::edit::Edit;
+use crate::engine::call::answers::Answers;
+use crate::engine::call::edit::Edit;
 use crate::engine::halt::Limits;
 use crate::engine::host::{LocalRunner, TaskRunner};
 use crate::error::{Code, Error};
@@ -54,8 +54,7 @@ use crate::run::ready::{OnThread, Ready};
 use crate::run::stream::EventStream;
 use crate::state::State;
 use crate::step::MakeEdits;
-use crate::words::{Budget, Durability, EditError, InterruptId, Outcome, WhenBusy};
-use crate::words::{View, Views};
+use crate::words::{Budget, Durability, EditError, InterruptId, Outcome, View, Views, WhenBusy};
 use agentgraph_checkpoint::CheckpointId;
 use agentgraph_checkpoint::engine::Leased;
 

@@ -12,9 +12,8 @@ use std::any::type_name;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::engine::execute::Left;
-use crate::error::OwnError;
-use crate::error::{BoxError, Code, Error};
+use crate::engine::executor::Left;
+use crate::error::{BoxError, Code, Error, OwnError};
 use crate::extract::{FromTask, Requirement, Task};
 use crate::node::{ErasedNode, IntoNode, Node, NodeFuture, NodeResult, NodeSettings};
 use crate::record::codec::Codec;

@@ -2,7 +2,7 @@
 //! end.
 
 use crate::context::Inside;
-use crate::engine::execute::NotDone;
+use crate::engine::executor::NotDone;
 use crate::engine::host::TaskRunner;
 use crate::engine::lifetimes::writes_ephemeral;
 use crate::engine::{Loop, Pause, cut_off};

@@ -1,7 +1,7 @@
 //! [`Buffers`]: the memory of the superstep under way.
 
 use crate::engine::ends::Ends;
-use crate::engine::plan::Frontier;
+use crate::engine::frontier::Frontier;
 use crate::engine::uses::ChannelUses;
 use crate::state::State;
 use crate::step::Goto;

@@ -72,8 +72,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let halts: Vec<_> =
             halt.into_iter().map(|node| Interrupt::fixed(node, InterruptKind::After)).collect();
         let stop = (!halts.is_empty()).then_some(Pause::Interrupted(halts));
-        if self.position.eager.is_some() {
-            self.keep_states()?;
+        if let Some(eager) = &mut self.position.eager {
+            eager.keep_states(&self.position.graph, journal)?;
         }
         match self.try_commit(source, abandoned, stop.as_ref())? {
             Some(prepared) => self.commit_later(prepared).await,

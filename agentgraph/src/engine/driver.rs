@@ -7,7 +7,7 @@ use futures_util::future::BoxFuture;
 
 use crate::context::edits::Collected;
 use crate::engine::host::LocalRunner;
-use crate::engine::plan::LeftOver;
+use crate::engine::left_over::LeftOver;
 use crate::engine::stored::StoredTurn;
 use crate::engine::{Loop, Pause};
 use crate::error::Error;

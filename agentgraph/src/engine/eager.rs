@@ -6,62 +6,35 @@
 //! superstep does for its tasks together happens here to one at a time; what a task may do, how its result is
 //! judged, merged and stored is the same code.
 
-mod begin;
-mod conclude;
+mod commit;
 mod course;
 mod edit;
-pub(crate) mod flow;
+mod execute;
 mod merge;
-pub(crate) mod order;
-pub(crate) mod record;
-mod start;
+mod order;
+mod plan;
 mod wait;
 
-pub(crate) use flow::Flow;
-
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use futures_util::stream::FuturesUnordered;
 
 use crate::context::{Inside, TaskRequest};
 use crate::engine::eager::course::{Course, End, Started, Stop};
-use crate::engine::eager::flow::{Activation, Handler, Key, Phase};
-use crate::engine::eager::order::Order;
 use crate::engine::ends::sessions_write;
-use crate::engine::execute::{NotDone, bad_answer_to};
+use crate::engine::executor::{NotDone, bad_answer_to};
+use crate::engine::flow::{Activation, Handler, Key, Phase};
 use crate::engine::host::TaskRunner;
 use crate::engine::running::{Ended, Running, beside};
 use crate::engine::stored::{FAILED, OF_RUN, to_bytes};
-use crate::engine::{Loop, Pause, STEPS_WITHOUT_YIELD, StepPlace, nowhere, yield_now};
+use crate::engine::task_id::StepPlace;
+use crate::engine::{Loop, Pause, STEPS_WITHOUT_YIELD, nowhere, yield_now};
 use crate::error::{Code, Error};
 use crate::failure::Failure;
 use crate::policy::Siblings;
 use crate::run::event::EventKind;
 use crate::state::State;
 use agentgraph_checkpoint::{PendingWrite, Source, TaskId};
-
-/// What a run without supersteps has open, and the states that activations read which is not the last one.
-pub(crate) struct Eager<S: State> {
-    pub(crate) flow: Flow,
-    pub(crate) states: HashMap<Key, Arc<S>>,
-    /// The order in which an earlier run of the same steps merged.
-    pub(crate) order: Option<Order>,
-    /// The activations that end with what their nodes gave before, until they are merged.
-    pub(crate) skipping: HashMap<Key, u32>,
-}
-
-impl<S: State> Default for Eager<S> {
-    fn default() -> Self {
-        Eager { flow: Flow::default(), states: HashMap::new(), order: None, skipping: HashMap::new() }
-    }
-}
-
-impl<S: State> Eager<S> {
-    pub(crate) fn of(flow: Flow) -> Box<Self> {
-        Box::new(Eager { flow, ..Eager::default() })
-    }
-}
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// Goes on from activation to activation until there is a reason to pause.
@@ -360,7 +333,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// The id of whoever acts in an activation.
     fn activation_id(&self, key: Key) -> Option<TaskId> {
         let activation = self.activation(key)?;
-        Some(record::id_of(&self.position.graph, self.flow_place(), key, activation))
+        Some(crate::engine::flow::record::id_of(&self.position.graph, self.flow_place(), key, activation))
     }
 
     fn flow_place(&self) -> StepPlace<'_> {

@@ -7,12 +7,14 @@ use std::future::Future;
 use std::sync::Arc;
 
 use crate::context::RunShared;
+use crate::engine::actors::{Actors, Handled, add_handled, handled};
 use crate::engine::done::Done;
-use crate::engine::execute::{Ledger, NotDone};
+use crate::engine::executor::{Ledger, NotDone};
 use crate::engine::fields::kinds_of;
+use crate::engine::frontier::Frontier;
 use crate::engine::journal::Journal;
-use crate::engine::plan::{Actors, Frontier, Handled, StepPlace, add_handled, handled, handler_id, task_id};
 use crate::engine::stored::{FAILED, OF_RUN, SESSIONS, StoredStep, StoredTarget, to_bytes};
+use crate::engine::task_id::{StepPlace, handler_id, task_id};
 use crate::error::Error;
 use crate::failure::Failure;
 use crate::graph::run_graph::RunGraph;

@@ -7,7 +7,7 @@
 
 use crate::engine::host::TaskRunner;
 use crate::engine::journal::Journal;
-use crate::engine::plan::LeftOver;
+use crate::engine::left_over::LeftOver;
 use crate::engine::stored::{ERROR, FAILURE, OF_RUN, from_bytes, to_bytes};
 use crate::engine::{Loop, Pause};
 use crate::error::{Code, Error};

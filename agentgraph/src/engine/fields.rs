@@ -6,8 +6,8 @@
 
 use std::borrow::Cow;
 
+use crate::engine::left_over::LeftOver;
 use crate::engine::load::finished_step;
-use crate::engine::plan::LeftOver;
 use crate::engine::stored::StoredStep;
 use crate::error::{Code, Error};
 use crate::graph::{Discipline, GraphCore};

@@ -1,6 +1,6 @@
 //! [`Inheritance`]: what earlier calls of a run have left to this one.
 
-use crate::engine::plan::LeftOver;
+use crate::engine::left_over::LeftOver;
 use agentgraph_checkpoint::CheckpointId;
 
 /// What earlier calls of a run have left to this one.

@@ -14,13 +14,14 @@ pub(crate) use waiting::Waited;
 use std::sync::Arc;
 
 use crate::context::Memories;
-use crate::engine::eager::Flow;
 use crate::engine::fields::UnknownField;
+use crate::engine::flow::Flow;
+use crate::engine::frontier::Frontier;
 use crate::engine::journal::header::{Repeat, constants, constants_with};
 use crate::engine::journal::waiting::Waiting;
 use crate::engine::load::{Replayed, Restored};
-use crate::engine::plan::{Frontier, StepPlace};
 use crate::engine::reuse::KeptOutputs;
+use crate::engine::task_id::StepPlace;
 use crate::error::Error;
 use crate::graph::GraphCore;
 use crate::graph::joins::Joins;
@@ -36,8 +37,7 @@ use agentgraph_checkpoint::delta::{DeltaWriter, Weight, whole_size};
 use agentgraph_checkpoint::engine::unreadable;
 use agentgraph_checkpoint::fold::Folded;
 use agentgraph_checkpoint::frame::{Pairs, open};
-use agentgraph_checkpoint::services::Services;
-use agentgraph_checkpoint::services::micros;
+use agentgraph_checkpoint::services::{Services, micros};
 use agentgraph_checkpoint::{
     CheckpointId, Checkpointer, PendingWrite, Place, Put, PutWrites, RowKind, RunId, Source,
 };

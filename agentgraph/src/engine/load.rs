@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use crate::context::edits::Proposed;
-use crate::engine::eager::record::left_in_header;
-use crate::engine::eager::{Eager, Flow};
+use crate::engine::activations::Activations;
 use crate::engine::failed::read_failure;
 use crate::engine::fields::{Misfit, UnknownField, fit, is_unknown, migrated, refuse};
-use crate::engine::plan::{Dispatched, Frontier, LeftOver};
+use crate::engine::flow::Flow;
+use crate::engine::flow::record::left_in_header;
+use crate::engine::frontier::{Dispatched, Frontier};
+use crate::engine::left_over::LeftOver;
 use crate::engine::stored::{
     CALL, ERROR, FAILED, FAILURE, OF_RUN, SESSIONS, SPENT, StoredAnswer, StoredRequest, StoredStep, TOLD,
     from_bytes,
@@ -383,7 +385,7 @@ pub(crate) struct LookedUp<S: State> {
     pub(crate) frontier: Frontier,
     pub(crate) joins: Joins,
     /// What is open, if it has no supersteps.
-    pub(crate) eager: Option<Box<Eager<S>>>,
+    pub(crate) eager: Option<Box<Activations<S>>>,
 }
 
 /// Looks up the stored frontier and joins in the graph.
@@ -401,8 +403,8 @@ pub(crate) fn look_up<S: State>(
     let mut gone = Vec::new();
     let core = RunGraph::restore(core, header, &mut gone);
     let mut frontier = Frontier::default();
-    let eager =
-        (core.discipline == Discipline::Eager).then(|| Eager::of(Flow::of_header(&core, header, &mut gone)));
+    let eager = (core.discipline == Discipline::Eager)
+        .then(|| Activations::of(Flow::of_header(&core, header, &mut gone)));
     for activation in header.next.iter().filter(|_| core.discipline != Discipline::Eager) {
         let node = id_of(&core, &activation.node, &mut gone);
         match &activation.dispatch {

@@ -4,8 +4,9 @@
 //! node's update; then the updates in task order; the frontier follows from both. A single task is simpler:
 //! its update is applied, then its routers look.
 
+use crate::engine::actors::Actors;
 use crate::engine::done::{Done, Goes, Target, target, undeclared_target, unknown_target};
-use crate::engine::plan::{Actors, Frontier};
+use crate::engine::frontier::Frontier;
 use crate::engine::recorder::Recorder;
 use crate::engine::uses::ChannelUses;
 use crate::error::Error;

@@ -5,11 +5,11 @@
 //! which it came and what it has edited. So whoever goes on goes through these in order, and has the same
 //! graph and the same queue.
 
-mod again;
-mod finish;
-mod start;
+mod commit;
+mod execute;
+mod merge;
+mod plan;
 
-use crate::dependency::{Output, PassInput};
 use std::collections::{HashMap, HashSet};
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -24,28 +24,22 @@ use crate::context::edits::Collected;
 use crate::dependency::deps::Slot;
 use crate::dependency::edits::{Desk, Made, Op, Transaction};
 use crate::dependency::outputs::{Outputs, OutputsUpdate};
-use crate::dependency::plan::{Missed, Status};
 use crate::dependency::wiring::Wiring;
-use crate::dependency::{NotRun, NotRunReason, inline};
+use crate::dependency::{Output, PassInput, inline};
 use crate::engine::driver::{Driver, Turn};
-use crate::engine::ends::sessions_write;
-use crate::engine::execute::node_error;
+use crate::engine::executor::node_error;
 use crate::engine::halt::Cut;
 use crate::engine::host::LocalRunner;
-use crate::engine::load::finished_step;
-use crate::engine::plan::{LeftOver, TaskLeft};
-use crate::engine::running::{Running, beside, next};
-use crate::engine::stored::{StoredStep, StoredTurn};
-use crate::engine::{Loop, Pause, STEPS_WITHOUT_YIELD, cut_off, nowhere, yield_now};
-use crate::error::{Code, Error};
+use crate::engine::left_over::{LeftOver, TaskLeft};
+use crate::engine::pass::plan::Again;
+use crate::engine::running::{Running, next};
+use crate::engine::{Loop, Pause, STEPS_WITHOUT_YIELD, nowhere, yield_now};
+use crate::error::Error;
 use crate::failure::Failure;
 use crate::policy::Siblings;
-use crate::state::State;
-use crate::step::Step;
-use crate::words::{Asked, DroppedEdits, EditError, GraphEdit, Interrupt, InterruptId, StopReason};
-use again::Again;
+use crate::words::{Asked, DroppedEdits, EditError, GraphEdit, Interrupt, StopReason};
 use agentgraph_checkpoint::engine::TaskPlace;
-use agentgraph_checkpoint::{PendingWrite, Source, TaskId};
+use agentgraph_checkpoint::{PendingWrite, TaskId};
 
 impl<O: Output, S: PassInput> Driver<Outputs<O, S>> for Wiring<O, S> {
     fn entry(
@@ -80,7 +74,7 @@ impl<O: Output, S: PassInput> Driver<Outputs<O, S>> for Wiring<O, S> {
         let asked = left.values().filter_map(TaskLeft::asked_by).collect();
         let mut again = Again::new(&desk, thread, &asked);
         again.begin(&state.before);
-        for turn in again::turns(left)? {
+        for turn in plan::turns(left)? {
             if let Some((node, _)) = again.turn(&turn)? {
                 desk.pass().plan.finish(node);
             }
@@ -257,92 +251,6 @@ where
         Ok(pass)
     }
 
-    /// Takes over what earlier calls have left.
-    fn go_through(&mut self) -> Result<(), Error> {
-        let left_over = std::mem::take(&mut self.run.inheritance.left_over);
-        self.run.note_failure_of(&left_over);
-        let mut done = Vec::new();
-        let mut open = Vec::new();
-        for (task, left) in left_over {
-            if let Some(result) = &left.result {
-                let step = StoredStep::from_bytes(result);
-                let step =
-                    step.map_err(|error| error.on_thread(self.run.runtime.shared.thread.as_deref()))?;
-                let turn = step.turn.ok_or_else(|| self.not_of_a_pass())?;
-                done.push((turn, result.clone()));
-            } else {
-                self.had_error.extend(left.error.is_some().then_some(task));
-                open.push((task, left));
-            }
-        }
-        done.sort_by(|(a, _), (b, _)| a.order().cmp(&b.order()));
-        let asked = open.iter().filter_map(|(_, left)| left.asked_by()).collect();
-        let (desk, thread) = (Arc::clone(&self.desk), self.run.runtime.shared.thread.clone());
-        let mut again = Again::new(&desk, thread.as_deref().unwrap_or_default(), &asked);
-        let made = again.begin(&self.run.position.state.before);
-        if !made.added.is_empty() {
-            nodes_added(Arc::make_mut(&mut self.run.position.state), made.added);
-        }
-        for (turn, result) in done {
-            let Some((node, made)) = again.turn(&turn)? else { continue };
-            self.edited(made);
-            if let Some(dropped) = turn.dropped {
-                Arc::make_mut(&mut self.run.position.state).report.dropped.push(dropped.into());
-            }
-            self.done = turn.place;
-            let update = self.stored_update(&result)?;
-            self.keep(node, update.and_then(|mut update| update.outputs.pop()).map(|(_, output)| output))?;
-        }
-        for (task, left) in open {
-            let Some((_, request)) = left.requests.first() else { continue };
-            if let Some(node) = again.asked(&request.node)? {
-                self.take_open(task, node, left);
-            }
-        }
-        self.asked.sort_by_key(|(node, _)| *node);
-        again.end()
-    }
-
-    /// A task that is not done and has asked.
-    fn take_open(&mut self, task: TaskId, node: u32, left: TaskLeft) {
-        if left.waits() {
-            let name = self.name(node).to_owned();
-            let asked = left.asks().requests.into_iter();
-            self.asked.extend(asked.map(|request| (node, Interrupt::asked(task, name.clone(), request))));
-            return;
-        }
-        self.began_with.insert(node, self.sources_of(node, &left));
-        self.answers.insert(node, left.asked());
-        self.desk.pass().plan.start_again(node);
-    }
-
-    /// What a node that has asked had of the nodes it depends on.
-    fn sources_of(&self, node: u32, left: &TaskLeft) -> Vec<u32> {
-        let mut sources = Vec::new();
-        let stored = left.requests.first().and_then(|(_, request)| request.sources.as_ref());
-        match stored {
-            Some(names) => {
-                sources.extend(names.iter().filter_map(|name| self.desk.find(name)));
-                sources.retain(|source| self.desk.pass().plan.status(*source) == Status::Done);
-            }
-            None => self.desk.pass().plan.sources_that_are_done(node, &mut sources),
-        }
-        sources
-    }
-
-    fn stored_update(&self, result: &[u8]) -> Result<Option<<Outputs<O, S> as State>::Update>, Error> {
-        let Some(journal) = &self.run.records.journal else { return Ok(None) };
-        match finished_step(&self.run.position.graph, &journal.codec, &journal.thread, result)?.0 {
-            Step::Update(update) => Ok(Some(update)),
-            _ => Ok(None),
-        }
-    }
-
-    fn not_of_a_pass(&self) -> Error {
-        let problem = "the thread has an unfinished run of a state graph: go on with it there, or begin with `.abandon()`";
-        Error::new(Code::GraphChanged, problem).on_thread(self.run.runtime.shared.thread.as_deref())
-    }
-
     async fn run(mut self) -> Result<Pause, Error> {
         let cut = self.go_on().await?;
         self.end(cut).await
@@ -424,27 +332,6 @@ where
         spent.then_some(StopReason::Budget)
     }
 
-    /// Stores what is done, if that is done at once, while the nodes that run go on. Whether any of them
-    /// ended meanwhile.
-    async fn store(&mut self) -> Result<bool, Error> {
-        self.must_store = false;
-        let Some(journal) = self.run.records.journal.as_mut().filter(|journal| !journal.waits()) else {
-            return Ok(false);
-        };
-        if self.writes.is_empty() {
-            return Ok(false);
-        }
-        let mut writes = std::mem::take(&mut self.writes);
-        writes.extend(sessions_write(&self.run.runtime.shared.sessions)?);
-        let (stored, ended) = beside(&mut self.running, journal.put_writes(&writes)).await;
-        stored?;
-        let any = !ended.is_empty();
-        for (request, result) in ended {
-            self.ended(request, result)?;
-        }
-        Ok(any)
-    }
-
     /// Takes over what was edited, and which nodes were added.
     fn edited(&mut self, made: Made) {
         if !made.edits.is_empty() {
@@ -471,99 +358,5 @@ where
             node: self.name(node),
             dispatch: None,
         })
-    }
-}
-
-impl<O: Output, S: PassInput> Pass<'_, O, S> {
-    /// Ends the call.
-    async fn end(mut self, cut: Option<Cut>) -> Result<Pause, Error> {
-        let late: Vec<String> =
-            self.running.iter().map(|task| self.name(task.request.node).to_owned()).collect();
-        self.running.clear();
-        self.report();
-        let over = cut.is_none() && self.failed.is_empty() && self.asked.is_empty() && self.stopped.is_none();
-        if over {
-            return self.commit().await;
-        }
-        self.run.end_waiting().await?;
-        self.store().await?;
-        let asked = std::mem::take(&mut self.asked);
-        match (self.take_failed(), cut) {
-            (Some(error), _) => Err(error),
-            (None, Some(cut)) => cut_off(cut, late.iter().map(String::as_str)),
-            (None, None) if !asked.is_empty() => {
-                Ok(Pause::Interrupted(asked.into_iter().map(|(_, interrupt)| interrupt).collect()))
-            }
-            (None, None) => Ok(Pause::Stopped(self.stopped.unwrap_or(StopReason::Limit))),
-        }
-    }
-
-    /// The first error, with all nodes that have failed in the order in which they are declared.
-    fn take_failed(&mut self) -> Option<Error> {
-        let mut failed = std::mem::take(&mut self.failed);
-        let mut failures: Vec<_> =
-            failed.iter().map(|(node, error)| (*node, self.failure_of(*node, error))).collect();
-        failures.sort_by_key(|(node, _)| *node);
-        let failures = failures.into_iter().map(|(_, failure)| failure).collect();
-        (!failed.is_empty()).then(|| failed.swap_remove(0).1.with_failures(failures))
-    }
-
-    fn failure_of(&self, node: u32, error: &Error) -> Failure {
-        Failure::of(self.name(node), error, &[])
-    }
-
-    /// Says what did not run.
-    fn report(&mut self) {
-        let missed = self.desk.pass().plan.missed();
-        let outputs = Arc::make_mut(&mut self.run.position.state);
-        let limit = self.stopped == Some(StopReason::Limit);
-        let not_run = missed.into_iter().map(|(node, missed)| NotRun {
-            node: outputs.name(node).to_owned(),
-            reason: match missed {
-                Missed::Pruned => NotRunReason::Pruned,
-                Missed::WaitsFor(nodes) => {
-                    NotRunReason::WaitsFor(nodes.iter().map(|node| outputs.name(*node).to_owned()).collect())
-                }
-                Missed::Unfinished if limit => NotRunReason::Limit,
-                Missed::Unfinished => NotRunReason::Unfinished,
-            },
-        });
-        outputs.report.not_run = not_run.collect();
-    }
-
-    /// Commits a pass that is over.
-    async fn commit(&mut self) -> Result<Pause, Error> {
-        let waits = |missed: &&NotRun| matches!(missed.reason, NotRunReason::WaitsFor(_));
-        if self.wiring.must_be_complete {
-            let waiting: Vec<String> =
-                self.run.position.state.not_run().iter().filter(waits).map(ToString::to_string).collect();
-            if !waiting.is_empty() {
-                self.run.end_waiting().await?;
-                self.store().await?;
-                let problem = format!("the pass is over and {}", waiting.join(", "));
-                return Err(Error::new(Code::NotRun, problem));
-            }
-        }
-        self.run.position.frontier.clear();
-        if self.run.records.journal.is_some() {
-            self.record_report()?;
-            self.run.commit(Source::Loop, None).await?;
-        }
-        Ok(Pause::Finished)
-    }
-}
-
-impl<S: State, R> Loop<S, R> {
-    /// The interrupts that an unfinished pass waits for.
-    pub(super) fn open_in_pass(&self) -> Vec<InterruptId> {
-        let open = self.inheritance.left_over.iter().flat_map(|(task, left)| {
-            left.open().map(|(n, request)| {
-                let node = self.position.graph.by_name.get(&*request.node).copied();
-                (node.unwrap_or(u32::MAX), InterruptId { task: *task, n: *n })
-            })
-        });
-        let mut open: Vec<_> = open.collect();
-        open.sort_unstable();
-        open.into_iter().map(|(_, id)| id).collect()
     }
 }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::engine::eager::Eager;
-use crate::engine::plan::Frontier;
+use crate::engine::activations::Activations;
+use crate::engine::frontier::Frontier;
 use crate::graph::joins::Joins;
 use crate::graph::run_graph::RunGraph;
 use crate::graph::{Discipline, GraphCore};
@@ -16,7 +16,7 @@ pub(crate) struct Position<S: State> {
     pub(crate) frontier: Frontier,
     pub(crate) joins: Joins,
     /// The open activations of a run without supersteps.
-    pub(crate) eager: Option<Box<Eager<S>>>,
+    pub(crate) eager: Option<Box<Activations<S>>>,
     /// The supersteps that this call has begun.
     pub(crate) step: u64,
     /// The supersteps that this call has merged. The one under way counts for the run once it is merged.
@@ -39,7 +39,7 @@ impl<S: State> Position<S> {
         state: Arc<S>,
         frontier: Frontier,
         joins: Joins,
-        eager: Option<Box<Eager<S>>>,
+        eager: Option<Box<Activations<S>>>,
     ) -> Self {
         Position { graph, state, frontier, joins, eager, step: 0, merged: 0, merging: false }
     }

@@ -3,13 +3,11 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use crate::context::TaskRequest;
 use crate::engine::Loop;
 use crate::engine::done::{Done, resolve};
 use crate::engine::ends::stored_step;
 use crate::engine::host::TaskRunner;
 use crate::engine::load::finished_step;
-use crate::engine::plan::handled;
 use crate::error::Error;
 use crate::graph::run_graph::RunGraph;
 use crate::record::bytes::{Bytes, BytesOf};
@@ -153,37 +151,6 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     #[inline]
     pub(super) fn skips_some(&self) -> bool {
         self.position.graph.overlay().is_some_and(|overlay| !overlay.skips().is_empty())
-    }
-
-    /// Ends the tasks that are skipped with what their nodes gave last, and gives those that are to be run.
-    pub(super) fn take_skipped(&mut self, chosen: Option<Vec<u32>>) -> Result<Option<Vec<u32>>, Error> {
-        self.buffers.skipped.clear();
-        if !self.skips_some() {
-            return Ok(chosen);
-        }
-        let mut to_run = Vec::new();
-        for index in chosen.unwrap_or_else(|| (0..self.position.frontier.len() as u32).collect()) {
-            let node = self.position.frontier.task(index as usize).0;
-            let used_up = self.buffers.skipped.contains(&node);
-            let skips = !used_up && handled(&self.buffers.ends.handled, index).is_none();
-            let overlay = self.position.graph.overlay().filter(|_| skips);
-            match overlay.is_some_and(|overlay| overlay.skips().contains(&node)) {
-                true if self.skip(index, node)? => self.buffers.skipped.push(node),
-                _ => to_run.push(index),
-            }
-        }
-        Ok(Some(to_run))
-    }
-
-    /// False if there is nothing to be used again: then the node runs.
-    fn skip(&mut self, index: u32, node: u32) -> Result<bool, Error> {
-        let Some(done) = self.output_of(node)? else { return Ok(false) };
-        let request = TaskRequest { index, ..self.single_request(node) };
-        self.executor().announce_skip(request, &done);
-        let ends = &mut self.buffers.ends;
-        ends.done[index as usize] = Some(done);
-        ends.stored[index as usize] = true;
-        Ok(true)
     }
 
     /// What a node gave last.

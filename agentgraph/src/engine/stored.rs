@@ -14,10 +14,9 @@ use crate::record::migrate::Migrations;
 use crate::state::State;
 use crate::step::{Command, Dispatch, Goto, InputValue, Step};
 use crate::words::{GraphEdit, Request, Spot, StoredStop};
-use agentgraph_checkpoint::delta;
 use agentgraph_checkpoint::frame::{NEEDS_KEY, SEALED};
 use agentgraph_checkpoint::header::StoredMemories;
-use agentgraph_checkpoint::{PendingWrite, TaskId};
+use agentgraph_checkpoint::{PendingWrite, TaskId, delta};
 
 /// A finished task's step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

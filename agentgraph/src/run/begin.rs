@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::engine::Answers;
-use crate::engine::eager::order::Order;
-use crate::engine::edit::Edit;
+use crate::engine::call::answers::Answers;
+use crate::engine::call::edit::Edit;
 use crate::engine::fields::{check_kept_states, check_results};
+use crate::engine::flow::order::Order;
 use crate::engine::inheritance::Inheritance;
 use crate::engine::journal::Journal;
+use crate::engine::left_over::LeftOver;
 use crate::engine::load::{LeftBehind, LookedUp, Replayed, left_behind, look_up, replay, restore};
-use crate::engine::plan::LeftOver;
 use crate::engine::position::Position;
 use crate::error::{Code, Error};
 use crate::graph::run_graph::RunGraph;

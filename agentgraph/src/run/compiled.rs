@@ -4,19 +4,18 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agentgraph_checkpoint::Checkpointer;
-use agentgraph_checkpoint::services::Services;
-
 use crate::context::GraphShared;
 use crate::engine::driver::Driver;
 use crate::engine::host::{Host, HostRunner};
 use crate::error::Error;
-use crate::graph::compile::{self, Compiled};
-use crate::graph::{CompileError, GraphCore, StateGraph, Warning};
+use crate::graph::compile::Compiled;
+use crate::graph::{CompileError, GraphCore, StateGraph, Warning, compile};
 use crate::persistence::Persistence;
 use crate::record::codec::Codec;
 use crate::record::json;
 use crate::state::{State, StoredState};
+use agentgraph_checkpoint::Checkpointer;
+use agentgraph_checkpoint::services::Services;
 
 /// A runnable graph. [`StateGraph::compile`](crate::StateGraph::compile) makes it.
 pub struct CompiledGraph<S: State> {

@@ -4,11 +4,10 @@ use std::borrow::Cow;
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 
-use crate::engine::edit::Edit;
+use crate::engine::call::edit::Edit;
 use crate::error::{Code, Error};
-use crate::run::CompiledGraph;
-use crate::run::RunBuilder;
 use crate::run::begin::Start;
+use crate::run::{CompiledGraph, RunBuilder};
 use crate::state::State;
 use agentgraph_checkpoint::CheckpointId;
 

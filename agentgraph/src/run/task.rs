@@ -3,12 +3,10 @@
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
-use agentgraph_checkpoint::fold::{Folded, Value as FieldValue};
-
 use super::compiled::CompiledGraph;
 use crate::context::edits::{Desk, make_edits};
 use crate::context::{Control, Refusal, RunShared, Spending, Standing, TaskRequest, Visible};
-use crate::engine::execute::node_error;
+use crate::engine::executor::node_error;
 use crate::engine::host::{LocalRunner, Question, Reply, TaskCall, TaskReply, TaskRunner, damaged};
 use crate::engine::stored::{StoredStep, from_bytes, to_bytes};
 use crate::error::{Code, Error};
@@ -20,6 +18,7 @@ use crate::record::header::Header;
 use crate::session::Sessions;
 use crate::state::StoredState;
 use crate::step::InputValue;
+use agentgraph_checkpoint::fold::{Folded, Value as FieldValue};
 
 impl<S: StoredState> CompiledGraph<S> {
     /// Runs one task that a [`Host`](crate::Host) brought here, with the node's layers and policies. For the

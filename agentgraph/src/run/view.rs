@@ -9,17 +9,16 @@ use std::time::SystemTime;
 
 use crate::engine::done::Done;
 use crate::engine::driver::Driver;
+use crate::engine::left_over::{LeftOver, TaskLeft};
 use crate::engine::load::{
     Replayed, apply_row, fill_references, graph_changed, left_behind, replay, restore, shown_step,
 };
-use crate::engine::plan::{LeftOver, TaskLeft};
 use crate::engine::stored::{OF_RUN, StoredStep};
 use crate::engine::uses::keep_overwrites;
 use crate::error::{Code, Error};
 use crate::failure::Failure;
-use crate::graph::Discipline;
 use crate::graph::run_graph::RunGraph;
-use crate::graph::{GraphCore, GraphTopology};
+use crate::graph::{Discipline, GraphCore, GraphTopology};
 use crate::persistence::Persistence;
 use crate::run::CompiledGraph;
 use crate::run::open::{OpenTask, done, failure_of_all, inside_of, interrupts, tasks};

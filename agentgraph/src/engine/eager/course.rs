@@ -11,8 +11,8 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 
 use crate::engine::done::Done;
-use crate::engine::eager::flow::Key;
-use crate::engine::execute::{Ledger, Left, NotDone};
+use crate::engine::executor::{Ledger, Left, NotDone};
+use crate::engine::flow::Key;
 use crate::engine::halt::sleep;
 use crate::engine::running::{Ended, Running};
 use crate::error::Error;

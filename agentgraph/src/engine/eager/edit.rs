@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use crate::engine::Loop;
 use crate::engine::done::{Done, node_to_act_as};
-use crate::engine::eager::flow::Key;
+use crate::engine::flow::Key;
 use crate::engine::host::TaskRunner;
-use crate::engine::plan::StepPlace;
+use crate::engine::task_id::StepPlace;
 use crate::error::Error;
 use crate::state::State;
 use agentgraph_checkpoint::{RunId, Source};
@@ -35,7 +35,9 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             let called = self.activation(key).filter(|one| self.memory_of(one.actor()).is_some());
             let called = called.zip(before).map(|(one, place)| {
                 let known = one.left.as_ref().and_then(|left| left.call);
-                known.unwrap_or_else(|| super::record::id_of(&self.position.graph, place, key, one))
+                known.unwrap_or_else(|| {
+                    crate::engine::flow::record::id_of(&self.position.graph, place, key, one)
+                })
             });
             let Some(activation) = self.activation_mut(key) else { continue };
             if updated {

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use crate::engine::Loop;
+use crate::engine::activations::Activations;
 use crate::engine::done::Done;
-use crate::engine::eager::Eager;
-use crate::engine::eager::flow::{Activation, Flow, Key, Merged, Phase, Upcoming};
+use crate::engine::flow::{Activation, Flow, Key, Merged, Phase, Upcoming};
 use crate::engine::host::TaskRunner;
 use crate::engine::lifetimes::writes_ephemeral;
 use crate::engine::merge::{Arrival, Merge};
@@ -90,7 +90,7 @@ impl Flow {
     }
 }
 
-impl<S: State> Eager<S> {
+impl<S: State> Activations<S> {
     /// Merges the input of a run.
     pub(crate) fn input(
         &mut self,
@@ -205,7 +205,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     pub(super) fn hold_states(&mut self, stopped: bool) {
         let keeps_all = self.records.journal.as_ref().is_some_and(|journal| journal.waits());
         let Some(eager) = &mut self.position.eager else { return };
-        let Eager { flow, states, .. } = &mut **eager;
+        let Activations { flow, states, .. } = &mut **eager;
         let made_last = flow.open.range(Key { made: flow.at, index: 0 }..);
         let unread = made_last.filter(|(_, one)| keeps_all || (!stopped && one.phase == Phase::Ready));
         for (key, _) in unread {

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use crate::engine::eager::course::{Course, Stop};
-use crate::engine::eager::start::poll_running;
+use crate::engine::eager::execute::poll_running;
 use crate::engine::halt::{Cut, sleep};
 use crate::engine::host::TaskRunner;
 use crate::engine::{Loop, cut_off};

@@ -1,8 +1,8 @@
 //! What the header of a record says, and how much it repeats of earlier ones.
 
 use crate::context::Memories;
+use crate::engine::frontier::Frontier;
 use crate::engine::journal::{Commit, Journal};
-use crate::engine::plan::Frontier;
 use crate::error::{Code, Error};
 use crate::graph::GraphCore;
 use crate::graph::joins::Joins;

@@ -1,8 +1,9 @@
 //! An eager run's part of a record, and back.
 
-use crate::engine::eager::flow::{Activation, Flow, Key, Phase, Written};
-use crate::engine::plan::{LeftOver, StepPlace, TaskLeft, activation_id, handler_id};
+use crate::engine::flow::{Activation, Flow, Key, Phase, Written};
+use crate::engine::left_over::{LeftOver, TaskLeft};
 use crate::engine::stored::StoredRequest;
+use crate::engine::task_id::{StepPlace, activation_id, handler_id};
 use crate::error::Error;
 use crate::graph::run_graph::RunGraph;
 use crate::record::bytes::Bytes;

@@ -1,23 +1,23 @@
 //! The end of a node: its edits are made, its output is kept, and what depends on it may begin.
 
-use crate::dependency::{Output, PassInput};
 use std::sync::Arc;
 
-use super::{DroppedEdits, GraphEdit, Pass, StoredStep, StoredTurn};
 use crate::context::{Asks, Inside, Standing, TaskRequest};
 use crate::dependency::deps::Slot;
 use crate::dependency::outputs::{Outputs, OutputsUpdate, StoredDropped};
+use crate::dependency::{Output, PassInput};
 use crate::engine::asks::{asks_writes, refusal_writes};
-use crate::engine::execute::{NotDone, bad_answer_to, log_voided, node_error};
+use crate::engine::executor::{NotDone, bad_answer_to, log_voided, node_error};
 use crate::engine::failed::{error_write, no_error};
+use crate::engine::pass::{DroppedEdits, GraphEdit, Pass};
+use crate::engine::stored::{StoredStep, StoredTurn};
 use crate::error::Error;
 use crate::extract::Snapshot;
 use crate::node::NodeResult;
 use crate::record::bytes::Bytes;
 use crate::run::event::EventKind;
 use crate::step::Step;
-use crate::words::Interrupt;
-use crate::words::TaskEnd;
+use crate::words::{Interrupt, TaskEnd};
 use agentgraph_checkpoint::PendingWrite;
 use agentgraph_checkpoint::header::StoredMemories;
 

@@ -5,28 +5,24 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::engine::Loop;
-use crate::engine::eager::Eager;
-use crate::engine::eager::flow::{Flow, Handler, Key, Phase};
+use crate::engine::activations::Activations;
+use crate::engine::flow::{Flow, Handler, Key, Phase};
 use crate::engine::host::TaskRunner;
 use crate::engine::journal::Journal;
 use crate::engine::load::{replay, restore, restore_kept, unknown_read};
 use crate::engine::stored::StoredAnswer;
 use crate::error::Error;
 use crate::persistence::Persistence;
-use crate::record::bytes::Bytes;
-use crate::record::header::StoredState;
 use crate::state::State;
 use crate::words::InterruptId;
-use agentgraph_checkpoint::delta::DeltaWriter;
-use agentgraph_checkpoint::engine::corrupt;
-use agentgraph_checkpoint::fold::{Folded, Value};
 use agentgraph_checkpoint::{CheckpointId, Place, TaskId};
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// Forgets what an earlier run had open.
     pub(in crate::engine) fn begin_flow(&mut self) {
         if let Some(eager) = &mut self.position.eager {
-            **eager = Eager { flow: Flow { at: eager.flow.at, ..Flow::default() }, ..Eager::default() };
+            **eager =
+                Activations { flow: Flow { at: eager.flow.at, ..Flow::default() }, ..Activations::default() };
         }
     }
 
@@ -113,7 +109,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     pub(super) async fn adopt(&mut self) -> Result<(), Error> {
         let head = self.records.journal.as_ref().and_then(Journal::checkpoint);
         let Some(eager) = &mut self.position.eager else { return Ok(()) };
-        let Eager { flow, states, .. } = &mut **eager;
+        let Activations { flow, states, .. } = &mut **eager;
         flow.ready =
             flow.open.iter().filter(|(_, one)| one.phase == Phase::Ready).map(|(key, _)| *key).collect();
         let keeps_all = self.records.journal.as_ref().is_some_and(Journal::waits);
@@ -146,49 +142,4 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
         Ok(())
     }
-
-    /// Puts the states that open activations read, and that no checkpoint holds, into the record that is
-    /// written next: it is the first of a call that stored nothing before.
-    pub(in crate::engine) fn keep_states(&mut self) -> Result<(), Error> {
-        let (Some(journal), Some(eager)) = (&self.records.journal, &mut self.position.eager) else {
-            return Ok(());
-        };
-        let Eager { flow, states, .. } = &mut **eager;
-        let id = journal.next_id();
-        for (key, activation) in flow.open.iter_mut().filter(|(_, one)| one.read.is_none()) {
-            if key.made == flow.at {
-                activation.read = Some(id);
-            } else if let Some(state) = states.get(key)
-                && flow.kept.iter().all(|kept| kept.made != key.made)
-            {
-                flow.kept.push(kept_state(&self.position.graph, journal, key.made, state)?);
-                flow.unsaid.kept = true;
-            }
-        }
-        Ok(())
-    }
-}
-
-fn kept_state<S: State>(
-    core: &crate::graph::GraphCore<S>,
-    journal: &Journal<S>,
-    made: u64,
-    state: &S,
-) -> Result<StoredState, Error> {
-    let described = S::channels(&core.schema);
-    let mut written = DeltaWriter::new(described.len());
-    let stored = || described.iter().enumerate().filter(|(_, channel)| channel.is_stored());
-    for (at, _) in stored() {
-        (journal.codec.record_channel)(state, &core.schema, at, &mut written)?;
-    }
-    let unreadable = |error| corrupt(journal.place(), journal.next_id(), error);
-    let mut folded = Folded::default();
-    folded.apply(written.bytes(), None).map_err(unreadable)?;
-    let mut channels = Vec::new();
-    for (at, channel) in stored() {
-        if let Value::Bytes(value) = folded.value(at).map_err(unreadable)? {
-            channels.push((channel.name.clone().into_owned(), Bytes(value)));
-        }
-    }
-    Ok(StoredState { made, version: core.migrations.version, channels })
 }

@@ -1,57 +1,43 @@
-//! What goes into a run without a task: its input, and updates that somebody writes from outside.
+//! Beginning a merge, and taking one back that failed.
 
 use std::sync::Arc;
 
+use crate::engine::actors::Actors;
 use crate::engine::done::Done;
 use crate::engine::host::TaskRunner;
-use crate::engine::lifetimes::reset;
+use crate::engine::journal::Journal;
+use crate::engine::lifetimes::begin_merge;
 use crate::engine::merge::{Merge, write};
-use crate::engine::plan::Actors;
 use crate::engine::recorder::Recorder;
 use crate::engine::{Loop, now};
 use crate::error::Error;
-use crate::state::{Lifetime, State};
-use agentgraph_checkpoint::{RunId, Source};
+use crate::state::State;
+
+/// The last state, while a merge may yet fail.
+pub(super) enum BeforeMerge<S> {
+    /// It is still there then.
+    Same,
+    Kept(Arc<S>),
+    /// It is lost then; a store has it.
+    Gone,
+}
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
-    /// Begins a run on the state as it is: run channels are reset, the input goes in, and START's edges are
-    /// followed.
-    pub(crate) async fn input(&mut self, input: S::Update, abandoned: Option<RunId>) -> Result<(), Error> {
-        let entry = match &self.driver {
-            Some(driver) => Some(Arc::clone(driver).entry(
-                &self.position.state,
-                &input,
-                self.records.journal.is_some(),
-            )?),
-            None => None,
-        };
-        self.begin_input(input)?;
-        if let Some(entry) = entry {
-            self.position.frontier.pulled = entry;
-        }
-        self.announce_values();
-        self.commit(Source::Input, abandoned).await
-    }
-
-    pub(super) fn begin_input(&mut self, input: S::Update) -> Result<(), Error> {
-        if self.position.eager.is_some() {
-            self.begin_flow();
-        }
-        self.begin_record();
-        let upcoming = self.upcoming();
-        let core = &self.position.graph;
-        let state = Arc::make_mut(&mut self.position.state);
-        // A subgraph over the state around it goes on with that as it is.
-        let begins = self.records.trace.is_none();
-        if begins && core.has_run_channels {
-            reset(core, state, &mut self.records.journal, Lifetime::Run)?;
-        }
-        if begins && core.has_ephemeral {
-            reset(core, state, &mut self.records.journal, Lifetime::Ephemeral)?;
-        }
-        let now = now(core, &self.runtime.shared);
-        let mut merge = Merge {
-            core,
+    /// The state and what else the merge of an only task changes. The task is done, so its frontier becomes
+    /// the next one where it stands.
+    #[inline]
+    pub(super) fn begin_single_merge(&mut self, writes: bool) -> Result<(&mut S, Merge<'_, S>), Error> {
+        self.position.frontier.clear();
+        let now = now(&self.position.graph, &self.runtime.shared);
+        let state = begin_merge(
+            &self.position.graph,
+            &mut self.position.state,
+            &mut self.records.journal,
+            &mut self.buffers.ephemeral,
+            writes,
+        )?;
+        let merge = Merge {
+            core: &self.position.graph,
             joins: &mut self.position.joins,
             next: &mut self.position.frontier,
             recorder: Recorder::of(&mut self.records.journal, &mut self.records.trace),
@@ -59,13 +45,29 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             merging: &mut self.position.merging,
             now,
         };
-        match &mut self.position.eager {
-            None => merge.input(state, input)?,
-            Some(eager) => eager.input(merge, state, input, upcoming)?,
+        Ok((state, merge))
+    }
+
+    /// What becomes of the state if the routers of a merge fail. They are asked when nothing but ephemeral
+    /// channels has changed.
+    pub(super) fn before_merge(&self, fallible: bool) -> BeforeMerge<S> {
+        let is_stored_later = self.records.journal.as_ref().is_some_and(Journal::waits);
+        match self.position.graph.has_ephemeral && self.buffers.ephemeral {
+            false => BeforeMerge::Same,
+            // The rare case in which a step costs a clone: the last state is nowhere else.
+            true if fallible && is_stored_later => BeforeMerge::Kept(Arc::clone(&self.position.state)),
+            true => BeforeMerge::Gone,
         }
-        self.position.merging = false;
-        self.lay_down();
-        Ok(())
+    }
+
+    /// A merge failed.
+    pub(super) fn undo_merge(&mut self, before: BeforeMerge<S>) {
+        match before {
+            _ if self.position.merging => {}
+            BeforeMerge::Same => {}
+            BeforeMerge::Kept(last) => self.position.state = last,
+            BeforeMerge::Gone => self.position.merging = true,
+        }
     }
 
     /// Opens the record of a checkpoint that no superstep writes.

@@ -1,12 +1,12 @@
 //! A superstep that cannot be committed: what its tasks leave behind, and what the caller is told.
 
 use crate::context::Inside;
+use crate::engine::actors::{Actors, Handled, handled};
 use crate::engine::asks::{asks_writes, refusal_writes};
 use crate::engine::ends::{failure_write, id_of, result_write, sessions_write};
-use crate::engine::execute::{Left, NotDone, bad_answer_to};
+use crate::engine::executor::{Left, NotDone, bad_answer_to};
 use crate::engine::failed::{error_write, no_error};
 use crate::engine::host::TaskRunner;
-use crate::engine::plan::{Actors, Handled, handled};
 use crate::engine::{Loop, Pause};
 use crate::error::{Code, Error};
 use crate::failure::Failure;

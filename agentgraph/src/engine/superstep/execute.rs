@@ -1,15 +1,16 @@
-//! A superstep of one task, the common one: called, judged and merged in one poll where it can be.
+//! Running the tasks of a superstep: of one, the common case, in one poll where it can be; of several, side
+//! by side.
 
 use std::task::{Context, Poll};
 
 use crate::context::TaskRequest;
-use crate::engine::done::Done;
+use crate::engine::actors::{Handled, handled};
+use crate::engine::ends::SuperstepLedger;
+use crate::engine::executor::{Ledger, ToRun};
 use crate::engine::host::TaskRunner;
-use crate::engine::lifetimes::{begin_merge, writes_ephemeral};
-use crate::engine::merge::Merge;
-use crate::engine::plan::Handled;
-use crate::engine::recorder::Recorder;
-use crate::engine::{Loop, Single, now};
+use crate::engine::lifetimes::writes_ephemeral;
+use crate::engine::superstep::Single;
+use crate::engine::{Loop, Pause, cut_off, nowhere};
 use crate::error::Error;
 use crate::extract::Task;
 use crate::node::NodeResult;
@@ -41,11 +42,6 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             }
         });
         started.unwrap_or_else(|panicked| self.end_single_slowly(node, Err(panicked.into())))
-    }
-
-    #[inline]
-    pub(super) fn single_request(&self, node: u32) -> TaskRequest {
-        TaskRequest { step: self.position.step, node, index: 0, attempt: 1, handles: false }
     }
 
     #[inline]
@@ -88,52 +84,46 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
-    fn merge_single(&mut self, node: u32, done: Done<S>) -> Result<(), Error> {
-        let mut done = [Some(done)];
-        let keeps = self.outputs_to_keep(|_| node, &done)?;
-        self.stage_edits(|_, _| node, &mut done);
-        let [Some(done)] = done else { return Ok(()) };
-        let fallible = self.position.graph.exits(node).fallible_routers;
-        let before = self.before_merge(fallible);
-        let frontier = fallible.then(|| self.position.frontier.clone());
-        let mut updates = done.update.iter();
-        let writes = self.position.graph.has_ephemeral
-            && updates.any(|update| writes_ephemeral(&self.position.graph, update));
-        let (state, mut merge) = self.begin_single_merge(writes)?;
-        let merged = merge.single(state, node, done);
-        if merged.is_ok() {
-            self.keep(keeps);
-            self.lay_down();
-        } else {
-            self.position.graph.unstage();
-            self.position.frontier = frontier.unwrap_or_default();
-            self.undo_merge(before);
+    /// A superstep of several tasks, or one that goes on where an earlier call stopped.
+    pub(super) async fn many(&mut self) -> Result<Option<Pause>, Error> {
+        self.buffers.ends.begin(self.position.frontier.len());
+        let chosen = self.take_left_over()?;
+        let chosen = self.take_skipped(chosen)?;
+        let mut ends = std::mem::take(&mut self.buffers.ends);
+        let mut journal = self.records.journal.take();
+        let before: Vec<Handled> = ends.handled.iter().map(Handled::copy).collect();
+        let (step, frontier) = (self.position.step, &self.position.frontier);
+        let count = chosen.as_ref().map_or(frontier.len(), Vec::len);
+        let tasks = (0..count).map(|at| {
+            let index = chosen.as_ref().map_or(at as u32, |chosen| chosen[at]);
+            let (node, input) = frontier.task(index as usize);
+            let handled = handled(&before, index);
+            let (node, handles) = handled.map_or((node, false), |handled| (handled.handler, true));
+            let request = TaskRequest { step, node, index, attempt: 1, handles };
+            ToRun { request, input, failure: handled.map(|handled| &handled.failure) }
+        });
+        let (core, shared, nowhere) =
+            (&self.position.graph, &*self.runtime.shared, nowhere(&self.runtime.shared, step));
+        let mut ledger =
+            SuperstepLedger { core, frontier, journal: journal.as_mut(), ends: &mut ends, shared, nowhere };
+        ledger.store().await?;
+        let mut halt = self.listeners.halt.take();
+        let cut = self.executor().many(tasks, &mut ledger, halt.as_deref_mut()).await;
+        self.listeners.halt = halt;
+        self.records.journal = journal;
+        self.buffers.ends = ends;
+        let cut = cut?;
+        if cut.is_none() && self.buffers.ends.not_done.is_empty() {
+            self.merge_many()?;
+            return Ok(None);
         }
-        merged
-    }
-
-    /// The state and what else the merge of an only task changes. The task is done, so its frontier becomes
-    /// the next one where it stands.
-    #[inline]
-    pub(super) fn begin_single_merge(&mut self, writes: bool) -> Result<(&mut S, Merge<'_, S>), Error> {
-        self.position.frontier.clear();
-        let now = now(&self.position.graph, &self.runtime.shared);
-        let state = begin_merge(
-            &self.position.graph,
-            &mut self.position.state,
-            &mut self.records.journal,
-            &mut self.buffers.ephemeral,
-            writes,
-        )?;
-        let merge = Merge {
-            core: &self.position.graph,
-            joins: &mut self.position.joins,
-            next: &mut self.position.frontier,
-            recorder: Recorder::of(&mut self.records.journal, &mut self.records.trace),
-            gotos: &mut self.buffers.gotos,
-            merging: &mut self.position.merging,
-            now,
-        };
-        Ok((state, merge))
+        let late = cut.map(|cut| (cut, self.late()));
+        let pause = Box::pin(self.pause()).await?;
+        match late {
+            None => Ok(Some(pause)),
+            Some((cut, late)) => {
+                cut_off(cut, late.iter().map(|node| self.position.graph.name(*node))).map(Some)
+            }
+        }
     }
 }

@@ -1,10 +1,14 @@
 //! What an eager run has open: activations, groups of dispatches, and who wrote which channel last. Plain
 //! data; it knows neither states nor futures.
 
+pub(crate) mod order;
+pub(crate) mod record;
+
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
-use crate::engine::plan::{Frontier, TaskLeft};
+use crate::engine::frontier::Frontier;
+use crate::engine::left_over::TaskLeft;
 use crate::failure::Failure;
 use crate::graph::run_graph::RunGraph;
 use crate::record::header::StoredState;

@@ -1,13 +1,11 @@
 //! Between two supersteps: what may end the call there, and how the caller is told.
 
-use std::sync::atomic::Ordering;
-
 use crate::engine::host::TaskRunner;
 use crate::engine::stored::told;
 use crate::engine::{Loop, Pause};
 use crate::error::Error;
 use crate::state::State;
-use crate::words::{Interrupt, InterruptKind, StopReason, StoredStop};
+use crate::words::{Interrupt, InterruptKind, StoredStop};
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// What may end the call between two supersteps. Static interrupts come before the limit and the token:
@@ -31,23 +29,6 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         self.used_up().map(Pause::Stopped)
     }
 
-    /// Whether a node or a limit asks the call to end.
-    #[inline]
-    pub(super) fn used_up(&self) -> Option<StopReason> {
-        if self.runtime.shared.drains.load(Ordering::Acquire) {
-            return Some(StopReason::Drained);
-        }
-        if self.position.step >= self.runtime.shared.max_supersteps {
-            return Some(StopReason::Limit);
-        }
-        if self.runtime.shared.spending.has_budget()
-            && self.runtime.shared.spending.is_used_up(self.position.step)
-        {
-            return Some(StopReason::Budget);
-        }
-        None
-    }
-
     pub(super) fn break_before(&mut self) -> Option<Pause> {
         let past = std::mem::take(&mut self.inheritance.past_breaks);
         let breaks = self.position.graph.breaks.as_ref().filter(|_| !past)?;
@@ -66,11 +47,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         self.static_interrupts(stops, InterruptKind::After)
     }
 
-    pub(super) fn static_interrupts(
-        &self,
-        nodes: impl Iterator<Item = u32>,
-        kind: InterruptKind,
-    ) -> Option<Pause> {
+    fn static_interrupts(&self, nodes: impl Iterator<Item = u32>, kind: InterruptKind) -> Option<Pause> {
         let mut interrupts: Vec<Interrupt> = Vec::new();
         for node in nodes {
             let name = self.position.graph.name(node);

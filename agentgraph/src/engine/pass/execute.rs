@@ -1,18 +1,18 @@
 //! Starting a node: calling it with the outputs it depends on, and polling it once where it stands.
 
-use crate::dependency::{Output, PassInput};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use tracing::level_filters::LevelFilter;
 
-use super::Pass;
 use crate::context::TaskRequest;
 use crate::dependency::deps::{Deps, Held, Slot};
 use crate::dependency::node::{Kind, begin};
 use crate::dependency::outputs::{Outputs, OutputsUpdate};
 use crate::dependency::wiring::Entry;
+use crate::dependency::{Output, PassInput};
 use crate::engine::host::in_span;
+use crate::engine::pass::Pass;
 use crate::engine::running::Running;
 use crate::error::{BoxError, Error};
 use crate::extract::Task;

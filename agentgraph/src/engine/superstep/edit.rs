@@ -1,41 +1,24 @@
-//! Edits: a checkpoint that no task wrote.
+//! Edits of a thread whose run has supersteps. They end the superstep that is open, or leave it as it is.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
 
+use crate::engine::Loop;
+use crate::engine::actors::{Actors, Handled, handled};
+use crate::engine::call::edit::Behind;
 use crate::engine::done::{Done, node_to_act_as, resolve};
 use crate::engine::ends::id_of;
+use crate::engine::frontier::{Dispatched, Frontier};
 use crate::engine::host::TaskRunner;
 use crate::engine::lifetimes::begin_merge;
 use crate::engine::load::{finished_step, proposed, stuck_in};
-use crate::engine::plan::{Actors, Dispatched, Frontier, Handled, StepPlace, handled};
 use crate::engine::stored::{CALL, OF_RUN, memories_of, to_bytes};
+use crate::engine::task_id::StepPlace;
 use crate::engine::uses::keep_overwrites;
-use crate::engine::{Loop, Pause};
 use crate::error::Error;
-use crate::graph::joins::Joins;
 use crate::record::header::StoredStuck;
+use crate::state::State;
 use agentgraph_checkpoint::header::StoredMemories;
 use agentgraph_checkpoint::{PendingWrite, Source};
-
-use crate::state::State;
-use crate::words::{Interrupt, InterruptKind};
-
-/// What is changed, and where the thread stands then.
-pub(crate) enum Edit<S: State> {
-    /// Where it stood.
-    Here(Option<S::Update>),
-    /// Where these nodes lead.
-    As(Vec<(Cow<'static, str>, S::Update)>),
-    AsStart(S::Update),
-    AsEnd(S::Update),
-}
-
-/// What the tasks of the edited checkpoint left behind, and where it stands.
-pub(crate) struct Behind<'a> {
-    pub(crate) place: StepPlace<'a>,
-    pub(crate) writes: Vec<PendingWrite>,
-}
 
 /// A task of the superstep that an edit ends.
 struct Ended<S: State> {
@@ -52,83 +35,9 @@ struct Ended<S: State> {
 }
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
-    /// Commits the edit. `behind` is what stays with an edit that moves nothing.
-    pub(crate) async fn edit(&mut self, edit: Edit<S>, behind: Option<Behind<'_>>) -> Result<(), Error> {
-        match edit {
-            Edit::Here(update) => self.edit_here(update, behind).await,
-            Edit::As(writers) if self.position.eager.is_some() => self.edit_flow_as(writers).await,
-            Edit::As(writers) => self.edit_as(writers, behind).await,
-            Edit::AsStart(input) => {
-                self.clear_frontier();
-                self.end_edits();
-                self.begin_input(input)?;
-                self.commit(Source::Update, None).await
-            }
-            Edit::AsEnd(update) => {
-                self.begin_record();
-                for finished in self.finished_updates(behind)? {
-                    self.write(finished)?;
-                }
-                self.write(update)?;
-                self.clear_frontier();
-                self.end_edits();
-                self.commit(Source::Update, None).await
-            }
-        }
-    }
-
-    /// The run is over, and its temporary edits with it.
-    fn end_edits(&mut self) {
-        self.position.graph.edited = None;
-        self.runtime.shared.see().overlay = None;
-        if let Some(journal) = &mut self.records.journal {
-            journal.forget_edits();
-        }
-    }
-
-    fn clear_frontier(&mut self) {
-        self.position.frontier = Frontier::default();
-        self.position.joins = Joins::of(&self.position.graph.topology);
-        if self.position.eager.is_some() {
-            self.clear_flow();
-        }
-    }
-
-    async fn edit_here(
-        &mut self,
-        update: Option<S::Update>,
-        behind: Option<Behind<'_>>,
-    ) -> Result<(), Error> {
-        let source = if update.is_some() { Source::Update } else { Source::Fork };
-        if self.position.eager.is_some() {
-            self.edit_flow(update.is_some(), behind.as_ref().map(|behind| behind.place));
-        }
-        match update {
-            Some(update) => {
-                self.begin_record();
-                self.write(update)?;
-            }
-            None => self.begin_record(),
-        }
-        let mut moved = behind.map(|behind| self.moved(behind)).unwrap_or_default();
-        if self.position.eager.is_some() {
-            moved.extend(self.asked_in_flow(&HashSet::new())?);
-        }
-        if let Some(journal) = &mut self.records.journal {
-            journal.carry(moved);
-        }
-        let halted = std::mem::take(&mut self.inheritance.halted).into_iter();
-        let halts: Vec<_> = halted.map(|node| Interrupt::fixed(node, InterruptKind::After)).collect();
-        let stop = (!halts.is_empty()).then_some(Pause::Interrupted(halts));
-        match self.try_commit(source, None, stop.as_ref())? {
-            Some(prepared) => self.commit_later(prepared).await,
-            None => Ok(()),
-        }
-    }
-
     /// Ends the superstep that is open as if these nodes had returned the updates. What has finished of it is
     /// merged with them: it is never run again, so it would be lost. What has not finished is given up.
-    async fn edit_as(
+    pub(in crate::engine) async fn edit_as(
         &mut self,
         writers: Vec<(Cow<'static, str>, S::Update)>,
         behind: Option<Behind<'_>>,
@@ -207,7 +116,10 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 
     /// What these tasks wrote.
-    fn finished_updates(&mut self, behind: Option<Behind<'_>>) -> Result<Vec<S::Update>, Error> {
+    pub(in crate::engine) fn finished_updates(
+        &mut self,
+        behind: Option<Behind<'_>>,
+    ) -> Result<Vec<S::Update>, Error> {
         let mut done = Vec::new();
         for (index, task) in (0..).zip(self.finished_beside(behind)?) {
             self.note_memories(index, task.memories);
@@ -240,7 +152,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     /// The writes of a checkpoint's tasks, under the ids that the tasks have on the next one; and those of
     /// the run.
-    fn moved(&self, behind: Behind<'_>) -> Vec<PendingWrite> {
+    pub(in crate::engine) fn moved(&self, behind: Behind<'_>) -> Vec<PendingWrite> {
         let (of_run, mut of_tasks): (Vec<_>, Vec<_>) =
             behind.writes.into_iter().partition(|write| write.task == OF_RUN);
         let Some(journal) = &self.records.journal else { return Default::default() };

@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use crate::engine::Loop;
 use crate::engine::host::TaskRunner;
-use crate::engine::load::finished_step;
 #[cfg(feature = "validate")]
-use crate::engine::plan::TaskLeft;
+use crate::engine::left_over::TaskLeft;
+use crate::engine::load::finished_step;
 use crate::engine::stored::StoredAnswer;
 use crate::error::{Code, Error};
 use crate::state::State;
@@ -132,6 +132,19 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             self.inheritance.left_over.entry(id.task).or_default().take(id.n, StoredAnswer::Given(value));
         }
         Ok((writes, writes_inside))
+    }
+
+    /// The interrupts that an unfinished pass waits for.
+    fn open_in_pass(&self) -> Vec<InterruptId> {
+        let open = self.inheritance.left_over.iter().flat_map(|(task, left)| {
+            left.open().map(|(n, request)| {
+                let node = self.position.graph.by_name.get(&*request.node).copied();
+                (node.unwrap_or(u32::MAX), InterruptId { task: *task, n: *n })
+            })
+        });
+        let mut open: Vec<_> = open.collect();
+        open.sort_unstable();
+        open.into_iter().map(|(_, id)| id).collect()
     }
 
     #[cfg(feature = "validate")]

@@ -17,8 +17,7 @@ use crate::engine::halt::{Cut, Halt};
 use crate::engine::host::TaskRunner;
 use crate::engine::running::{Running, beside, next};
 use crate::engine::runtime::TaskRuntime;
-use crate::error::OwnError;
-use crate::error::{BoxError, Code, Error, caused_by};
+use crate::error::{BoxError, Code, Error, OwnError, caused_by};
 use crate::extract::{InputError, MissingDep, Task};
 use crate::failure::Failure;
 use crate::graph::run_graph::RunGraph;
@@ -29,8 +28,7 @@ use crate::run::event::{EventKind, EventQueue};
 use crate::session::MissingSession;
 use crate::state::State;
 use crate::step::{Command, Goto, InputValue, Step, ToParent};
-use crate::words::TaskEnd;
-use crate::words::{EditError, InterruptId};
+use crate::words::{EditError, InterruptId, TaskEnd};
 use agentgraph_checkpoint::TaskId;
 
 /// Why a task is not done.
