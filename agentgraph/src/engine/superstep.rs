@@ -12,11 +12,11 @@ mod merge;
 mod plan;
 
 use std::future::poll_fn;
-use std::task::Poll;
+use std::task::{Context, Poll};
 
 use crate::engine::actors::Actors;
 use crate::engine::host::TaskRunner;
-use crate::engine::superstep::express::Exit;
+use crate::engine::journal::Prepared;
 use crate::engine::{Loop, Pause, STEPS_WITHOUT_YIELD, cut_off};
 use crate::error::Error;
 use crate::policy::CatchPanic;
@@ -25,38 +25,34 @@ use crate::words::{Interrupt, InterruptKind, StopReason};
 use agentgraph_checkpoint::Source;
 use agentgraph_checkpoint::services::yield_now;
 
-/// How a superstep of one task stands.
-enum Single<S: State> {
-    /// Its update is in the state, and the frontier is the next one.
-    Merged,
-    /// It failed or waits: its end is in the scratch.
+/// How far a superstep has come.
+enum Progress<S: State> {
+    /// It has not begun.
+    Boundary,
+    /// Its only task, of this node, was not ready at its first poll.
+    Pending(u32, CatchPanic<S>),
+    /// The update of its only task, of this node, is in the state, and the frontier is the next one.
+    Merged(u32),
+    /// Its only task failed or waits: the buffers say how it ended.
     NotDone,
-    /// It failed, and its handler is to run.
-    Handled,
-    /// It was not ready at its first poll.
-    Pending(CatchPanic<S>),
+    /// Its tasks are to run side by side, or its only task in a way that is not the usual one.
+    Several,
 }
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// Goes on from superstep to superstep until there is a reason to pause. What is rarely awaited is boxed,
     /// so that every run need not have room for it: the future of a short run would cost more than its steps.
     pub(crate) async fn supersteps(&mut self) -> Result<Pause, Error> {
-        if !self.inheritance.halted.is_empty() {
-            let nodes = std::mem::take(&mut self.inheritance.halted);
-            let interrupts = nodes.into_iter().map(|node| Interrupt::fixed(node, InterruptKind::After));
-            return self.tell(Pause::Interrupted(interrupts.collect())).await;
+        if let Some(pause) = self.take_halted() {
+            return self.tell(pause).await;
         }
         let is_express = self.is_express();
         loop {
-            let mut under_way = None;
-            if is_express && self.position.graph.edited.is_none() && self.has_one_new_task() {
-                match poll_fn(|cx| Poll::Ready(self.express(cx))).await? {
-                    Exit::Boundary => {}
-                    Exit::Pending(node, task) => under_way = Some((node, Single::Pending(task))),
-                    Exit::Ended(node, result) => under_way = Some((node, self.end_single(node, result)?)),
-                }
+            let mut progress = Progress::Boundary;
+            if is_express && self.may_go_express() {
+                progress = poll_fn(|cx| Poll::Ready(self.express(cx))).await?;
             }
-            if under_way.is_none() {
+            if let Progress::Boundary = progress {
                 if let Some(pause) = self.boundary() {
                     return match (pause, self.position.graph.limit_node()) {
                         (Pause::Stopped(StopReason::Limit), Some(node)) => {
@@ -66,61 +62,27 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                     };
                 }
                 self.begin_step();
-                if self.position.step.is_multiple_of(STEPS_WITHOUT_YIELD) {
-                    yield_now().await;
-                }
-                if self.has_one_new_task() {
-                    let (node, _) = self.position.frontier.task(0);
-                    let single = poll_fn(|cx| Poll::Ready(self.start_single(node, cx))).await?;
-                    under_way = Some((node, single));
-                }
+                progress = poll_fn(|cx| Poll::Ready(self.start_step(cx))).await?;
             }
-            let mut stop = None;
-            let mut several = under_way.is_none();
-            if let Some((node, mut single)) = under_way {
-                if let Single::Pending(task) = single {
-                    let result = match &mut self.listeners.halt {
-                        None => task.await,
-                        Some(halt) => match halt.until(task).await {
-                            Ok(result) => result,
-                            Err(cut) => return cut_off(cut, std::iter::once(self.position.graph.name(node))),
-                        },
-                    };
-                    single = self.end_single(node, result)?;
-                }
-                match single {
-                    Single::Merged if self.position.graph.breaks.is_some() => {
-                        stop = self.break_after(&[node])
-                    }
-                    Single::Merged => {}
-                    Single::Handled => several = true,
-                    _ => return Box::pin(self.pause()).await,
-                }
+            if let Progress::Pending(node, task) = progress {
+                let result = match &mut self.listeners.halt {
+                    None => Ok(task.await),
+                    Some(halt) => halt.until(task).await,
+                };
+                progress = match result {
+                    Ok(result) => self.end_single(node, result)?,
+                    Err(cut) => return cut_off(cut, std::iter::once(self.position.graph.name(node))),
+                };
             }
-            if several {
-                if let Some(pause) = self.many().await? {
-                    return Ok(pause);
-                }
-                std::mem::swap(&mut self.position.frontier, &mut self.buffers.next);
-                if self.position.graph.breaks.is_some() {
-                    let (frontier, handled) = (&self.buffers.next, &self.buffers.ends.handled[..]);
-                    let actors = Actors { frontier, handled };
-                    let ended: Vec<u32> = (0..frontier.len()).map(|index| actors.node(index)).collect();
-                    stop = self.break_after(&ended);
-                }
-                self.buffers.next.clear();
-                self.buffers.ends.handled.clear();
-            }
-            self.position.merging = false;
-            self.position.merged = self.position.step;
-            self.runtime.shared.control.clear();
-            if self.records.trace.is_some() {
-                self.close_trace()?;
-            }
-            self.announce_values();
-            if self.records.journal.is_some()
-                && let Some(prepared) = self.try_commit(Source::Loop, None, stop.as_ref())?
-            {
+            let stop = match progress {
+                Progress::Merged(node) => self.break_after(&[node]),
+                Progress::NotDone => return Box::pin(self.pause()).await,
+                _ => match self.many().await? {
+                    Some(pause) => return Ok(pause),
+                    None => self.take_next_frontier(),
+                },
+            };
+            if let Some(prepared) = self.close_step(stop.as_ref())? {
                 Box::pin(self.commit_later(prepared)).await?;
             }
             if let Some(pause) = stop {
@@ -129,7 +91,23 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             if let Some(events) = &self.listeners.events {
                 events.room().await;
             }
+            if self.position.step.is_multiple_of(STEPS_WITHOUT_YIELD) {
+                yield_now().await;
+            }
         }
+    }
+
+    /// The static interrupt that stopped an earlier call whose caller was not told.
+    fn take_halted(&mut self) -> Option<Pause> {
+        let nodes = std::mem::take(&mut self.inheritance.halted);
+        let interrupts = nodes.into_iter().map(|node| Interrupt::fixed(node, InterruptKind::After));
+        let interrupts: Vec<_> = interrupts.collect();
+        (!interrupts.is_empty()).then_some(Pause::Interrupted(interrupts))
+    }
+
+    #[inline]
+    fn may_go_express(&self) -> bool {
+        self.position.graph.edited.is_none() && self.has_one_new_task()
     }
 
     /// The superstep to come is one task, which nothing was heard of in an earlier call.
@@ -139,5 +117,48 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             && self.inheritance.left_over.is_empty()
             && self.buffers.ends.handled.is_empty()
             && !self.skips_some()
+    }
+
+    /// Starts a superstep that is one task.
+    #[inline]
+    fn start_step(&mut self, cx: &mut Context<'_>) -> Result<Progress<S>, Error> {
+        if self.has_one_new_task() {
+            let (node, _) = self.position.frontier.task(0);
+            self.start_single(node, cx)
+        } else {
+            Ok(Progress::Several)
+        }
+    }
+
+    /// Goes on to the frontier that a superstep of several tasks has made. Gives the static interrupt that
+    /// comes after one of them.
+    fn take_next_frontier(&mut self) -> Option<Pause> {
+        std::mem::swap(&mut self.position.frontier, &mut self.buffers.next);
+        let mut stop = None;
+        if self.position.graph.breaks.is_some() {
+            let (frontier, handled) = (&self.buffers.next, &self.buffers.ends.handled[..]);
+            let actors = Actors { frontier, handled };
+            let ended: Vec<u32> = (0..frontier.len()).map(|index| actors.node(index)).collect();
+            stop = self.break_after(&ended);
+        }
+        self.buffers.next.clear();
+        self.buffers.ends.handled.clear();
+        stop
+    }
+
+    /// The superstep is merged. Gives its record, if the store has to be awaited for it.
+    #[inline]
+    fn close_step(&mut self, stop: Option<&Pause>) -> Result<Option<Prepared>, Error> {
+        self.position.merging = false;
+        self.position.merged = self.position.step;
+        self.runtime.shared.control.clear();
+        if self.records.trace.is_some() {
+            self.close_trace()?;
+        }
+        self.announce_values();
+        match self.records.journal {
+            None => Ok(None),
+            Some(_) => self.try_commit(Source::Loop, None, stop),
+        }
     }
 }

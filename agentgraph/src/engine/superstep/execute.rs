@@ -9,7 +9,7 @@ use crate::engine::ends::SuperstepLedger;
 use crate::engine::executor::{Ledger, ToRun};
 use crate::engine::host::TaskRunner;
 use crate::engine::lifetimes::writes_ephemeral;
-use crate::engine::superstep::Single;
+use crate::engine::superstep::Progress;
 use crate::engine::{Loop, Pause, cut_off, nowhere};
 use crate::error::Error;
 use crate::extract::Task;
@@ -22,7 +22,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// Starts the only task of a superstep, and merges what it gives if it is ready. In one poll and with no
     /// async function of its own, which would cost more than the rest of it.
     #[inline]
-    pub(super) fn start_single(&mut self, node: u32, cx: &mut Context<'_>) -> Result<Single<S>, Error> {
+    pub(super) fn start_single(&mut self, node: u32, cx: &mut Context<'_>) -> Result<Progress<S>, Error> {
         let started = guarded(|guard| {
             let (_, input) = self.position.frontier.task(0);
             let request = self.single_request(node);
@@ -38,14 +38,14 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                     guard.lift();
                     self.end_single(node, result)
                 }
-                Poll::Pending => Ok(Single::Pending(CatchPanic::of(future))),
+                Poll::Pending => Ok(Progress::Pending(node, CatchPanic::of(future))),
             }
         });
         started.unwrap_or_else(|panicked| self.end_single_slowly(node, Err(panicked.into())))
     }
 
     #[inline]
-    pub(super) fn end_single(&mut self, node: u32, result: NodeResult<S>) -> Result<Single<S>, Error> {
+    pub(super) fn end_single(&mut self, node: u32, result: NodeResult<S>) -> Result<Progress<S>, Error> {
         let plain = !self.runtime.shared.control.in_use()
             && self.listeners.events.is_none()
             && self.position.graph.edited.is_none();
@@ -55,18 +55,22 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                     self.position.graph.has_ephemeral && writes_ephemeral(&self.position.graph, &update);
                 let (state, mut merge) = self.begin_single_merge(writes)?;
                 merge.update(state, node, update)?;
-                Ok(Single::Merged)
+                Ok(Progress::Merged(node))
             }
             result => self.end_single_slowly(node, result),
         }
     }
 
     /// What did not just return an update, or is watched.
-    pub(super) fn end_single_slowly(&mut self, node: u32, result: NodeResult<S>) -> Result<Single<S>, Error> {
+    pub(super) fn end_single_slowly(
+        &mut self,
+        node: u32,
+        result: NodeResult<S>,
+    ) -> Result<Progress<S>, Error> {
         match self.executor().end(self.single_request(node), result) {
             Ok(done) => {
                 self.merge_single(node, done)?;
-                Ok(Single::Merged)
+                Ok(Progress::Merged(node))
             }
             Err(why) => {
                 let request = self.single_request(node);
@@ -75,11 +79,11 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                     if let Some(events) = &self.listeners.events {
                         events.hand_over(0, self.acting(0));
                     }
-                    return Ok(Single::Handled);
+                    return Ok(Progress::Several);
                 }
                 self.buffers.ends.begin(1);
                 self.buffers.ends.not_done.push((0, why));
-                Ok(Single::NotDone)
+                Ok(Progress::NotDone)
             }
         }
     }
@@ -106,9 +110,11 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             (&self.position.graph, &*self.runtime.shared, nowhere(&self.runtime.shared, step));
         let mut ledger =
             SuperstepLedger { core, frontier, journal: journal.as_mut(), ends: &mut ends, shared, nowhere };
-        ledger.store().await?;
         let mut halt = self.listeners.halt.take();
-        let cut = self.executor().many(tasks, &mut ledger, halt.as_deref_mut()).await;
+        let cut = match ledger.store().await {
+            Ok(()) => self.executor().many(tasks, &mut ledger, halt.as_deref_mut()).await,
+            Err(error) => Err(error),
+        };
         self.listeners.halt = halt;
         self.records.journal = journal;
         self.buffers.ends = ends;

@@ -14,6 +14,7 @@ use crate::engine::merge::Merge;
 use crate::engine::position::Position;
 use crate::engine::recorder::Recorder;
 use crate::engine::runtime::TaskRuntime;
+use crate::engine::superstep::Progress;
 use crate::engine::{Loop, STEPS_WITHOUT_YIELD};
 use crate::error::Error;
 use crate::extract::Task;
@@ -23,7 +24,7 @@ use crate::state::State;
 use crate::step::Step;
 
 /// Why the express way ends.
-pub(super) enum Exit<S: State> {
+enum Exit<S: State> {
     /// At a boundary between two supersteps.
     Boundary,
     /// The task of a superstep was not ready at its first poll.
@@ -48,7 +49,15 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 
     /// Goes on as long as each superstep is one task that is ready and returns an update.
-    pub(super) fn express(&mut self, cx: &mut Context<'_>) -> Result<Exit<S>, Error> {
+    pub(super) fn express(&mut self, cx: &mut Context<'_>) -> Result<Progress<S>, Error> {
+        match self.ready_steps(cx)? {
+            Exit::Boundary => Ok(Progress::Boundary),
+            Exit::Pending(node, task) => Ok(Progress::Pending(node, task)),
+            Exit::Ended(node, result) => self.end_single(node, result),
+        }
+    }
+
+    fn ready_steps(&mut self, cx: &mut Context<'_>) -> Result<Exit<S>, Error> {
         let Loop { position, runtime, buffers, .. } = self;
         let Position { graph: core, state, frontier, joins, step: at, merged, merging, .. } = position;
         let TaskRuntime { runner, shared, .. } = &*runtime;
