@@ -52,8 +52,8 @@ use crate::engine::actors::Actors;
 use crate::engine::buffers::Buffers;
 use crate::engine::driver::Driver;
 use crate::engine::ends::id_of;
-use crate::engine::executor::{Executor, Left};
-use crate::engine::halt::Cut;
+use crate::engine::executor::{Executor, ParentExit};
+use crate::engine::halt::Cutoff;
 use crate::engine::host::TaskRunner;
 use crate::engine::inheritance::Inheritance;
 use crate::engine::journal::Journal;
@@ -101,10 +101,10 @@ fn nowhere(shared: &RunShared, step: u64) -> StepPlace<'_> {
 }
 
 /// What cut a superstep off, in which these nodes were still to end.
-fn cut_off<'a>(cut: Cut, late: impl Iterator<Item = &'a str>) -> Result<Pause, Error> {
+fn cut_off<'a>(cut: Cutoff, late: impl Iterator<Item = &'a str>) -> Result<Pause, Error> {
     match cut {
-        Cut::Stop(reason) => Ok(Pause::Stopped(reason)),
-        Cut::StepTimeout(limit) => {
+        Cutoff::Stop(reason) => Ok(Pause::Stopped(reason)),
+        Cutoff::StepTimeout(limit) => {
             let mut nodes: Vec<String> = late.map(|node| format!("`{node}`")).collect();
             nodes.dedup();
             let problem = format!(
@@ -123,7 +123,7 @@ pub(crate) enum Pause {
     Interrupted(Vec<Interrupt>),
     Stopped(StopReason),
     /// A run inside a task was left for the graph around it.
-    Left(Left),
+    Left(ParentExit),
 }
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {

@@ -20,7 +20,7 @@ use tower_service::Service;
 use crate::error::BoxError;
 use crate::extract::{FromTask, Requirement, Task};
 use crate::failure::KeptError;
-use crate::layer::{Layered, NodeCall, NodeService};
+use crate::layer::{LayeredNode, NodeCall, NodeService};
 use crate::node::inner::AnyGraph;
 use crate::policy::{OnEnd, Policies, RetryPolicy};
 use crate::state::State;
@@ -277,7 +277,7 @@ impl<S: State> Node<S> {
         <L::Service as Service<NodeCall<S>>>::Future: Send + 'static,
     {
         let service = layer.layer(NodeService::new(self.call));
-        Node { call: Arc::new(Layered::new(service)), settings: self.settings }
+        Node { call: Arc::new(LayeredNode::new(service)), settings: self.settings }
     }
 }
 

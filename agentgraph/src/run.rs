@@ -48,9 +48,9 @@ use crate::engine::host::{LocalRunner, TaskRunner};
 use crate::error::{Code, Error};
 use crate::persistence::lease::{Ground, Taken};
 use crate::policy::Siblings;
-use crate::run::begin::{Start, Thread};
+use crate::run::begin::{CallRequest, Thread};
 use crate::run::event::EventQueue;
-use crate::run::ready::{OnThread, Ready};
+use crate::run::ready::{OpenedThread, PreparedCall};
 use crate::run::stream::EventStream;
 use crate::state::State;
 use crate::step::MakeEdits;
@@ -74,7 +74,7 @@ const STREAM_CAPACITY: usize = 64;
 #[must_use = "a run does nothing until it is awaited or streamed"]
 pub struct RunBuilder<S: State, O = S> {
     graph: CompiledGraph<S>,
-    start: Result<Start<S>, Error>,
+    start: Result<CallRequest<S>, Error>,
     thread: Option<Arc<str>>,
     max_supersteps: u64,
     max_concurrency: usize,
@@ -96,7 +96,7 @@ pub struct RunBuilder<S: State, O = S> {
 }
 
 impl<S: State> RunBuilder<S> {
-    fn new(graph: CompiledGraph<S>, start: Result<Start<S>, Error>) -> Self {
+    fn new(graph: CompiledGraph<S>, start: Result<CallRequest<S>, Error>) -> Self {
         RunBuilder {
             graph,
             start,
@@ -121,11 +121,11 @@ impl<S: State> RunBuilder<S> {
     }
 
     pub(crate) fn invoke(graph: CompiledGraph<S>, input: S::Update) -> Self {
-        Self::new(graph, Ok(Start::Invoke(input)))
+        Self::new(graph, Ok(CallRequest::Invoke(input)))
     }
 
     pub(crate) fn resume(graph: CompiledGraph<S>, answer: impl Serialize) -> Self {
-        Self::new(graph, answer_value(answer).map(|value| Start::Resume(Answers::Bare(value))))
+        Self::new(graph, answer_value(answer).map(|value| CallRequest::Resume(Answers::Bare(value))))
     }
 
     pub(crate) fn resume_many<A: Serialize>(
@@ -134,20 +134,20 @@ impl<S: State> RunBuilder<S> {
     ) -> Self {
         let answers = answers.into_iter().map(|(id, answer)| Ok((id, answer_value(answer)?)));
         let answers: Result<Vec<_>, Error> = answers.collect();
-        Self::new(graph, answers.map(|answers| Start::Resume(Answers::ById(answers))))
+        Self::new(graph, answers.map(|answers| CallRequest::Resume(Answers::ById(answers))))
     }
 
     pub(crate) fn proceed(graph: CompiledGraph<S>) -> Self {
-        Self::new(graph, Ok(Start::Proceed))
+        Self::new(graph, Ok(CallRequest::Proceed))
     }
 
-    pub(crate) fn edit(graph: CompiledGraph<S>, start: Start<S>) -> Self {
+    pub(crate) fn edit(graph: CompiledGraph<S>, start: CallRequest<S>) -> Self {
         Self::new(graph, Ok(start))
     }
 
     /// Makes what tasks left behind in a copy of a thread the copy's own.
     pub(crate) fn adopt(graph: CompiledGraph<S>, from: &str) -> Self {
-        let edit = Self::edit(graph, Start::Edit(Edit::Here(None)));
+        let edit = Self::edit(graph, CallRequest::Edit(Edit::Here(None)));
         RunBuilder { copied_from: Some(Arc::from(from)), ..edit }
     }
 
@@ -159,7 +159,7 @@ impl<S: State> RunBuilder<S> {
 
     /// Changes the input of a call that has one.
     pub(crate) fn with_input(mut self, change: impl FnOnce(&mut S::Update) -> Result<(), Error>) -> Self {
-        if let Ok(Start::Invoke(input)) = &mut self.start
+        if let Ok(CallRequest::Invoke(input)) = &mut self.start
             && let Err(error) = change(input)
         {
             self.start = Err(error);
@@ -441,24 +441,24 @@ impl<S: State> RunBuilder<S> {
             gen_ai.conversation.id = thread.as_deref(),
         );
         let outcome = match self.way(events) {
-            Ok(Way::Alone(mut ready)) => {
+            Ok(Drive::Alone(mut ready)) => {
                 let driven = ready.drive_to_the_end().instrument(span).await;
                 ready.outcome(driven)
             }
-            Ok(Way::Further(run)) => run.instrument(span).await,
+            Ok(Drive::Further(run)) => run.instrument(span).await,
             Err(error) => Err(error),
         };
         outcome.map(|outcome| outcome.map(O::from)).map_err(|error| error.on_thread(thread.as_deref()))
     }
 
-    fn way(self, events: Option<Arc<EventQueue<S>>>) -> Result<Way<S>, Error> {
+    fn way(self, events: Option<Arc<EventQueue<S>>>) -> Result<Drive<S>, Error> {
         match (self.graph.host.clone(), self.graph.persistence.is_some()) {
-            (None, false) => Ok(Way::Alone(Box::new(self.make_ready_alone(LocalRunner, events)?))),
-            (None, true) => Ok(Way::Further(Box::pin(self.run_kept(LocalRunner, events)))),
-            (Some(host), true) => Ok(Way::Further(Box::pin(self.run_kept(host, events)))),
+            (None, false) => Ok(Drive::Alone(Box::new(self.make_ready_alone(LocalRunner, events)?))),
+            (None, true) => Ok(Drive::Further(Box::pin(self.run_kept(LocalRunner, events)))),
+            (Some(host), true) => Ok(Drive::Further(Box::pin(self.run_kept(host, events)))),
             (Some(host), false) => {
                 let mut ready = Box::new(self.make_ready_alone(host, events)?);
-                Ok(Way::Further(Box::pin(async move {
+                Ok(Drive::Further(Box::pin(async move {
                     let driven = ready.drive_to_the_end().await;
                     ready.outcome(driven)
                 })))
@@ -471,7 +471,7 @@ impl<S: State> RunBuilder<S> {
         mut self,
         runner: R,
         events: Option<Arc<EventQueue<S>>>,
-    ) -> Result<Ready<S, R>, Error> {
+    ) -> Result<PreparedCall<S, R>, Error> {
         let start = self.take_start()?;
         match self.from {
             Some(_) => Err(view::no_checkpointer()),
@@ -479,8 +479,8 @@ impl<S: State> RunBuilder<S> {
         }
     }
 
-    fn take_start(&mut self) -> Result<Start<S>, Error> {
-        std::mem::replace(&mut self.start, Ok(Start::Proceed))
+    fn take_start(&mut self) -> Result<CallRequest<S>, Error> {
+        std::mem::replace(&mut self.start, Ok(CallRequest::Proceed))
     }
 
     /// Runs it on its thread, which is nobody else's meanwhile.
@@ -502,7 +502,7 @@ impl<S: State> RunBuilder<S> {
             lease.through(persistence.behind()?);
         }
         let rolls_back =
-            replaces && self.when_busy == WhenBusy::RollBack && matches!(start, Start::Invoke(_));
+            replaces && self.when_busy == WhenBusy::RollBack && matches!(start, CallRequest::Invoke(_));
         let (from, fence, began_at) = (self.from, lease.fence, OnceLock::new());
         let work = async {
             let mut thread = match rolls_back && from.is_none() {
@@ -514,12 +514,13 @@ impl<S: State> RunBuilder<S> {
                 thread.is_copy_of(&graph.core, original)?;
             }
             began_at.get_or_init(|| thread.head());
-            let goes_on = from.is_none() && self.copied_from.is_none() && !matches!(start, Start::Invoke(_));
+            let goes_on =
+                from.is_none() && self.copied_from.is_none() && !matches!(start, CallRequest::Invoke(_));
             let inside = match graph.core.has_graphs {
                 true => Box::pin(thread.open_inside(&graph.core, goes_on)).await?,
                 false => Vec::new(),
             };
-            let found = OnThread { thread, fence, inside };
+            let found = OpenedThread { thread, fence, inside };
             let mut ready = match self.make_ready(start, Some(found), runner, events) {
                 Ok(ready) => Box::new(ready),
                 Err(refused) => return Err(lease.reason(refused).await),
@@ -545,9 +546,9 @@ impl<S: State> RunBuilder<S> {
 }
 
 /// How a call is carried out.
-enum Way<S: State> {
+enum Drive<S: State> {
     /// In this process, keeping nothing.
-    Alone(Box<Ready<S, LocalRunner>>),
+    Alone(Box<PreparedCall<S, LocalRunner>>),
     /// On its thread, or on a host: in a box, so that a run that needs neither does not carry what they need.
     Further(RunFuture<S>),
 }

@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 pub use before::BeforePass;
-pub(crate) use desk::{Desk, Made, Transaction};
+pub(crate) use desk::{Desk, SettledEdits, Transaction};
 
 use super::node::{DependencyNode, IntoDependencyNode};
 use super::outputs::Outputs;
@@ -42,7 +42,7 @@ impl<O, S> Clone for Op<O, S> {
 impl<O: Output, S: PassInput> Op<O, S> {
     /// # Errors
     /// It brings a function that is no node of a graph of these outputs.
-    pub(crate) fn of(edit: &GraphEdit, made: Option<edits::Made>) -> Result<Self, Rejection> {
+    pub(crate) fn of(edit: &GraphEdit, made: Option<edits::NodeValue>) -> Result<Self, Rejection> {
         let node = match made {
             None => None,
             Some(made) => Some(made.downcast::<DependencyNode<O, S>>().map_err(|_| {

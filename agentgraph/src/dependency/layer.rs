@@ -12,12 +12,12 @@ use super::base::{Base, Join, Pair};
 pub(crate) struct Layer {
     /// The id of the first node it adds.
     pub(crate) first: u32,
-    pub(crate) added: Vec<Added>,
+    pub(crate) added: Vec<AddedNode>,
     /// What names mean here: another node, or none any more.
     names: HashMap<Arc<str>, Option<u32>>,
     /// With their names.
     gone: HashMap<u32, Arc<str>>,
-    ends: HashMap<u32, Ends>,
+    ends: HashMap<u32, NodeEdges>,
     edges: HashSet<Pair>,
     cut: HashSet<Pair>,
     /// Places that nodes have in the order of the graph, where they differ.
@@ -31,14 +31,14 @@ pub(crate) struct Layer {
 
 /// A temporary node.
 #[derive(Clone, Debug)]
-pub(crate) struct Added {
+pub(crate) struct AddedNode {
     pub(crate) name: Arc<str>,
     pub(crate) join: Join,
 }
 
 /// The temporary edges at a node.
 #[derive(Clone, Debug, Default)]
-struct Ends {
+struct NodeEdges {
     /// The last is the first dependency.
     front: Vec<u32>,
     back: Vec<u32>,
@@ -69,7 +69,7 @@ impl Layer {
     pub(crate) fn add_node(&mut self, name: Arc<str>, join: Join) -> u32 {
         let id = self.end();
         self.names.insert(Arc::clone(&name), Some(id));
-        self.added.push(Added { name, join });
+        self.added.push(AddedNode { name, join });
         self.lenient |= join != Join::All;
         id
     }
@@ -162,7 +162,7 @@ impl<'a> Graph<'a> {
         self.layers.iter().any(|layer| layer.gone.contains_key(&node))
     }
 
-    pub(crate) fn added(self, node: u32) -> Option<&'a Added> {
+    pub(crate) fn added(self, node: u32) -> Option<&'a AddedNode> {
         let mut layers = self.layers.iter().rev();
         let layer = layers.find(|layer| node >= layer.first)?;
         layer.added.get((node - layer.first) as usize)

@@ -332,7 +332,7 @@ struct NoTask;
 /// An async node was called as if it were none. The loop never does.
 #[derive(Debug, thiserror::Error)]
 #[error("an async node was called without an await")]
-struct NotNow;
+struct AsyncCalled;
 
 macro_rules! function_nodes {
     ($kind:expr, $($argument:ident)*) => {
@@ -435,7 +435,7 @@ macro_rules! async_nodes {
             }
 
             fn call_now(&self, _: Deps<'_, O>, _: Option<&Task<'_, Outputs<O, S>>>) -> Result<O, BoxError> {
-                Err(NotNow.into())
+                Err(AsyncCalled.into())
             }
         }
     };

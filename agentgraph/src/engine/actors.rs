@@ -9,7 +9,7 @@ use crate::failure::Failure;
 #[derive(Clone, Copy)]
 pub(crate) struct Actors<'a> {
     pub(crate) frontier: &'a Frontier,
-    pub(crate) handled: &'a [Handled],
+    pub(crate) handled: &'a [Handover],
 }
 
 impl Actors<'_> {
@@ -25,7 +25,7 @@ impl Actors<'_> {
 
 /// A task that failed, and who stands in its place.
 #[derive(Debug)]
-pub(crate) struct Handled {
+pub(crate) struct Handover {
     pub(crate) index: u32,
     pub(crate) handler: u32,
     pub(crate) failure: Arc<Failure>,
@@ -33,20 +33,20 @@ pub(crate) struct Handled {
     pub(crate) stored: bool,
 }
 
-impl Handled {
+impl Handover {
     pub(crate) fn copy(&self) -> Self {
-        Handled { failure: Arc::clone(&self.failure), ..*self }
+        Handover { failure: Arc::clone(&self.failure), ..*self }
     }
 }
 
 /// Notes that one handles a task, in task order.
-pub(crate) fn add_handled(all: &mut Vec<Handled>, handled: Handled) {
+pub(crate) fn add_handled(all: &mut Vec<Handover>, handled: Handover) {
     let at = all.partition_point(|other| other.index < handled.index);
     all.insert(at, handled);
 }
 
 /// The one that handles the task at `index`.
-pub(crate) fn handled(all: &[Handled], index: u32) -> Option<&Handled> {
+pub(crate) fn handled(all: &[Handover], index: u32) -> Option<&Handover> {
     let at = all.binary_search_by_key(&index, |handled| handled.index).ok()?;
     all.get(at)
 }

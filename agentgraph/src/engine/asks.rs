@@ -1,7 +1,7 @@
 //! What a task asks, as pending writes. All of it is one write: the questions, and the answers that they
 //! void.
 
-use crate::context::{Asks, Refusal};
+use crate::context::{NewQuestions, Refusal};
 use crate::engine::stored::{StoredAnswer, StoredRequest, to_bytes};
 use crate::error::Error;
 use crate::words::Request;
@@ -11,7 +11,7 @@ use agentgraph_checkpoint::{PendingWrite, TaskId};
 pub(super) fn asks_writes(
     task: TaskId,
     node: &str,
-    asks: &Asks,
+    asks: &NewQuestions,
     sources: Option<&Vec<String>>,
 ) -> Result<Vec<PendingWrite>, Error> {
     let voided = asks.voided.iter().map(|n| StoredAnswer::Voided.write(task, *n));

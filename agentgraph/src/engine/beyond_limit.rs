@@ -1,8 +1,8 @@
 //! The superstep beyond the limit: the node that a graph keeps for the case that a call does not come to its
 //! end.
 
-use crate::context::Inside;
-use crate::engine::executor::NotDone;
+use crate::context::ChildPause;
+use crate::engine::executor::NoOutput;
 use crate::engine::host::TaskRunner;
 use crate::engine::lifetimes::writes_ephemeral;
 use crate::engine::{Loop, Pause, cut_off};
@@ -54,12 +54,12 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         };
         let done = match self.executor().end(request, result) {
             Ok(done) => done,
-            Err(NotDone::Inside(Inside::Stopped(reason))) => return Ok(Some(Pause::Stopped(reason))),
-            Err(NotDone::Leaves(left)) => return Ok(Some(Pause::Left(left))),
-            Err(NotDone::Failed(error) | NotDone::Inside(Inside::Broken(error))) => {
+            Err(NoOutput::Inside(ChildPause::Stopped(reason))) => return Ok(Some(Pause::Stopped(reason))),
+            Err(NoOutput::Leaves(left)) => return Ok(Some(Pause::Left(left))),
+            Err(NoOutput::Failed(error) | NoOutput::Inside(ChildPause::Broken(error))) => {
                 return Err(error.at_node(self.position.graph.name(node)));
             }
-            Err(NotDone::Waits(_) | NotDone::Refused { .. } | NotDone::Inside(Inside::Waits(..))) => {
+            Err(NoOutput::Waits(_) | NoOutput::Refused { .. } | NoOutput::Inside(ChildPause::Waits(..))) => {
                 let problem =
                     "it asks with `interrupt`, which the node for the limit cannot: nobody can answer it";
                 return Err(Error::new(Code::NodeFailed, problem).at_node(self.position.graph.name(node)));

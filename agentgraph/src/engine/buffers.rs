@@ -1,6 +1,6 @@
 //! [`Buffers`]: the memory of the superstep under way.
 
-use crate::engine::ends::Ends;
+use crate::engine::ends::StepResults;
 use crate::engine::frontier::Frontier;
 use crate::engine::uses::ChannelUses;
 use crate::state::State;
@@ -13,7 +13,7 @@ pub(crate) struct Buffers<S: State> {
     pub(super) next: Frontier,
     pub(super) gotos: Vec<Goto>,
     pub(super) uses: ChannelUses,
-    pub(super) ends: Ends<S>,
+    pub(super) ends: StepResults<S>,
     /// An ephemeral channel was written in the last superstep.
     pub(super) ephemeral: bool,
     /// The node for the limit is running.
@@ -30,7 +30,7 @@ impl<S: State> Default for Buffers<S> {
             next: Frontier::default(),
             gotos: Vec::new(),
             uses: ChannelUses::default(),
-            ends: Ends::default(),
+            ends: StepResults::default(),
             ephemeral: true,
             beyond_limit: false,
             is_due: false,

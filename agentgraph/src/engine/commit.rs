@@ -1,7 +1,7 @@
 //! When the loop commits, and what the end of a call has to store.
 
 use crate::engine::host::TaskRunner;
-use crate::engine::journal::{Commit, Journal, Prepared, Waited};
+use crate::engine::journal::{Commit, DeferredCommit, Journal, PreparedRecord};
 use crate::engine::stored::{OF_RUN, SPENT, to_bytes};
 use crate::engine::{Loop, Pause};
 use crate::error::Error;
@@ -68,7 +68,9 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// Stores what was put off, and from now on as it comes.
     pub(super) async fn end_waiting(&mut self) -> Result<(), Error> {
         let Some(journal) = &mut self.records.journal else { return Ok(()) };
-        let Some(Waited { source, abandoned, halt }) = journal.end_waiting().await? else { return Ok(()) };
+        let Some(DeferredCommit { source, abandoned, halt }) = journal.end_waiting().await? else {
+            return Ok(());
+        };
         let halts: Vec<_> =
             halt.into_iter().map(|node| Interrupt::fixed(node, InterruptKind::After)).collect();
         let stop = (!halts.is_empty()).then_some(Pause::Interrupted(halts));
@@ -95,7 +97,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         source: Source,
         abandoned: Option<RunId>,
         stop: Option<&Pause>,
-    ) -> Result<Option<Prepared>, Error> {
+    ) -> Result<Option<PreparedRecord>, Error> {
         let nest = self.runtime.shared.nest.as_deref();
         // What is put off and comes now may be followed by a superstep that is not merged.
         if let Some(nest) =
@@ -124,7 +126,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             _ => Vec::new(),
         };
         if journal.waits() {
-            journal.put_off(Waited { source, abandoned, halt });
+            journal.put_off(DeferredCommit { source, abandoned, halt });
             return Ok(None);
         }
         if let Some(trace) = &mut self.records.trace {
@@ -162,13 +164,13 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         Ok((!committed).then_some(prepared))
     }
 
-    pub(super) async fn commit_later(&mut self, prepared: Prepared) -> Result<(), Error> {
+    pub(super) async fn commit_later(&mut self, prepared: PreparedRecord) -> Result<(), Error> {
         if let Some(outer) = &self.runtime.shared.outer {
             outer.shared.store_changes(outer.request.step).await?;
         }
         let spent = self.counted();
         let Some(journal) = &mut self.records.journal else { return Ok(()) };
-        let Prepared { source, abandoned, sessions_used, ref halt, .. } = prepared;
+        let PreparedRecord { source, abandoned, sessions_used, ref halt, .. } = prepared;
         let (frontier, joins, sessions) =
             (&self.position.frontier, &self.position.joins, &self.runtime.shared.sessions);
         let flow = self.position.eager.as_ref().map(|eager| &eager.flow);

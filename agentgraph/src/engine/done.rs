@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::context::edits::Proposed;
+use crate::context::edits::ProposedEdit;
 use crate::error::{Code, Error, nearest};
 use crate::graph::run_graph::RunGraph;
 use crate::graph::topology::END_ID;
@@ -11,31 +11,31 @@ use crate::step::{Goto, InputValue, Step};
 use crate::words::{END, GraphEdit, START};
 
 /// A finished task: what it writes and where it goes, by dense ids.
-pub(crate) struct Done<S: State> {
+pub(crate) struct TaskOutput<S: State> {
     pub(crate) update: Option<S::Update>,
     /// What a command said. Boxed, since every result has room for it and few have it.
-    pub(crate) goes: Option<Box<Goes>>,
+    pub(crate) goes: Option<Box<Routing>>,
 }
 
 /// Where a command goes.
-pub(crate) struct Goes {
+pub(crate) struct Routing {
     pub(super) targets: Vec<Target>,
     replaces_edges: bool,
     /// Its temporary edits, of which targets may be made.
-    edits: Vec<Proposed>,
+    edits: Vec<ProposedEdit>,
 }
 
-impl<S: State> Done<S> {
+impl<S: State> TaskOutput<S> {
     pub(crate) fn targets(&self) -> &[Target] {
         self.goes.as_ref().map_or(&[], |goes| &goes.targets)
     }
 
-    pub(crate) fn edits(&self) -> &[Proposed] {
+    pub(crate) fn edits(&self) -> &[ProposedEdit] {
         self.goes.as_ref().map_or(&[], |goes| &goes.edits)
     }
 
     /// Takes its edits, which are looked at before anything is routed.
-    pub(crate) fn take_edits(&mut self) -> Vec<Proposed> {
+    pub(crate) fn take_edits(&mut self) -> Vec<ProposedEdit> {
         self.goes.as_mut().map(|goes| std::mem::take(&mut goes.edits)).unwrap_or_default()
     }
 
@@ -86,15 +86,15 @@ pub(crate) fn resolve<S: State>(
     core: &RunGraph<S>,
     node: u32,
     step: Step<S>,
-    edits: Vec<Proposed>,
-) -> Result<Done<S>, Error> {
+    edits: Vec<ProposedEdit>,
+) -> Result<TaskOutput<S>, Error> {
     let (update, targets, replaces_edges) = match step {
         Step::None => (None, Vec::new(), false),
         Step::Update(update) => (Some(update), Vec::new(), false),
         Step::Command(command) => (command.update, command.targets, command.replaces_edges),
     };
     if targets.is_empty() && edits.is_empty() && !replaces_edges {
-        return Ok(Done { update, goes: None });
+        return Ok(TaskOutput { update, goes: None });
     }
     let declared = core.entry(node).and_then(|node| node.targets.as_deref());
     let targets = targets.into_iter().map(|goto| {
@@ -110,7 +110,7 @@ pub(crate) fn resolve<S: State>(
         }
     });
     let targets = targets.collect::<Result<_, Error>>()?;
-    Ok(Done { update, goes: Some(Box::new(Goes { targets, replaces_edges, edits })) })
+    Ok(TaskOutput { update, goes: Some(Box::new(Routing { targets, replaces_edges, edits })) })
 }
 
 pub(super) fn undeclared_target<S: State>(core: &RunGraph<S>, word: &str, place: &str, node: u32) -> Error {
@@ -121,7 +121,7 @@ pub(super) fn undeclared_target<S: State>(core: &RunGraph<S>, word: &str, place:
 }
 
 /// What the edits of a task say of a name last: that there is such a node, or that there is none.
-fn said_of(edits: &[Proposed], wanted: &str) -> Option<bool> {
+fn said_of(edits: &[ProposedEdit], wanted: &str) -> Option<bool> {
     edits.iter().rev().find_map(|one| match &one.edit {
         GraphEdit::AddNode { name, .. } if name == wanted => Some(true),
         GraphEdit::RemoveNode { name } if name == wanted => Some(false),
@@ -129,7 +129,11 @@ fn said_of(edits: &[Proposed], wanted: &str) -> Option<bool> {
     })
 }
 
-pub(super) fn target<S: State>(core: &RunGraph<S>, edits: &[Proposed], goto: Goto) -> Result<Target, Error> {
+pub(super) fn target<S: State>(
+    core: &RunGraph<S>,
+    edits: &[ProposedEdit],
+    goto: Goto,
+) -> Result<Target, Error> {
     let (name, input) = match goto {
         Goto::Node(name) => (name, None),
         Goto::Dispatch(dispatch) => (dispatch.node, Some(dispatch.input)),

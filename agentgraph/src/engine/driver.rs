@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use crate::context::edits::Collected;
+use crate::context::edits::CollectedEdit;
 use crate::engine::host::LocalRunner;
-use crate::engine::left_over::LeftOver;
+use crate::engine::left_over::Leftovers;
 use crate::engine::stored::StoredTurn;
 use crate::engine::{Loop, Pause};
 use crate::error::Error;
@@ -15,7 +15,7 @@ use crate::state::State;
 use crate::words::GraphEdit;
 
 /// A node that is done in an unfinished pass, and what it gave if it was not skipped.
-pub(crate) type Turn<S> = (StoredTurn, Option<<S as State>::Update>);
+pub(crate) type PassTurn<S> = (StoredTurn, Option<<S as State>::Update>);
 
 /// Begins, checks and drives the runs of a dependency graph, and says what their records mean. The loop knows
 /// only this of outputs and dependencies, whose types it does not have.
@@ -30,7 +30,7 @@ pub(crate) trait Driver<S: State>: Send + Sync {
     ///
     /// # Errors
     /// One of them brings what cannot be a node of the graph.
-    fn edit_before(&self, input: &mut S::Update, edits: Vec<Collected>) -> Result<(), Error>;
+    fn edit_before(&self, input: &mut S::Update, edits: Vec<CollectedEdit>) -> Result<(), Error>;
 
     /// The temporary edits that hold, in order, and the nodes that are skipped when their turn comes.
     fn edits(&self, state: &S) -> (Vec<GraphEdit>, Vec<String>);
@@ -39,7 +39,7 @@ pub(crate) trait Driver<S: State>: Send + Sync {
     ///
     /// # Errors
     /// The graph does not have what it needs, or its records cannot be.
-    fn check(self: Arc<Self>, thread: &str, state: &S, left: &LeftOver) -> Result<(), Error>;
+    fn check(self: Arc<Self>, thread: &str, state: &S, left: &Leftovers) -> Result<(), Error>;
 
     /// Notes in the state of a pass under way what its nodes have done, in this order, and says who runs
     /// next, those that have asked among them.
@@ -50,7 +50,7 @@ pub(crate) trait Driver<S: State>: Send + Sync {
         self: Arc<Self>,
         thread: &str,
         state: &mut S,
-        done: Vec<Turn<S>>,
+        done: Vec<PassTurn<S>>,
         asked: &HashSet<String>,
     ) -> Result<Vec<String>, Error>;
 

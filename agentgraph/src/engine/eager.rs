@@ -19,13 +19,13 @@ use std::sync::Arc;
 
 use futures_util::stream::FuturesUnordered;
 
-use crate::context::{Inside, TaskRequest};
-use crate::engine::eager::course::{Course, End, Started, Stop};
+use crate::context::{ChildPause, TaskRequest};
+use crate::engine::eager::course::{Course, StartedTask, Stop, TaskResult};
 use crate::engine::ends::sessions_write;
-use crate::engine::executor::{NotDone, bad_answer_to};
+use crate::engine::executor::{NoOutput, bad_answer_to};
 use crate::engine::flow::{Activation, Handler, Key, Phase};
 use crate::engine::host::TaskRunner;
-use crate::engine::running::{Ended, Running, beside};
+use crate::engine::running::{EndedTask, RunningTask, beside};
 use crate::engine::stored::{FAILED, OF_RUN, to_bytes};
 use crate::engine::task_id::StepPlace;
 use crate::engine::{Loop, Pause, STEPS_WITHOUT_YIELD, nowhere, yield_now};
@@ -76,7 +76,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     async fn merge_beside(
         &mut self,
         course: &mut Course<S>,
-        ended: Option<(u32, Started, End<S>)>,
+        ended: Option<(u32, StartedTask, TaskResult<S>)>,
     ) -> Result<(), Error> {
         let running = course.give_away();
         let shared = running.is_some().then(|| Arc::clone(&self.runtime.shared));
@@ -97,7 +97,12 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 
     /// Takes back what ran beside something else, and how those ended that did.
-    fn take_back(&self, course: &mut Course<S>, running: FuturesUnordered<Running<S>>, ended: Vec<Ended<S>>) {
+    fn take_back(
+        &self,
+        course: &mut Course<S>,
+        running: FuturesUnordered<RunningTask<S>>,
+        ended: Vec<EndedTask<S>>,
+    ) {
         course.take_back(running);
         let executor = self.executor();
         for (request, result) in ended {
@@ -111,17 +116,17 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         &mut self,
         course: &mut Course<S>,
         index: u32,
-        started: Started,
-        end: End<S>,
+        started: StartedTask,
+        end: TaskResult<S>,
     ) -> Result<(), Error> {
-        let Started { key, detached, .. } = started;
-        if let End::Handled(handler, failure) = end {
+        let StartedTask { key, detached, .. } = started;
+        if let TaskResult::Handled(handler, failure) = end {
             return self.hand_over(course, index, key, handler, failure).await;
         }
         self.leave(index);
         match end {
-            End::Handled(..) => Ok(()),
-            End::Done(done) => match self.merge_activation(key, done) {
+            TaskResult::Handled(..) => Ok(()),
+            TaskResult::Done(done) => match self.merge_activation(key, done) {
                 Ok(()) => {
                     if let Some(nest) = &self.runtime.shared.nest {
                         self.position.joins.inside.extend(nest.take_stuck_of(index));
@@ -134,7 +139,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                     self.fail(course, key, detached, error).await
                 }
             },
-            End::NotDone(why) => {
+            TaskResult::NotDone(why) => {
                 self.forget_calls_of_detached(index, detached);
                 self.take_not_done(course, key, detached, why).await
             }
@@ -146,42 +151,42 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         course: &mut Course<S>,
         key: Key,
         detached: bool,
-        why: NotDone,
+        why: NoOutput,
     ) -> Result<(), Error> {
         let node = self.activation(key).map_or(0, Activation::actor);
         match why {
-            NotDone::Waits(_) | NotDone::Inside(Inside::Waits(..)) if detached => {
+            NoOutput::Waits(_) | NoOutput::Inside(ChildPause::Waits(..)) if detached => {
                 let problem = "it asks with `interrupt`, which a detached node cannot: nobody waits for it";
                 let error = Error::new(Code::NodeFailed, problem).at_node(self.position.graph.name(node));
                 self.fail(course, key, detached, error).await
             }
-            NotDone::Waits(asks) => {
+            NoOutput::Waits(asks) => {
                 self.hold(key, asks);
                 Ok(())
             }
-            NotDone::Inside(Inside::Waits(asked, untold)) => {
+            NoOutput::Inside(ChildPause::Waits(asked, untold)) => {
                 self.report.untold.extend(untold);
                 course.inside.insert(key, asked);
                 self.stands(key, Phase::Waits);
                 self.forget_error(key);
                 Ok(())
             }
-            NotDone::Refused(refusal) => {
+            NoOutput::Refused(refusal) => {
                 let task = self.activation_id(key).unwrap_or(OF_RUN);
                 self.take_answer_back(key, task, &refusal).await?;
                 let error = bad_answer_to(task, &refusal).at_node(self.position.graph.name(node));
                 self.fail(course, key, detached, error).await
             }
-            NotDone::Inside(Inside::Stopped(reason)) => {
+            NoOutput::Inside(ChildPause::Stopped(reason)) => {
                 self.stands(key, Phase::Stands);
                 course.stop(Stop::Soft(reason));
                 Ok(())
             }
-            NotDone::Failed(error) => {
+            NoOutput::Failed(error) => {
                 self.fail(course, key, detached, error.at_node(self.position.graph.name(node))).await
             }
             // Also where the task is detached: it is the run that cannot go on.
-            NotDone::Inside(Inside::Broken(error)) => {
+            NoOutput::Inside(ChildPause::Broken(error)) => {
                 let error = error.at_node(self.position.graph.name(node));
                 self.stands(key, Phase::Stands);
                 course.failed.push((key, Arc::new(self.failure_of(node, &error))));
@@ -191,7 +196,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 }
                 Ok(())
             }
-            NotDone::Leaves(left) => {
+            NoOutput::Leaves(left) => {
                 self.stands(key, Phase::Stands);
                 let stop = match course.stop.take() {
                     Some(Stop::Left(_)) => {

@@ -7,9 +7,9 @@ use std::future::Future;
 use std::sync::Arc;
 
 use crate::context::RunShared;
-use crate::engine::actors::{Actors, Handled, add_handled, handled};
-use crate::engine::done::Done;
-use crate::engine::executor::{Ledger, NotDone};
+use crate::engine::actors::{Actors, Handover, add_handled, handled};
+use crate::engine::done::TaskOutput;
+use crate::engine::executor::{Ledger, NoOutput};
 use crate::engine::fields::kinds_of;
 use crate::engine::frontier::Frontier;
 use crate::engine::journal::Journal;
@@ -27,11 +27,11 @@ use crate::step::InputValue;
 use agentgraph_checkpoint::header::StoredMemories;
 use agentgraph_checkpoint::{PendingWrite, TaskId};
 
-pub(super) struct Ends<S: State> {
+pub(super) struct StepResults<S: State> {
     /// In task order; `None` for those that are not done.
-    pub(super) done: Vec<Option<Done<S>>>,
+    pub(super) done: Vec<Option<TaskOutput<S>>>,
     /// In the order in which they ended.
-    pub(super) not_done: Vec<(u32, NotDone)>,
+    pub(super) not_done: Vec<(u32, NoOutput)>,
     /// Whose record, or request, is in the store.
     pub(super) stored: Vec<bool>,
     /// Those of which the store has an error of an earlier call.
@@ -39,12 +39,12 @@ pub(super) struct Ends<S: State> {
     /// Done, and perhaps to be stored.
     fresh: Vec<u32>,
     /// Those that failed and have a handler, until the superstep is merged.
-    pub(super) handled: Vec<Handled>,
+    pub(super) handled: Vec<Handover>,
 }
 
-impl<S: State> Default for Ends<S> {
+impl<S: State> Default for StepResults<S> {
     fn default() -> Self {
-        Ends {
+        StepResults {
             done: Vec::new(),
             not_done: Vec::new(),
             stored: Vec::new(),
@@ -55,7 +55,7 @@ impl<S: State> Default for Ends<S> {
     }
 }
 
-impl<S: State> Ends<S> {
+impl<S: State> StepResults<S> {
     /// Makes room for so many tasks. Who handles whom stays.
     pub(super) fn begin(&mut self, tasks: usize) {
         self.done.clear();
@@ -74,7 +74,7 @@ pub(super) struct SuperstepLedger<'a, S: State> {
     pub(super) core: &'a RunGraph<S>,
     pub(super) frontier: &'a Frontier,
     pub(super) journal: Option<&'a mut Journal<S>>,
-    pub(super) ends: &'a mut Ends<S>,
+    pub(super) ends: &'a mut StepResults<S>,
     pub(super) shared: &'a RunShared,
     /// Where a superstep without a journal stands.
     pub(super) nowhere: StepPlace<'a>,
@@ -82,19 +82,19 @@ pub(super) struct SuperstepLedger<'a, S: State> {
 
 impl<S: State> Ledger<S> for SuperstepLedger<'_, S> {
     #[inline]
-    fn done(&mut self, index: u32, done: Done<S>) {
+    fn done(&mut self, index: u32, done: TaskOutput<S>) {
         self.ends.done[index as usize] = Some(done);
         if self.journal.is_some() {
             self.ends.fresh.push(index);
         }
     }
 
-    fn not_done(&mut self, index: u32, why: NotDone) {
+    fn not_done(&mut self, index: u32, why: NoOutput) {
         self.ends.not_done.push((index, why));
     }
 
     fn handled(&mut self, index: u32, handler: u32, failure: Arc<Failure>) {
-        add_handled(&mut self.ends.handled, Handled { index, handler, failure, stored: false });
+        add_handled(&mut self.ends.handled, Handover { index, handler, failure, stored: false });
     }
 
     fn id(&self, index: u32) -> TaskId {
@@ -155,7 +155,7 @@ pub(super) fn result_write<S: State>(
     core: &RunGraph<S>,
     journal: &Journal<S>,
     (task, index): (TaskId, u32),
-    done: &Done<S>,
+    done: &TaskOutput<S>,
     stuck: Vec<StoredStuck>,
 ) -> Result<PendingWrite, Error> {
     let mut step = stored_step(core, &journal.codec, done, true)?;
@@ -170,7 +170,7 @@ pub(super) fn result_write<S: State>(
 pub(super) fn stored_step<S: State>(
     core: &RunGraph<S>,
     codec: &Codec<S>,
-    done: &Done<S>,
+    done: &TaskOutput<S>,
     with_edits: bool,
 ) -> Result<StoredStep, Error> {
     let update = done.update.as_ref().map(|update| (codec.encode_update)(&core.schema, update));
@@ -196,7 +196,7 @@ pub(super) fn failure_write<S: State>(
     core: &RunGraph<S>,
     journal: &Journal<S>,
     frontier: &Frontier,
-    handled: &Handled,
+    handled: &Handover,
 ) -> Result<PendingWrite, Error> {
     let task = id_of(core, journal.step_place(), frontier, &[], handled.index);
     Ok(PendingWrite { task, slot: FAILED, bytes: to_bytes(&*handled.failure)? })
@@ -207,7 +207,7 @@ pub(super) fn id_of<S: State>(
     core: &RunGraph<S>,
     place: StepPlace<'_>,
     frontier: &Frontier,
-    all: &[Handled],
+    all: &[Handover],
     index: u32,
 ) -> TaskId {
     match handled(all, index) {

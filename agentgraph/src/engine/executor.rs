@@ -11,11 +11,11 @@ use std::task::{Context, Poll};
 use futures_util::stream::FuturesUnordered;
 
 use crate::context::edits::make_edits;
-use crate::context::{Asks, Inside, Refusal, Standing, TaskRequest};
-use crate::engine::done::{Done, resolve};
-use crate::engine::halt::{Cut, Halt};
+use crate::context::{ChildPause, NewQuestions, Refusal, TaskRequest, TaskVerdict};
+use crate::engine::done::{TaskOutput, resolve};
+use crate::engine::halt::{Cutoff, Halt};
 use crate::engine::host::TaskRunner;
-use crate::engine::running::{Running, beside, next};
+use crate::engine::running::{RunningTask, beside, next};
 use crate::engine::runtime::TaskRuntime;
 use crate::error::{BoxError, Code, Error, OwnError, caused_by};
 use crate::extract::{InputError, MissingDep, Task};
@@ -32,36 +32,39 @@ use crate::words::{EditError, InterruptId, TaskEnd};
 use agentgraph_checkpoint::TaskId;
 
 /// Why a task is not done.
-pub(crate) enum NotDone {
-    Waits(Asks),
+pub(crate) enum NoOutput {
+    Waits(NewQuestions),
     /// An answer had the wrong type.
     Refused(Box<Refusal>),
     Failed(Error),
     /// The run inside it did not come to its end.
-    Inside(Inside),
+    Inside(ChildPause),
     /// It leaves the graph.
-    Leaves(Left),
+    Leaves(ParentExit),
 }
 
-impl NotDone {
+impl NoOutput {
     /// Whether the call fails with it.
     pub(super) fn is_failure(&self) -> bool {
-        matches!(self, NotDone::Failed(_) | NotDone::Refused { .. } | NotDone::Inside(Inside::Broken(_)))
+        matches!(
+            self,
+            NoOutput::Failed(_) | NoOutput::Refused { .. } | NoOutput::Inside(ChildPause::Broken(_))
+        )
     }
 
     /// What it is that a task said to the outside.
-    pub(super) fn of(standing: Standing, node: &str) -> Self {
+    pub(super) fn of(standing: TaskVerdict, node: &str) -> Self {
         match standing {
-            Standing::Waits(asks) => NotDone::Waits(asks),
-            Standing::Unaskable(why) => NotDone::Failed(why.error().at_node(node)),
-            Standing::Refused(refusal) => NotDone::Refused(Box::new(refusal)),
-            Standing::Inside(inside) => NotDone::Inside(inside),
+            TaskVerdict::Waits(asks) => NoOutput::Waits(asks),
+            TaskVerdict::Unaskable(why) => NoOutput::Failed(why.error().at_node(node)),
+            TaskVerdict::Refused(refusal) => NoOutput::Refused(Box::new(refusal)),
+            TaskVerdict::Inside(inside) => NoOutput::Inside(inside),
         }
     }
 }
 
 /// A node that voids an answer each time it runs asks for ever, which somebody should see.
-pub(crate) fn log_voided(node: &str, asks: &Asks) {
+pub(crate) fn log_voided(node: &str, asks: &NewQuestions) {
     if !asks.voided.is_empty() {
         tracing::warn!(target: "agentgraph", node, answers = asks.voided.len(), "answers are void: the node asks something else");
     }
@@ -78,7 +81,7 @@ fn bad_answer(to: &str, problem: &str) -> String {
 }
 
 /// Where a run that was left goes on in the graph around it, and what it writes there.
-pub(crate) struct Left {
+pub(crate) struct ParentExit {
     pub(crate) to: ToParent,
     pub(crate) targets: Vec<Goto>,
 }
@@ -93,8 +96,8 @@ pub(crate) struct Executor<'a, S: State, R> {
 
 /// Who is told when a task of several ends.
 pub(crate) trait Ledger<S: State>: Send {
-    fn done(&mut self, index: u32, done: Done<S>);
-    fn not_done(&mut self, index: u32, why: NotDone);
+    fn done(&mut self, index: u32, done: TaskOutput<S>);
+    fn not_done(&mut self, index: u32, why: NoOutput);
     /// It failed, and `handler` stands in its place.
     fn handled(&mut self, index: u32, handler: u32, failure: Arc<Failure>);
     /// The id of whoever acts at `index`.
@@ -106,20 +109,20 @@ pub(crate) trait Ledger<S: State>: Send {
 }
 
 /// A task to be run: where it stands in its superstep, and what it is called with.
-pub(crate) struct ToRun<'a> {
+pub(crate) struct PlannedTask<'a> {
     pub(crate) request: TaskRequest,
     pub(crate) input: Option<&'a InputValue>,
     pub(crate) failure: Option<&'a Arc<Failure>>,
 }
 
 /// A handler to be called.
-pub(super) struct Handling {
+pub(super) struct HandlerCall {
     pub(super) request: TaskRequest,
     pub(super) failure: Arc<Failure>,
 }
 
 impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
-    fn call(&self, task: &ToRun<'_>) -> NodeFuture<S> {
+    fn call(&self, task: &PlannedTask<'_>) -> NodeFuture<S> {
         let task = Task {
             state: self.state,
             shared: &self.runtime.shared,
@@ -141,7 +144,7 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
     }
 
     /// Tells which answers a task has voided, since it asks something else.
-    fn announce_voided(&self, request: TaskRequest, asks: &Asks) {
+    fn announce_voided(&self, request: TaskRequest, asks: &NewQuestions) {
         log_voided(self.core.name(request.node), asks);
         if let Some(events) = self.events.filter(|events| events.views.tasks) {
             events.push_voided(request, self.core.name(request.node), asks);
@@ -156,8 +159,8 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
     }
 
     /// Who handles the failure of a task, and what it leaves to him. Nobody handles that of a handler.
-    pub(crate) fn hand_over(&self, request: TaskRequest, why: &NotDone) -> Option<(u32, Arc<Failure>)> {
-        let NotDone::Failed(error) = why else { return None };
+    pub(crate) fn hand_over(&self, request: TaskRequest, why: &NoOutput) -> Option<(u32, Arc<Failure>)> {
+        let NoOutput::Failed(error) = why else { return None };
         let node = self.core.entry(request.node)?;
         let handler = self.core.handler(request.node).filter(|_| !request.handles)?;
         self.runtime.shared.control.hand_over(request.index);
@@ -171,41 +174,41 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
 
     /// Judges a task's result. The control cell is read first: a task that asked waits, whatever it returned.
     #[inline]
-    pub(crate) fn end(&self, request: TaskRequest, result: NodeResult<S>) -> Result<Done<S>, NotDone> {
+    pub(crate) fn end(&self, request: TaskRequest, result: NodeResult<S>) -> Result<TaskOutput<S>, NoOutput> {
         let plain = self.events.is_none() && !self.runtime.shared.control.in_use();
         match result {
-            Ok(Step::Update(update)) if plain => Ok(Done { update: Some(update), goes: None }),
+            Ok(Step::Update(update)) if plain => Ok(TaskOutput { update: Some(update), goes: None }),
             result => self.end_slowly(request, result),
         }
     }
 
-    fn end_slowly(&self, request: TaskRequest, result: NodeResult<S>) -> Result<Done<S>, NotDone> {
+    fn end_slowly(&self, request: TaskRequest, result: NodeResult<S>) -> Result<TaskOutput<S>, NoOutput> {
         let ended = self.judge(request, result);
         match &ended {
             Ok(done) => self.announce(request, done),
-            Err(NotDone::Waits(asks)) => {
+            Err(NoOutput::Waits(asks)) => {
                 self.announce_voided(request, asks);
                 self.announce_end(request, TaskEnd::Interrupted);
             }
-            Err(NotDone::Inside(Inside::Waits(..))) => self.announce_end(request, TaskEnd::Interrupted),
-            Err(NotDone::Inside(Inside::Stopped(_))) => self.announce_end(request, TaskEnd::Stopped),
-            Err(NotDone::Leaves(_)) => self.announce_end(request, TaskEnd::Done),
-            Err(NotDone::Refused(refusal)) => {
+            Err(NoOutput::Inside(ChildPause::Waits(..))) => self.announce_end(request, TaskEnd::Interrupted),
+            Err(NoOutput::Inside(ChildPause::Stopped(_))) => self.announce_end(request, TaskEnd::Stopped),
+            Err(NoOutput::Leaves(_)) => self.announce_end(request, TaskEnd::Done),
+            Err(NoOutput::Refused(refusal)) => {
                 let problem = bad_answer("", &refusal.problem);
                 self.announce_end(request, TaskEnd::Failed(Code::BadAnswer, problem));
             }
-            Err(NotDone::Failed(error) | NotDone::Inside(Inside::Broken(error))) => {
+            Err(NoOutput::Failed(error) | NoOutput::Inside(ChildPause::Broken(error))) => {
                 self.announce_end(request, TaskEnd::Failed(error.code(), error.message().to_owned()));
             }
         }
         ended
     }
 
-    fn judge(&self, request: TaskRequest, result: NodeResult<S>) -> Result<Done<S>, NotDone> {
+    fn judge(&self, request: TaskRequest, result: NodeResult<S>) -> Result<TaskOutput<S>, NoOutput> {
         if self.runtime.shared.control.in_use()
             && let Some(standing) = self.runtime.shared.control.standing(request.index)
         {
-            return Err(NotDone::of(standing, self.core.name(request.node)));
+            return Err(NoOutput::of(standing, self.core.name(request.node)));
         }
         let result = match result {
             Ok(Step::Command(command)) if command.parent.is_some() => {
@@ -220,33 +223,33 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
         let done = result.map_err(node_error).and_then(|step| resolve(self.core, request.node, step, edits));
         done.map_err(|error| {
             let attempts = self.runtime.shared.control.attempts(request.index);
-            NotDone::Failed(error.at_node(self.core.name(request.node)).on_attempt(attempts))
+            NoOutput::Failed(error.at_node(self.core.name(request.node)).on_attempt(attempts))
         })
     }
 
-    fn leave(&self, request: TaskRequest, command: Command<S>) -> NotDone {
+    fn leave(&self, request: TaskRequest, command: Command<S>) -> NoOutput {
         if self.runtime.shared.outer.is_none() {
             let problem =
                 "its command goes to the graph around it, and there is none: this graph is run by itself";
             let error = Error::new(Code::ParentCommand, problem);
-            return NotDone::Failed(error.at_node(self.core.name(request.node)));
+            return NoOutput::Failed(error.at_node(self.core.name(request.node)));
         }
         let Command { targets, parent, .. } = command;
-        NotDone::Leaves(Left { to: parent.map(|to| *to).unwrap_or_default(), targets })
+        NoOutput::Leaves(ParentExit { to: parent.map(|to| *to).unwrap_or_default(), targets })
     }
 
     /// Tells that a task was not run, and what it comes to.
-    pub(crate) fn announce_skip(&self, request: TaskRequest, done: &Done<S>) {
+    pub(crate) fn announce_skip(&self, request: TaskRequest, done: &TaskOutput<S>) {
         self.announce_update(request, done);
         self.announce_end(request, TaskEnd::Skipped);
     }
 
-    fn announce(&self, request: TaskRequest, done: &Done<S>) {
+    fn announce(&self, request: TaskRequest, done: &TaskOutput<S>) {
         self.announce_update(request, done);
         self.announce_end(request, TaskEnd::Done);
     }
 
-    fn announce_update(&self, request: TaskRequest, done: &Done<S>) {
+    fn announce_update(&self, request: TaskRequest, done: &TaskOutput<S>) {
         if let Some(events) = self.events.filter(|events| events.views.updates) {
             let node = self.core.name(request.node).to_owned();
             events.push_of(request, EventKind::Update { node, update: done.update.clone() });
@@ -260,13 +263,13 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
     /// for siblings says.
     pub(crate) async fn many(
         &self,
-        tasks: impl Iterator<Item = ToRun<'_>> + Send,
+        tasks: impl Iterator<Item = PlannedTask<'_>> + Send,
         ledger: &mut impl Ledger<S>,
         mut halt: Option<&mut Halt>,
-    ) -> Result<Option<Cut>, Error> {
+    ) -> Result<Option<Cutoff>, Error> {
         let mut waiting = tasks.peekable();
         // Made when a task is pending, which often none is.
-        let mut running: Option<FuturesUnordered<Running<S>>> = None;
+        let mut running: Option<FuturesUnordered<RunningTask<S>>> = None;
         let mut handlers = Vec::new();
         let mut failed = false;
         loop {
@@ -312,8 +315,8 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
     async fn store(
         &self,
         ledger: &mut impl Ledger<S>,
-        running: &mut Option<FuturesUnordered<Running<S>>>,
-        handlers: &mut Vec<Handling>,
+        running: &mut Option<FuturesUnordered<RunningTask<S>>>,
+        handlers: &mut Vec<HandlerCall>,
         failed: &mut bool,
     ) -> Result<bool, Error> {
         let Some(running) = running.as_mut().filter(|running| !running.is_empty()) else {
@@ -337,11 +340,11 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
     /// from it.
     async fn first_poll(
         &self,
-        begun: Vec<Handling>,
-        waiting: &mut (impl Iterator<Item = ToRun<'_>> + Send),
+        begun: Vec<HandlerCall>,
+        waiting: &mut (impl Iterator<Item = PlannedTask<'_>> + Send),
         mut failed: bool,
-        running: &mut Option<FuturesUnordered<Running<S>>>,
-        handlers: &mut Vec<Handling>,
+        running: &mut Option<FuturesUnordered<RunningTask<S>>>,
+        handlers: &mut Vec<HandlerCall>,
         ledger: &mut impl Ledger<S>,
     ) -> bool {
         let (starts, mut pending) = (!failed, Vec::new());
@@ -349,9 +352,9 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
             self.runtime.max_concurrency.saturating_sub(running.as_ref().map_or(0, FuturesUnordered::len));
         let pass = poll_fn(|cx| {
             // Each has the place of a task that has ended.
-            for Handling { request, failure } in &begun {
+            for HandlerCall { request, failure } in &begun {
                 let input = ledger.input(request.index);
-                let task = ToRun { request: *request, input: input.as_ref(), failure: Some(failure) };
+                let task = PlannedTask { request: *request, input: input.as_ref(), failure: Some(failure) };
                 failed |= self.start(&task, cx, &mut pending, handlers, ledger);
             }
             while starts
@@ -374,10 +377,10 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
     #[inline]
     pub(super) fn start(
         &self,
-        task: &ToRun<'_>,
+        task: &PlannedTask<'_>,
         cx: &mut Context<'_>,
-        pending: &mut Vec<Running<S>>,
-        handlers: &mut Vec<Handling>,
+        pending: &mut Vec<RunningTask<S>>,
+        handlers: &mut Vec<HandlerCall>,
         ledger: &mut impl Ledger<S>,
     ) -> bool {
         let request = task.request;
@@ -390,7 +393,7 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
                     self.tell(request, result, handlers, ledger)
                 }
                 Poll::Pending => {
-                    pending.push(Running { request, task: CatchPanic::of(future) });
+                    pending.push(RunningTask { request, task: CatchPanic::of(future) });
                     false
                 }
             }
@@ -404,7 +407,7 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
         &self,
         request: TaskRequest,
         result: NodeResult<S>,
-        handlers: &mut Vec<Handling>,
+        handlers: &mut Vec<HandlerCall>,
         ledger: &mut impl Ledger<S>,
     ) -> bool {
         match self.end(request, result) {
@@ -419,7 +422,7 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
                         events.hand_over(request.index, ledger.id(request.index));
                     }
                     let request = TaskRequest { node: handler, attempt: 1, handles: true, ..request };
-                    handlers.push(Handling { request, failure });
+                    handlers.push(HandlerCall { request, failure });
                     return false;
                 }
                 let failed = why.is_failure();

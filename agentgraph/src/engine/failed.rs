@@ -7,7 +7,7 @@
 
 use crate::engine::host::TaskRunner;
 use crate::engine::journal::Journal;
-use crate::engine::left_over::LeftOver;
+use crate::engine::left_over::Leftovers;
 use crate::engine::stored::{ERROR, FAILURE, OF_RUN, from_bytes, to_bytes};
 use crate::engine::{Loop, Pause};
 use crate::error::{Code, Error};
@@ -38,7 +38,7 @@ impl<S: State, R> Loop<S, R> {
     }
 
     /// Notes whether a store says that the superstep has failed, and no task of it.
-    pub(super) fn note_failure_of(&mut self, left: &LeftOver) {
+    pub(super) fn note_failure_of(&mut self, left: &Leftovers) {
         let said = left.get(&OF_RUN).is_some_and(|left| left.error.is_some());
         self.inheritance.had_failure = self.head().filter(|_| said);
     }

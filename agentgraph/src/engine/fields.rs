@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use crate::engine::left_over::LeftOver;
+use crate::engine::left_over::Leftovers;
 use crate::engine::load::finished_step;
 use crate::engine::stored::StoredStep;
 use crate::error::{Code, Error};
@@ -111,7 +111,7 @@ pub(crate) fn check_results<S: State>(
     core: &GraphCore<S>,
     codec: &Codec<S>,
     place: Place<'_>,
-    left: &LeftOver,
+    left: &Leftovers,
 ) -> Result<(), Error> {
     if core.discipline == Discipline::Dependency {
         return Ok(());

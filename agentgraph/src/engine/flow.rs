@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
 use crate::engine::frontier::Frontier;
-use crate::engine::left_over::TaskLeft;
+use crate::engine::left_over::TaskRemains;
 use crate::failure::Failure;
 use crate::graph::run_graph::RunGraph;
 use crate::record::header::StoredState;
@@ -39,7 +39,7 @@ pub(crate) struct Activation {
     /// The caller was told of the static interrupt that held it.
     pub(crate) told: bool,
     /// What it asked, and was answered.
-    pub(crate) left: Option<Box<TaskLeft>>,
+    pub(crate) left: Option<Box<TaskRemains>>,
     /// It failed, and this one stands in its place.
     pub(crate) handler: Option<Handler>,
     /// What it failed with when it was last called.
@@ -90,7 +90,7 @@ impl Activation {
         self.error_is_over |= self.error.take().is_some();
     }
 
-    pub(crate) fn left_mut(&mut self) -> &mut TaskLeft {
+    pub(crate) fn left_mut(&mut self) -> &mut TaskRemains {
         self.left.get_or_insert_default()
     }
 }
@@ -106,7 +106,7 @@ pub(crate) struct Group {
 
 /// Who wrote a channel last.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Written {
+pub(crate) struct LastWrite {
     pub(crate) at: u64,
     pub(crate) by: u32,
     pub(crate) overwrote: bool,
@@ -114,14 +114,14 @@ pub(crate) struct Written {
 
 /// The commit to come: its number, and its id if it will be a checkpoint.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Upcoming {
+pub(crate) struct NextCommit {
     pub(crate) at: u64,
     pub(crate) id: Option<CheckpointId>,
 }
 
 /// One commit, as a replay needs it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Merged {
+pub(crate) struct MergeEntry {
     pub(crate) at: u64,
     /// The activation that ended, and its node.
     pub(crate) ended: Option<(Key, u32)>,
@@ -138,7 +138,7 @@ pub(crate) struct Flow {
     /// Dispatches, by the commit that made them.
     pub(crate) groups: HashMap<u64, Group>,
     /// By channel.
-    pub(crate) written: Vec<Written>,
+    pub(crate) written: Vec<LastWrite>,
     /// How many of those that are open are not detached.
     pub(crate) normal: usize,
     /// The number of the last commit.
@@ -146,15 +146,15 @@ pub(crate) struct Flow {
     /// States that open activations read and no checkpoint holds.
     pub(crate) kept: Vec<StoredState>,
     /// What no record says yet.
-    pub(crate) unsaid: Unsaid,
+    pub(crate) unsaid: UnsavedChanges,
 }
 
 /// Changes since the last record.
 #[derive(Default)]
-pub(crate) struct Unsaid {
+pub(crate) struct UnsavedChanges {
     pub(crate) begun: Vec<Key>,
     pub(crate) ended: Vec<Key>,
-    pub(crate) log: Vec<Merged>,
+    pub(crate) log: Vec<MergeEntry>,
     pub(crate) writes: Vec<(usize, bool)>,
     pub(crate) groups: bool,
     pub(crate) kept: bool,
@@ -166,7 +166,7 @@ impl Flow {
         &mut self,
         core: &RunGraph<S>,
         next: &mut Frontier,
-        commit: Upcoming,
+        commit: NextCommit,
         from: u32,
         after: Option<u32>,
     ) {
@@ -199,8 +199,8 @@ impl Flow {
     }
 
     /// Notes a commit that merges nothing.
-    pub(crate) fn pass(&mut self, commit: Upcoming) {
-        self.unsaid.log.push(Merged { at: commit.at, ..Merged::default() });
+    pub(crate) fn pass(&mut self, commit: NextCommit) {
+        self.unsaid.log.push(MergeEntry { at: commit.at, ..MergeEntry::default() });
         self.at = commit.at;
     }
 
@@ -297,10 +297,10 @@ impl Flow {
         if writes.is_empty() {
             return;
         }
-        self.written.resize(channels, Written::default());
+        self.written.resize(channels, LastWrite::default());
         for (channel, overwrote) in writes {
             if let Some(written) = self.written.get_mut(*channel) {
-                *written = Written { at, by, overwrote: *overwrote };
+                *written = LastWrite { at, by, overwrote: *overwrote };
             }
         }
     }
@@ -312,7 +312,7 @@ impl Flow {
 
     /// Notes that the record of all this is in the store.
     pub(crate) fn said(&mut self) {
-        let Unsaid { begun, ended, log, writes, groups, kept } = &mut self.unsaid;
+        let UnsavedChanges { begun, ended, log, writes, groups, kept } = &mut self.unsaid;
         begun.clear();
         ended.clear();
         log.clear();

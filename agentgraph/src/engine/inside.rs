@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::context::{Call, RunShared, Untold};
+use crate::context::{Call, RunShared, UntoldStops};
 use crate::engine::ends::{id_of, sessions_write};
 use crate::engine::host::TaskRunner;
 use crate::engine::journal::Journal;
@@ -94,7 +94,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             && let Some(at) = journal.checkpoint()
         {
             let stops = StoredStop::among(interrupts);
-            self.report.untold.push(Untold { namespace: Arc::clone(&journal.namespace), at, stops });
+            self.report.untold.push(UntoldStops { namespace: Arc::clone(&journal.namespace), at, stops });
         }
     }
 
@@ -104,7 +104,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         if let Some(events) = &self.listeners.events {
             events.read().await;
         }
-        for Untold { namespace, at, stops } in std::mem::take(&mut self.report.untold) {
+        for UntoldStops { namespace, at, stops } in std::mem::take(&mut self.report.untold) {
             let place = Place { thread: &journal.thread, namespace: &namespace };
             journal.saver.put_writes(PutWrites::new(place, at, &[told(&stops)?])).await?;
         }

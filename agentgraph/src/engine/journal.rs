@@ -9,7 +9,7 @@
 mod header;
 mod waiting;
 
-pub(crate) use waiting::Waited;
+pub(crate) use waiting::DeferredCommit;
 
 use std::sync::Arc;
 
@@ -18,8 +18,8 @@ use crate::engine::fields::UnknownField;
 use crate::engine::flow::Flow;
 use crate::engine::frontier::Frontier;
 use crate::engine::journal::header::{Repeat, constants, constants_with};
-use crate::engine::journal::waiting::Waiting;
-use crate::engine::load::{Replayed, Restored};
+use crate::engine::journal::waiting::DeferredCommits;
+use crate::engine::load::{Replay, RestoredState};
 use crate::engine::reuse::KeptOutputs;
 use crate::engine::task_id::StepPlace;
 use crate::error::Error;
@@ -118,14 +118,14 @@ pub(crate) struct Journal<S: State> {
     /// What tasks have left behind on the checkpoint that is committed next.
     carried: Vec<PendingWrite>,
     /// What is not stored before the call ends.
-    waiting: Option<Waiting>,
+    waiting: Option<DeferredCommits>,
     /// The queue before the saver, for a run that stores behind itself.
     behind: Option<Arc<Behind>>,
     record: Vec<u8>,
 }
 
 /// A record that is to be committed.
-pub(crate) struct Prepared {
+pub(crate) struct PreparedRecord {
     id: CheckpointId,
     full: bool,
     /// It ends a segment.
@@ -204,8 +204,8 @@ impl<S: State> Journal<S> {
     pub(crate) fn go_on(
         &mut self,
         core: &GraphCore<S>,
-        replayed: &Replayed,
-        restored: &Restored<S>,
+        replayed: &Replay,
+        restored: &RestoredState<S>,
         has_writes: bool,
     ) {
         let header = &replayed.header;
@@ -296,12 +296,12 @@ impl<S: State> Journal<S> {
 
     /// The number that ids of what the next commit makes are made of.
     pub(crate) fn upcoming(&self) -> u64 {
-        let moves = self.waiting.as_ref().map_or(0, Waiting::next_move);
+        let moves = self.waiting.as_ref().map_or(0, DeferredCommits::next_move);
         self.next_id().step.saturating_add(self.ahead).saturating_add(moves)
     }
 
     /// [`ahead`](Self::ahead), once what was put off is stored.
-    fn ahead_by(&self, waiting: &Waiting) -> u64 {
+    fn ahead_by(&self, waiting: &DeferredCommits) -> u64 {
         self.ahead.saturating_add(waiting.moves)
     }
 
@@ -328,7 +328,7 @@ impl<S: State> Journal<S> {
         state: &S,
         services: &dyn Services,
         commit: &Commit<'_, S>,
-    ) -> Result<Prepared, Error> {
+    ) -> Result<PreparedRecord, Error> {
         let id = self.next_id();
         let time = micros(services.now());
         let mut record = std::mem::take(&mut self.record);
@@ -339,7 +339,7 @@ impl<S: State> Journal<S> {
         let folds = !full && self.deltas + 1 >= SEGMENT;
         let Commit { source, abandoned, sessions_used, .. } = *commit;
         let halt = Vec::new();
-        Ok(Prepared { id, full, folds, replay, time, source, abandoned, halt, sessions_used })
+        Ok(PreparedRecord { id, full, folds, replay, time, source, abandoned, halt, sessions_used })
     }
 
     /// Writes the record, as a full or a delta. Says which, and how many bytes reading it will take.
@@ -387,7 +387,7 @@ impl<S: State> Journal<S> {
     pub(crate) fn try_commit(
         &mut self,
         core: &RunGraph<S>,
-        prepared: &Prepared,
+        prepared: &PreparedRecord,
         commit: &Commit<'_, S>,
     ) -> Result<bool, Error> {
         if prepared.folds {
@@ -407,7 +407,7 @@ impl<S: State> Journal<S> {
     pub(crate) async fn commit(
         &mut self,
         core: &RunGraph<S>,
-        prepared: &Prepared,
+        prepared: &PreparedRecord,
         commit: &Commit<'_, S>,
     ) -> Result<(), Error> {
         let segment = match prepared.folds {
@@ -419,7 +419,7 @@ impl<S: State> Journal<S> {
         Ok(())
     }
 
-    fn put<'a>(&'a self, prepared: &Prepared, segment: Option<&'a [u8]>) -> Put<'a> {
+    fn put<'a>(&'a self, prepared: &PreparedRecord, segment: Option<&'a [u8]>) -> Put<'a> {
         Put {
             place: self.place(),
             id: prepared.id,
@@ -433,7 +433,7 @@ impl<S: State> Journal<S> {
         }
     }
 
-    fn stands(&mut self, core: &RunGraph<S>, prepared: &Prepared, commit: &Commit<'_, S>) {
+    fn stands(&mut self, core: &RunGraph<S>, prepared: &PreparedRecord, commit: &Commit<'_, S>) {
         self.replay = prepared.replay;
         self.deltas = if prepared.full || prepared.folds { 0 } else { self.deltas + 1 };
         (self.since_full, self.weigh_at) = match prepared.full {

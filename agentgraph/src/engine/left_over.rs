@@ -1,21 +1,21 @@
-//! [`TaskLeft`]: what a task left behind when its superstep was not committed.
+//! [`TaskRemains`]: what a task left behind when its superstep was not committed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::Value;
 
-use crate::context::Asks;
+use crate::context::NewQuestions;
 use crate::engine::stored::{StoredAnswer, StoredRequest};
 use crate::failure::Failure;
-use crate::words::{Answered, Asked};
+use crate::words::{AnswerState, AskedQuestion};
 use agentgraph_checkpoint::TaskId;
 
 /// What tasks left behind when their superstep was not committed, by task.
-pub(crate) type LeftOver = HashMap<TaskId, TaskLeft>;
+pub(crate) type Leftovers = HashMap<TaskId, TaskRemains>;
 
 /// What one task left behind.
 #[derive(Debug, Default)]
-pub(crate) struct TaskLeft {
+pub(crate) struct TaskRemains {
     pub(crate) result: Option<Vec<u8>>,
     /// By their numbers.
     pub(crate) requests: Vec<(u32, StoredRequest)>,
@@ -31,7 +31,7 @@ pub(crate) struct TaskLeft {
     pub(crate) call: Option<TaskId>,
 }
 
-impl TaskLeft {
+impl TaskRemains {
     /// What it failed with, if nothing came of it since.
     pub(crate) fn failed(&self) -> Option<&Failure> {
         self.error.as_ref().filter(|_| self.result.is_none() && !self.waits())
@@ -39,7 +39,7 @@ impl TaskLeft {
 
     /// Whether nothing but its error is known of it.
     pub(crate) fn is_bare(&self) -> bool {
-        let TaskLeft { result, requests, answers, voided, failure, error: _, call } = self;
+        let TaskRemains { result, requests, answers, voided, failure, error: _, call } = self;
         let asked = !(requests.is_empty() && answers.is_empty() && voided.is_empty());
         !asked && result.is_none() && failure.is_none() && call.is_none()
     }
@@ -62,9 +62,9 @@ impl TaskLeft {
     }
 
     /// The same, as the task asked them.
-    pub(crate) fn asks(&self) -> Asks {
+    pub(crate) fn asks(&self) -> NewQuestions {
         let requests = self.open().map(|(n, request)| request.request(*n));
-        Asks { requests: requests.collect(), voided: Vec::new() }
+        NewQuestions { requests: requests.collect(), voided: Vec::new() }
     }
 
     /// Takes over what became of the n-th request.
@@ -87,17 +87,17 @@ impl TaskLeft {
     }
 
     /// What the task has to know of its requests when it runs again.
-    pub(crate) fn asked(&self) -> Vec<Asked> {
-        let asked = self.requests.iter().map(|(n, request)| Asked {
+    pub(crate) fn asked(&self) -> Vec<AskedQuestion> {
+        let asked = self.requests.iter().map(|(n, request)| AskedQuestion {
             n: *n,
             spot: request.spot(*n),
             value: request.value.clone(),
             schema: request.schema.clone(),
             voided_before: request.spot.replaces.as_ref().map_or(0, |replaces| replaces.times),
             answer: match self.answers.get(n) {
-                _ if self.voided.contains(n) => Answered::Voided,
-                Some(answer) => Answered::With(answer.clone()),
-                None => Answered::NotYet,
+                _ if self.voided.contains(n) => AnswerState::Voided,
+                Some(answer) => AnswerState::With(answer.clone()),
+                None => AnswerState::NotYet,
             },
         });
         asked.collect()

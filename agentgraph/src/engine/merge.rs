@@ -5,7 +5,7 @@
 //! its update is applied, then its routers look.
 
 use crate::engine::actors::Actors;
-use crate::engine::done::{Done, Goes, Target, target, undeclared_target, unknown_target};
+use crate::engine::done::{Routing, Target, TaskOutput, target, undeclared_target, unknown_target};
 use crate::engine::frontier::Frontier;
 use crate::engine::recorder::Recorder;
 use crate::engine::uses::ChannelUses;
@@ -48,7 +48,7 @@ impl<S: State> Merge<'_, S> {
     pub(crate) fn update(&mut self, state: &mut S, node: u32, update: S::Update) -> Result<(), Error> {
         let exits = self.core.topology.exits(node);
         if exits.fallible_routers {
-            let done = Done { update: Some(update), goes: None };
+            let done = TaskOutput { update: Some(update), goes: None };
             return self.single(state, node, done);
         }
         self.apply(state, update).map_err(|error| error.at_node(self.core.name(node)))?;
@@ -92,7 +92,7 @@ impl<S: State> Merge<'_, S> {
     }
 
     /// Merges the only task of a superstep.
-    pub(crate) fn single(&mut self, state: &mut S, node: u32, done: Done<S>) -> Result<(), Error> {
+    pub(crate) fn single(&mut self, state: &mut S, node: u32, done: TaskOutput<S>) -> Result<(), Error> {
         self.one(state, node, done, Arrival::WithEdits)?;
         self.settle();
         Ok(())
@@ -104,7 +104,7 @@ impl<S: State> Merge<'_, S> {
         &mut self,
         state: &mut S,
         node: u32,
-        mut done: Done<S>,
+        mut done: TaskOutput<S>,
         arrival: Arrival,
     ) -> Result<(), Error> {
         let replaces_edges = done.replaces_edges();
@@ -147,7 +147,7 @@ impl<S: State> Merge<'_, S> {
         &mut self,
         state: &mut S,
         actors: Actors<'_>,
-        tasks: &mut [Option<Done<S>>],
+        tasks: &mut [Option<TaskOutput<S>>],
         uses: &ChannelUses,
     ) -> Result<(), Error> {
         let mut replaces = Vec::new();
@@ -175,7 +175,7 @@ impl<S: State> Merge<'_, S> {
         self.fire_joins();
         uses.discard_overwritten(self.core, tasks);
         for (index, done) in tasks.iter_mut().enumerate() {
-            if let Some(Done { update: Some(update), .. }) = done.take() {
+            if let Some(TaskOutput { update: Some(update), .. }) = done.take() {
                 let node = actors.node(index);
                 self.apply(state, update).map_err(|error| error.at_node(self.core.name(node)))?;
             }
@@ -194,7 +194,7 @@ impl<S: State> Merge<'_, S> {
         let start = self.core.topology.start();
         match self.core.edited {
             None => self.update(state, start, input),
-            Some(_) => self.single(state, start, Done { update: Some(input), goes: None }),
+            Some(_) => self.single(state, start, TaskOutput { update: Some(input), goes: None }),
         }
     }
 
@@ -276,7 +276,12 @@ impl<S: State> Merge<'_, S> {
         self.recorder.apply(state, &self.core.schema, update).map_err(Error::from)
     }
 
-    fn route_on_own_update(&mut self, state: &mut S, node: u32, done: &mut Done<S>) -> Result<(), Error> {
+    fn route_on_own_update(
+        &mut self,
+        state: &mut S,
+        node: u32,
+        done: &mut TaskOutput<S>,
+    ) -> Result<(), Error> {
         if !self.core.exits(node).routers {
             return Ok(());
         }
@@ -405,7 +410,7 @@ impl<S: State> Merge<'_, S> {
         Err(undeclared_target(self.core, "branch", "its list", found.node).at_node(from))
     }
 
-    fn follow_targets(&mut self, node: u32, goes: Option<Box<Goes>>) {
+    fn follow_targets(&mut self, node: u32, goes: Option<Box<Routing>>) {
         let Some(goes) = goes else { return };
         for target in goes.targets {
             // What a parallel task has removed is cancelled like everything else that was to run.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::engine::actors::Actors;
-use crate::engine::done::Done;
+use crate::engine::done::TaskOutput;
 use crate::engine::host::TaskRunner;
 use crate::engine::journal::Journal;
 use crate::engine::lifetimes::begin_merge;
@@ -85,7 +85,11 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 
     /// Merges updates as if these nodes had returned them.
-    pub(super) fn merge_as(&mut self, actors: Actors<'_>, done: &mut [Option<Done<S>>]) -> Result<(), Error> {
+    pub(super) fn merge_as(
+        &mut self,
+        actors: Actors<'_>,
+        done: &mut [Option<TaskOutput<S>>],
+    ) -> Result<(), Error> {
         self.buffers.uses.note(&self.position.graph, actors, done)?;
         let keeps = self.outputs_to_keep(|index| actors.node(index), done)?;
         self.stage_edits(|_, index| actors.node(index), done);

@@ -20,24 +20,24 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 
 use crate::context::edits;
-use crate::context::edits::Collected;
+use crate::context::edits::CollectedEdit;
 use crate::dependency::deps::Slot;
-use crate::dependency::edits::{Desk, Made, Op, Transaction};
+use crate::dependency::edits::{Desk, Op, SettledEdits, Transaction};
 use crate::dependency::outputs::{Outputs, OutputsUpdate};
 use crate::dependency::wiring::Wiring;
 use crate::dependency::{Output, PassInput, inline};
-use crate::engine::driver::{Driver, Turn};
+use crate::engine::driver::{Driver, PassTurn};
 use crate::engine::executor::node_error;
-use crate::engine::halt::Cut;
+use crate::engine::halt::Cutoff;
 use crate::engine::host::LocalRunner;
-use crate::engine::left_over::{LeftOver, TaskLeft};
-use crate::engine::pass::plan::Again;
-use crate::engine::running::{Running, next};
+use crate::engine::left_over::{Leftovers, TaskRemains};
+use crate::engine::pass::plan::PassReplay;
+use crate::engine::running::{RunningTask, next};
 use crate::engine::{Loop, Pause, STEPS_WITHOUT_YIELD, nowhere, yield_now};
 use crate::error::Error;
 use crate::failure::Failure;
 use crate::policy::Siblings;
-use crate::words::{Asked, DroppedEdits, EditError, GraphEdit, Interrupt, StopReason};
+use crate::words::{AskedQuestion, DroppedEdits, EditError, GraphEdit, Interrupt, StopReason};
 use agentgraph_checkpoint::engine::TaskPlace;
 use agentgraph_checkpoint::{PendingWrite, TaskId};
 
@@ -56,7 +56,7 @@ impl<O: Output, S: PassInput> Driver<Outputs<O, S>> for Wiring<O, S> {
         Ok(if kept { self.base.roots().collect() } else { Vec::new() })
     }
 
-    fn edit_before(&self, input: &mut OutputsUpdate<O, S>, edits: Vec<Collected>) -> Result<(), Error> {
+    fn edit_before(&self, input: &mut OutputsUpdate<O, S>, edits: Vec<CollectedEdit>) -> Result<(), Error> {
         let Some(begins) = &mut input.begins else { return Ok(()) };
         for (edit, made) in edits {
             let op = Op::of(&edit, made).map_err(|why| refused(EditError::new(edit, why)))?;
@@ -69,10 +69,10 @@ impl<O: Output, S: PassInput> Driver<Outputs<O, S>> for Wiring<O, S> {
         outputs.edits_that_hold()
     }
 
-    fn check(self: Arc<Self>, thread: &str, state: &Outputs<O, S>, left: &LeftOver) -> Result<(), Error> {
+    fn check(self: Arc<Self>, thread: &str, state: &Outputs<O, S>, left: &Leftovers) -> Result<(), Error> {
         let desk = Desk::new(self, state.kept(), true);
-        let asked = left.values().filter_map(TaskLeft::asked_by).collect();
-        let mut again = Again::new(&desk, thread, &asked);
+        let asked = left.values().filter_map(TaskRemains::asked_by).collect();
+        let mut again = PassReplay::new(&desk, thread, &asked);
         again.begin(&state.before);
         for turn in plan::turns(left)? {
             if let Some((node, _)) = again.turn(&turn)? {
@@ -89,11 +89,11 @@ impl<O: Output, S: PassInput> Driver<Outputs<O, S>> for Wiring<O, S> {
         self: Arc<Self>,
         thread: &str,
         state: &mut Outputs<O, S>,
-        done: Vec<Turn<Outputs<O, S>>>,
+        done: Vec<PassTurn<Outputs<O, S>>>,
         asked: &HashSet<String>,
     ) -> Result<Vec<String>, Error> {
         let desk = Desk::new(self, state.kept(), true);
-        let mut again = Again::new(&desk, thread, asked);
+        let mut again = PassReplay::new(&desk, thread, asked);
         let made = again.begin(&state.before);
         nodes_added(state, made.added);
         for (turn, update) in done {
@@ -127,7 +127,7 @@ impl<O: Output, S: PassInput> Driver<Outputs<O, S>> for Wiring<O, S> {
 }
 
 /// Takes over into the outputs of a pass what was edited, and which nodes were added.
-fn edited<O, S>(outputs: &mut Outputs<O, S>, made: Made) {
+fn edited<O, S>(outputs: &mut Outputs<O, S>, made: SettledEdits) {
     nodes_added(outputs, made.added);
     outputs.edits.extend(made.edits);
 }
@@ -161,7 +161,10 @@ fn bare<O: Output, S: PassInput>(
 }
 
 /// Makes the edits of a pass that were said before it.
-fn settle_before<O: Output, S: PassInput>(desk: &Desk<O, S>, before: &[Op<O, S>]) -> Result<Made, Error> {
+fn settle_before<O: Output, S: PassInput>(
+    desk: &Desk<O, S>,
+    before: &[Op<O, S>],
+) -> Result<SettledEdits, Error> {
     let mut before = Transaction { ops: before.to_vec() };
     desk.settle_before(&mut before).map_err(refused)
 }
@@ -181,7 +184,7 @@ where
     desk: Arc<Desk<O, S>>,
     /// What a node sees that takes no outputs from there.
     view: Arc<Outputs<O, S>>,
-    running: FuturesUnordered<Running<Outputs<O, S>>>,
+    running: FuturesUnordered<RunningTask<Outputs<O, S>>>,
     /// How many tasks this call has started.
     started: u32,
     /// How many nodes are done, in all calls.
@@ -191,7 +194,7 @@ where
     /// Something became ready by what is not stored.
     must_store: bool,
     /// What nodes asked in earlier calls, with the answers.
-    answers: HashMap<u32, Vec<Asked>>,
+    answers: HashMap<u32, Vec<AskedQuestion>>,
     /// What tasks wait for, by the order in which nodes are declared.
     asked: Vec<(u32, Interrupt)>,
     /// The nodes that have failed, in the order in which they ended.
@@ -257,7 +260,7 @@ where
     }
 
     /// Runs nodes until none can start and none runs. Gives what cut them off, if something did.
-    async fn go_on(&mut self) -> Result<Option<Cut>, Error> {
+    async fn go_on(&mut self) -> Result<Option<Cutoff>, Error> {
         loop {
             while self.may_start() {
                 if self.must_store {
@@ -333,7 +336,7 @@ where
     }
 
     /// Takes over what was edited, and which nodes were added.
-    fn edited(&mut self, made: Made) {
+    fn edited(&mut self, made: SettledEdits) {
         if !made.edits.is_empty() {
             edited(Arc::make_mut(&mut self.run.position.state), made);
         }

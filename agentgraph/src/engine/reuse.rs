@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use crate::engine::Loop;
-use crate::engine::done::{Done, resolve};
+use crate::engine::done::{TaskOutput, resolve};
 use crate::engine::ends::stored_step;
 use crate::engine::host::TaskRunner;
 use crate::engine::load::finished_step;
@@ -16,12 +16,12 @@ use crate::step::{Command, Dispatch, Goto, Step};
 
 /// The last outputs of the nodes that keep them.
 pub(crate) struct KeptOutputs<S: State> {
-    steps: HashMap<u32, Kept<S>>,
+    steps: HashMap<u32, KeptOutput<S>>,
     /// Those that the last checkpoint does not say.
     changed: Vec<u32>,
 }
 
-enum Kept<S: State> {
+enum KeptOutput<S: State> {
     /// In a run that nothing stores.
     Live(LiveStep<S>),
     /// As it is stored.
@@ -45,7 +45,7 @@ impl<S: State> KeptOutputs<S> {
     pub(crate) fn of(core: &RunGraph<S>, stored: BTreeMap<String, Bytes>) -> Self {
         let known = stored.into_iter().filter_map(|(name, Bytes(step))| {
             let node = *core.core.by_name.get(&*name)?;
-            core.core.topology.exits(node).keeps_output.then_some((node, Kept::Bytes(step)))
+            core.core.topology.exits(node).keeps_output.then_some((node, KeptOutput::Bytes(step)))
         });
         KeptOutputs { steps: known.collect(), changed: Vec::new() }
     }
@@ -62,8 +62,8 @@ impl<S: State> KeptOutputs<S> {
     pub(crate) fn to_store<'a>(&'a self, core: &'a RunGraph<S>, all: bool) -> BTreeMap<&'a str, BytesOf<'a>> {
         let wanted = self.steps.iter().filter(|(node, _)| all || self.changed.contains(node));
         let stored = wanted.filter_map(|(node, kept)| match kept {
-            Kept::Bytes(step) => Some((core.core.name(*node), BytesOf(step))),
-            Kept::Live(_) => None,
+            KeptOutput::Bytes(step) => Some((core.core.name(*node), BytesOf(step))),
+            KeptOutput::Live(_) => None,
         });
         stored.collect()
     }
@@ -78,7 +78,7 @@ impl<S: State> KeptOutputs<S> {
 }
 
 impl<S: State> LiveStep<S> {
-    fn of(core: &RunGraph<S>, done: &Done<S>) -> Self {
+    fn of(core: &RunGraph<S>, done: &TaskOutput<S>) -> Self {
         let targets = done.targets().iter().map(|target| {
             let name = target.name(core).to_owned();
             match &target.input {
@@ -104,18 +104,18 @@ impl<S: State> LiveStep<S> {
 }
 
 /// Outputs that are kept once their merge has succeeded.
-pub(super) struct ToKeep<S: State>(Vec<(u32, Kept<S>)>);
+pub(super) struct NewOutputs<S: State>(Vec<(u32, KeptOutput<S>)>);
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// What of these results is to be kept.
     pub(super) fn outputs_to_keep(
         &self,
         node_at: impl Fn(usize) -> u32,
-        done: &[Option<Done<S>>],
-    ) -> Result<ToKeep<S>, Error> {
+        done: &[Option<TaskOutput<S>>],
+    ) -> Result<NewOutputs<S>, Error> {
         let mut keeps = Vec::new();
         if !self.position.graph.keeps_outputs {
-            return Ok(ToKeep(keeps));
+            return Ok(NewOutputs(keeps));
         }
         for (index, done) in done.iter().enumerate() {
             let node = node_at(index);
@@ -124,19 +124,19 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 continue;
             };
             let kept = match &self.records.journal {
-                None => Kept::Live(LiveStep::of(&self.position.graph, done)),
+                None => KeptOutput::Live(LiveStep::of(&self.position.graph, done)),
                 Some(journal) => {
                     let step = stored_step(&self.position.graph, &journal.codec, done, false);
                     let bytes = step.and_then(|step| step.to_bytes());
-                    Kept::Bytes(bytes.map_err(|error| error.at_node(self.position.graph.name(node)))?)
+                    KeptOutput::Bytes(bytes.map_err(|error| error.at_node(self.position.graph.name(node)))?)
                 }
             };
             keeps.push((node, kept));
         }
-        Ok(ToKeep(keeps))
+        Ok(NewOutputs(keeps))
     }
 
-    pub(super) fn keep(&mut self, ToKeep(keeps): ToKeep<S>) {
+    pub(super) fn keep(&mut self, NewOutputs(keeps): NewOutputs<S>) {
         for (node, kept) in keeps {
             if self.records.outputs.steps.insert(node, kept).is_none() {
                 Arc::make_mut(&mut self.runtime.shared.see().kept).insert(node);
@@ -154,10 +154,10 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 
     /// What a node gave last.
-    pub(super) fn output_of(&self, node: u32) -> Result<Option<Done<S>>, Error> {
+    pub(super) fn output_of(&self, node: u32) -> Result<Option<TaskOutput<S>>, Error> {
         let step = match (self.records.outputs.steps.get(&node), &self.records.journal) {
-            (Some(Kept::Live(step)), _) => step.to_step(),
-            (Some(Kept::Bytes(step)), Some(journal)) => {
+            (Some(KeptOutput::Live(step)), _) => step.to_step(),
+            (Some(KeptOutput::Bytes(step)), Some(journal)) => {
                 finished_step(&self.position.graph, &journal.codec, &journal.thread, step)?.0
             }
             _ => return Ok(None),

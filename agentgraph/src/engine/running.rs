@@ -12,22 +12,22 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 
 use crate::context::TaskRequest;
-use crate::engine::halt::{Cut, Halt};
+use crate::engine::halt::{Cutoff, Halt};
 use crate::node::NodeResult;
 use crate::policy::CatchPanic;
 use crate::state::State;
 
 /// A started task that knows which one it is.
-pub(super) struct Running<S: State> {
+pub(super) struct RunningTask<S: State> {
     pub(super) request: TaskRequest,
     pub(super) task: CatchPanic<S>,
 }
 
 /// A task that has ended, and how.
-pub(super) type Ended<S> = (TaskRequest, NodeResult<S>);
+pub(super) type EndedTask<S> = (TaskRequest, NodeResult<S>);
 
-impl<S: State> Future for Running<S> {
-    type Output = Ended<S>;
+impl<S: State> Future for RunningTask<S> {
+    type Output = EndedTask<S>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let request = self.request;
@@ -37,9 +37,9 @@ impl<S: State> Future for Running<S> {
 
 /// The next task that finishes, unless something cuts them off first.
 pub(super) async fn next<S: State>(
-    running: &mut FuturesUnordered<Running<S>>,
+    running: &mut FuturesUnordered<RunningTask<S>>,
     halt: Option<&mut Halt>,
-) -> Result<Option<Ended<S>>, Cut> {
+) -> Result<Option<EndedTask<S>>, Cutoff> {
     match halt {
         None => Ok(running.next().await),
         Some(halt) => halt.until(running.next()).await,
@@ -49,9 +49,9 @@ pub(super) async fn next<S: State>(
 /// Awaits `work` while those tasks go on. Gives what came of it, and the tasks that ended meanwhile, in the
 /// order in which they did.
 pub(super) async fn beside<S: State, T>(
-    running: &mut FuturesUnordered<Running<S>>,
+    running: &mut FuturesUnordered<RunningTask<S>>,
     work: impl Future<Output = T>,
-) -> (T, Vec<Ended<S>>) {
+) -> (T, Vec<EndedTask<S>>) {
     let (mut work, mut ended) = (pin!(work), Vec::new());
     let done = poll_fn(|cx| {
         if let Poll::Ready(done) = work.as_mut().poll(cx) {

@@ -16,7 +16,7 @@ use std::task::{Context, Poll};
 
 use crate::engine::actors::Actors;
 use crate::engine::host::TaskRunner;
-use crate::engine::journal::Prepared;
+use crate::engine::journal::PreparedRecord;
 use crate::engine::{Loop, Pause, STEPS_WITHOUT_YIELD, cut_off};
 use crate::error::Error;
 use crate::policy::CatchPanic;
@@ -148,7 +148,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     /// The superstep is merged. Gives its record, if the store has to be awaited for it.
     #[inline]
-    fn close_step(&mut self, stop: Option<&Pause>) -> Result<Option<Prepared>, Error> {
+    fn close_step(&mut self, stop: Option<&Pause>) -> Result<Option<PreparedRecord>, Error> {
         self.position.merging = false;
         self.position.merged = self.position.step;
         self.runtime.shared.control.clear();

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use crate::context::TaskRequest;
-use crate::context::edits::{Collects, Desk, Edits};
+use crate::context::edits::{Desk, EditCollector, Edits};
 use crate::engine::Loop;
-use crate::engine::done::Done;
+use crate::engine::done::TaskOutput;
 use crate::engine::host::TaskRunner;
 use crate::error::Error;
-use crate::graph::run_graph::LaidDown;
+use crate::graph::run_graph::AppliedEdits;
 use crate::run::event::EventKind;
 use crate::state::State;
 use crate::step::MakeEdits;
@@ -26,7 +26,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             return Ok(input);
         }
         let driver = self.driver.clone();
-        let collects = Arc::new(Collects::default());
+        let collects = Arc::new(EditCollector::default());
         if driver.is_some() {
             self.runtime.shared.see().desk = Some(Arc::clone(&collects) as Arc<dyn Desk>);
         }
@@ -56,7 +56,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     pub(super) fn stage_edits(
         &mut self,
         node_at: impl Fn(&Self, usize) -> u32,
-        done: &mut [Option<Done<S>>],
+        done: &mut [Option<TaskOutput<S>>],
     ) {
         if done.iter().flatten().all(|done| done.edits().is_empty()) {
             return;
@@ -106,7 +106,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             visible.overlay = self.position.graph.overlay().map(Arc::clone);
             laid
         };
-        let Some(LaidDown { edits, dropped }) = laid else { return };
+        let Some(AppliedEdits { edits, dropped }) = laid else { return };
         if let Some(events) = self.listeners.events.as_ref().filter(|events| events.views.edits) {
             for (by, edits) in edits {
                 let by = self.position.graph.name(by).to_owned();

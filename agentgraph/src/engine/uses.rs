@@ -1,7 +1,7 @@
 //! Who writes which channel in a superstep: clashing writes, and writes that an overwrite wins over.
 
 use crate::engine::actors::Actors;
-use crate::engine::done::Done;
+use crate::engine::done::TaskOutput;
 use crate::error::{Code, Error};
 use crate::graph::GraphCore;
 use crate::graph::run_graph::RunGraph;
@@ -32,7 +32,7 @@ impl ChannelUses {
         &mut self,
         core: &RunGraph<S>,
         actors: Actors<'_>,
-        tasks: &[Option<Done<S>>],
+        tasks: &[Option<TaskOutput<S>>],
     ) -> Result<(), Error> {
         let channels = S::channels(&core.schema);
         self.channels.resize(channels.len(), ChannelUse::default());
@@ -41,7 +41,7 @@ impl ChannelUses {
         let mut conflict = None;
         self.overwritten.clear();
         for (index, done) in tasks.iter().enumerate() {
-            let Some(Done { update: Some(update), .. }) = done else { continue };
+            let Some(TaskOutput { update: Some(update), .. }) = done else { continue };
             let node = actors.node(index);
             S::writes(&core.schema, update, &mut |channel, kind| {
                 let Some(used) = self.channels.get_mut(channel) else { return };
@@ -72,7 +72,11 @@ impl ChannelUses {
     }
 
     /// Takes out the writes that an overwrite wins over.
-    pub(super) fn discard_overwritten<S: State>(&self, core: &GraphCore<S>, tasks: &mut [Option<Done<S>>]) {
+    pub(super) fn discard_overwritten<S: State>(
+        &self,
+        core: &GraphCore<S>,
+        tasks: &mut [Option<TaskOutput<S>>],
+    ) {
         for channel in &self.overwritten {
             discard_reduced(core, *channel, tasks);
         }
@@ -81,7 +85,7 @@ impl ChannelUses {
 
 /// Takes out the writes that an overwrite beside them wins over, in updates that are not merged as a
 /// superstep.
-pub(crate) fn keep_overwrites<S: State>(core: &GraphCore<S>, tasks: &mut [Option<Done<S>>]) {
+pub(crate) fn keep_overwrites<S: State>(core: &GraphCore<S>, tasks: &mut [Option<TaskOutput<S>>]) {
     let mut overwritten = Vec::new();
     for update in tasks.iter().flatten().filter_map(|done| done.update.as_ref()) {
         S::writes(&core.schema, update, &mut |channel, kind| {
@@ -95,9 +99,9 @@ pub(crate) fn keep_overwrites<S: State>(core: &GraphCore<S>, tasks: &mut [Option
     }
 }
 
-fn discard_reduced<S: State>(core: &GraphCore<S>, channel: usize, tasks: &mut [Option<Done<S>>]) {
+fn discard_reduced<S: State>(core: &GraphCore<S>, channel: usize, tasks: &mut [Option<TaskOutput<S>>]) {
     for done in tasks {
-        let Some(Done { update: Some(update), .. }) = done else { continue };
+        let Some(TaskOutput { update: Some(update), .. }) = done else { continue };
         let mut reduces = false;
         S::writes(&core.schema, update, &mut |written, kind| {
             reduces |= written == channel && kind == WriteKind::Reduce;

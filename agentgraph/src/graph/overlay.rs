@@ -202,7 +202,7 @@ enum Change {
 
 /// A compiled graph, as its overlays see it.
 #[derive(Clone, Copy)]
-pub(crate) struct Ground<'a> {
+pub(crate) struct OverlayBase<'a> {
     pub(crate) topology: &'a Topology,
     pub(crate) names: &'a [Arc<str>],
     pub(crate) by_name: &'a HashMap<Arc<str>, u32>,
@@ -211,12 +211,12 @@ pub(crate) struct Ground<'a> {
 /// A compiled graph under overlays, the uppermost first.
 #[derive(Clone, Copy)]
 pub(crate) struct Layers<'a> {
-    ground: Ground<'a>,
+    ground: OverlayBase<'a>,
     over: [Option<&'a Overlay>; 3],
 }
 
 impl<'a> Layers<'a> {
-    pub(crate) fn of(ground: Ground<'a>, over: Option<&'a Overlay>) -> Self {
+    pub(crate) fn of(ground: OverlayBase<'a>, over: Option<&'a Overlay>) -> Self {
         Layers { ground, over: [None, None, over] }
     }
 

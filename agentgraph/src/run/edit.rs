@@ -6,7 +6,7 @@ use std::pin::Pin;
 
 use crate::engine::call::edit::Edit;
 use crate::error::{Code, Error};
-use crate::run::begin::Start;
+use crate::run::begin::CallRequest;
 use crate::run::{CompiledGraph, RunBuilder};
 use crate::state::State;
 use agentgraph_checkpoint::CheckpointId;
@@ -120,7 +120,7 @@ impl<S: State> StateEdit<S> {
     }
 
     async fn run(self) -> Result<CheckpointId, Error> {
-        let run = RunBuilder::edit(self.graph, Start::Edit(self.edit)).thread(self.thread);
+        let run = RunBuilder::edit(self.graph, CallRequest::Edit(self.edit)).thread(self.thread);
         let run = match self.at {
             None => run,
             Some(checkpoint) => run.from(checkpoint),

@@ -12,15 +12,15 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use crate::context::edits::Desk;
-use crate::context::{Call, Control, Inside, Nest, Outer, RunShared, Sink, Spending, TaskRequest};
+use crate::context::{Call, ChildPause, Control, Nest, Outer, RunShared, Sink, Spending, TaskRequest};
 use crate::engine::buffers::Buffers;
-use crate::engine::executor::Left;
+use crate::engine::executor::ParentExit;
 use crate::engine::fields::{Misfit, fit};
 use crate::engine::host::{LocalRunner, TaskRunner};
 use crate::engine::inheritance::Inheritance;
 use crate::engine::journal::Journal;
 use crate::engine::listeners::Listeners;
-use crate::engine::load::{LookedUp, Replayed, Restored, look_up, stuck_at_end};
+use crate::engine::load::{Lookup, Replay, RestoredState, look_up, stuck_at_end};
 use crate::engine::position::Position;
 use crate::engine::recorder::{Trace, add_step};
 use crate::engine::records::Records;
@@ -37,8 +37,8 @@ use crate::record::bytes::Bytes;
 use crate::record::codec::Codec;
 use crate::record::header::{Header, StoredCall, StoredStuck};
 use crate::run::CompiledGraph;
-use crate::run::event::{EventQueue, Inside as HeardInside};
-use crate::run::nested::ground::{Found, Ground};
+use crate::run::event::{ChildEvents, EventQueue};
+use crate::run::nested::ground::{CallGround, FoundRun};
 use crate::run::outcome::stored_stuck_error;
 use crate::session::{Sessions, StoredSessions};
 use crate::state::State;
@@ -58,24 +58,24 @@ pub(crate) struct Callee<C: State> {
 }
 
 /// What a call begins with.
-pub(crate) struct Begin<C: State> {
+pub(crate) struct ChildInput<C: State> {
     /// The state around it, if it is over the same.
     pub(crate) state: Option<Arc<C>>,
     pub(crate) input: C::Update,
 }
 
 /// What a call comes to.
-pub(crate) enum End<C: State> {
+pub(crate) enum ChildEnd<C: State> {
     /// The last state.
     State(C),
     /// Of a call that began with the state around it: the sum of its updates.
     Updates(C::Update),
     /// It was left for a node of the graph around it.
-    Left(Left),
+    Left(ParentExit),
 }
 
 /// A call as its parts need it.
-struct Entry<'a, C: State> {
+struct ChildCall<'a, C: State> {
     callee: &'a Callee<C>,
     outer: &'a Arc<RunShared>,
     request: TaskRequest,
@@ -86,7 +86,7 @@ struct Entry<'a, C: State> {
 }
 
 /// Where a call begins, or goes on.
-struct Opening<C: State> {
+struct ChildOpening<C: State> {
     position: Position<C>,
     inheritance: Inheritance,
     outputs: BTreeMap<String, Bytes>,
@@ -103,10 +103,10 @@ struct Opening<C: State> {
 /// Calls a graph in the place of a node.
 pub(crate) async fn enter<C: State>(
     callee: &Callee<C>,
-    begin: Begin<C>,
+    begin: ChildInput<C>,
     outer: Arc<RunShared>,
     request: TaskRequest,
-) -> Result<End<C>, BoxError> {
+) -> Result<ChildEnd<C>, BoxError> {
     let nowhere = Call { task: TaskId::from_u128(0), again: false, shares_memory: false };
     let nest = outer.nest.as_deref();
     let call = nest.and_then(|nest| nest.call(request)).unwrap_or(nowhere);
@@ -122,13 +122,13 @@ pub(crate) async fn enter<C: State>(
     if let Some((persistence, _)) = &kept
         && let Some(refused) = callee.graph.core.refusal(&*persistence.saver)
     {
-        let broken = Inside::Broken(Error::new(refused.code.into(), refused.why));
+        let broken = ChildPause::Broken(Error::new(refused.code.into(), refused.why));
         return Err(outer.control.put_inside(request, broken).into());
     }
     let updates = begin.state.is_some();
     let is_named = callee.memory == Memory::PerThread;
     let stored = StoredCall { task: call.task, updates, is_named, unnamed: None };
-    let entry = Entry { callee, outer: &outer, request, namespace: name, call: stored, kept };
+    let entry = ChildCall { callee, outer: &outer, request, namespace: name, call: stored, kept };
     let may_be_there = call.again || callee.memory == Memory::PerThread;
     match entry.run(begin, may_be_there).await {
         Ok((end, stand)) => {
@@ -137,36 +137,40 @@ pub(crate) async fn enter<C: State>(
             }
             Ok(end)
         }
-        Err(NotEnded::Stands(inside)) => Err(outer.control.put_inside(request, inside).into()),
-        Err(NotEnded::Failed(error)) => Err(error.into()),
+        Err(ChildStop::Stands(inside)) => Err(outer.control.put_inside(request, inside).into()),
+        Err(ChildStop::Failed(error)) => Err(error.into()),
     }
 }
 
 /// Why a call did not come to its end.
-enum NotEnded {
+enum ChildStop {
     /// It goes on when its task is called again, and no retry or handler can help.
-    Stands(Inside),
+    Stands(ChildPause),
     /// A node in it failed.
     Failed(Error),
 }
 
-impl From<Error> for NotEnded {
+impl From<Error> for ChildStop {
     /// What nodes fail with is for the policies of the task around; what is wrong with a store or an answer
     /// is not.
     fn from(error: Error) -> Self {
         match error.code().ends_the_run() {
-            true => NotEnded::Stands(Inside::Broken(error)),
-            false => NotEnded::Failed(error),
+            true => ChildStop::Stands(ChildPause::Broken(error)),
+            false => ChildStop::Failed(error),
         }
     }
 }
 
-impl<C: State> Entry<'_, C> {
+impl<C: State> ChildCall<'_, C> {
     /// Comes to its end, and says where memories stand then.
-    async fn run(&self, begin: Begin<C>, may_be_there: bool) -> Result<(End<C>, StoredMemories), NotEnded> {
+    async fn run(
+        &self,
+        begin: ChildInput<C>,
+        may_be_there: bool,
+    ) -> Result<(ChildEnd<C>, StoredMemories), ChildStop> {
         let ground = match &self.kept {
             Some((persistence, thread)) if may_be_there => self.ground(persistence, thread).await?,
-            _ => Ground::default(),
+            _ => CallGround::default(),
         };
         let opening = match ground.found {
             Some(found) if !found.is(self.call) => self.anew(begin, found, ground.branch, ground.unnamed)?,
@@ -199,10 +203,10 @@ impl<C: State> Entry<'_, C> {
         StoredCall { unnamed: unnamed.map(|id| (id.branch, id.step)), ..self.call }
     }
 
-    fn fresh(&self, begin: Begin<C>, journal: Option<Journal<C>>) -> Opening<C> {
+    fn fresh(&self, begin: ChildInput<C>, journal: Option<Journal<C>>) -> ChildOpening<C> {
         let core = &self.callee.graph.core;
         let state = begin.state.unwrap_or_else(|| Arc::new(C::initial(&core.schema)));
-        Opening {
+        ChildOpening {
             position: Position::first(core, state),
             inheritance: Inheritance::default(),
             outputs: BTreeMap::new(),
@@ -217,12 +221,12 @@ impl<C: State> Entry<'_, C> {
     /// A new run on what another one left, on a branch of its own if that is not the newest.
     fn anew(
         &self,
-        begin: Begin<C>,
-        found: Found<C>,
+        begin: ChildInput<C>,
+        found: FoundRun<C>,
         branch: Option<u32>,
         unnamed: Option<CheckpointId>,
-    ) -> Result<Opening<C>, Error> {
-        let Found { replayed, restored, writes, .. } = found;
+    ) -> Result<ChildOpening<C>, Error> {
+        let FoundRun { replayed, restored, writes, .. } = found;
         let mut journal = self.journal_behind(&replayed, &restored, &writes);
         let input = begin.input;
         let remembered = begin.state.is_none().then(|| Arc::new(restored.state));
@@ -239,15 +243,15 @@ impl<C: State> Entry<'_, C> {
             // A state that is not the one that was stored.
             journal.must_be_full |= remembered.is_none();
         }
-        let begin = Begin { state: remembered.or(begin.state), input: C::Update::default() };
+        let begin = ChildInput { state: remembered.or(begin.state), input: C::Update::default() };
         let outputs = replayed.header.outputs;
-        Ok(Opening { input: Some((input, abandoned)), outputs, ..self.fresh(begin, journal) })
+        Ok(ChildOpening { input: Some((input, abandoned)), outputs, ..self.fresh(begin, journal) })
     }
 
     fn journal_behind(
         &self,
-        replayed: &Replayed,
-        restored: &Restored<C>,
+        replayed: &Replay,
+        restored: &RestoredState<C>,
         writes: &[PendingWrite],
     ) -> Option<Journal<C>> {
         let mut journal = self.journal(None)?;
@@ -255,14 +259,14 @@ impl<C: State> Entry<'_, C> {
         Some(journal)
     }
 
-    async fn go_on(&self, found: Found<C>) -> Result<Opening<C>, Error> {
+    async fn go_on(&self, found: FoundRun<C>) -> Result<ChildOpening<C>, Error> {
         let total = self.stored_total(&found).await?;
-        let Found { replayed, restored, left, writes } = found;
+        let FoundRun { replayed, restored, left, writes } = found;
         let journal = self.journal_behind(&replayed, &restored, &writes);
-        let LookedUp { graph, frontier, joins, eager } =
+        let Lookup { graph, frontier, joins, eager } =
             look_up(&self.callee.graph.core, self.place(), &replayed.header)?;
         let Header { halt, session, outputs, .. } = replayed.header;
-        Ok(Opening {
+        Ok(ChildOpening {
             position: Position::new(graph, Arc::new(restored.state), frontier, joins, eager),
             inheritance: Inheritance::of(left.tasks, left.told, halt),
             outputs,
@@ -276,7 +280,7 @@ impl<C: State> Entry<'_, C> {
 
     /// The end of a call that had come to it before, and where memories stood then.
     /// The end of a call that was stored when the task around it was cut off, or tried again.
-    async fn ended_before(&self, found: Found<C>) -> Result<(End<C>, StoredMemories), NotEnded> {
+    async fn ended_before(&self, found: FoundRun<C>) -> Result<(ChildEnd<C>, StoredMemories), ChildStop> {
         let core = &self.callee.graph.core;
         let header = &found.replayed.header;
         if core.stuck_fails
@@ -288,11 +292,11 @@ impl<C: State> Entry<'_, C> {
         Ok(self.stored_end(found).await?)
     }
 
-    async fn stored_end(&self, found: Found<C>) -> Result<(End<C>, StoredMemories), Error> {
+    async fn stored_end(&self, found: FoundRun<C>) -> Result<(ChildEnd<C>, StoredMemories), Error> {
         let stand = self.stand(found.replayed.header.memories.clone(), Some(found.replayed.id));
         let end = match self.call.updates {
-            true => End::Updates(self.stored_total(&found).await?),
-            false => End::State(found.restored.state),
+            true => ChildEnd::Updates(self.stored_total(&found).await?),
+            false => ChildEnd::State(found.restored.state),
         };
         Ok((end, stand))
     }
@@ -306,14 +310,14 @@ impl<C: State> Entry<'_, C> {
     }
 
     /// The sum of the updates that the records of the call hold.
-    async fn stored_total(&self, found: &Found<C>) -> Result<C::Update, Error> {
+    async fn stored_total(&self, found: &FoundRun<C>) -> Result<C::Update, Error> {
         let mut total = C::Update::default();
         let Some((persistence, _)) = self.kept.as_ref().filter(|_| self.call.updates) else {
             return Ok(total);
         };
         let core = &self.callee.graph.core;
         let schema = &core.schema;
-        for Written { version, update } in
+        for StoredUpdate { version, update } in
             written(&*persistence.saver, self.place(), found.replayed.id).await?
         {
             let mut step = StoredStep::of_update(version, update).migrated(&core.migrations)?;
@@ -332,9 +336,9 @@ impl<C: State> Entry<'_, C> {
 
     async fn drive<R: TaskRunner<C>>(
         &self,
-        opening: Opening<C>,
+        opening: ChildOpening<C>,
         runner: R,
-    ) -> Result<(End<C>, StoredMemories), NotEnded> {
+    ) -> Result<(ChildEnd<C>, StoredMemories), ChildStop> {
         let (mut run, input) = self.make_loop(opening, runner)?;
         run.show_edits();
         let paused = match input {
@@ -372,11 +376,19 @@ impl<C: State> Entry<'_, C> {
     #[allow(clippy::type_complexity)]
     fn make_loop<R: TaskRunner<C>>(
         &self,
-        opening: Opening<C>,
+        opening: ChildOpening<C>,
         runner: R,
     ) -> Result<(Loop<C, R>, Option<(C::Update, Option<RunId>)>), Error> {
-        let Opening { position, inheritance, outputs, mut journal, sessions, sessions_changed, total, input } =
-            opening;
+        let ChildOpening {
+            position,
+            inheritance,
+            outputs,
+            mut journal,
+            sessions,
+            sessions_changed,
+            total,
+            input,
+        } = opening;
         let (graph, outer) = (&self.callee.graph, self.outer);
         let around = outer.nest.as_deref();
         let durability = around.map_or(Durability::Sync, |nest| nest.durability);
@@ -449,13 +461,13 @@ impl<C: State> Entry<'_, C> {
         let to = Arc::clone(root.nest.as_ref()?.hears.as_ref()?);
         let graph = &self.callee.graph;
         let (schema, namespace) = (graph.core.schema.clone(), Arc::clone(&self.namespace));
-        let inside = HeardInside { to, namespace, schema, codec: self.callee.codec };
+        let inside = ChildEvents { to, namespace, schema, codec: self.callee.codec };
         let events = EventQueue::inside(inside, &graph.shared.names);
         events.begin(self.outer.run);
         Some(Arc::new(events))
     }
 
-    fn end<R: TaskRunner<C>>(&self, run: Loop<C, R>, pause: Pause) -> Result<End<C>, NotEnded> {
+    fn end<R: TaskRunner<C>>(&self, run: Loop<C, R>, pause: Pause) -> Result<ChildEnd<C>, ChildStop> {
         match &pause {
             Pause::Finished => {
                 self.tell_stuck(run.stuck().map(|stuck| stuck.within(&self.namespace)).collect())
@@ -466,19 +478,19 @@ impl<C: State> Entry<'_, C> {
         }
         match pause {
             Pause::Finished => Ok(match run.records.trace {
-                Some(trace) => End::Updates(trace.into_total()),
-                None => End::State(Arc::unwrap_or_clone(run.position.state)),
+                Some(trace) => ChildEnd::Updates(trace.into_total()),
+                None => ChildEnd::State(Arc::unwrap_or_clone(run.position.state)),
             }),
-            Pause::Left(left) => Ok(End::Left(left)),
-            Pause::Stopped(reason) => Err(NotEnded::Stands(Inside::Stopped(reason))),
+            Pause::Left(left) => Ok(ChildEnd::Left(left)),
+            Pause::Stopped(reason) => Err(ChildStop::Stands(ChildPause::Stopped(reason))),
             Pause::Interrupted(_) if self.cannot_go_on() => {
                 let problem = "a node in the subgraph asks with `interrupt`, and its memory is `Memory::None`, so nobody \
                                could go on with it: give it `Memory::PerCall`";
-                Err(NotEnded::Failed(Error::new(Code::NoCheckpointer, problem)))
+                Err(ChildStop::Failed(Error::new(Code::NoCheckpointer, problem)))
             }
             Pause::Interrupted(interrupts) => {
                 let named = interrupts.into_iter().map(|interrupt| self.named(interrupt)).collect();
-                Err(NotEnded::Stands(Inside::Waits(named, run.report.untold)))
+                Err(ChildStop::Stands(ChildPause::Waits(named, run.report.untold)))
             }
         }
     }
@@ -523,7 +535,7 @@ fn called_twice() -> OwnError {
 const PAGE: usize = 256;
 
 /// The update of a record and the version of the state that it was written for.
-struct Written {
+struct StoredUpdate {
     version: u32,
     update: Vec<u8>,
 }
@@ -534,8 +546,8 @@ async fn written(
     saver: &dyn Checkpointer,
     place: Place<'_>,
     head: CheckpointId,
-) -> Result<Vec<Written>, Error> {
-    let mut found: Vec<Written> = Vec::new();
+) -> Result<Vec<StoredUpdate>, Error> {
+    let mut found: Vec<StoredUpdate> = Vec::new();
     // Deltas have the version of the full before them.
     let (mut unversioned, mut oldest_read) = (0, head);
     let (mut branch, mut before) = (head.branch, head.step.checked_add(1));
@@ -546,7 +558,7 @@ async fn written(
         let mut parent = None;
         for row in rows {
             let header = Header::of_row(place, &row)?;
-            found.extend(header.wrote.map(|wrote| Written { version: 0, update: wrote.0 }));
+            found.extend(header.wrote.map(|wrote| StoredUpdate { version: 0, update: wrote.0 }));
             oldest_read = row.id;
             if row.kind == RowKind::Full {
                 found[unversioned..].iter_mut().for_each(|written| written.version = header.schema);

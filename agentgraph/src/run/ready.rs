@@ -1,4 +1,4 @@
-//! [`Ready`]: a call that has found everything it needs, to be driven to its end.
+//! [`PreparedCall`]: a call that has found everything it needs, to be driven to its end.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::AtomicBool;
@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::FutureExt;
 
-use super::begin::{Begun, EditedFrom, Next, Start, Thread};
+use super::begin::{CallRequest, EditBase, FirstMove, Opening, Thread};
 use super::event::EventQueue;
 use super::{RunBuilder, nested};
 use crate::context::edits::Desk;
-use crate::context::{Control, Hears, Nest, RunShared, Sink, Spending};
+use crate::context::{ChildListener, Control, Nest, RunShared, Sink, Spending};
 use crate::engine::buffers::Buffers;
-use crate::engine::call::edit::{Behind, Edit};
+use crate::engine::call::edit::{Edit, EditedTasks};
 use crate::engine::halt::Halt;
 use crate::engine::host::TaskRunner;
 use crate::engine::listeners::Listeners;
@@ -35,16 +35,16 @@ use agentgraph_checkpoint::engine::Leased;
 
 /// It is made in one go, since what is held across an await is a part of the run's future, which is written
 /// and moved before the first node runs.
-pub(super) struct Ready<S: State, R: TaskRunner<S>> {
+pub(super) struct PreparedCall<S: State, R: TaskRunner<S>> {
     run: Loop<S, R>,
-    next: Next<S>,
+    next: FirstMove<S>,
     edits: Vec<MakeEdits>,
     /// It edits the state instead of running nodes.
     is_edit: bool,
 }
 
 /// What a call that is kept has found.
-pub(super) struct OnThread<'a, S: State> {
+pub(super) struct OpenedThread<'a, S: State> {
     pub(super) thread: Thread<'a, S>,
     pub(super) fence: u64,
     /// What subgraphs ask there.
@@ -54,16 +54,16 @@ pub(super) struct OnThread<'a, S: State> {
 impl<S: State> RunBuilder<S> {
     pub(super) fn make_ready<R: TaskRunner<S>>(
         self,
-        start: Start<S>,
-        found: Option<OnThread<'_, S>>,
+        start: CallRequest<S>,
+        found: Option<OpenedThread<'_, S>>,
         runner: R,
         events: Option<Arc<EventQueue<S>>>,
-    ) -> Result<Ready<S, R>, Error> {
+    ) -> Result<PreparedCall<S, R>, Error> {
         let (thread, fence, inside) = match found {
-            Some(OnThread { thread, fence, inside }) => (Some(thread), fence, inside),
+            Some(OpenedThread { thread, fence, inside }) => (Some(thread), fence, inside),
             None => (None, 0, Vec::new()),
         };
-        let mut begun = Begun::of(&self.graph, start, thread, inside)?;
+        let mut begun = Opening::of(&self.graph, start, thread, inside)?;
         if let Some(state) = self.begins_on.filter(|_| begun.journal.is_none()) {
             begun.position.state = state;
         }
@@ -87,14 +87,14 @@ impl<S: State> RunBuilder<S> {
         let spending = Spending::new(self.budget, begun.spent, || services.now());
         let nest = self.graph.core.has_graphs.then(|| {
             let saver = begun.journal.as_ref().map(|journal| Arc::clone(&journal.saver));
-            let resumed = !matches!(begun.next, Next::Input { .. } | Next::Fork);
+            let resumed = !matches!(begun.next, FirstMove::Input { .. } | FirstMove::Fork);
             let drain = self.limits.drain.clone();
             let memories =
                 begun.journal.as_mut().map(|journal| Arc::clone(journal.memories.get_or_insert_default()));
             let memories = memories.unwrap_or_default();
             let mut nest = Nest::new(saver, self.durability, self.max_concurrency, drain, resumed, memories);
             let heard = events.as_ref().filter(|_| self.subgraphs);
-            nest.hears = heard.map(|events| Arc::clone(events) as Arc<dyn Hears>);
+            nest.hears = heard.map(|events| Arc::clone(events) as Arc<dyn ChildListener>);
             Box::new(nest)
         });
         let halt = Halt::of(self.limits, spending.time_left(), services);
@@ -144,12 +144,12 @@ impl<S: State> RunBuilder<S> {
             report: Report::default(),
         };
         run.show_edits();
-        let is_edit = matches!(begun.next, Next::Edit(..));
-        Ok(Ready { run, next: begun.next, edits: self.edits, is_edit })
+        let is_edit = matches!(begun.next, FirstMove::Edit(..));
+        Ok(PreparedCall { run, next: begun.next, edits: self.edits, is_edit })
     }
 }
 
-impl<S: State, R: TaskRunner<S>> Ready<S, R> {
+impl<S: State, R: TaskRunner<S>> PreparedCall<S, R> {
     /// Nodes' panics are caught where they run. What is left are routes, reducers and values that serialise
     /// themselves.
     pub(super) async fn drive_to_the_end(&mut self) -> Result<Pause, Error> {
@@ -193,23 +193,23 @@ impl<S: State, R: TaskRunner<S>> Ready<S, R> {
     async fn begin(&mut self) -> Result<(), Error> {
         let edits = std::mem::take(&mut self.edits);
         let run = &mut self.run;
-        match std::mem::replace(&mut self.next, Next::GoOn) {
-            Next::Input { input, abandoned } => {
+        match std::mem::replace(&mut self.next, FirstMove::GoOn) {
+            FirstMove::Input { input, abandoned } => {
                 let input = run.edit_before(edits, input)?;
                 run.input(input, abandoned).await
             }
             _ if !edits.is_empty() => Err(edits_of_an_earlier_run()),
-            Next::Answer(answers, inside) => {
+            FirstMove::Answer(answers, inside) => {
                 run.adopt_failures();
                 run.check_left_over()?;
                 Box::pin(run.give_answers(answers, inside)).await
             }
-            Next::GoOn => {
+            FirstMove::GoOn => {
                 run.adopt_failures();
                 Ok(())
             }
-            Next::Fork => Box::pin(run.edit(Edit::Here(None), None)).await,
-            Next::Edit(edit, from) => Box::pin(edit_state(run, edit, from)).await,
+            FirstMove::Fork => Box::pin(run.edit(Edit::Here(None), None)).await,
+            FirstMove::Edit(edit, from) => Box::pin(edit_state(run, edit, from)).await,
         }
     }
 
@@ -232,7 +232,7 @@ impl<S: State, R: TaskRunner<S>> Ready<S, R> {
 async fn edit_state<S: State, R: TaskRunner<S>>(
     run: &mut Loop<S, R>,
     edit: Edit<S>,
-    from: Option<EditedFrom>,
+    from: Option<EditBase>,
 ) -> Result<(), Error> {
     if let Some(from) = &from {
         // The edit is a run of its own, and what failed is of the run before.
@@ -242,7 +242,7 @@ async fn edit_state<S: State, R: TaskRunner<S>>(
     let thread = copied.or(run.runtime.shared.thread.clone()).unwrap_or_default();
     let namespace =
         run.records.journal.as_ref().map(|journal| Arc::clone(&journal.namespace)).unwrap_or_default();
-    let behind = from.map(|from| Behind {
+    let behind = from.map(|from| EditedTasks {
         place: StepPlace {
             thread: &thread,
             namespace: &namespace,

@@ -7,11 +7,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use crate::engine::done::Done;
+use crate::engine::done::TaskOutput;
 use crate::engine::driver::Driver;
-use crate::engine::left_over::{LeftOver, TaskLeft};
+use crate::engine::left_over::{Leftovers, TaskRemains};
 use crate::engine::load::{
-    Replayed, apply_row, fill_references, graph_changed, left_behind, replay, restore, shown_step,
+    Replay, apply_row, fill_references, graph_changed, left_behind, replay, restore, shown_step,
 };
 use crate::engine::stored::{OF_RUN, StoredStep};
 use crate::engine::uses::keep_overwrites;
@@ -22,7 +22,7 @@ use crate::graph::{Discipline, GraphCore, GraphTopology};
 use crate::persistence::Persistence;
 use crate::run::CompiledGraph;
 use crate::run::open::{OpenTask, done, failure_of_all, inside_of, interrupts, tasks};
-use crate::state::{Shown, State};
+use crate::state::{ShownState, State};
 use crate::step::Step;
 use crate::words::{GraphEdit, Interrupt, OpenChild};
 use agentgraph_checkpoint::engine::page;
@@ -101,7 +101,7 @@ impl<S: State + fmt::Debug> fmt::Debug for Checkpoint<S> {
         let Checkpoint { interrupts, failures, children, abandoned, edits, skips, memories, .. } = self;
         let mut parts = out.debug_struct("Checkpoint");
         parts.field("id", id).field("parent", parent).field("run", run).field("source", source);
-        parts.field("created", created).field("values", &Shown(values)).field("next", next);
+        parts.field("created", created).field("values", &ShownState(values)).field("next", next);
         parts.field("deferred", deferred).field("interrupts", interrupts).field("failures", failures);
         parts.field("children", children);
         parts
@@ -174,7 +174,7 @@ pub(crate) async fn topology_at<S: State>(
     }
 }
 
-fn parent(replayed: &Replayed) -> Option<CheckpointId> {
+fn parent(replayed: &Replay) -> Option<CheckpointId> {
     let CheckpointId { branch, step, .. } = replayed.id;
     let before = step.checked_sub(1)?;
     let began = replayed.header.parent.filter(|(_, parent)| *parent == before);
@@ -186,7 +186,7 @@ fn checkpoint<S: State>(
     graph: &CompiledGraph<S>,
     persistence: &Persistence<S>,
     place: Place<'_>,
-    replayed: &Replayed,
+    replayed: &Replay,
 ) -> Result<Checkpoint<S>, Error> {
     let header = &replayed.header;
     let values = restore(&graph.core, persistence, place, replayed)?.state;
@@ -221,7 +221,7 @@ async fn add_left_over<S: State>(
     graph: &CompiledGraph<S>,
     persistence: &Persistence<S>,
     place: Place<'_>,
-    replayed: &Replayed,
+    replayed: &Replay,
     tail: &Tail,
     checkpoint: &mut Checkpoint<S>,
 ) -> Result<(), Error> {
@@ -233,7 +233,7 @@ async fn add_left_over<S: State>(
     let core = &RunGraph::restore(&graph.core, header, &mut Vec::new());
     let finished = done(core, place, header, replayed.id, &left).map(|result| {
         let (step, _) = shown_step(core, &persistence.codec, place.thread, result)?;
-        Ok(Some(Done { update: update_of(step), goes: None }))
+        Ok(Some(TaskOutput { update: update_of(step), goes: None }))
     });
     let mut finished: Vec<_> = finished.collect::<Result<_, Error>>()?;
     keep_overwrites(core, &mut finished);
@@ -243,7 +243,7 @@ async fn add_left_over<S: State>(
     checkpoint.next.clear();
     for task in tasks(core, place, header, replayed.id, &left) {
         checkpoint.failures.extend(task.failure(place));
-        if task.left.is_some_and(TaskLeft::waits) {
+        if task.left.is_some_and(TaskRemains::waits) {
             checkpoint.interrupts.extend(interrupts(place, &task));
         } else if core.has_graphs {
             let inside = inside_of(core, &*persistence.saver, place, &task).await?;
@@ -262,7 +262,7 @@ async fn failures<S: State>(
     graph: &CompiledGraph<S>,
     persistence: &Persistence<S>,
     place: Place<'_>,
-    replayed: &Replayed,
+    replayed: &Replay,
     writes: &[PendingWrite],
 ) -> Result<Vec<Failure>, Error> {
     let header = &replayed.header;
@@ -277,7 +277,7 @@ async fn failures<S: State>(
     let mut found = Vec::new();
     for task in tasks(core, place, header, replayed.id, &left) {
         found.extend(task.failure(place));
-        if core.has_graphs && !task.left.is_some_and(TaskLeft::waits) {
+        if core.has_graphs && !task.left.is_some_and(TaskRemains::waits) {
             found.extend(inside_of(core, &*persistence.saver, place, &task).await?.failures);
         }
     }
@@ -286,7 +286,7 @@ async fn failures<S: State>(
 }
 
 /// In the order in which the nodes are declared.
-fn failures_of_pass<S: State>(core: &GraphCore<S>, place: Place<'_>, left: &LeftOver) -> Vec<Failure> {
+fn failures_of_pass<S: State>(core: &GraphCore<S>, place: Place<'_>, left: &Leftovers) -> Vec<Failure> {
     let tasks = left.iter().filter(|(task, _)| **task != OF_RUN);
     let mut found: Vec<Failure> = tasks.filter_map(|(_, left)| left.failed().cloned()).collect();
     let at = |failure: &Failure| core.by_name.get(failure.node()).copied().unwrap_or(u32::MAX);
@@ -301,7 +301,7 @@ fn add_pass<S: State>(
     persistence: &Persistence<S>,
     place: Place<'_>,
     driver: Arc<dyn Driver<S>>,
-    left: &LeftOver,
+    left: &Leftovers,
     checkpoint: &mut Checkpoint<S>,
 ) -> Result<(), Error> {
     let core = &graph.core;
@@ -316,7 +316,7 @@ fn add_pass<S: State>(
     });
     let mut done = done.collect::<Result<Vec<_>, Error>>()?;
     done.sort_by(|(a, _), (b, _)| a.order().cmp(&b.order()));
-    let asked = left.values().filter_map(TaskLeft::asked_by).collect();
+    let asked = left.values().filter_map(TaskRemains::asked_by).collect();
     checkpoint.next = Arc::clone(&driver).upcoming(place.thread, &mut checkpoint.values, done, &asked)?;
     (checkpoint.edits, checkpoint.skips) = driver.edits(&checkpoint.values);
     for (task, left) in left {
@@ -463,7 +463,7 @@ impl<S: State> History<S> {
         &self,
         persistence: &Persistence<S>,
         place: Place<'_>,
-        replayed: &Replayed,
+        replayed: &Replay,
     ) -> Result<Checkpoint<S>, Error> {
         let mut found = checkpoint(&self.graph, persistence, place, replayed)?;
         if self.graph.core.discipline == Discipline::Eager {

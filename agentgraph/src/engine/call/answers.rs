@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::engine::Loop;
 use crate::engine::host::TaskRunner;
 #[cfg(feature = "validate")]
-use crate::engine::left_over::TaskLeft;
+use crate::engine::left_over::TaskRemains;
 use crate::engine::load::finished_step;
 use crate::engine::stored::StoredAnswer;
 use crate::error::{Code, Error};
@@ -148,7 +148,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 
     #[cfg(feature = "validate")]
-    fn left_of(&self, task: agentgraph_checkpoint::TaskId) -> Option<&TaskLeft> {
+    fn left_of(&self, task: agentgraph_checkpoint::TaskId) -> Option<&TaskRemains> {
         let flow = self.position.eager.as_ref().map(|eager| &eager.flow);
         match flow.zip(self.flow_tasks().get(&task)) {
             Some((flow, key)) => flow.open.get(key)?.left.as_deref(),

@@ -24,14 +24,14 @@ pub(crate) enum Edit<S: State> {
 }
 
 /// What the tasks of the edited checkpoint left behind, and where it stands.
-pub(crate) struct Behind<'a> {
+pub(crate) struct EditedTasks<'a> {
     pub(crate) place: StepPlace<'a>,
     pub(crate) writes: Vec<PendingWrite>,
 }
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// Commits the edit. `behind` is what stays with an edit that moves nothing.
-    pub(crate) async fn edit(&mut self, edit: Edit<S>, behind: Option<Behind<'_>>) -> Result<(), Error> {
+    pub(crate) async fn edit(&mut self, edit: Edit<S>, behind: Option<EditedTasks<'_>>) -> Result<(), Error> {
         match edit {
             Edit::Here(update) => self.edit_here(update, behind).await,
             Edit::As(writers) if self.position.eager.is_some() => self.edit_flow_as(writers).await,
@@ -58,7 +58,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     async fn edit_here(
         &mut self,
         update: Option<S::Update>,
-        behind: Option<Behind<'_>>,
+        behind: Option<EditedTasks<'_>>,
     ) -> Result<(), Error> {
         let source = if update.is_some() { Source::Update } else { Source::Fork };
         if self.position.eager.is_some() {

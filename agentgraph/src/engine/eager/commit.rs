@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::context::{Asks, Refusal};
+use crate::context::{NewQuestions, Refusal};
 use crate::engine::asks::refusal_writes;
 use crate::engine::eager::course::{Course, Stop};
 use crate::engine::failed::{error_write, no_error};
@@ -207,7 +207,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 
     /// Notes what a task asks, which holds what comes after it, and which answers it voids by that.
-    pub(super) fn hold(&mut self, key: Key, asks: Asks) {
+    pub(super) fn hold(&mut self, key: Key, asks: NewQuestions) {
         let Some(eager) = &mut self.position.eager else { return };
         let Some(activation) = eager.flow.open.get_mut(&key) else { return };
         let node = self.position.graph.name(activation.actor()).to_owned();

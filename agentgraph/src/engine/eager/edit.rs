@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::engine::Loop;
-use crate::engine::done::{Done, node_to_act_as};
+use crate::engine::done::{TaskOutput, node_to_act_as};
 use crate::engine::flow::Key;
 use crate::engine::host::TaskRunner;
 use crate::engine::task_id::StepPlace;
@@ -78,7 +78,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         for (node, update) in edits {
             let open = self.position.eager.iter().flat_map(|eager| &eager.flow.open);
             let ending = open.filter(|(_, one)| one.actor() == node).map(|(key, _)| *key).next();
-            let done = Done { update: Some(update), goes: None };
+            let done = TaskOutput { update: Some(update), goes: None };
             self.merge_into_flow(ending, node, Some(done), true)?;
             self.position.merging = false;
             self.commit(Source::Update, None).await?;

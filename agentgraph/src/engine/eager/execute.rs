@@ -6,13 +6,13 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use crate::context::Call;
-use crate::engine::eager::course::{Course, Started, Stop};
+use crate::engine::eager::course::{Course, StartedTask, Stop};
 use crate::engine::eager::request;
-use crate::engine::executor::{Executor, Ledger, NotDone, ToRun};
+use crate::engine::executor::{Executor, Ledger, NoOutput, PlannedTask};
 use crate::engine::flow::{Activation, Key, Phase};
 use crate::engine::host::TaskRunner;
 use crate::engine::journal::Journal;
-use crate::engine::running::Running;
+use crate::engine::running::RunningTask;
 use crate::engine::{Loop, Pause, halt};
 use crate::policy::OnEnd;
 use crate::run::event::EventQueue;
@@ -122,7 +122,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         course: &mut Course<S>,
         key: Key,
         cx: &mut Context<'_>,
-        pending: &mut Vec<Running<S>>,
+        pending: &mut Vec<RunningTask<S>>,
     ) {
         self.position.step += 1;
         let index = u32::try_from(self.position.step).unwrap_or(u32::MAX);
@@ -135,7 +135,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             self.runtime.shared.control.recall(index, asked);
         }
         let (detached, awaited) = (self.position.graph.is_detached(node), self.awaited(node));
-        course.begin(index, Started { key, detached, awaited });
+        course.begin(index, StartedTask { key, detached, awaited });
         if self.skips_some() && self.skip_activation(course, index, key, node) {
             return;
         }
@@ -160,7 +160,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let why = match self.output_of(node) {
             Ok(None) => return false,
             Ok(Some(done)) => Ok(done),
-            Err(error) => Err(NotDone::Failed(error)),
+            Err(error) => Err(NoOutput::Failed(error)),
         };
         let request = request(index, node, false);
         if let Some(activation) = self.activation(key) {
@@ -196,7 +196,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         index: u32,
         key: Key,
         cx: &mut Context<'_>,
-        pending: &mut Vec<Running<S>>,
+        pending: &mut Vec<RunningTask<S>>,
     ) {
         let state = self.state_of(key);
         let Some(activation) = self.activation(key) else { return };
@@ -206,7 +206,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let input = activation.input.clone();
         self.runtime.shared.control.enter(index);
         self.announce_activation(key, activation, request);
-        let task = ToRun { request, input: input.as_ref(), failure: failure.as_ref() };
+        let task = PlannedTask { request, input: input.as_ref(), failure: failure.as_ref() };
         let executor = Executor { state: &state, ..self.executor() };
         executor.start(&task, cx, pending, &mut Vec::new(), &mut course.ends());
     }

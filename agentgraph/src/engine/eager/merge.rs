@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::engine::Loop;
 use crate::engine::activations::Activations;
-use crate::engine::done::Done;
-use crate::engine::flow::{Activation, Flow, Key, Merged, Phase, Upcoming};
+use crate::engine::done::TaskOutput;
+use crate::engine::flow::{Activation, Flow, Key, MergeEntry, NextCommit, Phase};
 use crate::engine::host::TaskRunner;
 use crate::engine::lifetimes::writes_ephemeral;
 use crate::engine::merge::{Arrival, Merge};
@@ -15,11 +15,11 @@ use crate::state::{State, WriteKind};
 use agentgraph_checkpoint::Source;
 
 /// Who is merged.
-struct Merging<'a> {
+struct MergeSubject<'a> {
     /// None for START, and where nothing has ended.
     ending: Option<Key>,
     actor: u32,
-    commit: Upcoming,
+    commit: NextCommit,
     /// The joins whose time had come in an earlier run of the same steps.
     again: Option<&'a [u32]>,
 }
@@ -29,10 +29,10 @@ impl Flow {
         &mut self,
         mut merge: Merge<'_, S>,
         state: &mut S,
-        done: Option<Done<S>>,
-        merging: &Merging<'_>,
+        done: Option<TaskOutput<S>>,
+        merging: &MergeSubject<'_>,
     ) -> Result<(), Error> {
-        let Merging { ending, actor, commit, again } = *merging;
+        let MergeSubject { ending, actor, commit, again } = *merging;
         let core = merge.core;
         let ending = ending.and_then(|key| Some((key, self.open.get(&key)?.node)));
         let dispatched = ending.is_some_and(|(key, _)| self.open[&key].is_dispatched());
@@ -58,7 +58,7 @@ impl Flow {
         self.make(core, merge.next, commit, actor, after.then_some(actor));
         self.note_writes(S::channels(&core.schema).len(), &writes, commit.at, actor);
         self.unsaid.writes.append(&mut writes);
-        self.unsaid.log.push(Merged { at: commit.at, ended: ending, timed });
+        self.unsaid.log.push(MergeEntry { at: commit.at, ended: ending, timed });
         self.at = commit.at;
         Ok(())
     }
@@ -97,28 +97,28 @@ impl<S: State> Activations<S> {
         merge: Merge<'_, S>,
         state: &mut S,
         input: S::Update,
-        commit: Upcoming,
+        commit: NextCommit,
     ) -> Result<(), Error> {
-        let merging = Merging { ending: None, actor: merge.core.topology.start(), commit, again: None };
-        self.flow.merge(merge, state, Some(Done { update: Some(input), goes: None }), &merging)
+        let merging = MergeSubject { ending: None, actor: merge.core.topology.start(), commit, again: None };
+        self.flow.merge(merge, state, Some(TaskOutput { update: Some(input), goes: None }), &merging)
     }
 }
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// The commit to come.
-    pub(in crate::engine) fn upcoming(&self) -> Upcoming {
+    pub(in crate::engine) fn upcoming(&self) -> NextCommit {
         match (&self.records.journal, &self.position.eager) {
             (Some(journal), _) => {
                 let id = (!journal.waits()).then(|| journal.next_id());
-                Upcoming { at: journal.upcoming(), id }
+                NextCommit { at: journal.upcoming(), id }
             }
-            (None, Some(eager)) => Upcoming { at: eager.flow.at + 1, id: None },
-            (None, None) => Upcoming { at: 0, id: None },
+            (None, Some(eager)) => NextCommit { at: eager.flow.at + 1, id: None },
+            (None, None) => NextCommit { at: 0, id: None },
         }
     }
 
     /// Merges a task that is done.
-    pub(super) fn merge_activation(&mut self, key: Key, done: Done<S>) -> Result<(), Error> {
+    pub(super) fn merge_activation(&mut self, key: Key, done: TaskOutput<S>) -> Result<(), Error> {
         let Some(activation) = self.activation(key) else { return Ok(()) };
         let actor = activation.actor();
         if let (Some(update), Some(eager)) = (&done.update, &self.position.eager)
@@ -159,11 +159,11 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         &mut self,
         ending: Option<Key>,
         actor: u32,
-        done: Option<Done<S>>,
+        done: Option<TaskOutput<S>>,
         writes_ephemeral: bool,
     ) -> Result<(), Error> {
         let again = self.take_turn();
-        let merging = Merging { ending, actor, commit: self.upcoming(), again: again.as_deref() };
+        let merging = MergeSubject { ending, actor, commit: self.upcoming(), again: again.as_deref() };
         let is_due = std::mem::take(&mut self.buffers.is_due);
         let due = self.position.joins.next_due().filter(|_| is_due).unwrap_or(0);
         let Some(mut eager) = self.position.eager.take() else { return Ok(()) };

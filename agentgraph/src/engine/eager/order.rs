@@ -4,8 +4,8 @@
 //! after the last step that was recorded, tasks merge as they end.
 
 use crate::engine::Loop;
-use crate::engine::eager::course::{Course, End, Started};
-use crate::engine::flow::order::Turn;
+use crate::engine::eager::course::{Course, StartedTask, TaskResult};
+use crate::engine::flow::order::OrderTurn;
 use crate::engine::host::TaskRunner;
 use crate::run::event::EventKind;
 use crate::state::State;
@@ -13,7 +13,7 @@ use crate::state::State;
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// The end that is to be looked at next: the first, unless an earlier run of the same steps says another
     /// one.
-    pub(super) fn next_end(&mut self, course: &mut Course<S>) -> Option<(u32, Started, End<S>)> {
+    pub(super) fn next_end(&mut self, course: &mut Course<S>) -> Option<(u32, StartedTask, TaskResult<S>)> {
         if self.position.eager.as_ref()?.order.is_none() {
             return course.next_end();
         }
@@ -24,7 +24,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let core = &self.position.graph;
         let eager = self.position.eager.as_mut()?;
         match eager.order.as_mut()?.turn(core, &eager.flow) {
-            Turn::Activation(key) => match course.take_end_of(key) {
+            OrderTurn::Activation(key) => match course.take_end_of(key) {
                 Some(end) => Some(end),
                 None if course.is_under_way(key)
                     || (course.stop.is_none() && eager.flow.ready.contains(&key)) =>
@@ -33,16 +33,16 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 }
                 None => self.leave_order(course),
             },
-            Turn::Joins => None,
-            Turn::Lost => self.leave_order(course),
-            Turn::Free => {
+            OrderTurn::Joins => None,
+            OrderTurn::Lost => self.leave_order(course),
+            OrderTurn::Free => {
                 eager.order = None;
                 course.next_end()
             }
         }
     }
 
-    fn leave_order(&mut self, course: &mut Course<S>) -> Option<(u32, Started, End<S>)> {
+    fn leave_order(&mut self, course: &mut Course<S>) -> Option<(u32, StartedTask, TaskResult<S>)> {
         let order = self.position.eager.as_mut()?.order.take()?;
         let expected = order.expected();
         if let Some(events) = &self.listeners.events {
@@ -63,6 +63,6 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let core = &self.position.graph;
         let Some(eager) = &mut self.position.eager else { return false };
         let Some(order) = &mut eager.order else { return false };
-        matches!(order.turn(core, &eager.flow), Turn::Joins)
+        matches!(order.turn(core, &eager.flow), OrderTurn::Joins)
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::engine::eager::course::{Course, Stop};
 use crate::engine::eager::execute::poll_running;
-use crate::engine::halt::{Cut, sleep};
+use crate::engine::halt::{Cutoff, sleep};
 use crate::engine::host::TaskRunner;
 use crate::engine::{Loop, cut_off};
 use crate::state::State;
@@ -23,10 +23,10 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 return Poll::Ready(None);
             }
             if due.as_mut().is_some_and(|due| due.as_mut().poll(cx).is_ready()) {
-                return Poll::Ready(Some(Happened::Due));
+                return Poll::Ready(Some(WaitEvent::Due));
             }
             match poll_limits(course, cx) {
-                Some(index) => Poll::Ready(Some(Happened::TooLong(index))),
+                Some(index) => Poll::Ready(Some(WaitEvent::TooLong(index))),
                 None => Poll::Pending,
             }
         });
@@ -37,24 +37,24 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         self.listeners.halt = halt;
         match happened {
             Ok(None) => {}
-            Ok(Some(Happened::Due)) => self.buffers.is_due = true,
-            Ok(Some(Happened::TooLong(index))) => {
+            Ok(Some(WaitEvent::Due)) => self.buffers.is_due = true,
+            Ok(Some(WaitEvent::TooLong(index))) => {
                 let limit =
                     self.listeners.halt.as_ref().and_then(|halt| halt.step_timeout()).unwrap_or_default();
-                self.cut_off(course, Cut::StepTimeout(limit), Some(index));
+                self.cut_off(course, Cutoff::StepTimeout(limit), Some(index));
             }
             Err(cut) => self.cut_off(course, cut, None),
         }
     }
 
-    fn cut_off(&self, course: &mut Course<S>, cut: Cut, late: Option<u32>) {
+    fn cut_off(&self, course: &mut Course<S>, cut: Cutoff, late: Option<u32>) {
         let late = late.and_then(|index| course.started(index));
         let late = late.and_then(|started| self.activation(started.key));
         let late = late.map(|activation| self.position.graph.name(activation.actor()));
         course.stop(match (cut, cut_off(cut, late.into_iter())) {
             (_, Err(error)) => Stop::Failed(error),
-            (Cut::Stop(reason), Ok(_)) => Stop::Hard(reason),
-            (Cut::StepTimeout(_), Ok(_)) => return,
+            (Cutoff::Stop(reason), Ok(_)) => Stop::Hard(reason),
+            (Cutoff::StepTimeout(_), Ok(_)) => return,
         });
         course.drop_unless(|_| false);
     }
@@ -76,7 +76,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 }
 
-enum Happened {
+enum WaitEvent {
     /// The time of a join has come.
     Due,
     /// A task has taken longer than it may.

@@ -24,7 +24,7 @@ pub(crate) struct Order {
 }
 
 /// What comes next in the order.
-pub(in crate::engine) enum Turn {
+pub(in crate::engine) enum OrderTurn {
     Activation(Key),
     /// Joins whose time had come.
     Joins,
@@ -63,13 +63,13 @@ impl Order {
         Ok(Order { steps, shared: number, numbers: HashMap::new() })
     }
 
-    pub(in crate::engine) fn turn<S: State>(&mut self, core: &RunGraph<S>, flow: &Flow) -> Turn {
+    pub(in crate::engine) fn turn<S: State>(&mut self, core: &RunGraph<S>, flow: &Flow) -> OrderTurn {
         let is_silent = |step: &StoredMerge| step.ended.is_none() && step.timed.is_empty();
         while self.steps.front().is_some_and(is_silent) {
             self.steps.pop_front();
         }
-        let Some(step) = self.steps.front() else { return Turn::Free };
-        let Some((made, index, node)) = &step.ended else { return Turn::Joins };
+        let Some(step) = self.steps.front() else { return OrderTurn::Free };
+        let Some((made, index, node)) = &step.ended else { return OrderTurn::Joins };
         let made = match *made <= self.shared {
             true => Some(*made),
             false => self.numbers.get(made).copied(),
@@ -77,8 +77,10 @@ impl Order {
         let key = made.map(|made| Key { made, index: *index });
         let open = key.and_then(|key| Some((key, flow.open.get(&key)?)));
         match open {
-            Some((key, one)) if core.name(one.node) == node && !stands(one.phase) => Turn::Activation(key),
-            _ => Turn::Lost,
+            Some((key, one)) if core.name(one.node) == node && !stands(one.phase) => {
+                OrderTurn::Activation(key)
+            }
+            _ => OrderTurn::Lost,
         }
     }
 

@@ -1,7 +1,7 @@
 //! An eager run's part of a record, and back.
 
-use crate::engine::flow::{Activation, Flow, Key, Phase, Written};
-use crate::engine::left_over::{LeftOver, TaskLeft};
+use crate::engine::flow::{Activation, Flow, Key, LastWrite, Phase};
+use crate::engine::left_over::{Leftovers, TaskRemains};
 use crate::engine::stored::StoredRequest;
 use crate::engine::task_id::{StepPlace, activation_id, handler_id};
 use crate::error::Error;
@@ -138,8 +138,8 @@ impl Flow {
             let channel = channels.iter().position(|channel| channel.is_called(&written.channel));
             if let Some(channel) = channel {
                 let by = core.id_of_any(&written.by).unwrap_or(core.topology.start());
-                flow.written.resize(channels.len(), Written::default());
-                flow.written[channel] = Written { at: written.at, by, overwrote: written.overwrote };
+                flow.written.resize(channels.len(), LastWrite::default());
+                flow.written[channel] = LastWrite { at: written.at, by, overwrote: written.overwrote };
             }
         }
         flow.kept.clone_from(&header.eager.kept);
@@ -198,8 +198,8 @@ pub(crate) fn left_in_header(
     header: &Header,
     id: CheckpointId,
     handler_of: &dyn Fn(&str) -> Option<String>,
-) -> Result<LeftOver, Error> {
-    let mut left_over = LeftOver::new();
+) -> Result<Leftovers, Error> {
+    let mut left_over = Leftovers::new();
     for activation in &header.next {
         let Some(left) = activation.eager.as_ref().and_then(|eager| eager.left.as_ref()) else { continue };
         let Some((task, step_place, key)) = stored_id(place, header, id, activation) else { continue };
@@ -208,12 +208,12 @@ pub(crate) fn left_in_header(
         if asked.chain(answered).any(|n| !PendingWrite::can_be_asked(*n)) {
             return Err(corrupt(place, id, "a task cannot have asked so often").into());
         }
-        let mut own = TaskLeft {
+        let mut own = TaskRemains {
             answers: left.answers.iter().cloned().collect(),
             voided: left.voided.iter().copied().collect(),
             error: left.error.clone(),
             call: left.call,
-            ..TaskLeft::default()
+            ..TaskRemains::default()
         };
         for (n, node, value, schema) in &left.requests {
             let spot = left.spots.iter().find(|(of, _)| of == n).map(|(_, spot)| spot.clone());

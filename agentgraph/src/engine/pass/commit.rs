@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::dependency::plan::Missed;
+use crate::dependency::plan::MissReason;
 use crate::dependency::{NotRun, NotRunReason, Output, PassInput};
 use crate::engine::ends::sessions_write;
-use crate::engine::halt::Cut;
+use crate::engine::halt::Cutoff;
 use crate::engine::pass::Pass;
 use crate::engine::running::beside;
 use crate::engine::{Pause, cut_off};
@@ -16,7 +16,7 @@ use agentgraph_checkpoint::Source;
 
 impl<O: Output, S: PassInput> Pass<'_, O, S> {
     /// Ends the call.
-    pub(super) async fn end(mut self, cut: Option<Cut>) -> Result<Pause, Error> {
+    pub(super) async fn end(mut self, cut: Option<Cutoff>) -> Result<Pause, Error> {
         let late: Vec<String> =
             self.running.iter().map(|task| self.name(task.request.node).to_owned()).collect();
         self.running.clear();
@@ -60,12 +60,12 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         let not_run = missed.into_iter().map(|(node, missed)| NotRun {
             node: outputs.name(node).to_owned(),
             reason: match missed {
-                Missed::Pruned => NotRunReason::Pruned,
-                Missed::WaitsFor(nodes) => {
+                MissReason::Pruned => NotRunReason::Pruned,
+                MissReason::WaitsFor(nodes) => {
                     NotRunReason::WaitsFor(nodes.iter().map(|node| outputs.name(*node).to_owned()).collect())
                 }
-                Missed::Unfinished if limit => NotRunReason::Limit,
-                Missed::Unfinished => NotRunReason::Unfinished,
+                MissReason::Unfinished if limit => NotRunReason::Limit,
+                MissReason::Unfinished => NotRunReason::Unfinished,
             },
         });
         outputs.report.not_run = not_run.collect();

@@ -6,14 +6,14 @@ use std::task::{Context, Poll};
 use tracing::level_filters::LevelFilter;
 
 use crate::context::TaskRequest;
-use crate::dependency::deps::{Deps, Held, Slot};
+use crate::dependency::deps::{Deps, HeldOutput, Slot};
 use crate::dependency::node::{Kind, begin};
 use crate::dependency::outputs::{Outputs, OutputsUpdate};
 use crate::dependency::wiring::Entry;
 use crate::dependency::{Output, PassInput};
 use crate::engine::host::in_span;
 use crate::engine::pass::Pass;
-use crate::engine::running::Running;
+use crate::engine::running::RunningTask;
 use crate::error::{BoxError, Error};
 use crate::extract::Task;
 use crate::node::{ErasedNode, NodeFuture};
@@ -38,11 +38,11 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
             self.run.runtime.shared.control.recall(index, asked);
         }
         match self.entry(node) {
-            Called::Plain(output) => {
+            Invocation::Plain(output) => {
                 let result = output.map(|output| Step::Update(OutputsUpdate::own(output)));
                 self.ended(request, result)
             }
-            Called::Entry(entry) if entry.kind() == Kind::Async => {
+            Invocation::Entry(entry) if entry.kind() == Kind::Async => {
                 let future = self.call(&entry, request);
                 let polled = guarded(|_| {
                     let mut future = future;
@@ -54,13 +54,13 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
                 match polled {
                     Ok(Ok(result)) => self.ended(request, result),
                     Ok(Err(future)) => {
-                        self.running.push(Running { request, task: CatchPanic::of(future) });
+                        self.running.push(RunningTask { request, task: CatchPanic::of(future) });
                         Ok(())
                     }
                     Err(panicked) => self.ended(request, Err(panicked.into())),
                 }
             }
-            Called::Entry(entry) => {
+            Invocation::Entry(entry) => {
                 let output = self.call_now(&entry, request);
                 self.ended(request, output.map(|output| Step::Update(OutputsUpdate::own(output))))
             }
@@ -85,7 +85,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
     }
 
     /// Finds a node, its dependencies, and calls it at once if it takes nothing else.
-    fn entry(&mut self, node: u32) -> Called<O, S> {
+    fn entry(&mut self, node: u32) -> Invocation<O, S> {
         let pass = self.desk.pass();
         match self.began_with.get(&node) {
             Some(sources) => self.sources.clone_from(sources),
@@ -98,15 +98,15 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         }
         let Some(entry) = self.wiring.nodes.get(node as usize) else {
             let added = pass.added[node as usize - self.wiring.nodes.len()].clone();
-            return Called::Entry(Entry::of(added, &self.wiring.policies));
+            return Invocation::Entry(Entry::of(added, &self.wiring.policies));
         };
         drop(pass);
         if entry.kind() != Kind::Plain {
-            return Called::Entry(entry.clone());
+            return Invocation::Entry(entry.clone());
         }
         let outputs = &*self.run.position.state;
         let deps = Deps::borrowed(outputs.all_names(), &outputs.slots, &self.sources);
-        Called::Plain(caught(|| entry.call.call_now(deps, None)))
+        Invocation::Plain(caught(|| entry.call.call_now(deps, None)))
     }
 
     fn call_now(&self, entry: &Entry<O, S>, request: TaskRequest) -> Result<O, BoxError> {
@@ -141,7 +141,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
     }
 
     /// The outputs of [`sources`](Pass::sources), to be held while others are added.
-    fn held(&mut self) -> Option<Arc<[Held<O>]>> {
+    fn held(&mut self) -> Option<Arc<[HeldOutput<O>]>> {
         if self.sources.is_empty() {
             return None;
         }
@@ -156,7 +156,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
 }
 
 /// A node that was found.
-enum Called<O, S> {
+enum Invocation<O, S> {
     Plain(Result<O, BoxError>),
     Entry(Entry<O, S>),
 }

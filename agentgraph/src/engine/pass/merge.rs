@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::context::{Asks, Inside, Standing, TaskRequest};
+use crate::context::{ChildPause, NewQuestions, TaskRequest, TaskVerdict};
 use crate::dependency::deps::Slot;
 use crate::dependency::outputs::{Outputs, OutputsUpdate, StoredDropped};
 use crate::dependency::{Output, PassInput};
 use crate::engine::asks::{asks_writes, refusal_writes};
-use crate::engine::executor::{NotDone, bad_answer_to, log_voided, node_error};
+use crate::engine::executor::{NoOutput, bad_answer_to, log_voided, node_error};
 use crate::engine::failed::{error_write, no_error};
 use crate::engine::pass::{DroppedEdits, GraphEdit, Pass};
 use crate::engine::stored::{StoredStep, StoredTurn};
@@ -40,22 +40,22 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
             (None, Err(error)) => {
                 let attempts = self.run.runtime.shared.control.attempts(request.index);
                 let error = node_error(error).at_node(self.name(request.node)).on_attempt(attempts);
-                self.not_done(request, NotDone::Failed(error))
+                self.not_done(request, NoOutput::Failed(error))
             }
             (Some(standing), _) => self.waits(request, standing),
         }
     }
 
-    fn waits(&mut self, request: TaskRequest, standing: Standing) -> Result<(), Error> {
-        let why = NotDone::of(standing, self.name(request.node));
+    fn waits(&mut self, request: TaskRequest, standing: TaskVerdict) -> Result<(), Error> {
+        let why = NoOutput::of(standing, self.name(request.node));
         self.not_done(request, why)
     }
 
     /// A node that is not done: what it has edited does not count.
-    fn not_done(&mut self, request: TaskRequest, why: NotDone) -> Result<(), Error> {
+    fn not_done(&mut self, request: TaskRequest, why: NoOutput) -> Result<(), Error> {
         self.desk.give_up(request.index);
         match why {
-            NotDone::Waits(asks) => {
+            NoOutput::Waits(asks) => {
                 log_voided(self.name(request.node), &asks);
                 if let Some(events) = self.run.listeners.events.as_ref().filter(|events| events.views.tasks) {
                     events.push_voided(request, self.name(request.node), &asks);
@@ -63,7 +63,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
                 self.announce_end(request, || TaskEnd::Interrupted);
                 self.ask(request, asks)?;
             }
-            NotDone::Refused(refusal) => {
+            NoOutput::Refused(refusal) => {
                 let task = self.task_id(request.node);
                 if self.run.records.journal.is_some() {
                     let (node, sources) = (self.name(request.node), self.sources_asked_with(request.node));
@@ -73,7 +73,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
                 let error = bad_answer_to(task, &refusal).at_node(self.name(request.node));
                 self.fail(request, error);
             }
-            NotDone::Failed(error) | NotDone::Inside(Inside::Broken(error)) => {
+            NoOutput::Failed(error) | NoOutput::Inside(ChildPause::Broken(error)) => {
                 if self.run.records.journal.is_some() {
                     let failure = self.failure_of(request.node, &error);
                     self.writes.push(error_write(self.task_id(request.node), &failure)?);
@@ -81,7 +81,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
                 self.fail(request, error);
             }
             // Only a graph that is a node, or a command, ends so; here are neither.
-            NotDone::Inside(_) | NotDone::Leaves(_) => {}
+            NoOutput::Inside(_) | NoOutput::Leaves(_) => {}
         }
         Ok(())
     }
@@ -91,7 +91,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         self.failed.push((request.node, error));
     }
 
-    fn ask(&mut self, request: TaskRequest, asks: Asks) -> Result<(), Error> {
+    fn ask(&mut self, request: TaskRequest, asks: NewQuestions) -> Result<(), Error> {
         let (node, task) = (self.name(request.node).to_owned(), self.task_id(request.node));
         if self.run.records.journal.is_some() {
             let sources = self.sources_asked_with(request.node);

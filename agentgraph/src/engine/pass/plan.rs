@@ -4,11 +4,11 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::dependency::edits::{Desk, Made, Op, Transaction};
+use crate::dependency::edits::{Desk, Op, SettledEdits, Transaction};
 use crate::dependency::outputs::Outputs;
 use crate::dependency::plan::Status;
 use crate::dependency::{Output, PassInput};
-use crate::engine::left_over::{LeftOver, TaskLeft};
+use crate::engine::left_over::{Leftovers, TaskRemains};
 use crate::engine::load::{finished_step, graph_changed};
 use crate::engine::pass::{Pass, nodes_added};
 use crate::engine::stored::{StoredStep, StoredTurn};
@@ -22,7 +22,7 @@ use agentgraph_checkpoint::{Place, TaskId};
 ///
 /// # Errors
 /// A record is damaged.
-pub(super) fn turns(left: &LeftOver) -> Result<Vec<StoredTurn>, Error> {
+pub(super) fn turns(left: &Leftovers) -> Result<Vec<StoredTurn>, Error> {
     let results = left.values().filter_map(|left| left.result.as_deref());
     let turns = results.filter_map(|result| StoredStep::from_bytes(result).map(|step| step.turn).transpose());
     let mut turns = turns.collect::<Result<Vec<_>, _>>()?;
@@ -31,7 +31,7 @@ pub(super) fn turns(left: &LeftOver) -> Result<Vec<StoredTurn>, Error> {
 }
 
 /// A pass that is gone through again.
-pub(super) struct Again<'a, O, S> {
+pub(super) struct PassReplay<'a, O, S> {
     desk: &'a Desk<O, S>,
     thread: &'a str,
     /// The nodes that have asked and are not done.
@@ -40,13 +40,13 @@ pub(super) struct Again<'a, O, S> {
     gone: Vec<String>,
 }
 
-impl<'a, O: Output, S: PassInput> Again<'a, O, S> {
+impl<'a, O: Output, S: PassInput> PassReplay<'a, O, S> {
     pub(super) fn new(desk: &'a Desk<O, S>, thread: &'a str, asked: &'a HashSet<String>) -> Self {
-        Again { desk, thread, asked, gone: Vec::new() }
+        PassReplay { desk, thread, asked, gone: Vec::new() }
     }
 
     /// Makes the edits that were said before the pass.
-    pub(super) fn begin(&mut self, before: &[Op<O, S>]) -> Made {
+    pub(super) fn begin(&mut self, before: &[Op<O, S>]) -> SettledEdits {
         let made = self.desk.restore(Transaction { ops: before.to_vec() }, &mut self.gone);
         self.hold(self.asked.iter().map(String::as_str));
         made
@@ -57,7 +57,7 @@ impl<'a, O: Output, S: PassInput> Again<'a, O, S> {
     ///
     /// # Errors
     /// It was done already.
-    pub(super) fn turn(&mut self, turn: &StoredTurn) -> Result<Option<(u32, Made)>, Error> {
+    pub(super) fn turn(&mut self, turn: &StoredTurn) -> Result<Option<(u32, SettledEdits)>, Error> {
         let Some(node) = self.find(&turn.node) else { return Ok(None) };
         self.check_is_not_done(node, &turn.node)?;
         let made = self.desk.restore(Transaction::of(turn.edits.clone()), &mut self.gone);
@@ -131,7 +131,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         done.sort_by(|(a, _), (b, _)| a.order().cmp(&b.order()));
         let asked = open.iter().filter_map(|(_, left)| left.asked_by()).collect();
         let (desk, thread) = (Arc::clone(&self.desk), self.run.runtime.shared.thread.clone());
-        let mut again = Again::new(&desk, thread.as_deref().unwrap_or_default(), &asked);
+        let mut again = PassReplay::new(&desk, thread.as_deref().unwrap_or_default(), &asked);
         let made = again.begin(&self.run.position.state.before);
         if !made.added.is_empty() {
             nodes_added(Arc::make_mut(&mut self.run.position.state), made.added);
@@ -157,7 +157,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
     }
 
     /// A task that is not done and has asked.
-    fn take_open(&mut self, task: TaskId, node: u32, left: TaskLeft) {
+    fn take_open(&mut self, task: TaskId, node: u32, left: TaskRemains) {
         if left.waits() {
             let name = self.name(node).to_owned();
             let asked = left.asks().requests.into_iter();
@@ -170,7 +170,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
     }
 
     /// What a node that has asked had of the nodes it depends on.
-    fn sources_of(&self, node: u32, left: &TaskLeft) -> Vec<u32> {
+    fn sources_of(&self, node: u32, left: &TaskRemains) -> Vec<u32> {
         let mut sources = Vec::new();
         let stored = left.requests.first().and_then(|(_, request)| request.sources.as_ref());
         match stored {

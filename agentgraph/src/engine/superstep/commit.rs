@@ -1,10 +1,10 @@
 //! A superstep that cannot be committed: what its tasks leave behind, and what the caller is told.
 
-use crate::context::Inside;
-use crate::engine::actors::{Actors, Handled, handled};
+use crate::context::ChildPause;
+use crate::engine::actors::{Actors, Handover, handled};
 use crate::engine::asks::{asks_writes, refusal_writes};
 use crate::engine::ends::{failure_write, id_of, result_write, sessions_write};
-use crate::engine::executor::{Left, NotDone, bad_answer_to};
+use crate::engine::executor::{NoOutput, ParentExit, bad_answer_to};
 use crate::engine::failed::{error_write, no_error};
 use crate::engine::host::TaskRunner;
 use crate::engine::{Loop, Pause};
@@ -49,7 +49,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 writes.push(no_error(task));
             }
             match why {
-                NotDone::Waits(asks) => {
+                NoOutput::Waits(asks) => {
                     let (task, node) =
                         (self.acting_among(&ends.handled, index), self.actor_name(&ends.handled, index));
                     if self.records.journal.is_some() && !ends.stored[index] {
@@ -58,7 +58,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                     let asked = |request| Interrupt::asked(task, node.clone(), request);
                     interrupts.extend(asks.requests.into_iter().map(asked));
                 }
-                NotDone::Refused(refusal) => {
+                NoOutput::Refused(refusal) => {
                     let (task, node) =
                         (self.acting_among(&ends.handled, index), self.actor_name(&ends.handled, index));
                     if self.records.journal.is_some() {
@@ -68,14 +68,14 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                     failures.push(self.failure_at(&ends.handled, index, &refused));
                     failed.get_or_insert(refused);
                 }
-                NotDone::Inside(Inside::Waits(asked, untold)) => {
+                NoOutput::Inside(ChildPause::Waits(asked, untold)) => {
                     interrupts.extend(asked);
                     self.report.untold.extend(untold);
                 }
-                NotDone::Inside(Inside::Stopped(reason)) => {
+                NoOutput::Inside(ChildPause::Stopped(reason)) => {
                     stopped.get_or_insert(reason);
                 }
-                NotDone::Failed(error) => {
+                NoOutput::Failed(error) => {
                     let error = error.at_node(self.position.graph.name(self.node_at(&ends.handled, index)));
                     let failure = self.failure_at(&ends.handled, index, &error);
                     if let Some(task) = self.stored_id(&ends.handled, index) {
@@ -84,12 +84,12 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                     failures.push(failure);
                     failed.get_or_insert(error);
                 }
-                NotDone::Inside(Inside::Broken(error)) => {
+                NoOutput::Inside(ChildPause::Broken(error)) => {
                     let error = error.at_node(self.position.graph.name(self.node_at(&ends.handled, index)));
                     failures.push(self.failure_at(&ends.handled, index, &error));
                     broken.get_or_insert(error);
                 }
-                NotDone::Leaves(_) => {}
+                NoOutput::Leaves(_) => {}
             }
         }
         if finished {
@@ -106,36 +106,36 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
-    fn acting_among(&self, handled: &[Handled], index: usize) -> TaskId {
+    fn acting_among(&self, handled: &[Handover], index: usize) -> TaskId {
         id_of(&self.position.graph, self.step_place(), &self.position.frontier, handled, index as u32)
     }
 
     /// The id of whoever acts at `index`, if something is stored.
-    fn stored_id(&self, handled: &[Handled], index: usize) -> Option<TaskId> {
+    fn stored_id(&self, handled: &[Handover], index: usize) -> Option<TaskId> {
         self.records.journal.as_ref().map(|_| self.acting_among(handled, index))
     }
 
-    fn failure_at(&self, handled: &[Handled], index: usize, error: &Error) -> Failure {
+    fn failure_at(&self, handled: &[Handover], index: usize, error: &Error) -> Failure {
         self.failure_of(self.node_at(handled, index), error)
     }
 
-    fn actor_name(&self, handled: &[Handled], index: usize) -> String {
+    fn actor_name(&self, handled: &[Handover], index: usize) -> String {
         self.position.graph.name(self.node_at(handled, index)).to_owned()
     }
 
-    fn node_at(&self, handled: &[Handled], index: usize) -> u32 {
+    fn node_at(&self, handled: &[Handover], index: usize) -> u32 {
         Actors { frontier: &self.position.frontier, handled }.node(index)
     }
 }
 
 /// The command that leaves the graph, if all others did not fail. It counts more than what they ask: nobody
 /// will go on here.
-fn take_left(not_done: &mut Vec<(u32, NotDone)>) -> Result<Option<Left>, Error> {
+fn take_left(not_done: &mut Vec<(u32, NoOutput)>) -> Result<Option<ParentExit>, Error> {
     if not_done.iter().any(|(_, why)| why.is_failure()) {
         return Ok(None);
     }
-    let mut leaving = not_done.extract_if(.., |(_, why)| matches!(why, NotDone::Leaves(_)));
-    let Some((_, NotDone::Leaves(left))) = leaving.next() else { return Ok(None) };
+    let mut leaving = not_done.extract_if(.., |(_, why)| matches!(why, NoOutput::Leaves(_)));
+    let Some((_, NoOutput::Leaves(left))) = leaving.next() else { return Ok(None) };
     if leaving.next().is_none() {
         return Ok(Some(left));
     }

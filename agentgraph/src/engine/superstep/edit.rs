@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 
 use crate::engine::Loop;
-use crate::engine::actors::{Actors, Handled, handled};
-use crate::engine::call::edit::Behind;
-use crate::engine::done::{Done, node_to_act_as, resolve};
+use crate::engine::actors::{Actors, Handover, handled};
+use crate::engine::call::edit::EditedTasks;
+use crate::engine::done::{TaskOutput, node_to_act_as, resolve};
 use crate::engine::ends::id_of;
 use crate::engine::frontier::{Dispatched, Frontier};
 use crate::engine::host::TaskRunner;
@@ -21,13 +21,13 @@ use agentgraph_checkpoint::header::StoredMemories;
 use agentgraph_checkpoint::{PendingWrite, Source};
 
 /// A task of the superstep that an edit ends.
-struct Ended<S: State> {
+struct MergedTask<S: State> {
     node: u32,
     /// It is this dispatch.
     dispatch: Option<Dispatched>,
     /// Somebody stands in its place.
-    handled: Option<Handled>,
-    done: Done<S>,
+    handled: Option<Handover>,
+    done: TaskOutput<S>,
     /// Where memories stand after its calls.
     memories: StoredMemories,
     /// The joins that subgraphs ended with which it has called.
@@ -40,19 +40,19 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     pub(in crate::engine) async fn edit_as(
         &mut self,
         writers: Vec<(Cow<'static, str>, S::Update)>,
-        behind: Option<Behind<'_>>,
+        behind: Option<EditedTasks<'_>>,
     ) -> Result<(), Error> {
         let mut edits = Vec::with_capacity(writers.len());
         for (name, update) in writers {
             edits.push((
                 node_to_act_as(&self.position.graph, &name)?,
-                Done { update: Some(update), goes: None },
+                TaskOutput { update: Some(update), goes: None },
             ));
         }
         let mut finished = self.finished_beside(behind)?;
         let acts = |node: u32| edits.iter().any(|(edit, _)| *edit == node);
         finished.retain(|task| task.dispatch.is_some() || task.handled.is_some() || !acts(task.node));
-        let edits = edits.into_iter().map(|(node, done)| Ended {
+        let edits = edits.into_iter().map(|(node, done)| MergedTask {
             node,
             dispatch: None,
             handled: None,
@@ -72,7 +72,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 Some(dispatch) => acting.dispatched.push(dispatch),
                 None => acting.pull(task.node),
             }
-            handled.extend(task.handled.map(|by| Handled { index, ..by }));
+            handled.extend(task.handled.map(|by| Handover { index, ..by }));
             done.push(Some(task.done));
         }
         self.buffers.next.deferred = std::mem::take(&mut self.position.frontier.deferred);
@@ -90,8 +90,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 
     /// The tasks of the edited superstep that have finished, in task order.
-    fn finished_beside(&mut self, behind: Option<Behind<'_>>) -> Result<Vec<Ended<S>>, Error> {
-        let (Some(Behind { place, .. }), Some(journal)) = (behind, &self.records.journal) else {
+    fn finished_beside(&mut self, behind: Option<EditedTasks<'_>>) -> Result<Vec<MergedTask<S>>, Error> {
+        let (Some(EditedTasks { place, .. }), Some(journal)) = (behind, &self.records.journal) else {
             return Ok(Vec::new());
         };
         let (core, all, mut ended) = (&self.position.graph, &self.buffers.ends.handled, Vec::new());
@@ -103,14 +103,14 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             let (step, edits) = finished_step(core, &journal.codec, &journal.thread, &result)?;
             let edits = proposed(core, &journal.thread, edits)?;
             let stuck = stuck_in(&journal.thread, &result)?;
-            let handled = handled(all, index as u32).map(Handled::copy);
+            let handled = handled(all, index as u32).map(Handover::copy);
             let (node, _) = self.position.frontier.task(index);
             let at = index.checked_sub(self.position.frontier.pulled.len());
             let dispatch = at.map(|at| self.position.frontier.dispatched[at].clone());
             let actor = handled.as_ref().map_or(node, |by| by.handler);
             let memories = memories_of(&result)?;
             let done = resolve(core, actor, step, edits)?;
-            ended.push(Ended { node, dispatch, handled, done, memories, stuck });
+            ended.push(MergedTask { node, dispatch, handled, done, memories, stuck });
         }
         Ok(ended)
     }
@@ -118,7 +118,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// What these tasks wrote.
     pub(in crate::engine) fn finished_updates(
         &mut self,
-        behind: Option<Behind<'_>>,
+        behind: Option<EditedTasks<'_>>,
     ) -> Result<Vec<S::Update>, Error> {
         let mut done = Vec::new();
         for (index, task) in (0..).zip(self.finished_beside(behind)?) {
@@ -152,7 +152,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     /// The writes of a checkpoint's tasks, under the ids that the tasks have on the next one; and those of
     /// the run.
-    pub(in crate::engine) fn moved(&self, behind: Behind<'_>) -> Vec<PendingWrite> {
+    pub(in crate::engine) fn moved(&self, behind: EditedTasks<'_>) -> Vec<PendingWrite> {
         let (of_run, mut of_tasks): (Vec<_>, Vec<_>) =
             behind.writes.into_iter().partition(|write| write.task == OF_RUN);
         let Some(journal) = &self.records.journal else { return Default::default() };
@@ -160,7 +160,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             parent: journal.next_id().step.saturating_add(journal.ahead),
             ..journal.step_place()
         };
-        let ids = |place, handled: &[Handled]| {
+        let ids = |place, handled: &[Handover]| {
             let ids = (0..self.position.frontier.len()).map(move |index| {
                 id_of(&self.position.graph, place, &self.position.frontier, handled, index as u32)
             });

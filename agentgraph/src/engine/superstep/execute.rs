@@ -4,9 +4,9 @@
 use std::task::{Context, Poll};
 
 use crate::context::TaskRequest;
-use crate::engine::actors::{Handled, handled};
+use crate::engine::actors::{Handover, handled};
 use crate::engine::ends::SuperstepLedger;
-use crate::engine::executor::{Ledger, ToRun};
+use crate::engine::executor::{Ledger, PlannedTask};
 use crate::engine::host::TaskRunner;
 use crate::engine::lifetimes::writes_ephemeral;
 use crate::engine::superstep::Progress;
@@ -75,7 +75,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             Err(why) => {
                 let request = self.single_request(node);
                 if let Some((handler, failure)) = self.executor().hand_over(request, &why) {
-                    self.buffers.ends.handled.push(Handled { index: 0, handler, failure, stored: false });
+                    self.buffers.ends.handled.push(Handover { index: 0, handler, failure, stored: false });
                     if let Some(events) = &self.listeners.events {
                         events.hand_over(0, self.acting(0));
                     }
@@ -95,7 +95,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let chosen = self.take_skipped(chosen)?;
         let mut ends = std::mem::take(&mut self.buffers.ends);
         let mut journal = self.records.journal.take();
-        let before: Vec<Handled> = ends.handled.iter().map(Handled::copy).collect();
+        let before: Vec<Handover> = ends.handled.iter().map(Handover::copy).collect();
         let (step, frontier) = (self.position.step, &self.position.frontier);
         let count = chosen.as_ref().map_or(frontier.len(), Vec::len);
         let tasks = (0..count).map(|at| {
@@ -104,7 +104,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             let handled = handled(&before, index);
             let (node, handles) = handled.map_or((node, false), |handled| (handled.handler, true));
             let request = TaskRequest { step, node, index, attempt: 1, handles };
-            ToRun { request, input, failure: handled.map(|handled| &handled.failure) }
+            PlannedTask { request, input, failure: handled.map(|handled| &handled.failure) }
         });
         let (core, shared, nowhere) =
             (&self.position.graph, &*self.runtime.shared, nowhere(&self.runtime.shared, step));

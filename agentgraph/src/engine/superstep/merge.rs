@@ -1,7 +1,7 @@
 //! Merging what the tasks of a superstep did.
 
 use crate::engine::actors::Actors;
-use crate::engine::done::Done;
+use crate::engine::done::TaskOutput;
 use crate::engine::host::TaskRunner;
 use crate::engine::lifetimes::{begin_merge, writes_ephemeral};
 use crate::engine::merge::Merge;
@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::state::State;
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
-    pub(super) fn merge_single(&mut self, node: u32, done: Done<S>) -> Result<(), Error> {
+    pub(super) fn merge_single(&mut self, node: u32, done: TaskOutput<S>) -> Result<(), Error> {
         let mut done = [Some(done)];
         let keeps = self.outputs_to_keep(|_| node, &done)?;
         self.stage_edits(|_, _| node, &mut done);

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use crate::context::TaskRequest;
 use crate::engine::Loop;
-use crate::engine::actors::{Handled, handled};
+use crate::engine::actors::{Handover, handled};
 use crate::engine::done::resolve;
 use crate::engine::ends::id_of;
-use crate::engine::executor::NotDone;
+use crate::engine::executor::NoOutput;
 use crate::engine::host::TaskRunner;
 use crate::engine::load::{finished_step, proposed, stuck_in};
 use crate::engine::stored::memories_of;
@@ -53,7 +53,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                     );
                 }
             } else if left.waits() {
-                ends.not_done.push((index as u32, NotDone::Waits(left.asks())));
+                ends.not_done.push((index as u32, NoOutput::Waits(left.asks())));
                 ends.stored[index] = true;
             } else {
                 self.runtime.shared.control.recall(index as u32, left.asked());
@@ -122,7 +122,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             let left = self.inheritance.left_over.get_mut(&task);
             if let Some(failure) = left.and_then(|left| left.failure.take()) {
                 let (index, failure) = (index as u32, Arc::new(failure));
-                self.buffers.ends.handled.push(Handled { index, handler, failure, stored: true });
+                self.buffers.ends.handled.push(Handover { index, handler, failure, stored: true });
             }
         }
     }

@@ -3,44 +3,44 @@
 use std::sync::Arc;
 
 use super::EventKind;
-use crate::context::{Heard, HeardKind, Hears};
+use crate::context::{ChildEvent, ChildEventKind, ChildListener};
 use crate::record::codec::Codec;
 use crate::record::json;
 use crate::state::State;
 use crate::words::TaskRef;
 use agentgraph_checkpoint::RunId;
 
-impl HeardKind {
+impl ChildEventKind {
     pub(super) fn into_kind<S: State>(self) -> EventKind<S> {
         match self {
-            HeardKind::Values(values) => EventKind::ValuesInside(values),
-            HeardKind::Update { node, update } => EventKind::UpdateInside { node, update },
-            HeardKind::TaskStarted { node, input } => EventKind::TaskStarted { node, input },
-            HeardKind::TaskEnded { node, end } => EventKind::TaskEnded { node, end },
-            HeardKind::AnswerVoided { node, question, asks } => {
+            ChildEventKind::Values(values) => EventKind::ValuesInside(values),
+            ChildEventKind::Update { node, update } => EventKind::UpdateInside { node, update },
+            ChildEventKind::TaskStarted { node, input } => EventKind::TaskStarted { node, input },
+            ChildEventKind::TaskEnded { node, end } => EventKind::TaskEnded { node, end },
+            ChildEventKind::AnswerVoided { node, question, asks } => {
                 EventKind::AnswerVoided { node, question, asks }
             }
-            HeardKind::Checkpoint { id, source, next } => EventKind::Checkpoint { id, source, next },
-            HeardKind::Message { node, piece } => EventKind::Message { node, piece },
-            HeardKind::Custom { node, value } => EventKind::Custom { node, value },
-            HeardKind::Edited { by, edits } => EventKind::Edited { by, edits },
-            HeardKind::EditRejected { by, why } => EventKind::EditRejected { by, why },
-            HeardKind::EditDropped(dropped) => EventKind::EditDropped(dropped),
+            ChildEventKind::Checkpoint { id, source, next } => EventKind::Checkpoint { id, source, next },
+            ChildEventKind::Message { node, piece } => EventKind::Message { node, piece },
+            ChildEventKind::Custom { node, value } => EventKind::Custom { node, value },
+            ChildEventKind::Edited { by, edits } => EventKind::Edited { by, edits },
+            ChildEventKind::EditRejected { by, why } => EventKind::EditRejected { by, why },
+            ChildEventKind::EditDropped(dropped) => EventKind::EditDropped(dropped),
         }
     }
 }
 
 /// Where the events of a subgraph go, and how its state is shown there.
-pub(crate) struct Inside<C: State> {
-    pub(crate) to: Arc<dyn Hears>,
+pub(crate) struct ChildEvents<C: State> {
+    pub(crate) to: Arc<dyn ChildListener>,
     pub(crate) namespace: Arc<str>,
     pub(crate) schema: C::Schema,
     pub(crate) codec: Codec<C>,
 }
 
-impl<C: State> Clone for Inside<C> {
+impl<C: State> Clone for ChildEvents<C> {
     fn clone(&self) -> Self {
-        Inside {
+        ChildEvents {
             to: Arc::clone(&self.to),
             namespace: Arc::clone(&self.namespace),
             schema: self.schema.clone(),
@@ -49,33 +49,35 @@ impl<C: State> Clone for Inside<C> {
     }
 }
 
-impl<C: State> Inside<C> {
+impl<C: State> ChildEvents<C> {
     pub(super) fn tell(&self, run: RunId, step: u64, task: Option<TaskRef>, kind: EventKind<C>) {
         if let Some(kind) = self.untyped(kind) {
-            self.to.hear(Heard { run, namespace: Arc::clone(&self.namespace), step, task, kind });
+            self.to.hear(ChildEvent { run, namespace: Arc::clone(&self.namespace), step, task, kind });
         }
     }
 
-    fn untyped(&self, kind: EventKind<C>) -> Option<HeardKind> {
+    fn untyped(&self, kind: EventKind<C>) -> Option<ChildEventKind> {
         Some(match kind {
-            EventKind::Values(state) => HeardKind::Values(json::of_state(&self.codec, &self.schema, &state)),
+            EventKind::Values(state) => {
+                ChildEventKind::Values(json::of_state(&self.codec, &self.schema, &state))
+            }
             EventKind::Update { node, update } => {
                 let update = update.map(|update| json::of_update(&self.codec, &self.schema, &update));
-                HeardKind::Update { node, update: update.map(|shown| shown.unwrap_or_default()) }
+                ChildEventKind::Update { node, update: update.map(|shown| shown.unwrap_or_default()) }
             }
-            EventKind::ValuesInside(values) => HeardKind::Values(values),
-            EventKind::UpdateInside { node, update } => HeardKind::Update { node, update },
-            EventKind::TaskStarted { node, input } => HeardKind::TaskStarted { node, input },
-            EventKind::TaskEnded { node, end } => HeardKind::TaskEnded { node, end },
+            EventKind::ValuesInside(values) => ChildEventKind::Values(values),
+            EventKind::UpdateInside { node, update } => ChildEventKind::Update { node, update },
+            EventKind::TaskStarted { node, input } => ChildEventKind::TaskStarted { node, input },
+            EventKind::TaskEnded { node, end } => ChildEventKind::TaskEnded { node, end },
             EventKind::AnswerVoided { node, question, asks } => {
-                HeardKind::AnswerVoided { node, question, asks }
+                ChildEventKind::AnswerVoided { node, question, asks }
             }
-            EventKind::Checkpoint { id, source, next } => HeardKind::Checkpoint { id, source, next },
-            EventKind::Message { node, piece } => HeardKind::Message { node, piece },
-            EventKind::Custom { node, value } => HeardKind::Custom { node, value },
-            EventKind::Edited { by, edits } => HeardKind::Edited { by, edits },
-            EventKind::EditRejected { by, why } => HeardKind::EditRejected { by, why },
-            EventKind::EditDropped(dropped) => HeardKind::EditDropped(dropped),
+            EventKind::Checkpoint { id, source, next } => ChildEventKind::Checkpoint { id, source, next },
+            EventKind::Message { node, piece } => ChildEventKind::Message { node, piece },
+            EventKind::Custom { node, value } => ChildEventKind::Custom { node, value },
+            EventKind::Edited { by, edits } => ChildEventKind::Edited { by, edits },
+            EventKind::EditRejected { by, why } => ChildEventKind::EditRejected { by, why },
+            EventKind::EditDropped(dropped) => ChildEventKind::EditDropped(dropped),
             // A subgraph's call begins anew where the run around it is replayed.
             EventKind::ReplayDiverged { .. } | EventKind::Ended(_) => return None,
         })
