@@ -1,8 +1,8 @@
 //! [`Buffers`]: the memory of the superstep under way.
 
-use crate::engine::ends::StepResults;
+use crate::engine::channel_uses::ChannelUses;
 use crate::engine::frontier::Frontier;
-use crate::engine::uses::ChannelUses;
+use crate::engine::step_results::StepResults;
 use crate::state::State;
 use crate::step::Goto;
 

@@ -21,11 +21,11 @@ use futures_util::stream::FuturesUnordered;
 
 use crate::context::{ChildPause, TaskRequest};
 use crate::engine::eager::course::{Course, StartedTask, Stop, TaskResult};
-use crate::engine::ends::sessions_write;
 use crate::engine::executor::{NoOutput, bad_answer_to};
 use crate::engine::flow::{Activation, Handler, Key, Phase};
 use crate::engine::host::TaskRunner;
-use crate::engine::running::{EndedTask, RunningTask, beside};
+use crate::engine::running_tasks::{EndedTask, RunningTask, beside};
+use crate::engine::step_results::sessions_write;
 use crate::engine::stored::{FAILED, OF_RUN, to_bytes};
 use crate::engine::task_id::StepPlace;
 use crate::engine::{Loop, Pause, STEPS_WITHOUT_YIELD, nowhere, yield_now};

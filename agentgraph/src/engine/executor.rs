@@ -12,11 +12,11 @@ use futures_util::stream::FuturesUnordered;
 
 use crate::context::edits::make_edits;
 use crate::context::{ChildPause, NewQuestions, Refusal, TaskRequest, TaskVerdict};
-use crate::engine::done::{TaskOutput, resolve};
 use crate::engine::halt::{Cutoff, Halt};
 use crate::engine::host::TaskRunner;
-use crate::engine::running::{RunningTask, beside, next};
+use crate::engine::running_tasks::{RunningTask, beside, next};
 use crate::engine::runtime::TaskRuntime;
+use crate::engine::task_output::{TaskOutput, resolve};
 use crate::error::{BoxError, Code, Error, OwnError, caused_by};
 use crate::extract::{InputError, MissingDep, Task};
 use crate::failure::Failure;

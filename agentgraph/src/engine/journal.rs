@@ -14,14 +14,14 @@ pub(crate) use waiting::DeferredCommit;
 use std::sync::Arc;
 
 use crate::context::Memories;
-use crate::engine::fields::UnknownField;
 use crate::engine::flow::Flow;
 use crate::engine::frontier::Frontier;
 use crate::engine::journal::header::{Repeat, constants, constants_with};
 use crate::engine::journal::waiting::DeferredCommits;
+use crate::engine::kept_outputs::KeptOutputs;
 use crate::engine::load::{Replay, RestoredState};
-use crate::engine::reuse::KeptOutputs;
 use crate::engine::task_id::StepPlace;
+use crate::engine::unknown_fields::UnknownField;
 use crate::error::Error;
 use crate::graph::GraphCore;
 use crate::graph::joins::Joins;

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use crate::context::edits::ProposedEdit;
 use crate::engine::activations::Activations;
-use crate::engine::failed::read_failure;
-use crate::engine::fields::{Misfit, UnknownField, fit, is_unknown, migrated, refuse};
+use crate::engine::failures::read_failure;
 use crate::engine::flow::Flow;
 use crate::engine::flow::record::left_in_header;
 use crate::engine::frontier::{Dispatched, Frontier};
@@ -14,6 +13,7 @@ use crate::engine::stored::{
     CALL, ERROR, FAILED, FAILURE, OF_RUN, SESSIONS, SPENT, StoredAnswer, StoredRequest, StoredStep, TOLD,
     from_bytes,
 };
+use crate::engine::unknown_fields::{Misfit, UnknownField, fit, is_unknown, migrated, refuse};
 use crate::error::{Code, Error};
 use crate::graph::joins::Joins;
 use crate::graph::run_graph::RunGraph;

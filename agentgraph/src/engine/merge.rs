@@ -5,10 +5,10 @@
 //! its update is applied, then its routers look.
 
 use crate::engine::actors::Actors;
-use crate::engine::done::{Routing, Target, TaskOutput, target, undeclared_target, unknown_target};
+use crate::engine::channel_uses::ChannelUses;
 use crate::engine::frontier::Frontier;
 use crate::engine::recorder::Recorder;
-use crate::engine::uses::ChannelUses;
+use crate::engine::task_output::{Routing, Target, TaskOutput, target, undeclared_target, unknown_target};
 use crate::error::Error;
 use crate::graph::joins::Joins;
 use crate::graph::run_graph::RunGraph;

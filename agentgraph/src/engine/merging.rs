@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use crate::engine::actors::Actors;
-use crate::engine::done::TaskOutput;
 use crate::engine::host::TaskRunner;
 use crate::engine::journal::Journal;
 use crate::engine::lifetimes::begin_merge;
 use crate::engine::merge::{Merge, write};
 use crate::engine::recorder::Recorder;
+use crate::engine::task_output::TaskOutput;
 use crate::engine::{Loop, now};
 use crate::error::Error;
 use crate::state::State;

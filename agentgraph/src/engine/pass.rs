@@ -32,7 +32,7 @@ use crate::engine::halt::Cutoff;
 use crate::engine::host::LocalRunner;
 use crate::engine::left_over::{Leftovers, TaskRemains};
 use crate::engine::pass::plan::PassReplay;
-use crate::engine::running::{RunningTask, next};
+use crate::engine::running_tasks::{RunningTask, next};
 use crate::engine::{Loop, Pause, STEPS_WITHOUT_YIELD, nowhere, yield_now};
 use crate::error::Error;
 use crate::failure::Failure;

@@ -1,8 +1,8 @@
 //! [`Records`]: what a run keeps of what it did.
 
 use crate::engine::journal::Journal;
+use crate::engine::kept_outputs::KeptOutputs;
 use crate::engine::recorder::Trace;
-use crate::engine::reuse::KeptOutputs;
 use crate::state::State;
 
 /// What a run keeps of what it did.

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use crate::engine::call::answers::Answers;
 use crate::engine::call::edit::Edit;
-use crate::engine::fields::{check_kept_states, check_results};
 use crate::engine::flow::order::Order;
 use crate::engine::inheritance::Inheritance;
 use crate::engine::journal::Journal;
 use crate::engine::left_over::Leftovers;
 use crate::engine::load::{Lookup, Remains, Replay, left_behind, look_up, replay, restore};
 use crate::engine::position::Position;
+use crate::engine::unknown_fields::{check_kept_states, check_results};
 use crate::error::{Code, Error};
 use crate::graph::run_graph::RunGraph;
 use crate::graph::{Discipline, GraphCore};

@@ -1,9 +1,9 @@
 //! Events: what a run tells whoever streams it.
 
-mod inside;
+mod child_events;
 mod queue;
 
-pub(crate) use inside::ChildEvents;
+pub(crate) use child_events::ChildEvents;
 pub(crate) use queue::EventQueue;
 
 use std::fmt;

@@ -2,13 +2,13 @@
 
 use async_trait::async_trait;
 
-use crate::engine::fields::{check_kept_states, check_results, is_unknown};
 use crate::engine::flow::record::stored_id;
 use crate::engine::frontier::{Dispatched, Frontier};
 use crate::engine::left_over::{Leftovers, TaskRemains};
 use crate::engine::load::{check_fields, left_behind, replay_from};
 use crate::engine::stored::OF_RUN;
 use crate::engine::task_id::{StepPlace, handler_id, task_id};
+use crate::engine::unknown_fields::{check_kept_states, check_results, is_unknown};
 use crate::error::Error;
 use crate::failure::Failure;
 use crate::graph::run_graph::RunGraph;

@@ -7,14 +7,14 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use crate::engine::done::TaskOutput;
+use crate::engine::channel_uses::keep_overwrites;
 use crate::engine::driver::Driver;
 use crate::engine::left_over::{Leftovers, TaskRemains};
 use crate::engine::load::{
     Replay, apply_row, fill_references, graph_changed, left_behind, replay, restore, shown_step,
 };
 use crate::engine::stored::{OF_RUN, StoredStep};
-use crate::engine::uses::keep_overwrites;
+use crate::engine::task_output::TaskOutput;
 use crate::error::{Code, Error};
 use crate::failure::Failure;
 use crate::graph::run_graph::RunGraph;

@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 
 use crate::context::{NewQuestions, Refusal};
-use crate::engine::asks::refusal_writes;
 use crate::engine::eager::course::{Course, Stop};
-use crate::engine::failed::{error_write, no_error};
+use crate::engine::failures::{error_write, no_error};
 use crate::engine::flow::{Activation, Key, Phase};
 use crate::engine::host::TaskRunner;
+use crate::engine::question_writes::refusal_writes;
 use crate::engine::stored::{StoredAnswer, StoredRequest, to_bytes, told};
 use crate::engine::{Loop, Pause};
 use crate::error::Error;

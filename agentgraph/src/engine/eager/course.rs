@@ -10,11 +10,11 @@ use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 
-use crate::engine::done::TaskOutput;
 use crate::engine::executor::{Ledger, NoOutput, ParentExit};
 use crate::engine::flow::Key;
 use crate::engine::halt::sleep;
-use crate::engine::running::{EndedTask, RunningTask};
+use crate::engine::running_tasks::{EndedTask, RunningTask};
+use crate::engine::task_output::TaskOutput;
 use crate::error::Error;
 use crate::failure::Failure;
 use crate::state::State;

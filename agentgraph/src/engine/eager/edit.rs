@@ -5,10 +5,10 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::engine::Loop;
-use crate::engine::done::{TaskOutput, node_to_act_as};
 use crate::engine::flow::Key;
 use crate::engine::host::TaskRunner;
 use crate::engine::task_id::StepPlace;
+use crate::engine::task_output::{TaskOutput, node_to_act_as};
 use crate::error::Error;
 use crate::state::State;
 use agentgraph_checkpoint::{RunId, Source};

@@ -12,7 +12,7 @@ use crate::engine::executor::{Executor, Ledger, NoOutput, PlannedTask};
 use crate::engine::flow::{Activation, Key, Phase};
 use crate::engine::host::TaskRunner;
 use crate::engine::journal::Journal;
-use crate::engine::running::RunningTask;
+use crate::engine::running_tasks::RunningTask;
 use crate::engine::{Loop, Pause, halt};
 use crate::policy::OnEnd;
 use crate::run::event::EventQueue;

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use crate::engine::Loop;
 use crate::engine::activations::Activations;
-use crate::engine::done::TaskOutput;
 use crate::engine::flow::{Activation, Flow, Key, MergeEntry, NextCommit, Phase};
 use crate::engine::host::TaskRunner;
 use crate::engine::lifetimes::writes_ephemeral;
 use crate::engine::merge::{Arrival, Merge};
+use crate::engine::task_output::TaskOutput;
 use crate::error::{Code, Error};
 use crate::graph::run_graph::RunGraph;
 use crate::state::{State, WriteKind};

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use crate::dependency::plan::MissReason;
 use crate::dependency::{NotRun, NotRunReason, Output, PassInput};
-use crate::engine::ends::sessions_write;
 use crate::engine::halt::Cutoff;
 use crate::engine::pass::Pass;
-use crate::engine::running::beside;
+use crate::engine::running_tasks::beside;
+use crate::engine::step_results::sessions_write;
 use crate::engine::{Pause, cut_off};
 use crate::error::{Code, Error};
 use crate::failure::Failure;

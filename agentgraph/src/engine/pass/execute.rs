@@ -13,7 +13,7 @@ use crate::dependency::wiring::Entry;
 use crate::dependency::{Output, PassInput};
 use crate::engine::host::in_span;
 use crate::engine::pass::Pass;
-use crate::engine::running::RunningTask;
+use crate::engine::running_tasks::RunningTask;
 use crate::error::{BoxError, Error};
 use crate::extract::Task;
 use crate::node::{ErasedNode, NodeFuture};

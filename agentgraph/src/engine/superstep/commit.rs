@@ -2,11 +2,11 @@
 
 use crate::context::ChildPause;
 use crate::engine::actors::{Actors, Handover, handled};
-use crate::engine::asks::{asks_writes, refusal_writes};
-use crate::engine::ends::{failure_write, id_of, result_write, sessions_write};
 use crate::engine::executor::{NoOutput, ParentExit, bad_answer_to};
-use crate::engine::failed::{error_write, no_error};
+use crate::engine::failures::{error_write, no_error};
 use crate::engine::host::TaskRunner;
+use crate::engine::question_writes::{asks_writes, refusal_writes};
+use crate::engine::step_results::{failure_write, id_of, result_write, sessions_write};
 use crate::engine::{Loop, Pause};
 use crate::error::{Code, Error};
 use crate::failure::Failure;

@@ -5,10 +5,10 @@ use std::task::{Context, Poll};
 
 use crate::context::TaskRequest;
 use crate::engine::actors::{Handover, handled};
-use crate::engine::ends::SuperstepLedger;
 use crate::engine::executor::{Ledger, PlannedTask};
 use crate::engine::host::TaskRunner;
 use crate::engine::lifetimes::writes_ephemeral;
+use crate::engine::step_results::SuperstepLedger;
 use crate::engine::superstep::Progress;
 use crate::engine::{Loop, Pause, cut_off, nowhere};
 use crate::error::Error;

@@ -1,11 +1,11 @@
 //! Merging what the tasks of a superstep did.
 
 use crate::engine::actors::Actors;
-use crate::engine::done::TaskOutput;
 use crate::engine::host::TaskRunner;
 use crate::engine::lifetimes::{begin_merge, writes_ephemeral};
 use crate::engine::merge::Merge;
 use crate::engine::recorder::Recorder;
+use crate::engine::task_output::TaskOutput;
 use crate::engine::{Loop, now};
 use crate::error::Error;
 use crate::state::State;

@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use super::inside::ChildEvents;
+use super::child_events::ChildEvents;
 use super::{Event, EventKind, TaskRef};
 use crate::context::{ChildEvent, ChildListener};
 use crate::context::{NewQuestions, Sink, TaskRequest};

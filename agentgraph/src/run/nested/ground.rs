@@ -1,8 +1,8 @@
 //! What a call of a subgraph begins on: its own records, those of the call before it in a memory, or nothing.
 
 use super::ChildCall;
-use crate::engine::fields::{check_kept_states, check_results};
 use crate::engine::load::{Remains, Replay, RestoredState, left_behind, replay, restore};
+use crate::engine::unknown_fields::{check_kept_states, check_results};
 use crate::error::{Code, Error};
 use crate::persistence::Persistence;
 use crate::record::header::{Header, StoredCall};

@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use crate::context::RunShared;
 use crate::engine::actors::{Actors, Handover, add_handled, handled};
-use crate::engine::done::TaskOutput;
 use crate::engine::executor::{Ledger, NoOutput};
-use crate::engine::fields::kinds_of;
 use crate::engine::frontier::Frontier;
 use crate::engine::journal::Journal;
 use crate::engine::stored::{FAILED, OF_RUN, SESSIONS, StoredStep, StoredTarget, to_bytes};
 use crate::engine::task_id::{StepPlace, handler_id, task_id};
+use crate::engine::task_output::TaskOutput;
+use crate::engine::unknown_fields::kinds_of;
 use crate::error::Error;
 use crate::failure::Failure;
 use crate::graph::run_graph::RunGraph;

@@ -1,7 +1,7 @@
 //! Who writes which channel in a superstep: clashing writes, and writes that an overwrite wins over.
 
 use crate::engine::actors::Actors;
-use crate::engine::done::TaskOutput;
+use crate::engine::task_output::TaskOutput;
 use crate::error::{Code, Error};
 use crate::graph::GraphCore;
 use crate::graph::run_graph::RunGraph;

@@ -8,9 +8,9 @@ use std::sync::atomic::Ordering;
 use tokio_util::sync::CancellationToken;
 
 use crate::context::{Call, RunShared, UntoldStops};
-use crate::engine::ends::{id_of, sessions_write};
 use crate::engine::host::TaskRunner;
 use crate::engine::journal::Journal;
+use crate::engine::step_results::{id_of, sessions_write};
 use crate::engine::stored::{OF_RUN, SPENT, to_bytes, told};
 use crate::engine::task_id::handler_id;
 use crate::engine::{Loop, Pause};

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use crate::engine::Loop;
-use crate::engine::done::{TaskOutput, resolve};
-use crate::engine::ends::stored_step;
 use crate::engine::host::TaskRunner;
 use crate::engine::load::finished_step;
+use crate::engine::step_results::stored_step;
+use crate::engine::task_output::{TaskOutput, resolve};
 use crate::error::Error;
 use crate::graph::run_graph::RunGraph;
 use crate::record::bytes::{Bytes, BytesOf};
