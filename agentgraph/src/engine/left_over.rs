@@ -6,9 +6,10 @@ use serde_json::Value;
 
 use crate::context::NewQuestions;
 use crate::engine::stored::{StoredAnswer, StoredRequest};
+use crate::engine::task_id::StepPlace;
 use crate::failure::Failure;
 use crate::words::{AnswerState, AskedQuestion};
-use agentgraph_checkpoint::TaskId;
+use agentgraph_checkpoint::{PendingWrite, TaskId};
 
 /// What tasks left behind when their superstep was not committed, by task.
 pub(crate) type Leftovers = HashMap<TaskId, TaskRemains>;
@@ -102,4 +103,10 @@ impl TaskRemains {
         });
         asked.collect()
     }
+}
+
+/// What the tasks of the edited checkpoint left behind, and where it stands.
+pub(crate) struct EditedTasks<'a> {
+    pub(crate) place: StepPlace<'a>,
+    pub(crate) writes: Vec<PendingWrite>,
 }

@@ -5,13 +5,13 @@ use std::collections::HashSet;
 
 use crate::engine::frontier::Frontier;
 use crate::engine::host::TaskRunner;
-use crate::engine::task_id::StepPlace;
+use crate::engine::left_over::EditedTasks;
 use crate::engine::{Loop, Pause};
 use crate::error::Error;
 use crate::graph::joins::Joins;
 use crate::state::State;
 use crate::words::{Interrupt, InterruptKind};
-use agentgraph_checkpoint::{PendingWrite, Source};
+use agentgraph_checkpoint::Source;
 
 /// What is changed, and where the thread stands then.
 pub(crate) enum Edit<S: State> {
@@ -21,12 +21,6 @@ pub(crate) enum Edit<S: State> {
     As(Vec<(Cow<'static, str>, S::Update)>),
     AsStart(S::Update),
     AsEnd(S::Update),
-}
-
-/// What the tasks of the edited checkpoint left behind, and where it stands.
-pub(crate) struct EditedTasks<'a> {
-    pub(crate) place: StepPlace<'a>,
-    pub(crate) writes: Vec<PendingWrite>,
 }
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {

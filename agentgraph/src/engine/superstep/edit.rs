@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use crate::engine::Loop;
 use crate::engine::actors::{Actors, Handover, handled};
-use crate::engine::call::edit::EditedTasks;
 use crate::engine::channel_uses::keep_overwrites;
 use crate::engine::frontier::{Dispatched, Frontier};
 use crate::engine::host::TaskRunner;
+use crate::engine::left_over::EditedTasks;
 use crate::engine::lifetimes::begin_merge;
 use crate::engine::load::{finished_step, proposed, stuck_in};
 use crate::engine::step_results::id_of;
