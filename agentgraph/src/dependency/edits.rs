@@ -27,10 +27,10 @@ use crate::words::{EditError, GraphEdit, Rejection};
 
 /// One edit, and the node that it adds once that is known.
 pub(crate) struct Op<O, S> {
-    pub(crate) edit: GraphEdit,
-    pub(crate) node: Option<DependencyNode<O, S>>,
+    pub(in crate::dependency) edit: GraphEdit,
+    pub(in crate::dependency) node: Option<DependencyNode<O, S>>,
     /// It was found to change nothing in this pass when it was asked for.
-    pub(crate) moot: bool,
+    pub(in crate::dependency) moot: bool,
 }
 
 impl<O, S> Clone for Op<O, S> {

@@ -11,8 +11,8 @@ use super::base::{Base, Join, Pair};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Layer {
     /// The id of the first node it adds.
-    pub(crate) first: u32,
-    pub(crate) added: Vec<AddedNode>,
+    pub(in crate::dependency) first: u32,
+    pub(in crate::dependency) added: Vec<AddedNode>,
     /// What names mean here: another node, or none any more.
     names: HashMap<Arc<str>, Option<u32>>,
     /// With their names.
@@ -21,9 +21,9 @@ pub(crate) struct Layer {
     edges: HashSet<Pair>,
     cut: HashSet<Pair>,
     /// Places that nodes have in the order of the graph, where they differ.
-    pub(crate) places: HashMap<u32, u64>,
+    pub(in crate::dependency) places: HashMap<u32, u64>,
     /// Those places are an order no longer.
-    pub(crate) unordered: bool,
+    pub(in crate::dependency) unordered: bool,
     pub(crate) skips: HashSet<u32>,
     /// A node that was added does not wait for all.
     lenient: bool,
@@ -32,8 +32,8 @@ pub(crate) struct Layer {
 /// A temporary node.
 #[derive(Clone, Debug)]
 pub(crate) struct AddedNode {
-    pub(crate) name: Arc<str>,
-    pub(crate) join: Join,
+    pub(in crate::dependency) name: Arc<str>,
+    pub(in crate::dependency) join: Join,
 }
 
 /// The temporary edges at a node.
@@ -141,9 +141,9 @@ impl Layer {
 /// The graph as it is with some layers over the base.
 #[derive(Clone, Copy)]
 pub(crate) struct Graph<'a> {
-    pub(crate) base: &'a Base,
+    pub(in crate::dependency) base: &'a Base,
     /// The lowest first; at most two.
-    pub(crate) layers: &'a [&'a Layer],
+    pub(in crate::dependency) layers: &'a [&'a Layer],
 }
 
 impl<'a> Graph<'a> {

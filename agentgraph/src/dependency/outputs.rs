@@ -61,12 +61,12 @@ pub struct Outputs<O, S = ()> {
     /// Those of temporary nodes come after those of the graph's.
     pub(crate) slots: Vec<Slot<O>>,
     /// Who ran in this pass, in order.
-    pub(crate) order: Vec<u32>,
+    pub(in crate::dependency) order: Vec<u32>,
     /// The same as bits.
     ran: Vec<u64>,
     /// The names of temporary nodes.
     pub(crate) temporary: Vec<Arc<str>>,
-    pub(crate) input: Option<Arc<S>>,
+    pub(in crate::dependency) input: Option<Arc<S>>,
     /// What is edited before the pass.
     pub(crate) before: Vec<Op<O, S>>,
     pub(crate) report: Report,
@@ -346,7 +346,7 @@ pub struct OutputsUpdate<O, S = ()> {
 /// The beginning of a pass.
 #[derive(Clone)]
 pub(crate) struct PassBegin<O, S> {
-    pub(crate) input: Arc<S>,
+    pub(in crate::dependency) input: Arc<S>,
     pub(crate) before: Vec<Op<O, S>>,
 }
 

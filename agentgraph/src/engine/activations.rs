@@ -18,11 +18,11 @@ use agentgraph_checkpoint::fold::{Folded, Value};
 /// What a run without supersteps has open, and the states that activations read which is not the last one.
 pub(crate) struct Activations<S: State> {
     pub(crate) flow: Flow,
-    pub(crate) states: HashMap<Key, Arc<S>>,
+    pub(in crate::engine) states: HashMap<Key, Arc<S>>,
     /// The order in which an earlier run of the same steps merged.
     pub(crate) order: Option<Order>,
     /// The activations that end with what their nodes gave before, until they are merged.
-    pub(crate) skipping: HashMap<Key, u32>,
+    pub(in crate::engine) skipping: HashMap<Key, u32>,
 }
 
 impl<S: State> Default for Activations<S> {

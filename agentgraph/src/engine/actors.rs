@@ -8,8 +8,8 @@ use crate::failure::Failure;
 /// Who acts in a superstep.
 #[derive(Clone, Copy)]
 pub(crate) struct Actors<'a> {
-    pub(crate) frontier: &'a Frontier,
-    pub(crate) handled: &'a [Handover],
+    pub(in crate::engine) frontier: &'a Frontier,
+    pub(in crate::engine) handled: &'a [Handover],
 }
 
 impl Actors<'_> {
@@ -26,11 +26,11 @@ impl Actors<'_> {
 /// A task that failed, and who stands in its place.
 #[derive(Debug)]
 pub(crate) struct Handover {
-    pub(crate) index: u32,
-    pub(crate) handler: u32,
-    pub(crate) failure: Arc<Failure>,
+    pub(in crate::engine) index: u32,
+    pub(in crate::engine) handler: u32,
+    pub(in crate::engine) failure: Arc<Failure>,
     /// The failure is in the store.
-    pub(crate) stored: bool,
+    pub(in crate::engine) stored: bool,
 }
 
 impl Handover {

@@ -88,10 +88,10 @@ pub(crate) struct ParentExit {
 
 /// What the execution of one superstep looks at.
 pub(crate) struct Executor<'a, S: State, R> {
-    pub(crate) core: &'a RunGraph<S>,
-    pub(crate) state: &'a Arc<S>,
-    pub(crate) runtime: &'a TaskRuntime<R>,
-    pub(crate) events: Option<&'a EventQueue<S>>,
+    pub(in crate::engine) core: &'a RunGraph<S>,
+    pub(in crate::engine) state: &'a Arc<S>,
+    pub(in crate::engine) runtime: &'a TaskRuntime<R>,
+    pub(in crate::engine) events: Option<&'a EventQueue<S>>,
 }
 
 /// Who is told when a task of several ends.
@@ -110,9 +110,9 @@ pub(crate) trait Ledger<S: State>: Send {
 
 /// A task to be run: where it stands in its superstep, and what it is called with.
 pub(crate) struct PlannedTask<'a> {
-    pub(crate) request: TaskRequest,
-    pub(crate) input: Option<&'a InputValue>,
-    pub(crate) failure: Option<&'a Arc<Failure>>,
+    pub(in crate::engine) request: TaskRequest,
+    pub(in crate::engine) input: Option<&'a InputValue>,
+    pub(in crate::engine) failure: Option<&'a Arc<Failure>>,
 }
 
 /// A handler to be called.

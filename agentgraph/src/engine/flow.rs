@@ -19,43 +19,43 @@ use agentgraph_checkpoint::CheckpointId;
 /// Which activation: the number of the commit that made it, and its place among those made there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Key {
-    pub(crate) made: u64,
+    pub(in crate::engine) made: u64,
     pub(crate) index: u32,
 }
 
 /// One execution of a node, to come or under way.
 pub(crate) struct Activation {
-    pub(crate) node: u32,
+    pub(in crate::engine) node: u32,
     /// The node that led to it.
-    pub(crate) from: u32,
+    pub(in crate::engine) from: u32,
     /// Of a dispatch.
-    pub(crate) input: Option<InputValue>,
+    pub(in crate::engine) input: Option<InputValue>,
     /// The checkpoint whose state it reads; none where there is no such checkpoint.
-    pub(crate) read: Option<CheckpointId>,
+    pub(in crate::engine) read: Option<CheckpointId>,
     /// The number of the commit whose state that is.
-    pub(crate) read_at: u64,
+    pub(in crate::engine) read_at: u64,
     /// A static interrupt after this node holds it.
-    pub(crate) after: Option<u32>,
+    pub(in crate::engine) after: Option<u32>,
     /// The caller was told of the static interrupt that held it.
-    pub(crate) told: bool,
+    pub(in crate::engine) told: bool,
     /// What it asked, and was answered.
-    pub(crate) left: Option<Box<TaskRemains>>,
+    pub(in crate::engine) left: Option<Box<TaskRemains>>,
     /// It failed, and this one stands in its place.
-    pub(crate) handler: Option<Handler>,
+    pub(in crate::engine) handler: Option<Handler>,
     /// What it failed with when it was last called.
-    pub(crate) error: Option<Arc<Failure>>,
+    pub(in crate::engine) error: Option<Arc<Failure>>,
     /// Such an error is over, and a pending write may still say it.
-    pub(crate) error_is_over: bool,
-    pub(crate) phase: Phase,
+    pub(in crate::engine) error_is_over: bool,
+    pub(in crate::engine) phase: Phase,
     /// It was open in an earlier call.
-    pub(crate) again: bool,
+    pub(in crate::engine) again: bool,
 }
 
 /// Who stands in the place of a task that failed.
 #[derive(Clone)]
 pub(crate) struct Handler {
-    pub(crate) node: u32,
-    pub(crate) failure: Arc<Failure>,
+    pub(in crate::engine) node: u32,
+    pub(in crate::engine) failure: Arc<Failure>,
 }
 
 /// How far an activation has come in this call.
@@ -99,65 +99,65 @@ impl Activation {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Group {
     /// So many are not done.
-    pub(crate) open: u32,
+    pub(in crate::engine) open: u32,
     /// The nodes of those that are, each once, if their edges were not replaced.
-    pub(crate) arrived: Vec<u32>,
+    pub(in crate::engine) arrived: Vec<u32>,
 }
 
 /// Who wrote a channel last.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LastWrite {
-    pub(crate) at: u64,
-    pub(crate) by: u32,
-    pub(crate) overwrote: bool,
+    pub(in crate::engine) at: u64,
+    pub(in crate::engine) by: u32,
+    pub(in crate::engine) overwrote: bool,
 }
 
 /// The commit to come: its number, and its id if it will be a checkpoint.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NextCommit {
-    pub(crate) at: u64,
-    pub(crate) id: Option<CheckpointId>,
+    pub(in crate::engine) at: u64,
+    pub(in crate::engine) id: Option<CheckpointId>,
 }
 
 /// One commit, as a replay needs it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MergeEntry {
-    pub(crate) at: u64,
+    pub(in crate::engine) at: u64,
     /// The activation that ended, and its node.
-    pub(crate) ended: Option<(Key, u32)>,
+    pub(in crate::engine) ended: Option<(Key, u32)>,
     /// The joins that fired because their time had come.
-    pub(crate) timed: Vec<u32>,
+    pub(in crate::engine) timed: Vec<u32>,
 }
 
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Flow {
-    pub(crate) open: BTreeMap<Key, Activation>,
+    pub(in crate::engine) open: BTreeMap<Key, Activation>,
     /// Those that may start, in the order in which they were made.
-    pub(crate) ready: VecDeque<Key>,
+    pub(in crate::engine) ready: VecDeque<Key>,
     /// Dispatches, by the commit that made them.
-    pub(crate) groups: HashMap<u64, Group>,
+    pub(in crate::engine) groups: HashMap<u64, Group>,
     /// By channel.
-    pub(crate) written: Vec<LastWrite>,
+    pub(in crate::engine) written: Vec<LastWrite>,
     /// How many of those that are open are not detached.
-    pub(crate) normal: usize,
+    pub(in crate::engine) normal: usize,
     /// The number of the last commit.
-    pub(crate) at: u64,
+    pub(in crate::engine) at: u64,
     /// States that open activations read and no checkpoint holds.
-    pub(crate) kept: Vec<StoredState>,
+    pub(in crate::engine) kept: Vec<StoredState>,
     /// What no record says yet.
-    pub(crate) unsaid: UnsavedChanges,
+    pub(in crate::engine) unsaid: UnsavedChanges,
 }
 
 /// Changes since the last record.
 #[derive(Default)]
 pub(crate) struct UnsavedChanges {
-    pub(crate) begun: Vec<Key>,
-    pub(crate) ended: Vec<Key>,
-    pub(crate) log: Vec<MergeEntry>,
-    pub(crate) writes: Vec<(usize, bool)>,
-    pub(crate) groups: bool,
-    pub(crate) kept: bool,
+    pub(in crate::engine) begun: Vec<Key>,
+    pub(in crate::engine) ended: Vec<Key>,
+    pub(in crate::engine) log: Vec<MergeEntry>,
+    pub(in crate::engine) writes: Vec<(usize, bool)>,
+    pub(in crate::engine) groups: bool,
+    pub(in crate::engine) kept: bool,
 }
 
 impl Flow {

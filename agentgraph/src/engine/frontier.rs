@@ -8,10 +8,10 @@ use crate::step::InputValue;
 /// Everything that merges, reports or stores tasks goes by it, never by the order of completion.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Frontier {
-    pub(crate) pulled: Vec<u32>,
+    pub(in crate::engine) pulled: Vec<u32>,
     pub(crate) dispatched: Vec<Dispatched>,
     /// Deferred nodes that were reached: they wait until nothing else can run.
-    pub(crate) deferred: Vec<u32>,
+    pub(in crate::engine) deferred: Vec<u32>,
 }
 
 /// One dispatch to come.

@@ -7,13 +7,13 @@ use agentgraph_checkpoint::CheckpointId;
 #[derive(Default)]
 pub(crate) struct Inheritance {
     /// Results, questions, answers and failures of the tasks of the first superstep.
-    pub(crate) left_over: Leftovers,
+    pub(in crate::engine) left_over: Leftovers,
     /// The caller knows of the static interrupts before the first superstep, which goes past them.
-    pub(crate) past_breaks: bool,
+    pub(in crate::engine) past_breaks: bool,
     /// A static interrupt after these nodes stopped an earlier call whose caller was not told.
-    pub(crate) halted: Vec<String>,
+    pub(in crate::engine) halted: Vec<String>,
     /// The checkpoint beside which a store says that the superstep has failed, and no task of it.
-    pub(crate) had_failure: Option<CheckpointId>,
+    pub(in crate::engine) had_failure: Option<CheckpointId>,
 }
 
 impl Inheritance {

@@ -60,37 +60,37 @@ const SMALL: u64 = 4 * 1024;
 /// Writes the checkpoints of one run.
 pub(crate) struct Journal<S: State> {
     pub(crate) saver: Arc<dyn Checkpointer>,
-    pub(crate) codec: Codec<S>,
-    pub(crate) thread: Arc<str>,
+    pub(in crate::engine) codec: Codec<S>,
+    pub(in crate::engine) thread: Arc<str>,
     /// Empty for a run that no other run holds.
     pub(crate) namespace: Arc<str>,
     pub(crate) branch: u32,
     /// The last commit; `None` before the first of the thread.
     pub(crate) head: Option<u64>,
     pub(crate) run: RunId,
-    pub(crate) delta: DeltaWriter,
+    pub(in crate::engine) delta: DeltaWriter,
     /// The bytes that reading the head takes.
-    pub(crate) replay: u64,
+    pub(in crate::engine) replay: u64,
     /// The bytes of the deltas since the newest full, headers included.
     since_full: u64,
     /// A full is not weighed against them before they are so many.
     weigh_at: u64,
     /// The deltas after the newest full or segment.
-    pub(crate) deltas: u32,
+    pub(in crate::engine) deltas: u32,
     /// The next record must be a full.
     pub(crate) must_be_full: bool,
     /// Pending writes stand on the head.
-    pub(crate) has_writes: bool,
+    pub(in crate::engine) has_writes: bool,
     /// Stored fields that the state does not have, which come after its channels.
     carried_fields: Vec<UnknownField>,
     /// What every full says of the graph, if it says more fields than the graph has.
     own_constants: Option<Pairs>,
     /// What older records said that this release does not know.
-    pub(crate) unknown: Vec<(String, Vec<u8>)>,
+    pub(in crate::engine) unknown: Vec<(String, Vec<u8>)>,
     /// The head says that joins are half full.
-    pub(crate) had_open_joins: bool,
+    pub(in crate::engine) had_open_joins: bool,
     /// The head says that deferred nodes wait.
-    pub(crate) had_deferred: bool,
+    pub(in crate::engine) had_deferred: bool,
     /// How many temporary edits the head says, and which nodes it says are skipped.
     edits: usize,
     skips: Vec<String>,
@@ -102,13 +102,13 @@ pub(crate) struct Journal<S: State> {
     /// this call.
     folded_edits: Option<usize>,
     /// By how much the number that task ids are made of is ahead of the head's own.
-    pub(crate) ahead: u64,
+    pub(in crate::engine) ahead: u64,
     /// Whose call this run is, if another run holds it.
     pub(crate) call: Option<StoredCall>,
     /// The memories that the run names; none if its graph has no subgraphs and its thread no memories.
     pub(crate) memories: Option<Arc<Memories>>,
     /// The sum of the updates that the next record merges, if the record must say it.
-    pub(crate) wrote: Option<Vec<u8>>,
+    pub(in crate::engine) wrote: Option<Vec<u8>>,
     /// The checkpoint that the branch began at.
     parent: Option<CheckpointId>,
     /// The head is a run's before this one.
@@ -133,30 +133,30 @@ pub(crate) struct PreparedRecord {
     /// The bytes that reading it will take.
     replay: u64,
     time: u64,
-    pub(crate) source: Source,
-    pub(crate) abandoned: Option<RunId>,
-    pub(crate) halt: Vec<String>,
-    pub(crate) sessions_used: bool,
+    pub(in crate::engine) source: Source,
+    pub(in crate::engine) abandoned: Option<RunId>,
+    pub(in crate::engine) halt: Vec<String>,
+    pub(in crate::engine) sessions_used: bool,
 }
 
 /// What a commit says beside the state.
 pub(crate) struct Commit<'a, S: State> {
-    pub(crate) source: Source,
-    pub(crate) frontier: &'a Frontier,
-    pub(crate) joins: &'a Joins,
-    pub(crate) abandoned: Option<RunId>,
+    pub(in crate::engine) source: Source,
+    pub(in crate::engine) frontier: &'a Frontier,
+    pub(in crate::engine) joins: &'a Joins,
+    pub(in crate::engine) abandoned: Option<RunId>,
     /// The nodes after which a static interrupt stops the run here.
-    pub(crate) halt: &'a [String],
-    pub(crate) sessions: &'a Sessions,
+    pub(in crate::engine) halt: &'a [String],
+    pub(in crate::engine) sessions: &'a Sessions,
     /// They may have changed since the last commit.
-    pub(crate) sessions_used: bool,
+    pub(in crate::engine) sessions_used: bool,
     /// What the run has used up, if that is counted.
-    pub(crate) spent: Option<Spent>,
+    pub(in crate::engine) spent: Option<Spent>,
     /// What a run without supersteps has open; its frontier holds what is deferred only.
-    pub(crate) flow: Option<&'a Flow>,
+    pub(in crate::engine) flow: Option<&'a Flow>,
     /// The nodes that are skipped next.
-    pub(crate) skips: &'a [&'a str],
-    pub(crate) outputs: &'a KeptOutputs<S>,
+    pub(in crate::engine) skips: &'a [&'a str],
+    pub(in crate::engine) outputs: &'a KeptOutputs<S>,
 }
 
 impl<S: State> Journal<S> {

@@ -19,11 +19,11 @@ pub(crate) type Leftovers = HashMap<TaskId, TaskRemains>;
 pub(crate) struct TaskRemains {
     pub(crate) result: Option<Vec<u8>>,
     /// By their numbers.
-    pub(crate) requests: Vec<(u32, StoredRequest)>,
+    pub(in crate::engine) requests: Vec<(u32, StoredRequest)>,
     /// Those to its requests, by their numbers.
-    pub(crate) answers: BTreeMap<u32, Value>,
+    pub(in crate::engine) answers: BTreeMap<u32, Value>,
     /// The requests whose answers are delivered to nobody.
-    pub(crate) voided: BTreeSet<u32>,
+    pub(in crate::engine) voided: BTreeSet<u32>,
     /// It failed, and its handler stands in its place.
     pub(crate) failure: Option<Failure>,
     /// The error of its last call, if it is open and no handler has taken over.

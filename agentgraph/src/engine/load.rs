@@ -41,23 +41,23 @@ pub(crate) struct Replay {
     /// What its headers say, as it was read and in this release's types.
     map: HeaderMap,
     pub(crate) header: Header,
-    pub(crate) folded: Folded,
+    pub(in crate::engine) folded: Folded,
     /// The bytes that were read.
-    pub(crate) replay: u64,
+    pub(in crate::engine) replay: u64,
     /// Those of them that stand behind the full.
-    pub(crate) since_full: u64,
+    pub(in crate::engine) since_full: u64,
     /// The deltas that were read.
-    pub(crate) deltas: u32,
+    pub(in crate::engine) deltas: u32,
 }
 
 /// A state read back, with what a journal must know of it.
 pub(crate) struct RestoredState<S> {
     pub(crate) state: S,
-    pub(crate) weights: Vec<Weight>,
+    pub(in crate::engine) weights: Vec<Weight>,
     /// The record was written by a graph with the same channels.
-    pub(crate) same_fields: bool,
+    pub(in crate::engine) same_fields: bool,
     /// What is stored beside them and was not let go.
-    pub(crate) unknown: Vec<UnknownField>,
+    pub(in crate::engine) unknown: Vec<UnknownField>,
 }
 
 impl<S> RestoredState<S> {

@@ -19,15 +19,15 @@ use crate::step::{Goto, InputValue};
 
 /// What a merge changes beside the state.
 pub(crate) struct Merge<'a, S: State> {
-    pub(crate) core: &'a RunGraph<S>,
-    pub(crate) joins: &'a mut Joins,
-    pub(crate) next: &'a mut Frontier,
-    pub(crate) recorder: Recorder<'a, S>,
-    pub(crate) gotos: &'a mut Vec<Goto>,
+    pub(in crate::engine) core: &'a RunGraph<S>,
+    pub(in crate::engine) joins: &'a mut Joins,
+    pub(in crate::engine) next: &'a mut Frontier,
+    pub(in crate::engine) recorder: Recorder<'a, S>,
+    pub(in crate::engine) gotos: &'a mut Vec<Goto>,
     /// Set once the state is no longer what it was.
-    pub(crate) merging: &'a mut bool,
+    pub(in crate::engine) merging: &'a mut bool,
     /// The time in microseconds since 1970; only looked at for joins with a timeout, 0 without.
-    pub(crate) now: u64,
+    pub(in crate::engine) now: u64,
 }
 
 /// When a task arrives at the joins that it is a source of.

@@ -13,14 +13,14 @@ use crate::state::State;
 pub(crate) struct Position<S: State> {
     pub(crate) graph: RunGraph<S>,
     pub(crate) state: Arc<S>,
-    pub(crate) frontier: Frontier,
+    pub(in crate::engine) frontier: Frontier,
     pub(crate) joins: Joins,
     /// The open activations of a run without supersteps.
-    pub(crate) eager: Option<Box<Activations<S>>>,
+    pub(in crate::engine) eager: Option<Box<Activations<S>>>,
     /// The supersteps that this call has begun.
-    pub(crate) step: u64,
+    pub(in crate::engine) step: u64,
     /// The supersteps that this call has merged. The one under way counts for the run once it is merged.
-    pub(crate) merged: u64,
+    pub(in crate::engine) merged: u64,
     /// A merge has begun and not ended, so the state is neither the last one nor the next.
     pub(crate) merging: bool,
 }

@@ -66,10 +66,10 @@ impl<S: State> TaskOutput<S> {
 /// A target that was looked up.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
-    pub(crate) node: u32,
-    pub(crate) input: Option<InputValue>,
+    pub(in crate::engine) node: u32,
+    pub(in crate::engine) input: Option<InputValue>,
     /// The name of a node that the edits of the task make: it has an id once they hold.
-    pub(crate) late: Option<Arc<str>>,
+    pub(in crate::engine) late: Option<Arc<str>>,
 }
 
 impl Target {

@@ -22,10 +22,10 @@ use agentgraph_checkpoint::{CheckpointId, Place};
 /// The stored value of a field that the state does not have.
 #[derive(Clone, Debug)]
 pub(crate) struct UnknownField {
-    pub(crate) name: String,
-    pub(crate) value: Vec<u8>,
+    pub(in crate::engine) name: String,
+    pub(in crate::engine) value: Vec<u8>,
     /// The record that holds it whole, under the number that it keeps.
-    pub(crate) whole_at: Option<CheckpointId>,
+    pub(in crate::engine) whole_at: Option<CheckpointId>,
 }
 
 /// Whether a stored name is neither a channel, today or once, nor one that the graph lets go. The outputs of

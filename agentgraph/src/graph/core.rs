@@ -85,7 +85,7 @@ pub(crate) struct NodeEntry<S: State> {
     /// None if it has none, which most have not.
     pub(crate) policies: Option<Arc<Policies>>,
     /// The node that handles its failures.
-    pub(crate) on_error: Option<u32>,
+    pub(in crate::graph) on_error: Option<u32>,
     pub(crate) keeps: Vec<KeptError>,
     /// Where its commands may go, if it said so.
     pub(crate) targets: Option<Vec<u32>>,
@@ -94,7 +94,7 @@ pub(crate) struct NodeEntry<S: State> {
     /// What becomes of it at the end, if it is detached.
     pub(crate) on_end: OnEnd,
     /// What it gave last is kept, to be used again.
-    pub(crate) keeps_output: bool,
+    pub(in crate::graph) keeps_output: bool,
 }
 
 /// The nodes with static interrupts, by dense id.

@@ -33,7 +33,7 @@ pub(crate) struct RunEdits<S: State> {
 
 /// The edits of a superstep: they hold once its merge has succeeded.
 pub(crate) struct StagedEdits<S: State> {
-    pub(crate) overlay: Overlay,
+    pub(in crate::graph) overlay: Overlay,
     entries: Vec<NodeEntry<S>>,
     /// Those that changed something and last, in order.
     log: Vec<GraphEdit>,

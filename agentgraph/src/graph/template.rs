@@ -46,8 +46,8 @@ where
 /// What temporary nodes have from their graph.
 #[derive(Default)]
 pub(crate) struct Defaults {
-    pub(crate) policies: Policies,
-    pub(crate) on_error: Option<u32>,
+    pub(in crate::graph) policies: Policies,
+    pub(in crate::graph) on_error: Option<u32>,
 }
 
 impl<S: State> GraphCore<S> {

@@ -66,10 +66,10 @@ struct Kept {
 
 /// Where and how leases are taken.
 pub(crate) struct Ground<'a> {
-    pub(crate) saver: &'a Arc<dyn Checkpointer>,
-    pub(crate) services: &'a Arc<dyn Services>,
-    pub(crate) keeper: &'a Arc<Keeper>,
-    pub(crate) length: Duration,
+    pub(in crate::persistence) saver: &'a Arc<dyn Checkpointer>,
+    pub(in crate::persistence) services: &'a Arc<dyn Services>,
+    pub(in crate::persistence) keeper: &'a Arc<Keeper>,
+    pub(in crate::persistence) length: Duration,
 }
 
 /// A thread that is a run's. Dropped, it is given back as soon as the store can.

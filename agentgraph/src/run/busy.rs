@@ -7,11 +7,11 @@ use agentgraph_checkpoint::{CheckpointId, Checkpointer, ListQuery, Place, RunId,
 
 /// A run that is to be undone.
 pub(crate) struct UndoneRun {
-    pub(crate) run: RunId,
+    pub(in crate::run) run: RunId,
     /// The checkpoint before it; `None` if the thread began with it.
-    pub(crate) before: Option<CheckpointId>,
+    pub(in crate::run) before: Option<CheckpointId>,
     /// The branch that has none of it.
-    pub(crate) branch: u32,
+    pub(in crate::run) branch: u32,
 }
 
 /// Rows read at a time.

@@ -20,11 +20,11 @@ use agentgraph_checkpoint::services::Services;
 /// A runnable graph. [`StateGraph::compile`](crate::StateGraph::compile) makes it.
 pub struct CompiledGraph<S: State> {
     pub(crate) core: Arc<GraphCore<S>>,
-    pub(crate) shared: Arc<GraphShared>,
-    pub(crate) persistence: Option<Persistence<S>>,
-    pub(crate) host: Option<HostRunner<S>>,
+    pub(in crate::run) shared: Arc<GraphShared>,
+    pub(in crate::run) persistence: Option<Persistence<S>>,
+    pub(in crate::run) host: Option<HostRunner<S>>,
     /// Drives its passes, if it is a dependency graph.
-    pub(crate) driver: Option<Arc<dyn Driver<S>>>,
+    pub(in crate::run) driver: Option<Arc<dyn Driver<S>>>,
 }
 
 impl<S: State> StateGraph<S> {

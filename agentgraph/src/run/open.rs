@@ -97,9 +97,9 @@ impl<C: State> Callee<C> {
 
 /// A task, by the names that were stored.
 pub(crate) struct OpenTask<'a> {
-    pub(crate) id: TaskId,
-    pub(crate) node: String,
-    pub(crate) left: Option<&'a TaskRemains>,
+    pub(in crate::run) id: TaskId,
+    pub(in crate::run) node: String,
+    pub(in crate::run) left: Option<&'a TaskRemains>,
 }
 
 impl OpenTask<'_> {

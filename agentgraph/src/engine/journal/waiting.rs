@@ -28,9 +28,9 @@ impl DeferredCommits {
 /// A commit that was put off.
 #[derive(Default)]
 pub(crate) struct DeferredCommit {
-    pub(crate) source: Source,
-    pub(crate) abandoned: Option<RunId>,
-    pub(crate) halt: Vec<String>,
+    pub(in crate::engine) source: Source,
+    pub(in crate::engine) abandoned: Option<RunId>,
+    pub(in crate::engine) halt: Vec<String>,
 }
 
 impl<S: State> Journal<S> {

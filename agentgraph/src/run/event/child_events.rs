@@ -32,10 +32,10 @@ impl ChildEventKind {
 
 /// Where the events of a subgraph go, and how its state is shown there.
 pub(crate) struct ChildEvents<C: State> {
-    pub(crate) to: Arc<dyn ChildListener>,
-    pub(crate) namespace: Arc<str>,
-    pub(crate) schema: C::Schema,
-    pub(crate) codec: Codec<C>,
+    pub(in crate::run) to: Arc<dyn ChildListener>,
+    pub(in crate::run) namespace: Arc<str>,
+    pub(in crate::run) schema: C::Schema,
+    pub(in crate::run) codec: Codec<C>,
 }
 
 impl<C: State> Clone for ChildEvents<C> {
