@@ -85,6 +85,22 @@ pub(crate) struct Loop<S: State, R> {
     pub(crate) report: Report,
 }
 
+impl<S: State, R> Loop<S, R> {
+    /// A call that has not begun.
+    pub(crate) fn new(
+        position: Position<S>,
+        inheritance: Inheritance,
+        records: Records<S>,
+        listeners: Listeners<S>,
+        runtime: TaskRuntime<R>,
+        driver: Option<Arc<dyn Driver<S>>>,
+    ) -> Self {
+        let buffers = Buffers::default();
+        let report = Report::default();
+        Loop { position, inheritance, records, listeners, runtime, driver, buffers, report }
+    }
+}
+
 /// Ready nodes never give the executor a turn by themselves; after so many supersteps the loop does, so that
 /// timeouts and cancellation from other tasks are heard.
 const STEPS_WITHOUT_YIELD: u64 = 256;

@@ -65,7 +65,7 @@ fn kept_state<S: State>(
     let mut written = DeltaWriter::new(described.len());
     let stored = || described.iter().enumerate().filter(|(_, channel)| channel.is_stored());
     for (at, _) in stored() {
-        (journal.codec.record_channel)(state, &core.schema, at, &mut written)?;
+        (journal.codec().record_channel)(state, &core.schema, at, &mut written)?;
     }
     let unreadable = |error| corrupt(journal.place(), journal.next_id(), error);
     let mut folded = Folded::default();

@@ -3,18 +3,26 @@
 
 pub(crate) mod answers;
 pub(crate) mod edit;
+pub(crate) mod end;
 pub(crate) mod input;
 
 use crate::engine::host::TaskRunner;
 use crate::engine::task_id::StepPlace;
 use crate::engine::{Loop, Pause};
-use crate::error::Error;
+use crate::error::{Code, Error};
 use crate::state::State;
 use agentgraph_checkpoint::RunId;
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
-    /// Goes on until there is a reason to pause, in the way in which the graph runs.
+    /// Goes on until there is a reason to pause, as the discipline of the graph says.
     pub(crate) async fn go_on(&mut self) -> Result<Pause, Error> {
+        if let Some(driver) = self.driver.clone() {
+            let Some(run) = R::here(self) else {
+                let problem = "the nodes of a dependency graph run where its passes do";
+                return Err(Error::new(Code::Host, problem));
+            };
+            return driver.drive(run).await;
+        }
         match self.position.eager {
             None => self.supersteps().await,
             Some(_) => Box::pin(self.activations()).await,

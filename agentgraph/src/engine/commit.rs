@@ -130,9 +130,12 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             return Ok(None);
         }
         if let Some(trace) = &mut self.records.trace {
-            journal.wrote = trace.take_unstored(&self.position.graph.schema, &journal.codec)?;
+            let wrote = trace.take_unstored(&self.position.graph.schema, journal.codec())?;
+            journal.say_updates(wrote);
         }
-        journal.has_writes |= wrote;
+        if wrote {
+            journal.note_writes();
+        }
         let flow = self.position.eager.as_ref().map(|eager| &eager.flow);
         let (skips, outputs) = (self.position.graph.skips(), &self.records.outputs);
         let commit = Commit {

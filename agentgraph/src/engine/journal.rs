@@ -30,11 +30,11 @@ use crate::persistence::Persistence;
 use crate::record::codec::Codec;
 use crate::record::header::StoredCall;
 use crate::session::Sessions;
-use crate::state::State;
+use crate::state::{State, StateError};
 use crate::words::Spent;
 use agentgraph_checkpoint::behind::Behind;
 use agentgraph_checkpoint::delta::{DeltaWriter, Weight, whole_size};
-use agentgraph_checkpoint::engine::unreadable;
+use agentgraph_checkpoint::engine::{Leased, unreadable};
 use agentgraph_checkpoint::fold::Folded;
 use agentgraph_checkpoint::frame::{Pairs, open};
 use agentgraph_checkpoint::services::{Services, micros};
@@ -59,38 +59,38 @@ const SMALL: u64 = 4 * 1024;
 
 /// Writes the checkpoints of one run.
 pub(crate) struct Journal<S: State> {
-    pub(crate) saver: Arc<dyn Checkpointer>,
-    pub(in crate::engine) codec: Codec<S>,
-    pub(in crate::engine) thread: Arc<str>,
+    saver: Arc<dyn Checkpointer>,
+    codec: Codec<S>,
+    thread: Arc<str>,
     /// Empty for a run that no other run holds.
-    pub(crate) namespace: Arc<str>,
-    pub(crate) branch: u32,
+    namespace: Arc<str>,
+    branch: u32,
     /// The last commit; `None` before the first of the thread.
-    pub(crate) head: Option<u64>,
-    pub(crate) run: RunId,
-    pub(in crate::engine) delta: DeltaWriter,
+    head: Option<u64>,
+    run: RunId,
+    delta: DeltaWriter,
     /// The bytes that reading the head takes.
-    pub(in crate::engine) replay: u64,
+    replay: u64,
     /// The bytes of the deltas since the newest full, headers included.
     since_full: u64,
     /// A full is not weighed against them before they are so many.
     weigh_at: u64,
     /// The deltas after the newest full or segment.
-    pub(in crate::engine) deltas: u32,
+    deltas: u32,
     /// The next record must be a full.
-    pub(crate) must_be_full: bool,
+    must_be_full: bool,
     /// Pending writes stand on the head.
-    pub(in crate::engine) has_writes: bool,
+    has_writes: bool,
     /// Stored fields that the state does not have, which come after its channels.
     carried_fields: Vec<UnknownField>,
     /// What every full says of the graph, if it says more fields than the graph has.
     own_constants: Option<Pairs>,
     /// What older records said that this release does not know.
-    pub(in crate::engine) unknown: Vec<(String, Vec<u8>)>,
+    unknown: Vec<(String, Vec<u8>)>,
     /// The head says that joins are half full.
-    pub(in crate::engine) had_open_joins: bool,
+    had_open_joins: bool,
     /// The head says that deferred nodes wait.
-    pub(in crate::engine) had_deferred: bool,
+    had_deferred: bool,
     /// How many temporary edits the head says, and which nodes it says are skipped.
     edits: usize,
     skips: Vec<String>,
@@ -102,13 +102,13 @@ pub(crate) struct Journal<S: State> {
     /// this call.
     folded_edits: Option<usize>,
     /// By how much the number that task ids are made of is ahead of the head's own.
-    pub(in crate::engine) ahead: u64,
+    ahead: u64,
     /// Whose call this run is, if another run holds it.
-    pub(crate) call: Option<StoredCall>,
+    call: Option<StoredCall>,
     /// The memories that the run names; none if its graph has no subgraphs and its thread no memories.
-    pub(crate) memories: Option<Arc<Memories>>,
+    memories: Option<Arc<Memories>>,
     /// The sum of the updates that the next record merges, if the record must say it.
-    pub(in crate::engine) wrote: Option<Vec<u8>>,
+    wrote: Option<Vec<u8>>,
     /// The checkpoint that the branch began at.
     parent: Option<CheckpointId>,
     /// The head is a run's before this one.
@@ -272,6 +272,93 @@ impl<S: State> Journal<S> {
         self.branch = branch;
         self.must_be_full = true;
         self.has_writes = false;
+    }
+
+    /// Where the tasks of the checkpoint to come stand.
+    pub(crate) fn next_place(&self) -> StepPlace<'_> {
+        StepPlace { parent: self.next_id().step.saturating_add(self.ahead), ..self.step_place() }
+    }
+
+    /// Places of tasks are those of another run from now on, on that thread if one is given. Gives what they
+    /// were.
+    pub(crate) fn stand_in_for(&mut self, run: RunId, thread: Option<Arc<str>>) -> (RunId, Arc<str>) {
+        let thread = thread.unwrap_or_else(|| Arc::clone(&self.thread));
+        (std::mem::replace(&mut self.run, run), std::mem::replace(&mut self.thread, thread))
+    }
+
+    /// Writes a channel as it is into the record that is open.
+    pub(crate) fn record_channel(
+        &mut self,
+        state: &S,
+        schema: &S::Schema,
+        channel: usize,
+    ) -> Result<(), StateError> {
+        (self.codec.record_channel)(state, schema, channel, &mut self.delta)
+    }
+
+    /// The sum of the updates that the next record merges, if it must say it.
+    pub(crate) fn say_updates(&mut self, sum: Option<Vec<u8>>) {
+        self.wrote = sum;
+    }
+
+    /// Somebody else has put pending writes on the head.
+    pub(crate) fn note_writes(&mut self) {
+        self.has_writes = true;
+    }
+
+    /// What it stores carries this fence from now on.
+    pub(crate) fn set_fence(&mut self, fence: u64) {
+        self.saver = Arc::new(Leased { inner: Arc::clone(&self.saver), fence });
+    }
+
+    /// A new thread begins on that branch.
+    pub(crate) fn begin_on(&mut self, branch: u32) {
+        self.branch = branch;
+    }
+
+    /// The records are those of a task's call.
+    pub(crate) fn set_call(&mut self, call: StoredCall) {
+        self.call = Some(call);
+    }
+
+    /// What follows is of this run, whether or not the records before it are.
+    pub(crate) fn set_run(&mut self, run: RunId) {
+        self.run = run;
+    }
+
+    /// The next record says everything.
+    pub(crate) fn write_whole(&mut self) {
+        self.must_be_full = true;
+    }
+
+    pub(crate) fn saver(&self) -> Arc<dyn Checkpointer> {
+        Arc::clone(&self.saver)
+    }
+
+    pub(crate) fn codec(&self) -> &Codec<S> {
+        &self.codec
+    }
+
+    pub(crate) fn thread(&self) -> &str {
+        &self.thread
+    }
+
+    pub(crate) fn namespace(&self) -> &Arc<str> {
+        &self.namespace
+    }
+
+    /// Whose call the run is, if another run holds it.
+    pub(crate) fn call(&self) -> Option<StoredCall> {
+        self.call
+    }
+
+    pub(crate) fn memories(&self) -> Option<&Arc<Memories>> {
+        self.memories.as_ref()
+    }
+
+    /// The memories that the run names, for a graph with subgraphs.
+    pub(crate) fn share_memories(&mut self) -> Arc<Memories> {
+        Arc::clone(self.memories.get_or_insert_default())
     }
 
     pub(crate) fn place(&self) -> Place<'_> {
@@ -541,6 +628,17 @@ impl<S: State> Journal<S> {
         self.saver.put_writes(PutWrites::new(self.place(), at, &[write])).await?;
         self.has_writes = true;
         Ok(())
+    }
+
+    /// Stores writes on a checkpoint of another namespace of the thread.
+    pub(crate) async fn put_writes_in(
+        &self,
+        namespace: &str,
+        at: CheckpointId,
+        writes: &[PendingWrite],
+    ) -> Result<(), Error> {
+        let place = Place { thread: &self.thread, namespace };
+        Ok(self.saver.put_writes(PutWrites::new(place, at, writes)).await?)
     }
 
     /// Stores with the next commit what tasks have left behind on it.

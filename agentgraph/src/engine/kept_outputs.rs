@@ -126,7 +126,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             let kept = match &self.records.journal {
                 None => KeptOutput::Live(LiveStep::of(&self.position.graph, done)),
                 Some(journal) => {
-                    let step = stored_step(&self.position.graph, &journal.codec, done, false);
+                    let step = stored_step(&self.position.graph, journal.codec(), done, false);
                     let bytes = step.and_then(|step| step.to_bytes());
                     KeptOutput::Bytes(bytes.map_err(|error| error.at_node(self.position.graph.name(node)))?)
                 }
@@ -158,7 +158,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let step = match (self.records.outputs.steps.get(&node), &self.records.journal) {
             (Some(KeptOutput::Live(step)), _) => step.to_step(),
             (Some(KeptOutput::Bytes(step)), Some(journal)) => {
-                finished_step(&self.position.graph, &journal.codec, &journal.thread, step)?.0
+                finished_step(&self.position.graph, journal.codec(), journal.thread(), step)?.0
             }
             _ => return Ok(None),
         };

@@ -13,3 +13,9 @@ pub(crate) struct Listeners<S: State> {
     /// The caller's tokens and time limits, if there are any.
     pub(crate) halt: Option<Box<Halt>>,
 }
+
+impl<S: State> Listeners<S> {
+    pub(crate) fn new(events: Option<Arc<EventQueue<S>>>, halt: Option<Box<Halt>>) -> Self {
+        Listeners { events, halt }
+    }
+}

@@ -33,6 +33,11 @@ impl<S: State> Position<S> {
         Position::new(RunGraph::from(Arc::clone(core)), state, Frontier::default(), joins, eager)
     }
 
+    /// The same with another state.
+    pub(crate) fn with_state(self, state: Arc<S>) -> Self {
+        Position { state, ..self }
+    }
+
     /// That of a call that has not begun.
     pub(crate) fn new(
         graph: RunGraph<S>,

@@ -16,3 +16,9 @@ pub(crate) struct TaskRuntime<R> {
     /// How many tasks run side by side at most.
     pub(crate) max_concurrency: usize,
 }
+
+impl<R> TaskRuntime<R> {
+    pub(crate) fn new(runner: R, shared: Arc<RunShared>, siblings: Siblings, max_concurrency: usize) -> Self {
+        TaskRuntime { runner, shared, siblings, max_concurrency }
+    }
+}

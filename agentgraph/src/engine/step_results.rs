@@ -158,8 +158,8 @@ pub(super) fn result_write<S: State>(
     done: &TaskOutput<S>,
     stuck: Vec<StoredStuck>,
 ) -> Result<PendingWrite, Error> {
-    let mut step = stored_step(core, &journal.codec, done, true)?;
-    if let Some(memories) = &journal.memories {
+    let mut step = stored_step(core, journal.codec(), done, true)?;
+    if let Some(memories) = journal.memories() {
         step.memories = memories.of_task(index);
     }
     step.stuck = stuck;

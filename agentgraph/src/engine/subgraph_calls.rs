@@ -94,7 +94,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             && let Some(at) = journal.checkpoint()
         {
             let stops = StoredStop::among(interrupts);
-            self.report.untold.push(UntoldStops { namespace: Arc::clone(&journal.namespace), at, stops });
+            self.report.untold.push(UntoldStops { namespace: Arc::clone(journal.namespace()), at, stops });
         }
     }
 
@@ -105,8 +105,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             events.read().await;
         }
         for UntoldStops { namespace, at, stops } in std::mem::take(&mut self.report.untold) {
-            let place = Place { thread: &journal.thread, namespace: &namespace };
-            journal.saver.put_writes(PutWrites::new(place, at, &[told(&stops)?])).await?;
+            journal.put_writes_in(&namespace, at, &[told(&stops)?]).await?;
         }
         Ok(())
     }

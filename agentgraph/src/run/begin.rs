@@ -230,7 +230,7 @@ impl<S: State> Opening<S> {
         let Some(FoundCheckpoint { replayed, left, writes, forks, order }) = found else {
             return match start {
                 CallRequest::Invoke(input) => {
-                    journal.branch = rolled_back.as_ref().map_or(0, |gone| gone.branch);
+                    journal.begin_on(rolled_back.as_ref().map_or(0, |gone| gone.branch));
                     let abandoned = rolled_back.map(|gone| gone.run);
                     let next = FirstMove::Input { input, abandoned };
                     Ok(Opening { next, ..fresh_parts(graph, journal, new_run) })
@@ -286,7 +286,7 @@ impl<S: State> Opening<S> {
         }
         let edits = matches!(start, CallRequest::Edit(_));
         let run = if edits || forks.is_some() { new_run } else { replayed.header.run };
-        journal.run = run;
+        journal.set_run(run);
         let Replay { header, id, .. } = replayed;
         let edited = EditBase { run: header.run, id, ahead: header.ahead, writes, thread: copied_from };
         let next = match start {

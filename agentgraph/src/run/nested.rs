@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex};
 use crate::context::edits::Desk;
 use crate::context::{Call, ChildPause, Control, Nest, Outer, RunShared, Sink, Spending, TaskRequest};
 use crate::engine::buffers::Buffers;
+use crate::engine::call::end::CallEnd;
 use crate::engine::executor::ParentExit;
 use crate::engine::host::{LocalRunner, TaskRunner};
 use crate::engine::inheritance::Inheritance;
@@ -179,7 +180,7 @@ impl<C: State> ChildCall<'_, C> {
             None => {
                 let mut journal = self.journal(ground.unnamed);
                 if let (Some(journal), Some(branch)) = (&mut journal, ground.branch) {
-                    journal.branch = branch;
+                    journal.begin_on(branch);
                 }
                 self.fresh(begin, journal)
             }
@@ -194,7 +195,7 @@ impl<C: State> ChildCall<'_, C> {
         let (persistence, thread) = self.kept.as_ref()?;
         let channels = C::channels(&self.callee.graph.core.schema).len();
         let mut journal = Journal::new(persistence, Arc::clone(thread), self.outer.run, channels);
-        journal.call = Some(self.call_after(unnamed));
+        journal.set_call(self.call_after(unnamed));
         Some(journal)
     }
 
@@ -236,12 +237,14 @@ impl<C: State> ChildCall<'_, C> {
                 journal.fork(branch);
             }
             journal.begin_run(self.outer.run);
-            journal.call = Some(self.call_after(unnamed));
-            if let Some(memories) = &journal.memories {
+            journal.set_call(self.call_after(unnamed));
+            if let Some(memories) = journal.memories() {
                 memories.begin_call();
             }
             // A state that is not the one that was stored.
-            journal.must_be_full |= remembered.is_none();
+            if remembered.is_none() {
+                journal.write_whole();
+            }
         }
         let begin = ChildInput { state: remembered.or(begin.state), input: C::Update::default() };
         let outputs = replayed.header.outputs;
@@ -356,20 +359,16 @@ impl<C: State> ChildCall<'_, C> {
             false => paused,
         };
         run.gather_stuck();
-        let waits = run.records.journal.as_ref().is_some_and(Journal::waits);
-        let paused = if waits { Box::pin(run.settle(paused)).await } else { paused };
+        let paused = if run.has_deferred_commits() { Box::pin(run.settle(paused)).await } else { paused };
         match paused {
             Ok(pause) => match run.stuck_error(&pause) {
                 None => {
-                    let named = run.records.journal.as_ref().and_then(|journal| journal.memories.as_ref());
-                    let named = named.map(|memories| memories.named()).unwrap_or_default();
-                    let stand = self.stand(named, run.records.journal.as_ref().and_then(Journal::checkpoint));
-                    Ok((self.end(run, pause)?, stand))
+                    let (named, own) = run.named_memories();
+                    Ok((self.end(run.into_end(), pause)?, self.stand(named, own)))
                 }
-                Some(error) => Err(error.with_state(run.position.state).into()),
+                Some(error) => Err(run.fail_with(error).into()),
             },
-            Err(error) if run.position.merging => Err(error.into()),
-            Err(error) => Err(error.with_state(run.position.state).into()),
+            Err(error) => Err(run.fail_with(error).into()),
         }
     }
 
@@ -398,11 +397,9 @@ impl<C: State> ChildCall<'_, C> {
         let own = Sessions::open(&graph.shared.sessions, &sessions, sessions_changed)?;
         let max_concurrency = around.map_or(usize::MAX, |nest| nest.max_concurrency);
         let nest = graph.core.has_graphs.then(|| {
-            let saver = journal.as_ref().map(|journal| Arc::clone(&journal.saver));
-            let resumed = journal.as_ref().is_some_and(|journal| journal.head.is_some());
-            let memories =
-                journal.as_mut().map(|journal| Arc::clone(journal.memories.get_or_insert_default()));
-            let memories = memories.unwrap_or_default();
+            let saver = journal.as_ref().map(Journal::saver);
+            let resumed = journal.as_ref().is_some_and(|journal| journal.checkpoint().is_some());
+            let memories = journal.as_mut().map(Journal::share_memories).unwrap_or_default();
             Box::new(Nest::new(saver, durability, max_concurrency, None, resumed, memories))
         });
         let root = match &outer.outer {
@@ -436,23 +433,10 @@ impl<C: State> ChildCall<'_, C> {
             stores_edits: journal.is_some() || graph.host.is_some(),
             visible: Mutex::default(),
         };
-        let outputs = KeptOutputs::of(&position.graph, outputs);
-        let trace = self.call.updates.then(|| Box::new(Trace::after(total)));
-        let run = Loop {
-            position,
-            inheritance,
-            records: Records { journal, trace, outputs },
-            listeners: Listeners { events, halt: None },
-            runtime: TaskRuntime {
-                runner,
-                shared: Arc::new(shared),
-                siblings: graph.core.siblings,
-                max_concurrency,
-            },
-            driver: None,
-            buffers: Buffers::default(),
-            report: Report::default(),
-        };
+        let traced = self.call.updates.then_some(total);
+        let records = Records::new(journal, &position, outputs, traced);
+        let runtime = TaskRuntime::new(runner, Arc::new(shared), graph.core.siblings, max_concurrency);
+        let run = Loop::new(position, inheritance, records, Listeners::new(events, None), runtime, None);
         Ok((run, input))
     }
 
@@ -467,21 +451,21 @@ impl<C: State> ChildCall<'_, C> {
         Some(Arc::new(events))
     }
 
-    fn end<R: TaskRunner<C>>(&self, run: Loop<C, R>, pause: Pause) -> Result<ChildEnd<C>, ChildStop> {
-        match &pause {
-            Pause::Finished => {
-                self.tell_stuck(run.stuck().map(|stuck| stuck.within(&self.namespace)).collect())
-            }
-            // Its own joins are left with it.
-            Pause::Left(_) => self.tell_stuck(run.position.joins.inside.clone()),
-            Pause::Interrupted(_) | Pause::Stopped(_) => {}
-        }
+    fn end(&self, end: CallEnd<C>, pause: Pause) -> Result<ChildEnd<C>, ChildStop> {
         match pause {
-            Pause::Finished => Ok(match run.records.trace {
-                Some(trace) => ChildEnd::Updates(trace.into_total()),
-                None => ChildEnd::State(Arc::unwrap_or_clone(run.position.state)),
-            }),
-            Pause::Left(left) => Ok(ChildEnd::Left(left)),
+            Pause::Finished => {
+                let own = end.stuck.into_iter().map(|stuck| stuck.within(&self.namespace));
+                self.tell_stuck(own.chain(end.stuck_inside).collect());
+                Ok(match end.updates {
+                    Some(total) => ChildEnd::Updates(total),
+                    None => ChildEnd::State(Arc::unwrap_or_clone(end.state)),
+                })
+            }
+            Pause::Left(left) => {
+                // Its own joins are left with it.
+                self.tell_stuck(end.stuck_inside);
+                Ok(ChildEnd::Left(left))
+            }
             Pause::Stopped(reason) => Err(ChildStop::Stands(ChildPause::Stopped(reason))),
             Pause::Interrupted(_) if self.cannot_go_on() => {
                 let problem = "a node in the subgraph asks with `interrupt`, and its memory is `Memory::None`, so nobody \
@@ -490,7 +474,7 @@ impl<C: State> ChildCall<'_, C> {
             }
             Pause::Interrupted(interrupts) => {
                 let named = interrupts.into_iter().map(|interrupt| self.named(interrupt)).collect();
-                Err(ChildStop::Stands(ChildPause::Waits(named, run.report.untold)))
+                Err(ChildStop::Stands(ChildPause::Waits(named, end.untold)))
             }
         }
     }

@@ -15,6 +15,7 @@ use crate::engine::buffers::Buffers;
 use crate::engine::call::edit::Edit;
 use crate::engine::halt::Halt;
 use crate::engine::host::TaskRunner;
+use crate::engine::journal::Journal;
 use crate::engine::kept_outputs::KeptOutputs;
 use crate::engine::left_over::EditedTasks;
 use crate::engine::listeners::Listeners;
@@ -66,7 +67,7 @@ impl<S: State> RunBuilder<S> {
         };
         let mut begun = Opening::of(&self.graph, start, thread, inside)?;
         if let Some(state) = self.begins_on.filter(|_| begun.journal.is_none()) {
-            begun.position.state = state;
+            begun.position = begun.position.with_state(state);
         }
         if let (Some(journal), Some(persistence)) = (&mut begun.journal, &self.graph.persistence) {
             match self.durability {
@@ -79,7 +80,7 @@ impl<S: State> RunBuilder<S> {
             }
         }
         if let (Some(journal), 1..) = (&mut begun.journal, fence) {
-            journal.saver = Arc::new(Leased { inner: Arc::clone(&journal.saver), fence });
+            journal.set_fence(fence);
         }
         if let Some(events) = &events {
             events.begin(begun.run);
@@ -87,12 +88,10 @@ impl<S: State> RunBuilder<S> {
         let services = &self.graph.shared.services;
         let spending = Spending::new(self.budget, begun.spent, || services.now());
         let nest = self.graph.core.has_graphs.then(|| {
-            let saver = begun.journal.as_ref().map(|journal| Arc::clone(&journal.saver));
+            let saver = begun.journal.as_ref().map(Journal::saver);
             let resumed = !matches!(begun.next, FirstMove::Input { .. } | FirstMove::Fork);
             let drain = self.limits.drain.clone();
-            let memories =
-                begun.journal.as_mut().map(|journal| Arc::clone(journal.memories.get_or_insert_default()));
-            let memories = memories.unwrap_or_default();
+            let memories = begun.journal.as_mut().map(Journal::share_memories).unwrap_or_default();
             let mut nest = Nest::new(saver, self.durability, self.max_concurrency, drain, resumed, memories);
             let heard = events.as_ref().filter(|_| self.subgraphs);
             nest.hears = heard.map(|events| Arc::clone(events) as Arc<dyn ChildListener>);
@@ -123,27 +122,14 @@ impl<S: State> RunBuilder<S> {
             visible: Mutex::default(),
         });
         // The records of a subgraph whose updates are its result say them, whoever writes them.
-        let updates =
-            begun.journal.as_ref().and_then(|journal| journal.call).is_some_and(|call| call.updates);
-        let mut run = Loop {
-            records: Records {
-                journal: begun.journal,
-                trace: updates.then(|| Box::new(Trace::after(S::Update::default()))),
-                outputs: KeptOutputs::of(&begun.position.graph, begun.outputs),
-            },
-            position: begun.position,
-            inheritance: begun.inheritance,
-            listeners: Listeners { events, halt },
-            runtime: TaskRuntime {
-                runner,
-                shared,
-                siblings: self.siblings.unwrap_or(self.graph.core.siblings),
-                max_concurrency: self.max_concurrency,
-            },
-            driver: self.graph.driver.clone(),
-            buffers: Buffers::default(),
-            report: Report::default(),
-        };
+        let updates = begun.journal.as_ref().and_then(Journal::call).is_some_and(|call| call.updates);
+        let traced = updates.then(S::Update::default);
+        let records = Records::new(begun.journal, &begun.position, begun.outputs, traced);
+        let siblings = self.siblings.unwrap_or(self.graph.core.siblings);
+        let runtime = TaskRuntime::new(runner, shared, siblings, self.max_concurrency);
+        let listeners = Listeners::new(events, halt);
+        let driver = self.graph.driver.clone();
+        let mut run = Loop::new(begun.position, begun.inheritance, records, listeners, runtime, driver);
         run.show_edits();
         let is_edit = matches!(begun.next, FirstMove::Edit(..));
         Ok(PreparedCall { run, next: begun.next, edits: self.edits, is_edit })
@@ -167,19 +153,11 @@ impl<S: State, R: TaskRunner<S>> PreparedCall<S, R> {
         if self.is_edit {
             return Ok(Pause::Finished);
         }
-        let mut paused = match run.driver.clone() {
-            None => run.go_on().await,
-            Some(driver) => match R::here(run) {
-                Some(run) => driver.drive(run).await,
-                None => {
-                    Err(Error::new(Code::Host, "the nodes of a dependency graph run where its passes do"))
-                }
-            },
-        };
+        let mut paused = run.go_on().await;
         if run.may_keep_failure(&paused) {
             paused = Box::pin(run.keep_failure(paused)).await;
         }
-        if !run.report.untold.is_empty() && matches!(paused, Ok(Pause::Interrupted(_))) {
+        if run.has_untold() && matches!(paused, Ok(Pause::Interrupted(_))) {
             paused = match Box::pin(run.tell_inside()).await {
                 Ok(()) => paused,
                 Err(error) => Err(error),
@@ -219,13 +197,12 @@ impl<S: State, R: TaskRunner<S>> PreparedCall<S, R> {
         run.gather_stuck();
         match driven {
             // An edit is no run's end: its joins may yet be filled.
-            Ok(pause) if self.is_edit => Ok(Outcome::of(run, pause)),
+            Ok(pause) if self.is_edit => Ok(Outcome::of(run.into_end(), pause)),
             Ok(pause) => match run.stuck_error(&pause) {
-                None => Ok(Outcome::of(run, pause)),
-                Some(error) => Err(error.with_state(run.position.state)),
+                None => Ok(Outcome::of(run.into_end(), pause)),
+                Some(error) => Err(run.fail_with(error)),
             },
-            Err(error) if run.position.merging => Err(error),
-            Err(error) => Err(error.with_state(run.position.state)),
+            Err(error) => Err(run.fail_with(error)),
         }
     }
 }
@@ -240,9 +217,8 @@ async fn edit_state<S: State, R: TaskRunner<S>>(
         run.adopt_failures_of(from.run, from.id.step.saturating_add(from.ahead), from.thread.as_deref());
     }
     let copied = from.as_ref().and_then(|from| from.thread.clone());
-    let thread = copied.or(run.runtime.shared.thread.clone()).unwrap_or_default();
-    let namespace =
-        run.records.journal.as_ref().map(|journal| Arc::clone(&journal.namespace)).unwrap_or_default();
+    let thread = copied.or(run.thread()).unwrap_or_default();
+    let namespace = run.namespace();
     let behind = from.map(|from| EditedTasks {
         place: StepPlace {
             thread: &thread,

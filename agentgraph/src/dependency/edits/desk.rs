@@ -5,8 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Op;
 use super::judge::{EditEffect, Judge, Occasion};
-use crate::context::edits;
-use crate::context::{RunShared, TaskRequest};
+use crate::context::{RunShared, TaskRequest, edits};
 use crate::dependency::layer::Layer;
 use crate::dependency::node::DependencyNode;
 use crate::dependency::outputs::{Output, PassInput};
@@ -65,7 +64,7 @@ pub(crate) struct SettledEdits {
 }
 
 impl<O, S> Draft<O, S> {
-    fn is_of(&self, request: TaskRequest) -> bool {
+    fn set_call(&self, request: TaskRequest) -> bool {
         (self.node, self.attempt) == (request.node, request.attempt)
     }
 }

@@ -63,11 +63,11 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let Some(journal) = &self.records.journal else { return Ok(()) };
         let results = self.inheritance.left_over.values().filter_map(|left| left.result.as_deref());
         for result in results {
-            finished_step(&self.position.graph, &journal.codec, &journal.thread, result)?;
+            finished_step(&self.position.graph, journal.codec(), journal.thread(), result)?;
         }
         match &self.driver {
             Some(driver) => {
-                Arc::clone(driver).check(&journal.thread, &self.position.state, &self.inheritance.left_over)
+                Arc::clone(driver).check(journal.thread(), &self.position.state, &self.inheritance.left_over)
             }
             None => Ok(()),
         }
@@ -88,8 +88,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             places.entry((&*request.interrupt.namespace, request.at)).or_default().push(write);
         }
         for ((namespace, at), writes) in places {
-            let place = Place { thread: &journal.thread, namespace };
-            journal.saver.put_writes(PutWrites::new(place, at, &writes)).await?;
+            journal.put_writes_in(namespace, at, &writes).await?;
         }
         Box::pin(journal.put_writes(&own)).await
     }

@@ -17,11 +17,11 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// [`adopt_left`](Self::adopt_left) where the ids of tasks are those of the run before, on that thread.
     pub(in crate::engine) fn adopt_left_of(&mut self, run: RunId, thread: Option<&str>) {
         let Some(journal) = &mut self.records.journal else { return };
-        let thread = thread.map_or_else(|| Arc::clone(&journal.thread), Arc::from);
-        let now = (std::mem::replace(&mut journal.run, run), std::mem::replace(&mut journal.thread, thread));
+        let thread = thread.map(Arc::from);
+        let now = journal.stand_in_for(run, thread);
         self.adopt_left();
         if let Some(journal) = &mut self.records.journal {
-            (journal.run, journal.thread) = now;
+            journal.stand_in_for(now.0, Some(now.1));
         }
     }
 

@@ -119,8 +119,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         for (key, activation) in wanted {
             let (Some(journal), false) = (&self.records.journal, states.contains_key(key)) else { continue };
             let persistence =
-                Persistence::new(Arc::clone(&journal.saver), journal.codec, Arc::clone(&journal.namespace));
-            let place = Place { thread: &journal.thread, namespace: &journal.namespace };
+                Persistence::new(journal.saver(), *journal.codec(), Arc::clone(journal.namespace()));
+            let place = journal.place();
             let state = match (activation.read, read.get(&activation.read)) {
                 (Some(_), Some(state)) => Arc::clone(state),
                 (None, _) => match flow.kept.iter().find(|kept| kept.made == key.made) {
@@ -128,7 +128,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                     None => Arc::clone(&self.position.state),
                 },
                 (Some(id), None) => {
-                    let tail = journal.saver.get(place, Some(id)).await?;
+                    let tail = persistence.saver.get(place, Some(id)).await?;
                     let tail = tail
                         .ok_or_else(|| unknown_read(place, id, self.position.graph.name(activation.node)))?;
                     let replayed = replay(&persistence, place, &tail).await?;

@@ -204,7 +204,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         };
         if let (Some(output), Some(journal)) = (output, &self.run.records.journal) {
             let update = OutputsUpdate::output(name.into(), Arc::clone(output));
-            let encoded = (journal.codec.encode_update)(&self.run.position.graph.schema, &update);
+            let encoded = (journal.codec().encode_update)(&self.run.position.graph.schema, &update);
             step.update = Some(Bytes(encoded.map_err(|error| Error::from(error).at_node(name))?));
         }
         Ok(PendingWrite { task: self.task_id(request.node), slot: 0, bytes: step.to_bytes()? })

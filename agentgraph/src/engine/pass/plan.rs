@@ -185,7 +185,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
 
     fn stored_update(&self, result: &[u8]) -> Result<Option<<Outputs<O, S> as State>::Update>, Error> {
         let Some(journal) = &self.run.records.journal else { return Ok(None) };
-        match finished_step(&self.run.position.graph, &journal.codec, &journal.thread, result)?.0 {
+        match finished_step(&self.run.position.graph, journal.codec(), journal.thread(), result)?.0 {
             Step::Update(update) => Ok(Some(update)),
             _ => Ok(None),
         }

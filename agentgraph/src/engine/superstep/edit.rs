@@ -7,6 +7,7 @@ use crate::engine::actors::{Actors, Handover, handled};
 use crate::engine::channel_uses::keep_overwrites;
 use crate::engine::frontier::{Dispatched, Frontier};
 use crate::engine::host::TaskRunner;
+use crate::engine::journal::Journal;
 use crate::engine::left_over::EditedTasks;
 use crate::engine::lifetimes::begin_merge;
 use crate::engine::load::{finished_step, proposed, stuck_in};
@@ -100,9 +101,9 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             let Some(result) = self.inheritance.left_over.remove(&id).and_then(|left| left.result) else {
                 continue;
             };
-            let (step, edits) = finished_step(core, &journal.codec, &journal.thread, &result)?;
-            let edits = proposed(core, &journal.thread, edits)?;
-            let stuck = stuck_in(&journal.thread, &result)?;
+            let (step, edits) = finished_step(core, journal.codec(), journal.thread(), &result)?;
+            let edits = proposed(core, journal.thread(), edits)?;
+            let stuck = stuck_in(journal.thread(), &result)?;
             let handled = handled(all, index as u32).map(Handover::copy);
             let (node, _) = self.position.frontier.task(index);
             let at = index.checked_sub(self.position.frontier.pulled.len());
@@ -132,7 +133,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     /// A task is merged with the edit: what its calls remembered counts.
     fn note_memories(&self, index: u32, memories: StoredMemories) {
-        if let Some(named) = self.records.journal.as_ref().and_then(|journal| journal.memories.as_ref()) {
+        if let Some(named) = self.records.journal.as_ref().and_then(Journal::memories) {
             named.ended(index, memories);
         }
     }
@@ -156,10 +157,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let (of_run, mut of_tasks): (Vec<_>, Vec<_>) =
             behind.writes.into_iter().partition(|write| write.task == OF_RUN);
         let Some(journal) = &self.records.journal else { return Default::default() };
-        let place = StepPlace {
-            parent: journal.next_id().step.saturating_add(journal.ahead),
-            ..journal.step_place()
-        };
+        let place = journal.next_place();
         let ids = |place, handled: &[Handover]| {
             let ids = (0..self.position.frontier.len()).map(move |index| {
                 id_of(&self.position.graph, place, &self.position.frontier, handled, index as u32)

@@ -38,18 +38,18 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             }
             if let (Some(result), Some(journal)) = (&left.result, &self.records.journal) {
                 let (step, edits) =
-                    finished_step(&self.position.graph, &journal.codec, &journal.thread, result)?;
-                let edits = proposed(&self.position.graph, &journal.thread, edits)?;
+                    finished_step(&self.position.graph, journal.codec(), journal.thread(), result)?;
+                let edits = proposed(&self.position.graph, journal.thread(), edits)?;
                 ends.done[index] = Some(resolve(&self.position.graph, node, step, edits)?);
                 ends.stored[index] = true;
-                if let Some(memories) = &journal.memories {
+                if let Some(memories) = journal.memories() {
                     memories.ended(index as u32, memories_of(result)?);
                 }
                 if let Some(nest) = &self.runtime.shared.nest {
                     let handles = handled(&ends.handled, index as u32).is_some();
                     nest.put_stuck(
                         (self.position.step, index as u32, handles),
-                        stuck_in(&journal.thread, result)?,
+                        stuck_in(journal.thread(), result)?,
                     );
                 }
             } else if left.waits() {
