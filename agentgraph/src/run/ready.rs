@@ -11,17 +11,13 @@ use super::event::EventQueue;
 use super::{RunBuilder, nested};
 use crate::context::edits::Desk;
 use crate::context::{ChildListener, Control, Nest, RunShared, Sink, Spending};
-use crate::engine::buffers::Buffers;
 use crate::engine::call::edit::Edit;
 use crate::engine::halt::Halt;
 use crate::engine::host::TaskRunner;
 use crate::engine::journal::Journal;
-use crate::engine::kept_outputs::KeptOutputs;
 use crate::engine::left_over::EditedTasks;
 use crate::engine::listeners::Listeners;
-use crate::engine::recorder::Trace;
 use crate::engine::records::Records;
-use crate::engine::report::Report;
 use crate::engine::runtime::TaskRuntime;
 use crate::engine::task_id::StepPlace;
 use crate::engine::{Loop, Pause};
@@ -33,7 +29,6 @@ use crate::session::Sessions;
 use crate::state::State;
 use crate::step::MakeEdits;
 use crate::words::{Durability, OpenRequest, Outcome};
-use agentgraph_checkpoint::engine::Leased;
 
 /// It is made in one go, since what is held across an await is a part of the run's future, which is written
 /// and moved before the first node runs.

@@ -64,7 +64,7 @@ pub(crate) struct SettledEdits {
 }
 
 impl<O, S> Draft<O, S> {
-    fn set_call(&self, request: TaskRequest) -> bool {
+    fn is_of(&self, request: TaskRequest) -> bool {
         (self.node, self.attempt) == (request.node, request.attempt)
     }
 }

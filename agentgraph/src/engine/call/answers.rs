@@ -14,7 +14,7 @@ use crate::engine::stored::StoredAnswer;
 use crate::error::{Code, Error};
 use crate::state::State;
 use crate::words::{InterruptId, OpenRequest};
-use agentgraph_checkpoint::{PendingWrite, Place, PutWrites};
+use agentgraph_checkpoint::PendingWrite;
 
 /// What a caller answers.
 pub(crate) enum Answers {

@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::persistence::Persistence;
 use crate::state::State;
 use crate::words::InterruptId;
-use agentgraph_checkpoint::{CheckpointId, Place, TaskId};
+use agentgraph_checkpoint::{CheckpointId, TaskId};
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// Forgets what an earlier run had open.

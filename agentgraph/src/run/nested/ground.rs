@@ -106,7 +106,7 @@ impl<C: State> ChildCall<'_, C> {
     }
 }
 
-fn set_call(replayed: &Replay, call: StoredCall) -> bool {
+fn is_of(replayed: &Replay, call: StoredCall) -> bool {
     replayed.header.call.is_some_and(|stored| stored.task == call.task)
 }
 
