@@ -74,15 +74,15 @@ use agentgraph_checkpoint::services::{micros, yield_now};
 
 /// One call of a run: the parts that its loop works with, each of which keeps its own rules.
 pub(crate) struct Loop<S: State, R> {
-    pub(crate) position: Position<S>,
-    pub(crate) inheritance: Inheritance,
-    pub(crate) records: Records<S>,
-    pub(crate) listeners: Listeners<S>,
-    pub(crate) runtime: TaskRuntime<R>,
+    pub(in crate::engine) position: Position<S>,
+    pub(in crate::engine) inheritance: Inheritance,
+    pub(in crate::engine) records: Records<S>,
+    pub(in crate::engine) listeners: Listeners<S>,
+    pub(in crate::engine) runtime: TaskRuntime<R>,
     /// Drives the passes of a dependency graph; every other graph has none.
-    pub(crate) driver: Option<Arc<dyn Driver<S>>>,
-    pub(crate) buffers: Buffers<S>,
-    pub(crate) report: Report,
+    pub(in crate::engine) driver: Option<Arc<dyn Driver<S>>>,
+    pub(in crate::engine) buffers: Buffers<S>,
+    pub(in crate::engine) report: Report,
 }
 
 impl<S: State, R> Loop<S, R> {

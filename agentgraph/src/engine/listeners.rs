@@ -9,9 +9,9 @@ use crate::state::State;
 /// Who hears what a call does, and who may stop it.
 pub(crate) struct Listeners<S: State> {
     /// The stream, if the call has one.
-    pub(crate) events: Option<Arc<EventQueue<S>>>,
+    pub(in crate::engine) events: Option<Arc<EventQueue<S>>>,
     /// The caller's tokens and time limits, if there are any.
-    pub(crate) halt: Option<Box<Halt>>,
+    pub(in crate::engine) halt: Option<Box<Halt>>,
 }
 
 impl<S: State> Listeners<S> {

@@ -11,10 +11,10 @@ use crate::state::State;
 
 /// Where a run stands: its graph, its state, and what runs next.
 pub(crate) struct Position<S: State> {
-    pub(crate) graph: RunGraph<S>,
-    pub(crate) state: Arc<S>,
+    pub(in crate::engine) graph: RunGraph<S>,
+    pub(in crate::engine) state: Arc<S>,
     pub(in crate::engine) frontier: Frontier,
-    pub(crate) joins: Joins,
+    pub(in crate::engine) joins: Joins,
     /// The open activations of a run without supersteps.
     pub(in crate::engine) eager: Option<Box<Activations<S>>>,
     /// The supersteps that this call has begun.
@@ -22,7 +22,7 @@ pub(crate) struct Position<S: State> {
     /// The supersteps that this call has merged. The one under way counts for the run once it is merged.
     pub(in crate::engine) merged: u64,
     /// A merge has begun and not ended, so the state is neither the last one nor the next.
-    pub(crate) merging: bool,
+    pub(in crate::engine) merging: bool,
 }
 
 impl<S: State> Position<S> {

@@ -15,11 +15,11 @@ use agentgraph_checkpoint::CheckpointId;
 /// What a run keeps of what it did.
 pub(crate) struct Records<S: State> {
     /// Its checkpoints, if a store keeps them.
-    pub(crate) journal: Option<Journal<S>>,
+    pub(in crate::engine) journal: Option<Journal<S>>,
     /// The sum of its updates, if that is the result of the task around it.
-    pub(crate) trace: Option<Box<Trace<S>>>,
+    pub(in crate::engine) trace: Option<Box<Trace<S>>>,
     /// The last outputs of the nodes that keep theirs.
-    pub(crate) outputs: KeptOutputs<S>,
+    pub(in crate::engine) outputs: KeptOutputs<S>,
 }
 
 impl<S: State> Records<S> {

@@ -7,9 +7,9 @@ use crate::words::DroppedEdits;
 #[derive(Default)]
 pub(crate) struct Report {
     /// Static interrupts in subgraphs that the caller is about to be told of.
-    pub(crate) untold: Vec<UntoldStops>,
+    pub(in crate::engine) untold: Vec<UntoldStops>,
     /// The nodes of detached tasks that the end of the run cut off.
-    pub(crate) cancelled: Vec<String>,
+    pub(in crate::engine) cancelled: Vec<String>,
     /// The temporary edits that were dropped.
     pub(crate) dropped: Vec<DroppedEdits>,
 }

@@ -8,13 +8,13 @@ use crate::policy::Siblings;
 /// Where and how the tasks of a run are called. It does not change while the call goes on.
 pub(crate) struct TaskRuntime<R> {
     /// Calls a node here, or sends it to a host.
-    pub(crate) runner: R,
+    pub(in crate::engine) runner: R,
     /// What every task sees of its run.
-    pub(crate) shared: Arc<RunShared>,
+    pub(in crate::engine) shared: Arc<RunShared>,
     /// What becomes of the others when one task fails.
-    pub(crate) siblings: Siblings,
+    pub(in crate::engine) siblings: Siblings,
     /// How many tasks run side by side at most.
-    pub(crate) max_concurrency: usize,
+    pub(in crate::engine) max_concurrency: usize,
 }
 
 impl<R> TaskRuntime<R> {
