@@ -185,7 +185,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 
     fn announce_values(&self) {
-        if let Some(events) = self.listeners.events.as_ref().filter(|events| events.views.values) {
+        if let Some(events) = self.listeners.events.as_ref().filter(|events| events.views().values) {
             events
                 .push(self.position.step, EventKind::Values(Snapshot::new(Arc::clone(&self.position.state))));
         }

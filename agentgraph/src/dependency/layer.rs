@@ -24,7 +24,7 @@ pub(crate) struct Layer {
     pub(in crate::dependency) places: HashMap<u32, u64>,
     /// Those places are an order no longer.
     pub(in crate::dependency) unordered: bool,
-    pub(crate) skips: HashSet<u32>,
+    pub(in crate::dependency) skips: HashSet<u32>,
     /// A node that was added does not wait for all.
     lenient: bool,
 }

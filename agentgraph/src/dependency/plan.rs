@@ -96,7 +96,7 @@ pub(crate) enum MissReason {
 /// The state of one pass.
 pub(crate) struct Plan {
     base: Arc<Base>,
-    pub(crate) overlay: Layer,
+    pub(in crate::dependency) overlay: Layer,
     nodes: Vec<NodeStanding>,
     /// The node at each place of the queue.
     queue: Vec<u32>,
@@ -105,6 +105,11 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
+    /// Whether a node ends with its last output when its turn comes.
+    pub(crate) fn skips(&self, node: u32) -> bool {
+        self.overlay.skips.contains(&node)
+    }
+
     /// The beginning of a pass: the roots are in the queue.
     pub(crate) fn new(base: Arc<Base>) -> Self {
         let standing =

@@ -17,10 +17,10 @@ use agentgraph_checkpoint::fold::{Folded, Value};
 
 /// What a run without supersteps has open, and the states that activations read which is not the last one.
 pub(crate) struct Activations<S: State> {
-    pub(crate) flow: Flow,
+    pub(in crate::engine) flow: Flow,
     pub(in crate::engine) states: HashMap<Key, Arc<S>>,
     /// The order in which an earlier run of the same steps merged.
-    pub(crate) order: Option<Order>,
+    pub(in crate::engine) order: Option<Order>,
     /// The activations that end with what their nodes gave before, until they are merged.
     pub(in crate::engine) skipping: HashMap<Key, u32>,
 }
@@ -32,6 +32,12 @@ impl<S: State> Default for Activations<S> {
 }
 
 impl<S: State> Activations<S> {
+    /// They go on from an older checkpoint, in that order if one is known.
+    pub(crate) fn fork(&mut self, order: Option<Order>) {
+        self.flow.forget_left();
+        self.order = order;
+    }
+
     pub(crate) fn of(flow: Flow) -> Box<Self> {
         Box::new(Activations { flow, ..Activations::default() })
     }

@@ -73,7 +73,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         self.position.merged = self.position.step;
         if let Some(nest) = &self.runtime.shared.nest {
             nest.memories.merge(request.index);
-            self.position.joins.inside.extend(nest.take_stuck_of(request.index));
+            self.position.joins.note_stuck_inside(nest.take_stuck_of(request.index));
         }
         Ok(None)
     }

@@ -209,7 +209,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 
     pub(super) fn announce_checkpoint(&self, source: Source) {
-        let Some(events) = self.listeners.events.as_ref().filter(|events| events.views.checkpoints) else {
+        let Some(events) = self.listeners.events.as_ref().filter(|events| events.views().checkpoints) else {
             return;
         };
         let Some(id) = self.records.journal.as_ref().and_then(Journal::checkpoint) else { return };

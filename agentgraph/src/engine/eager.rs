@@ -129,7 +129,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             TaskResult::Done(done) => match self.merge_activation(key, done) {
                 Ok(()) => {
                     if let Some(nest) = &self.runtime.shared.nest {
-                        self.position.joins.inside.extend(nest.take_stuck_of(index));
+                        self.position.joins.note_stuck_inside(nest.take_stuck_of(index));
                     }
                     self.commit_merged(index).await
                 }
@@ -320,7 +320,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         if self.records.trace.is_some() {
             self.close_trace()?;
         }
-        if let Some(events) = self.listeners.events.as_ref().filter(|events| events.views.values) {
+        if let Some(events) = self.listeners.events.as_ref().filter(|events| events.views().values) {
             let state = crate::extract::Snapshot::new(Arc::clone(&self.position.state));
             events.push(u64::from(index), EventKind::Values(state));
         }

@@ -137,7 +137,7 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
     /// Tells that a task begins.
     #[inline]
     pub(crate) fn announce_start(&self, request: TaskRequest, input: Option<&InputValue>) {
-        if let Some(events) = self.events.filter(|events| events.views.tasks) {
+        if let Some(events) = self.events.filter(|events| events.views().tasks) {
             let node = self.core.name(request.node).to_owned();
             events.push_of(request, EventKind::TaskStarted { node, input: input.map(InputValue::to_json) });
         }
@@ -146,13 +146,13 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
     /// Tells which answers a task has voided, since it asks something else.
     fn announce_voided(&self, request: TaskRequest, asks: &NewQuestions) {
         log_voided(self.core.name(request.node), asks);
-        if let Some(events) = self.events.filter(|events| events.views.tasks) {
+        if let Some(events) = self.events.filter(|events| events.views().tasks) {
             events.push_voided(request, self.core.name(request.node), asks);
         }
     }
 
     fn announce_end(&self, request: TaskRequest, end: TaskEnd) {
-        if let Some(events) = self.events.filter(|events| events.views.tasks) {
+        if let Some(events) = self.events.filter(|events| events.views().tasks) {
             let node = self.core.name(request.node).to_owned();
             events.push_of(request, EventKind::TaskEnded { node, end });
         }
@@ -250,7 +250,7 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
     }
 
     fn announce_update(&self, request: TaskRequest, done: &TaskOutput<S>) {
-        if let Some(events) = self.events.filter(|events| events.views.updates) {
+        if let Some(events) = self.events.filter(|events| events.views().updates) {
             let node = self.core.name(request.node).to_owned();
             events.push_of(request, EventKind::Update { node, update: done.update.clone() });
         }

@@ -545,7 +545,7 @@ impl<S: State> Journal<S> {
             self.skips = commit.skips.iter().map(|node| (*node).to_owned()).collect();
         }
         self.had_open_joins = commit.joins.any_open();
-        self.stuck = commit.joins.inside.len();
+        self.stuck = commit.joins.stuck_inside().len();
         self.had_deferred = !commit.frontier.deferred.is_empty();
     }
 

@@ -44,8 +44,8 @@ impl<S: State> KeptOutputs<S> {
     /// What a checkpoint says, of the nodes that still keep their outputs.
     pub(crate) fn of(core: &RunGraph<S>, stored: BTreeMap<String, Bytes>) -> Self {
         let known = stored.into_iter().filter_map(|(name, Bytes(step))| {
-            let node = *core.core.by_name.get(&*name)?;
-            core.core.topology.exits(node).keeps_output.then_some((node, KeptOutput::Bytes(step)))
+            let node = *core.compiled().by_name.get(&*name)?;
+            core.compiled().topology.exits(node).keeps_output.then_some((node, KeptOutput::Bytes(step)))
         });
         KeptOutputs { steps: known.collect(), changed: Vec::new() }
     }
@@ -62,7 +62,7 @@ impl<S: State> KeptOutputs<S> {
     pub(crate) fn to_store<'a>(&'a self, core: &'a RunGraph<S>, all: bool) -> BTreeMap<&'a str, BytesOf<'a>> {
         let wanted = self.steps.iter().filter(|(node, _)| all || self.changed.contains(node));
         let stored = wanted.filter_map(|(node, kept)| match kept {
-            KeptOutput::Bytes(step) => Some((core.core.name(*node), BytesOf(step))),
+            KeptOutput::Bytes(step) => Some((core.compiled().name(*node), BytesOf(step))),
             KeptOutput::Live(_) => None,
         });
         stored.collect()

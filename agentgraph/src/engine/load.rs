@@ -460,7 +460,7 @@ fn id_of<S: State>(core: &RunGraph<S>, name: &str, gone: &mut Vec<String>) -> u3
 
 fn stored_joins<S: State>(core: &RunGraph<S>, header: &Header, gone: &mut Vec<String>) -> Joins {
     let mut joins = Joins::of(&core.topology);
-    joins.inside.clone_from(&header.stuck);
+    joins.note_stuck_inside(header.stuck.iter().cloned());
     let pruned = core.overlay().into_iter().flat_map(|overlay| overlay.pruned());
     for (join, place) in pruned {
         joins.prune(&core.topology, join, place);

@@ -192,9 +192,10 @@ impl<S: State> Merge<'_, S> {
     /// Applies the input of a run and finds its first frontier.
     pub(crate) fn input(&mut self, state: &mut S, input: S::Update) -> Result<(), Error> {
         let start = self.core.topology.start();
-        match self.core.edited {
-            None => self.update(state, start, input),
-            Some(_) => self.single(state, start, TaskOutput { update: Some(input), goes: None }),
+        if self.core.is_edited() {
+            self.single(state, start, TaskOutput { update: Some(input), goes: None })
+        } else {
+            self.update(state, start, input)
         }
     }
 
@@ -209,7 +210,7 @@ impl<S: State> Merge<'_, S> {
 
     fn settle_waiting(&mut self) {
         let (core, topology): (_, &Topology) = (self.core, &self.core.topology);
-        if core.edited.is_some() {
+        if core.is_edited() {
             self.next.cancel(|node| core.is_removed(node));
         }
         let put_off = |next: &mut Frontier| next.put_off(|node| core.is_deferred(node));
@@ -240,7 +241,7 @@ impl<S: State> Merge<'_, S> {
         if !core.may_wait() {
             return timed;
         }
-        if core.edited.is_some() {
+        if core.is_edited() {
             self.next.cancel(|node| core.is_removed(node));
         }
         let is_last = |next: &Frontier| nothing_else && next.nodes().all(|node| core.is_detached(node));
@@ -341,7 +342,7 @@ impl<S: State> Merge<'_, S> {
     /// Takes from the joins the sources that the edits of this superstep took from them, and ends the rounds
     /// of those whose targets are gone. True if one may fire for it: [`fire_joins`](Self::fire_joins) looks.
     fn prune_joins(&mut self) -> bool {
-        let Some(staged) = self.core.edited.as_ref().and_then(|edited| edited.staged()) else { return false };
+        let Some(staged) = self.core.staged_edits() else { return false };
         let topology: &Topology = &self.core.topology;
         for node in staged.removed() {
             self.joins.end_rounds_into(topology, *node);
@@ -370,7 +371,7 @@ impl<S: State> Merge<'_, S> {
         for router in core.topology.routers.row(node) {
             let router = &core.routers[*router as usize];
             match &router.decide {
-                RouterFn::Typed(decide) if core.edited.is_none() => decide(state, &mut |pick| {
+                RouterFn::Typed(decide) if !core.is_edited() => decide(state, &mut |pick| {
                     if let Some(target) = router.targets.get(pick.target) {
                         self.go(node, *target, pick.input);
                     }

@@ -114,7 +114,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// run without supersteps does that task by task.
     pub(crate) fn gather_stuck(&mut self) {
         if let Some(nest) = self.runtime.shared.nest.as_ref().filter(|_| self.position.eager.is_none()) {
-            self.position.joins.inside.extend(nest.take_stuck(self.position.merged));
+            self.position.joins.note_stuck_inside(nest.take_stuck(self.position.merged));
         }
     }
 

@@ -107,7 +107,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     #[inline]
     fn may_go_express(&self) -> bool {
-        self.position.graph.edited.is_none() && self.has_one_new_task()
+        !self.position.graph.is_edited() && self.has_one_new_task()
     }
 
     /// The superstep to come is one task, which nothing was heard of in an earlier call.

@@ -153,7 +153,7 @@ pub(super) fn target<S: State>(
 pub(super) fn unknown_target<S: State>(core: &RunGraph<S>, name: &str) -> Error {
     let hint = match nearest(name, core.known()) {
         _ if name == START => "; START cannot be a target".to_owned(),
-        _ if core.core.by_name.contains_key(name) => {
+        _ if core.compiled().by_name.contains_key(name) => {
             "; it was removed by a temporary edit of this run".to_owned()
         }
         Some(near) => format!("; did you mean `{near}`?"),

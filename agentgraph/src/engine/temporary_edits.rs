@@ -88,7 +88,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// The merge has succeeded: its edits hold, and what was skipped is not any more.
     #[inline]
     pub(super) fn lay_down(&mut self) {
-        if self.position.graph.edited.is_some() {
+        if self.position.graph.is_edited() {
             self.lay_down_edits();
         }
     }
@@ -107,7 +107,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             laid
         };
         let Some(AppliedEdits { edits, dropped }) = laid else { return };
-        if let Some(events) = self.listeners.events.as_ref().filter(|events| events.views.edits) {
+        if let Some(events) = self.listeners.events.as_ref().filter(|events| events.views().edits) {
             for (by, edits) in edits {
                 let by = self.position.graph.name(by).to_owned();
                 events.push(self.position.step, EventKind::Edited { by, edits });
@@ -121,7 +121,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     /// Lets tasks see the edits that the run had before this call, and what could be used again.
     pub(crate) fn show_edits(&mut self) {
-        if self.position.graph.edited.is_none() && self.records.outputs.is_empty() {
+        if !self.position.graph.is_edited() && self.records.outputs.is_empty() {
             return;
         }
         let mut visible = self.runtime.shared.see();

@@ -16,8 +16,8 @@ use crate::state::State;
 use crate::words::{DroppedEdits, EditError, GraphEdit, Rejection};
 
 pub(crate) struct RunGraph<S: State> {
-    pub(crate) core: Arc<GraphCore<S>>,
-    pub(crate) edited: Option<Box<RunEdits<S>>>,
+    core: Arc<GraphCore<S>>,
+    edited: Option<Box<RunEdits<S>>>,
 }
 
 /// What the temporary edits of a run have made of its graph.
@@ -93,6 +93,28 @@ impl<S: State> RunGraph<S> {
         }
         graph
     }
+
+    /// The graph without the edits of the run.
+    pub(crate) fn compiled(&self) -> &GraphCore<S> {
+        &self.core
+    }
+
+    /// Whether temporary edits were made, or are being made.
+    #[inline]
+    pub(crate) fn is_edited(&self) -> bool {
+        self.edited.is_some()
+    }
+
+    /// Those of the superstep that is being merged.
+    pub(crate) fn staged_edits(&self) -> Option<&Overlay> {
+        self.edited.as_ref()?.staged()
+    }
+
+    /// Goes back to the compiled graph.
+    pub(crate) fn drop_edits(&mut self) {
+        self.edited = None;
+    }
+
     /// The layers of a run that has edits.
     #[inline]
     pub(crate) fn layers(&self) -> Option<Layers<'_>> {

@@ -281,8 +281,7 @@ impl<S: State> Opening<S> {
         let Lookup { graph: run_graph, frontier, joins, mut eager } =
             look_up(&graph.core, place, &replayed.header)?;
         if let Some(eager) = eager.as_mut().filter(|_| forks.is_some()) {
-            eager.flow.forget_left();
-            eager.order = order.filter(|_| matches!(start, CallRequest::Proceed));
+            eager.fork(order.filter(|_| matches!(start, CallRequest::Proceed)));
         }
         let edits = matches!(start, CallRequest::Edit(_));
         let run = if edits || forks.is_some() { new_run } else { replayed.header.run };

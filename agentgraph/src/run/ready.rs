@@ -101,10 +101,10 @@ impl<S: State> RunBuilder<S> {
             sessions: Sessions::open(&self.graph.shared.sessions, &begun.sessions, begun.sessions_changed)?,
             sink: events
                 .as_ref()
-                .filter(|events| events.views.custom || events.views.messages || events.views.edits)
+                .filter(|events| events.views().custom || events.views().messages || events.views().edits)
                 .map(|events| Arc::clone(events) as Arc<dyn Sink>),
-            hears_custom: events.as_ref().is_some_and(|events| events.views.custom),
-            hears_messages: events.as_ref().is_some_and(|events| events.views.messages),
+            hears_custom: events.as_ref().is_some_and(|events| events.views().custom),
+            hears_messages: events.as_ref().is_some_and(|events| events.views().messages),
             max_supersteps: self.max_supersteps,
             services: Arc::clone(services),
             spending,

@@ -83,7 +83,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     /// The run is over, and its temporary edits with it.
     fn end_edits(&mut self) {
-        self.position.graph.edited = None;
+        self.position.graph.drop_edits();
         self.runtime.shared.see().overlay = None;
         if let Some(journal) = &mut self.records.journal {
             journal.forget_edits();

@@ -45,7 +45,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             cancelled: self.report.cancelled,
             dropped: self.report.dropped,
             untold: self.report.untold,
-            stuck_inside: self.position.joins.inside,
+            stuck_inside: self.position.joins.into_stuck_inside(),
             state: self.position.state,
         }
     }
@@ -86,7 +86,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         if !self.position.graph.stuck_fails || !matches!(pause, Pause::Finished) {
             return None;
         }
-        let inside = self.position.joins.inside.iter().cloned().map(StuckJoin::from);
+        let inside = self.position.joins.stuck_inside().iter().cloned().map(StuckJoin::from);
         stuck_joins(&self.own_stuck().into_iter().chain(inside).collect::<Vec<_>>())
     }
 

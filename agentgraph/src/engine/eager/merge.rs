@@ -68,7 +68,7 @@ impl Flow {
     /// Takes out what was to start of nodes that the edits of this merge remove. Gives the nodes whose groups
     /// are done by that.
     fn cancel_removed<S: State>(&mut self, core: &RunGraph<S>) -> Vec<u32> {
-        let staged = core.edited.as_ref().and_then(|edited| edited.staged());
+        let staged = core.staged_edits();
         let Some(removed) = staged.map(|staged| staged.removed()).filter(|removed| !removed.is_empty())
         else {
             return Vec::new();

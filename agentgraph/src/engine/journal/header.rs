@@ -73,7 +73,7 @@ impl<S: State> Journal<S> {
         if !changes || self.had_open_joins || commit.joins.any_open() {
             header.value("joins", &stored_joins(core, commit.joins));
         }
-        if !commit.joins.inside.is_empty() || (changes && self.stuck > 0) {
+        if !commit.joins.stuck_inside().is_empty() || (changes && self.stuck > 0) {
             self.encode_stuck(&mut header, commit, changes && commit.source == Source::Loop);
         }
         if !commit.frontier.deferred.is_empty() || (changes && self.had_deferred) {
@@ -102,7 +102,7 @@ impl<S: State> Journal<S> {
 
     /// The joins of subgraphs that are stuck: all of them, or those that the head does not say.
     fn encode_stuck(&self, header: &mut HeaderWriter<'_>, commit: &Commit<'_, S>, adds: bool) {
-        let stuck = &commit.joins.inside;
+        let stuck = commit.joins.stuck_inside();
         match stuck.get(self.stuck..).filter(|_| adds) {
             None => header.value("stuck", stuck),
             Some([]) => {}

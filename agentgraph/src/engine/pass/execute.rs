@@ -73,7 +73,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         if let Some(at) = (request.node as usize).checked_sub(self.wiring.names.len()) {
             events.name(request, Arc::clone(&self.run.position.state.temporary[at]));
         }
-        if events.views.tasks {
+        if events.views().tasks {
             let node = self.name(request.node).to_owned();
             events.push_of(request, EventKind::TaskStarted { node, input: None });
         }
@@ -81,7 +81,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
 
     fn is_skipped(&self, node: u32) -> bool {
         let pass = self.desk.pass();
-        !pass.plan.overlay.skips.is_empty() && pass.plan.overlay.skips.contains(&node)
+        pass.plan.skips(node)
     }
 
     /// Finds a node, its dependencies, and calls it at once if it takes nothing else.

@@ -57,7 +57,8 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         match why {
             NoOutput::Waits(asks) => {
                 log_voided(self.name(request.node), &asks);
-                if let Some(events) = self.run.listeners.events.as_ref().filter(|events| events.views.tasks) {
+                if let Some(events) = self.run.listeners.events.as_ref().filter(|events| events.views().tasks)
+                {
                     events.push_voided(request, self.name(request.node), &asks);
                 }
                 self.announce_end(request, || TaskEnd::Interrupted);
@@ -146,7 +147,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         self.announce(request, output.as_ref(), skipped);
         self.keep(node, output)?;
         self.run.position.merged += 1;
-        if let Some(events) = self.run.listeners.events.as_ref().filter(|events| events.views.values) {
+        if let Some(events) = self.run.listeners.events.as_ref().filter(|events| events.views().values) {
             events.push(1, EventKind::Values(Snapshot::new(Arc::clone(&self.run.position.state))));
         }
         Ok(())
@@ -161,7 +162,8 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
             Ok(made) => {
                 let stored = made.edits.clone();
                 self.edited(made);
-                if let Some(events) = self.run.listeners.events.as_ref().filter(|events| events.views.edits) {
+                if let Some(events) = self.run.listeners.events.as_ref().filter(|events| events.views().edits)
+                {
                     events.push_of(request, EventKind::Edited { by, edits });
                 }
                 (stored, None)
@@ -176,7 +178,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
     }
 
     fn drop_edits(&mut self, request: TaskRequest, dropped: DroppedEdits) {
-        if let Some(events) = self.run.listeners.events.as_ref().filter(|events| events.views.edits) {
+        if let Some(events) = self.run.listeners.events.as_ref().filter(|events| events.views().edits) {
             events.push_of(request, EventKind::EditDropped(dropped.clone()));
         }
         Arc::make_mut(&mut self.run.position.state).report.dropped.push(dropped);
@@ -236,7 +238,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
     }
 
     fn announce(&self, request: TaskRequest, output: Option<&Arc<O>>, skipped: bool) {
-        if let Some(events) = self.run.listeners.events.as_ref().filter(|events| events.views.updates) {
+        if let Some(events) = self.run.listeners.events.as_ref().filter(|events| events.views().updates) {
             let node = self.name(request.node).to_owned();
             let update = output.map(|output| OutputsUpdate::output(node.as_str().into(), Arc::clone(output)));
             events.push_of(request, EventKind::Update { node, update });
@@ -245,7 +247,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
     }
 
     fn announce_end(&self, request: TaskRequest, end: impl FnOnce() -> TaskEnd) {
-        if let Some(events) = self.run.listeners.events.as_ref().filter(|events| events.views.tasks) {
+        if let Some(events) = self.run.listeners.events.as_ref().filter(|events| events.views().tasks) {
             let node = self.name(request.node).to_owned();
             events.push_of(request, EventKind::TaskEnded { node, end: end() });
         }

@@ -68,7 +68,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let (mut acting, mut handled, mut done) = (Frontier::default(), Vec::new(), Vec::new());
         for (index, task) in (0..).zip(finished) {
             self.note_memories(index, task.memories);
-            self.position.joins.inside.extend(task.stuck);
+            self.position.joins.note_stuck_inside(task.stuck);
             match task.dispatch {
                 Some(dispatch) => acting.dispatched.push(dispatch),
                 None => acting.pull(task.node),
@@ -124,7 +124,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let mut done = Vec::new();
         for (index, task) in (0..).zip(self.finished_beside(behind)?) {
             self.note_memories(index, task.memories);
-            self.position.joins.inside.extend(task.stuck);
+            self.position.joins.note_stuck_inside(task.stuck);
             done.push(Some(task.done));
         }
         keep_overwrites(&self.position.graph, &mut done);

@@ -48,7 +48,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     pub(super) fn end_single(&mut self, node: u32, result: NodeResult<S>) -> Result<Progress<S>, Error> {
         let plain = !self.runtime.shared.control.in_use()
             && self.listeners.events.is_none()
-            && self.position.graph.edited.is_none();
+            && !self.position.graph.is_edited();
         match result {
             Ok(Step::Update(update)) if plain && !self.position.graph.topology.exits(node).special => {
                 let writes =

@@ -17,7 +17,7 @@ use agentgraph_checkpoint::{RunId, TaskId};
 pub(crate) struct EventQueue<S: State> {
     /// Known once the run has looked at its thread.
     run: OnceLock<RunId>,
-    pub(crate) views: Views,
+    pub(in crate::run) views: Views,
     capacity: usize,
     names: Arc<[Arc<str>]>,
     /// In a subgraph: who hears its events.
@@ -56,6 +56,12 @@ impl<S: State> Inner<S> {
 }
 
 impl<S: State> EventQueue<S> {
+    /// What the stream shows.
+    #[inline]
+    pub(crate) fn views(&self) -> Views {
+        self.views
+    }
+
     pub(crate) fn new(views: Views, capacity: usize, names: &[Arc<str>]) -> Self {
         let inner = Inner {
             events: VecDeque::new(),
