@@ -503,7 +503,7 @@ impl<S: State> RunBuilder<S> {
         }
         let rolls_back =
             replaces && self.when_busy == WhenBusy::RollBack && matches!(start, CallRequest::Invoke(_));
-        let (from, fence, began_at) = (self.from, lease.fence, OnceLock::new());
+        let (from, fence, began_at) = (self.from, lease.fence(), OnceLock::new());
         let work = async {
             let mut thread = match rolls_back && from.is_none() {
                 true => Box::pin(Thread::before_newest_run(&graph.core, &persistence, name)).await?,

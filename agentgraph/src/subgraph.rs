@@ -219,7 +219,7 @@ impl<S: StoredState> IntoNode<S, IsGraph> for CompiledGraph<S> {
 impl<P: State, C: StoredState> IntoNode<P, IsGraph> for Subgraph<P, C> {
     fn into_node(self) -> Node<P> {
         let Subgraph { graph, memory, begin, end, requirements } = self;
-        let codec = Codec::of(graph.core.migrations.version);
+        let codec = Codec::of(graph.core().migrations.version);
         let callee = Arc::new(Callee { graph, codec, memory });
         let settings =
             NodeSettings { graph: Some(Arc::clone(&callee) as _), requirements, ..NodeSettings::default() };

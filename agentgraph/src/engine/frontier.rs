@@ -9,7 +9,7 @@ use crate::step::InputValue;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Frontier {
     pub(in crate::engine) pulled: Vec<u32>,
-    pub(crate) dispatched: Vec<Dispatched>,
+    pub(in crate::engine) dispatched: Vec<Dispatched>,
     /// Deferred nodes that were reached: they wait until nothing else can run.
     pub(in crate::engine) deferred: Vec<u32>,
 }
@@ -56,6 +56,11 @@ impl Frontier {
 
     pub(crate) fn nodes(&self) -> impl Iterator<Item = u32> {
         self.pulled.iter().copied().chain(self.dispatched.iter().map(|dispatch| dispatch.node))
+    }
+
+    /// Adds a dispatch that a record says.
+    pub(crate) fn add_dispatch(&mut self, dispatch: Dispatched) {
+        self.dispatched.push(dispatch);
     }
 
     pub(crate) fn pull(&mut self, node: u32) {

@@ -80,9 +80,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 dropped.lost = lost;
             }
         }
-        if let Some(staged) = self.position.graph.staged() {
-            staged.dropped = dropped.into_iter().map(|(_, dropped)| dropped).collect();
-        }
+        self.position.graph.note_dropped(dropped.into_iter().map(|(_, dropped)| dropped).collect());
     }
 
     /// The merge has succeeded: its edits hold, and what was skipped is not any more.

@@ -39,7 +39,7 @@ pub(crate) struct StagedEdits<S: State> {
     log: Vec<GraphEdit>,
     /// Who made which.
     edits: Vec<(u32, Vec<GraphEdit>)>,
-    pub(crate) dropped: Vec<DroppedEdits>,
+    dropped: Vec<DroppedEdits>,
 }
 
 /// What became of the edits of a superstep.
@@ -323,9 +323,11 @@ impl<S: State> RunGraph<S> {
         Ok(())
     }
 
-    /// What is gathered.
-    pub(crate) fn staged(&mut self) -> Option<&mut StagedEdits<S>> {
-        self.edited.as_mut()?.staged.as_mut()
+    /// Notes which of the edits that are being gathered do not fit.
+    pub(crate) fn note_dropped(&mut self, dropped: Vec<DroppedEdits>) {
+        if let Some(staged) = self.edited.as_mut().and_then(|edited| edited.staged.as_mut()) {
+            staged.dropped = dropped;
+        }
     }
 
     /// Lets what was gathered hold from now on, and says what it was. Nobody else should hold the overlay

@@ -78,7 +78,7 @@ pub(crate) struct RunLease {
     services: Arc<dyn Services>,
     keeper: Arc<Keeper>,
     thread: Arc<str>,
-    pub(crate) fence: u64,
+    fence: u64,
     lost: CancellationToken,
     /// None in a store that needs no renewal.
     renewal: Option<Renewal>,
@@ -93,6 +93,11 @@ struct Renewal {
 }
 
 impl RunLease {
+    /// What the run stores carries it; 0 without a lease.
+    pub(crate) fn fence(&self) -> u64 {
+        self.fence
+    }
+
     pub(crate) fn thread(&self) -> &str {
         &self.thread
     }

@@ -19,7 +19,7 @@ use agentgraph_checkpoint::services::Services;
 
 /// A runnable graph. [`StateGraph::compile`](crate::StateGraph::compile) makes it.
 pub struct CompiledGraph<S: State> {
-    pub(crate) core: Arc<GraphCore<S>>,
+    pub(super) core: Arc<GraphCore<S>>,
     pub(in crate::run) shared: Arc<GraphShared>,
     pub(in crate::run) persistence: Option<Persistence<S>>,
     pub(in crate::run) host: Option<HostRunner<S>>,
@@ -54,6 +54,11 @@ impl<S: State> CompiledGraph<S> {
             host: None,
             driver: None,
         }
+    }
+
+    /// The graph as the loop looks at it.
+    pub(crate) fn core(&self) -> &Arc<GraphCore<S>> {
+        &self.core
     }
 }
 

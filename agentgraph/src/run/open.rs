@@ -256,7 +256,7 @@ fn named_frontier(header: &Header) -> (Frontier, Vec<String>) {
             Some(dispatch) => {
                 let from = id(&dispatch.from);
                 let input = InputValue::stored(dispatch.input.0.clone(), dispatch.limits);
-                frontier.dispatched.push(Dispatched { node, from, index: dispatch.index, input });
+                frontier.add_dispatch(Dispatched { node, from, index: dispatch.index, input });
             }
         }
     }

@@ -98,7 +98,7 @@ impl<S: State> Prune<S> {
         let services = &self.graph.shared.services;
         let ground = Ground::of(persistence, services);
         let Taken { lease, .. } = ground.take(thread, WhenBusy::Refuse, None).await?;
-        let saver = Leased { inner: Arc::clone(&persistence.saver), fence: lease.fence };
+        let saver = Leased { inner: Arc::clone(&persistence.saver), fence: lease.fence() };
         let pruned = lease.keep_up(prune_thread(&self.graph, &saver, thread, &self.retention)).await;
         lease.end().await;
         pruned
