@@ -204,7 +204,7 @@ fn code_of(text: &str) -> String {
         .zip(text.lines().skip(1))
         .position(|(line, next)| line == "#[cfg(test)]" && next.starts_with("mod ") && next.ends_with('{'));
     let lines = text.lines().take(tests.unwrap_or(usize::MAX)).map(|line| {
-        let code = line.split("//").next().unwrap();
+        let code = without_visibility(line.split("//").next().unwrap());
         is_inner = if is_inner {
             code != "}"
         } else {
@@ -215,10 +215,18 @@ fn code_of(text: &str) -> String {
             true => {
                 code.replace("super::super::", "up::").replace("super::", "self::").replace("up::", "super::")
             }
-            false => code.to_owned(),
+            false => code,
         }
     });
     lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The line without `pub(in crate::..)`, which names a folder and imports nothing from it.
+fn without_visibility(line: &str) -> String {
+    match line.split_once("pub(in ") {
+        Some((before, after)) => before.to_owned() + after.split_once(')').unwrap().1.trim_start(),
+        None => line.to_owned(),
+    }
 }
 
 /// The `use` statements, each without `use` and semicolon, and whether it gives on what it names.
