@@ -1,7 +1,7 @@
 //! When the loop commits, and what the end of a call has to store.
 
 use crate::engine::host::TaskRunner;
-use crate::engine::journal::{Commit, DeferredCommit, Journal, PreparedRecord};
+use crate::engine::journal::{Commit, CommitNote, DeferredCommit, Journal, PreparedRecord};
 use crate::engine::stored::{OF_RUN, SPENT, to_bytes};
 use crate::engine::{Loop, Pause};
 use crate::error::Error;
@@ -118,9 +118,6 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             }
             return Ok(None);
         };
-        let sessions = &self.runtime.shared.sessions;
-        let sessions_used = source == Source::Input || sessions.take_used();
-        let (frontier, joins) = (&self.position.frontier, &self.position.joins);
         let halt: Vec<String> = match stop {
             Some(Pause::Interrupted(interrupts)) => interrupts.iter().map(|stop| stop.node.clone()).collect(),
             _ => Vec::new(),
@@ -136,34 +133,17 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         if wrote {
             journal.note_writes();
         }
-        let flow = self.position.eager.as_ref().map(|eager| &eager.flow);
-        let (skips, outputs) = (self.position.graph.skips(), &self.records.outputs);
-        let commit = Commit {
-            source,
-            frontier,
-            joins,
-            abandoned,
-            halt: &halt,
-            sessions,
-            sessions_used,
-            spent,
-            flow,
-            skips: &skips,
-            outputs,
-        };
-        let mut prepared = journal.prepare(
-            &self.position.graph,
-            &self.position.state,
-            &*self.runtime.shared.services,
-            &commit,
-        )?;
+        let sessions = &self.runtime.shared.sessions;
+        let sessions_used = source == Source::Input || sessions.take_used();
+        let note = CommitNote { source, abandoned, halt, sessions_used };
+        let commit = Commit::new(&note, &self.position, &self.records.outputs, sessions, spent);
+        let prepared = journal.prepare(&*self.runtime.shared.services, &commit)?;
         // A run inside a task has to store first what it changed around it.
         let tells = self.runtime.shared.outer.as_ref().is_some_and(|outer| outer.shared.has_changes());
-        let committed = !tells && journal.try_commit(&self.position.graph, &prepared, &commit)?;
+        let committed = !tells && journal.try_commit(&prepared, &commit)?;
         if committed {
             self.is_committed(source);
         }
-        prepared.halt = halt;
         Ok((!committed).then_some(prepared))
     }
 
@@ -173,26 +153,10 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
         let spent = self.counted();
         let Some(journal) = &mut self.records.journal else { return Ok(()) };
-        let PreparedRecord { source, abandoned, sessions_used, ref halt, .. } = prepared;
-        let (frontier, joins, sessions) =
-            (&self.position.frontier, &self.position.joins, &self.runtime.shared.sessions);
-        let flow = self.position.eager.as_ref().map(|eager| &eager.flow);
-        let (skips, outputs) = (self.position.graph.skips(), &self.records.outputs);
-        let commit = Commit {
-            source,
-            frontier,
-            joins,
-            abandoned,
-            halt,
-            sessions,
-            sessions_used,
-            spent,
-            flow,
-            skips: &skips,
-            outputs,
-        };
-        journal.commit(&self.position.graph, &prepared, &commit).await?;
-        self.is_committed(source);
+        let (note, sessions) = (prepared.note(), &self.runtime.shared.sessions);
+        let commit = Commit::new(note, &self.position, &self.records.outputs, sessions, spent);
+        journal.commit(&prepared, &commit).await?;
+        self.is_committed(note.source);
         Ok(())
     }
 

@@ -15,16 +15,15 @@ use std::sync::Arc;
 
 use crate::context::Memories;
 use crate::engine::flow::Flow;
-use crate::engine::frontier::Frontier;
 use crate::engine::journal::header::{Repeat, constants, constants_with};
 use crate::engine::journal::waiting::DeferredCommits;
 use crate::engine::kept_outputs::KeptOutputs;
 use crate::engine::load::{Replay, RestoredState};
+use crate::engine::position::Position;
 use crate::engine::task_id::StepPlace;
 use crate::engine::unknown_fields::UnknownField;
 use crate::error::Error;
 use crate::graph::GraphCore;
-use crate::graph::joins::Joins;
 use crate::graph::run_graph::RunGraph;
 use crate::persistence::Persistence;
 use crate::record::codec::Codec;
@@ -133,30 +132,54 @@ pub(crate) struct PreparedRecord {
     /// The bytes that reading it will take.
     replay: u64,
     time: u64,
+    note: CommitNote,
+}
+
+impl PreparedRecord {
+    pub(in crate::engine) fn note(&self) -> &CommitNote {
+        &self.note
+    }
+}
+
+/// Why a checkpoint is written.
+#[derive(Clone, Default)]
+pub(in crate::engine) struct CommitNote {
     pub(in crate::engine) source: Source,
+    /// The unfinished run that makes way for this one.
     pub(in crate::engine) abandoned: Option<RunId>,
+    /// The nodes after which a static interrupt stops the run here.
     pub(in crate::engine) halt: Vec<String>,
+    /// The sessions may have changed since the last commit.
     pub(in crate::engine) sessions_used: bool,
 }
 
-/// What a commit says beside the state.
-pub(crate) struct Commit<'a, S: State> {
-    pub(in crate::engine) source: Source,
-    pub(in crate::engine) frontier: &'a Frontier,
-    pub(in crate::engine) joins: &'a Joins,
-    pub(in crate::engine) abandoned: Option<RunId>,
-    /// The nodes after which a static interrupt stops the run here.
-    pub(in crate::engine) halt: &'a [String],
-    pub(in crate::engine) sessions: &'a Sessions,
-    /// They may have changed since the last commit.
-    pub(in crate::engine) sessions_used: bool,
+/// A checkpoint to come: where the run stands, and what is said beside that.
+pub(in crate::engine) struct Commit<'a, S: State> {
+    note: &'a CommitNote,
+    position: &'a Position<S>,
+    outputs: &'a KeptOutputs<S>,
+    sessions: &'a Sessions,
     /// What the run has used up, if that is counted.
-    pub(in crate::engine) spent: Option<Spent>,
-    /// What a run without supersteps has open; its frontier holds what is deferred only.
-    pub(in crate::engine) flow: Option<&'a Flow>,
+    spent: Option<Spent>,
     /// The nodes that are skipped next.
-    pub(in crate::engine) skips: &'a [&'a str],
-    pub(in crate::engine) outputs: &'a KeptOutputs<S>,
+    skips: Vec<&'a str>,
+}
+
+impl<'a, S: State> Commit<'a, S> {
+    pub(in crate::engine) fn new(
+        note: &'a CommitNote,
+        position: &'a Position<S>,
+        outputs: &'a KeptOutputs<S>,
+        sessions: &'a Sessions,
+        spent: Option<Spent>,
+    ) -> Self {
+        Commit { note, position, outputs, sessions, spent, skips: position.graph.skips() }
+    }
+
+    /// What a run without supersteps has open; its frontier holds what is deferred only.
+    fn flow(&self) -> Option<&'a Flow> {
+        self.position.eager.as_ref().map(|eager| &eager.flow)
+    }
 }
 
 impl<S: State> Journal<S> {
@@ -409,52 +432,47 @@ impl<S: State> Journal<S> {
 
     /// Makes the record of what the merge wrote, to be committed next.
     #[inline]
-    pub(crate) fn prepare(
+    pub(in crate::engine) fn prepare(
         &mut self,
-        core: &RunGraph<S>,
-        state: &S,
         services: &dyn Services,
         commit: &Commit<'_, S>,
     ) -> Result<PreparedRecord, Error> {
         let id = self.next_id();
         let time = micros(services.now());
         let mut record = std::mem::take(&mut self.record);
-        let written = self.write_record(&mut record, core, state, time, commit);
+        let written = self.write_record(&mut record, time, commit);
         self.record = record;
         let (full, replay) = written?;
         // Pruning may have left more.
         let folds = !full && self.deltas + 1 >= SEGMENT;
-        let Commit { source, abandoned, sessions_used, .. } = *commit;
-        let halt = Vec::new();
-        Ok(PreparedRecord { id, full, folds, replay, time, source, abandoned, halt, sessions_used })
+        Ok(PreparedRecord { id, full, folds, replay, time, note: commit.note.clone() })
     }
 
     /// Writes the record, as a full or a delta. Says which, and how many bytes reading it will take.
     fn write_record(
         &mut self,
         record: &mut Vec<u8>,
-        core: &RunGraph<S>,
-        state: &S,
         time: u64,
         commit: &Commit<'_, S>,
     ) -> Result<(bool, u64), Error> {
+        let core = &commit.position.graph;
         let (changes, live) = (self.delta.bytes().len() as u64, self.delta.live());
         let mut replay = self.replay + changes;
         let mut full = self.must_be_full || replay > 2 * live + SLACK;
         if full {
-            self.encode(record, core, time, commit, Repeat::Everything)?;
+            self.encode(record, time, commit, Repeat::Everything)?;
         } else if live < SMALL
             && self.since_full + changes
                 >= self.weigh_at.max(self.constants(core).size() + live + LEAST_BESIDE)
         {
-            self.encode(record, core, time, commit, Repeat::Everything)?;
+            self.encode(record, time, commit, Repeat::Everything)?;
             full = self.outweighs(record.len() as u64 + live, changes);
         }
         if full {
-            let referred = self.record_whole(core, state)?;
+            let referred = self.record_whole(core, &commit.position.state)?;
             replay = referred + self.delta.bytes().len() as u64;
         } else {
-            self.encode(record, core, time, commit, Repeat::Changes)?;
+            self.encode(record, time, commit, Repeat::Changes)?;
         }
         record.extend_from_slice(self.delta.bytes());
         Ok((full, replay))
@@ -471,9 +489,8 @@ impl<S: State> Journal<S> {
 
     /// Commits it if the store needs no await for it. Most commits end here, without an async function.
     #[inline]
-    pub(crate) fn try_commit(
+    pub(in crate::engine) fn try_commit(
         &mut self,
-        core: &RunGraph<S>,
         prepared: &PreparedRecord,
         commit: &Commit<'_, S>,
     ) -> Result<bool, Error> {
@@ -484,25 +501,24 @@ impl<S: State> Journal<S> {
             None => Ok(false),
             Some(stored) => {
                 stored?;
-                self.stands(core, prepared, commit);
+                self.stands(prepared, commit);
                 Ok(true)
             }
         }
     }
 
     /// Commits it. On success the checkpoint is in the store and nothing before it is pending.
-    pub(crate) async fn commit(
+    pub(in crate::engine) async fn commit(
         &mut self,
-        core: &RunGraph<S>,
         prepared: &PreparedRecord,
         commit: &Commit<'_, S>,
     ) -> Result<(), Error> {
         let segment = match prepared.folds {
-            true => Some(self.fold(core, prepared.time, commit).await?),
+            true => Some(self.fold(prepared.time, commit).await?),
             false => None,
         };
         self.saver.put(self.put(prepared, segment.as_deref())).await?;
-        self.stands(core, prepared, commit);
+        self.stands(prepared, commit);
         Ok(())
     }
 
@@ -520,7 +536,8 @@ impl<S: State> Journal<S> {
         }
     }
 
-    fn stands(&mut self, core: &RunGraph<S>, prepared: &PreparedRecord, commit: &Commit<'_, S>) {
+    fn stands(&mut self, prepared: &PreparedRecord, commit: &Commit<'_, S>) {
+        let Position { graph, joins, frontier, .. } = commit.position;
         self.replay = prepared.replay;
         self.deltas = if prepared.full || prepared.folds { 0 } else { self.deltas + 1 };
         (self.since_full, self.weigh_at) = match prepared.full {
@@ -537,16 +554,16 @@ impl<S: State> Journal<S> {
             memories.said();
         }
         self.foreign_edits = false;
-        self.edits = core.log().len();
+        self.edits = graph.log().len();
         if prepared.full || prepared.folds {
             self.folded_edits = Some(self.edits);
         }
         if self.skips != commit.skips {
             self.skips = commit.skips.iter().map(|node| (*node).to_owned()).collect();
         }
-        self.had_open_joins = commit.joins.any_open();
-        self.stuck = commit.joins.stuck_inside().len();
-        self.had_deferred = !commit.frontier.deferred.is_empty();
+        self.had_open_joins = joins.any_open();
+        self.stuck = joins.stuck_inside().len();
+        self.had_deferred = !frontier.deferred.is_empty();
     }
 
     /// Replaces the operations by those of a full record. Returns the bytes that stand in other records.
@@ -572,7 +589,7 @@ impl<S: State> Journal<S> {
     }
 
     /// The deltas since the last fold, with the one that is about to be stored, as one record.
-    async fn fold(&self, core: &RunGraph<S>, time: u64, commit: &Commit<'_, S>) -> Result<Vec<u8>, Error> {
+    async fn fold(&self, time: u64, commit: &Commit<'_, S>) -> Result<Vec<u8>, Error> {
         let place = self.place();
         let head = self.checkpoint().unwrap_or_default();
         let tail = self.saver.get(place, Some(head)).await?.unwrap_or_default();
@@ -583,7 +600,7 @@ impl<S: State> Journal<S> {
         }
         folded.apply(self.delta.bytes(), None).map_err(|error| unreadable(place, self.next_id(), error))?;
         let mut record = Vec::new();
-        self.encode(&mut record, core, time, commit, Repeat::Run)?;
+        self.encode(&mut record, time, commit, Repeat::Run)?;
         record.extend_from_slice(&folded.to_operations());
         Ok(record)
     }
