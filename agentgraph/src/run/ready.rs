@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex};
 use futures_util::FutureExt;
 
 use super::begin::{CallRequest, EditBase, FirstMove, Opening, Thread};
+use super::call_plan::CallPlan;
 use super::event::EventQueue;
-use super::{RunBuilder, nested};
+use super::nested;
 use crate::context::edits::Desk;
 use crate::context::{ChildListener, Control, Nest, RunShared, Sink, Spending};
 use crate::engine::call::edit::Edit;
@@ -48,7 +49,7 @@ pub(super) struct OpenedThread<'a, S: State> {
     pub(super) inside: Vec<OpenRequest>,
 }
 
-impl<S: State> RunBuilder<S> {
+impl<S: State> CallPlan<S> {
     pub(super) fn make_ready<R: TaskRunner<S>>(
         self,
         start: CallRequest<S>,
@@ -65,7 +66,7 @@ impl<S: State> RunBuilder<S> {
             begun.position = begun.position.with_state(state);
         }
         if let (Some(journal), Some(persistence)) = (&mut begun.journal, &self.graph.persistence) {
-            match self.durability {
+            match self.keeping.durability {
                 Durability::Sync => {}
                 Durability::Async => journal.hand_over_to(persistence.behind()?),
                 Durability::Exit => {
@@ -81,18 +82,25 @@ impl<S: State> RunBuilder<S> {
             events.begin(begun.run);
         }
         let services = &self.graph.shared.services;
-        let spending = Spending::new(self.budget, begun.spent, || services.now());
+        let spending = Spending::new(self.limits.budget, begun.spent, || services.now());
         let nest = self.graph.core.has_graphs.then(|| {
             let saver = begun.journal.as_ref().map(Journal::saver);
             let resumed = !matches!(begun.next, FirstMove::Input { .. } | FirstMove::Fork);
-            let drain = self.limits.drain.clone();
+            let drain = self.limits.halt.drain.clone();
             let memories = begun.journal.as_mut().map(Journal::share_memories).unwrap_or_default();
-            let mut nest = Nest::new(saver, self.durability, self.max_concurrency, drain, resumed, memories);
-            let heard = events.as_ref().filter(|_| self.subgraphs);
+            let mut nest = Nest::new(
+                saver,
+                self.keeping.durability,
+                self.limits.max_concurrency,
+                drain,
+                resumed,
+                memories,
+            );
+            let heard = events.as_ref().filter(|_| self.stream.subgraphs);
             nest.hears = heard.map(|events| Arc::clone(events) as Arc<dyn ChildListener>);
             Box::new(nest)
         });
-        let halt = Halt::of(self.limits, spending.time_left(), services);
+        let halt = Halt::of(self.limits.halt, spending.time_left(), services);
         let shared = Arc::new(RunShared {
             graph: Arc::clone(&self.graph.shared),
             run: begun.run,
@@ -105,7 +113,7 @@ impl<S: State> RunBuilder<S> {
                 .map(|events| Arc::clone(events) as Arc<dyn Sink>),
             hears_custom: events.as_ref().is_some_and(|events| events.views().custom),
             hears_messages: events.as_ref().is_some_and(|events| events.views().messages),
-            max_supersteps: self.max_supersteps,
+            max_supersteps: self.limits.max_supersteps,
             services: Arc::clone(services),
             spending,
             drains: AtomicBool::new(false),
@@ -120,8 +128,8 @@ impl<S: State> RunBuilder<S> {
         let updates = begun.journal.as_ref().and_then(Journal::call).is_some_and(|call| call.updates);
         let traced = updates.then(S::Update::default);
         let records = Records::new(begun.journal, &begun.position, begun.outputs, traced);
-        let siblings = self.siblings.unwrap_or(self.graph.core.siblings);
-        let runtime = TaskRuntime::new(runner, shared, siblings, self.max_concurrency);
+        let siblings = self.limits.siblings.unwrap_or(self.graph.core.siblings);
+        let runtime = TaskRuntime::new(runner, shared, siblings, self.limits.max_concurrency);
         let listeners = Listeners::new(events, halt);
         let driver = self.graph.driver.clone();
         let mut run = Loop::new(begun.position, begun.inheritance, records, listeners, runtime, driver);
