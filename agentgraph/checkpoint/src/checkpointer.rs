@@ -256,6 +256,16 @@ use crate::upkeep::Upkeep;
 /// let store = Audited { inner: MemorySaver::new(), deleted: Mutex::default() };
 /// store.delete_thread("t-1").await?;
 /// assert_eq!(*store.deleted.lock().unwrap(), ["t-1"]);
+/// # #[cfg(feature = "conformance")]
+/// # {
+///
+/// // With the feature `conformance`: nothing is forgotten.
+/// use agentgraph_checkpoint::conformance;
+///
+/// let wrap = |inner| Audited { inner, deleted: Mutex::default() };
+/// let report = conformance::check_wrapper(|| async { Ok(MemorySaver::new()) }, wrap).await;
+/// assert!(report.holds(), "{report}");
+/// # }
 /// # Ok(())
 /// # }
 /// ```

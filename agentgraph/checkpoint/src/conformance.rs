@@ -30,6 +30,9 @@
 //! # }
 //! ```
 //!
+//! A store before another one is held against the clauses as any other, and against those of
+//! [`check_wrapper`]: it hands on every method and every extension of the store beneath.
+//!
 //! Most clauses are calls with their answers, as lines of text; a clause that does not hold shows the first
 //! line that differs with those before it. The language is that of [`transcript`].
 
@@ -43,9 +46,11 @@ mod rows;
 mod script;
 mod values;
 mod whole_threads;
+mod wrapper;
 
 pub use extension::Extension;
 pub use script::transcript;
+pub use wrapper::{WrapperClause, check_wrapper, wrapper_clauses};
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;
