@@ -93,7 +93,7 @@ pub async fn listed_branches(store: &dyn Checkpointer, place: Place<'_>) -> Resu
 pub async fn waiting(store: &dyn Checkpointer, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, StoreError> {
     match store.catalog() {
         Some(catalog) => catalog.waiting(query).await,
-        None => Err(cannot("", "say which threads wait")),
+        None => Err(cannot("", "say which threads wait", "catalog")),
     }
 }
 
@@ -101,7 +101,7 @@ pub async fn waiting(store: &dyn Checkpointer, query: WaitingQuery<'_>) -> Resul
 pub async fn namespaces(store: &dyn Checkpointer, thread: &str) -> Result<Vec<String>, StoreError> {
     match store.catalog() {
         Some(catalog) => catalog.namespaces(thread).await,
-        None => Err(cannot(thread, "say which namespaces a thread has")),
+        None => Err(cannot(thread, "say which namespaces a thread has", "catalog")),
     }
 }
 
@@ -117,6 +117,6 @@ pub async fn branches(store: &dyn Checkpointer, place: Place<'_>) -> Result<Vec<
 pub async fn usage(store: &dyn Checkpointer) -> Result<Usage, StoreError> {
     match store.catalog() {
         Some(catalog) => catalog.usage().await,
-        None => Err(cannot("", "say what it holds")),
+        None => Err(cannot("", "say what it holds", "catalog")),
     }
 }

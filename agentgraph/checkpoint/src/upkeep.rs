@@ -47,7 +47,7 @@ pub trait Upkeep: Send + Sync {
 pub async fn copy_thread(store: &dyn Checkpointer, from: &str, to: &str) -> Result<(), StoreError> {
     match store.upkeep() {
         Some(upkeep) => upkeep.copy_thread(from, to).await,
-        None => Err(cannot(from, "copy a thread")),
+        None => Err(cannot(from, "copy a thread", "upkeep")),
     }
 }
 
@@ -55,7 +55,7 @@ pub async fn copy_thread(store: &dyn Checkpointer, from: &str, to: &str) -> Resu
 pub async fn rewrite(store: &dyn Checkpointer, rewrite: Rewrite<'_>) -> Result<(), StoreError> {
     match store.upkeep() {
         Some(upkeep) => upkeep.rewrite(rewrite).await,
-        None => Err(cannot(rewrite.place.thread, "be pruned")),
+        None => Err(cannot(rewrite.place.thread, "be pruned", "upkeep")),
     }
 }
 
