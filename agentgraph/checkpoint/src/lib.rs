@@ -4,7 +4,7 @@
 //!
 //! A [`Checkpointer`] is a store of rows and knows nothing of states: it keeps bytes under (thread,
 //! namespace, branch, step), refuses to overwrite a row, and finds the rows a read needs. What the bytes mean
-//! is the engine's.
+//! is the engine's. A store may also have [`Leases`], a [`Catalog`] and [`Upkeep`].
 //!
 //! A row is a *full* (every channel), a *delta* (what one superstep changed) or a *segment* (the deltas of
 //! 1,024 steps folded into one). To read a checkpoint one takes the newest full at or before it, the segments

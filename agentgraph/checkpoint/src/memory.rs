@@ -441,7 +441,7 @@ impl Upkeep for MemorySaver {
         Ok(())
     }
 
-    /// What removed rows took is used again by later ones.
+    /// Rows give their memory back when they are removed.
     async fn compact(&self) -> Result<(), StoreError> {
         Ok(())
     }

@@ -107,7 +107,7 @@ use queue::{Outcome, Progress, Queue, Ticket};
 /// # Space
 ///
 /// Space of deleted threads and pruned checkpoints is overwritten (`secure_delete`) and used again.
-/// [`compact`](Checkpointer::compact) cuts it off the file. A disk that is full is
+/// [`compact`](Upkeep::compact) cuts it off the file. A disk that is full is
 /// [`StoreCode::Store`](crate::StoreCode::Store) for whoever stores; what was stored before can be read. A
 /// file that may not be written is refused, but for who opens it
 /// [`read_only`](SqliteSaverBuilder::read_only). If the file or its log is deleted, moved or replaced while
