@@ -1,4 +1,4 @@
-//! A lease: the terms it is asked for on, what became of the wish, and the error of a writer that has lost it.
+//! A lease: the terms of a request for one, the answer, and the error of a writer that has lost it.
 
 use std::time::SystemTime;
 
