@@ -99,7 +99,7 @@ async fn a_report_names_what_was_not_handed_on_and_shows_what_was() {
         check_wrapper(memory, |inner| Careless { inner, slip: Some(Slip::RewritesWithoutFence) }).await;
     let shown = report.to_string();
     assert!(shown.contains("BROKEN  `rewrite` is handed on, with all that it says\n"), "{shown}");
-    assert!(shown.contains("did not reach the store beneath, but\n        put Place"), "{shown}");
+    assert!(shown.contains("did not reach the store beneath, which was asked\n        put Place"), "{shown}");
     assert_eq!(report.broken().count(), 1, "{shown}");
 }
 

@@ -103,7 +103,10 @@ impl Wrapped {
         let asked = self.probe.asked();
         match asked.contains(&call) {
             true => Ok(()),
-            false => Err(format!("`{call}` did not reach the store beneath, but\n{}", asked.join("\n"))),
+            false => Err(format!(
+                "`{call}` did not reach the store beneath, which was asked\n{}",
+                asked.join("\n")
+            )),
         }
     }
 
