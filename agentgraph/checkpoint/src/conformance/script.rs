@@ -13,8 +13,8 @@ use crate::row::{
 };
 
 /// Makes the calls of a script, one a line, and returns them with an `=> answer` line after each. Lines that
-/// begin so are skipped, so a transcript is a script again. A call that fails answers with its code; a call of
-/// an extension that the store lacks, with `no leases`, `no catalog` or `no upkeep`.
+/// begin so are skipped, so a transcript is a script again. A call that fails answers with its code. A call
+/// of an extension that the store lacks answers with `no leases`, `no catalog` or `no upkeep`.
 ///
 /// ```text
 /// put THREAD[/NAMESPACE] BRANCH.STEP full|delta RECORD [segment=RECORD] [clears] [by=LEASE]
