@@ -72,7 +72,7 @@
 //! | to keep runs | [`checkpoint`], [`MemorySaver`], `SqliteSaver` (feature `sqlite`), `PostgresSaver` (feature `postgres`), [`Durability`], [`CompiledGraph::state`], [`CompiledGraph::history`] |
 //! | to have many callers on one thread | [`RunBuilder::when_busy`], [`WhenBusy`], [`CompiledGraph::lease`] |
 //! | to keep a store small | [`CompiledGraph::prune`], [`CompiledGraph::retention`], [`CompiledGraph::delete_thread`], [`CompiledGraph::copy_thread`] |
-//! | to know what a store holds | `SqliteSaverBuilder::share_values_from`, [`Checkpointer::usage`], [`Usage`](checkpoint::Usage) |
+//! | to know what a store holds | `SqliteSaverBuilder::share_values_from`, [`Catalog::usage`](checkpoint::Catalog::usage), [`Usage`](checkpoint::Usage) |
 //! | to know who waits for an answer | [`CompiledGraph::waiting`], [`Checkpoint::interrupts`] |
 //! | to keep what is stored from those who have the store | `checkpoint::EncryptedSaver` (feature `encryption`), `#[channel(secret)]` of [`derive(State)`](macro@State), [`CompiledGraph::try_checkpointer`], [`CompiledGraph::state_json`], [`MASK`] |
 //! | to write a store of one's own | [`Checkpointer`], `checkpoint::conformance` (feature `conformance`) |

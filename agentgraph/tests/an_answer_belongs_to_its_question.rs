@@ -8,7 +8,7 @@ mod common;
 use std::future::IntoFuture;
 use std::sync::{Arc, Mutex};
 
-use agentgraph::checkpoint::{Checkpointer, PendingWrite, Place, PutWrites, WaitingQuery};
+use agentgraph::checkpoint::{Catalog, Checkpointer, PendingWrite, Place, PutWrites, WaitingQuery};
 use agentgraph::prelude::*;
 use agentgraph::{
     BoxError, Code, Durability, EventKind, Failure, Host, Interrupt, InterruptId, InterruptKey, Memory,

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-use agentgraph::checkpoint::{ListQuery, Place, Retention, Rewrite, RowKind, SqliteSaver};
+use agentgraph::checkpoint::{Catalog, ListQuery, Place, Retention, Rewrite, RowKind, SqliteSaver, Upkeep};
 use agentgraph::prelude::*;
 use agentgraph::{
     BoxError, Checkpoint, CheckpointId, Checkpointer, Code, Durability, Memory, Node, RetryPolicy,

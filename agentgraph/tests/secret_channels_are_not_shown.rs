@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use agentgraph::checkpoint::Catalog;
 use agentgraph::json_state::{JsonReducer, JsonSchema, JsonState, JsonUpdate};
 use agentgraph::prelude::*;
 use agentgraph::{

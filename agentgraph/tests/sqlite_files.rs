@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use agentgraph::checkpoint::{
     Checkpointer, LeaseTerms, PendingWrite, Place, Put, PutWrites, RowKind, SqliteSaver, StoreCode,
-    StoreError, Synchronous,
+    StoreError, Synchronous, Upkeep,
 };
 use agentgraph::{CheckpointId, TaskId};
 use rusqlite::Connection;

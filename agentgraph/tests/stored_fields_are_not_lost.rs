@@ -7,7 +7,9 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use agentgraph::checkpoint::{Checkpointer, ListQuery, PendingWrite, Place, Retention, Row, RowKind};
+use agentgraph::checkpoint::{
+    Catalog, Checkpointer, ListQuery, PendingWrite, Place, Retention, Row, RowKind,
+};
 use agentgraph::prelude::*;
 use agentgraph::{
     CheckpointId, Code, CompiledGraph, DependencyGraph, Durability, Error, IntoStep, Memory, Outcome,

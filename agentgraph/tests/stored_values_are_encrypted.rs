@@ -20,8 +20,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use agentgraph::checkpoint::{
-    Claim, EncryptedSaver, EncryptionKey, KeyRing, LeaseTerms, ListQuery, MemorySaver, PendingWrite, Place,
-    Put, PutWrites, Row, RowKind, SqliteSaver, Tail,
+    Catalog, Claim, EncryptedSaver, EncryptionKey, KeyRing, LeaseTerms, Leases, ListQuery, MemorySaver,
+    PendingWrite, Place, Put, PutWrites, Row, RowKind, SqliteSaver, Tail, Upkeep,
 };
 use agentgraph::prelude::*;
 use agentgraph::{Checkpoint, CheckpointId, Checkpointer, Code, Durability};

@@ -10,7 +10,7 @@ use std::future::IntoFuture;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use agentgraph::checkpoint::{Claim, LeaseTerms, SqliteSaver};
+use agentgraph::checkpoint::{Claim, LeaseTerms, Leases, SqliteSaver};
 use agentgraph::prelude::*;
 use agentgraph::{Checkpointer, Code, Durability, Error, RunBuilder, Services, WhenBusy};
 use common::clock::TokioClock;

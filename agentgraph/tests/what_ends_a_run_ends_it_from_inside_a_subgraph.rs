@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
 
 use agentgraph::checkpoint::{
-    LeaseTerms, ListQuery, Place, Put, PutWrites, Row, SqliteSaver, StoreCode, StoreError, Tail,
+    Catalog, LeaseTerms, Leases, ListQuery, Place, Put, PutWrites, Row, SqliteSaver, StoreCode, StoreError,
+    Tail, Upkeep,
 };
 use agentgraph::prelude::*;
 use agentgraph::{BoxError, CheckpointId, Checkpointer, Code, Durability, Host, Memory, OnEnd, RetryPolicy};
@@ -50,7 +51,7 @@ fn loses(other: Arc<dyn Checkpointer>, calls: Count) -> impl IntoNode<Words, age
         async move {
             let now = SystemTime::now();
             let terms = LeaseTerms { now, until: now + Duration::from_secs(3600), seize: true };
-            other.acquire("t", terms).await?;
+            other.leases().unwrap().acquire("t", terms).await?;
             Ok::<_, BoxError>(Words::update().seen(["lost"]))
         }
     };
@@ -211,6 +212,26 @@ impl Checkpointer for FailsInside {
 
     async fn delete_thread(&self, thread: &str) -> Result<(), StoreError> {
         self.inner.delete_thread(thread).await
+    }
+
+    fn outlives_its_process(&self) -> bool {
+        true
+    }
+
+    fn keeps_secrets(&self) -> bool {
+        false
+    }
+
+    fn leases(&self) -> Option<&dyn Leases> {
+        None
+    }
+
+    fn catalog(&self) -> Option<&dyn Catalog> {
+        None
+    }
+
+    fn upkeep(&self) -> Option<&dyn Upkeep> {
+        None
     }
 }
 

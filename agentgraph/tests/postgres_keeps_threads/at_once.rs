@@ -4,7 +4,7 @@
 use std::future::IntoFuture;
 use std::sync::Arc;
 
-use agentgraph::checkpoint::{Claim, Place, PostgresSaver, Put, StoreError};
+use agentgraph::checkpoint::{Catalog, Claim, Leases, Place, PostgresSaver, Put, StoreError, Upkeep};
 use agentgraph::prelude::*;
 use agentgraph::{CheckpointId, Checkpointer, Code, WhenBusy};
 use tokio::task::JoinHandle;

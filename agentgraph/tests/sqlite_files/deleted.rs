@@ -4,7 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use agentgraph::checkpoint::{
-    Checkpointer, LeaseTerms, PendingWrite, Place, PutWrites, SqliteSaver, StoreCode, StoreError,
+    Checkpointer, LeaseTerms, Leases, PendingWrite, Place, PutWrites, SqliteSaver, StoreCode, StoreError,
+    Upkeep,
 };
 use agentgraph::prelude::*;
 use agentgraph::{CheckpointId, TaskId};
