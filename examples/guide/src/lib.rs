@@ -2,8 +2,9 @@
 //! `cargo test -p guide --doc` compiles and runs all of its programs.
 
 macro_rules! pages {
-    ($($page:ident = $file:literal)*) => {
+    ($($(#[$only:meta])? $page:ident = $file:literal)*) => {
         $(
+            $(#[$only])?
             #[doc = include_str!(concat!("../../../", $file))]
             #[cfg(doctest)]
             struct $page;
@@ -14,6 +15,8 @@ macro_rules! pages {
 pages! {
     Readme = "README.md"
     FirstGraph = "docs/first-graph.md"
+    #[cfg(feature = "encryption")]
+    Encryption = "docs/encryption.md"
     Testing = "docs/guide/testing.md"
     Tracing = "docs/guide/tracing.md"
     Http = "docs/guide/http.md"
