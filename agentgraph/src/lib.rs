@@ -1,109 +1,108 @@
 //! An embeddable, typed engine for stateful agent graphs.
 //!
-//! A plain `async fn` is a node; the graph is checked before it runs; a run that was stopped anywhere goes on
-//! where it stood; the engine costs next to nothing.
+//! A node is a plain `async fn`. The graph is checked before it runs. A run that was stopped anywhere
+//! continues from its last stored task. The engine itself costs little.
 //!
 //! ```
 //! use agentgraph::prelude::*;
-//! use serde::{Deserialize, Serialize};
 //!
 //! /// Every field is a channel. Without `#[reduce]` it takes one write per superstep.
-//! #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
-//! struct Triage {
+//! #[derive(State, Clone, Debug, Default)]
+//! struct Chat {
 //!     question: String,
 //!     #[reduce(append)]
-//!     notes: Vec<String>,
+//!     results: Vec<String>,
 //!     answer: String,
 //! }
 //!
-//! #[derive(Route)]
-//! enum AfterPlan {
-//!     Approve,
-//!     #[route(end)]
-//!     Done,
+//! /// Stands for a chat model, which calls a tool first. Real models are in `agentgraph-llm`.
+//! async fn model(chat: Snapshot<Chat>) -> Command<Chat> {
+//!     match chat.results.last() {
+//!         None => Command::to(Dispatch::new("weather", "Oslo".to_owned())),
+//!         Some(result) => Command::update(Chat::update().answer(format!("Take a coat: {result}."))),
+//!     }
 //! }
 //!
-//! async fn plan(state: Snapshot<Triage>) -> Result<TriageUpdate> {
-//!     let words: u8 = state.question.split(' ').count().try_into()?; // any std error, `?` works
-//!     Ok(Triage::update().notes([format!("{words} words")]))
-//! }
-//!
-//! async fn approve(ctx: Ctx, state: Snapshot<Triage>) -> Result<TriageUpdate> {
-//!     let approved: bool = ctx.interrupt(format!("{} - go on?", state.notes.join(", ")))?;
-//!     Ok(Triage::update().answer(if approved { "sent" } else { "kept" }))
+//! /// The tool. It asks a person before it does anything.
+//! async fn weather(ctx: Ctx, Input(city): Input<String>) -> Result<ChatUpdate> {
+//!     let yes: bool = ctx.interrupt(format!("look up {city}?"))?;
+//!     Ok(Chat::update().results([if yes { format!("snow in {city}") } else { "nobody knows".to_owned() }]))
 //! }
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<()> {
 //! let graph = StateGraph::new()
-//!     .node("plan", plan)
-//!     .node("approve", approve)
-//!     .edge(START, "plan")
-//!     .route("plan", |state: &Triage| if state.question.is_empty() { AfterPlan::Done } else { AfterPlan::Approve })
+//!     .node("model", model.targets(["weather"]))
+//!     .node("weather", weather)
+//!     .edge(START, "model")
+//!     .edge("weather", "model")
 //!     .compile()?
 //!     .checkpointer(MemorySaver::new());
 //!
-//! let outcome = graph.invoke(Triage::update().question("ship it?")).thread("t-1").await?;
-//! let Outcome::Interrupted { interrupts, .. } = outcome else { panic!("it asks first") };
-//! assert_eq!(interrupts[0].value, "2 words - go on?");
+//! let outcome = graph.invoke(Chat::update().question("Do I need a coat?")).thread("ada").await?;
+//! assert_eq!(outcome.interrupts()[0].value, "look up Oslo?");
 //!
-//! let state = graph.resume(true).thread("t-1").await?.into_finished()?;
-//! assert_eq!(state.answer, "sent");
+//! let chat = graph.resume(true).thread("ada").await?.into_finished()?; // with a file, next week
+//! assert_eq!(chat.answer, "Take a coat: snow in Oslo.");
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! # Where to find what
+//! # The API by task
+//!
+//! A page for each task, with a whole program, is in the folder `docs/guide` of the repository.
 //!
 //! | you want | look at |
 //! |---|---|
 //! | to describe the state and how parallel writes merge | [`derive(State)`](macro@State), [`reduce`], [`JsonState`] |
 //! | to write a node | [`IntoNode`], [`Snapshot`], [`Ctx`], [`Input`], [`Dep`], [`Session`], [`FromTask`], [`#[node]`](macro@node) |
-//! | to say what comes next | [`StateGraph::edge`], [`StateGraph::route`], [`derive(Route)`](macro@Route), [`Command`], [`Dispatch`] |
+//! | to choose the next nodes | [`StateGraph::edge`], [`StateGraph::route`], [`derive(Route)`](macro@Route), [`Command`], [`Dispatch`] |
 //! | branches that do not wait for each other | [`StateGraph::eager`], [`IntoNode::detached`], [`OnEnd`] |
 //! | nodes that wait for the outputs of others | [`DependencyGraph`], [`Deps`], [`Given`], [`Outputs`], [`Passes`], [`Join`] |
 //! | to change a graph while it runs | [`Ctx::edits`], [`Edits`], [`Command::for_this_run`], [`RunBuilder::for_this_run`], [`StateGraph::template`], [`IntoNode::keep_output`], [`CompiledGraph::topology_at`]; of a dependency graph [`PassEdits`], [`BeforePass`], [`CompiledDependencyGraph::topology_at`] |
 //! | to put a graph into a graph | [`CompiledGraph::embed`], [`CompiledGraph::memory`], [`Memory`], [`Command::parent`] |
 //! | to check and draw a graph | [`StateGraph::compile`], [`CompileError`], [`CompiledGraph::warnings`], [`CompiledGraph::mermaid`] |
-//! | to run it | [`CompiledGraph::invoke`], [`RunBuilder`], [`Outcome`], [`EventStream`], [`CompiledGraph::narrow`] |
-//! | to limit it | [`RunBuilder::max_supersteps`], [`RunBuilder::deadline`], [`Budget`], [`RunBuilder::drain`] |
+//! | to run a graph | [`CompiledGraph::invoke`], [`RunBuilder`], [`Outcome`], [`EventStream`], [`CompiledGraph::narrow`] |
+//! | to limit a run | [`RunBuilder::max_supersteps`], [`RunBuilder::deadline`], [`Budget`], [`RunBuilder::drain`] |
 //! | to ask a person and go on later | [`Ctx::interrupt`], [`CompiledGraph::resume`], [`CompiledGraph::proceed`] |
 //! | to ask several things at once, or from parallel tools | [`Ctx::interrupt_as`], [`CompiledGraph::resume_many`] |
 //! | to keep runs | [`checkpoint`], [`MemorySaver`], `SqliteSaver` (feature `sqlite`), `PostgresSaver` (feature `postgres`), [`Durability`], [`CompiledGraph::state`], [`CompiledGraph::history`] |
 //! | to have many callers on one thread | [`RunBuilder::when_busy`], [`WhenBusy`], [`CompiledGraph::lease`] |
 //! | to keep a store small | [`CompiledGraph::prune`], [`CompiledGraph::retention`], [`CompiledGraph::delete_thread`], [`CompiledGraph::copy_thread`] |
-//! | to know what a store holds | `SqliteSaverBuilder::share_values_from`, [`Catalog::usage`](checkpoint::Catalog::usage), [`Usage`](checkpoint::Usage) |
-//! | to know who waits for an answer | [`CompiledGraph::waiting`], [`Checkpoint::interrupts`] |
-//! | to keep what is stored from those who have the store | `checkpoint::EncryptedSaver` (feature `encryption`), `#[channel(secret)]` of [`derive(State)`](macro@State), [`CompiledGraph::try_checkpointer`], [`CompiledGraph::state_json`], [`MASK`] |
+//! | to see how much a store holds | `SqliteSaverBuilder::share_values_from`, [`Catalog::usage`], [`Usage`](checkpoint::Usage) |
+//! | to list the threads that wait for an answer | [`CompiledGraph::waiting`], [`Checkpoint::interrupts`] |
+//! | to encrypt stored values | `checkpoint::EncryptedSaver` (feature `encryption`), `#[channel(secret)]` of [`derive(State)`](macro@State), [`CompiledGraph::try_checkpointer`], [`CompiledGraph::state_json`], [`MASK`] |
 //! | to write a store of one's own | [`Checkpointer`], `checkpoint::conformance` (feature `conformance`) |
 //! | to go back in time | [`CompiledGraph::update_state`], [`RunBuilder::from`], [`CompiledGraph::state_at`] |
-//! | to change what is stored | [`StateGraph::schema_version`], [`StateGraph::migration`], [`StoredFields`] |
-//! | to survive failure | [`RetryPolicy`], [`IntoNode::timeout`], [`Dispatch::timeout`], [`IntoNode::on_error`], [`IntoNode::layer`], [`Terminal`], [`Error`], [`Code`] |
-//! | to run tasks elsewhere, or tests without a clock | [`Host`], [`Services`] |
+//! | to change the state of stored threads | [`StateGraph::schema_version`], [`StateGraph::migration`], [`StoredFields`] |
+//! | to retry, limit and handle failing nodes | [`RetryPolicy`], [`IntoNode::timeout`], [`Dispatch::timeout`], [`IntoNode::on_error`], [`IntoNode::layer`], [`Terminal`], [`Error`], [`Code`] |
+//! | to run tasks on other machines, or tests without a clock | [`Host`], [`Services`] |
 //!
-//! # What is promised
+//! # Guarantees
 //!
 //! - *One order.* Tasks of a superstep are ordered by the declaration of their nodes, dispatches after them
-//!   in the order they were made. Updates merge in that order, whoever finishes first. An
-//!   [eager](StateGraph::eager) graph merges in the order in which tasks finish, and records it.
-//! - *Finished is finished.* A task is finished when its record is in the store. Before that its effects
-//!   happen at least once, after it never again; no engine can promise more. Dropping a run equals a kill.
-//! - *Nothing ends in silence.* A target that does not exist is a problem at `compile()` or an error of the
-//!   run; a join that waits for ever is reported as stuck; a thread whose graph changed under it is refused
-//!   with the names.
-//! - *Cost follows change.* A step costs the same in a graph of ten nodes and of ten thousand, and a
-//!   checkpoint holds what the superstep wrote.
+//!   in the order they were made. Updates merge in that order, whichever task finishes first. An
+//!   [eager](StateGraph::eager) graph merges in the order in which tasks finish, and records that order.
+//! - *A finished task never runs again.* A task is finished when its record is in the store. Before that its
+//!   effects happen at least once; no engine can promise more. Dropping a run equals a kill.
+//! - *Nothing fails silently.* A target that does not exist is a problem at `compile()` or an error of the
+//!   run. A join that never fires is reported as stuck. A thread whose graph has changed is refused, with the
+//!   names that are missing.
+//! - *The cost of a step follows the change.* It is the same in a graph of ten nodes and of ten thousand, and
+//!   a checkpoint holds only what the superstep wrote.
 //! - *Reading stored bytes* runs no code and does not panic.
 //!
-//! # What is not here
+//! # Limits
 //!
-//! Nothing is spawned for a run, unless it is to be stored [behind it](Durability::Async) or holds a lease
-//! that has to be renewed (one task for all runs of a graph, while there are any, in stores that outlive the
-//! process), and no executor is chosen: a run is a future, and a CPU-heavy node should hand its work to a
-//! thread pool itself. Timeouts and the waits between attempts use tokio's timer unless [`Services`] gives
-//! another one, `SqliteSaver` needs a tokio runtime, and `PostgresSaver` carries out each call in a task of
-//! its own, so that a run which nobody polls keeps no connection. There is no scheduler for waiting threads:
-//! a run that waits is a row in a store, not a task. Chat models and tools are in `agentgraph-llm`.
+//! - *No executor is chosen.* A run is a future. A node that computes for long should hand its work to a
+//!   thread pool.
+//! - *Nothing is spawned for a run*, with two exceptions: [`Durability::Async`] stores in a task of its own,
+//!   and one task per graph renews leases while runs hold them, in stores that outlive the process.
+//! - *tokio is needed for some parts.* Timeouts and the waits between attempts use tokio's timer unless
+//!   [`Services`] gives another one. `SqliteSaver` needs a tokio runtime. `PostgresSaver` makes each call in
+//!   a task of its own, so that a run that is not polled holds no connection.
+//! - *No scheduler.* A run that waits is a row in a store, not a task.
+//! - *No chat models.* They are in `agentgraph-llm`, with tools.
 
 /// Checkpoints: what a run leaves behind so that it can go on where it stood. This is the crate
 /// `agentgraph-checkpoint`, which is all that a store of one's own needs.
@@ -186,16 +185,6 @@ pub use words::{
     InterruptKind, Memory, NotFinished, OpenChild, Outcome, Rejection, Replaced, START, StopReason,
     StuckJoin, TaskEnd, TaskRef, View, WhenBusy,
 };
-
-/// Compiles the example of the README.
-#[cfg(all(doctest, feature = "sqlite"))]
-#[doc = include_str!("../../README.md")]
-struct Readme;
-
-/// Runs the programs of the tutorial.
-#[cfg(all(doctest, feature = "sqlite"))]
-#[doc = include_str!("../../docs/first-graph.md")]
-struct FirstGraph;
 
 /// For derived code only.
 #[doc(hidden)]

@@ -1,4 +1,4 @@
-//! The guides for users of other engines say which test shows what, and each of them is there.
+//! The pages of evidence about other engines name tests, and each of them exists.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -10,7 +10,7 @@ fn here() -> &'static Path {
 }
 
 fn guide(name: &str) -> String {
-    fs::read_to_string(here().join("../docs").join(name)).unwrap()
+    fs::read_to_string(here().join("../docs/evidence").join(name)).unwrap()
 }
 
 /// The tests that a guide names, as `file::test`.

@@ -3,7 +3,7 @@
     graphs.py --seed 1 --count 1000 [--only 17] [--short]
 
 The same seed gives the same graphs. What nodes and routes do is a function of what they see, written once here and once in
-`behaviour.rs`. What LangGraph means to do otherwise is not generated, or switched off; `docs/langgraph.md` lists it.
+`behaviour.rs`. What LangGraph means to do otherwise is not generated, or switched off; `docs/evidence/langgraph.md` lists it.
 """
 
 import argparse

@@ -4,7 +4,7 @@
 #
 #   agentgraph/tests/beside_langgraph/run.sh [graphs] [seed]
 #
-# LangGraph is installed, at the version that docs/langgraph.md is about, into an environment of its own below the target folder.
+# LangGraph is installed, at the version that docs/evidence/langgraph.md is about, into an environment of its own below the target folder.
 set -eu
 cd "$(dirname "$0")/../../.."
 count=${1:-2000}

@@ -1,9 +1,8 @@
 //! Two nodes, one after the other.
 
 use agentgraph::prelude::*;
-use serde::{Deserialize, Serialize};
 
-#[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+#[derive(State, Clone, Debug, Default)]
 struct Greeting {
     name: String,
     #[reduce(append)]

@@ -2,9 +2,8 @@
 //! declaration, whichever search is faster.
 
 use agentgraph::prelude::*;
-use serde::{Deserialize, Serialize};
 
-#[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+#[derive(State, Clone, Debug, Default)]
 struct Research {
     question: String,
     #[reduce(append)]

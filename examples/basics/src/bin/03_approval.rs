@@ -1,9 +1,8 @@
 //! A run that asks a person, is forgotten by its process, and goes on from a file when the answer is there.
 
 use agentgraph::prelude::*;
-use serde::{Deserialize, Serialize};
 
-#[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+#[derive(State, Clone, Debug, Default)]
 struct Payment {
     amount: u32,
     #[reduce(append)]

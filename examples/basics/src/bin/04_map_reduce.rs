@@ -2,9 +2,8 @@
 //! of the dispatches.
 
 use agentgraph::prelude::*;
-use serde::{Deserialize, Serialize};
 
-#[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+#[derive(State, Clone, Debug, Default)]
 struct Book {
     #[reduce(append)]
     pages: Vec<String>,

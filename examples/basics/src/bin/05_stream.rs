@@ -2,9 +2,8 @@
 
 use agentgraph::prelude::*;
 use futures_util::StreamExt;
-use serde::{Deserialize, Serialize};
 
-#[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+#[derive(State, Clone, Debug, Default)]
 struct Countdown {
     left: u32,
 }

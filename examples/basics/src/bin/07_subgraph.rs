@@ -4,16 +4,15 @@
 use std::sync::Arc;
 
 use agentgraph::prelude::*;
-use serde::{Deserialize, Serialize};
 
-#[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+#[derive(State, Clone, Debug, Default)]
 struct Report {
     topics: Vec<String>,
     #[reduce(append)]
     sections: Vec<String>,
 }
 
-#[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+#[derive(State, Clone, Debug, Default)]
 struct Section {
     topic: String,
     text: String,

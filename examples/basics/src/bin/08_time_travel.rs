@@ -2,9 +2,8 @@
 //! changed: going on from an older checkpoint begins a branch.
 
 use agentgraph::prelude::*;
-use serde::{Deserialize, Serialize};
 
-#[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+#[derive(State, Clone, Debug, Default)]
 struct Trip {
     city: String,
     #[reduce(append)]

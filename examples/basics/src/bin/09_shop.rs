@@ -11,7 +11,7 @@ use agentgraph::prelude::*;
 use futures_util::StreamExt;
 use serde::{Deserialize, Serialize};
 
-#[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+#[derive(State, Clone, Debug, Default)]
 struct Shop {
     /// What the customer said, or clicked on.
     question: String,

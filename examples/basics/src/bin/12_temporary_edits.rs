@@ -2,9 +2,8 @@
 //! there are, and a step that is asked for again is not done again. The compiled graph is never touched.
 
 use agentgraph::prelude::*;
-use serde::{Deserialize, Serialize};
 
-#[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+#[derive(State, Clone, Debug, Default)]
 struct Report {
     topics: Vec<String>,
     #[reduce(append)]

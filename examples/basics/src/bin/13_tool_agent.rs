@@ -8,11 +8,11 @@ use agentgraph::prelude::*;
 use agentgraph_llm::prelude::*;
 use futures_util::StreamExt;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::json;
 
 /// What is said adds up; a message that comes again under its id takes the place of the old one.
-#[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+#[derive(State, Clone, Debug, Default)]
 struct Chat {
     #[reduce(by_id)]
     messages: Vec<Message>,

@@ -1,0 +1,33 @@
+//! The programs of the documentation's pages. Each page is the documentation of a type here, so that
+//! `cargo test -p guide --doc` compiles and runs all of its programs.
+
+macro_rules! pages {
+    ($($(#[$only:meta])? $page:ident = $file:literal)*) => {
+        $(
+            $(#[$only])?
+            #[doc = include_str!(concat!("../../../", $file))]
+            #[cfg(doctest)]
+            struct $page;
+        )*
+    };
+}
+
+pages! {
+    Readme = "README.md"
+    FirstGraph = "docs/first-graph.md"
+    #[cfg(feature = "encryption")]
+    Encryption = "docs/encryption.md"
+    Testing = "docs/guide/testing.md"
+    Tracing = "docs/guide/tracing.md"
+    Http = "docs/guide/http.md"
+    Caching = "docs/guide/caching.md"
+    StructuredOutput = "docs/guide/structured-output.md"
+    Reducers = "docs/guide/reducers.md"
+    Policies = "docs/guide/policies.md"
+    Subgraphs = "docs/guide/subgraphs.md"
+    Dispatch = "docs/guide/dispatch.md"
+    TemporaryEdits = "docs/guide/temporary-edits.md"
+    FromLangGraph = "docs/langgraph.md"
+    FromAgentKit = "docs/agentkit.md"
+    FromXrx = "docs/xrx.md"
+}
