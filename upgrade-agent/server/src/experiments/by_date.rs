@@ -30,7 +30,7 @@ pub(crate) fn enrollment(core: &mut Core, asked: &Asked) -> Result<Value, Fault>
     let lost = || Fault::internal("lost date");
     let now = core.now();
     let today = Day::of(&now, ahead).ok_or_else(lost)?;
-    let year = |time: &str| Day::of(time, 0).map(|day| day.civil().0);
+    let year = |time: &str| Day::of(time, 0).map(Day::year);
     let born = year(&experiment.columns.stamp.created_at).ok_or_else(lost)?;
     let cut = Cut::of(body["dateEnum"].as_str().unwrap_or_default(), year(&now).ok_or_else(lost)? - born);
     let spans = cut.starts(today).into_iter();

@@ -58,7 +58,7 @@ impl Cut {
 
 /// How many of these times fall into which span of a range, newest first, for something made then.
 pub(crate) fn counted(now: &str, made: &str, range: &str, ahead: i64, times: &[&str]) -> Option<Value> {
-    let year = |time: &str| Day::of(time, 0).map(|day| day.civil().0);
+    let year = |time: &str| Day::of(time, 0).map(Day::year);
     let cut = Cut::of(range, year(now)? - year(made)?);
     let days: Vec<Day> = times.iter().filter_map(|time| Day::of(time, ahead)).collect();
     let spans = cut.starts(Day::of(now, ahead)?).into_iter();
