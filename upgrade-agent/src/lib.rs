@@ -9,6 +9,7 @@ pub mod actions;
 pub mod agent;
 pub mod balance;
 pub mod client;
+mod glossary;
 pub mod graph;
 pub mod nodes;
 pub mod offline;

@@ -6,8 +6,8 @@
 //!
 //! Inside, `text` and `lexicon` know words, `intent` what a message asks for, `slots` what it names,
 //! `remainder` what of it was not understood and `beyond` what cannot be done; `analyzer`, `gatherer` and
-//! `responder` are the three nodes that ask a model; `facts` and `wire` read requests; `knowledge` is what it
-//! knows by heart.
+//! `responder` are the three nodes that ask a model; `facts` and `wire` read requests; `mentions`
+//! finds terms of the glossary.
 
 mod analyzer;
 mod beyond;
@@ -15,9 +15,9 @@ mod facts;
 mod gatherer;
 mod insistence;
 mod intent;
-mod knowledge;
 mod language;
 mod lexicon;
+mod mentions;
 mod remainder;
 mod responder;
 mod slots;

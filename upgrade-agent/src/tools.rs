@@ -20,7 +20,6 @@ mod fetch;
 mod prepare;
 mod schemas;
 mod stored;
-mod terms;
 
 pub(crate) use desk::{Desk, Gathered};
 pub(crate) use draft::{Draft, Left};

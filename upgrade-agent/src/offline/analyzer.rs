@@ -81,7 +81,7 @@ fn intent(ask: &Ask) -> &'static str {
 fn reading(ask: &Ask) -> String {
     match ask {
         Ask::Explain(terms) => {
-            format!("explain {}", terms.iter().map(|term| term.title).collect::<Vec<_>>().join(", "))
+            format!("explain {}", terms.iter().map(|term| term.title()).collect::<Vec<_>>().join(", "))
         }
         Ask::HowTo(action) => format!("how is {} done", action.name()),
         Ask::Schema(action) => format!("what does {} need", action.name()),

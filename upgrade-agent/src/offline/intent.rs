@@ -11,9 +11,9 @@ mod simulations;
 mod topics;
 
 use super::beyond;
-use super::knowledge;
 use super::language;
 use super::lexicon::{self, Concept as C};
+use super::mentions::{self, TermMention};
 use super::slots::{self, lists};
 use super::text::Text;
 pub(super) use ask::{Action, Ask, Meaning, Part};
@@ -33,7 +33,7 @@ pub(super) fn understand(text: &Text) -> Meaning {
         return Meaning { ask: Ask::OtherLanguage, ..unclear() };
     }
     let hits = Hits::of(text);
-    let reader = Reader { text, mood: Mood::of(text, &hits), terms: knowledge::terms(text), hits };
+    let reader = Reader { text, mood: Mood::of(text, &hits), terms: mentions::term_mentions(text), hits };
     let readings = [
         Reader::courtesy,
         Reader::undo,
@@ -59,7 +59,7 @@ struct Reader<'a> {
     text: &'a Text,
     hits: Hits,
     mood: Mood,
-    terms: Vec<knowledge::Found>,
+    terms: Vec<TermMention>,
 }
 
 impl Reader<'_> {
@@ -331,12 +331,12 @@ impl Reader<'_> {
         }
         let found = || self.terms.iter().map(|found| found.term).collect::<Vec<_>>();
         if self.mood.asks
-            && self.terms.iter().any(|found| found.end - found.start > 2 || found.term.title == DRAW)
+            && self.terms.iter().any(|found| found.end - found.start > 2 || found.term.title() == DRAW)
         {
             return Some(likely(Ask::Explain(found())));
         }
         let counts = self.text.has(&["list", "many", "which"]);
-        if self.terms.iter().any(|found| found.term.title == "A/B testing") && !counts {
+        if self.terms.iter().any(|found| found.term.title() == "A/B testing") && !counts {
             return Some(likely(Ask::Explain(found())));
         }
         let lives = !self.hits.has(C::Explain) && topics::health(self.text, &self.hits).is_some();

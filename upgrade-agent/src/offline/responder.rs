@@ -8,7 +8,6 @@ use super::beyond;
 use super::facts::Facts;
 use super::gatherer::Step;
 use super::intent::{Action, Ask, Part, understand};
-use super::knowledge;
 use super::slots;
 use super::text::Text;
 use super::wire;
@@ -91,14 +90,14 @@ impl Responder<'_> {
             Ask::Farewell => {
                 "Goodbye. This conversation is kept; you can go on with it at any time.".to_owned()
             }
-            Ask::Abilities => knowledge::ABILITIES.to_owned(),
+            Ask::Abilities => ABILITIES.to_owned(),
             Ask::Yes => "There is nothing open to say yes to. What would you like to do?".to_owned(),
             Ask::No | Ask::Refused => "All right, nothing is done. Is there something else?".to_owned(),
             Ask::Explain(terms) => {
                 let mut told: Vec<&str> = Vec::new();
                 for term in terms {
-                    if !told.contains(&term.text) {
-                        told.push(term.text);
+                    if !told.contains(&term.text()) {
+                        told.push(term.text());
                     }
                 }
                 told.join("\n\n")
@@ -219,6 +218,14 @@ impl Responder<'_> {
         }
     }
 }
+
+/// The answer to "what can you do?".
+const ABILITIES: &str = "I am the offline model: I work without any network or language model, by rules, so I \
+understand plain requests about UpGrade and little else. I can explain A/B testing and UpGrade's terms; list contexts \
+and experiments, and show an experiment, its status and its enrolment; tell which conditions, decision points and group \
+types a context offers and what an action needs; create, update, start, stop, pause, resume, cancel, archive and delete \
+experiments; try out a student (initialise, assign, mark, or all three as a visit); test the balance of an experiment's \
+conditions; play a journey of simulated students; and sum up what we did. Whatever changes something is asked back first. With ANTHROPIC_API_KEY set, a language model answers instead.";
 
 const UNCLEAR: &str = "I did not understand that: I am the offline model and know plain requests about UpGrade only, in English. Could \
                        you say it in other words, for example \"list the experiments\" or \"start experiment Hints\"? \

@@ -7,10 +7,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::terms::{self, ByName};
 use super::{Desk, Nothing, tool};
 use crate::balance;
 use crate::client::{Context, Experiment};
+use crate::glossary;
 
 #[derive(Deserialize, JsonSchema)]
 struct ExperimentId {
@@ -80,13 +80,15 @@ pub(super) fn tools(desk: &Arc<Desk>) -> Vec<FnTool> {
     ];
     let about_terms = [
         tool(desk, "get_core_terms", "What UpGrade's words mean.", async |desk: Arc<Desk>, _: Nothing| {
-            desk.keep("core_terms", &ByName(terms::CORE))
+            desk.keep("core_terms", &glossary::core_entries())
         }),
         tool(
             desk,
             "get_assignment_terms",
             "How students are assigned: consistency, status, exclusion, what to test.",
-            async |desk: Arc<Desk>, _: Nothing| desk.keep("assignment_terms", &ByName(terms::ASSIGNMENT)),
+            async |desk: Arc<Desk>, _: Nothing| {
+                desk.keep("assignment_terms", &glossary::assignment_entries())
+            },
         ),
     ];
     about_server.into_iter().chain(about_contexts).chain(about_terms).collect()

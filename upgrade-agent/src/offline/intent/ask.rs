@@ -1,6 +1,6 @@
 //! What a message can ask for.
 
-use super::super::knowledge::Term;
+use crate::glossary::Term;
 
 /// What can be done to a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

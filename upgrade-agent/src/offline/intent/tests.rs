@@ -113,7 +113,7 @@ fn terms_are_explained_and_not_listed() {
         ("what are weights", "Weight"),
     ] {
         let Ask::Explain(terms) = ask(message) else { panic!("{message}: {:?}", ask(message)) };
-        assert_eq!(terms[0].title, title, "{message}");
+        assert_eq!(terms[0].title(), title, "{message}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a question is about.
 
-use super::super::knowledge::Found;
 use super::super::lexicon::{self, Concept as C};
+use super::super::mentions::TermMention;
 use super::super::slots;
 use super::super::text::Text;
 use super::hits::Hits;
@@ -126,7 +126,7 @@ fn is_list_of_experiments(text: &Text, hits: &Hits) -> bool {
 }
 
 /// Whether the message asks what its terms mean.
-pub(super) fn defines(text: &Text, hits: &Hits, terms: &[Found]) -> bool {
+pub(super) fn defines(text: &Text, hits: &Hits, terms: &[TermMention]) -> bool {
     let available = hits.has(C::Available) || text.has(&["have", "there", "list", "many"]);
     let explains = hits.has(C::Explain) || hits.has(C::Difference);
     let asks_why = text.has(&["why", "purpose", "idea", "point"]) && text.has_phrase("of|behind|use|do|is");
@@ -153,7 +153,7 @@ pub(super) fn is_about_one_status(text: &Text, hits: &Hits) -> bool {
 }
 
 /// "What is a decision point (exactly, in UpGrade)?", and not "what are the decision points of X?".
-fn is_what_is(text: &Text, terms: &[Found]) -> bool {
+fn is_what_is(text: &Text, terms: &[TermMention]) -> bool {
     let Some(ask) = text.find_phrase("what|whats is|are|does|do") else { return false };
     let Some(first) = terms.first() else { return false };
     let Some(last) = terms.last() else { return false };
