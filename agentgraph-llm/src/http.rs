@@ -147,7 +147,8 @@ impl Endpoint {
         if response.status().is_success() {
             return Ok(response);
         }
-        let (status, headers) = (response.status(), std::mem::take(response.headers_mut()));
+        let status = response.status();
+        let headers = std::mem::take(response.headers_mut());
         // The status says enough if the body is lost.
         let body = self.read(&mut response).await.unwrap_or_default();
         Err(self.refusal(status, &headers, &body))
@@ -166,13 +167,11 @@ impl Endpoint {
     }
 
     fn refusal(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Error {
-        let mut error = match status.is_redirection() {
-            true => Error::new(
-                Code::BadRequest,
-                "the server redirects, which is not followed: correct the base URL",
-            )
-            .with_status(status.as_u16()),
-            false => (self.dialect)(status.as_u16(), body),
+        let mut error = if status.is_redirection() {
+            Error::new(Code::BadRequest, "the server redirects, which is not followed: correct the base URL")
+                .with_status(status.as_u16())
+        } else {
+            (self.dialect)(status.as_u16(), body)
         };
         if let Some(id) = headers.get("request-id").and_then(|id| id.to_str().ok()) {
             error = error.with_request_id(id);
@@ -196,25 +195,20 @@ impl Endpoint {
         let host = self.url.host_str().unwrap_or_default();
         let error = error.without_url();
         let why = chain(&error);
-        match (error.is_connect(), error.is_timeout()) {
-            (true, true) => {
-                let message =
-                    format!("no connection to {host} within {connect:?}: check the network and the base URL");
-                Error::new(Code::Timeout, message)
-            }
-            (true, false) => {
-                let message = format!("no connection to {host}: check the network and the base URL ({why})");
-                Error::new(Code::Connection, message)
-            }
-            (false, true) => {
-                let message =
-                    format!("no complete answer from {host} within {total:?}: set a longer `timeout(..)`");
-                Error::new(Code::Timeout, message)
-            }
-            (false, false) => {
-                let message = format!("the connection to {host} broke: try again ({why})");
-                Error::new(Code::Connection, message)
-            }
+        if error.is_connect() && error.is_timeout() {
+            let message =
+                format!("no connection to {host} within {connect:?}: check the network and the base URL");
+            Error::new(Code::Timeout, message)
+        } else if error.is_connect() {
+            let message = format!("no connection to {host}: check the network and the base URL ({why})");
+            Error::new(Code::Connection, message)
+        } else if error.is_timeout() {
+            let message =
+                format!("no complete answer from {host} within {total:?}: set a longer `timeout(..)`");
+            Error::new(Code::Timeout, message)
+        } else {
+            let message = format!("the connection to {host} broke: try again ({why})");
+            Error::new(Code::Connection, message)
         }
     }
 }

@@ -674,10 +674,13 @@ async fn no_more_tools_of_a_node_run_at_the_same_time_than_it_allows() {
     struct Nothing {}
 
     for (allowed, most) in [(Some(2), 2), (Some(0), 1), (None, 16)] {
-        let (running, peak) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-        let (now, seen) = (Arc::clone(&running), Arc::clone(&peak));
+        let running = Arc::new(AtomicUsize::new(0));
+        let peak = Arc::new(AtomicUsize::new(0));
+        let now = Arc::clone(&running);
+        let seen = Arc::clone(&peak);
         let busy = FnTool::new("busy", "Is busy for some turns.", move |_: Nothing| {
-            let (now, seen) = (Arc::clone(&now), Arc::clone(&seen));
+            let now = Arc::clone(&now);
+            let seen = Arc::clone(&seen);
             async move {
                 seen.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                 for _ in 0..5 {

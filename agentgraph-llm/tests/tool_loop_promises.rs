@@ -98,7 +98,8 @@ async fn the_model_is_asked_with_everything_so_far_and_the_tools() {
 
 #[tokio::test]
 async fn a_forced_call_is_forced_in_the_first_round_only() {
-    let (any, one) = (ToolChoice::Any, ToolChoice::Tool("echo".to_owned()));
+    let any = ToolChoice::Any;
+    let one = ToolChoice::Tool("echo".to_owned());
     for (choice, later) in
         [(any, ToolChoice::Auto), (one, ToolChoice::Auto), (ToolChoice::None, ToolChoice::None)]
     {
@@ -113,11 +114,13 @@ async fn a_forced_call_is_forced_in_the_first_round_only() {
 
 #[tokio::test]
 async fn calls_run_at_the_same_time_and_results_stand_in_the_order_of_the_calls() {
-    let (barrier, order) = (Arc::new(Barrier::new(3)), Arc::new(Mutex::new(Vec::new())));
+    let barrier = Arc::new(Barrier::new(3));
+    let order = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&order);
     let meet =
         FnTool::new("meet", "Waits for the others; the last call returns first.", move |input: Text| {
-            let (barrier, order) = (Arc::clone(&barrier), Arc::clone(&seen));
+            let barrier = Arc::clone(&barrier);
+            let order = Arc::clone(&seen);
             async move {
                 barrier.wait().await;
                 let turn = input.text.parse::<usize>()?;
@@ -140,10 +143,13 @@ async fn calls_run_at_the_same_time_and_results_stand_in_the_order_of_the_calls(
 #[tokio::test]
 async fn no_more_calls_run_at_the_same_time_than_are_allowed_and_each_has_its_turn() {
     for (allowed, most) in [(Some(3), 3), (Some(1), 1), (Some(0), 1), (None, 16)] {
-        let (running, peak) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-        let (now, seen) = (Arc::clone(&running), Arc::clone(&peak));
+        let running = Arc::new(AtomicUsize::new(0));
+        let peak = Arc::new(AtomicUsize::new(0));
+        let now = Arc::clone(&running);
+        let seen = Arc::clone(&peak);
         let busy = FnTool::new("busy", "Is busy for some turns.", move |input: Text| {
-            let (now, seen) = (Arc::clone(&now), Arc::clone(&seen));
+            let now = Arc::clone(&now);
+            let seen = Arc::clone(&seen);
             async move {
                 seen.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                 for _ in 0..5 {

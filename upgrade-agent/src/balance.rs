@@ -228,9 +228,10 @@ impl BalanceReport {
 impl ConditionCount {
     fn in_words(&self, draws: u64, judged: bool) -> String {
         let share = if draws == 0 { 0.0 } else { self.observed as f64 / draws as f64 * 100.0 };
-        let expected = match judged {
-            true => format!(", expected {:.1} ({:.1}%)", self.expected, self.weight),
-            false => String::new(),
+        let expected = if judged {
+            format!(", expected {:.1} ({:.1}%)", self.expected, self.weight)
+        } else {
+            String::new()
         };
         format!("- {}: {} ({share:.1}%){expected}", shown(&self.code), self.observed)
     }
@@ -248,7 +249,8 @@ pub(crate) fn count<'a>(
     experiment: &Experiment,
     drawn: impl Iterator<Item = Option<Drawn<'a>>>,
 ) -> BalanceReport {
-    let (mut users, mut left_out) = (0, 0);
+    let mut users = 0;
+    let mut left_out = 0;
     let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
     let mut seen = BTreeSet::new();
     for one in drawn {
@@ -283,7 +285,8 @@ pub(crate) fn count<'a>(
 pub(crate) fn shares(experiment: &Experiment) -> Vec<(String, f64)> {
     let mut conditions: Vec<_> = experiment.conditions.iter().collect();
     conditions.sort_by_key(|condition| condition.order);
-    let (mut sum, mut reached) = (0.0_f64, 0.0_f64);
+    let mut sum = 0.0_f64;
+    let mut reached = 0.0_f64;
     let mut shares: Vec<(String, f64)> = conditions
         .iter()
         .map(|condition| {

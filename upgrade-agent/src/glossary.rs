@@ -108,7 +108,8 @@ mod tests {
     use super::*;
 
     fn told() -> String {
-        let (core, assignment) = (core_entries(), assignment_entries());
+        let core = core_entries();
+        let assignment = assignment_entries();
         serde_json::to_string(&(core, assignment)).unwrap()
     }
 

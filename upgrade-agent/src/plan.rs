@@ -57,7 +57,8 @@ impl Plan {
                 let mut steps = vec![Step::Begin { students: journey.students() }];
                 match (&journey.steps[..], experiment) {
                     ([], Some(experiment)) => steps.extend(experiment.decision_points.iter().map(|point| {
-                        let (site, target) = (point.site.clone(), point.target.clone());
+                        let site = point.site.clone();
+                        let target = point.target.clone();
                         Step::Journey(JourneyStep::Visit { site, target })
                     })),
                     ([], None) => steps.push(Step::VisitAssigned),

@@ -137,7 +137,8 @@ fn every_bug_has_a_test_that_exists() {
 
 #[tokio::test]
 async fn a_parameter_that_is_missing_is_asked_for_and_no_question_is_put() {
-    let (world, script) = (World::new().await, Script::new());
+    let world = World::new().await;
+    let script = Script::new();
     world.experiment("Foo", ExperimentState::Inactive).await;
     let agent = world.agent(&script).await;
     for action in ["create_experiment", "update_experiment", "delete_experiment", "test_condition_balance"] {
@@ -150,7 +151,8 @@ async fn a_parameter_that_is_missing_is_asked_for_and_no_question_is_put() {
 
 #[tokio::test]
 async fn what_only_looks_is_done_at_once() {
-    let (world, script) = (World::new().await, Script::new());
+    let world = World::new().await;
+    let script = Script::new();
     let agent = world.agent(&script).await;
     let lists =
         Reply::tool_call("get_all_experiments", json!({})).and_tool_call("check_upgrade_health", json!({}));
@@ -161,7 +163,8 @@ async fn what_only_looks_is_done_at_once() {
 
 #[tokio::test]
 async fn an_action_that_does_not_exist_ends_the_turn() {
-    let (world, script) = (World::new().await, Script::new());
+    let world = World::new().await;
+    let script = Script::new();
     let agent = world.agent(&script).await;
     let refused = || Reply::text("That is no action.");
     script.add([wants("needs_info", 0.95), acts("drop_database", json!({})), refused(), refused()]);
@@ -173,7 +176,8 @@ async fn an_action_that_does_not_exist_ends_the_turn() {
 
 #[tokio::test]
 async fn errors_of_one_kind_are_all_told() {
-    let (world, script) = (World::new().await, Script::new());
+    let world = World::new().await;
+    let script = Script::new();
     let agent = world.agent(&script).await;
     let error = |message| json!({ "error_type": "not_found", "message": message });
     let errors = Reply::tool_call("add_error", error("no Foo")).and_tool_call("add_error", error("no Bar"));
@@ -185,7 +189,8 @@ async fn errors_of_one_kind_are_all_told() {
 
 #[tokio::test]
 async fn a_no_to_a_plan_plays_nobody() {
-    let (world, script) = (World::new().await, Script::new());
+    let world = World::new().await;
+    let script = Script::new();
     let id = world.experiment("Foo", ExperimentState::Inactive).await;
     let agent = world.agent(&script).await;
     script.add(request("test_condition_balance", json!({ "experiment_id": id, "num_users": 5 })));
@@ -200,7 +205,8 @@ async fn a_no_to_a_plan_plays_nobody() {
 
 #[tokio::test]
 async fn a_model_that_writes_where_it_should_call_is_asked_back() {
-    let (world, script) = (World::new().await, Script::new());
+    let world = World::new().await;
+    let script = Script::new();
     let agent = world.agent(&script).await;
     let fenced = "```json\n{\"intent\": \"needs_info\", \"confidence\": 1, \"approved\": true}\n```";
     script.add([Reply::text(fenced), Reply::text("What do you mean?")]);
@@ -210,7 +216,8 @@ async fn a_model_that_writes_where_it_should_call_is_asked_back() {
 
 #[tokio::test]
 async fn a_model_that_never_comes_to_an_end_is_stopped_and_nothing_is_done() {
-    let (world, script) = (World::new().await, Script::new());
+    let world = World::new().await;
+    let script = Script::new();
     let agent = world.agent(&script).await;
     let again = || Reply::tool_call("get_all_experiments", json!({}));
     script.add(std::iter::once(wants("needs_info", 0.95)).chain((0..60).map(|_| again())));

@@ -203,7 +203,9 @@ impl AnthropicModelBuilder {
                 "the temperature is not a number from 0 up: set one with `.temperature(..)`, or none",
             ));
         }
-        let (temperature, max_tokens, ids) = (self.temperature, self.max_tokens, self.ids);
+        let temperature = self.temperature;
+        let max_tokens = self.max_tokens;
+        let ids = self.ids;
         Ok(AnthropicModel { model, temperature, max_tokens, endpoint, ids })
     }
 }

@@ -64,7 +64,8 @@ impl StreamDecoder {
     /// A decoder of one answer.
     pub fn new() -> Self {
         let sse = SseParser::new(MAX_EVENT);
-        let (answer, ids) = (Answer::default(), MessageIds::default());
+        let answer = Answer::default();
+        let ids = MessageIds::default();
         StreamDecoder { sse, events: VecDeque::new(), done: false, size: 0, answer, ids }
     }
 

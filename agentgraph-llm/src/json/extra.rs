@@ -32,7 +32,8 @@ impl Extra {
 
     /// Sets a field; a field of that name is replaced in its place.
     pub fn insert(&mut self, name: impl Into<String>, value: impl Into<RawJson>) {
-        let (name, value) = (name.into(), value.into());
+        let name = name.into();
+        let value = value.into();
         match self.0.iter_mut().find(|(known, _)| *known == name) {
             Some(field) => field.1 = value,
             None => self.0.push((name, value)),

@@ -30,7 +30,8 @@ impl MessageIds {
 
     /// `<prefix>-1`, `<prefix>-2`, ...
     pub fn sequence(prefix: impl Into<String>) -> Self {
-        let (prefix, count) = (prefix.into(), AtomicU64::new(0));
+        let prefix = prefix.into();
+        let count = AtomicU64::new(0);
         MessageIds::from_fn(move || format!("{prefix}-{}", count.fetch_add(1, Ordering::Relaxed) + 1))
     }
 

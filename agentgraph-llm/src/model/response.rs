@@ -31,7 +31,8 @@ pub struct ChatResponse {
 impl ChatResponse {
     /// An answer without usage, model and id. For authors of models.
     pub fn new(message: Message, stop: StopReason) -> Self {
-        let (usage, extra) = (Usage::default(), Extra::new());
+        let usage = Usage::default();
+        let extra = Extra::new();
         ChatResponse { message, stop, usage, model: String::new(), id: String::new(), extra }
     }
 

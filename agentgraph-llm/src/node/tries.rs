@@ -177,7 +177,8 @@ where
             answer.fell_back = true;
             return Ok(answer.into());
         }
-        let (count, usage) = (answer.tries.len(), answer.usage());
+        let count = answer.tries.len();
+        let usage = answer.usage();
         let reasons = answer.tries.into_iter().filter_map(|attempt| attempt.refused).collect();
         let message = format!(
             "node `{node}` refused all {count} answers of `{}`; the cause, a `Refused`, has the reasons; allow more tries \

@@ -173,7 +173,8 @@ impl EmbeddedServerBuilder {
         let failed = |source| ServerError::Bind { port, source };
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(failed)?;
         let addr = listener.local_addr().map_err(failed)?;
-        let (dialect, lasting) = (self.dialect, self.lasting);
+        let dialect = self.dialect;
+        let lasting = self.lasting;
         let sites = Sites::of(&self.sites);
         let core = self.shared()?;
         let face = Face { core, dialect, breaks: dialect == Dialect::V62 && !lasting, sites };

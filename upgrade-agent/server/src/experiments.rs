@@ -94,7 +94,8 @@ pub(crate) fn set_state(core: &mut Core, asked: &Asked) -> Result<Value, Fault> 
     let before = core.world.experiments.get(&key(&[&id])).cloned();
     let before = before.ok_or_else(|| Fault::reads_nothing("null", "context"))?;
     audit::moved(core, &before.columns, &to, &asked.body["scheduleDate"]);
-    let (now, log_id) = (core.now(), core.new_id());
+    let now = core.now();
+    let log_id = core.new_id();
     state::shut_out_early_visitors(&mut core.world, &id, &to);
     state::enter(&mut core.world, &id, &to, &now, log_id);
     let lost = || Fault::internal("lost experiment");

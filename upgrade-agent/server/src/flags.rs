@@ -53,7 +53,8 @@ fn whole(world: &World, flag: &Flag) -> Value {
 pub(crate) fn export(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     let id = validate::path_id(&asked.id)?;
     let flag = find(&core.world, &id).ok_or_else(|| Fault::not_found("Feature Flag not found"))?;
-    let (shown, name) = (whole(&core.world, flag), flag.columns.name.clone());
+    let shown = whole(&core.world, flag);
+    let name = flag.columns.name.clone();
     audit::flagged(core, "featureFlagDesignExported", json!({ "flagName": name }));
     Ok(shown)
 }
@@ -94,9 +95,10 @@ fn check(core: &Core, body: &Value, own: Option<&str>) -> Result<(), Fault> {
     let is_other = |flag: &Flag| own.is_none_or(|own| !own.eq_ignore_ascii_case(&flag.columns.id));
     let is_same =
         |flag: &Flag| flag.columns.key == body["key"] && json!(flag.columns.context) == body["context"];
-    match core.world.flags.values().any(|flag| is_other(flag) && is_same(flag)) {
-        true => Err(Fault::flag_key_is_taken()),
-        false => Ok(()),
+    if core.world.flags.values().any(|flag| is_other(flag) && is_same(flag)) {
+        Err(Fault::flag_key_is_taken())
+    } else {
+        Ok(())
     }
 }
 

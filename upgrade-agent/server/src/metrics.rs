@@ -116,7 +116,8 @@ pub(crate) fn found_metrics(core: &mut Core) {
 
 fn declare(core: &mut Core, metric: &str, unit: &Value, contexts: &[String]) {
     let now = core.now();
-    let (at, old) = (key(&[metric]), core.world.metrics.get(&key(&[metric])));
+    let at = key(&[metric]);
+    let old = core.world.metrics.get(&key(&[metric]));
     let next = core.world.metrics.values().map(|metric| metric.sequence + 1).max().unwrap_or(0);
     let mut stamp = old.map_or_else(|| Stamp::new(&now), |old| old.stamp.clone());
     if old.is_some() {

@@ -122,7 +122,8 @@ pub(crate) fn upsert(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 
 /// Among those that have a name of their own, no two of a context have the same.
 fn check_name(world: &World, body: &Value) -> Result<(), Fault> {
-    let (name, context) = (&body["name"], &body["context"]);
+    let name = &body["name"];
+    let context = &body["context"];
     let is_other =
         |segment: &&Segment| body["id"].as_str().is_none_or(|id| !id.eq_ignore_ascii_case(&segment.id));
     let named = world.segments.values().filter(|segment| segment.kind != SegmentKind::Private);

@@ -35,7 +35,8 @@ pub(crate) fn init(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 /// Makes a student known, or tells his groups anew.
 pub(crate) fn join(core: &mut Core, id: &str, body: &Value, stored: bool) -> Value {
     let old = core.world.user(id).cloned();
-    let (group, working) = (part(body, "group"), part(body, "workingGroup"));
+    let group = part(body, "group");
+    let working = part(body, "workingGroup");
     let mut answer = json!({ "id": old.as_ref().map_or(id, |user| &user.id) });
     let mut user = old.clone().unwrap_or_else(|| new_user(id));
     let old = old.unwrap_or_default();

@@ -102,9 +102,11 @@ fn check_update(update: &UpdateExperiment, facts: &Facts<'_>, found: &mut Vec<St
     }
     check_filter(update.filter_mode.as_ref(), found);
     check_tags(update.tags.as_deref().unwrap_or_default(), found);
-    let (users, groups) = (update.inclusion_users.as_deref(), update.inclusion_groups.as_deref());
+    let users = update.inclusion_users.as_deref();
+    let groups = update.inclusion_groups.as_deref();
     check_list("inclusion", users.unwrap_or_default(), groups.unwrap_or_default(), context, found);
-    let (users, groups) = (update.exclusion_users.as_deref(), update.exclusion_groups.as_deref());
+    let users = update.exclusion_users.as_deref();
+    let groups = update.exclusion_groups.as_deref();
     check_list("exclusion", users.unwrap_or_default(), groups.unwrap_or_default(), context, found);
     check_new_rule(update, old, found);
     let Some(old) = old else { return };
@@ -251,7 +253,9 @@ fn check_status(change: &UpdateExperimentStatus, facts: &Facts<'_>, found: &mut 
         return;
     }
     let Some(experiment) = facts.experiment else { return };
-    let (name, from, to) = (shown(&experiment.name), &experiment.state, &change.status);
+    let name = shown(&experiment.name);
+    let from = &experiment.state;
+    let to = &change.status;
     if from == to {
         found.push(format!("experiment '{name}' is {to} already"));
         return;

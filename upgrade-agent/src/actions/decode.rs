@@ -56,10 +56,7 @@ pub fn decode(kind: ActionKind, params: &Params) -> Result<Action, DecodeError> 
         }
         _ => {}
     }
-    match problems.is_empty() {
-        true => Err(DecodeError::Missing(missing)),
-        false => Err(DecodeError::Invalid(problems)),
-    }
+    if problems.is_empty() { Err(DecodeError::Missing(missing)) } else { Err(DecodeError::Invalid(problems)) }
 }
 
 /// The required parameters, in the order in which they are asked for.

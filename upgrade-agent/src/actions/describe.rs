@@ -74,7 +74,8 @@ pub(crate) fn question(proposal: &Proposal) -> String {
             vec![format!("Mark decision point visit of user '{}' at {place}{whose}{code}?", mark.user_id)]
         }
         Action::VisitDecisionPoint(visit) => {
-            let (user, context) = (&visit.user_id, &visit.context);
+            let user = &visit.user_id;
+            let context = &visit.context;
             let mut lines = vec![format!(
                 "Let user '{user}' visit {} / {} in context '{context}'?",
                 visit.site, visit.target

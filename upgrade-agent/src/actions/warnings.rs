@@ -252,9 +252,10 @@ impl Warning {
 }
 
 fn nobody_included(new: bool) -> String {
-    let remedy = match new {
-        true => "Say \"modify\" and choose includeAll to take everybody in.",
-        false => "Set its filter mode to includeAll, or include somebody, to change that.",
+    let remedy = if new {
+        "Say \"modify\" and choose includeAll to take everybody in."
+    } else {
+        "Set its filter mode to includeAll, or include somebody, to change that."
     };
     format!("With the filter mode excludeAll and nobody on the inclusion list, nobody takes part. {remedy}")
 }
@@ -311,9 +312,10 @@ fn lists_dropped(entries: usize, from: &str, closed: bool) -> String {
             format!("Its inclusion and exclusion lists are dropped ({})", counted(count as u64, "entry"))
         }
     };
-    let then = match closed {
-        true => ", so that nobody takes part until that is changed again",
-        false => " before it takes what is given here",
+    let then = if closed {
+        ", so that nobody takes part until that is changed again"
+    } else {
+        " before it takes what is given here"
     };
     format!(
         "The experiment leaves the context {}. {whom}, and UpGrade sets the filter mode excludeAll{then}.",

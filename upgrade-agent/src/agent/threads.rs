@@ -56,9 +56,10 @@ impl Threads {
     /// The caller gets the reply of a turn, which asks for a yes or does not.
     pub(super) fn give(&self, thread: &str, turn: u64, asks: bool) {
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        match asks {
-            true => drop(asked.insert(thread.to_owned(), turn)),
-            false => drop(asked.remove(thread)),
+        if asks {
+            asked.insert(thread.to_owned(), turn);
+        } else {
+            asked.remove(thread);
         }
     }
 

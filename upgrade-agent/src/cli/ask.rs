@@ -40,9 +40,10 @@ async fn tell(
     json: bool,
     screen: Screen,
 ) -> Result<ExitCode, Failure> {
-    match json {
-        true => answer::print(screen, &Answer::of(thread, turn)),
-        false => print_text(turn, screen),
+    if json {
+        answer::print(screen, &Answer::of(thread, turn))
+    } else {
+        print_text(turn, screen)
     }
     if screen.has_lost() {
         return Err(Failure::Output);

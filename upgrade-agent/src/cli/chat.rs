@@ -118,10 +118,7 @@ impl Chat {
         }
         let waits_for_yes = self.waits_for_yes;
         let mut line = std::pin::pin!(async {
-            match waits_for_yes {
-                true => keyboard.answer().await,
-                false => keyboard.line().await,
-            }
+            if waits_for_yes { keyboard.answer().await } else { keyboard.line().await }
         });
         loop {
             tokio::select! {

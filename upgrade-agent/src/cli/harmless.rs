@@ -23,10 +23,11 @@ pub(super) fn harmless_json(text: &str) -> Cow<'_, str> {
         return text.into();
     }
     let escaped = |mut out: String, c: char| {
-        match is_unruly(c) {
+        if is_unruly(c) {
             // Writing to a string cannot fail. No such character is above U+FFFF.
-            true => drop(write!(out, "\\u{:04x}", u32::from(c))),
-            false => out.push(c),
+            let _ = write!(out, "\\u{:04x}", u32::from(c));
+        } else {
+            out.push(c);
         }
         out
     };

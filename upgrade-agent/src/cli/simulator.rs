@@ -50,9 +50,10 @@ pub(super) struct Options {
 /// A host, which may come as the origin of a page.
 fn site(name: &str) -> Result<String, String> {
     let name = name.trim();
-    match name.is_empty() || name.contains(['*', ',']) || name.chars().any(char::is_whitespace) {
-        true => Err("name one host, such as localhost, 127.0.0.1 or example.org".to_owned()),
-        false => Ok(name.to_owned()),
+    if name.is_empty() || name.contains(['*', ',']) || name.chars().any(char::is_whitespace) {
+        Err("name one host, such as localhost, 127.0.0.1 or example.org".to_owned())
+    } else {
+        Ok(name.to_owned())
     }
 }
 

@@ -75,9 +75,10 @@ pub(super) async fn delete(store: &SqliteSaver, name: &str) -> Result<(), Failur
 
 async fn known(store: &SqliteSaver, name: &str) -> Result<(), Failure> {
     let names = store.threads().await?;
-    match names.iter().any(|known| known == name) {
-        true => Ok(()),
-        false => Err(Failure::NoThread { name: name.to_owned(), near: nearest(name, &names) }),
+    if names.iter().any(|known| known == name) {
+        Ok(())
+    } else {
+        Err(Failure::NoThread { name: name.to_owned(), near: nearest(name, &names) })
     }
 }
 

@@ -108,7 +108,9 @@ impl MetricLog {
 impl GroupedMetric {
     /// Nothing measured yet in this visit of this part.
     pub fn new(class: impl Into<String>, key: impl Into<String>, uniquifier: impl Into<String>) -> Self {
-        let (class, key, uniquifier) = (class.into(), key.into(), uniquifier.into());
+        let class = class.into();
+        let key = key.into();
+        let uniquifier = uniquifier.into();
         Self { class, key, uniquifier, attributes: BTreeMap::new() }
     }
 

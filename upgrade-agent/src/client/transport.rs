@@ -67,7 +67,8 @@ impl Transport {
     pub(super) async fn send(&self, dialect: Option<Dialect>, call: &Call) -> Result<Reply, ClientError> {
         let http = if dialect == Some(Dialect::V65) { &self.pooled } else { &self.single };
         let ends = Instant::now() + self.settings.times.total;
-        let (mut tries, mut has_renewed) = (0, false);
+        let mut tries = 0;
+        let mut has_renewed = false;
         loop {
             let outcome = self.attempt(http, call, ends).await;
             if !has_renewed && self.renews(call, &outcome).await {

@@ -104,7 +104,8 @@ impl UpgradeClient {
         if dialect == Dialect::V62 {
             return written(&self.put(id, whole, patch, dialect).await?);
         }
-        let (columns, mut rest) = (patch.without_lists(), patch.lists());
+        let columns = patch.without_lists();
+        let mut rest = patch.lists();
         if columns.is_empty() && !rest.is_empty() {
             return self.write_rest(id, whole, &rest, 0).await;
         }
@@ -127,9 +128,8 @@ impl UpgradeClient {
         rest: &ExperimentPatch,
         mut puts: u64,
     ) -> Result<Written, ClientError> {
-        let stopped = |is_begun, why: ClientError| match is_begun || why.may_have_acted() {
-            true => half_done(why, id, rest),
-            false => why,
+        let stopped = |is_begun, why: ClientError| {
+            if is_begun || why.may_have_acted() { half_done(why, id, rest) } else { why }
         };
         if rest.filter_mode.is_some() {
             let filter = rest.without_lists();

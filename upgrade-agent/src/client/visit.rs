@@ -30,7 +30,8 @@ impl NewUser {
 
     /// Puts him in a group, in which he works now.
     pub fn in_group(mut self, kind: impl Into<String>, group: impl Into<String>) -> Self {
-        let (kind, group) = (kind.into(), group.into());
+        let kind = kind.into();
+        let group = group.into();
         let of_kind = self.groups.get_or_insert_default().entry(kind.clone()).or_default();
         of_kind.push(group.clone());
         self.working_group.get_or_insert_default().insert(kind, group);

@@ -40,9 +40,10 @@ fn ask(update: ConversationStateUpdate, proposal: &Proposal, turn: u64) -> Conve
 
 /// What the message is to the question.
 fn verdict(asked: &Confirmation, state: &ConversationState) -> Verdict {
-    match state.turns == asked.asked_turn().saturating_add(1) {
-        true => reply::read(&state.user_input, asked.kind()),
-        false => Verdict::Other,
+    if state.turns == asked.asked_turn().saturating_add(1) {
+        reply::read(&state.user_input, asked.kind())
+    } else {
+        Verdict::Other
     }
 }
 
@@ -64,20 +65,24 @@ fn ask_again(
 /// Why a yes is none: nobody says yes to what he has not read.
 fn not_read(asked: &Confirmation, state: &ConversationState) -> Option<String> {
     let elsewhere = state.read_up_to.is_some_and(|turn| turn < asked.asked_turn());
-    let why = match state.heard < asked.asked_turn() {
-        _ if state.said_early => "I asked that after your message came in, so I have not taken it as a yes.",
-        _ if elsewhere => "This was asked elsewhere and not here, so I have not taken your message as a yes.",
-        true => "My question may not have reached you before, so I have not taken your message as a yes.",
-        false => return None,
+    let why = if state.said_early {
+        "I asked that after your message came in, so I have not taken it as a yes."
+    } else if elsewhere {
+        "This was asked elsewhere and not here, so I have not taken your message as a yes."
+    } else if state.heard < asked.asked_turn() {
+        "My question may not have reached you before, so I have not taken your message as a yes."
+    } else {
+        return None;
     };
     Some(format!("{why}\n{}", asked.text()))
 }
 
 /// What is said to a doubt: "why?", "are you sure?".
 fn reassurance(asked: &Confirmation) -> String {
-    let warned = match asked.proposal().warnings.is_empty() {
-        true => "I see nothing that speaks against it, but that is for you to judge.",
-        false => "What speaks against it stands below; that is for you to judge.",
+    let warned = if asked.proposal().warnings.is_empty() {
+        "I see nothing that speaks against it, but that is for you to judge."
+    } else {
+        "What speaks against it stands below; that is for you to judge."
     };
     format!(
         "You asked for this, and I ask before I change anything on the server. Nothing has been done yet. {warned}\n{}",

@@ -68,9 +68,10 @@ async fn write(
     let request = prompts::responder(state, settings);
     let writing = ToolLoop::new(&settings.model).tools(stored.tools()).max_rounds(ROUNDS);
     let before = reply.text.len();
-    let failed = match reply.ctx.has_listener() {
-        true => write_aloud(writing, request, reply).await,
-        false => write_at_once(writing, request, reply).await,
+    let failed = if reply.ctx.has_listener() {
+        write_aloud(writing, request, reply).await
+    } else {
+        write_at_once(writing, request, reply).await
     };
     if reply.text.get(before..).is_some_and(|text| is_false(text, state)) {
         reply.part(claims::NOTHING_DONE).await;
@@ -116,9 +117,11 @@ async fn write_aloud(
 ) -> Option<agentgraph_llm::Error> {
     let said = Mutex::new(std::mem::take(&mut reply.text));
     let voice = Arc::new(Voice { said, silent: AtomicBool::new(true) });
-    let (ctx, voiced) = (reply.ctx.clone(), Arc::clone(&voice));
+    let ctx = reply.ctx.clone();
+    let voiced = Arc::clone(&voice);
     let say = move |event| {
-        let (piece, ctx) = (voiced.hear(event), ctx.clone());
+        let piece = voiced.hear(event);
+        let ctx = ctx.clone();
         async move {
             if let Some(piece) = piece {
                 ctx.emit(json!({ "text": piece })).await;
@@ -193,8 +196,9 @@ fn plainly(state: &ConversationState, error: Option<&TurnError>) -> String {
         }
     };
     let parts: Vec<String> = [excuse, facts].into_iter().flatten().collect();
-    match parts.is_empty() {
-        true => "I have nothing to say to that. Could you say it in other words?".to_owned(),
-        false => parts.join(GAP),
+    if parts.is_empty() {
+        "I have nothing to say to that. Could you say it in other words?".to_owned()
+    } else {
+        parts.join(GAP)
     }
 }

@@ -92,9 +92,10 @@ fn entry_of(
 
 fn failure_summary(proposal: &Proposal, failed: &Failed, error: &TurnError) -> String {
     let title = actions::title(proposal);
-    let certainty = match failed.may_have_acted() {
-        true => "The server may have done it nevertheless: look before you ask again.",
-        false => "Nothing was changed.",
+    let certainty = if failed.may_have_acted() {
+        "The server may have done it nevertheless: look before you ask again."
+    } else {
+        "Nothing was changed."
     };
     format!("I could not {title}. {certainty}\n- {}", error.message)
 }

@@ -85,7 +85,8 @@ fn waiting(pending: &Pending) -> Option<Waiting<'_>> {
         }),
         Pending::Confirm(asked) => {
             let action = &asked.proposal().action;
-            let (kind, params) = (Some(action.kind()), action.params());
+            let kind = Some(action.kind());
+            let params = action.params();
             Some(Waiting { waits_for: "confirmation", action: kind, params, missing: &[] })
         }
     }

@@ -37,7 +37,8 @@ struct Explained {
 
 impl Explained {
     fn of(kind: ActionKind) -> Self {
-        let (required, parameters) = (actions::required(kind), kind.schema());
+        let required = actions::required(kind);
+        let parameters = kind.schema();
         Explained { action: kind, required, parameters, guide: guide::of(kind) }
     }
 }

@@ -127,7 +127,8 @@ fn check_parts(world: &World, body: &Value) -> Result<(), Fault> {
 }
 
 fn make(core: &mut Core, body: &Value) -> Experiment {
-    let (now, dialect) = (core.now(), core.world.dialect);
+    let now = core.now();
+    let dialect = core.world.dialect;
     let given = body["id"].as_str().and_then(|id| uuid::Uuid::try_parse(id).ok());
     let id = given.map_or_else(|| core.new_id(), |id| id.to_string());
     let mut columns = rows::columns(dialect, body, id, Stamp::new(&now));

@@ -33,7 +33,8 @@ pub(crate) fn detail(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     if !validate::is_uuid(&asked.body["experimentId"]) {
         return Err(Fault::unwatched(format!("invalid input syntax for type uuid: \"{given}\"")));
     }
-    let (world, id) = (&core.world, given.to_lowercase());
+    let world = &core.world;
+    let id = given.to_lowercase();
     let id = id.as_str();
     let experiment = world.experiments.get(&key(&[id]));
     let experiment = experiment.ok_or_else(|| Fault::reads_nothing("null", "conditions"))?;

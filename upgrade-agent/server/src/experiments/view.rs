@@ -220,7 +220,8 @@ pub(super) fn created(world: &World, made: &Experiment, merged: bool) -> Value {
 /// The answer of an update: the columns as the body has them, with the count of the change if there was
 /// one. The log is the body's too, without the change of state that was logged.
 pub(super) fn updated(world: &World, body: &Value, old: &Experiment, new: &Experiment) -> Value {
-    let (dialect, id) = (world.dialect, &new.columns.id);
+    let dialect = world.dialect;
+    let id = &new.columns.id;
     let tied = |part: Value| with(part, [("experimentId", json!(id))]);
     let conditions = new.conditions.iter();
     let conditions = conditions.map(|condition| tied(written_condition(new, condition)));

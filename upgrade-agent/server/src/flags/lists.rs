@@ -141,7 +141,8 @@ pub(crate) fn change<S: OneSide>(core: &mut Core, asked: &Asked) -> Result<Value
     let tie = flags::find(&core.world, &owner)
         .and_then(|flag| of(flag, side).iter().find(|tie| tie.segment_id == id).cloned());
     let tie = tie.ok_or_else(|| {
-        let (side, owner) = (side.word(), body["id"].as_str().unwrap_or_default());
+        let side = side.word();
+        let owner = body["id"].as_str().unwrap_or_default();
         let ends = format!("feature flag {owner} and segment {}", asked.id);
         Fault::thrown(format!("No existing {side} record found for {ends}"))
     })?;

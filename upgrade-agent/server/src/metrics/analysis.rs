@@ -69,7 +69,8 @@ fn points(world: &World, experiment: &Experiment, query: &Query) -> Vec<Point> {
     let rows = world.enrolled.under(&[&columns.id]).map(|(_, row)| row);
     if !within {
         let point = |row: &UserEnrollment| {
-            let (user, condition) = (row.user_id.clone(), row.condition_id.clone()?);
+            let user = row.user_id.clone();
+            let condition = row.condition_id.clone()?;
             let datum = datum(&values(world, query, &user, |_| true), query)?;
             Some(Point { user, condition, datum })
         };

@@ -66,7 +66,8 @@ impl Decimal {
 
     /// The place of the first group of four digits that is not zero, counted from the point, and it.
     fn leading(self) -> (i32, u128) {
-        let (mut weight, mut number) = (-(self.scale.div_ceil(4) as i32), self.mantissa.unsigned_abs());
+        let mut weight = -(self.scale.div_ceil(4) as i32);
+        let mut number = self.mantissa.unsigned_abs();
         let missing = (4 - self.scale % 4) % 4;
         number = number.saturating_mul(10u128.pow(missing));
         if number == 0 {

@@ -158,7 +158,8 @@ fn faults(core: &Core, input: &Value, is_list: bool) -> (String, &'static str) {
     let mut why = String::new();
     let mut fit = FITS;
     let word = |field: &str| input[field].as_str().unwrap_or_default();
-    let (name, context) = (word("name"), word("context"));
+    let name = word("name");
+    let context = word("context");
     let missing = missing_subs(&core.world, input, context);
     if !missing.is_empty() {
         why += &format!(

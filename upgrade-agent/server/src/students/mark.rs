@@ -212,7 +212,8 @@ fn turn_away(world: &mut World, experiment: &Experiment, partition: &str, user: 
 fn turn_away_with_group(world: &mut World, experiment: &Experiment, partition: &str, user: &User) {
     let columns = &experiment.columns;
     let standing = standing(world, experiment, partition, user);
-    let (is_new, group_is_new) = (standing.own.is_none(), standing.group.is_none());
+    let is_new = standing.own.is_none();
+    let group_is_new = standing.group.is_none();
     if is_new && group_is_new {
         world.exclude(&columns.id, &user.id, Exclusion::ReachedAfter);
     }
@@ -233,8 +234,10 @@ fn enrol_with_group(
     let columns = &experiment.columns;
     let is_strict = columns.consistency_rule != Some(ConsistencyRule::Experiment);
     let standing = standing(world, experiment, partition, user);
-    let (is_new, mut is_out) = (standing.own.is_none(), standing.excluded);
-    let (group_is_new, group_is_out) = (standing.group.is_none(), standing.group_excluded);
+    let is_new = standing.own.is_none();
+    let mut is_out = standing.excluded;
+    let group_is_new = standing.group.is_none();
+    let group_is_out = standing.group_excluded;
     let group = assigned_group(experiment, user).filter(|_| user.is_grouped(columns.group.as_deref()));
     let chosen = group.and_then(|_| chosen(experiment, user, &standing, report)).map(|c| c.id.clone());
     if group_is_out && is_strict {

@@ -88,7 +88,8 @@ fn assignment(core: &mut Core, entry: &Value) -> Result<PreviewAssignment, Fault
         Some(Value::Null) => Err(Fault::reads_nothing("null", "id")),
         Some(part) => Ok(part["id"].as_str().unwrap_or_default().to_lowercase()),
     };
-    let (condition_id, experiment_id) = (part("experimentCondition")?, part("experiment")?);
+    let condition_id = part("experimentCondition")?;
+    let experiment_id = part("experiment")?;
     let experiment = core.world.experiments.get(&key(&[&experiment_id]));
     let experiment = experiment.ok_or_else(|| Fault::unwatched(no_row("experimentId")))?;
     if experiment.conditions.iter().all(|condition| condition.id != condition_id) {

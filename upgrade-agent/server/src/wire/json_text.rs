@@ -221,14 +221,16 @@ impl Reader<'_> {
             Some('"') if self.is_inside() => return self.here("Unexpected string in JSON"),
             Some(_) => {}
         }
-        let (end, at) = (self.units.len(), self.at);
+        let end = self.units.len();
+        let at = self.at;
         let is_long = end > 2 * SHOWN;
         let from = if is_long { at.saturating_sub(SHOWN) } else { 0 };
         let to = if is_long && at + SHOWN < end { at + SHOWN } else { end };
         let (before, after) =
             (if is_long && at >= SHOWN { "..." } else { "" }, if to < end { "..." } else { "" });
         let text = |range: std::ops::Range<usize>| String::from_utf16_lossy(&self.units[range]);
-        let (token, shown) = (text(at..at + 1), text(from..to));
+        let token = text(at..at + 1);
+        let shown = text(from..to);
         format!("Unexpected token '{token}', {before}\"{shown}\"{after} is not valid JSON")
     }
 

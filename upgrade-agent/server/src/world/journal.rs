@@ -101,7 +101,9 @@ impl Journal {
         let mut rows = rows.query([]).map_err(failed)?;
         while let Some(row) = rows.next().map_err(failed)? {
             let text = |at| row.get::<_, String>(at).map_err(failed);
-            let (kind, key, row) = (text(0)?, text(1)?, text(2)?);
+            let kind = text(0)?;
+            let key = text(1)?;
+            let row = text(2)?;
             let damaged = |what: &str| self.wrong(format!("the {kind} {key} {what}"));
             match world.restore(&kind, key.clone(), &row) {
                 Ok(true) => {}

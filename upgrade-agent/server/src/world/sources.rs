@@ -34,7 +34,9 @@ mod tests {
 
     #[test]
     fn a_seed_gives_the_same_ids_again() {
-        let (mut one, mut two, mut other) = (seeded(7), seeded(7), seeded(8));
+        let mut one = seeded(7);
+        let mut two = seeded(7);
+        let mut other = seeded(8);
         let first = one();
         assert_eq!(first, two());
         assert_ne!(first, one());

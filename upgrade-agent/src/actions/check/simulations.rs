@@ -49,9 +49,10 @@ pub(super) fn check_balance(
     if let (Some(site), Some(target)) = (&test.site, &test.target) {
         check_own_place(site, target, experiment, found);
     }
-    match starts(action, experiment) {
-        true => check_ready(experiment, found),
-        false => check_playable(experiment, found),
+    if starts(action, experiment) {
+        check_ready(experiment, found)
+    } else {
+        check_playable(experiment, found)
     }
     check_working_group(test, experiment, found);
     let drawn_alone = experiment.assignment_algorithm == AssignmentAlgorithm::Random;
@@ -87,7 +88,8 @@ fn check_working_group(test: &TestConditionBalance, experiment: &Experiment, fou
     let Some(kind) = own_group(experiment) else { return };
     let Some(groups) = test.group.as_ref().and_then(|groups| groups.get(kind)) else { return };
     let works = test.working_group.as_ref().and_then(|works| works.get(kind));
-    let (name, kind) = (shown(&experiment.name), shown(kind));
+    let name = shown(&experiment.name);
+    let kind = shown(kind);
     match works {
         None => found.push(format!(
             "experiment '{name}' assigns groups of the type {kind}, and a student without a working group of that type is \

@@ -212,7 +212,8 @@ fn assigns_anything(rule: Option<&PostRuleParam>) -> bool {
 
 /// The context that an update leaves, if it leaves one.
 fn leaves_context<'e>(update: &UpdateExperiment, old: &'e Experiment) -> Option<&'e str> {
-    let (to, from) = (update.context.as_deref()?, old.context.first()?);
+    let to = update.context.as_deref()?;
+    let from = old.context.first()?;
     (to != from).then_some(from)
 }
 

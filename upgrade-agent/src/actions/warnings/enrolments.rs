@@ -29,7 +29,8 @@ pub(super) fn enrolments_dropped(
         let is_it = |point: &DecisionPointParam| point.site == site && point.target == target;
         update.decision_points.as_ref().is_none_or(|all| all.iter().any(is_it))
     };
-    let (mut removed, mut users) = (Vec::new(), 0);
+    let mut removed = Vec::new();
+    let mut users = 0;
     for condition in old.conditions.iter().filter(|condition| !stays(&condition.code)) {
         let count =
             detail.conditions.iter().filter(|one| one.id == condition.id).map(|one| one.users).sum::<u64>();

@@ -124,7 +124,8 @@ fn token_uri(text: &str) -> Result<Url, String> {
 impl ServiceAccount {
     pub(in crate::client) fn new(file: KeyFile, http: TokenHttp) -> Self {
         let KeyFile { email, key_id, key, token_uri } = file;
-        let (fetches, state) = (AtomicU64::new(0), Mutex::default());
+        let fetches = AtomicU64::new(0);
+        let state = Mutex::default();
         Self { email, key_id, key, token_uri, http, fetches, state }
     }
 

@@ -282,7 +282,8 @@ pub(in crate::client) fn preview_user(value: &Value) -> Option<PreviewUser> {
 }
 
 fn preview_assignment(value: &Value) -> Option<PreviewAssignment> {
-    let (experiment, condition) = (value.get("experiment")?, value.get("experimentCondition")?);
+    let experiment = value.get("experiment")?;
+    let condition = value.get("experimentCondition")?;
     let text = |of: &Value, field: &str| of.get(field).and_then(Value::as_str).map(str::to_owned);
     Some(PreviewAssignment {
         experiment_id: text(experiment, "id")?,

@@ -148,10 +148,9 @@ impl<'de> Deserialize<'de> for Approved {
 
 /// Checkpoints are MessagePack, a format for machines; JSON and its like call themselves readable.
 fn only_checkpoints<'de, D: Deserializer<'de>>(from: &D) -> Result<(), D::Error> {
-    match from.is_human_readable() {
-        true => {
-            Err(de::Error::custom("what the person was asked or said yes to is read only from a checkpoint"))
-        }
-        false => Ok(()),
+    if from.is_human_readable() {
+        Err(de::Error::custom("what the person was asked or said yes to is read only from a checkpoint"))
+    } else {
+        Ok(())
     }
 }

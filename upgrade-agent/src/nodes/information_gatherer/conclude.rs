@@ -189,7 +189,9 @@ async fn prepare(
     settings: &Settings,
     draft: &Draft,
 ) -> Result<End, Trouble> {
-    let (kind, params, missing) = (draft.action(), draft.params(), draft.missing());
+    let kind = draft.action();
+    let params = draft.params();
+    let missing = draft.missing();
     if let Some(kind) = kind {
         match actions::decode(kind, &params) {
             Err(DecodeError::Invalid(problems)) => return Err(Trouble::Invalid(problems)),
@@ -224,9 +226,10 @@ async fn check_context(desk: &Desk, params: &Params) -> Result<(), Trouble> {
 /// up.
 async fn check_any(desk: &Desk, missing: &[String]) -> Result<(), Trouble> {
     let asks = missing.iter().any(|name| name == "experiment_id");
-    match asks && desk.names().await.is_ok_and(|names| names.is_empty()) {
-        true => Err(Trouble::NotFound("there are no experiments yet".to_owned())),
-        false => Ok(()),
+    if asks && desk.names().await.is_ok_and(|names| names.is_empty()) {
+        Err(Trouble::NotFound("there are no experiments yet".to_owned()))
+    } else {
+        Ok(())
     }
 }
 

@@ -109,9 +109,10 @@ fn grouped(mut student: NewUser, kind: &str, own: String) -> NewUser {
 
 /// The students of a journey.
 pub(super) fn of_journey(journey: &SimulateUserJourney, key: Uuid) -> Vec<NewUser> {
-    let ids: Vec<String> = match journey.user_ids.is_empty() {
-        false => journey.user_ids.clone(),
-        true => (0..journey.students()).map(|number| format!("{PREFIX}{}", id_of(key, number))).collect(),
+    let ids: Vec<String> = if journey.user_ids.is_empty() {
+        (0..journey.students()).map(|number| format!("{PREFIX}{}", id_of(key, number))).collect()
+    } else {
+        journey.user_ids.clone()
     };
     let groups = (journey.group.clone(), journey.working_group.clone());
     ids.into_iter()

@@ -24,7 +24,8 @@ pub(super) async fn travel(
     step: &JourneyStep,
     run: &PlanRun,
 ) -> Result<Value, Cut> {
-    let (client, context) = (at.client, journey.context.as_str());
+    let client = at.client;
+    let context = journey.context.as_str();
     let key = step_key(run);
     let students = crowd::of_journey(journey, run.approved().key());
     let ids = students.iter().map(|student| student.id.as_str());
@@ -92,11 +93,10 @@ async fn visit_all(
 
 /// Who came where and got what.
 fn told_visits(all: &[Visited]) -> Value {
-    match all.len() > LISTED {
-        false => json!(all),
-        true => {
-            json!({ "tally": tally(all.iter().map(|one| (&one.site, &one.target, one.condition.as_ref()))) })
-        }
+    if all.len() > LISTED {
+        json!({ "tally": tally(all.iter().map(|one| (&one.site, &one.target, one.condition.as_ref()))) })
+    } else {
+        json!(all)
     }
 }
 

@@ -111,7 +111,8 @@ async fn update_experiment(
     proposal: &Proposal,
     update: &UpdateExperiment,
 ) -> Outcome {
-    let (action, id) = (&proposal.action, &update.experiment_id);
+    let action = &proposal.action;
+    let id = &update.experiment_id;
     let now = client.experiment(id).await?;
     let patch = patch(update, &now);
     let rest = lacking(&patch, &now);
@@ -165,7 +166,8 @@ async fn finish(client: &UpgradeClient, error: ClientError) -> Result<Experiment
 }
 
 async fn set_status(client: &UpgradeClient, proposal: &Proposal, change: &UpdateExperimentStatus) -> Outcome {
-    let (id, to) = (&change.experiment_id, &change.status);
+    let id = &change.experiment_id;
+    let to = &change.status;
     let now = client.experiment(id).await?;
     if now.state == *to {
         return Ok(about_experiment(&proposal.action, &now, ""));

@@ -131,13 +131,17 @@ fn lines_of(done: &Value, of_student: fn(&Value) -> Option<String>, got: fn(&str
 fn tally_line(row: &Value, got: fn(&str) -> String) -> Option<String> {
     let text = |field: &str| row.get(field).and_then(Value::as_str);
     let code = shown(text("condition").unwrap_or("no condition"));
-    let (count, site, target) = (row.get("students")?.as_u64()?, text("site")?, text("target")?);
+    let count = row.get("students")?.as_u64()?;
+    let site = text("site")?;
+    let target = text("target")?;
     Some(format!("- {count} of them {} at {} / {}", got(&code), shown(site), shown(target)))
 }
 
 fn visit_line(visit: &Value) -> Option<String> {
     let text = |field: &str| visit.get(field).and_then(Value::as_str);
-    let (user, site, target) = (text("user_id")?, text("site")?, text("target")?);
+    let user = text("user_id")?;
+    let site = text("site")?;
+    let target = text("target")?;
     let got = text("condition").unwrap_or("no condition");
     Some(format!("- {} came to {site} / {target} and got {}", shown(user), shown(got)))
 }
@@ -154,8 +158,9 @@ fn assignment_line(student: &Value) -> Option<String> {
         ))
     });
     let places: Vec<String> = places.collect();
-    Some(match places.is_empty() {
-        true => format!("- {user} would get nothing"),
-        false => format!("- {user} would get {}", places.join(", ")),
+    Some(if places.is_empty() {
+        format!("- {user} would get nothing")
+    } else {
+        format!("- {user} would get {}", places.join(", "))
     })
 }

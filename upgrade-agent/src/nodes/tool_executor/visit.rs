@@ -75,7 +75,9 @@ pub(super) async fn visit_point(
         working_group: asked.working_group.clone(),
     };
     let known = client.init_user(&user).await?;
-    let (context, site, target) = (&asked.context, &asked.site, &asked.target);
+    let context = &asked.context;
+    let site = &asked.site;
+    let target = &asked.target;
     let place = Place { context, site, target, uniquifier: key };
     let visited = visit(client, &asked.user_id, place).await?;
     let detail = match (&visited.condition, visited.experiment_id.is_some()) {

@@ -29,14 +29,16 @@ impl Gatherer<'_> {
         if let Some(topic) = beyond::topic(self.text, Some(action), &left) {
             return Ok(told(&format!("{} (You said {quoted}.) Nothing was changed.", topic.refusal())));
         }
-        let again = match beyond::is_another_order(&left) {
-            true => " I do one thing at a time: say the other one after it.",
-            false => "",
+        let again = if beyond::is_another_order(&left) {
+            " I do one thing at a time: say the other one after it."
+        } else {
+            ""
         };
         if missing.is_empty() {
-            let rest = match draft.is_some_and(|draft| !draft.asked.is_empty() || self.waits()) {
-                true => "so I have taken nothing of that message.",
-                false => "so I did nothing. Please say it in other words, or without that.",
+            let rest = if draft.is_some_and(|draft| !draft.asked.is_empty() || self.waits()) {
+                "so I have taken nothing of that message."
+            } else {
+                "so I did nothing. Please say it in other words, or without that."
             };
             return Ok(told(&format!("I did not understand {quoted}, {rest}{again}")));
         }
@@ -57,9 +59,10 @@ impl Gatherer<'_> {
         let previews = slots::status_word(self.text) == Some("preview")
             || slots::settings::is_set(self.text, &free)
             || slots::settings::renames(self.text);
-        match asked || previews || tags::given(self.text).is_some_and(|tags| !tags.is_empty()) {
-            true => Ok(None),
-            false => self.things_beyond(Some(action)),
+        if asked || previews || tags::given(self.text).is_some_and(|tags| !tags.is_empty()) {
+            Ok(None)
+        } else {
+            self.things_beyond(Some(action))
         }
     }
 

@@ -191,9 +191,12 @@ impl Gatherer<'_> {
             let rest = Text { words: self.text.words[from..].to_vec(), ..Text::default() };
             let rule = rest.words.iter().take(4).find(|word| word.is(&["continue", "keep", "assign"]));
             let code = slots::names::word_of(&rest, known.iter().map(String::as_str));
-            let rule = rule.map(|word| match word.is(&["assign"]) {
-                true => json!({ "rule": "assign", "condition_code": code }),
-                false => json!({ "rule": "continue" }),
+            let rule = rule.map(|word| {
+                if word.is(&["assign"]) {
+                    json!({ "rule": "assign", "condition_code": code })
+                } else {
+                    json!({ "rule": "continue" })
+                }
             });
             params.extend(rule.map(|rule| ("post_experiment_rule".to_owned(), rule)));
         }

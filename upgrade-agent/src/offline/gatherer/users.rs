@@ -17,7 +17,8 @@ impl Gatherer<'_> {
         }
         let contexts = self.contexts()?;
         if let Some((kind, id)) = self.membership(&contexts) {
-            let (of, at) = (json!({ kind.clone(): [id.clone()] }), json!({ kind: id }));
+            let of = json!({ kind.clone(): [id.clone()] });
+            let at = json!({ kind: id });
             params.insert("group".into(), of);
             params.insert("working_group".into(), at);
         }

@@ -276,7 +276,8 @@ fn told_apart(experiment: &Value) -> String {
 
 pub(super) fn enrollment(enrollment: &Value) -> String {
     let count = |value: &Value, name: &str| value.get(name).and_then(Value::as_u64).unwrap_or(0);
-    let (users, groups) = (count(enrollment, "users"), count(enrollment, "groups"));
+    let users = count(enrollment, "users");
+    let groups = count(enrollment, "groups");
     let mut lines = vec![format!(
         "Experiment {} has {} and {} enrolled.",
         name(enrollment),
