@@ -16,8 +16,8 @@ use async_trait::async_trait;
 use tracing::Instrument;
 
 use crate::error::Result;
-use crate::heard;
 use crate::http::{Decoder, Endpoint};
+use crate::listening;
 use crate::message::MessageIds;
 use crate::model::{ChatEvent, ChatModel, ChatRequest, ChatResponse, ChatStream};
 use crate::telemetry;
@@ -95,7 +95,7 @@ impl ChatModel for AnthropicModel {
     }
 
     async fn chat(&self, request: ChatRequest) -> Result<ChatResponse> {
-        if heard::has_listener() {
+        if listening::has_listener() {
             return self.stream(request).await?.into_response().await;
         }
         let request = self.with_defaults(request);

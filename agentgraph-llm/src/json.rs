@@ -16,7 +16,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 pub use extra::Extra;
-pub(crate) use object::{Object, OnWire};
+pub(crate) use object::{Object, WireValue};
 
 /// One JSON value as text: checked to be JSON, otherwise untouched. Cheap to clone.
 ///

@@ -38,7 +38,7 @@
 //! | [`tool`] | [`Tool`], [`FnTool`] over an async closure, [`ToolError`]: who gets to see a failure |
 //! | [`tool_loop`] | [`ToolLoop`]: ask, call, answer, until the model is done or the limit is reached |
 //! | [`anthropic`] | [`AnthropicModel`] and the pure codec of the Messages API under it |
-//! | [`node`] | [`LlmNode`]: a node of a dependency graph that asks, checks and asks again; [`JsonCheck`], [`After`], [`Meter`] |
+//! | [`node`] | [`LlmNode`]: a node of a dependency graph that asks, checks and asks again; [`JsonCheck`], [`CheckedAnswer`], [`Meter`] |
 //! | [`json_in_text`] | the JSON in the prose of an answer |
 //! | [`template`] | [`Template`]: prompts with places for values of a database |
 //! | [`retry`] | [`Backoff`](retry::Backoff) and the reader of `Retry-After`, for any HTTP client |
@@ -72,10 +72,10 @@
 
 pub mod anthropic;
 mod error;
-mod heard;
 mod http;
 mod json;
 pub mod json_in_text;
+mod listening;
 pub mod message;
 pub mod model;
 pub mod node;
@@ -98,13 +98,13 @@ pub use message::{
 };
 pub use model::{ChatEvent, ChatModel, ChatRequest, ChatResponse, ChatStream, StopReason, ToolChoice, Usage};
 pub use node::{
-    After, Answer, Composition, Database, Feedback, JsonCheck, JsonKind, LlmNode, Meter, Refusal, Refused,
-    Try, Turn, Used,
+    Answer, Attempt, CheckedAnswer, Composition, Database, Exchange, Feedback, JsonCheck, JsonKind, LlmNode,
+    Meter, MeterReading, Refusal, RefusedAnswers,
 };
 pub use scripted::{Reply, ScriptedModel};
 pub use template::Template;
 pub use tool::{FnTool, Tool, ToolError, ToolOutput, ToolSpec};
-pub use tool_loop::{Ended, ToolLoop, ToolLoopOutcome};
+pub use tool_loop::{LoopEnd, ToolLoop, ToolLoopOutcome};
 
 /// The type of a key: it is wiped when dropped and cannot be printed.
 #[doc(no_inline)]

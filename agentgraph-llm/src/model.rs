@@ -7,7 +7,7 @@ pub(crate) mod stream;
 use async_trait::async_trait;
 
 use crate::error::Result;
-use crate::heard;
+use crate::listening;
 
 pub use request::{ChatRequest, ToolChoice};
 pub use response::{ChatResponse, StopReason, Usage};
@@ -75,7 +75,7 @@ macro_rules! forward {
             }
 
             async fn chat(&self, request: ChatRequest) -> Result<ChatResponse> {
-                heard::whole((**self).chat(request)).await
+                listening::report_whole((**self).chat(request)).await
             }
 
             async fn stream(&self, request: ChatRequest) -> Result<ChatStream> {

@@ -10,9 +10,9 @@
 //!   a [`RetryPolicy`](agentgraph::RetryPolicy) on the node asks from the start.
 //! - A node that is skipped asks nothing: its last output stands.
 
-mod after;
 mod answer;
 mod check;
+mod checked_answer;
 mod compose;
 mod database;
 mod meter;
@@ -36,13 +36,13 @@ use crate::tool::Tool;
 use crate::tool_loop::{DEFAULT_MAX_CONCURRENCY, DEFAULT_MAX_ROUNDS};
 use tries::Call;
 
-pub use after::{After, Refusal};
-pub use answer::{Answer, Try, Turn};
+pub use answer::{Answer, Attempt, Exchange};
 pub use check::{JsonCheck, JsonKind};
+pub use checked_answer::{CheckedAnswer, Refusal};
 pub use compose::Composition;
 pub use database::Database;
-pub use meter::{Meter, Used};
-pub use tries::Refused;
+pub use meter::{Meter, MeterReading};
+pub use tries::RefusedAnswers;
 
 /// How often a node asks for one answer, unless told otherwise.
 pub const DEFAULT_TRIES: usize = 3;
@@ -90,16 +90,17 @@ pub struct LlmNode<O: 'static = Answer, S = ()> {
     feedback: Feedback,
     accepts_cut: bool,
     otherwise: Option<String>,
-    db: Option<DbFrom<S>>,
+    db: Option<DatabaseSource<S>>,
     meter: Option<Meter>,
 }
 
 type ComposeWith<O> = Arc<dyn Fn(&Composition<'_, O>) -> Result<ChatRequest> + Send + Sync>;
-type AfterResult<O, S> = std::result::Result<After<O, S>, Refusal>;
-type AfterStep<O, S> = Arc<dyn Fn(After<O, S>) -> BoxFuture<'static, AfterResult<O, S>> + Send + Sync>;
+type AfterResult<O, S> = std::result::Result<CheckedAnswer<O, S>, Refusal>;
+type AfterStep<O, S> =
+    Arc<dyn Fn(CheckedAnswer<O, S>) -> BoxFuture<'static, AfterResult<O, S>> + Send + Sync>;
 
 /// Where a node's database is.
-enum DbFrom<S> {
+enum DatabaseSource<S> {
     Handle(Database),
     Session,
     Input(Arc<dyn Fn(&S) -> Value + Send + Sync>),
@@ -145,23 +146,23 @@ impl<O: 'static, S> LlmNode<O, S> {
         self
     }
 
-    /// Where the places of prompt and instructions get their values, and [`After::db`] reads: a
+    /// Where the places of prompt and instructions get their values, and [`CheckedAnswer::db`] reads: a
     /// [`Database`] that nodes share, or a JSON value of this node's own.
     pub fn db(mut self, db: impl Into<Database>) -> Self {
-        self.db = Some(DbFrom::Handle(db.into()));
+        self.db = Some(DatabaseSource::Handle(db.into()));
         self
     }
 
     /// Takes the run's own [`Database`], which the graph declares by `.session::<Database>("db")`: it begins
     /// as `null` and is stored with the run.
     pub fn session_db(mut self) -> Self {
-        self.db = Some(DbFrom::Session);
+        self.db = Some(DatabaseSource::Session);
         self
     }
 
     /// Takes the values from what the pass was given.
     pub fn input_db(mut self, db: impl Fn(&S) -> Value + Send + Sync + 'static) -> Self {
-        self.db = Some(DbFrom::Input(Arc::new(db)));
+        self.db = Some(DatabaseSource::Input(Arc::new(db)));
         self
     }
 
@@ -241,7 +242,7 @@ impl<O: 'static, S> LlmNode<O, S> {
     /// ```
     pub fn after<F>(self, after: F) -> Self
     where
-        F: Fn(&mut After<O, S>) -> std::result::Result<(), Refusal> + Send + Sync + 'static,
+        F: Fn(&mut CheckedAnswer<O, S>) -> std::result::Result<(), Refusal> + Send + Sync + 'static,
         O: Send + Sync + 'static,
         S: Send + Sync + 'static,
     {
@@ -254,7 +255,7 @@ impl<O: 'static, S> LlmNode<O, S> {
     /// [`after`](Self::after) for code that awaits. It gives the answer back when it accepts it.
     pub fn after_async<F, Fut>(self, after: F) -> Self
     where
-        F: Fn(After<O, S>) -> Fut + Send + Sync + 'static,
+        F: Fn(CheckedAnswer<O, S>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = AfterResult<O, S>> + Send + 'static,
     {
         self.step(move |answer| after(answer).boxed())
@@ -262,7 +263,7 @@ impl<O: 'static, S> LlmNode<O, S> {
 
     fn step(
         mut self,
-        step: impl Fn(After<O, S>) -> BoxFuture<'static, AfterResult<O, S>> + Send + Sync + 'static,
+        step: impl Fn(CheckedAnswer<O, S>) -> BoxFuture<'static, AfterResult<O, S>> + Send + Sync + 'static,
     ) -> Self {
         self.after.push(Arc::new(step));
         self
@@ -306,7 +307,7 @@ pub struct IsLlmNode;
 
 impl<O, S> IntoDependencyNode<O, S, IsLlmNode> for LlmNode<O, S>
 where
-    O: Turn + Clone + Send + Sync + 'static,
+    O: Exchange + Clone + Send + Sync + 'static,
     S: Send + Sync + 'static,
 {
     fn into_node(self) -> DependencyNode<O, S> {
@@ -321,11 +322,11 @@ where
         };
         match &node.db {
             None => DependencyNode::of(move |deps, ctx, edits| ask((deps, ctx, edits), None)),
-            Some(DbFrom::Handle(db)) => {
+            Some(DatabaseSource::Handle(db)) => {
                 let db = db.clone();
                 DependencyNode::of(move |deps, ctx, edits| ask((deps, ctx, edits), Some(db.clone())))
             }
-            Some(DbFrom::Session) => {
+            Some(DatabaseSource::Session) => {
                 DependencyNode::of(move |deps, ctx, edits, session: Session<Database>| {
                     let answer = ask((deps, ctx, edits), Some(session.with(|db| db.clone())));
                     async move {
@@ -337,7 +338,7 @@ where
                     }
                 })
             }
-            Some(DbFrom::Input(read)) => {
+            Some(DatabaseSource::Input(read)) => {
                 let read = Arc::clone(read);
                 DependencyNode::of(move |deps, ctx, edits, input: Given<S>| {
                     ask((deps, ctx, edits), Some(Database::new(read(&input))))
@@ -358,19 +359,19 @@ impl<O: 'static, S> Clone for LlmNode<O, S> {
             check: self.check.clone(),
             after: self.after.clone(),
             otherwise: self.otherwise.clone(),
-            db: self.db.as_ref().map(DbFrom::share),
+            db: self.db.as_ref().map(DatabaseSource::share),
             meter: self.meter.clone(),
             ..*self
         }
     }
 }
 
-impl<S> DbFrom<S> {
+impl<S> DatabaseSource<S> {
     fn share(&self) -> Self {
         match self {
-            DbFrom::Handle(db) => DbFrom::Handle(db.clone()),
-            DbFrom::Session => DbFrom::Session,
-            DbFrom::Input(read) => DbFrom::Input(Arc::clone(read)),
+            DatabaseSource::Handle(db) => DatabaseSource::Handle(db.clone()),
+            DatabaseSource::Session => DatabaseSource::Session,
+            DatabaseSource::Input(read) => DatabaseSource::Input(Arc::clone(read)),
         }
     }
 }

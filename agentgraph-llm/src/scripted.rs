@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use futures_util::stream;
 
 use crate::error::{Code, Error, Result};
-use crate::heard;
+use crate::listening;
 use crate::message::MessageIds;
 use crate::model::{ChatModel, ChatRequest, ChatResponse, ChatStream};
 use crate::telemetry;
@@ -38,11 +38,11 @@ pub use reply::Reply;
 #[derive(Clone)]
 pub struct ScriptedModel {
     name: Arc<str>,
-    shared: Arc<Mutex<Shared>>,
+    shared: Arc<Mutex<Script>>,
     ids: MessageIds,
 }
 
-struct Shared {
+struct Script {
     source: Source,
     requests: Vec<ChatRequest>,
     tool_calls: usize,
@@ -72,7 +72,7 @@ impl ScriptedModel {
     }
 
     fn from_source(source: Source) -> Self {
-        let shared = Shared { source, requests: Vec::new(), tool_calls: 0 };
+        let shared = Script { source, requests: Vec::new(), tool_calls: 0 };
         ScriptedModel {
             name: "scripted".into(),
             shared: Arc::new(Mutex::new(shared)),
@@ -119,7 +119,7 @@ impl ScriptedModel {
         reply?.into_response(&self.name, &self.ids, &mut shared.tool_calls)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Shared> {
+    fn lock(&self) -> MutexGuard<'_, Script> {
         // A reply function that panicked leaves whole records behind.
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -160,7 +160,7 @@ impl ChatModel for ScriptedModel {
     }
 
     async fn chat(&self, request: ChatRequest) -> Result<ChatResponse> {
-        if heard::has_listener() {
+        if listening::has_listener() {
             return self.stream(request).await?.into_response().await;
         }
         self.traced(request, false)

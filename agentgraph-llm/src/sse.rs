@@ -15,7 +15,7 @@ pub(crate) type EventData = Vec<u8>;
 
 /// An event is larger than the parser's bound.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct TooLarge;
+pub(crate) struct OversizedEvent;
 
 /// Finds events in bytes that are cut anywhere.
 #[derive(Debug)]
@@ -34,7 +34,11 @@ impl SseParser {
     }
 
     /// Adds a piece and gives the events it completes.
-    pub(crate) fn push(&mut self, mut bytes: &[u8], events: &mut Vec<EventData>) -> Result<(), TooLarge> {
+    pub(crate) fn push(
+        &mut self,
+        mut bytes: &[u8],
+        events: &mut Vec<EventData>,
+    ) -> Result<(), OversizedEvent> {
         if self.after_cr && !bytes.is_empty() {
             self.after_cr = false;
             bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
@@ -57,10 +61,10 @@ impl SseParser {
         self.end_line().or_else(|| self.data.take())
     }
 
-    fn extend_line(&mut self, bytes: &[u8]) -> Result<(), TooLarge> {
+    fn extend_line(&mut self, bytes: &[u8]) -> Result<(), OversizedEvent> {
         let size = self.line.len() + self.data.as_ref().map_or(0, Vec::len) + bytes.len();
         if size > self.max_event {
-            return Err(TooLarge);
+            return Err(OversizedEvent);
         }
         self.line.extend_from_slice(bytes);
         Ok(())
@@ -153,7 +157,7 @@ mod tests {
         let mut parser = SseParser::new(10);
         let mut events = Vec::new();
         assert_eq!(parser.push(b"data: 1\n\ndata: 2", &mut events), Ok(()));
-        assert_eq!(parser.push(b"34567", &mut events), Err(TooLarge));
+        assert_eq!(parser.push(b"34567", &mut events), Err(OversizedEvent));
         assert_eq!(events, [b"1"]);
     }
 

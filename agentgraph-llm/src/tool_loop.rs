@@ -25,7 +25,7 @@ use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt};
 
 use crate::error::Result;
-use crate::heard;
+use crate::listening;
 use crate::message::{Message, MessageIds, ToolResult};
 use crate::model::stream::truncated;
 use crate::model::{
@@ -62,7 +62,7 @@ pub const DEFAULT_MAX_CONCURRENCY: usize = 16;
 ///
 /// let outcome = ToolLoop::new(&model).tool(weather).max_rounds(5).run(ChatRequest::user("A coat or not?")).await?;
 /// assert_eq!(outcome.text(), "Take a coat.");
-/// assert_eq!((outcome.ended, outcome.rounds, outcome.messages.len()), (Ended::Finished, 2, 3));
+/// assert_eq!((outcome.ended, outcome.rounds, outcome.messages.len()), (LoopEnd::Finished, 2, 3));
 /// # Ok(())
 /// # }
 /// ```
@@ -72,10 +72,10 @@ pub struct ToolLoop<'a> {
     max_rounds: usize,
     max_concurrency: usize,
     ids: MessageIds,
-    see: Option<See<'a>>,
+    see: Option<EventHandler<'a>>,
 }
 
-type See<'a> = Box<dyn Fn(ChatEvent) -> BoxFuture<'a, ()> + Send + Sync + 'a>;
+type EventHandler<'a> = Box<dyn Fn(ChatEvent) -> BoxFuture<'a, ()> + Send + Sync + 'a>;
 
 /// What a loop ended with.
 #[derive(Clone, Debug, PartialEq)]
@@ -86,20 +86,20 @@ pub struct ToolLoopOutcome {
     pub messages: Vec<Message>,
     /// The last answer of the model.
     pub response: ChatResponse,
-    /// The output that ended the loop, after [`Ended::ReturnedDirectly`]: the first in call order.
+    /// The output that ended the loop, after [`LoopEnd::ReturnedDirectly`]: the first in call order.
     pub direct: Option<ToolOutput>,
     /// The cost of all rounds.
     pub usage: Usage,
     /// How many times the model was asked.
     pub rounds: usize,
     /// Why the loop ended.
-    pub ended: Ended,
+    pub ended: LoopEnd,
 }
 
 /// Why a tool loop ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Ended {
+pub enum LoopEnd {
     /// The model gave its answer.
     Finished,
     /// The model's answer was cut by a token limit.
@@ -221,39 +221,44 @@ impl<'a> ToolLoop<'a> {
 
     async fn ask(&self, request: &ChatRequest) -> Result<ChatResponse> {
         match &self.see {
-            None => heard::whole(self.model.chat(request.clone())).await,
+            None => listening::report_whole(self.model.chat(request.clone())).await,
             Some(see) => stream(self.model.stream(request.clone()).await?, see).await,
         }
     }
 
     /// What follows from one answer.
-    async fn step(&self, toolbox: &Toolbox<'_>, response: &ChatResponse, rounds: usize) -> Result<Step> {
+    async fn step(
+        &self,
+        toolbox: &Toolbox<'_>,
+        response: &ChatResponse,
+        rounds: usize,
+    ) -> Result<RoundOutcome> {
         let last_round = rounds >= self.max_rounds;
         if response.message.tool_uses().next().is_none() {
-            return Ok(Step::without_calls(&response.stop, last_round));
+            return Ok(RoundOutcome::without_calls(&response.stop, last_round));
         }
         if response.stop == StopReason::Refusal {
-            return Ok(Step::refuse_calls(
+            return Ok(RoundOutcome::refuse_calls(
                 response,
-                Ended::Refused,
+                LoopEnd::Refused,
                 "not run: the answer ended in a refusal",
             ));
         }
         if last_round {
             let why = format!("not run: the limit of {} rounds was reached", self.max_rounds);
-            return Ok(Step::refuse_calls(response, Ended::LimitReached, &why));
+            return Ok(RoundOutcome::refuse_calls(response, LoopEnd::LimitReached, &why));
         }
         let outputs = toolbox.run_all(response, self.max_concurrency).await?;
         let direct = outputs
             .iter()
             .find_map(|(_, output)| output.as_ref().filter(|output| output.return_direct))
             .cloned();
-        let ended = direct.is_some().then_some(Ended::ReturnedDirectly);
-        Ok(Step { results: outputs.into_iter().map(|(result, _)| result).collect(), direct, ended })
+        let ended = direct.is_some().then_some(LoopEnd::ReturnedDirectly);
+        Ok(RoundOutcome { results: outputs.into_iter().map(|(result, _)| result).collect(), direct, ended })
     }
 }
 
-async fn stream(mut events: ChatStream, see: &See<'_>) -> Result<ChatResponse> {
+async fn stream(mut events: ChatStream, see: &EventHandler<'_>) -> Result<ChatResponse> {
     while let Some(event) = events.next().await {
         let event = event?;
         let finished = match &event {
@@ -269,32 +274,32 @@ async fn stream(mut events: ChatStream, see: &See<'_>) -> Result<ChatResponse> {
 }
 
 /// What one answer leads to: results to give, and whether that was all.
-struct Step {
+struct RoundOutcome {
     results: Vec<ToolResult>,
     direct: Option<ToolOutput>,
-    ended: Option<Ended>,
+    ended: Option<LoopEnd>,
 }
 
-impl Step {
+impl RoundOutcome {
     fn without_calls(stop: &StopReason, last_round: bool) -> Self {
         let ended = match stop {
             StopReason::PauseTurn if !last_round => None,
-            StopReason::PauseTurn => Some(Ended::LimitReached),
-            StopReason::Refusal => Some(Ended::Refused),
-            stop if stop.is_truncated() => Some(Ended::Truncated),
-            _ => Some(Ended::Finished),
+            StopReason::PauseTurn => Some(LoopEnd::LimitReached),
+            StopReason::Refusal => Some(LoopEnd::Refused),
+            stop if stop.is_truncated() => Some(LoopEnd::Truncated),
+            _ => Some(LoopEnd::Finished),
         };
-        Step { results: Vec::new(), direct: None, ended }
+        RoundOutcome { results: Vec::new(), direct: None, ended }
     }
 
-    fn refuse_calls(response: &ChatResponse, ended: Ended, why: &str) -> Self {
+    fn refuse_calls(response: &ChatResponse, ended: LoopEnd, why: &str) -> Self {
         let results = response.message.tool_uses().map(|call| ToolResult::error(&call.id, why)).collect();
-        Step { results, direct: None, ended: Some(ended) }
+        RoundOutcome { results, direct: None, ended: Some(ended) }
     }
 }
 
 impl ToolLoopOutcome {
-    /// The answer: the model's text, or the tool's after [`Ended::ReturnedDirectly`].
+    /// The answer: the model's text, or the tool's after [`LoopEnd::ReturnedDirectly`].
     pub fn text(&self) -> String {
         match &self.direct {
             Some(output) => output.content.iter().filter_map(crate::message::Block::as_text).collect(),

@@ -7,10 +7,10 @@
 mod check;
 mod decode;
 mod describe;
+mod display;
 mod facts;
-pub(crate) mod half;
+pub(crate) mod half_place;
 mod params;
-mod shown;
 pub(crate) mod simulations;
 mod transitions;
 mod warnings;
@@ -24,6 +24,7 @@ pub use check::check;
 pub(crate) use check::{unknown_context, unknown_experiment};
 pub use decode::{DecodeError, decode, required, unknown_parameters};
 pub(crate) use describe::{effect, question, title};
+pub(crate) use display::display;
 pub use facts::Facts;
 pub(crate) use params::weights;
 pub use params::{
@@ -31,7 +32,6 @@ pub use params::{
     GetDecisionPointAssignments, GroupParam, InitExperimentUser, MarkDecisionPoint, PlaceParam,
     PostRuleParam, UpdateExperiment, UpdateExperimentStatus,
 };
-pub(crate) use shown::shown;
 pub use simulations::{
     BalanceMode, JourneyStep, SimulateUserJourney, TestConditionBalance, VisitDecisionPoint,
 };
@@ -215,7 +215,7 @@ pub struct Proposal {
     pub current: Option<ExperimentState>,
     /// How its design was then, if the action changes it.
     #[serde(default)]
-    pub seen: Option<Seen>,
+    pub seen: Option<DesignSnapshot>,
     /// What the person should know before he says yes.
     pub warnings: Vec<Warning>,
     /// Its steps, if it has several.
@@ -225,7 +225,7 @@ pub struct Proposal {
 
 /// The design that a change was asked about.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Seen {
+pub struct DesignSnapshot {
     /// Of everything but the lists.
     pub revision: Revision,
     /// Who was listed as taking part.
@@ -234,10 +234,10 @@ pub struct Seen {
     pub exclusion: Members,
 }
 
-impl Seen {
+impl DesignSnapshot {
     /// What an action changes of this experiment, as it is.
     pub(crate) fn by(action: &Action, experiment: &Experiment) -> Option<Self> {
-        matches!(action, Action::UpdateExperiment(_)).then(|| Seen {
+        matches!(action, Action::UpdateExperiment(_)).then(|| DesignSnapshot {
             revision: experiment.revision(),
             inclusion: experiment.inclusion.clone(),
             exclusion: experiment.exclusion.clone(),

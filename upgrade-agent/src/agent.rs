@@ -16,13 +16,13 @@ use std::sync::Arc;
 use agentgraph::{CompiledGraph, Outcome, RunBuilder};
 use agentgraph_llm::Message;
 
-use crate::plan::Ends;
+use crate::plan::EarlyEnd;
 use crate::state::{ConversationState, Pending};
 pub use builder::UpgradeAgentBuilder;
 pub use error::AgentError;
 pub(crate) use settings::Settings;
 pub use stream::{TurnEvent, TurnStream};
-use threads::{Arrival, Held, Threads};
+use threads::{Arrival, ThreadGuard, Threads};
 pub use turn::Turn;
 
 /// Supersteps of the longest turn, and a few more: a turn that needs more does not end by itself. A plan
@@ -199,7 +199,7 @@ impl UpgradeAgent {
         thread: &str,
         text: &str,
         shown: Option<u64>,
-    ) -> Result<Begun, AgentError> {
+    ) -> Result<StartedTurn, AgentError> {
         if text.trim().is_empty() {
             return Err(AgentError::Empty);
         }
@@ -218,7 +218,7 @@ impl UpgradeAgent {
             Some(checkpoint) if !checkpoint.next.is_empty() => {
                 if let Some(going) = &checkpoint.values.plan {
                     // A plan that was cut off is ended, and not gone on with.
-                    let ended = ConversationState::update().plan(Some(going.ending(Ends::Interrupted)));
+                    let ended = ConversationState::update().plan(Some(going.ending(EarlyEnd::Interrupted)));
                     self.graph.update_state(thread).update(ended).await?;
                 }
                 let outcome = self.limited(self.graph.proceed(), thread).await?;
@@ -247,7 +247,7 @@ impl UpgradeAgent {
 }
 
 /// The run, the reply of the turn that was ended first, and the thread's lock.
-type Begun = (RunBuilder<ConversationState>, Option<String>, Held);
+type StartedTurn = (RunBuilder<ConversationState>, Option<String>, ThreadGuard);
 
 impl std::fmt::Debug for UpgradeAgent {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

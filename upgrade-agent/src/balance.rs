@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 
-use crate::actions::shown;
+use crate::actions::display;
 use crate::client::{AssignmentAlgorithm, AssignmentUnit, EnrollmentDetail, Experiment, NewUser};
 use crate::server::draw_condition;
 
@@ -233,7 +233,7 @@ impl ConditionCount {
         } else {
             String::new()
         };
-        format!("- {}: {} ({share:.1}%){expected}", shown(&self.code), self.observed)
+        format!("- {}: {} ({share:.1}%){expected}", display(&self.code), self.observed)
     }
 }
 
@@ -242,12 +242,12 @@ fn counted(count: u64, noun: &str) -> String {
 }
 
 /// A condition that was drawn: its code, and the group that drew it, where groups draw.
-pub(crate) type Drawn<'a> = (&'a str, Option<&'a str>);
+pub(crate) type DrawnCondition<'a> = (&'a str, Option<&'a str>);
 
 /// The report on students of an experiment, each with what was drawn for him; none if he is left out.
 pub(crate) fn count<'a>(
     experiment: &Experiment,
-    drawn: impl Iterator<Item = Option<Drawn<'a>>>,
+    drawn: impl Iterator<Item = Option<DrawnCondition<'a>>>,
 ) -> BalanceReport {
     let mut users = 0;
     let mut left_out = 0;

@@ -16,7 +16,7 @@ use agentgraph_llm::anthropic::DEFAULT_MODEL;
 use secrecy::{ExposeSecret, SecretString};
 
 use file::FileConfig;
-pub(crate) use report::{Report, Told};
+pub(crate) use report::{Report, SettingReport};
 pub(crate) use source::truth;
 use source::{Key, Range, Sources};
 

@@ -9,20 +9,20 @@ use serde_json::Value;
 
 use crate::actions::{Action, JourneyStep, TestConditionBalance, is_offline};
 use crate::client::{Experiment, ExperimentState};
-use crate::state::{Approved, TurnError};
+use crate::state::{Approval, TurnError};
 
 /// The steps of an action.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// The steps, in order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<PlanStep>,
     /// The status to be restored after them, if they change it.
     pub restores: Option<ExperimentState>,
 }
 
 /// A step of a plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Step {
+pub enum PlanStep {
     /// Move the experiment to a status.
     SetStatus {
         /// Where to.
@@ -54,14 +54,14 @@ impl Plan {
         match action {
             Action::TestConditionBalance(test) => of_balance(test, experiment?),
             Action::SimulateUserJourney(journey) => {
-                let mut steps = vec![Step::Begin { students: journey.students() }];
+                let mut steps = vec![PlanStep::Begin { students: journey.students() }];
                 match (&journey.steps[..], experiment) {
                     ([], Some(experiment)) => steps.extend(experiment.decision_points.iter().map(|point| {
                         let site = point.site.clone();
                         let target = point.target.clone();
-                        Step::Journey(JourneyStep::Visit { site, target })
+                        PlanStep::Journey(JourneyStep::Visit { site, target })
                     })),
-                    ([], None) => steps.push(Step::VisitAssigned),
+                    ([], None) => steps.push(PlanStep::VisitAssigned),
                     (given, _) => steps.extend(given.iter().map(of_journey)),
                 }
                 Some(Plan::restoring(steps, experiment))
@@ -70,8 +70,8 @@ impl Plan {
         }
     }
 
-    fn restoring(steps: Vec<Step>, experiment: Option<&Experiment>) -> Plan {
-        let changes = steps.iter().any(|step| matches!(step, Step::SetStatus { .. }));
+    fn restoring(steps: Vec<PlanStep>, experiment: Option<&Experiment>) -> Plan {
+        let changes = steps.iter().any(|step| matches!(step, PlanStep::SetStatus { .. }));
         let restores = experiment.filter(|_| changes).map(|experiment| experiment.state.clone());
         Plan { steps, restores }
     }
@@ -86,23 +86,23 @@ fn of_balance(test: &TestConditionBalance, experiment: &Experiment) -> Option<Pl
     let target = test.target.clone().or_else(|| first.map(|point| point.target.clone()))?;
     let mut steps = Vec::new();
     if experiment.state != ExperimentState::Enrolling {
-        steps.push(Step::SetStatus { to: ExperimentState::Enrolling });
+        steps.push(PlanStep::SetStatus { to: ExperimentState::Enrolling });
     }
-    steps.push(Step::Crowd { students: test.students(), site, target });
+    steps.push(PlanStep::Crowd { students: test.students(), site, target });
     Some(Plan::restoring(steps, Some(experiment)))
 }
 
-fn of_journey(step: &JourneyStep) -> Step {
+fn of_journey(step: &JourneyStep) -> PlanStep {
     match step {
-        JourneyStep::SetStatus { status } => Step::SetStatus { to: status.clone() },
-        other => Step::Journey(other.clone()),
+        JourneyStep::SetStatus { status } => PlanStep::SetStatus { to: status.clone() },
+        other => PlanStep::Journey(other.clone()),
     }
 }
 
 /// A plan that the person said yes to, as far as it has come.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlanRun {
-    approved: Approved,
+    approved: Approval,
     /// The step that comes next.
     pub(crate) next: usize,
     /// The status to be restored; none once it is, or if nothing was changed.
@@ -112,12 +112,12 @@ pub struct PlanRun {
     /// What each step that was done came to.
     pub(crate) done: Vec<Value>,
     /// Why it ends before its last step.
-    pub(crate) ends: Option<Ends>,
+    pub(crate) ends: Option<EarlyEnd>,
 }
 
 /// Why a plan ends early.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) enum Ends {
+pub(crate) enum EarlyEnd {
     /// A step failed.
     Failed(TurnError),
     /// Somebody else changed the status meanwhile: it is his now.
@@ -130,12 +130,12 @@ pub(crate) enum Ends {
 
 impl PlanRun {
     /// A plan that begins. Only an approval begins one.
-    pub(crate) fn begin(approved: Approved, restore: Option<ExperimentState>) -> Self {
+    pub(crate) fn begin(approved: Approval, restore: Option<ExperimentState>) -> Self {
         PlanRun { approved, next: 0, restore, set: None, done: Vec::new(), ends: None }
     }
 
     /// What was approved.
-    pub fn approved(&self) -> &Approved {
+    pub fn approved(&self) -> &Approval {
         &self.approved
     }
 
@@ -145,15 +145,16 @@ impl PlanRun {
     }
 
     /// The next step; none if there is none left, or the plan ends early.
-    pub(crate) fn step(&self) -> Option<&Step> {
+    pub(crate) fn step(&self) -> Option<&PlanStep> {
         self.plan()?.steps.get(self.next).filter(|_| self.ends.is_none())
     }
 
     /// Whether a step that plays students was begun.
     pub(crate) fn has_played(&self) -> bool {
-        let begun = self.next + usize::from(matches!(self.ends, Some(Ends::Failed(_) | Ends::Interrupted)));
+        let begun =
+            self.next + usize::from(matches!(self.ends, Some(EarlyEnd::Failed(_) | EarlyEnd::Interrupted)));
         let steps = self.plan().map_or(&[][..], |plan| &plan.steps);
-        steps.iter().take(begun).any(|step| matches!(step, Step::Crowd { .. } | Step::Begin { .. }))
+        steps.iter().take(begun).any(|step| matches!(step, PlanStep::Crowd { .. } | PlanStep::Begin { .. }))
     }
 
     /// The status that the experiment has if nobody else changed it.
@@ -161,7 +162,7 @@ impl PlanRun {
         self.set.as_ref().or(self.approved.proposal().current.as_ref())
     }
 
-    pub(crate) fn ending(&self, why: Ends) -> Self {
+    pub(crate) fn ending(&self, why: EarlyEnd) -> Self {
         PlanRun { ends: Some(self.ends.clone().unwrap_or(why)), ..self.clone() }
     }
 
@@ -180,6 +181,6 @@ pub(crate) fn is_live(state: &ExperimentState) -> bool {
 
 /// Whether a step takes something from students who take part for real, so that it is asked about when it
 /// comes: in every other status they get the default, whatever they had.
-pub(crate) fn is_destructive(step: &Step, first: Option<&ExperimentState>) -> bool {
-    first.is_some_and(is_live) && matches!(step, Step::SetStatus { to } if !is_live(to))
+pub(crate) fn is_destructive(step: &PlanStep, first: Option<&ExperimentState>) -> bool {
+    first.is_some_and(is_live) && matches!(step, PlanStep::SetStatus { to } if !is_live(to))
 }

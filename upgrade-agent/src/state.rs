@@ -17,12 +17,12 @@ use serde_json::Value;
 use crate::actions::{ExperimentRef, Proposal};
 use crate::balance::BalanceReport;
 use crate::client::{ContextMetadata, Experiment, ExperimentName};
-pub use crate::nodes::confirmation_handler::{Approved, Confirmation};
+pub use crate::nodes::confirmation_handler::{Approval, Confirmation};
 pub use crate::plan::PlanRun;
 pub use crate::reply::ConfirmKind;
 pub use log::{LogEntry, LogStatus};
-pub use pending::{Missing, Params, Pending, PendingSummary};
-pub use turn::{Analysis, Dropped, ErrorClass, Intent, Preset, ResponseKind, TurnError};
+pub use pending::{IncompleteAction, Params, Pending, PendingSummary};
+pub use turn::{Analysis, DroppedAction, ErrorClass, Intent, PresetReply, ResponseKind, TurnError};
 
 /// One conversation.
 #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
@@ -40,18 +40,18 @@ pub struct ConversationState {
     /// What the agent waits for.
     pub pending: Pending,
     /// The action that the person said yes to and that has not run to its end.
-    pub approved: Option<Approved>,
+    pub approved: Option<Approval>,
     /// The plan that is being run, step by step.
     pub plan: Option<PlanRun>,
     /// Every action that was run, oldest first.
     #[reduce(append)]
     pub execution_log: Vec<LogEntry>,
     /// The contexts, as last fetched.
-    pub context_metadata: Option<Cached<ContextMetadata>>,
+    pub context_metadata: Option<CachedValue<ContextMetadata>>,
     /// The experiments' names, as last fetched and not changed since by this conversation.
-    pub experiment_names: Option<Cached<Vec<ExperimentName>>>,
+    pub experiment_names: Option<CachedValue<Vec<ExperimentName>>>,
     /// The experiments, as last fetched and not changed since by this conversation.
-    pub experiments: Option<Cached<Vec<Experiment>>>,
+    pub experiments: Option<CachedValue<Vec<Experiment>>>,
     /// What "that experiment" means.
     pub last_experiment: Option<ExperimentRef>,
 
@@ -77,7 +77,7 @@ pub struct ConversationState {
     pub proposal: Option<Proposal>,
     /// The question that this turn's message did not answer.
     #[channel(run)]
-    pub dropped: Option<Dropped>,
+    pub dropped: Option<DroppedAction>,
     /// How a split came out that this turn looked at.
     #[channel(run)]
     pub balance: Option<BalanceReport>,
@@ -91,7 +91,7 @@ pub struct ConversationState {
     pub notes: Vec<String>,
     /// The reply, where a node already knows it word for word.
     #[channel(run)]
-    pub preset: Option<Preset>,
+    pub preset: Option<PresetReply>,
     /// What kind of reply it is to be.
     #[channel(run)]
     pub kind: ResponseKind,
@@ -116,17 +116,17 @@ impl ConversationState {
 
 /// Something fetched from the server, and the turn it was fetched in.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Cached<T> {
+pub struct CachedValue<T> {
     /// What was fetched.
     pub value: T,
     /// The turn.
     pub turn: u64,
 }
 
-impl<T> Cached<T> {
+impl<T> CachedValue<T> {
     /// Fetched in this turn.
     pub fn new(value: T, turn: u64) -> Self {
-        Cached { value, turn }
+        CachedValue { value, turn }
     }
 
     /// How many turns ago it was fetched.

@@ -16,14 +16,14 @@
 
 mod desk;
 mod draft;
-mod fetch;
-mod prepare;
+mod lookups;
+mod preparation;
 mod schemas;
-mod stored;
+mod stored_data;
 
 pub(crate) use desk::{Desk, Gathered};
-pub(crate) use draft::{Draft, Left};
-pub(crate) use stored::StoredData;
+pub(crate) use draft::{AbandonedAction, Draft};
+pub(crate) use stored_data::StoredData;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ use crate::prompts::bounded;
 
 /// The arguments of a tool that takes none.
 #[derive(Deserialize, JsonSchema)]
-pub(crate) struct Nothing {}
+pub(crate) struct NoArguments {}
 
 /// A tool over something that its calls share. What it answers is cut to what a model can read.
 fn tool<D, Args, F, Fut>(shared: &Arc<D>, name: &str, about: &str, call: F) -> FnTool
@@ -57,9 +57,9 @@ where
 
 /// The gatherer's tools over this desk.
 pub(crate) fn gathering(desk: &Arc<Desk>) -> Vec<FnTool> {
-    let mut tools = fetch::tools(desk);
+    let mut tools = lookups::tools(desk);
     tools.extend(schemas::tools(desk));
-    tools.extend(prepare::tools(desk));
+    tools.extend(preparation::tools(desk));
     tools
 }
 

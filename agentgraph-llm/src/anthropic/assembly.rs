@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::decode;
 use crate::error::{Code, Error, Result};
-use crate::json::{Object, OnWire, RawJson};
+use crate::json::{Object, RawJson, WireValue};
 use crate::message::{Block, ToolInput};
 use crate::model::ChatEvent;
 
@@ -103,7 +103,7 @@ impl Assembly {
             self.start.set(name, RawJson::string(text));
         }
         if !self.citations.is_empty() {
-            let known = self.start.get_as::<Vec<OnWire>>("citations").unwrap_or_default();
+            let known = self.start.get_as::<Vec<WireValue>>("citations").unwrap_or_default();
             let all: Vec<_> = known.into_iter().map(|raw| raw.0).chain(self.citations).collect();
             self.start.set("citations", RawJson::array(&all));
         }

@@ -2,7 +2,7 @@
 //! missing and not needed is not missed.
 
 use crate::error::{Code, Error, Result};
-use crate::json::{Object, OnWire, RawJson};
+use crate::json::{Object, RawJson, WireValue};
 use crate::message::{
     Block, Message, MessageIds, RedactedThinking, Role, TextBlock, Thinking, ToolInput, ToolUse,
 };
@@ -30,11 +30,11 @@ pub fn decode(body: &[u8]) -> Result<ChatResponse> {
     if fields.get_as::<String>("type").as_deref() == Some("error") {
         return Err(failure::from_event(&fields));
     }
-    let Some(content) = fields.take_as::<Vec<OnWire>>("content") else {
+    let Some(content) = fields.take_as::<Vec<WireValue>>("content") else {
         return Err(undecodable("the answer has no list of `content`", body));
     };
     let usage = fields.take_as::<Object>("usage").map(|usage| WireUsage::default().updated(&usage));
-    let mut response = Head::take(&mut fields)
+    let mut response = ResponseHead::take(&mut fields)
         .into_response(&MessageIds::default(), content.into_iter().map(|raw| block(raw.0)));
     response.usage = usage.unwrap_or_default().normalised();
     response.stop = stop_reason(fields.take_as("stop_reason"));
@@ -44,15 +44,15 @@ pub fn decode(body: &[u8]) -> Result<ChatResponse> {
 
 /// What an answer says of itself besides what it says.
 #[derive(Debug, Default)]
-pub(super) struct Head {
+pub(super) struct ResponseHead {
     id: String,
     model: String,
 }
 
-impl Head {
+impl ResponseHead {
     pub(super) fn take(fields: &mut Object) -> Self {
         let mut text = |name| fields.take_as::<String>(name).unwrap_or_default();
-        Head { id: text("id"), model: text("model") }
+        ResponseHead { id: text("id"), model: text("model") }
     }
 
     pub(super) fn into_response(

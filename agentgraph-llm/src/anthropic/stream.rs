@@ -8,14 +8,14 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::error::{Code, Error, Result};
 use crate::http::MAX_BODY;
-use crate::json::{Object, OnWire};
+use crate::json::{Object, WireValue};
 use crate::message::MessageIds;
 use crate::model::stream::truncated;
 use crate::model::{ChatEvent, StopReason};
-use crate::sse::{MAX_EVENT, SseParser, TooLarge};
+use crate::sse::{MAX_EVENT, OversizedEvent, SseParser};
 
 use super::assembly::{Assembly, broken};
-use super::decode::{self, Head, WireUsage};
+use super::decode::{self, ResponseHead, WireUsage};
 use super::failure;
 
 /// Turns the bytes of a streamed answer into events. It does no I/O: [`push`](Self::push) what came, take
@@ -41,13 +41,13 @@ pub struct StreamDecoder {
     done: bool,
     /// The bytes that came.
     size: usize,
-    answer: Answer,
+    answer: PartialResponse,
     ids: MessageIds,
 }
 
 #[derive(Debug, Default)]
-struct Answer {
-    head: Head,
+struct PartialResponse {
+    head: ResponseHead,
     rest: Object,
     blocks: BTreeMap<usize, Assembly>,
     usage: WireUsage,
@@ -64,7 +64,7 @@ impl StreamDecoder {
     /// A decoder of one answer.
     pub fn new() -> Self {
         let sse = SseParser::new(MAX_EVENT);
-        let answer = Answer::default();
+        let answer = PartialResponse::default();
         let ids = MessageIds::default();
         StreamDecoder { sse, events: VecDeque::new(), done: false, size: 0, answer, ids }
     }
@@ -91,7 +91,7 @@ impl StreamDecoder {
         for data in found {
             self.take(&data);
         }
-        if let Err(TooLarge) = outcome {
+        if let Err(OversizedEvent) = outcome {
             let message =
                 format!("one event of the stream has more than {MAX_EVENT} bytes: ask for a shorter answer");
             self.fail(Error::new(Code::Decode, message));
@@ -127,9 +127,9 @@ impl StreamDecoder {
             return;
         }
         match decode::parse_object(data).and_then(|event| self.answer.take(event)) {
-            Ok(Step::Nothing) => {}
-            Ok(Step::Event(event)) => self.events.push_back(Ok(event)),
-            Ok(Step::Finish) => {
+            Ok(Progress::Nothing) => {}
+            Ok(Progress::Event(event)) => self.events.push_back(Ok(event)),
+            Ok(Progress::Finish) => {
                 self.done = true;
                 let finished = std::mem::take(&mut self.answer).finish(&self.ids);
                 self.events.push_back(Ok(finished));
@@ -139,50 +139,50 @@ impl StreamDecoder {
     }
 }
 
-enum Step {
+enum Progress {
     Nothing,
     Event(ChatEvent),
     Finish,
 }
 
-impl From<Option<ChatEvent>> for Step {
+impl From<Option<ChatEvent>> for Progress {
     fn from(event: Option<ChatEvent>) -> Self {
-        event.map_or(Step::Nothing, Step::Event)
+        event.map_or(Progress::Nothing, Progress::Event)
     }
 }
 
-impl Answer {
-    fn take(&mut self, mut event: Object) -> Result<Step> {
+impl PartialResponse {
+    fn take(&mut self, mut event: Object) -> Result<Progress> {
         match event.get_as::<String>("type").unwrap_or_default().as_str() {
             "message_start" => self.start(event.take_as("message").unwrap_or_default()),
             "content_block_start" => self.start_block(&event),
             "content_block_delta" => self.extend_block(&event),
             "message_delta" => {
                 self.update(event);
-                Ok(Step::Nothing)
+                Ok(Progress::Nothing)
             }
-            "message_stop" => Ok(Step::Finish),
+            "message_stop" => Ok(Progress::Finish),
             "error" => Err(failure::from_event(&event)),
-            _ => Ok(Step::Nothing),
+            _ => Ok(Progress::Nothing),
         }
     }
 
-    fn start(&mut self, mut message: Object) -> Result<Step> {
-        self.head = Head::take(&mut message);
+    fn start(&mut self, mut message: Object) -> Result<Progress> {
+        self.head = ResponseHead::take(&mut message);
         if let Some(usage) = message.take_as::<Object>("usage") {
             self.usage = self.usage.updated(&usage);
         }
         for (index, raw) in
-            message.take_as::<Vec<OnWire>>("content").unwrap_or_default().into_iter().enumerate()
+            message.take_as::<Vec<WireValue>>("content").unwrap_or_default().into_iter().enumerate()
         {
             self.blocks.insert(index, Assembly::new(&raw.0)?);
         }
         self.stop = message.take_as("stop_reason");
         self.rest = message;
-        Ok(Step::Nothing)
+        Ok(Progress::Nothing)
     }
 
-    fn start_block(&mut self, event: &Object) -> Result<Step> {
+    fn start_block(&mut self, event: &Object) -> Result<Progress> {
         let index = index(event)?;
         let Some(raw) = event.get("content_block") else {
             return Err(broken("`content_block_start` without a block"));
@@ -195,7 +195,7 @@ impl Answer {
         }
     }
 
-    fn extend_block(&mut self, event: &Object) -> Result<Step> {
+    fn extend_block(&mut self, event: &Object) -> Result<Progress> {
         let index = index(event)?;
         let Some(block) = self.blocks.get_mut(&index) else {
             return Err(broken(&format!("a delta for block {index}, which did not start")));

@@ -10,12 +10,12 @@ use serde_json::value::RawValue;
 use super::{Extra, RawJson};
 
 /// A value on the wire: raw JSON, where [`RawJson`] itself would be a string.
-pub(crate) struct OnWire(pub(crate) RawJson);
+pub(crate) struct WireValue(pub(crate) RawJson);
 
-impl<'de> Deserialize<'de> for OnWire {
+impl<'de> Deserialize<'de> for WireValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = Box::<RawValue>::deserialize(deserializer)?;
-        Ok(OnWire(RawJson(raw.into())))
+        Ok(WireValue(RawJson(raw.into())))
     }
 }
 

@@ -41,7 +41,7 @@ struct Frame {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Expect {
+enum Expectation {
     ValueOrEnd,
     Value,
     KeyOrEnd,
@@ -54,7 +54,7 @@ struct Reader<'t> {
     bytes: &'t [u8],
     at: usize,
     frames: Vec<Frame>,
-    expect: Expect,
+    expect: Expectation,
     /// The container that closed last, if nothing came since.
     closed: Option<Range<usize>>,
     /// The string that was read last, if no container closed since.
@@ -63,8 +63,14 @@ struct Reader<'t> {
 
 /// Reads the value that begins with the bracket at `start`.
 pub(super) fn read_value(bytes: &[u8], start: usize) -> Reading {
-    let mut reader =
-        Reader { bytes, at: start, frames: Vec::new(), expect: Expect::Value, closed: None, string: None };
+    let mut reader = Reader {
+        bytes,
+        at: start,
+        frames: Vec::new(),
+        expect: Expectation::Value,
+        closed: None,
+        string: None,
+    };
     loop {
         reader.skip_space();
         if reader.token().is_none() {
@@ -89,7 +95,7 @@ impl Reader<'_> {
 
     /// Takes the next token, or leaves the place where it is wrong.
     fn token(&mut self) -> Option<()> {
-        use Expect::{Colon, CommaOrEnd, Key, KeyOrEnd, Value, ValueOrEnd};
+        use Expectation::{Colon, CommaOrEnd, Key, KeyOrEnd, Value, ValueOrEnd};
         match (self.expect, self.byte()?) {
             (Value | ValueOrEnd, b'{') => self.open(true),
             (Value | ValueOrEnd, b'[') => self.open(false),
@@ -118,7 +124,7 @@ impl Reader<'_> {
             return None;
         }
         self.frames.push(Frame { start: self.at, is_object, began: false });
-        self.expect = if is_object { Expect::KeyOrEnd } else { Expect::ValueOrEnd };
+        self.expect = if is_object { Expectation::KeyOrEnd } else { Expectation::ValueOrEnd };
         self.at += 1;
         Some(())
     }
@@ -126,19 +132,19 @@ impl Reader<'_> {
     fn close(&mut self, is_object: bool) -> Option<()> {
         let frame = self.frames.pop_if(|frame| frame.is_object == is_object)?;
         self.at += 1;
-        self.expect = Expect::CommaOrEnd;
+        self.expect = Expectation::CommaOrEnd;
         (self.closed, self.string) = (Some(frame.start..self.at), None);
         Some(())
     }
 
-    fn separator(&mut self, expect: Expect) -> Option<()> {
+    fn separator(&mut self, expect: Expectation) -> Option<()> {
         self.frames.last_mut()?.began = true;
         self.expect = expect;
         self.at += 1;
         Some(())
     }
 
-    fn read_string(&mut self, expect: Expect) -> Option<()> {
+    fn read_string(&mut self, expect: Expectation) -> Option<()> {
         self.string = Some(self.at);
         match string_end(self.bytes, self.at) {
             Ok(end) => {
@@ -155,14 +161,14 @@ impl Reader<'_> {
     fn failure(self) -> Reading {
         let depth = self.frames.len();
         let just_opened =
-            matches!(self.expect, Expect::KeyOrEnd | Expect::ValueOrEnd) && self.string.is_none();
+            matches!(self.expect, Expectation::KeyOrEnd | Expectation::ValueOrEnd) && self.string.is_none();
         let at_structure = matches!(self.byte(), Some(b'{' | b'}' | b'[' | b']' | b',' | b':' | b'"'));
         let is_cut = self.at == self.bytes.len();
         let began = self.frames.iter().any(|frame| frame.began);
         if began || (at_structure && !just_opened) || (is_cut && self.string.is_some()) {
             return Reading::Broken { resume: self.at, depth };
         }
-        let first = self.closed.filter(|_| self.expect == Expect::CommaOrEnd && !is_cut);
+        let first = self.closed.filter(|_| self.expect == Expectation::CommaOrEnd && !is_cut);
         // Quotes in prose pair up with those of the JSON behind them: `{"so to say} {"a": 1}`.
         let resume = self.string.map_or(self.at, |string| string + 1);
         Reading::Prose { first, resume, depth }

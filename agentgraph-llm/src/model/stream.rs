@@ -8,7 +8,7 @@ use futures_util::stream::{self, Stream, StreamExt};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Code, Error, Result};
-use crate::heard;
+use crate::listening;
 use crate::message::Block;
 use crate::model::ChatResponse;
 
@@ -120,7 +120,7 @@ impl Stream for ChatStream {
         let Some(events) = self.events.as_mut() else {
             return Poll::Ready(None);
         };
-        let item = ready!(heard::poll_event(context, |context| {
+        let item = ready!(listening::poll_event(context, |context| {
             events.as_mut().poll_next(context).map(|item| item.unwrap_or_else(|| Err(truncated())))
         }));
         if matches!(item, Ok(ChatEvent::Finished(_)) | Err(_)) {

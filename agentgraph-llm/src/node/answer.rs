@@ -32,7 +32,7 @@ pub struct Answer {
     pub json: Option<RawJson>,
     /// All tries in order, the accepted one last. A result that stands in for refused answers has refused
     /// tries only.
-    pub tries: Vec<Try>,
+    pub tries: Vec<Attempt>,
     /// Whether the text stands in for answers that were all refused.
     pub fell_back: bool,
 }
@@ -41,7 +41,7 @@ pub struct Answer {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
-pub struct Try {
+pub struct Attempt {
     /// What it cost, with the rounds of its tools.
     pub usage: Usage,
     /// Why the answer was refused, as the model was told.
@@ -108,7 +108,7 @@ impl From<Answer> for String {
 ///     }
 /// }
 ///
-/// impl Turn for Output {
+/// impl Exchange for Output {
 ///     fn prompt(&self) -> Option<&str> {
 ///         match self {
 ///             Output::Said(answer) => answer.prompt(),
@@ -124,7 +124,7 @@ impl From<Answer> for String {
 ///     }
 /// }
 /// ```
-pub trait Turn: From<Answer> {
+pub trait Exchange: From<Answer> {
     /// What was asked; the node's name stands there if nothing was.
     fn prompt(&self) -> Option<&str>;
 
@@ -132,7 +132,7 @@ pub trait Turn: From<Answer> {
     fn result(&self) -> Cow<'_, str>;
 }
 
-impl Turn for Answer {
+impl Exchange for Answer {
     fn prompt(&self) -> Option<&str> {
         Some(self.prompt.as_str()).filter(|prompt| !prompt.is_empty())
     }
@@ -143,7 +143,7 @@ impl Turn for Answer {
 }
 
 /// Only the text is kept, so nodes behind see the name of the node in place of its prompt.
-impl Turn for String {
+impl Exchange for String {
     fn prompt(&self) -> Option<&str> {
         None
     }

@@ -68,11 +68,11 @@ pub struct JsonCheck {
     kind: Option<JsonKind>,
     required: Vec<String>,
     length: Option<usize>,
-    typed: Option<Typed>,
+    typed: Option<TypeCheck>,
 }
 
 #[derive(Clone, Debug)]
-struct Typed {
+struct TypeCheck {
     schema: String,
     read: fn(&str) -> Result<(), serde_json::Error>,
 }
@@ -100,7 +100,7 @@ impl JsonCheck {
 
     /// What `T` reads. Models that are told no that way get the JSON schema of `T` with the reason.
     pub fn typed<T: DeserializeOwned + JsonSchema>() -> Self {
-        let typed = Typed {
+        let typed = TypeCheck {
             schema: schema_for!(T).to_value().to_string(),
             read: |json| serde_json::from_str::<T>(json).map(drop),
         };

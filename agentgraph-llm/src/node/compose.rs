@@ -3,7 +3,7 @@
 use agentgraph::Deps;
 use serde_json::Value;
 
-use super::answer::Turn;
+use super::answer::Exchange;
 use crate::error::Result;
 use crate::message::Message;
 use crate::model::ChatRequest;
@@ -27,7 +27,7 @@ pub struct Composition<'a, O: 'static> {
     pub db: &'a Value,
 }
 
-impl<'a, O: Turn> Composition<'a, O> {
+impl<'a, O: Exchange> Composition<'a, O> {
     pub(super) fn new(
         node: &'a str,
         (system, prompt): (Option<&Template>, &Template),

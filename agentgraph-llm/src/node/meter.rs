@@ -22,24 +22,24 @@ pub struct Meter(Arc<Mutex<Counts>>);
 
 #[derive(Default)]
 struct Counts {
-    total: Used,
-    nodes: BTreeMap<String, Used>,
+    total: MeterReading,
+    nodes: BTreeMap<String, MeterReading>,
     /// The newest last.
-    runs: VecDeque<(RunId, Used)>,
+    runs: VecDeque<(RunId, MeterReading)>,
 }
 
 /// What was used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Used {
+pub struct MeterReading {
     /// How many answers were given, refused ones too.
     pub answers: u64,
     /// What they cost, and what rounds of tools cost that came to no answer because a later one failed.
     pub usage: Usage,
 }
 
-impl Used {
-    fn add(&mut self, more: Used) {
+impl MeterReading {
+    fn add(&mut self, more: MeterReading) {
         self.answers += more.answers;
         self.usage += more.usage;
     }
@@ -52,27 +52,27 @@ impl Meter {
     }
 
     /// In all.
-    pub fn total(&self) -> Used {
+    pub fn total(&self) -> MeterReading {
         self.lock().total
     }
 
     /// By the nodes of this name, in all passes.
-    pub fn of_node(&self, name: &str) -> Used {
+    pub fn of_node(&self, name: &str) -> MeterReading {
         self.lock().nodes.get(name).copied().unwrap_or_default()
     }
 
     /// By each node, in the order of names.
-    pub fn nodes(&self) -> Vec<(String, Used)> {
+    pub fn nodes(&self) -> Vec<(String, MeterReading)> {
         self.lock().nodes.iter().map(|(name, used)| (name.clone(), *used)).collect()
     }
 
     /// In this pass, as far as it ran in this process. The newest 1,000 are remembered.
-    pub fn of_run(&self, run: RunId) -> Used {
+    pub fn of_run(&self, run: RunId) -> MeterReading {
         let counts = self.lock();
         counts.runs.iter().rev().find(|(known, _)| *known == run).map(|(_, used)| *used).unwrap_or_default()
     }
 
-    pub(super) fn count(&self, run: RunId, node: &str, more: Used) {
+    pub(super) fn count(&self, run: RunId, node: &str, more: MeterReading) {
         let mut counts = self.lock();
         counts.total.add(more);
         match counts.nodes.get_mut(node) {

@@ -84,11 +84,11 @@ mod tests {
     use super::*;
 
     #[derive(JsonSchema)]
-    struct Nothing {}
+    struct NoArguments {}
 
     #[test]
     fn the_schema_of_no_arguments_is_an_object_without_properties() {
-        let spec = ToolSpec::of::<Nothing>("now", "The time.");
+        let spec = ToolSpec::of::<NoArguments>("now", "The time.");
         assert_eq!(spec.input_schema, json!({"type": "object", "properties": {}}));
         assert!(spec.check().is_ok());
     }

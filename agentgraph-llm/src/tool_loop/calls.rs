@@ -18,7 +18,7 @@ pub(super) struct Toolbox<'a> {
 }
 
 /// The result for the model, and the output it was made of if the call succeeded.
-type Done = (ToolResult, Option<ToolOutput>);
+type CallOutcome = (ToolResult, Option<ToolOutput>);
 
 impl<'a> Toolbox<'a> {
     /// Checks the tools and offers them in the request.
@@ -40,17 +40,17 @@ impl<'a> Toolbox<'a> {
 
     /// Runs all calls of an answer, so many at the same time. Every call ends before a fatal error is
     /// returned, so that none is cut in the middle of what it does.
-    pub(super) async fn run_all(&self, response: &ChatResponse, at_once: usize) -> Result<Vec<Done>> {
+    pub(super) async fn run_all(&self, response: &ChatResponse, at_once: usize) -> Result<Vec<CallOutcome>> {
         let cut = cut_call(response);
         let calls = response.message.tool_uses();
         let calls = calls.map(|call| self.run_one(call, cut.is_some_and(|cut| std::ptr::eq(cut, call))));
         // Made before any runs: a stream that makes futures of borrowed calls is not provably `Send`.
         let calls: Vec<_> = calls.collect();
-        let done: Vec<Result<Done>> = stream::iter(calls).buffered(at_once).collect().await;
+        let done: Vec<Result<CallOutcome>> = stream::iter(calls).buffered(at_once).collect().await;
         done.into_iter().collect()
     }
 
-    async fn run_one(&self, call: &ToolUse, cut: bool) -> Result<Done> {
+    async fn run_one(&self, call: &ToolUse, cut: bool) -> Result<CallOutcome> {
         let span = telemetry::tool_span(call);
         let outcome = if cut { Err(cut_off()) } else { self.call(call).instrument(span.clone()).await };
         match outcome {

@@ -7,7 +7,7 @@ pub(crate) mod settings;
 
 use serde_json::{Value, json};
 
-use crate::core::{Asked, Core};
+use crate::core::{ApiRequest, Core};
 use crate::wire::body::text as given;
 use crate::wire::fault::Fault;
 use crate::wire::paging::{self, by_name};
@@ -22,7 +22,7 @@ const ROLES: [&str; 4] = ["admin", "creator", "user manager", "reader"];
 const KEYS: [&str; 5] = ["all", "firstName", "lastName", "email", "role"];
 
 /// `POST /users/paginated`.
-pub(crate) fn paginated(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn paginated(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let body = &asked.body;
     if !is_page(body) {
         return Err(Fault::body());
@@ -65,12 +65,12 @@ fn column_of(account: &Account, column: &str) -> String {
 }
 
 /// `GET /users/:email`.
-pub(crate) fn single(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn single(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     Ok(core.world.accounts.get(&key(&[&asked.id])).into_iter().map(row).collect())
 }
 
 /// `POST /users`.
-pub(crate) fn upsert(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn upsert(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     if !is_account(&asked.body) {
         return Err(Fault::body());
     }
@@ -78,7 +78,7 @@ pub(crate) fn upsert(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 }
 
 /// `POST /login/user`: nobody gives himself a role.
-pub(crate) fn login(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn login(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     if !is_account(&asked.body) {
         return Err(Fault::body());
     }
@@ -88,7 +88,7 @@ pub(crate) fn login(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 }
 
 /// `POST /users/details`: changes one who is known.
-pub(crate) fn details(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn details(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     if !is_account(&asked.body) {
         return Err(Fault::body());
     }
@@ -100,7 +100,7 @@ pub(crate) fn details(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 }
 
 /// `DELETE /users/:email`: the rows that went.
-pub(crate) fn delete(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn delete(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     Ok(core.world.accounts.remove(&key(&[&asked.id])).iter().map(row).collect())
 }
 

@@ -14,8 +14,8 @@ use crate::contexts::Contexts;
 use crate::core::Core;
 use crate::error::ServerError;
 use crate::handle::ServerHandle;
-use crate::routes::{Face, Sites};
-use crate::shared::Shared;
+use crate::routes::{RouteContext, Sites};
+use crate::shared_core::SharedCore;
 use crate::wire::dialect::Dialect;
 use crate::wire::fault::Fault;
 use crate::world::World;
@@ -177,11 +177,11 @@ impl EmbeddedServerBuilder {
         let lasting = self.lasting;
         let sites = Sites::of(&self.sites);
         let core = self.shared()?;
-        let face = Face { core, dialect, breaks: dialect == Dialect::V62 && !lasting, sites };
+        let face = RouteContext { core, dialect, breaks: dialect == Dialect::V62 && !lasting, sites };
         Ok(ServerHandle::serve(listener, addr, &face))
     }
 
-    fn shared(self) -> Result<Shared, ServerError> {
+    fn shared(self) -> Result<SharedCore, ServerError> {
         let open = |path| Journal::open(path, self.dialect);
         let journal = self.data_file.as_deref().map(open).transpose()?;
         let world = journal.as_ref().map_or_else(|| Ok(World::new(self.dialect)), Journal::load)?;
@@ -191,7 +191,7 @@ impl EmbeddedServerBuilder {
             why: "it cannot be written".to_owned(),
         };
         found(&mut core).map_err(unwritten)?;
-        Ok(Shared::new(core, self.gate))
+        Ok(SharedCore::new(core, self.gate))
     }
 }
 

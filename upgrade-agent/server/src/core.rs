@@ -15,7 +15,7 @@ use crate::world::sources::{Clock, Ids};
 
 /// What a route is asked.
 #[derive(Debug, Default)]
-pub(crate) struct Asked {
+pub(crate) struct ApiRequest {
     pub(crate) method: String,
     /// Path and query, as they came.
     pub(crate) endpoint: String,
@@ -32,7 +32,7 @@ pub(crate) struct Asked {
     pub(crate) body: Value,
 }
 
-impl Asked {
+impl ApiRequest {
     /// The id in the header that names a student.
     pub(crate) fn student_id(&self) -> Result<&str, Fault> {
         self.user.as_deref().filter(|id| !id.is_empty()).ok_or_else(Fault::no_user_header)
@@ -59,7 +59,7 @@ pub(crate) struct Core {
 }
 
 /// What answers a route. `null` goes out as an answer without a body (204).
-pub(crate) type Answer = fn(&mut Core, &Asked) -> Result<Value, Fault>;
+pub(crate) type Answer = fn(&mut Core, &ApiRequest) -> Result<Value, Fault>;
 
 impl Core {
     pub(crate) fn new(
@@ -73,7 +73,7 @@ impl Core {
     }
 
     /// Runs one call and writes down what it changed, if it is answered well.
-    pub(crate) fn run(&mut self, answer: Answer, asked: &Asked) -> Result<Value, Fault> {
+    pub(crate) fn run(&mut self, answer: Answer, asked: &ApiRequest) -> Result<Value, Fault> {
         let answered = answer(self, asked);
         let done = answered.and_then(|answered| self.commit().map(|()| answered));
         if done.is_err() {
@@ -97,7 +97,7 @@ impl Core {
     }
 
     /// The student whom the header names, who must be known.
-    pub(crate) fn student(&self, asked: &Asked) -> Result<User, Fault> {
+    pub(crate) fn student(&self, asked: &ApiRequest) -> Result<User, Fault> {
         let id = asked.student_id()?;
         self.world.user(id).cloned().ok_or_else(|| Fault::unknown_user(id))
     }

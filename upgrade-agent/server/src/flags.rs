@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 use serde_json::{Value, json};
 
 use crate::accounts::audit;
-use crate::core::{Asked, Core};
+use crate::core::{ApiRequest, Core};
 use crate::segments::{self, segment};
 use crate::wire::body::{entries, text};
 use crate::wire::fault::Fault;
@@ -23,12 +23,12 @@ use crate::world::table::key;
 const STATUSES: [&str; 3] = ["enabled", "disabled", "archived"];
 
 /// `GET /flags`.
-pub(crate) fn all(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
+pub(crate) fn all(core: &mut Core, _: &ApiRequest) -> Result<Value, Fault> {
     Ok(core.world.flags_in_order().into_iter().map(|flag| row(&flag.columns)).collect())
 }
 
 /// `GET /flags/:id`.
-pub(crate) fn single(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn single(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let id = validate::path_id(&asked.id)?;
     Ok(find(&core.world, &id).map_or(Value::Null, |flag| whole(&core.world, flag)))
 }
@@ -50,7 +50,7 @@ fn whole(world: &World, flag: &Flag) -> Value {
 }
 
 /// `GET /flags/export/:id`.
-pub(crate) fn export(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn export(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let id = validate::path_id(&asked.id)?;
     let flag = find(&core.world, &id).ok_or_else(|| Fault::not_found("Feature Flag not found"))?;
     let shown = whole(&core.world, flag);
@@ -60,7 +60,7 @@ pub(crate) fn export(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 }
 
 /// `POST /flags`: always under a new id; lists in the body are not looked at.
-pub(crate) fn create(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn create(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let body = &asked.body;
     check(core, body, body["id"].as_str())?;
     let description = described(body)?;
@@ -124,7 +124,7 @@ fn columns(body: &Value, id: String, stamp: Stamp) -> FlagColumns {
 }
 
 /// `PUT /flags/:id`. A flag that goes to another context leaves its lists behind.
-pub(crate) fn update(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn update(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let id = validate::path_id(&asked.id)?;
     let body = &asked.body;
     check(core, body, Some(&id))?;
@@ -154,7 +154,7 @@ pub(crate) fn update(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 }
 
 /// `PATCH /flags/status`.
-pub(crate) fn set_status(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn set_status(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     validate::flag_status(&asked.body)?;
     let status = text(&asked.body, "status").unwrap_or_default();
     let (old, new) = change(core, &asked.body, |columns| status.clone_into(&mut columns.status))
@@ -170,7 +170,7 @@ pub(crate) fn set_status(core: &mut Core, asked: &Asked) -> Result<Value, Fault>
 }
 
 /// `PATCH /flags/filterMode`.
-pub(crate) fn set_filter(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn set_filter(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     validate::flag_filter(&asked.body)?;
     let filter = FilterMode::from(asked.body["filterMode"].as_str().unwrap_or_default());
     let (old, new) = change(core, &asked.body, |columns| columns.filter_mode = filter)
@@ -200,7 +200,7 @@ fn change(
 }
 
 /// `DELETE /flags/:id`: with its lists.
-pub(crate) fn delete(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn delete(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let id = validate::path_id(&asked.id)?;
     let flag = core.world.flags.remove(&key(&[&id])).ok_or_else(Fault::nothing)?;
     for tie in flag.inclusion.iter().chain(&flag.exclusion) {
@@ -212,7 +212,7 @@ pub(crate) fn delete(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 }
 
 /// `POST /flags/paginated`.
-pub(crate) fn paginated(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn paginated(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let body = &asked.body;
     validate::flag_page(body)?;
     let world = &core.world;
@@ -270,7 +270,7 @@ fn sort(found: &mut [&Flag], by: &Value) {
 }
 
 /// `POST /flags/date`: how many students were shown a feature first, and when.
-pub(crate) fn exposures(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn exposures(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let body = &asked.body;
     validate::exposures(body)?;
     let id = body["flagId"].as_str().unwrap_or_default();

@@ -8,9 +8,9 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use crate::routes::connection::{Breakable, Breaker};
-use crate::routes::{Face, routes};
-use crate::shared::Shared;
+use crate::routes::connection::{BreakableListener, Breaker};
+use crate::routes::{RouteContext, routes};
+use crate::shared_core::SharedCore;
 
 /// How long the end waits for a client that has begun a request and does not finish it.
 const GRACE: Duration = Duration::from_secs(5);
@@ -22,11 +22,11 @@ pub struct ServerHandle {
     addr: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
     task: JoinHandle<()>,
-    core: Shared,
+    core: SharedCore,
 }
 
 impl ServerHandle {
-    pub(crate) fn serve(listener: TcpListener, addr: SocketAddr, face: &Face) -> Self {
+    pub(crate) fn serve(listener: TcpListener, addr: SocketAddr, face: &RouteContext) -> Self {
         let (stop, stopped) = oneshot::channel::<()>();
         let routes = routes(face).into_make_service_with_connect_info::<Breaker>();
         let core = face.core.clone();
@@ -35,7 +35,8 @@ impl ServerHandle {
                 // A dropped sender is a stop as well.
                 let _ = stopped.await;
             };
-            let served = axum::serve(Breakable(listener), routes).with_graceful_shutdown(stopped).await;
+            let served =
+                axum::serve(BreakableListener(listener), routes).with_graceful_shutdown(stopped).await;
             if let Err(why) = served {
                 tracing::error!(%why, "the embedded UpGrade server stopped");
             }

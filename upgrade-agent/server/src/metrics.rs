@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 
 use crate::accounts::settings;
-use crate::core::{Asked, Core};
+use crate::core::{ApiRequest, Core};
 use crate::wire::body::{entries, text};
 use crate::wire::fault::Fault;
 use crate::wire::row::{row, with};
@@ -37,12 +37,12 @@ const FIRST: [(&str, &str); 2] = [
 ];
 
 /// `GET /metric`.
-pub(crate) fn all(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
+pub(crate) fn all(core: &mut Core, _: &ApiRequest) -> Result<Value, Fault> {
     Ok(tree(&in_order(&core.world, |_, _| true)))
 }
 
 /// `GET /metric/:context`.
-pub(crate) fn of_context(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn of_context(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let context = &asked.id;
     let metrics = in_order(&core.world, |_, metric| metric.context.contains(context));
     if metrics.is_empty() {
@@ -52,7 +52,7 @@ pub(crate) fn of_context(core: &mut Core, asked: &Asked) -> Result<Value, Fault>
 }
 
 /// `POST /metric/save`: only where metrics are filtered.
-pub(crate) fn save(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn save(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     validate::metrics(&asked.body)?;
     if !settings::setting(&core.world).is_some_and(|setting| setting.to_filter_metric) {
         return Err(Fault::metrics_are_free());
@@ -74,7 +74,7 @@ pub(crate) fn save(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 }
 
 /// `DELETE /metric/:key`: the metric, all below it, and what experiments ask of them.
-pub(crate) fn delete(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn delete(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let gone = &asked.id;
     let doomed = in_order(&core.world, |key, _| is_below(key, gone));
     let doomed: Vec<String> = doomed.iter().map(|(key, _)| key.clone()).collect();

@@ -9,7 +9,7 @@ pub(crate) mod table;
 
 use crate::wire::dialect::Dialect;
 use model::{
-    Account, Deed, Exclusion, Experiment, Exposure, Flag, GroupEnrollment, Log, Metric, PreviewUser,
+    Account, AuditEntry, Exclusion, Experiment, Exposure, Flag, GroupEnrollment, Log, Metric, PreviewUser,
     RepeatedEnrollment, Segment, Setting, StratificationFactor, Stratum, User, UserEnrollment, Visit,
 };
 use table::{Change, Table, key, parts};
@@ -27,7 +27,7 @@ pub(crate) struct World {
     /// By email.
     pub(crate) accounts: Table<Account>,
     /// By number, in the order in which they were done.
-    pub(crate) deeds: Table<Deed>,
+    pub(crate) deeds: Table<AuditEntry>,
     pub(crate) users: Table<User>,
     /// Alias to the id of the student that it stands for.
     pub(crate) aliases: Table<String>,

@@ -5,7 +5,7 @@ mod simulations;
 mod students;
 mod words;
 
-use super::shown::shown;
+use super::display::display;
 use super::transitions::{is_usual, usual_targets};
 use super::{Action, CreateExperiment, Facts, UpdateExperiment, UpdateExperimentStatus};
 use crate::client::{
@@ -13,8 +13,8 @@ use crate::client::{
     PostExperimentRule,
 };
 use parts::{
-    Named, TOLERANCE, check_conditions, check_context, check_filter, check_list, check_name, check_points,
-    check_rule, check_tags, check_unit, rounded,
+    NamedContext, TOLERANCE, check_conditions, check_context, check_filter, check_list, check_name,
+    check_points, check_rule, check_tags, check_unit, rounded,
 };
 use simulations::{check_balance, check_journey, check_visit};
 use students::{check_init, check_mark, check_user};
@@ -121,7 +121,7 @@ fn check_update(update: &UpdateExperiment, facts: &Facts<'_>, found: &mut Vec<St
 fn check_new_unit(
     update: &UpdateExperiment,
     old: Option<&Experiment>,
-    context: Option<Named<'_>>,
+    context: Option<NamedContext<'_>>,
     found: &mut Vec<String>,
 ) {
     if update.assignment_unit.is_none() && update.group_type.is_none() && update.consistency_rule.is_none() {
@@ -170,7 +170,7 @@ fn check_lock(update: &UpdateExperiment, old: &Experiment, found: &mut Vec<Strin
         found.push(format!(
             "experiment '{}' is {}, and its conditions and decision points must not change while students are in it; \
              say that you want it forced if you mean it",
-            shown(&old.name),
+            display(&old.name),
             old.state
         ));
     }
@@ -182,7 +182,7 @@ fn check_lock(update: &UpdateExperiment, old: &Experiment, found: &mut Vec<Strin
             found.push(format!(
                 "experiment '{}' is {}, and its {what} must not change while students are in it; say that you want it \
                  forced if you mean it",
-                shown(&old.name),
+                display(&old.name),
             old.state
             ));
         }
@@ -195,14 +195,14 @@ fn check_design(update: &UpdateExperiment, old: &Experiment, found: &mut Vec<Str
         found.push(format!(
             "experiment '{}' is factorial: its conditions are combinations of levels, which can be changed on UpGrade's \
              own screen only",
-            shown(&old.name)
+            display(&old.name)
         ));
     }
     let unit = update.assignment_unit.is_some() || update.consistency_rule.is_some();
     if old.assignment_unit == AssignmentUnit::WithinSubjects && unit {
         found.push(format!(
             "experiment '{}' is within-subjects: its unit and consistency can be changed on UpGrade's own screen only",
-            shown(&old.name)
+            display(&old.name)
         ));
     }
 }
@@ -211,7 +211,7 @@ fn check_design(update: &UpdateExperiment, old: &Experiment, found: &mut Vec<Str
 fn check_kept_parts(
     update: &UpdateExperiment,
     old: &Experiment,
-    (name, context): Named<'_>,
+    (name, context): NamedContext<'_>,
     found: &mut Vec<String>,
 ) {
     if old.context.iter().any(|known| known == name) {
@@ -222,7 +222,7 @@ fn check_kept_parts(
         found.push(format!(
             "{} does not know the conditions of experiment '{}': give the conditions for it, too",
             in_context(name),
-            shown(&old.name)
+            display(&old.name)
         ));
     }
     let is_known =
@@ -232,7 +232,7 @@ fn check_kept_parts(
         found.push(format!(
             "{} does not know the decision points of experiment '{}': give the decision_points for it, too",
             in_context(name),
-            shown(&old.name)
+            display(&old.name)
         ));
     }
     let kind =
@@ -253,7 +253,7 @@ fn check_status(change: &UpdateExperimentStatus, facts: &Facts<'_>, found: &mut 
         return;
     }
     let Some(experiment) = facts.experiment else { return };
-    let name = shown(&experiment.name);
+    let name = display(&experiment.name);
     let from = &experiment.state;
     let to = &change.status;
     if from == to {
@@ -278,7 +278,7 @@ fn unusual(from: &ExperimentState, to: &ExperimentState) -> String {
 
 /// What UpGrade's own screen asks before it lets an experiment start.
 fn check_ready(experiment: &Experiment, found: &mut Vec<String>) {
-    let name = shown(&experiment.name);
+    let name = display(&experiment.name);
     if experiment.decision_points.is_empty() {
         found.push(format!(
             "experiment '{name}' has no decision points, so it cannot start: give it one first"

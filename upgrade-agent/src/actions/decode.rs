@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
-use super::half;
-use super::shown::{shown, shown_to};
+use super::display::{display, display_up_to};
+use super::half_place;
 use super::{Action, ActionKind};
 use crate::state::Params;
 
@@ -44,7 +44,7 @@ pub enum DecodeError {
 pub fn decode(kind: ActionKind, params: &Params) -> Result<Action, DecodeError> {
     let given: Params = params.iter().filter(|(_, value)| !value.is_null()).map(owned).collect();
     let mut problems = unknown_parameters(kind, &given);
-    let halves = half::places(&given);
+    let halves = half_place::places(&given);
     let lacks = |name: &String| is_absent(&given, name) || halves.contains(name);
     let mut missing: Vec<String> = required(kind).into_iter().filter(lacks).collect();
     missing.extend(halves.iter().filter(|name| !missing.contains(name)).cloned().collect::<Vec<_>>());
@@ -71,8 +71,8 @@ pub fn unknown_parameters(kind: ActionKind, params: &Params) -> Vec<String> {
     let known = known_parameters(kind);
     let unknown = params.keys().filter(|name| !known.contains(name));
     let sentence = |name: &String| match nearest(name, known.iter().map(String::as_str)) {
-        Some(near) => format!("`{kind}` has no parameter `{}`; did you mean `{near}`?", shown(name)),
-        None => format!("`{kind}` has no parameter `{}`; it has {}", shown(name), known.join(", ")),
+        Some(near) => format!("`{kind}` has no parameter `{}`; did you mean `{near}`?", display(name)),
+        None => format!("`{kind}` has no parameter `{}`; it has {}", display(name), known.join(", ")),
     };
     unknown.map(sentence).collect()
 }
@@ -125,7 +125,7 @@ fn is_about(error: &serde_json::Error, missing: &[String]) -> bool {
 /// all.
 fn misfit(kind: ActionKind, params: &Params, error: &serde_json::Error) -> String {
     let said = error.to_string();
-    let shown = shown_to(&said, LONGEST_REASON);
+    let shown = display_up_to(&said, LONGEST_REASON);
     let fails_alike = |without: &str| {
         let mut rest = params.clone();
         rest.remove(without);

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use super::display::{display, on_one_line};
 use super::params::weights;
-use super::shown::{on_one_line, shown};
 use super::{
     Action, ConditionParam, CreateExperiment, DecisionPointParam, GroupParam, JourneyStep, Proposal,
     SimulateUserJourney, UpdateExperiment,
 };
 use crate::client::{ExperimentState, FilterMode};
-use crate::plan::Step;
+use crate::plan::PlanStep;
 
 /// Of more students than this, the question names the first ones only.
 const NAMED_STUDENTS: usize = 20;
@@ -18,7 +18,7 @@ const NAMED_STUDENTS: usize = 20;
 pub(crate) fn title(proposal: &Proposal) -> String {
     let name = name(proposal);
     let title = match &proposal.action {
-        Action::CreateExperiment(create) => format!("create experiment '{}'", shown(&create.name)),
+        Action::CreateExperiment(create) => format!("create experiment '{}'", display(&create.name)),
         Action::UpdateExperiment(_) => format!("update experiment '{name}'"),
         Action::UpdateExperimentStatus(to) => format!("change experiment '{name}' to {}", to.status),
         Action::DeleteExperiment(_) => format!("delete experiment '{name}'"),
@@ -151,26 +151,26 @@ fn with_plan(question: String, groups: Groups<'_>, proposal: &Proposal) -> Vec<S
     lines
 }
 
-fn step_in_words(step: &Step, names_students: bool) -> String {
+fn step_in_words(step: &PlanStep, names_students: bool) -> String {
     match step {
-        Step::SetStatus { to } => format!("change the status to {to}"),
-        Step::Crowd { students: number, site, target } => {
+        PlanStep::SetStatus { to } => format!("change the status to {to}"),
+        PlanStep::Crowd { students: number, site, target } => {
             format!(
                 "play {} at {site} / {target}: made known, assigned, visit marked",
                 students(*number as usize)
             )
         }
-        Step::Begin { students: 1 } if names_students => "make the student known".to_owned(),
-        Step::Begin { .. } if names_students => "make the students known".to_owned(),
-        Step::Begin { students: number } => format!("make {} known", students(*number)),
-        Step::VisitAssigned => "let each visit every place where he is assigned something".to_owned(),
-        Step::Journey(JourneyStep::Assign {}) => "look at what they would get".to_owned(),
-        Step::Journey(JourneyStep::Visit { site, target }) => format!("let them visit {site} / {target}"),
-        Step::Journey(JourneyStep::SetWorkingGroup { working_group }) => {
+        PlanStep::Begin { students: 1 } if names_students => "make the student known".to_owned(),
+        PlanStep::Begin { .. } if names_students => "make the students known".to_owned(),
+        PlanStep::Begin { students: number } => format!("make {} known", students(*number)),
+        PlanStep::VisitAssigned => "let each visit every place where he is assigned something".to_owned(),
+        PlanStep::Journey(JourneyStep::Assign {}) => "look at what they would get".to_owned(),
+        PlanStep::Journey(JourneyStep::Visit { site, target }) => format!("let them visit {site} / {target}"),
+        PlanStep::Journey(JourneyStep::SetWorkingGroup { working_group }) => {
             let groups = working_group.iter().map(|(kind, id)| format!("{kind} {id}"));
             format!("let them work in {}", groups.collect::<Vec<_>>().join(", "))
         }
-        Step::Journey(JourneyStep::SetStatus { status }) => format!("change the status to {status}"),
+        PlanStep::Journey(JourneyStep::SetStatus { status }) => format!("change the status to {status}"),
     }
 }
 
@@ -194,7 +194,7 @@ fn students(number: usize) -> String {
 }
 
 fn name(proposal: &Proposal) -> String {
-    shown(match &proposal.about {
+    display(match &proposal.about {
         Some(about) => &about.name,
         None => proposal.action.experiment_id().unwrap_or_default(),
     })

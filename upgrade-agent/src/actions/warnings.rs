@@ -1,18 +1,18 @@
 //! What is allowed and probably not meant: each as a value, with its words in one place. When one is due is
 //! told by [`due`].
 
-mod due;
 mod enrolments;
 mod lists;
 mod points;
+mod triggers;
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::shown::{listed, shown};
+use super::display::{display, display_list};
 use crate::client::ExperimentState;
-pub use due::warnings;
+pub use triggers::warnings;
 
 /// Something the person should know before he says yes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -171,14 +171,14 @@ impl Warning {
             Warning::GlobalGroupExclusion { context, groups } => format!(
                 "The global exclusion list of {} names {}. UpGrade then leaves out every student without a working \
                  group as well.",
-                shown(context),
+                display(context),
                 counted(*groups as u64, "group")
             ),
             Warning::SharedPoint { point, experiments } => format!(
                 "The decision point {} is also used by {}. Of running experiments that share a point, a student takes \
                  part in one only.",
-                shown(point),
-                listed(experiments.iter().map(String::as_str))
+                display(point),
+                display_list(experiments.iter().map(String::as_str))
             ),
             Warning::EarlierVisitors { points, known } => earlier_visitors(points, *known),
             Warning::EnrolmentsDeleted { users, groups } => format!(
@@ -199,28 +199,28 @@ impl Warning {
             Warning::ListedTwice { who } => format!(
                 "Both included and excluded: {}. Who is excluded by his own id is left out whatever else is said; a group \
                  that is excluded is left out but for its students who are included by their own id.",
-                listed(who.iter().map(String::as_str))
+                display_list(who.iter().map(String::as_str))
             ),
             Warning::NoDate => {
                 "It has no date, so that it never starts by itself. A date is set on UpGrade's own screen."
                     .to_owned()
             }
             Warning::NearName { name } => {
-                format!("There is an experiment '{}' already, which differs in spelling only.", shown(name))
+                format!("There is an experiment '{}' already, which differs in spelling only.", display(name))
             }
             Warning::WorkingGroupElsewhere { kind, group } => format!(
                 "The working group {} is none of the student's groups of the type {}: group experiments skip him.",
-                shown(group),
-                shown(kind)
+                display(group),
+                display(kind)
             ),
             Warning::UnknownGroupType { kind, near } => format!(
                 "No context of this server has the group type `{}`{}.",
-                shown(kind),
-                near.as_ref().map_or_else(String::new, |near| format!("; did you mean `{}`?", shown(near)))
+                display(kind),
+                near.as_ref().map_or_else(String::new, |near| format!("; did you mean `{}`?", display(near)))
             ),
             Warning::UnknownPlace { point } => format!(
                 "No context of this server has the decision point {}: the visit is written down and enrols nobody.",
-                shown(point)
+                display(point)
             ),
             Warning::MarkEnrolsNobody { state } => {
                 format!("The experiment is {state}: the visit is written down and enrols nobody.")
@@ -261,7 +261,7 @@ fn nobody_included(new: bool) -> String {
 }
 
 fn assign(code: Option<&str>, now: bool, enrolled: Option<u64>) -> String {
-    let Some(code) = code.map(shown) else {
+    let Some(code) = code.map(display) else {
         return "The post-experiment rule is assign without a condition: once enrolment is complete, everybody gets the \
                 default, the enrolled too."
             .to_owned();
@@ -279,7 +279,7 @@ fn assign(code: Option<&str>, now: bool, enrolled: Option<u64>) -> String {
 }
 
 fn earlier_visitors(points: &[String], known: u64) -> String {
-    let points = listed(points.iter().map(String::as_str));
+    let points = display_list(points.iter().map(String::as_str));
     let known = match known {
         0 => "How many that are the server does not say.".to_owned(),
         count => format!("I know of at least {}.", counted(count, "such student")),
@@ -288,7 +288,7 @@ fn earlier_visitors(points: &[String], known: u64) -> String {
 }
 
 fn enrolments_dropped(removed: &[String], users: u64) -> String {
-    let removed = listed(removed.iter().map(String::as_str));
+    let removed = display_list(removed.iter().map(String::as_str));
     let lose = if users == 1 { "loses" } else { "lose" };
     format!("{} enrolled in what is removed ({removed}) and {lose} that enrolment for good.", are(users, 0))
 }
@@ -319,7 +319,7 @@ fn lists_dropped(entries: usize, from: &str, closed: bool) -> String {
     };
     format!(
         "The experiment leaves the context {}. {whom}, and UpGrade sets the filter mode excludeAll{then}.",
-        shown(from)
+        display(from)
     )
 }
 

@@ -7,7 +7,7 @@ use agentgraph::{EventKind, EventStream, View};
 use futures_util::stream::{self, Stream, StreamExt};
 use serde_json::Value;
 
-use super::threads::Held;
+use super::threads::ThreadGuard;
 use super::{AgentError, Turn, UpgradeAgent};
 use crate::state::ConversationState;
 
@@ -49,8 +49,8 @@ impl TurnStream {
                     let first = recovered.clone().map(TurnEvent::Recovered);
                     let events = run.views([View::Custom]).stream();
                     let rest = stream::unfold(
-                        Running { agent, thread, events, recovered, _held: held },
-                        Running::next,
+                        RunningTurn { agent, thread, events, recovered, _held: held },
+                        RunningTurn::next,
                     );
                     stream::iter(first).chain(rest).boxed()
                 }
@@ -68,16 +68,16 @@ impl Stream for TurnStream {
     }
 }
 
-struct Running {
+struct RunningTurn {
     agent: UpgradeAgent,
     thread: String,
     events: EventStream<ConversationState>,
     recovered: Option<String>,
     /// Held until the turn has ended or is dropped.
-    _held: Held,
+    _held: ThreadGuard,
 }
 
-impl Running {
+impl RunningTurn {
     async fn next(mut self) -> Option<(TurnEvent, Self)> {
         loop {
             let event = match self.events.next().await?.kind {

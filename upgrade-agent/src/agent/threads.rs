@@ -32,7 +32,7 @@ pub(super) struct Arrival {
 }
 
 /// The thread is held until this is dropped.
-pub(super) struct Held {
+pub(super) struct ThreadGuard {
     _guard: OwnedMutexGuard<()>,
     thread: Arc<Thread>,
     /// Whether another turn ran or began between the arrival and now.
@@ -83,14 +83,14 @@ impl Threads {
 }
 
 impl Arrival {
-    pub(super) async fn hold(self) -> Held {
+    pub(super) async fn hold(self) -> ThreadGuard {
         let guard = Arc::clone(&self.thread.lock).lock_owned().await;
         let others = self.thread.begun.fetch_add(1, Ordering::SeqCst) != self.begun;
-        Held { _guard: guard, thread: self.thread, waited: others || !self.free }
+        ThreadGuard { _guard: guard, thread: self.thread, waited: others || !self.free }
     }
 }
 
-impl Drop for Held {
+impl Drop for ThreadGuard {
     fn drop(&mut self) {
         self.thread.ended.fetch_add(1, Ordering::SeqCst);
     }

@@ -7,7 +7,7 @@ use upgrade_agent::agent::Turn;
 use upgrade_agent::balance::BalanceReport;
 use upgrade_agent::state::{ErrorClass, PendingSummary, ResponseKind, TurnError};
 
-use super::harmless::harmless_json;
+use super::escape::escape_json;
 use super::screen::Screen;
 
 /// A turn.
@@ -45,7 +45,7 @@ impl<'a> Answer<'a> {
 pub(super) fn print(screen: Screen, value: &impl Serialize) {
     // Texts, lists and words: their writing cannot fail.
     let line = serde_json::to_string(value).unwrap_or_default();
-    screen.raw(&format!("{}\n", harmless_json(&line)));
+    screen.raw(&format!("{}\n", escape_json(&line)));
 }
 
 /// Whether a server or a model failed in the turn; a request that made no sense was answered.

@@ -7,7 +7,7 @@ use unicode_width::UnicodeWidthStr;
 use upgrade_agent::agent::Turn;
 use upgrade_agent::balance::{BalanceReport, ConditionCount, Verdict};
 
-use super::harmless::harmless_line;
+use super::escape::escape_line;
 use super::screen::Screen;
 use super::wrap::cut;
 
@@ -28,12 +28,12 @@ pub(super) fn below(turn: &Turn, screen: Screen) -> Option<String> {
 }
 
 fn plain(report: &BalanceReport) -> String {
-    let line = |one: &ConditionCount| format!("{}: {}", harmless_line(&one.code), figures(one, report));
+    let line = |one: &ConditionCount| format!("{}: {}", escape_line(&one.code), figures(one, report));
     report.conditions.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 fn chart(report: &BalanceReport, width: usize, unicode: bool) -> String {
-    let code = |one: &ConditionCount| cut(&harmless_line(&one.code), width / 3);
+    let code = |one: &ConditionCount| cut(&escape_line(&one.code), width / 3);
     let rows: Vec<(String, String, &ConditionCount)> =
         report.conditions.iter().map(|one| (code(one), figures(one, report), one)).collect();
     let widest = |part: fn(&(String, String, &ConditionCount)) -> usize| rows.iter().map(part).max();

@@ -11,7 +11,7 @@ use upgrade_agent::state::{ConfirmKind, ConversationState, Pending, PendingSumma
 
 use super::failure::Failure;
 use super::interrupts::Interrupts;
-use super::keyboard::{Keyboard, Questions, Typed};
+use super::keyboard::{Keyboard, KeyboardInput, Questions};
 use super::screen::{Screen, Style};
 use super::threads;
 use super::world::World;
@@ -70,7 +70,7 @@ struct Chat {
 }
 
 /// What follows a line.
-enum Then {
+enum ChatFlow {
     GoOn,
     Leave,
 }
@@ -85,17 +85,17 @@ impl Chat {
         let mut hints = 0;
         while !self.is_unread {
             match self.typed(&mut keyboard, &mut interrupts).await {
-                Typed::Line(line) => {
+                KeyboardInput::Line(line) => {
                     hints = 0;
-                    if matches!(self.take_or_stop(&line, &mut interrupts).await, Then::Leave) {
+                    if matches!(self.take_or_stop(&line, &mut interrupts).await, ChatFlow::Leave) {
                         return;
                     }
                 }
-                Typed::Interrupt if hints == 0 => {
+                KeyboardInput::Interrupt if hints == 0 => {
                     hints = 1;
                     self.screen.styled(Style::Faint, "Ctrl-C again, Ctrl-D or /quit leaves.");
                 }
-                Typed::Interrupt | Typed::End => return,
+                KeyboardInput::Interrupt | KeyboardInput::End => return,
             }
         }
     }
@@ -111,7 +111,7 @@ impl Chat {
 
     /// Where Ctrl-C is a signal and not a key it leaves. A line that is there comes first: the interrupt is
     /// then for its turn.
-    async fn typed(&self, keyboard: &mut Keyboard, interrupts: &mut Interrupts) -> Typed {
+    async fn typed(&self, keyboard: &mut Keyboard, interrupts: &mut Interrupts) -> KeyboardInput {
         let edited = keyboard.is_edited();
         if edited {
             self.screen.raw("\n");
@@ -125,13 +125,13 @@ impl Chat {
                 biased;
                 typed = &mut line => return typed,
                 // The editor has the terminal until it gives a line, and is not left alone with it.
-                () = interrupts.next() => if !edited { return Typed::End },
+                () = interrupts.next() => if !edited { return KeyboardInput::End },
             }
         }
     }
 
     /// An interrupt stops what the line began; what was done stays done.
-    async fn take_or_stop(&mut self, line: &str, interrupts: &mut Interrupts) -> Then {
+    async fn take_or_stop(&mut self, line: &str, interrupts: &mut Interrupts) -> ChatFlow {
         tokio::select! {
             biased;
             then = self.take(line) => return then,
@@ -144,13 +144,13 @@ impl Chat {
             () = self.end_plan() => {}
             () = interrupts.next() => {}
         }
-        Then::GoOn
+        ChatFlow::GoOn
     }
 
-    async fn take(&mut self, line: &str) -> Then {
+    async fn take(&mut self, line: &str) -> ChatFlow {
         match line.split_once(' ').unwrap_or((line, "")) {
             ("", _) => {}
-            ("/quit" | "/exit", _) | ("quit" | "exit", "") => return Then::Leave,
+            ("/quit" | "/exit", _) | ("quit" | "exit", "") => return ChatFlow::Leave,
             ("/help", _) => self.screen.line(HELP),
             ("/threads", _) => self.list_threads().await,
             ("/thread", name) => self.change_thread(name.trim()).await,
@@ -163,7 +163,7 @@ impl Chat {
                 self.turn(&text).await;
             }
         }
-        Then::GoOn
+        ChatFlow::GoOn
     }
 
     /// The quick answer with this number.

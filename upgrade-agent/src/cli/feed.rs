@@ -11,7 +11,7 @@ use upgrade_agent::state::PendingSummary;
 use super::answer::{self, Answer};
 use super::failure::Failure;
 use super::interrupts::Interrupts;
-use super::keyboard::{Keyboard, Typed};
+use super::keyboard::{Keyboard, KeyboardInput};
 use super::screen::Screen;
 use super::world::World;
 use crate::config::Config;
@@ -52,7 +52,7 @@ enum Event<'a> {
 /// A message with what goes with it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Said {
+struct InputMessage {
     text: String,
     /// The conversation; the one of the command line if not given.
     thread: Option<String>,
@@ -93,7 +93,7 @@ impl Feed {
     async fn run(&mut self) -> Result<(), Failure> {
         self.ready().await?;
         let mut lines = Keyboard::plain();
-        while let Typed::Line(line) = lines.line().await {
+        while let KeyboardInput::Line(line) = lines.line().await {
             match read(&line, &self.thread) {
                 None => {}
                 Some(Ok(said)) => self.turn(said).await?,
@@ -135,7 +135,7 @@ impl Feed {
         Ok(())
     }
 
-    async fn turn(&mut self, said: Said) -> Result<(), Failure> {
+    async fn turn(&mut self, said: InputMessage) -> Result<(), Failure> {
         let thread = said.thread.as_deref().unwrap_or(&self.thread).to_owned();
         if let Err(error) = self.world.is_ready(&thread).await {
             self.failed(&thread, error.code(), &error.to_string());
@@ -181,19 +181,19 @@ impl Feed {
 }
 
 /// A line that is a JSON object is one; every other is the message itself. `None` for a blank one.
-fn read(line: &str, thread: &str) -> Option<Result<Said, String>> {
+fn read(line: &str, thread: &str) -> Option<Result<InputMessage, String>> {
     if line.is_empty() {
         return None;
     }
     let is_object = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(line).is_ok();
     if !is_object {
-        return Some(Ok(Said { text: line.to_owned(), thread: Some(thread.to_owned()) }));
+        return Some(Ok(InputMessage { text: line.to_owned(), thread: Some(thread.to_owned()) }));
     }
     let wrong = |why| format!("E_CHAT_LINE: {why}: an object has a `text`, and a `thread` if it is another");
-    let said = serde_json::from_str::<Said>(line).map_err(|error| wrong(error.to_string()));
+    let said = serde_json::from_str::<InputMessage>(line).map_err(|error| wrong(error.to_string()));
     Some(said.and_then(|said| match said.thread.as_deref().map(super::thread_name) {
         Some(Err(why)) => Err(wrong(why)),
-        Some(Ok(name)) => Ok(Said { thread: Some(name), ..said }),
+        Some(Ok(name)) => Ok(InputMessage { thread: Some(name), ..said }),
         None => Ok(said),
     }))
 }

@@ -18,7 +18,7 @@ use super::screen::{Screen, Style};
 
 /// What came from the keyboard.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Typed {
+pub(super) enum KeyboardInput {
     /// A line, without the spaces around it.
     Line(String),
     /// Ctrl-C; what stood in the line is gone.
@@ -32,7 +32,7 @@ const PROMPT: &str = "> ";
 /// The keyboard.
 pub(super) struct Keyboard {
     /// What came, and how many questions had been put then.
-    typed: Receiver<(Typed, u64)>,
+    typed: Receiver<(KeyboardInput, u64)>,
     /// Asks for one line, and tells whether it is to be typed from now on. Without it lines come by
     /// themselves.
     asks: Option<UnboundedSender<bool>>,
@@ -71,7 +71,7 @@ impl Keyboard {
     }
 
     /// The next line.
-    pub(super) async fn line(&mut self) -> Typed {
+    pub(super) async fn line(&mut self) -> KeyboardInput {
         self.line_of(false).await
     }
 
@@ -82,11 +82,11 @@ impl Keyboard {
 
     /// The next line that a person types now that he can read the last question; what he typed before is
     /// dropped. A program may write its lines ahead.
-    pub(super) async fn answer(&mut self) -> Typed {
+    pub(super) async fn answer(&mut self) -> KeyboardInput {
         self.line_of(self.by_person).await
     }
 
-    async fn line_of(&mut self, from_now: bool) -> Typed {
+    async fn line_of(&mut self, from_now: bool) -> KeyboardInput {
         let since = if from_now { self.questions.so_far() } else { 0 };
         if let Some(asks) = &self.asks {
             // A thread that is gone is seen below.
@@ -94,9 +94,9 @@ impl Keyboard {
         }
         loop {
             match self.typed.recv().await {
-                Some((Typed::Line(_), questions)) if questions < since => {}
+                Some((KeyboardInput::Line(_), questions)) if questions < since => {}
                 Some((typed, _)) => return typed,
-                None => return Typed::End,
+                None => return KeyboardInput::End,
             }
         }
     }
@@ -149,25 +149,25 @@ fn editor(history: &Path) -> Option<Editor<(), FileHistory>> {
     Some(editor)
 }
 
-fn edit(editor: &mut Editor<(), FileHistory>, prompt: &(&str, String), history: &Path) -> Typed {
+fn edit(editor: &mut Editor<(), FileHistory>, prompt: &(&str, String), history: &Path) -> KeyboardInput {
     match editor.readline(prompt) {
         Ok(line) => {
             history::remember(editor, &line, history);
-            Typed::Line(line.trim().to_owned())
+            KeyboardInput::Line(line.trim().to_owned())
         }
-        Err(ReadlineError::Interrupted) => Typed::Interrupt,
-        Err(_) => Typed::End,
+        Err(ReadlineError::Interrupted) => KeyboardInput::Interrupt,
+        Err(_) => KeyboardInput::End,
     }
 }
 
-fn read_lines(sender: &Sender<(Typed, u64)>, questions: &Questions) {
+fn read_lines(sender: &Sender<(KeyboardInput, u64)>, questions: &Questions) {
     let mut input = std::io::stdin().lock();
     let mut bytes = Vec::new();
     while input.read_until(b'\n', &mut bytes).is_ok_and(|read| read > 0) {
         let line = String::from_utf8_lossy(&bytes).trim().to_owned();
         bytes.clear();
         let put = questions.so_far();
-        if sender.blocking_send((Typed::Line(line), put)).is_err() {
+        if sender.blocking_send((KeyboardInput::Line(line), put)).is_err() {
             return;
         }
     }

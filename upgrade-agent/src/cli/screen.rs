@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::io::{IsTerminal, Write, stderr, stdin, stdout};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::harmless::harmless;
+use super::escape::escape;
 
 /// When text is coloured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -88,17 +88,17 @@ impl Screen {
 
     /// Prints a line.
     pub(super) fn line(&self, text: &str) {
-        self.raw(&format!("{}\n", harmless(text)));
+        self.raw(&format!("{}\n", escape(text)));
     }
 
     /// Prints a line in a style.
     pub(super) fn styled(&self, style: Style, text: &str) {
-        self.raw(&format!("{}\n", self.paint(style, &harmless(text))));
+        self.raw(&format!("{}\n", self.paint(style, &escape(text))));
     }
 
     /// Prints a piece of a line, at once.
     pub(super) fn piece(&self, text: &str) {
-        self.raw(&harmless(text));
+        self.raw(&escape(text));
     }
 
     /// Prints what is harmless already, at once.
@@ -116,7 +116,7 @@ impl Screen {
 
     /// Prints a line beside the answer.
     pub(super) fn warn(&self, text: &str) {
-        let text = harmless(text);
+        let text = escape(text);
         let text = if stderr().is_terminal() { self.paint(Style::Alarm, &text) } else { text };
         let _ = writeln!(stderr(), "{text}");
     }

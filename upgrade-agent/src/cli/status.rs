@@ -3,7 +3,7 @@
 //!
 //! Only on a terminal: elsewhere nothing of it is printed.
 
-use super::harmless::harmless_line;
+use super::escape::escape_line;
 use super::screen::{Screen, Style};
 use super::wrap::cut;
 
@@ -19,12 +19,12 @@ const WIDTH: usize = 80;
 pub(super) struct Status {
     screen: Screen,
     frame: usize,
-    doing: Option<Doing>,
+    doing: Option<Activity>,
     drawn: bool,
 }
 
 #[derive(Debug)]
-enum Doing {
+enum Activity {
     Node(String),
     Counted { label: String, done: u64, total: u64 },
 }
@@ -36,12 +36,12 @@ impl Status {
 
     /// A node has begun.
     pub(super) fn node(&mut self, name: &str) {
-        self.show(Doing::Node(harmless_line(name).into_owned()));
+        self.show(Activity::Node(escape_line(name).into_owned()));
     }
 
     /// So much of something is done.
     pub(super) fn progress(&mut self, label: &str, done: u64, total: u64) {
-        self.show(Doing::Counted { label: harmless_line(label).into_owned(), done, total });
+        self.show(Activity::Counted { label: escape_line(label).into_owned(), done, total });
     }
 
     /// Time has passed.
@@ -58,7 +58,7 @@ impl Status {
         }
     }
 
-    fn show(&mut self, doing: Doing) {
+    fn show(&mut self, doing: Activity) {
         self.doing = Some(doing);
         self.draw();
     }
@@ -68,8 +68,8 @@ impl Status {
         // One column less, or some terminals begin a new line.
         let width = self.screen.width().unwrap_or(WIDTH).saturating_sub(1);
         let text = match doing {
-            Doing::Node(name) => format!("{} {name}", self.spinner()),
-            Doing::Counted { label, done, total } => {
+            Activity::Node(name) => format!("{} {name}", self.spinner()),
+            Activity::Counted { label, done, total } => {
                 counted(label, *done, *total, width, self.screen.unicode)
             }
         };

@@ -10,8 +10,8 @@ use upgrade_agent::state::{ConversationState, PendingSummary};
 
 use super::answer;
 use super::clock::{ago, rfc3339};
+use super::escape::escape_line;
 use super::failure::Failure;
-use super::harmless::harmless_line;
 use super::screen::{Screen, Style};
 use super::world::Threads;
 use super::wrap::cut;
@@ -142,7 +142,7 @@ pub(super) fn print_numbered(all: &[ThreadLine], here: &str, screen: Screen, now
 fn print(thread: &ThreadLine, mark: &str, screen: Screen, now: SystemTime) {
     let width = screen.width().unwrap_or(WIDTH).saturating_sub(INDENT.len());
     let beside = |text: &str| {
-        let text = cut(&harmless_line(text), width);
+        let text = cut(&escape_line(text), width);
         screen.styled(Style::Faint, &format!("{INDENT}{text}"));
     };
     screen.line(&format!("{}{mark}{}", thread.name, activity(thread, now)));

@@ -12,7 +12,7 @@ use super::dialect::Dialect;
 use super::error::{ClientError, ErrorKind};
 use super::model::Health;
 use super::reply::{Body, Reply};
-use super::student_routes::Seen;
+use super::student_routes::KnownVersion;
 use super::transport::Transport;
 use super::wire;
 
@@ -23,7 +23,7 @@ pub struct UpgradeClient {
     /// Written by every good health answer, so that a server which is replaced by another version
     /// is known again after one; held while the first one is asked for.
     server: Arc<RwLock<Option<Server>>>,
-    seen: Arc<Seen>,
+    seen: Arc<KnownVersion>,
 }
 
 /// What the version says.
@@ -83,7 +83,7 @@ impl UpgradeClient {
         self.server().await.map(|server| server.is_before_6)
     }
 
-    pub(super) fn seen(&self) -> &Seen {
+    pub(super) fn seen(&self) -> &KnownVersion {
         &self.seen
     }
 

@@ -37,9 +37,9 @@ impl Version {
 /// Which routes a server was seen to have although its version promises others: 5, 6, or 0 for
 /// none yet.
 #[derive(Debug, Default)]
-pub(super) struct Seen(AtomicU8);
+pub(super) struct KnownVersion(AtomicU8);
 
-impl Seen {
+impl KnownVersion {
     fn note(&self, version: Version) {
         self.0.store(if version == Version::V5 { 5 } else { 6 }, Ordering::Relaxed);
     }

@@ -96,9 +96,9 @@ impl UpgradeClient {
         id: &str,
         whole: Raw,
         patch: &ExperimentPatch,
-    ) -> Result<Written, ClientError> {
+    ) -> Result<WrittenExperiment, ClientError> {
         if patch.is_empty() {
-            return Ok(Written { experiment: read_experiment(CALL, &whole)?, puts: 0 });
+            return Ok(WrittenExperiment { experiment: read_experiment(CALL, &whole)?, puts: 0 });
         }
         let dialect = self.dialect().await?;
         if dialect == Dialect::V62 {
@@ -127,7 +127,7 @@ impl UpgradeClient {
         mut whole: Raw,
         rest: &ExperimentPatch,
         mut puts: u64,
-    ) -> Result<Written, ClientError> {
+    ) -> Result<WrittenExperiment, ClientError> {
         let stopped = |is_begun, why: ClientError| {
             if is_begun || why.may_have_acted() { half_done(why, id, rest) } else { why }
         };
@@ -139,7 +139,7 @@ impl UpgradeClient {
         let lists = self.write_lists(&whole, rest).await;
         lists.map_err(|(done, why)| stopped(puts > 0 || done > 0, why))?;
         let experiment = self.experiment(id).await.map_err(|why| half_done(why, id, rest))?;
-        Ok(Written { experiment, puts })
+        Ok(WrittenExperiment { experiment, puts })
     }
 
     /// Writes the whole experiment with the change; answers it as it stands then.
@@ -161,13 +161,13 @@ impl UpgradeClient {
 }
 
 /// An experiment after so many writes of the whole of it.
-struct Written {
+struct WrittenExperiment {
     experiment: Experiment,
     puts: u64,
 }
 
-fn written(whole: &Raw) -> Result<Written, ClientError> {
-    Ok(Written { experiment: read_experiment(CALL, whole)?, puts: 1 })
+fn written(whole: &Raw) -> Result<WrittenExperiment, ClientError> {
+    Ok(WrittenExperiment { experiment: read_experiment(CALL, whole)?, puts: 1 })
 }
 
 fn half_done(why: ClientError, id: &str, rest: &ExperimentPatch) -> ClientError {

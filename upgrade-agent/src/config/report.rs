@@ -7,11 +7,11 @@ use super::source::Origin;
 
 /// The settings, in the order in which they were looked at.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Report(pub(crate) Vec<Told>);
+pub(crate) struct Report(pub(crate) Vec<SettingReport>);
 
 /// One setting.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Told {
+pub(crate) struct SettingReport {
     pub(crate) name: &'static str,
     /// Nothing for a secret.
     pub(crate) value: Option<String>,
@@ -24,11 +24,11 @@ pub(crate) struct Told {
 impl Report {
     pub(super) fn tell(&mut self, name: &'static str, value: &str, origin: &Origin) {
         let value = Some(without_secrets(value));
-        self.0.push(Told { name, value, set: *origin != Origin::Default, from: origin.to_string() });
+        self.0.push(SettingReport { name, value, set: *origin != Origin::Default, from: origin.to_string() });
     }
 
     pub(super) fn tell_secret(&mut self, name: &'static str, set: bool, origin: &Origin) {
-        self.0.push(Told { name, value: None, set, from: origin.to_string() });
+        self.0.push(SettingReport { name, value: None, set, from: origin.to_string() });
     }
 }
 

@@ -10,12 +10,13 @@ use agentgraph::{Ctx, Dep, Snapshot};
 use super::begin;
 use crate::actions::{self, Action, Proposal};
 use crate::agent::Settings;
-use crate::plan::Ends;
+use crate::plan::EarlyEnd;
 use crate::reply::{self, ConfirmKind, DELETE_WORD, Verdict};
 use crate::state::{
-    ConversationState, ConversationStateUpdate, Dropped, Missing, Pending, PlanRun, Preset, ResponseKind,
+    ConversationState, ConversationStateUpdate, DroppedAction, IncompleteAction, Pending, PlanRun,
+    PresetReply, ResponseKind,
 };
-pub use approval::{Approved, Confirmation};
+pub use approval::{Approval, Confirmation};
 
 pub(crate) async fn run(
     state: Snapshot<ConversationState>,
@@ -33,7 +34,7 @@ pub(crate) async fn run(
 /// Puts the question.
 fn ask(update: ConversationStateUpdate, proposal: &Proposal, turn: u64) -> ConversationStateUpdate {
     let asked = Confirmation::ask(proposal.clone(), turn);
-    let preset = Preset::new(ResponseKind::Confirmation, asked.text());
+    let preset = PresetReply::new(ResponseKind::Confirmation, asked.text());
     let suggested = asked.suggested();
     update.preset(Some(preset)).suggested(suggested).pending(Pending::Confirm(Box::new(asked)))
 }
@@ -57,7 +58,7 @@ fn ask_again(
     let again = asked.asked_again(turn);
     let suggested = again.suggested();
     update
-        .preset(Some(Preset::new(ResponseKind::Confirmation, text)))
+        .preset(Some(PresetReply::new(ResponseKind::Confirmation, text)))
         .suggested(suggested)
         .pending(Pending::Confirm(Box::new(again)))
 }
@@ -110,12 +111,12 @@ fn settle(
     }
     match verdict {
         Verdict::Yes => {
-            let approved = Approved::new(asked.proposal().clone(), (settings.ids)());
+            let approved = Approval::new(asked.proposal().clone(), (settings.ids)());
             update.approved(Some(approved)).pending(Pending::Nothing)
         }
         Verdict::No => {
             let text = format!("All right, I did not {title}. Nothing was changed.");
-            update.preset(Some(Preset::new(ResponseKind::Answer, text))).pending(Pending::Nothing)
+            update.preset(Some(PresetReply::new(ResponseKind::Answer, text))).pending(Pending::Nothing)
         }
         Verdict::Modify => ask_what_to_change(update, asked, &title),
         Verdict::NotTheWord => {
@@ -128,7 +129,7 @@ fn settle(
         Verdict::Other => {
             let action = &asked.proposal().action;
             let note = format!("I have set aside the question whether to {title}; nothing was changed.");
-            let dropped = Dropped { action: action.kind(), params: action.params(), title };
+            let dropped = DroppedAction { action: action.kind(), params: action.params(), title };
             update.dropped(Some(dropped)).notes([note]).pending(Pending::Nothing)
         }
     }
@@ -154,11 +155,11 @@ fn settle_step(
     }
     let update = update.pending(Pending::Nothing);
     match verdict {
-        Verdict::Yes => update.approved(Some(Approved::new(asked.proposal().clone(), (settings.ids)()))),
-        Verdict::No => update.plan(Some(going.ending(Ends::Declined))),
+        Verdict::Yes => update.approved(Some(Approval::new(asked.proposal().clone(), (settings.ids)()))),
+        Verdict::No => update.plan(Some(going.ending(EarlyEnd::Declined))),
         _ => {
             let note = "I ended what was under way first: please say again what you want now.".to_owned();
-            update.plan(Some(going.ending(Ends::Declined))).notes([note])
+            update.plan(Some(going.ending(EarlyEnd::Declined))).notes([note])
         }
     }
 }
@@ -170,7 +171,7 @@ fn ask_what_to_change(
 ) -> ConversationStateUpdate {
     let question = format!("What should I change before I {title}?");
     let action = &asked.proposal().action;
-    let missing = Missing {
+    let missing = IncompleteAction {
         action: Some(action.kind()),
         params: action.params(),
         missing: Vec::new(),
@@ -178,13 +179,13 @@ fn ask_what_to_change(
         options: vec!["Cancel".to_owned()],
     };
     update
-        .preset(Some(Preset::new(ResponseKind::Question, question)))
+        .preset(Some(PresetReply::new(ResponseKind::Question, question)))
         .suggested(missing.options.clone())
         .pending(Pending::Missing(missing))
 }
 
-fn nothing_open() -> Preset {
-    Preset::new(ResponseKind::Clarification, "There is nothing to confirm. What would you like to do?")
+fn nothing_open() -> PresetReply {
+    PresetReply::new(ResponseKind::Clarification, "There is nothing to confirm. What would you like to do?")
 }
 
 /// How yes is said to this action.

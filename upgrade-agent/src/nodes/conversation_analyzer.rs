@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::{begin, failure};
 use crate::agent::Settings;
 use crate::prompts;
-use crate::state::{Analysis, ConversationState, ConversationStateUpdate, Intent, Preset, ResponseKind};
+use crate::state::{Analysis, ConversationState, ConversationStateUpdate, Intent, PresetReply, ResponseKind};
 
 const TOOL: &str = "analyze_user_request";
 
@@ -82,7 +82,7 @@ fn concluded(
         _ if analysis.confidence < settings.confidence => (ResponseKind::Clarification, None),
         Intent::DirectAnswer | Intent::NeedsInfo => (ResponseKind::Answer, None),
     };
-    let preset = preset.map(|text| Preset::new(kind, text));
+    let preset = preset.map(|text| PresetReply::new(kind, text));
     update.analysis(Some(analysis)).kind(kind).preset(preset)
 }
 

@@ -2,7 +2,7 @@
 //! on the desk is decided here, without it: an error ends the action, a gap is asked for, a complete action
 //! is checked and proposed.
 
-mod conclude;
+mod conclusion;
 mod facts;
 mod question;
 
@@ -16,7 +16,9 @@ use crate::agent::Settings;
 use crate::client::UpgradeClient;
 use crate::prompts;
 use crate::reply::{is_cancel, is_no};
-use crate::state::{Cached, ConversationState, ConversationStateUpdate, Pending, Preset, ResponseKind};
+use crate::state::{
+    CachedValue, ConversationState, ConversationStateUpdate, Pending, PresetReply, ResponseKind,
+};
 use crate::tools::{self, Desk, Draft, Gathered};
 
 /// How often the model is asked in one gathering.
@@ -33,7 +35,7 @@ pub(crate) async fn run(
     if let (Pending::Missing(missing), true) = (&state.pending, gives_up) {
         let what = missing.action.map_or_else(|| "that".to_owned(), |action| action.in_words().to_owned());
         let text = format!("All right, I will not {what}. Nothing was changed.");
-        return update.preset(Some(Preset::new(ResponseKind::Answer, text))).pending(Pending::Nothing);
+        return update.preset(Some(PresetReply::new(ResponseKind::Answer, text))).pending(Pending::Nothing);
     }
     let desk = Arc::new(Desk::new(UpgradeClient::clone(&client), Draft::of(&state)));
     let request = prompts::gatherer(&state, &settings);
@@ -45,7 +47,7 @@ pub(crate) async fn run(
             .preset(Some(failure::model_preset(&error)))
             .errors([error]);
     }
-    let outcome = conclude::conclude(&desk, &state, &settings, ctx.node()).await;
+    let outcome = conclusion::conclude(&desk, &state, &settings, ctx.node()).await;
     outcome.write(keep(update, desk.clear(), state.turns), &state)
 }
 
@@ -57,13 +59,13 @@ fn keep(update: ConversationStateUpdate, gathered: Gathered, turn: u64) -> Conve
         update = update.balance(gathered.splits.into_values().next());
     }
     if let Some(contexts) = gathered.contexts {
-        update = update.context_metadata(Some(Cached::new(contexts, turn)));
+        update = update.context_metadata(Some(CachedValue::new(contexts, turn)));
     }
     if let Some(names) = gathered.names {
-        update = update.experiment_names(Some(Cached::new(names, turn)));
+        update = update.experiment_names(Some(CachedValue::new(names, turn)));
     }
     if let Some(experiments) = gathered.experiments {
-        update = update.experiments(Some(Cached::new(experiments, turn)));
+        update = update.experiments(Some(CachedValue::new(experiments, turn)));
     }
     update
 }

@@ -32,7 +32,7 @@ pub(crate) async fn run(
     ctx: Ctx,
 ) -> ConversationStateUpdate {
     let update = begin(&ctx).await;
-    let mut reply = Reply { ctx: &ctx, text: String::new() };
+    let mut reply = ReplyWriter { ctx: &ctx, text: String::new() };
     for note in &state.notes {
         reply.part(note).await;
     }
@@ -62,7 +62,7 @@ pub(crate) async fn run(
 async fn write(
     state: &Snapshot<ConversationState>,
     settings: &Settings,
-    reply: &mut Reply<'_>,
+    reply: &mut ReplyWriter<'_>,
 ) -> (ResponseKind, Option<TurnError>) {
     let stored = StoredData::new(state.clone());
     let request = prompts::responder(state, settings);
@@ -96,7 +96,7 @@ fn is_false(text: &str, state: &ConversationState) -> bool {
 async fn write_at_once(
     writing: ToolLoop<'_>,
     request: ChatRequest,
-    reply: &mut Reply<'_>,
+    reply: &mut ReplyWriter<'_>,
 ) -> Option<agentgraph_llm::Error> {
     match writing.run(request).await {
         Ok(outcome) => {
@@ -113,7 +113,7 @@ async fn write_at_once(
 async fn write_aloud(
     writing: ToolLoop<'_>,
     request: ChatRequest,
-    reply: &mut Reply<'_>,
+    reply: &mut ReplyWriter<'_>,
 ) -> Option<agentgraph_llm::Error> {
     let said = Mutex::new(std::mem::take(&mut reply.text));
     let voice = Arc::new(Voice { said, silent: AtomicBool::new(true) });
@@ -161,12 +161,12 @@ impl Voice {
 }
 
 /// The reply so far, and who listens to it.
-struct Reply<'a> {
+struct ReplyWriter<'a> {
     ctx: &'a Ctx,
     text: String,
 }
 
-impl Reply<'_> {
+impl ReplyWriter<'_> {
     /// Adds a part of its own.
     async fn part(&mut self, text: &str) {
         if text.is_empty() {

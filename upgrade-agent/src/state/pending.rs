@@ -16,14 +16,14 @@ pub enum Pending {
     #[default]
     Nothing,
     /// Parameters of an action.
-    Missing(Missing),
+    Missing(IncompleteAction),
     /// A yes to an action. Only the next message can give it.
     Confirm(Box<Confirmation>),
 }
 
 /// An action that is not complete.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Missing {
+pub struct IncompleteAction {
     /// The action, if that is known already.
     pub action: Option<ActionKind>,
     /// What is known of its parameters.

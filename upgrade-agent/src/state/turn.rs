@@ -37,7 +37,7 @@ pub struct Analysis {
 
 /// A question that a message did not answer: it is not open any more.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Dropped {
+pub struct DroppedAction {
     /// The action that was asked about.
     pub action: ActionKind,
     /// Its parameters.
@@ -65,17 +65,17 @@ pub enum ResponseKind {
 
 /// A reply that a node knows word for word.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Preset {
+pub struct PresetReply {
     /// The text.
     pub text: String,
     /// What kind of reply it is.
     pub kind: ResponseKind,
 }
 
-impl Preset {
+impl PresetReply {
     /// A reply.
     pub fn new(kind: ResponseKind, text: impl Into<String>) -> Self {
-        Preset { text: text.into(), kind }
+        PresetReply { text: text.into(), kind }
     }
 }
 

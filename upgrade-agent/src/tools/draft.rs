@@ -6,12 +6,12 @@
 use serde_json::Value;
 
 use crate::actions::{self, ActionKind};
-use crate::state::{ConversationState, Dropped, Missing, Params, Pending};
+use crate::state::{ConversationState, DroppedAction, IncompleteAction, Params, Pending};
 
 /// An action in the making.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Draft {
-    base: Base,
+    base: DraftBase,
     action: Option<ActionKind>,
     given: Params,
     missing: Vec<String>,
@@ -22,7 +22,7 @@ pub(crate) struct Draft {
 
 /// An action that was left half-done.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Left {
+pub(crate) struct AbandonedAction {
     pub(crate) action: ActionKind,
     /// The name that a new experiment would have got.
     pub(crate) name: Option<String>,
@@ -30,22 +30,22 @@ pub(crate) struct Left {
 
 /// What the draft goes on from.
 #[derive(Clone, Debug, Default)]
-enum Base {
+enum DraftBase {
     #[default]
     Nothing,
     /// An action that waits for parameters: goes on unless another action is named.
-    Waiting(Missing),
+    Waiting(IncompleteAction),
     /// An action whose confirmation was not answered: goes on only if none is named.
-    Dropped(Dropped),
+    Dropped(DroppedAction),
 }
 
 impl Draft {
     /// The draft that a turn begins with.
     pub(crate) fn of(state: &ConversationState) -> Self {
         let base = match (&state.pending, &state.dropped) {
-            (Pending::Missing(missing), _) => Base::Waiting(missing.clone()),
-            (_, Some(dropped)) => Base::Dropped(dropped.clone()),
-            _ => Base::Nothing,
+            (Pending::Missing(missing), _) => DraftBase::Waiting(missing.clone()),
+            (_, Some(dropped)) => DraftBase::Dropped(dropped.clone()),
+            _ => DraftBase::Nothing,
         };
         Draft { base, ..Draft::default() }
     }
@@ -89,17 +89,17 @@ impl Draft {
     /// The action, if it is known.
     pub(crate) fn action(&self) -> Option<ActionKind> {
         self.action.or(match &self.base {
-            Base::Nothing => None,
-            Base::Waiting(waiting) => waiting.action,
-            Base::Dropped(dropped) => Some(dropped.action),
+            DraftBase::Nothing => None,
+            DraftBase::Waiting(waiting) => waiting.action,
+            DraftBase::Dropped(dropped) => Some(dropped.action),
         })
     }
 
     /// The parameters, those taken back left out.
     pub(crate) fn params(&self) -> Params {
         let mut params = match &self.base {
-            Base::Waiting(waiting) if self.goes_on() => waiting.params.clone(),
-            Base::Dropped(dropped) if self.goes_on() => dropped.params.clone(),
+            DraftBase::Waiting(waiting) if self.goes_on() => waiting.params.clone(),
+            DraftBase::Dropped(dropped) if self.goes_on() => dropped.params.clone(),
             _ => Params::new(),
         };
         params.extend(self.given.clone());
@@ -108,11 +108,11 @@ impl Draft {
     }
 
     /// The action that waited for parameters and was left for another one.
-    pub(crate) fn left(&self) -> Option<Left> {
+    pub(crate) fn left(&self) -> Option<AbandonedAction> {
         match &self.base {
-            Base::Waiting(waiting) if !self.goes_on() => {
+            DraftBase::Waiting(waiting) if !self.goes_on() => {
                 let name = waiting.params.get("name").and_then(Value::as_str).map(str::to_owned);
-                Some(Left { action: waiting.action?, name })
+                Some(AbandonedAction { action: waiting.action?, name })
             }
             _ => None,
         }
@@ -135,12 +135,12 @@ impl Draft {
 
     fn goes_on(&self) -> bool {
         match &self.base {
-            Base::Nothing => true,
-            Base::Waiting(_) if self.anew => false,
-            Base::Waiting(waiting) => {
+            DraftBase::Nothing => true,
+            DraftBase::Waiting(_) if self.anew => false,
+            DraftBase::Waiting(waiting) => {
                 self.action.is_none() || waiting.action.is_none() || self.action == waiting.action
             }
-            Base::Dropped(_) => self.action.is_none(),
+            DraftBase::Dropped(_) => self.action.is_none(),
         }
     }
 }
@@ -155,14 +155,19 @@ mod tests {
     }
 
     fn waiting(action: Option<ActionKind>) -> Draft {
-        let missing = Missing { action, params: params(json!({ "name": "Foo" })), ..Missing::default() };
-        Draft { base: Base::Waiting(missing), ..Draft::default() }
+        let missing = IncompleteAction {
+            action,
+            params: params(json!({ "name": "Foo" })),
+            ..IncompleteAction::default()
+        };
+        Draft { base: DraftBase::Waiting(missing), ..Draft::default() }
     }
 
     fn dropped() -> Draft {
         let old = params(json!({ "experiment_id": "1" }));
-        let dropped = Dropped { action: ActionKind::DeleteExperiment, params: old, title: String::new() };
-        Draft { base: Base::Dropped(dropped), ..Draft::default() }
+        let dropped =
+            DroppedAction { action: ActionKind::DeleteExperiment, params: old, title: String::new() };
+        Draft { base: DraftBase::Dropped(dropped), ..Draft::default() }
     }
 
     #[test]
@@ -184,7 +189,7 @@ mod tests {
         assert_eq!(draft.params(), params(json!({ "name": "Foo", "context": "c" })));
         draft.name_action(ActionKind::DeleteExperiment);
         assert_eq!(draft.params(), params(json!({ "context": "c" })));
-        let left = Left { action: ActionKind::CreateExperiment, name: Some("Foo".to_owned()) };
+        let left = AbandonedAction { action: ActionKind::CreateExperiment, name: Some("Foo".to_owned()) };
         assert_eq!(draft.left(), Some(left));
     }
 

@@ -7,9 +7,9 @@ use std::time::UNIX_EPOCH;
 use secrecy::{ExposeSecret, SecretString};
 
 use super::settings;
-use crate::core::{Asked, Core};
+use crate::core::{ApiRequest, Core};
 use crate::wire::fault::Fault;
-use crate::wire::token::{self, Refused};
+use crate::wire::token::{self, TokenFault};
 use crate::world::table::key;
 
 /// Whose call a route is.
@@ -46,7 +46,7 @@ pub(crate) struct Gate {
 
 impl Gate {
     /// Lets a call pass, or says why not.
-    pub(crate) fn admit(&self, core: &Core, caller: Caller, asked: &Asked) -> Result<(), Fault> {
+    pub(crate) fn admit(&self, core: &Core, caller: Caller, asked: &ApiRequest) -> Result<(), Fault> {
         match caller {
             Caller::Anybody => Ok(()),
             Caller::Administrator => self.admit_administrator(core, asked),
@@ -55,7 +55,7 @@ impl Gate {
     }
 
     /// Whoever logs in needs no account yet: he gets one by it.
-    fn admit_administrator(&self, core: &Core, asked: &Asked) -> Result<(), Fault> {
+    fn admit_administrator(&self, core: &Core, asked: &ApiRequest) -> Result<(), Fault> {
         if self.admins.is_empty() {
             return Ok(());
         }
@@ -69,21 +69,21 @@ impl Gate {
         }
     }
 
-    fn admit_application(&self, core: &Core, asked: &Asked) -> Result<(), Fault> {
+    fn admit_application(&self, core: &Core, asked: &ApiRequest) -> Result<(), Fault> {
         if !settings::setting(&core.world).is_some_and(|setting| setting.to_check_auth) {
             return Ok(());
         }
         name_student(core, asked)?;
         let token = bearer(asked).ok_or_else(Fault::no_token)?;
         // Without a key nobody can have signed anything.
-        let (key, secret) = self.client.as_ref().ok_or_else(|| Fault::token(&Refused::Forged))?;
+        let (key, secret) = self.client.as_ref().ok_or_else(|| Fault::token(&TokenFault::Forged))?;
         let now = core.time().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         token::check(&token, key, secret.expose_secret().as_bytes(), now).map_err(|why| Fault::token(&why))
     }
 }
 
 /// The token that a call shows.
-pub(super) fn bearer(asked: &Asked) -> Option<String> {
+pub(super) fn bearer(asked: &ApiRequest) -> Option<String> {
     let header = asked.authorization.as_deref()?;
     let token = header.replacen("Bearer ", "", 1).trim().to_owned();
     Some(token).filter(|token| !token.is_empty())
@@ -97,7 +97,7 @@ fn is_same(one: &str, other: &str) -> bool {
 
 /// Sees that the caller names a student, and one who is known if he needs to be. The original asks
 /// that before it asks the application for its token.
-fn name_student(core: &Core, asked: &Asked) -> Result<(), Fault> {
+fn name_student(core: &Core, asked: &ApiRequest) -> Result<(), Fault> {
     match asked.route.strip_prefix("/api/v6/") {
         None => Ok(()),
         Some("init" | "featureflag") => asked.student_id().map(drop),

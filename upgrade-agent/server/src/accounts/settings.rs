@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::core::{Asked, Core};
+use crate::core::{ApiRequest, Core};
 use crate::wire::fault::Fault;
 use crate::wire::row::row;
 use crate::wire::shape::{flag, has, optional};
@@ -11,12 +11,12 @@ use crate::world::model::{Setting, Stamp};
 use crate::world::table::key;
 
 /// `GET /setting`.
-pub(crate) fn read(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
+pub(crate) fn read(core: &mut Core, _: &ApiRequest) -> Result<Value, Fault> {
     Ok(setting(&core.world).map_or(Value::Null, row))
 }
 
 /// `POST /setting`: what the body does not name stays.
-pub(crate) fn write(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn write(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let body = &asked.body;
     if !(has(body, "toCheckAuth", flag) && has(body, "toFilterMetric", optional(flag))) {
         return Err(Fault::body());

@@ -8,14 +8,14 @@ use crate::wire::words::{AssignmentAlgorithm, AssignmentUnit};
 use crate::world::model::{Condition, Experiment, User};
 
 /// How many students of a stratum have which condition, by its id.
-pub(super) type Present<'w> = HashMap<&'w str, usize>;
+pub(super) type ConditionCounts<'w> = HashMap<&'w str, usize>;
 
 /// The condition that a student (or his group) draws; none if the experiment has none, or if
 /// another service would draw.
 pub(super) fn draw<'e>(
     experiment: &'e Experiment,
     user: &User,
-    present: &Present<'_>,
+    present: &ConditionCounts<'_>,
 ) -> Option<&'e Condition> {
     let mut ordered: Vec<&Condition> = experiment.conditions.iter().collect();
     ordered.sort_by_key(|condition| condition.order);

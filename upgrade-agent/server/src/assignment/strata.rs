@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::draw::Present;
-use crate::core::{Asked, Core};
+use super::draw::ConditionCounts;
+use crate::core::{ApiRequest, Core};
 use crate::wire::csv::quoted;
 use crate::wire::fault::Fault;
 use crate::wire::row::{row, with};
@@ -17,8 +17,8 @@ use crate::world::model::{Experiment, Stamp, StratificationFactor, Stratum, User
 use crate::world::table::{key, parts};
 
 /// Who of a student's stratum takes part already, counted point by point.
-pub(crate) fn present<'w>(world: &'w World, experiment: &Experiment, user: &User) -> Present<'w> {
-    let mut present = Present::new();
+pub(crate) fn present<'w>(world: &'w World, experiment: &Experiment, user: &User) -> ConditionCounts<'w> {
+    let mut present = ConditionCounts::new();
     let factor = experiment.stratification_factor.as_deref();
     let is_stratified = experiment.columns.assignment_algorithm == AssignmentAlgorithm::Stratified;
     let Some(factor) = factor.filter(|_| is_stratified) else { return present };
@@ -57,7 +57,7 @@ fn shown_factor(name: &str, factor: &StratificationFactor) -> Value {
 
 /// `GET /stratification`: factors that have students. Each student counts once for each experiment
 /// that uses the factor, and the experiments themselves are lost on the way, as in the original.
-pub(crate) fn all(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
+pub(crate) fn all(core: &mut Core, _: &ApiRequest) -> Result<Value, Fault> {
     let world = &core.world;
     let mut counts: BTreeMap<String, BTreeMap<&str, usize>> = BTreeMap::new();
     for (at, stratum) in world.strata.entries() {
@@ -73,7 +73,7 @@ pub(crate) fn all(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
 }
 
 /// `GET /stratification/download/:factor`: a table of students and their values.
-pub(crate) fn download(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn download(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let factor = &asked.id;
     if !core.world.stratification_factors.contains(&key(&[factor])) {
         return Err(Fault::no_table());
@@ -91,7 +91,7 @@ pub(crate) fn download(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 }
 
 /// `DELETE /stratification/:factor`: one that is unknown is no mistake.
-pub(crate) fn delete(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn delete(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let name = &asked.id;
     let world = &mut core.world;
     let Some(gone) = world.stratification_factors.get(&key(&[name])).cloned() else {
@@ -110,7 +110,7 @@ pub(crate) fn delete(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 }
 
 /// `POST /stratification`: tables with a student in the first column and a factor in each other one.
-pub(crate) fn upload(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn upload(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     if !has(&asked.body, "files", each(|file| !file.is_null() && *file != "")) {
         return Err(Fault::body());
     }

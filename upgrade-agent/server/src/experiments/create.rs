@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{factorial, lists, rows, view};
 use crate::accounts::audit;
 use crate::assignment::strata;
-use crate::core::{Asked, Core};
+use crate::core::{ApiRequest, Core};
 use crate::metrics::queries;
 use crate::segments::segment;
 use crate::segments::side::Side;
@@ -24,7 +24,7 @@ use crate::world::table::key;
 /// The new names of states, which no stored state has.
 const ONLY_SHOWN: [&str; 3] = ["running", "paused", "completed"];
 
-pub(crate) fn create(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn create(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let body = &asked.body;
     validate::experiment(core.world.dialect, body)?;
     check(core, body)?;
@@ -32,7 +32,7 @@ pub(crate) fn create(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 }
 
 /// `POST /experiments/batch`.
-pub(crate) fn create_many(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn create_many(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let bodies = asked.body.as_array().ok_or_else(Fault::body)?;
     bodies.iter().try_for_each(|body| validate::experiment(core.world.dialect, body))?;
     bodies.iter().try_for_each(|body| check(core, body))?;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{create, lists, path_id, view};
 use crate::accounts::audit;
-use crate::core::{Asked, Core};
+use crate::core::{ApiRequest, Core};
 use crate::segments::side::{OneSide, Side};
 use crate::segments::{self, segment};
 use crate::wire::body::{entries, text};
@@ -17,13 +17,13 @@ use crate::world::model::Experiment;
 use crate::world::table::key;
 
 /// `POST /experiments/validation`.
-pub(crate) fn validate(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn validate(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let files = asked.body.as_array().ok_or_else(|| Fault::is_no_function("experimentFiles.map"))?;
     Ok(files.iter().map(|file| judge(core, file)).collect())
 }
 
 /// `POST /experiments/import`: what fits is made anew, at rest and under new ids.
-pub(crate) fn import(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn import(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let files = asked.body.as_array().ok_or_else(|| Fault::is_no_function("experimentFiles.map"))?;
     let judged: Vec<Value> = files.iter().map(|file| judge(core, file)).collect();
     let mut bodies = Vec::new();
@@ -151,7 +151,7 @@ fn age(dialect: Dialect, experiment: &Value) -> Option<&'static str> {
 }
 
 /// `GET /experiments/export?ids=...`; without ids, all.
-pub(crate) fn export(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn export(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let ids = asked.values_of("ids");
     if ids.is_empty() {
         return export_all(core, asked);
@@ -163,7 +163,7 @@ pub(crate) fn export(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 }
 
 /// `GET /experiments/export/all`.
-pub(crate) fn export_all(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
+pub(crate) fn export_all(core: &mut Core, _: &ApiRequest) -> Result<Value, Fault> {
     Ok(give_out(core, |_| true))
 }
 
@@ -175,7 +175,7 @@ fn give_out(core: &mut Core, is_meant: impl Fn(&Experiment) -> bool) -> Value {
 }
 
 /// `POST /experiments/lists/import`.
-pub(crate) fn import_lists(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn import_lists(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let files = asked.body["files"].as_array().ok_or_else(|| Fault::reads_nothing("undefined", "filter"))?;
     let judged = segments::files::judge(core, files, true);
     let words: Vec<(Value, bool)> =
@@ -208,7 +208,7 @@ pub(crate) fn import_lists(core: &mut Core, asked: &Asked) -> Result<Value, Faul
 }
 
 /// `GET /experiments/export/includeLists/:id` and `excludeLists/:id`.
-pub(crate) fn export_lists<S: OneSide>(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn export_lists<S: OneSide>(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let side = S::SIDE;
     let id = path_id(asked)
         .map_err(|_| Fault::database(format!("invalid input syntax for type uuid: \"{}\"", asked.id)))?;

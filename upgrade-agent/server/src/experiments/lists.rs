@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::accounts::audit;
-use crate::core::{Asked, Core};
+use crate::core::{ApiRequest, Core};
 use crate::segments::side::{OneSide, Side};
 use crate::segments::{self, segment};
 use crate::wire::fault::Fault;
@@ -13,7 +13,7 @@ use crate::world::model::{Experiment, ListTie, Stamp};
 use crate::world::table::key;
 
 /// `POST /experiments/inclusionList` and `exclusionList`.
-pub(crate) fn add_asked<S: OneSide>(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn add_asked<S: OneSide>(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let side = S::SIDE;
     let input = private(&asked.body["list"]);
     let failed = format!("Error in creating private segment for experiment {} list", side.word());
@@ -79,7 +79,7 @@ fn shown(world: &World, experiment: &str, tie: &ListTie) -> Option<Value> {
 }
 
 /// `PUT /experiments/inclusionList/:id` and `exclusionList/:id`.
-pub(crate) fn change<S: OneSide>(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn change<S: OneSide>(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let side = S::SIDE;
     let list = &asked.body["list"];
     if list.is_null() {
@@ -123,7 +123,7 @@ fn tied(world: &World, named: &Value, list: &str, side: Side) -> Result<(String,
 }
 
 /// `DELETE /experiments/inclusionList/:id` and `exclusionList/:id`.
-pub(crate) fn remove<S: OneSide>(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn remove<S: OneSide>(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let side = S::SIDE;
     let id = asked.id.to_lowercase();
     if uuid::Uuid::try_parse(&id).is_err() {

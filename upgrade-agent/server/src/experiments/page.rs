@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use serde_json::{Value, json};
 
 use super::view;
-use crate::core::{Asked, Core};
+use crate::core::{ApiRequest, Core};
 use crate::wire::dialect::Dialect;
 use crate::wire::fault::Fault;
 use crate::wire::paging::{self, by_name};
@@ -19,7 +19,7 @@ const RULES: [&str; 3] = ["continue", "revert", "assign"];
 
 /// `POST /experiments/paginated`. Which experiments are on a page follows from the order of their
 /// ids; only the page itself is sorted, by the last change unless asked otherwise.
-pub(crate) fn paginated(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn paginated(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let body = &asked.body;
     validate::page(core.world.dialect, body)?;
     let mut found: Vec<&Experiment> = core.world.experiments.values().collect();

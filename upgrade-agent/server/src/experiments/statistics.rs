@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use crate::core::{Asked, Core};
+use crate::core::{ApiRequest, Core};
 use crate::wire::body::entries;
 use crate::wire::fault::Fault;
 use crate::wire::validate;
@@ -14,7 +14,7 @@ use crate::world::model::{Experiment, UserEnrollment};
 use crate::world::table::key;
 
 /// `POST /stats/enrollment`: one row for each id, be it of nothing.
-pub(crate) fn enrollment(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn enrollment(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     validate::counted(&asked.body)?;
     let ids = entries(&asked.body, "experimentIds").filter_map(Value::as_str).map(str::to_lowercase);
     let row = |id: String| {
@@ -27,7 +27,7 @@ pub(crate) fn enrollment(core: &mut Core, asked: &Asked) -> Result<Value, Fault>
 }
 
 /// `POST /stats/enrollment/detail`.
-pub(crate) fn detail(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn detail(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     validate::detailed(&asked.body)?;
     let given = asked.body["experimentId"].as_str().unwrap_or_default();
     if !validate::is_uuid(&asked.body["experimentId"]) {
@@ -51,7 +51,7 @@ pub(crate) fn detail(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 }
 
 /// `GET /stats/csv`: the original sends the data by mail, which fails where there is none to send it with.
-pub(crate) fn csv(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn csv(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let id = asked.values_of("experimentId").first().map(|id| id.to_lowercase()).unwrap_or_default();
     if asked.values_of("email").is_empty() || id.is_empty() {
         return Err(Fault::queries());

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::{factorial, path_id, revision, rows, view};
 use crate::accounts::audit;
 use crate::assignment::strata;
-use crate::core::{Asked, Core};
+use crate::core::{ApiRequest, Core};
 use crate::metrics::queries;
 use crate::segments::segment;
 use crate::wire::dialect::Dialect;
@@ -23,7 +23,7 @@ use crate::world::model::{
 };
 use crate::world::table::key;
 
-pub(crate) fn update(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn update(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let id = path_id(asked)?;
     let body = &asked.body;
     validate::experiment(core.world.dialect, body)?;

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::lists;
-use crate::core::{Asked, Core};
+use crate::core::{ApiRequest, Core};
 use crate::flags;
 use crate::segments::side::Side;
 use crate::segments::{self, segment};
@@ -24,7 +24,7 @@ struct Word<'f> {
 }
 
 /// `POST /flags/import/validation`.
-pub(crate) fn validate(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn validate(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     validate::flag_files(&asked.body)?;
     let shown = |word: Word<'_>| match word.fit {
         Some(fit) => json!({ "fileName": word.file["fileName"], "compatibilityType": fit }),
@@ -35,7 +35,7 @@ pub(crate) fn validate(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 
 /// `POST /flags/import`. Here one flag that the database refuses keeps all from being made; the original has
 /// made those before it.
-pub(crate) fn import(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn import(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     validate::flag_files(&asked.body)?;
     let files = files(&asked.body);
     let words = judge(core, &files);
@@ -153,7 +153,7 @@ fn make(core: &mut Core, flag: &Value, description: String) {
 }
 
 /// `POST /flags/lists/import`.
-pub(crate) fn import_lists(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn import_lists(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     validate::flag_list_files(&asked.body)?;
     let files = entries(&asked.body, "files").cloned().collect::<Vec<_>>();
     let judged = segments::files::judge(core, &files, true);

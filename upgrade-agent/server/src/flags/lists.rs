@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::accounts::audit;
-use crate::core::{Asked, Core};
+use crate::core::{ApiRequest, Core};
 use crate::flags;
 use crate::segments::side::{OneSide, Side};
 use crate::segments::{self, segment};
@@ -48,7 +48,7 @@ fn private(list: &Value) -> Value {
 }
 
 /// `POST /flags/inclusionList` and `exclusionList`.
-pub(crate) fn add<S: OneSide>(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn add<S: OneSide>(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let side = S::SIDE;
     let body = &asked.body;
     validate::flag_list(body)?;
@@ -119,7 +119,7 @@ fn note(core: &mut Core, flag: &str, list: &str, side: Side, deed: &str, enabled
 }
 
 /// `PUT /flags/inclusionList/:id` and `exclusionList/:id`.
-pub(crate) fn change<S: OneSide>(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn change<S: OneSide>(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let side = S::SIDE;
     let id = validate::path_id(&asked.id)?;
     let body = &asked.body;
@@ -170,7 +170,7 @@ fn rewrite(core: &mut Core, flag: &str, old: &FlagTie, side: Side, body: &Value)
 }
 
 /// `DELETE /flags/inclusionList/:id` and `exclusionList/:id`.
-pub(crate) fn remove<S: OneSide>(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn remove<S: OneSide>(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let side = S::SIDE;
     let id = validate::path_id(&asked.id)?;
     let is_tied = |flag: &&Flag| of(flag, side).iter().any(|tie| tie.segment_id == id);
@@ -184,7 +184,7 @@ pub(crate) fn remove<S: OneSide>(core: &mut Core, asked: &Asked) -> Result<Value
 }
 
 /// `GET /flags/export/includeLists/:id` and `excludeLists/:id`.
-pub(crate) fn export<S: OneSide>(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn export<S: OneSide>(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let side = S::SIDE;
     let id = validate::path_id(&asked.id)?;
     // The original speaks of experiments here too.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::JOIN;
 use super::decimal::Decimal;
-use crate::core::{Asked, Core};
+use crate::core::{ApiRequest, Core};
 use crate::wire::body::entries;
 use crate::wire::fault::Fault;
 use crate::wire::validate;
@@ -17,7 +17,7 @@ use crate::world::model::{Experiment, Log, Query, UserEnrollment};
 use crate::world::table::key;
 
 /// Every id is answered; one that is unknown with nothing.
-pub(crate) fn analyse(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn analyse(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     validate::analysis(&asked.body)?;
     let ids: Vec<&str> = entries(&asked.body, "queryIds").filter_map(Value::as_str).collect();
     if let Some(id) = ids.iter().find(|id| !validate::is_uuid(&json!(id))) {

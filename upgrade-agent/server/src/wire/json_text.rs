@@ -23,10 +23,10 @@ struct Reader<'t> {
     at: usize,
 }
 
-type Read = Result<(), String>;
+type ReadResult = Result<(), String>;
 
 impl Reader<'_> {
-    fn whole(&mut self) -> Read {
+    fn whole(&mut self) -> ReadResult {
         self.value()?;
         self.skip_space();
         if self.at == self.units.len() {
@@ -36,7 +36,7 @@ impl Reader<'_> {
     }
 
     /// A value with all that is in it. Texts may be nested deeper than this program could call itself.
-    fn value(&mut self) -> Read {
+    fn value(&mut self) -> ReadResult {
         let mut around = Vec::new();
         loop {
             self.skip_space();
@@ -53,7 +53,7 @@ impl Reader<'_> {
     }
 
     /// Goes into an object or array; not, if it is empty.
-    fn opens(&mut self, end: char, begin: fn(&mut Self) -> Read) -> Result<bool, String> {
+    fn opens(&mut self, end: char, begin: fn(&mut Self) -> ReadResult) -> Result<bool, String> {
         self.at += 1;
         self.skip_space();
         if self.takes(end) {
@@ -82,16 +82,16 @@ impl Reader<'_> {
         Ok(true)
     }
 
-    fn first_name(&mut self) -> Read {
+    fn first_name(&mut self) -> ReadResult {
         self.name("Expected property name or '}' in JSON")
     }
 
-    fn next_name(&mut self) -> Read {
+    fn next_name(&mut self) -> ReadResult {
         self.skip_space();
         self.name("Expected double-quoted property name in JSON")
     }
 
-    fn name(&mut self, wanted: &str) -> Read {
+    fn name(&mut self, wanted: &str) -> ReadResult {
         if self.peek() != Some('"') {
             return Err(self.here(wanted));
         }
@@ -100,7 +100,7 @@ impl Reader<'_> {
         if self.takes(':') { Ok(()) } else { Err(self.here("Expected ':' after property name in JSON")) }
     }
 
-    fn scalar(&mut self) -> Read {
+    fn scalar(&mut self) -> ReadResult {
         match self.peek() {
             Some('"') => self.string(),
             Some('t') => self.literal("true"),
@@ -111,7 +111,7 @@ impl Reader<'_> {
         }
     }
 
-    fn string(&mut self) -> Read {
+    fn string(&mut self) -> ReadResult {
         self.at += 1;
         loop {
             match self.peek() {
@@ -129,7 +129,7 @@ impl Reader<'_> {
         }
     }
 
-    fn escape(&mut self) -> Read {
+    fn escape(&mut self) -> ReadResult {
         self.at += 1;
         match self.peek() {
             None => Err(self.here("Unterminated string in JSON")),
@@ -151,11 +151,11 @@ impl Reader<'_> {
         }
     }
 
-    fn literal(&mut self, word: &str) -> Read {
+    fn literal(&mut self, word: &str) -> ReadResult {
         word.chars().try_for_each(|c| if self.takes(c) { Ok(()) } else { Err(self.unexpected()) })
     }
 
-    fn number(&mut self) -> Read {
+    fn number(&mut self) -> ReadResult {
         if self.takes('-') && !self.is_digit() {
             return Err(self.here("No number after minus sign in JSON"));
         }

@@ -17,13 +17,13 @@ pub(crate) const RANGES: [&str; 7] = [
 
 /// How the spans of a range are cut: into days, months or years.
 #[derive(Clone, Copy)]
-pub(crate) enum Cut {
+pub(crate) enum SpanUnit {
     Days(i64),
     Months(i64),
     Years(i64),
 }
 
-impl Cut {
+impl SpanUnit {
     /// How a range is cut, for something made so many years ago.
     pub(crate) fn of(range: &str, age: i64) -> Self {
         match range {
@@ -59,7 +59,7 @@ impl Cut {
 /// How many of these times fall into which span of a range, newest first, for something made then.
 pub(crate) fn counted(now: &str, made: &str, range: &str, ahead: i64, times: &[&str]) -> Option<Value> {
     let year = |time: &str| Day::of(time, 0).map(Day::year);
-    let cut = Cut::of(range, year(now)? - year(made)?);
+    let cut = SpanUnit::of(range, year(now)? - year(made)?);
     let days: Vec<Day> = times.iter().filter_map(|time| Day::of(time, ahead)).collect();
     let spans = cut.starts(Day::of(now, ahead)?).into_iter();
     let count = |start: Day| days.iter().filter(|day| cut.start(**day) == start).count();

@@ -165,7 +165,7 @@ mod tests {
 
     use super::*;
     use crate::contexts::Contexts;
-    use crate::core::{Asked, Core};
+    use crate::core::{ApiRequest, Core};
     use crate::students;
     use crate::world::sources;
 
@@ -177,7 +177,7 @@ mod tests {
         journal.file.pragma_update(None, "query_only", true).unwrap();
         let clock = Box::new(|| SystemTime::UNIX_EPOCH);
         let mut core = Core::new(world, Some(journal), Contexts::default(), clock, sources::seeded(1));
-        let asked = Asked { user: Some("ada".into()), body: json!({}), ..Asked::default() };
+        let asked = ApiRequest { user: Some("ada".into()), body: json!({}), ..ApiRequest::default() };
         let fault = core.run(students::init, &asked).unwrap_err();
         assert_eq!(fault.status, 500);
         assert!(core.world.user("ada").is_none());

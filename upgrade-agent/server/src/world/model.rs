@@ -12,7 +12,7 @@ mod students;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use administration::{Account, Deed, Setting};
+pub(crate) use administration::{Account, AuditEntry, Setting};
 pub(crate) use experiments::{
     Columns, Condition, ConditionPayload, Element, Experiment, Factor, Level, Partition, Payload,
     StateTimeLog,

@@ -8,7 +8,7 @@ use unicode_width::UnicodeWidthStr;
 use upgrade_agent::agent::{AgentError, Turn, TurnEvent};
 
 use super::super::chart;
-use super::super::harmless::harmless_line;
+use super::super::escape::escape_line;
 use super::super::screen::{Screen, Style};
 use super::super::status::Status;
 use super::super::wrap::{Wrap, wrapped};
@@ -20,7 +20,7 @@ const TICK: Duration = Duration::from_millis(100);
 impl Chat {
     /// One turn. Dropped, it is stopped.
     pub(super) async fn turn(&mut self, text: &str) {
-        let mut shown = Shown::new(self.screen);
+        let mut shown = TurnView::new(self.screen);
         match self.shown_turn(text, &mut shown).await {
             Ok(turn) => {
                 shown.end(&turn);
@@ -56,7 +56,7 @@ impl Chat {
 
     /// An unfinished turn is ended by the turn itself, which then knows that its message came before that
     /// reply.
-    async fn shown_turn(&self, text: &str, shown: &mut Shown) -> Result<Turn, TurnFault> {
+    async fn shown_turn(&self, text: &str, shown: &mut TurnView) -> Result<Turn, TurnFault> {
         if self.waits_for_yes {
             let ready = self.world.is_ready(&self.thread).await;
             ready.map_err(|error| TurnFault::Unasked(error.to_string()))?;
@@ -95,16 +95,16 @@ impl From<AgentError> for TurnFault {
 }
 
 /// What of a turn is on the screen already.
-struct Shown {
+struct TurnView {
     screen: Screen,
     status: Status,
     text: String,
     wrap: Wrap,
 }
 
-impl Shown {
+impl TurnView {
     fn new(screen: Screen) -> Self {
-        Shown { screen, status: Status::new(screen), text: String::new(), wrap: Wrap::new(screen.width()) }
+        TurnView { screen, status: Status::new(screen), text: String::new(), wrap: Wrap::new(screen.width()) }
     }
 
     fn event(&mut self, event: TurnEvent) {
@@ -147,7 +147,7 @@ impl Shown {
 }
 
 /// Where the turn is given up the line is left to others.
-impl Drop for Shown {
+impl Drop for TurnView {
     fn drop(&mut self) {
         self.status.clear();
         let rest = self.wrap.end();
@@ -157,7 +157,7 @@ impl Drop for Shown {
 
 /// Quick answers with the numbers they can be chosen by: on one line if they fit, else one below the other.
 pub(super) fn numbered(answers: &[String], screen: Screen) -> String {
-    let plain: Vec<String> = answers.iter().map(|answer| harmless_line(answer).into_owned()).collect();
+    let plain: Vec<String> = answers.iter().map(|answer| escape_line(answer).into_owned()).collect();
     let line = |(at, answer): (usize, &String)| {
         format!("{} {answer}", screen.paint(Style::Accent, &format!("{})", at + 1)))
     };

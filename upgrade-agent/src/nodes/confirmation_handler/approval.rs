@@ -24,25 +24,25 @@ pub struct Confirmation {
 /// Nobody outside the confirmation handler can make one:
 ///
 /// ```compile_fail,E0624
-/// use upgrade_agent::state::{Approved, Confirmation};
+/// use upgrade_agent::state::{Approval, Confirmation};
 ///
-/// fn approve(asked: &Confirmation) -> Approved {
-///     Approved::new(asked.proposal().clone(), uuid::Uuid::nil())
+/// fn approve(asked: &Confirmation) -> Approval {
+///     Approval::new(asked.proposal().clone(), uuid::Uuid::nil())
 /// }
 /// ```
 ///
 /// and no JSON becomes one, though a checkpoint's bytes do:
 ///
 /// ```
-/// use upgrade_agent::state::Approved;
+/// use upgrade_agent::state::Approval;
 ///
 /// let json = r#"{ "proposal": { "action": { "delete_experiment": { "experiment_id": "d6a003ca" } }, "about": null,
 ///     "current": null, "warnings": [] }, "key": "d6a003ca-be46-417b-9c13-8dac554f511c" }"#;
-/// let refused = serde_json::from_str::<Approved>(json).unwrap_err();
+/// let refused = serde_json::from_str::<Approval>(json).unwrap_err();
 /// assert!(refused.to_string().contains("only from a checkpoint"));
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Approved {
+pub struct Approval {
     proposal: Proposal,
     key: Uuid,
 }
@@ -98,9 +98,9 @@ impl Confirmation {
     }
 }
 
-impl Approved {
+impl Approval {
     pub(super) fn new(proposal: Proposal, key: Uuid) -> Self {
-        Approved { proposal, key }
+        Approval { proposal, key }
     }
 
     /// What was approved.
@@ -126,8 +126,8 @@ struct StoredConfirmation {
 }
 
 #[derive(Deserialize)]
-#[serde(remote = "Approved")]
-struct StoredApproved {
+#[serde(remote = "Approval")]
+struct StoredApproval {
     proposal: Proposal,
     key: Uuid,
 }
@@ -139,10 +139,10 @@ impl<'de> Deserialize<'de> for Confirmation {
     }
 }
 
-impl<'de> Deserialize<'de> for Approved {
+impl<'de> Deserialize<'de> for Approval {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         only_checkpoints(&from)?;
-        StoredApproved::deserialize(from)
+        StoredApproval::deserialize(from)
     }
 }
 

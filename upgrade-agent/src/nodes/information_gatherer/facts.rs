@@ -15,7 +15,7 @@ const MOST_ASKED: usize = 5;
 
 /// What was read.
 #[derive(Default)]
-pub(super) struct Known {
+pub(super) struct ServerFacts {
     contexts: Option<ContextMetadata>,
     names: Vec<ExperimentName>,
     pub(super) experiment: Option<Experiment>,
@@ -27,7 +27,7 @@ pub(super) struct Known {
     untold: Vec<&'static str>,
 }
 
-impl Known {
+impl ServerFacts {
     /// Reads what this action is judged by.
     pub(super) async fn about(
         desk: &Desk,
@@ -35,7 +35,7 @@ impl Known {
         experiment: Option<Experiment>,
     ) -> Result<Self, ClientError> {
         let kind = action.kind();
-        let mut known = Known { experiment, ..Known::default() };
+        let mut known = ServerFacts { experiment, ..ServerFacts::default() };
         if needs_contexts(kind) {
             known.contexts = Some(desk.contexts().await?);
         }

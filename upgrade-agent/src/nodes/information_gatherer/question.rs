@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::actions::half::{self, Half};
+use crate::actions::half_place::{self, HalfPlace};
 use crate::actions::{self, ActionKind};
 use crate::client::{Context, Experiment, ExperimentName};
 use crate::state::{ConversationState, Params};
@@ -35,7 +35,7 @@ impl Question {
         let options = options(desk, first, params).await;
         let mut text = asking(kind, first, params, state);
         if !options.is_empty() {
-            let shown: Vec<String> = options.iter().map(|option| actions::shown(option)).collect();
+            let shown: Vec<String> = options.iter().map(|option| actions::display(option)).collect();
             text = format!("{text} There are: {}.", shown.join(", "));
         }
         let others: Vec<String> =
@@ -73,10 +73,12 @@ fn asking(kind: ActionKind, name: &str, params: &Params, state: &ConversationSta
         (ActionKind::CreateExperiment, None) => "the experiment".to_owned(),
         _ => String::new(),
     };
-    match half::of(params, name) {
-        Some(Half::Site(site)) => return format!("Which target at the site {}?", actions::shown(site)),
-        Some(Half::Target(target)) => {
-            return format!("At which site is the target {}?", actions::shown(target));
+    match half_place::of(params, name) {
+        Some(HalfPlace::Site(site)) => {
+            return format!("Which target at the site {}?", actions::display(site));
+        }
+        Some(HalfPlace::Target(target)) => {
+            return format!("At which site is the target {}?", actions::display(target));
         }
         None => {}
     }
@@ -99,7 +101,7 @@ fn asking(kind: ActionKind, name: &str, params: &Params, state: &ConversationSta
         }
         (_, "experiment_id") => match &state.last_experiment {
             Some(last) => {
-                format!("Which experiment do you mean? The last one was '{}'.", actions::shown(&last.name))
+                format!("Which experiment do you mean? The last one was '{}'.", actions::display(&last.name))
             }
             None => "Which experiment do you mean?".to_owned(),
         },
@@ -132,10 +134,10 @@ async fn options(desk: &Desk, name: &str, params: &Params) -> Vec<String> {
             Err(_) => Vec::new(),
         },
         "conditions" => of_context(desk, params, |context| context.conditions.clone()).await,
-        "decision_points" | "decision_point" => match half::of(params, name) {
+        "decision_points" | "decision_point" => match half_place::of(params, name) {
             None => of_context(desk, params, points).await,
-            Some(Half::Site(_)) => of_context(desk, params, |context| some(&context.targets)).await,
-            Some(Half::Target(_)) => of_context(desk, params, |context| some(&context.sites)).await,
+            Some(HalfPlace::Site(_)) => of_context(desk, params, |context| some(&context.targets)).await,
+            Some(HalfPlace::Target(_)) => of_context(desk, params, |context| some(&context.sites)).await,
         },
         "site" => of_context(desk, params, |context| some(&context.sites)).await,
         "target" => of_context(desk, params, |context| some(&context.targets)).await,

@@ -11,7 +11,7 @@ use crate::actions::ActionKind::{self, *};
 use text::{Word, is, is_date, sentences, without_quotations, words};
 
 /// What was done in the conversation: the kind of each action that succeeded, and the experiment's name.
-pub(super) type Done = [(ActionKind, Option<String>)];
+pub(super) type ExecutedActions = [(ActionKind, Option<String>)];
 
 /// What is said when a deed is claimed in a turn in which none was done.
 pub(super) const NOTHING_DONE: &str = "Note: nothing was changed in this turn, whatever is said above. I change something only \
@@ -136,13 +136,13 @@ const OF_WORDS: &[&str] = &[
 ];
 
 /// Whether the text claims a deed that the log does not bear out.
-pub(super) fn claims_a_deed(text: &str, done: &Done) -> bool {
+pub(super) fn claims_a_deed(text: &str, done: &ExecutedActions) -> bool {
     sentences(&without_quotations(text, speaks_of_deeds))
         .iter()
         .any(|sentence| is_false_claim(sentence, done))
 }
 
-fn is_false_claim(sentence: &str, done: &Done) -> bool {
+fn is_false_claim(sentence: &str, done: &ExecutedActions) -> bool {
     if sentence.ends_with('?') {
         return false;
     }
@@ -204,7 +204,7 @@ fn has_object(words: &[Word], at: usize) -> bool {
 
 /// Whether the log has such a deed, on an experiment that the sentence names or on the one that it leaves
 /// unnamed.
-fn is_borne_out(sentence: &str, kinds: &[ActionKind], done: &Done) -> bool {
+fn is_borne_out(sentence: &str, kinds: &[ActionKind], done: &ExecutedActions) -> bool {
     let low = sentence.to_lowercase();
     let fits = |name: &Option<String>| match name {
         Some(name) => low.contains(&name.to_lowercase()) || !words(sentence).iter().any(|word| word.named),

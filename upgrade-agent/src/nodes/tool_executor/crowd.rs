@@ -27,19 +27,19 @@ pub(super) struct Stage<'a> {
 }
 
 /// What one student does.
-pub(super) type Act<'a, T> = BoxFuture<'a, Result<T, ClientError>>;
+pub(super) type StudentAct<'a, T> = BoxFuture<'a, Result<T, ClientError>>;
 
 /// How often progress is told in one step, about.
 const TOLD: u64 = 20;
 
 /// What cut a step off, and how far it had come.
-pub(super) struct Cut {
+pub(super) struct StepFailure {
     error: ClientError,
     done: usize,
     total: u64,
 }
 
-impl Cut {
+impl StepFailure {
     /// The same as it is told.
     pub(super) fn error(&self, node: &str) -> TurnError {
         let error = failure::of_server(&self.error, node);
@@ -55,12 +55,16 @@ impl Cut {
 
 impl Stage<'_> {
     /// Lets all students do something; the first failure ends it. Results are in the order of the students.
-    pub(super) async fn each<T>(&self, label: &str, acts: Vec<Act<'_, T>>) -> Result<Vec<T>, Cut> {
+    pub(super) async fn each<T>(
+        &self,
+        label: &str,
+        acts: Vec<StudentAct<'_, T>>,
+    ) -> Result<Vec<T>, StepFailure> {
         let total = acts.len() as u64;
         let mut running = stream::iter(acts).buffered(self.at_once.max(1));
         let mut results = Vec::new();
         while let Some(result) = running.next().await {
-            results.push(result.map_err(|error| Cut { error, done: results.len(), total })?);
+            results.push(result.map_err(|error| StepFailure { error, done: results.len(), total })?);
             let done = results.len() as u64;
             if done == total || done.is_multiple_of(total.div_ceil(TOLD)) {
                 self.tell(label, done, total).await;
@@ -127,7 +131,7 @@ pub(super) async fn play(
     students: &[NewUser],
     experiment: &Experiment,
     place: Place<'_>,
-) -> Result<BalanceReport, Cut> {
+) -> Result<BalanceReport, StepFailure> {
     let comes = |(number, student)| come(stage.client, student, experiment, place, number).boxed();
     let got = stage.each("Playing students", students.iter().enumerate().map(comes).collect()).await?;
     let groups = balance::own_group(experiment).is_some();

@@ -6,9 +6,9 @@ use futures_util::FutureExt;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::crowd::{self, Cut};
+use super::crowd::{self, StepFailure};
 use super::plan::{Visit, stage};
-use super::visit::{Place, Visited, mark, visit};
+use super::visit::{Place, VisitRecord, mark, visit};
 use crate::actions::{JourneyStep, SimulateUserJourney};
 use crate::client::{Assignment, ClientError, UpgradeClient};
 use crate::plan::PlanRun;
@@ -23,7 +23,7 @@ pub(super) async fn travel(
     journey: &SimulateUserJourney,
     step: &JourneyStep,
     run: &PlanRun,
-) -> Result<Value, Cut> {
+) -> Result<Value, StepFailure> {
     let client = at.client;
     let context = journey.context.as_str();
     let key = step_key(run);
@@ -49,13 +49,13 @@ pub(super) async fn travel(
 }
 
 /// What a student would get.
-struct Looked {
+struct StudentAssignments {
     user_id: String,
     assigned: Vec<Assignment>,
 }
 
-async fn look(client: &UpgradeClient, user: &str, context: &str) -> Result<Looked, ClientError> {
-    Ok(Looked { user_id: user.to_owned(), assigned: client.assign(user, context).await? })
+async fn look(client: &UpgradeClient, user: &str, context: &str) -> Result<StudentAssignments, ClientError> {
+    Ok(StudentAssignments { user_id: user.to_owned(), assigned: client.assign(user, context).await? })
 }
 
 /// The uniquifier of the visits of a step: another for each step, and the same when it runs again.
@@ -68,7 +68,7 @@ pub(super) async fn visit_assigned(
     at: &Visit<'_>,
     journey: &SimulateUserJourney,
     run: &PlanRun,
-) -> Result<Value, Cut> {
+) -> Result<Value, StepFailure> {
     let students = crowd::of_journey(journey, run.approved().key());
     let key = step_key(run);
     let visits =
@@ -82,7 +82,7 @@ async fn visit_all(
     user: &str,
     context: &str,
     uniquifier: Uuid,
-) -> Result<Vec<Visited>, ClientError> {
+) -> Result<Vec<VisitRecord>, ClientError> {
     let mut all = Vec::new();
     for here in client.assign(user, context).await? {
         let place = Place { context, site: &here.site, target: &here.target, uniquifier };
@@ -92,7 +92,7 @@ async fn visit_all(
 }
 
 /// Who came where and got what.
-fn told_visits(all: &[Visited]) -> Value {
+fn told_visits(all: &[VisitRecord]) -> Value {
     if all.len() > LISTED {
         json!({ "tally": tally(all.iter().map(|one| (&one.site, &one.target, one.condition.as_ref()))) })
     } else {
@@ -101,7 +101,7 @@ fn told_visits(all: &[Visited]) -> Value {
 }
 
 /// Who would get what.
-fn told_looks(all: &[Looked]) -> Value {
+fn told_looks(all: &[StudentAssignments]) -> Value {
     let code = |here: &Assignment| here.current().and_then(|current| current.condition_code.clone());
     if all.len() <= LISTED {
         let looked = all.iter().map(|one| {

@@ -4,8 +4,8 @@ use serde::Serialize;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::run::{Done, Outcome};
-use crate::actions::{Action, VisitDecisionPoint, shown};
+use super::execution::{ActionOutcome, ActionResult};
+use crate::actions::{Action, VisitDecisionPoint, display};
 use crate::client::{
     Assignment, AssignmentUnit, ClientError, Experiment, ExperimentState, FilterMode, Mark, NewUser,
     UpgradeClient, User,
@@ -13,7 +13,7 @@ use crate::client::{
 
 /// What a student found at a place.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct Visited {
+pub(super) struct VisitRecord {
     pub(super) user_id: String,
     pub(super) site: String,
     pub(super) target: String,
@@ -37,7 +37,7 @@ pub(super) async fn visit(
     client: &UpgradeClient,
     user: &str,
     place: Place<'_>,
-) -> Result<Visited, ClientError> {
+) -> Result<VisitRecord, ClientError> {
     let assigned = client.assign(user, place.context).await?;
     let here = assigned.iter().find(|one| one.site == place.site && one.target == place.target);
     mark(client, user, here, place).await
@@ -49,12 +49,12 @@ pub(super) async fn mark(
     user: &str,
     here: Option<&Assignment>,
     place: Place<'_>,
-) -> Result<Visited, ClientError> {
+) -> Result<VisitRecord, ClientError> {
     let plain = || Mark::new(place.site, place.target);
     let mark = Mark { uniquifier: Some(place.uniquifier.to_string()), ..here.map_or_else(plain, Mark::of) };
     client.mark(user, &mark).await?;
     let current = here.and_then(Assignment::current);
-    Ok(Visited {
+    Ok(VisitRecord {
         user_id: user.to_owned(),
         site: place.site.to_owned(),
         target: place.target.to_owned(),
@@ -68,7 +68,7 @@ pub(super) async fn visit_point(
     action: &Action,
     asked: &VisitDecisionPoint,
     key: Uuid,
-) -> Outcome {
+) -> ActionResult {
     let user = NewUser {
         id: asked.user_id.clone(),
         groups: asked.group.clone(),
@@ -81,7 +81,7 @@ pub(super) async fn visit_point(
     let place = Place { context, site, target, uniquifier: key };
     let visited = visit(client, &asked.user_id, place).await?;
     let detail = match (&visited.condition, visited.experiment_id.is_some()) {
-        (Some(code), _) => format!(" and got condition '{}'", shown(code)),
+        (Some(code), _) => format!(" and got condition '{}'", display(code)),
         (None, true) => " and got the default of the experiment there".to_owned(),
         (None, false) => {
             let why = why_nothing(client, asked, &known).await;
@@ -89,7 +89,7 @@ pub(super) async fn visit_point(
         }
     };
     let summary = super::success_summary(action, "", &detail);
-    Ok(Done { result: json!(visited), experiment: None, summary })
+    Ok(ActionOutcome { result: json!(visited), experiment: None, summary })
 }
 
 /// Why nothing is assigned at a place, as far as the experiments there tell.
@@ -115,7 +115,7 @@ fn is_here(experiment: &Experiment, asked: &VisitDecisionPoint) -> bool {
 
 /// Why an experiment gives nothing to a student, with the groups that the server knows him to be in.
 fn reason(experiment: &Experiment, known: &User) -> String {
-    let name = shown(&experiment.name);
+    let name = display(&experiment.name);
     if experiment.state != ExperimentState::Enrolling {
         return format!("experiment '{name}' is {}", experiment.state);
     }
@@ -140,12 +140,12 @@ fn reason(experiment: &Experiment, known: &User) -> String {
     let is_in = |group: &String| known.groups.get(kind).is_some_and(|groups| groups.contains(group));
     match known.working_group.get(kind) {
         None => {
-            format!("experiment '{name}' assigns groups, and he works in none of the type {}", shown(kind))
+            format!("experiment '{name}' assigns groups, and he works in none of the type {}", display(kind))
         }
         Some(group) if !is_in(group) => format!(
             "experiment '{name}' assigns groups, and he works in {}, which is none of his groups of the type {}",
-            shown(group),
-            shown(kind)
+            display(group),
+            display(kind)
         ),
         Some(_) => left_out(&name),
     }

@@ -5,7 +5,7 @@ use super::super::mentions::TermMention;
 use super::super::slots;
 use super::super::text::Text;
 use super::hits::Hits;
-use super::{Action, Ask, Meaning, Part, likely, surely};
+use super::{Action, Meaning, Part, Request, likely, surely};
 
 pub(super) const GREETINGS: &[&str] = &[
     "hi",
@@ -182,7 +182,7 @@ pub(super) fn assignment(text: &Text, hits: &Hits) -> Option<Meaning> {
         hits.has(C::Assign) || (hits.has(C::Condition) && text.has(&["get", "gets", "got", "see", "sees"]));
     let asks_get =
         text.has(&["what", "which"]) && text.has(&["get", "gets", "receive", "receives", "see", "sees"]);
-    (named && (gets || asks_get)).then(|| surely(Ask::Do(Action::Assign)))
+    (named && (gets || asks_get)).then(|| surely(Request::Do(Action::Assign)))
 }
 
 pub(super) fn health(text: &Text, hits: &Hits) -> Option<Meaning> {
@@ -192,7 +192,7 @@ pub(super) fn health(text: &Text, hits: &Hits) -> Option<Meaning> {
     let known = hits.of_concept(C::Health).any(|hit| !hit.masked);
     let fits =
         (known && (platform || text.words.len() <= 5) && !hits.has(C::Experiment)) || (platform && lives);
-    fits.then(|| surely(Ask::Health))
+    fits.then(|| surely(Request::Health))
 }
 
 pub(super) fn enrollment(text: &Text, hits: &Hits) -> Option<Meaning> {
@@ -201,7 +201,7 @@ pub(super) fn enrollment(text: &Text, hits: &Hits) -> Option<Meaning> {
     let who = text.has(&["who"]) && (hits.has(C::Enrollment) || text.has_phrase("who is in"));
     let noun = hits.of_concept(C::Enrollment).any(|hit| !hit.masked && !hit.low.ends_with("ing"));
     let fits = counts || who || (noun && !is_many(text, hits));
-    fits.then(|| surely(Ask::Enrollment))
+    fits.then(|| surely(Request::Enrollment))
 }
 
 pub(super) fn status(text: &Text, hits: &Hits, asks: bool) -> Option<Meaning> {
@@ -211,9 +211,9 @@ pub(super) fn status(text: &Text, hits: &Hits, asks: bool) -> Option<Meaning> {
     let named = slots::mention(text).is_some() || slots::refers_back(text);
     if hits.has(C::Status) && !text.has(&["statuses", "states"]) {
         return Some(if named {
-            surely(Ask::StatusOf)
+            surely(Request::StatusOf)
         } else {
-            Meaning { ask: Ask::StatusOf, confidence: 0.5 }
+            Meaning { ask: Request::StatusOf, confidence: 0.5 }
         });
     }
     let begins = text
@@ -223,28 +223,28 @@ pub(super) fn status(text: &Text, hits: &Hits, asks: bool) -> Option<Meaning> {
     let lives = slots::status_word(text).is_some()
         || hits.actions().next().is_some()
         || text.has(&["doing", "going"]);
-    (asks && begins && lives && named).then(|| surely(Ask::StatusOf))
+    (asks && begins && lives && named).then(|| surely(Request::StatusOf))
 }
 
 pub(super) fn of_context(hits: &Hits) -> Option<Meaning> {
     let part = [(C::Group, Part::Groups), (C::Point, Part::Points), (C::Condition, Part::Conditions)];
     let found = part.into_iter().find(|(concept, _)| hits.has(*concept))?;
-    Some(surely(Ask::OfContext(found.1)))
+    Some(surely(Request::OfContext(found.1)))
 }
 
 pub(super) fn contexts(text: &Text, hits: &Hits) -> Option<Meaning> {
     let about_experiments = hits.has(C::Experiment) && is_many(text, hits);
-    (hits.has(C::Context) && !about_experiments).then(|| surely(Ask::Contexts))
+    (hits.has(C::Context) && !about_experiments).then(|| surely(Request::Contexts))
 }
 
 pub(super) fn experiments(text: &Text, hits: &Hits) -> Option<Meaning> {
     if hits.has(C::Experiment) {
         let one = (slots::mention(text).is_some() || slots::refers_back(text)) && !is_many(text, hits);
-        return Some(if one { surely(Ask::Details) } else { surely(Ask::Experiments) });
+        return Some(if one { surely(Request::Details) } else { surely(Request::Experiments) });
     }
     let which = text.has(&["which", "what", "all"]) || text.words.iter().any(slots::stands_for_any);
     let lives = slots::status_word(text).is_some() && slots::mention(text).is_none();
-    (which && lives).then(|| likely(Ask::Experiments))
+    (which && lives).then(|| likely(Request::Experiments))
 }
 
 /// "Experiments", "which test", "all studies": more than one.

@@ -4,7 +4,7 @@
 use axum::http::StatusCode;
 use serde_json::json;
 
-use super::{Fault, NO_USER, Raw};
+use super::{Fault, NO_USER, RawError};
 
 impl Fault {
     /// The original reads a field of nothing.
@@ -23,7 +23,7 @@ impl Fault {
         let fault = Self::database(format!(
             "null value in column \"{column}\" of relation \"experiment\" violates not-null constraint"
         ));
-        fault.raw(Raw::Fields(Box::new(json!({
+        fault.raw(RawError::Fields(Box::new(json!({
             "code": "23502",
             "column": column,
             "details": "Error in updating experiment document \"updateExperimentInDB\"",
@@ -35,14 +35,14 @@ impl Fault {
     /// The original's database refuses a part of an experiment; the error names where that was.
     pub(crate) fn repository(class: &str, function: &str, message: &str) -> Self {
         let fields = json!({ "className": class, "functionName": function, "type": "Query Failed" });
-        Self::database(message).raw(Raw::Fields(Box::new(fields)))
+        Self::database(message).raw(RawError::Fields(Box::new(fields)))
     }
 
     /// The original makes a list of what is none.
     pub(crate) fn no_list_to_add() -> Self {
         let details = "Error in adding segment in DB";
         let fields = json!({ "details": details, "type": "Query Failed" });
-        Self::query(details).raw(Raw::Fields(Box::new(fields)))
+        Self::query(details).raw(RawError::Fields(Box::new(fields)))
     }
 
     /// An experiment up to 6.2 has no parts of a kind. The original gives nothing to its database, and
@@ -54,7 +54,7 @@ impl Fault {
             "parameters": { parts: false },
             "type": "Query Failed",
         });
-        Self::database(message).raw(Raw::Fields(Box::new(fields)))
+        Self::database(message).raw(RawError::Fields(Box::new(fields)))
     }
 
     /// The original's database refuses a value of a statement that nobody watches.
@@ -110,7 +110,7 @@ impl Fault {
 
     /// The original answers nothing at all, of which its framework makes an error.
     pub(crate) fn nothing() -> Self {
-        Self::new(StatusCode::NOT_FOUND, "NotFoundError", "").kind("Query Failed").raw(Raw::Nameless)
+        Self::new(StatusCode::NOT_FOUND, "NotFoundError", "").kind("Query Failed").raw(RawError::Nameless)
     }
 
     /// The original takes nothing apart.

@@ -3,8 +3,8 @@
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 
-use super::{Fault, INVALID_TOKEN, Raw, SHAPE};
-use crate::wire::token::Refused;
+use super::{Fault, INVALID_TOKEN, RawError, SHAPE};
+use crate::wire::token::TokenFault;
 
 const NOBODY: &str = "User ID not found";
 const NO_TOKEN: &str = "Token is not present in request";
@@ -31,29 +31,29 @@ impl Fault {
     pub(crate) fn unauthorized(method: &str, endpoint: &str) -> Self {
         let message = format!("Authorization is required for request on {method} {endpoint}");
         let fault = Self::new(StatusCode::UNAUTHORIZED, "AuthorizationRequiredError", message);
-        fault.kind(NOBODY).raw(Raw::Named)
+        fault.kind(NOBODY).raw(RawError::Named)
     }
 
     /// An application shows no token.
     pub(crate) fn no_token() -> Self {
         let message = "Token is not present in request header from client";
         let fault = Self::new(StatusCode::UNAUTHORIZED, "Error", message);
-        fault.kind(NO_TOKEN).raw(Raw::Typed(NO_TOKEN))
+        fault.kind(NO_TOKEN).raw(RawError::Typed(NO_TOKEN))
     }
 
     /// An application shows a token that is not taken.
-    pub(crate) fn token(why: &Refused) -> Self {
+    pub(crate) fn token(why: &TokenFault) -> Self {
         let (name, message, kind, raw) = match why {
-            Refused::Malformed(what) => ("JsonWebTokenError", *what, NOBODY, Raw::Thrown(NOT_VALID)),
-            Refused::Forged => {
-                ("JsonWebTokenError", "invalid signature", INVALID_TOKEN, Raw::Thrown(INVALID_TOKEN))
+            TokenFault::Malformed(what) => ("JsonWebTokenError", *what, NOBODY, RawError::Thrown(NOT_VALID)),
+            TokenFault::Forged => {
+                ("JsonWebTokenError", "invalid signature", INVALID_TOKEN, RawError::Thrown(INVALID_TOKEN))
             }
-            Refused::Expired => {
-                ("TokenExpiredError", "jwt expired", INVALID_TOKEN, Raw::Thrown(INVALID_TOKEN))
+            TokenFault::Expired => {
+                ("TokenExpiredError", "jwt expired", INVALID_TOKEN, RawError::Thrown(INVALID_TOKEN))
             }
-            Refused::Early => ("NotBeforeError", "jwt not active", NOBODY, Raw::Thrown(NOT_VALID)),
-            Refused::Foreign => {
-                ("Error", "Provided token is invalid", INVALID_TOKEN, Raw::Typed(INVALID_TOKEN))
+            TokenFault::Early => ("NotBeforeError", "jwt not active", NOBODY, RawError::Thrown(NOT_VALID)),
+            TokenFault::Foreign => {
+                ("Error", "Provided token is invalid", INVALID_TOKEN, RawError::Typed(INVALID_TOKEN))
             }
         };
         Self::new(StatusCode::UNAUTHORIZED, name, message).kind(kind).raw(raw)
@@ -75,7 +75,7 @@ impl Fault {
         fields["expose"] = json!(true);
         fields["statusCode"] = json!(code);
         fields["status"] = json!(code);
-        self.raw(Raw::Fields(Box::new(fields)))
+        self.raw(RawError::Fields(Box::new(fields)))
     }
 
     /// The body has more bytes than are taken.
@@ -110,7 +110,7 @@ impl Fault {
         let message = format!("Failed to decode param '{part}'");
         let code = StatusCode::BAD_REQUEST.as_u16();
         let fields = json!({ "statusCode": code, "status": code });
-        Self::new(StatusCode::BAD_REQUEST, "URIError", message).raw(Raw::Fields(Box::new(fields)))
+        Self::new(StatusCode::BAD_REQUEST, "URIError", message).raw(RawError::Fields(Box::new(fields)))
     }
 
     /// A page of another site calls.
@@ -120,6 +120,6 @@ impl Fault {
 
     pub(crate) fn no_user_header() -> Self {
         let fault = Self::new(StatusCode::BAD_REQUEST, "Error", "User-Id header not found.").kind(SHAPE);
-        fault.raw(Raw::Typed("Missing `User-Id` header"))
+        fault.raw(RawError::Typed("Missing `User-Id` header"))
     }
 }

@@ -35,7 +35,7 @@ pub(crate) struct Account {
 /// One thing that was done to an experiment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Deed {
+pub(crate) struct AuditEntry {
     #[serde(flatten)]
     pub(crate) stamp: Stamp,
     pub(crate) id: String,

@@ -18,7 +18,7 @@ use super::success_summary;
 use super::visit::visit_point;
 use crate::actions::{
     self, Action, CreateExperiment, DeleteExperiment, ExperimentRef, GetDecisionPointAssignments,
-    InitExperimentUser, MarkDecisionPoint, Proposal, UpdateExperiment, UpdateExperimentStatus, shown,
+    InitExperimentUser, MarkDecisionPoint, Proposal, UpdateExperiment, UpdateExperimentStatus, display,
 };
 use crate::client::{
     Assignment, AssignmentUnit, ClientError, ErrorKind, Experiment, ExperimentPatch, ExperimentState,
@@ -26,34 +26,34 @@ use crate::client::{
 };
 
 /// What an action came to.
-pub(super) struct Done {
+pub(super) struct ActionOutcome {
     pub(super) result: Value,
     pub(super) experiment: Option<ExperimentRef>,
     pub(super) summary: String,
 }
 
 /// Why it did not.
-pub(super) enum Failed {
+pub(super) enum ActionFailure {
     Server(ClientError),
     /// The experiment is not any more what the person was asked about.
     Changed(String),
 }
 
-impl From<ClientError> for Failed {
+impl From<ClientError> for ActionFailure {
     fn from(error: ClientError) -> Self {
-        Failed::Server(error)
+        ActionFailure::Server(error)
     }
 }
 
-impl Failed {
+impl ActionFailure {
     pub(super) fn may_have_acted(&self) -> bool {
-        matches!(self, Failed::Server(error) if error.may_have_acted())
+        matches!(self, ActionFailure::Server(error) if error.may_have_acted())
     }
 }
 
-pub(super) type Outcome = Result<Done, Failed>;
+pub(super) type ActionResult = Result<ActionOutcome, ActionFailure>;
 
-pub(super) async fn execute(client: &UpgradeClient, proposal: &Proposal, key: Uuid) -> Outcome {
+pub(super) async fn execute(client: &UpgradeClient, proposal: &Proposal, key: Uuid) -> ActionResult {
     let action = &proposal.action;
     match action {
         Action::CreateExperiment(create) => create_experiment(client, action, create, key).await,
@@ -65,9 +65,9 @@ pub(super) async fn execute(client: &UpgradeClient, proposal: &Proposal, key: Uu
         Action::MarkDecisionPoint(mark) => mark_point(client, action, mark, key).await,
         Action::VisitDecisionPoint(visit) => visit_point(client, action, visit, key).await,
         // These have plans, or need none since nothing is run.
-        Action::TestConditionBalance(_) | Action::SimulateUserJourney(_) => {
-            Err(Failed::Changed("this action was confirmed without its steps: ask for it again".to_owned()))
-        }
+        Action::TestConditionBalance(_) | Action::SimulateUserJourney(_) => Err(ActionFailure::Changed(
+            "this action was confirmed without its steps: ask for it again".to_owned(),
+        )),
     }
 }
 
@@ -76,7 +76,7 @@ async fn create_experiment(
     action: &Action,
     create: &CreateExperiment,
     key: Uuid,
-) -> Outcome {
+) -> ActionResult {
     let new = new_experiment(create, key);
     let created = match client.create(&new).await {
         Err(error) if error.kind() == ErrorKind::Conflict || error.may_have_acted() => {
@@ -110,7 +110,7 @@ async fn update_experiment(
     client: &UpgradeClient,
     proposal: &Proposal,
     update: &UpdateExperiment,
-) -> Outcome {
+) -> ActionResult {
     let action = &proposal.action;
     let id = &update.experiment_id;
     let now = client.experiment(id).await?;
@@ -122,7 +122,7 @@ async fn update_experiment(
     let facts = actions::Facts { experiment: Some(&now), ..actions::Facts::default() };
     let problems = actions::check(action, &facts);
     if !problems.is_empty() {
-        return Err(Failed::Changed(problems.join("; ")));
+        return Err(ActionFailure::Changed(problems.join("; ")));
     }
     if lists_changed(proposal, &rest, &now) {
         return Err(redesigned(&now));
@@ -143,10 +143,10 @@ async fn update_experiment(
     Ok(about_experiment(action, &updated, ""))
 }
 
-fn redesigned(now: &Experiment) -> Failed {
-    Failed::Changed(format!(
+fn redesigned(now: &Experiment) -> ActionFailure {
+    ActionFailure::Changed(format!(
         "experiment '{}' was changed by somebody since I asked, so I left it alone: ask again if you still want it",
-        shown(&now.name)
+        display(&now.name)
     ))
 }
 
@@ -165,7 +165,11 @@ async fn finish(client: &UpgradeClient, error: ClientError) -> Result<Experiment
     }
 }
 
-async fn set_status(client: &UpgradeClient, proposal: &Proposal, change: &UpdateExperimentStatus) -> Outcome {
+async fn set_status(
+    client: &UpgradeClient,
+    proposal: &Proposal,
+    change: &UpdateExperimentStatus,
+) -> ActionResult {
     let id = &change.experiment_id;
     let to = &change.status;
     let now = client.experiment(id).await?;
@@ -184,15 +188,15 @@ async fn set_status(client: &UpgradeClient, proposal: &Proposal, change: &Update
 }
 
 /// Whether the experiment has the name and the status that the question told.
-fn is_as_asked(proposal: &Proposal, now: &Experiment) -> Result<(), Failed> {
+fn is_as_asked(proposal: &Proposal, now: &Experiment) -> Result<(), ActionFailure> {
     let renamed = proposal.about.as_ref().filter(|asked| asked.name != now.name);
     let moved = proposal.current.as_ref().filter(|asked| **asked != now.state);
     let became = match (renamed, moved) {
-        (Some(asked), _) => format!("'{}' is called '{}'", shown(&asked.name), shown(&now.name)),
-        (None, Some(_)) => format!("'{}' has become {}", shown(&now.name), now.state),
+        (Some(asked), _) => format!("'{}' is called '{}'", display(&asked.name), display(&now.name)),
+        (None, Some(_)) => format!("'{}' has become {}", display(&now.name), now.state),
         (None, None) => return Ok(()),
     };
-    Err(Failed::Changed(format!(
+    Err(ActionFailure::Changed(format!(
         "experiment {became} since I asked, so I left it alone: ask again if you still want it"
     )))
 }
@@ -201,13 +205,13 @@ async fn delete_experiment(
     client: &UpgradeClient,
     proposal: &Proposal,
     delete: &DeleteExperiment,
-) -> Outcome {
+) -> ActionResult {
     let id = &delete.experiment_id;
     let done = |detail: &str| {
         let about = proposal.about.clone();
         let name = about.as_ref().map_or(id.as_str(), |about| &about.name).to_owned();
         let summary = success_summary(&proposal.action, &name, detail);
-        Ok(Done { result: json!({ "id": id, "name": name }), experiment: about, summary })
+        Ok(ActionOutcome { result: json!({ "id": id, "name": name }), experiment: about, summary })
     };
     match client.experiment(id).await {
         // Somebody, or this agent before it was killed, was faster.
@@ -229,24 +233,24 @@ async fn delete_experiment(
     }
 }
 
-async fn init_user(client: &UpgradeClient, action: &Action, init: &InitExperimentUser) -> Outcome {
+async fn init_user(client: &UpgradeClient, action: &Action, init: &InitExperimentUser) -> ActionResult {
     let new = NewUser {
         id: init.user_id.clone(),
         groups: init.group.clone(),
         working_group: init.working_group.clone(),
     };
     let user = client.init_user(&new).await?;
-    Ok(Done { result: json!(user), experiment: None, summary: success_summary(action, "", "") })
+    Ok(ActionOutcome { result: json!(user), experiment: None, summary: success_summary(action, "", "") })
 }
 
 async fn assignments(
     client: &UpgradeClient,
     action: &Action,
     asked: &GetDecisionPointAssignments,
-) -> Outcome {
+) -> ActionResult {
     let assigned = client.assign(&asked.user_id, &asked.context).await?;
     let summary = success_summary(action, "", &in_words(&assigned));
-    Ok(Done { result: json!(assigned), experiment: None, summary })
+    Ok(ActionOutcome { result: json!(assigned), experiment: None, summary })
 }
 
 fn in_words(assigned: &[Assignment]) -> String {
@@ -260,7 +264,12 @@ fn in_words(assigned: &[Assignment]) -> String {
     assigned.iter().map(line).collect()
 }
 
-async fn mark_point(client: &UpgradeClient, action: &Action, mark: &MarkDecisionPoint, key: Uuid) -> Outcome {
+async fn mark_point(
+    client: &UpgradeClient,
+    action: &Action,
+    mark: &MarkDecisionPoint,
+    key: Uuid,
+) -> ActionResult {
     let shown = mark.assigned_condition.as_ref();
     let visit = Mark {
         condition_code: shown.and_then(|shown| shown.condition_code.clone()),
@@ -275,11 +284,11 @@ async fn mark_point(client: &UpgradeClient, action: &Action, mark: &MarkDecision
         None => String::new(),
     };
     let summary = success_summary(action, "", &detail);
-    Ok(Done { result: json!(marked), experiment: None, summary })
+    Ok(ActionOutcome { result: json!(marked), experiment: None, summary })
 }
 
-fn about_experiment(action: &Action, experiment: &Experiment, detail: &str) -> Done {
-    Done {
+fn about_experiment(action: &Action, experiment: &Experiment, detail: &str) -> ActionOutcome {
+    ActionOutcome {
         result: json!({ "id": experiment.id, "name": experiment.name, "status": experiment.state }),
         experiment: Some(experiment.into()),
         summary: success_summary(action, &experiment.name, detail),

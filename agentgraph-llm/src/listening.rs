@@ -1,7 +1,7 @@
 //! What models say within a node of a graph, for whoever streams the messages of its run.
 //!
-//! A [`ChatStream`](crate::ChatStream) tells its events as it is read; a whole answer that nothing was told
-//! of is told at its end. Nodes do nothing about it, and without a listener nothing is done.
+//! A [`ChatStream`](crate::ChatStream) tells its events as it is read; a whole answer that nothing was reported
+//! of is reported at its end. Nodes do nothing about it, and without a listener nothing is done.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -16,8 +16,8 @@ use crate::model::stream::events_of;
 use crate::model::{ChatEvent, ChatResponse};
 
 tokio::task_local! {
-    /// Whether the call of a model that is under way was told already.
-    static TOLD: Arc<AtomicBool>;
+    /// Whether the call of a model that is under way was reported already.
+    static REPORTED: Arc<AtomicBool>;
 }
 
 thread_local! {
@@ -30,15 +30,15 @@ pub(crate) fn has_listener() -> bool {
     Ctx::of_messages().is_some()
 }
 
-/// Tells an answer as a whole, unless it was told while it came.
-pub(crate) async fn whole(chat: impl Future<Output = Result<ChatResponse>>) -> Result<ChatResponse> {
+/// Tells an answer as a whole, unless it was reported while it came.
+pub(crate) async fn report_whole(chat: impl Future<Output = Result<ChatResponse>>) -> Result<ChatResponse> {
     let Some(listener) = Ctx::of_messages() else { return chat.await };
-    let told = Arc::new(AtomicBool::new(false));
-    let response = TOLD.scope(Arc::clone(&told), chat).await?;
-    if !told.load(Ordering::Relaxed) {
+    let reported = Arc::new(AtomicBool::new(false));
+    let response = REPORTED.scope(Arc::clone(&reported), chat).await?;
+    if !reported.load(Ordering::Relaxed) {
         events_of(&response).iter().for_each(|event| listener.message(event));
     }
-    mark_told();
+    mark_reported();
     Ok(response)
 }
 
@@ -54,14 +54,14 @@ pub(crate) fn poll_event(
     drop(reading);
     if let Ok(event) = &event {
         listener.message(event);
-        mark_told();
+        mark_reported();
     }
     Poll::Ready(event)
 }
 
-fn mark_told() {
+fn mark_reported() {
     // Outside of a call there is nobody to tell.
-    let _ = TOLD.try_with(|told| told.store(true, Ordering::Relaxed));
+    let _ = REPORTED.try_with(|reported| reported.store(true, Ordering::Relaxed));
 }
 
 /// Ends with its drop, also by a panic.

@@ -7,7 +7,7 @@ use crate::state::Params;
 
 /// The half of a place that is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Half<'p> {
+pub(crate) enum HalfPlace<'p> {
     Site(&'p str),
     Target(&'p str),
 }
@@ -19,20 +19,20 @@ pub(super) fn places(params: &Params) -> Vec<String> {
 }
 
 /// The first half place of a parameter, if there is one.
-pub(crate) fn of<'p>(params: &'p Params, name: &str) -> Option<Half<'p>> {
+pub(crate) fn of<'p>(params: &'p Params, name: &str) -> Option<HalfPlace<'p>> {
     match params.get(name)? {
         Value::Array(all) => all.iter().find_map(of_place),
         place => of_place(place),
     }
 }
 
-fn of_place(place: &Value) -> Option<Half<'_>> {
+fn of_place(place: &Value) -> Option<HalfPlace<'_>> {
     // An empty target is one: some places have a site only.
     let unsaid = |name: &str| place.get(name).is_none_or(Value::is_null);
     let said = |name: &str| place.get(name)?.as_str().filter(|text| !text.trim().is_empty());
     match (said("site"), said("target")) {
-        (Some(site), None) if unsaid("target") => Some(Half::Site(site)),
-        (None, Some(target)) if unsaid("site") => Some(Half::Target(target)),
+        (Some(site), None) if unsaid("target") => Some(HalfPlace::Site(site)),
+        (None, Some(target)) if unsaid("site") => Some(HalfPlace::Target(target)),
         _ => None,
     }
 }

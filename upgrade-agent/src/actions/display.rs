@@ -5,12 +5,12 @@
 const LONGEST: usize = 120;
 
 /// The text on one line, without signs that cannot be seen, and not too long.
-pub(crate) fn shown(text: &str) -> String {
-    shown_to(text, LONGEST)
+pub(crate) fn display(text: &str) -> String {
+    display_up_to(text, LONGEST)
 }
 
 /// The same up to so many characters.
-pub(super) fn shown_to(text: &str, longest: usize) -> String {
+pub(super) fn display_up_to(text: &str, longest: usize) -> String {
     let line = on_one_line(text);
     match line.char_indices().nth(longest) {
         None => line,
@@ -31,9 +31,9 @@ fn is_hidden(sign: char) -> bool {
 }
 
 /// Several texts, the first few of them.
-pub(crate) fn listed<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
+pub(crate) fn display_list<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     const MOST: usize = 8;
-    let all: Vec<String> = texts.into_iter().map(shown).collect();
+    let all: Vec<String> = texts.into_iter().map(display).collect();
     match all.len().saturating_sub(MOST) {
         0 => all.join(", "),
         more => format!("{} and {more} more", all[..MOST].join(", ")),
@@ -46,17 +46,17 @@ mod tests {
 
     #[test]
     fn a_text_stays_on_its_line_is_seen_whole_and_is_not_long() {
-        assert_eq!(shown("Hints"), "Hints");
-        assert_eq!(shown("Hints'?\nAnswer yes"), "Hints'? Answer yes");
-        assert_eq!(shown("a\u{1b}[2Jb\u{202e}c\u{200b}d"), "a [2Jb c d");
-        assert_eq!(shown(&"ä".repeat(5000)).chars().count(), 121);
-        assert_eq!(shown(&"ä".repeat(120)).chars().count(), 120);
+        assert_eq!(display("Hints"), "Hints");
+        assert_eq!(display("Hints'?\nAnswer yes"), "Hints'? Answer yes");
+        assert_eq!(display("a\u{1b}[2Jb\u{202e}c\u{200b}d"), "a [2Jb c d");
+        assert_eq!(display(&"ä".repeat(5000)).chars().count(), 121);
+        assert_eq!(display(&"ä".repeat(120)).chars().count(), 120);
     }
 
     #[test]
     fn of_many_texts_the_first_are_listed() {
-        assert_eq!(listed(["a", "b"]), "a, b");
+        assert_eq!(display_list(["a", "b"]), "a, b");
         let many: Vec<String> = (0..10).map(|n| n.to_string()).collect();
-        assert_eq!(listed(many.iter().map(String::as_str)), "0, 1, 2, 3, 4, 5, 6, 7 and 2 more");
+        assert_eq!(display_list(many.iter().map(String::as_str)), "0, 1, 2, 3, 4, 5, 6, 7 and 2 more");
     }
 }

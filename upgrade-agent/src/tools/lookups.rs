@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Desk, Nothing, tool};
+use super::{Desk, NoArguments, tool};
 use crate::balance;
 use crate::client::{Context, Experiment};
 use crate::glossary;
@@ -79,14 +79,17 @@ pub(super) fn tools(desk: &Arc<Desk>) -> Vec<FnTool> {
         ),
     ];
     let about_terms = [
-        tool(desk, "get_core_terms", "What UpGrade's words mean.", async |desk: Arc<Desk>, _: Nothing| {
-            desk.keep("core_terms", &glossary::core_entries())
-        }),
+        tool(
+            desk,
+            "get_core_terms",
+            "What UpGrade's words mean.",
+            async |desk: Arc<Desk>, _: NoArguments| desk.keep("core_terms", &glossary::core_entries()),
+        ),
         tool(
             desk,
             "get_assignment_terms",
             "How students are assigned: consistency, status, exclusion, what to test.",
-            async |desk: Arc<Desk>, _: Nothing| {
+            async |desk: Arc<Desk>, _: NoArguments| {
                 desk.keep("assignment_terms", &glossary::assignment_entries())
             },
         ),
@@ -94,28 +97,28 @@ pub(super) fn tools(desk: &Arc<Desk>) -> Vec<FnTool> {
     about_server.into_iter().chain(about_contexts).chain(about_terms).collect()
 }
 
-async fn health(desk: Arc<Desk>, _: Nothing) -> Result<Value, ToolError> {
+async fn health(desk: Arc<Desk>, _: NoArguments) -> Result<Value, ToolError> {
     let health = desk.client().health().await.map_err(|error| desk.failed(&error))?;
     desk.keep("upgrade_health", &health)
 }
 
-async fn context_metadata(desk: Arc<Desk>, _: Nothing) -> Result<Value, ToolError> {
+async fn context_metadata(desk: Arc<Desk>, _: NoArguments) -> Result<Value, ToolError> {
     let contexts = desk.contexts().await.map_err(|error| desk.failed(&error))?;
     desk.keep("context_metadata", &contexts)
 }
 
-async fn available_contexts(desk: Arc<Desk>, _: Nothing) -> Result<Value, ToolError> {
+async fn available_contexts(desk: Arc<Desk>, _: NoArguments) -> Result<Value, ToolError> {
     let contexts = desk.contexts().await.map_err(|error| desk.failed(&error))?;
     desk.keep("available_contexts", &contexts.names().collect::<Vec<_>>())
 }
 
-async fn experiment_names(desk: Arc<Desk>, _: Nothing) -> Result<Value, ToolError> {
+async fn experiment_names(desk: Arc<Desk>, _: NoArguments) -> Result<Value, ToolError> {
     let names = desk.names().await.map_err(|error| desk.failed(&error))?;
     desk.keep("experiment_names", &names)
 }
 
 /// The whole list is stored; this turn's facts hold one line for each.
-async fn all_experiments(desk: Arc<Desk>, _: Nothing) -> Result<Value, ToolError> {
+async fn all_experiments(desk: Arc<Desk>, _: NoArguments) -> Result<Value, ToolError> {
     let mut all = desk.client().experiments().await.map_err(|error| desk.failed(&error))?;
     all.sort_by(|one, other| (&one.name, &one.id).cmp(&(&other.name, &other.id)));
     let lines: Vec<Value> = all.iter().map(line).collect();

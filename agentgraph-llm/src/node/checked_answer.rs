@@ -19,7 +19,7 @@ type Change = Box<dyn FnOnce(&mut Value) + Send>;
 ///
 /// What is done with it holds if the answer is accepted. If it is refused, the text, the edits and the
 /// changes of the database are gone with it.
-pub struct After<O: 'static, S = ()> {
+pub struct CheckedAnswer<O: 'static, S = ()> {
     pub(super) answer: Answer,
     pub(super) deps: Deps<'static, O>,
     pub(super) ctx: Ctx,
@@ -28,7 +28,7 @@ pub struct After<O: 'static, S = ()> {
     pub(super) changes: Vec<Change>,
 }
 
-impl<O: 'static, S> After<O, S> {
+impl<O: 'static, S> CheckedAnswer<O, S> {
     /// The node's name.
     pub fn node(&self) -> &str {
         self.ctx.node()
@@ -114,7 +114,7 @@ impl<O: 'static, S> After<O, S> {
     }
 }
 
-impl<O: 'static, S> fmt::Debug for After<O, S> {
+impl<O: 'static, S> fmt::Debug for CheckedAnswer<O, S> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("After").field("answer", &self.answer).finish_non_exhaustive()
     }
